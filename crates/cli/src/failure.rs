@@ -1,0 +1,53 @@
+//! Why a command could not do what was asked: the thing, the cause, the next step.
+
+use std::fmt;
+
+/// Printed as
+///
+/// ```text
+/// wakescope: cannot run the probe at FIFO 90: operation not permitted
+///   this user may not use real-time priorities (RLIMIT_RTPRIO is 0)
+///   → run as root, or measure without: --policy other
+/// ```
+#[derive(Debug)]
+pub struct Failure {
+    what: String,
+    causes: Vec<String>,
+    remedies: Vec<String>,
+}
+
+impl Failure {
+    /// What could not be done, with the direct cause: "cannot write x: no space left on device".
+    pub fn new(what: impl Into<String>) -> Self {
+        Self { what: what.into(), causes: Vec::new(), remedies: Vec::new() }
+    }
+
+    /// What lies behind it.
+    #[must_use]
+    pub fn because(mut self, cause: impl Into<String>) -> Self {
+        self.causes.push(cause.into());
+        self
+    }
+
+    /// What the user can do.
+    #[must_use]
+    pub fn try_this(mut self, remedy: impl Into<String>) -> Self {
+        self.remedies.push(remedy.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "wakescope: {}", self.what)?;
+        for cause in &self.causes {
+            write!(f, "\n  {cause}")?;
+        }
+        for remedy in &self.remedies {
+            write!(f, "\n  → {remedy}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failure {}

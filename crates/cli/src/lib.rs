@@ -1,0 +1,78 @@
+//! Arguments, wiring, progress and exit codes of the `wakescope` command.
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+mod check;
+mod failure;
+mod load;
+mod output;
+
+pub use failure::Failure;
+
+/// Measure how late Linux wakes a task, and whether the number can be trusted.
+#[derive(Parser)]
+#[command(name = "wakescope", version, disable_help_subcommand = true)]
+#[command(
+    after_help = "Exit: 0 done and within limits, 1 a limit failed, 2 could not do it, 3 inconclusive."
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Check(check::CheckArgs),
+    Load(load::LoadArgs),
+}
+
+/// How a command ended, as an exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done, and within every limit.
+    Done,
+    /// A limit or comparison failed.
+    Failed,
+    /// No judgement is possible.
+    Inconclusive,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::Failed => Self::from(1),
+            Outcome::Inconclusive => Self::from(3),
+        }
+    }
+}
+
+/// The definition of all arguments, from which man pages and completions are made.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the command that the arguments name.
+pub fn main() -> ExitCode {
+    let cli = match command().try_get_matches().and_then(|m| Cli::from_arg_matches(&m)) {
+        Ok(cli) => cli,
+        Err(e) => {
+            // clap prints help and version to stdout with code 0, errors to stderr with code 2.
+            let _ = e.print();
+            return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
+        }
+    };
+    let result = match cli.verb {
+        Verb::Check(args) => check::run(&args),
+        Verb::Load(args) => load::run(&args),
+    };
+    match result {
+        Ok(outcome) => outcome.into(),
+        Err(failure) => {
+            output::complain(&failure);
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The only place that writes to stdout and stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+use wakescope_report::style::Style;
+
+use crate::Failure;
+
+/// How to print on stdout: with colour on a terminal, unless `NO_COLOR` is set.
+pub(crate) fn style() -> Style {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    Style { colour: io::stdout().is_terminal() && !no_color }
+}
+
+/// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write to standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Tells the user something beside the result, on stderr.
+pub(crate) fn tell(text: &str) {
+    // Nobody can be told that stderr is closed.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Tells the user why it did not work.
+pub(crate) fn complain(failure: &Failure) {
+    tell(&failure.to_string());
+}

@@ -1,0 +1,1 @@
+//! Tells the preemption model from how a kernel behaves (`check --probe`).

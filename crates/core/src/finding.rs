@@ -1,0 +1,132 @@
+//! Findings: what a reader must know before trusting a number.
+
+use serde::{Deserialize, Serialize};
+
+/// How much a finding weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing; the numbers are what they say they are.
+    Note,
+    /// The numbers hold with a reservation: the run is `degraded`.
+    Warning,
+    /// The run does not measure what was asked: it is `invalid`.
+    Error,
+}
+
+/// Whether a run's numbers can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Every assumption that could be verified was, and held.
+    Valid,
+    /// The numbers hold with the reservations listed.
+    Degraded,
+    /// The run does not measure what was asked.
+    Invalid,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Valid => "valid",
+            Self::Degraded => "degraded",
+            Self::Invalid => "invalid",
+        })
+    }
+}
+
+/// One thing to know about a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// A stable name, listed in [`CODES`] and in docs/reference/findings.md.
+    pub code: String,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// What was found, as a sentence with figures.
+    pub message: String,
+    /// What to do about it; empty if nothing can be done.
+    pub hint: String,
+}
+
+impl Finding {
+    /// A finding under one of the [`CODES`].
+    pub fn new(code: &'static str, severity: Severity, message: String, hint: &str) -> Self {
+        debug_assert!(CODES.iter().any(|c| c.0 == code), "`{code}` is not in the list of codes");
+        Self { code: code.into(), severity, message, hint: hint.into() }
+    }
+}
+
+/// A verdict and what led to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validity {
+    /// The verdict that follows from the findings.
+    pub verdict: Verdict,
+    /// The findings, the gravest first.
+    pub findings: Vec<Finding>,
+}
+
+impl Validity {
+    /// The verdict on `findings`.
+    pub fn of(mut findings: Vec<Finding>) -> Self {
+        findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+        let verdict = match findings.first().map(|f| f.severity) {
+            None | Some(Severity::Note) => Verdict::Valid,
+            Some(Severity::Warning) => Verdict::Degraded,
+            Some(Severity::Error) => Verdict::Invalid,
+        };
+        Self { verdict, findings }
+    }
+}
+
+/// Every finding code with its meaning, in the order of docs/reference/findings.md.
+pub const CODES: &[(&str, &str)] = &[
+    ("unprivileged", "the probe ran without real-time priority because it may not have one"),
+    ("policy", "the scheduling policy or priority in force was not the one asked for"),
+    ("migrated", "wakeups happened on another CPU than the one they are counted for"),
+    ("not-pinned", "the probe could not be bound to its CPU"),
+    ("cpu-lost", "a CPU went away during the run"),
+    ("memory-not-locked", "the probe's memory was not locked, so it may be paged out"),
+    ("page-faults", "the measuring loop took page faults"),
+    ("early", "wakeups came before their time, so a clock or timer is wrong"),
+    ("no-samples", "a CPU gave no sample at all"),
+    ("few-samples", "there are too few samples for a percentile that was asked for"),
+    ("overload", "the interval is so short that many periods passed without a wakeup"),
+    ("lost-samples", "samples could not be written to the sample file"),
+    ("timer-slack", "the kernel may delay this thread's timers on purpose"),
+    ("low-resolution", "the kernel has no high-resolution timers"),
+    ("clocksource", "the clock is slow, coarse or changed during the run"),
+    ("time-jump", "the machine slept, or its clock ran at another speed than it should"),
+    ("rt-throttling", "the kernel takes real-time tasks off the CPU for part of each period"),
+    ("rt-group", "real-time group scheduling limits the probe"),
+    ("cpu-quota", "a cgroup's CPU quota stopped the probe or its load"),
+    ("hypervisor", "the machine is a guest: what its hypervisor does is in the numbers"),
+    ("steal", "the hypervisor took time from the measured CPUs"),
+    ("idle-states", "the CPU may sleep so deep that waking takes long"),
+    ("idle-limited", "idle states were limited for the run, at the user's wish"),
+    ("governor", "the CPU changes its frequency"),
+    ("busy-probe", "another wakescope measures on the same CPU"),
+    ("load-died", "a load ended, or did no work, during the run"),
+    ("load-stalled", "a load did no work for a while"),
+    ("interrupted", "the run was ended before its time"),
+    ("unfinished", "the run's last word is missing: it was killed, or still goes on"),
+    ("not-saved", "the run could not be written in full"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gravest_finding_decides() {
+        let finding = |severity| Finding::new("steal", severity, String::new(), "");
+        for (severities, want) in [
+            (vec![], Verdict::Valid),
+            (vec![Severity::Note], Verdict::Valid),
+            (vec![Severity::Note, Severity::Warning], Verdict::Degraded),
+            (vec![Severity::Warning, Severity::Error, Severity::Note], Verdict::Invalid),
+        ] {
+            assert_eq!(Validity::of(severities.into_iter().map(finding).collect()).verdict, want);
+        }
+    }
+}

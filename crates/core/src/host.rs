@@ -1,0 +1,106 @@
+//! The machine and kernel that a run was made on.
+
+use serde::{Deserialize, Serialize};
+
+use crate::preemption::Preemption;
+
+/// Facts about the machine, as far as they could be read. What could not be read is `None` or
+/// empty, never a guess.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    /// `uname -r`.
+    pub release: String,
+    /// `uname -v`.
+    pub version: String,
+    /// `uname -m`.
+    pub arch: String,
+    /// Which preemption model runs, and how that is known.
+    pub preemption: Preemption,
+    /// The processor's own name.
+    pub cpu_model: Option<String>,
+    /// CPUs that are online.
+    pub cpus_online: Vec<u32>,
+    /// CPUs that this process may use.
+    pub cpus_allowed: Vec<u32>,
+    /// CPUs taken out of the scheduler's domains (`isolcpus=` or an isolated cpuset).
+    pub cpus_isolated: Vec<u32>,
+    /// CPUs that stop their tick (`nohz_full=`).
+    pub cpus_nohz_full: Vec<u32>,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// The kernel's command line.
+    pub cmdline: String,
+    /// Idle states.
+    pub idle: Idle,
+    /// Frequency governors in use, each once.
+    pub governors: Vec<String>,
+    /// Limits on real-time tasks.
+    pub rt: RtLimits,
+    /// The hypervisor's name where the machine is a guest.
+    pub hypervisor: Option<String>,
+    /// Microcode revision.
+    pub microcode: Option<String>,
+}
+
+/// The clock that wakeups are measured with (`CLOCK_MONOTONIC`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Clock {
+    /// The clocksource in use: `tsc`, `arch_sys_counter`, …
+    pub source: String,
+    /// What `clock_getres` says; 1 ns with high-resolution timers.
+    pub resolution_ns: u64,
+    /// What one reading costs, the median of many.
+    pub read_cost_ns: u64,
+}
+
+/// What the CPUs may do while they have nothing to do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Idle {
+    /// The cpuidle driver, if any.
+    pub driver: Option<String>,
+    /// The cpuidle governor, if any.
+    pub governor: Option<String>,
+    /// The states of the first measured CPU, the shallowest first.
+    pub states: Vec<IdleState>,
+}
+
+impl Idle {
+    /// The deepest state that is enabled.
+    pub fn deepest(&self) -> Option<&IdleState> {
+        self.states.iter().filter(|s| !s.disabled).max_by_key(|s| s.exit_latency_ns)
+    }
+}
+
+/// One idle state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct IdleState {
+    /// The driver's name for it: `POLL`, `C1E`, `C6`.
+    pub name: String,
+    /// How long it takes to wake from it, as the driver states.
+    pub exit_latency_ns: u64,
+    /// Whether it is switched off.
+    pub disabled: bool,
+}
+
+/// What stands between a real-time task and its CPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RtLimits {
+    /// `sched_rt_runtime_us` as ns: real-time tasks get this much of each period. `None`: no limit,
+    /// or not readable.
+    pub runtime_ns: Option<u64>,
+    /// `sched_rt_period_us` as ns.
+    pub period_ns: Option<u64>,
+    /// Whether the kernel has the fair server (6.12 and later), which gives ordinary tasks their
+    /// share instead of throttling real-time ones. `None`: not known.
+    pub fair_server: Option<bool>,
+    /// Whether real-time group scheduling is built in. `None`: not known.
+    pub group_scheduling: Option<bool>,
+    /// `cpu.rt_runtime_us` of this process's own cgroup as ns, where that exists.
+    pub group_runtime_ns: Option<u64>,
+    /// This process's limit on real-time priority (`RLIMIT_RTPRIO`).
+    pub priority_limit: Option<u64>,
+}

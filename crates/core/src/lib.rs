@@ -1,0 +1,19 @@
+//! The vocabulary of wakescope and every computation on it.
+//!
+//! Nothing here does I/O, reads a clock or is `unsafe`: what comes in are numbers and text, what
+//! goes out are numbers and text. That is why the same code serves a live machine, a stored run
+//! and a simulated kernel, and why it can be tested where the truth is known.
+
+pub mod behaviour;
+pub mod distribution;
+pub mod finding;
+pub mod histogram;
+pub mod host;
+pub mod limit;
+pub mod percentile;
+pub mod plan;
+pub mod preemption;
+pub mod recorder;
+pub mod run;
+pub mod units;
+pub mod validity;

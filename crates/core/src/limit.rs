@@ -1,0 +1,157 @@
+//! Limits: `--fail-above 100us`, `--fail-above p99.9=50us`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::distribution::Distribution;
+use crate::finding::Verdict;
+use crate::percentile::Percentile;
+use crate::units::SpanNs;
+
+/// An upper limit on the maximum or on a percentile of the lateness per expiry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The percentile held to it; `None` for the maximum.
+    pub percentile: Option<Percentile>,
+    /// The largest value allowed.
+    pub above: SpanNs,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.percentile {
+            Some(p) => write!(f, "{p} ≤ {}", self.above),
+            None => write!(f, "max ≤ {}", self.above),
+        }
+    }
+}
+
+impl std::str::FromStr for Limit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (what, span) = text.split_once('=').unwrap_or(("max", text));
+        let percentile = match what.trim() {
+            "max" => None,
+            other => Some(other.parse()?),
+        };
+        let above = span.parse().map_err(|e: crate::units::SpanError| e.to_string())?;
+        if above == SpanNs(0) {
+            return Err("a limit of 0 fails every run; write a time, as in 100us".into());
+        }
+        Ok(Self { percentile, above })
+    }
+}
+
+/// How a run stands to a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Within the limit.
+    Pass,
+    /// The run does not allow a judgement.
+    Inconclusive,
+    /// Above the limit.
+    Fail,
+}
+
+/// A limit, what was observed, and the judgement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The limit in words: `p99.9 ≤ 100 µs`.
+    pub limit: String,
+    /// The limit's value.
+    pub limit_ns: u64,
+    /// The value held to it; `None` if the samples do not carry it.
+    pub observed_ns: Option<u64>,
+    /// The judgement.
+    pub outcome: Outcome,
+    /// Why there is no judgement; empty otherwise.
+    pub reason: String,
+}
+
+impl Limit {
+    /// Judges `expiries`. An invalid run is never judged. A run that was cut short can fail, but
+    /// not pass: what it would still have seen is not known.
+    pub fn judge(&self, expiries: &Distribution, verdict: Verdict, complete: bool) -> Judgement {
+        let observed_ns = match self.percentile {
+            Some(p) => expiries.percentile(p),
+            None => expiries.max_ns,
+        };
+        let (outcome, reason) = match observed_ns {
+            _ if verdict == Verdict::Invalid => {
+                (Outcome::Inconclusive, "the run is invalid".into())
+            }
+            None => (Outcome::Inconclusive, self.too_few(expiries.count)),
+            Some(observed) if observed > self.above.0 => (Outcome::Fail, String::new()),
+            Some(_) if !complete => (Outcome::Inconclusive, "the run was cut short".into()),
+            Some(_) => (Outcome::Pass, String::new()),
+        };
+        Judgement { limit: self.to_string(), limit_ns: self.above.0, observed_ns, outcome, reason }
+    }
+
+    fn too_few(&self, count: u64) -> String {
+        match self.percentile {
+            Some(p) => format!("{count} samples do not carry {p}, {} would", p.samples_needed()),
+            None => "there are no samples".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::Histogram;
+
+    #[test]
+    fn limits_parse() {
+        for (text, want) in [
+            ("100us", Some("max ≤ 100 µs")),
+            ("max=1ms", Some("max ≤ 1.00 ms")),
+            ("p99.9=100us", Some("p99.9 ≤ 100 µs")),
+            ("0us", None),
+            ("p100=1ms", None),
+            ("p99.9=", None),
+            ("=1ms", None),
+            ("100", None),
+        ] {
+            assert_eq!(
+                text.parse::<Limit>().ok().map(|l| l.to_string()).as_deref(),
+                want,
+                "{text}"
+            );
+        }
+    }
+
+    #[track_caller]
+    fn check(limit: &str, count: usize, verdict: Verdict, complete: bool, want: Outcome) {
+        // All samples 50 µs late but one, 90 µs late.
+        let histogram = Histogram::of((1..count).map(|_| 50_000).chain([90_000]));
+        let d = Distribution {
+            count: count as u64,
+            min_ns: Some(50_000),
+            max_ns: Some(90_000),
+            max_at_ns: Some(0),
+            sum_ns: 0,
+            histogram,
+        };
+        let got = limit.parse::<Limit>().unwrap().judge(&d, verdict, complete);
+        assert_eq!(got.outcome, want, "{got:?}");
+    }
+
+    #[test]
+    fn judgements() {
+        use Outcome::{Fail, Inconclusive, Pass};
+        use Verdict::{Degraded, Invalid, Valid};
+        check("90us", 10_000, Valid, true, Pass);
+        check("89us", 10_000, Valid, true, Fail);
+        check("89us", 10_000, Degraded, true, Fail);
+        check("89us", 10_000, Invalid, true, Inconclusive);
+        check("1s", 10_000, Invalid, true, Inconclusive);
+        check("1s", 10_000, Valid, false, Inconclusive);
+        check("89us", 10_000, Valid, false, Fail);
+        check("p99.9=60us", 10_000, Valid, true, Pass);
+        check("p99.9=60us", 1_000, Valid, true, Inconclusive);
+    }
+}

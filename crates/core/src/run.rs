@@ -1,0 +1,264 @@
+//! The run record: `run.json`, documented by docs/reference/run.schema.json.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::distribution::{Distribution, period_not_excluded_ns};
+use crate::finding::Validity;
+use crate::host::Host;
+use crate::limit::Judgement;
+use crate::percentile::Percentile;
+use crate::plan::Plan;
+
+/// The schema that this version writes.
+pub const SCHEMA: &str = "wakescope.run/1";
+
+/// Which time the figures are in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TimeDomain {
+    /// A real machine's time.
+    #[default]
+    Real,
+    /// Instruction-counted time of an emulated machine.
+    Virtual,
+    /// Time of a model.
+    Simulated,
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Still measuring, or killed while it did.
+    Running,
+    /// Ended early, by a signal or because nothing was left to measure.
+    Interrupted,
+    /// Did what was asked.
+    #[default]
+    Complete,
+}
+
+/// A run: what was asked, where, what came out, and whether it can be trusted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// A name that no other run has.
+    pub id: String,
+    /// When it began, RFC 3339, UTC.
+    pub started: String,
+    /// How long was measured, from the first expiry to the end of the last.
+    pub duration_ns: u64,
+    /// `CLOCK_MONOTONIC` at the start of the run, from which all `…_at_ns` and `expiry_ns` count.
+    #[serde(default)]
+    pub origin_ns: u64,
+    /// Which time the figures are in.
+    pub time_domain: TimeDomain,
+    /// Of everything left to chance: phases of the grid, contents of files.
+    pub seed: u64,
+    /// How far it has come.
+    #[serde(default)]
+    pub state: State,
+    /// Where.
+    pub host: Host,
+    /// What was asked.
+    pub plan: Plan,
+    /// Whether it can be trusted.
+    pub validity: Validity,
+    /// How it stands to its limits.
+    #[serde(default)]
+    pub limits: Vec<Judgement>,
+    /// Results, one entry per probe thread.
+    pub threads: Vec<Thread>,
+    /// What the loads did.
+    #[serde(default)]
+    pub load: Vec<LoadResult>,
+    /// The latest wakeups, worst first.
+    #[serde(default)]
+    pub worst: Vec<Episode>,
+    /// Figures that follow from `threads`, for programs that do not want to add up histograms.
+    #[serde(default)]
+    pub summary: Summary,
+    /// Keys that this version does not know. They are kept.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, serde_json::Value>,
+}
+
+/// The result of one probe thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// The CPU it measured; `null` if it was not bound to one.
+    pub cpu: Option<u32>,
+    /// Expiries that had no wakeup of their own.
+    pub missed: u64,
+    /// Samples that were taken but could not be written to the sample file.
+    pub lost: u64,
+    /// Wakeups on another CPU.
+    #[serde(default)]
+    pub migrated: u64,
+    /// Page faults while measuring, minor and major.
+    #[serde(default)]
+    pub page_faults: u64,
+    /// One value per wakeup.
+    pub woken: Distribution,
+    /// One value per expiry, also of those that a late wakeup swallowed.
+    pub expiries: Distribution,
+}
+
+/// What a load did while wakeups were measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadResult {
+    /// Its name, as asked for.
+    pub name: String,
+    /// Units of work done during the measurement.
+    pub work: u64,
+    /// What a unit is: `files`, `programs`, `bytes`.
+    pub unit: String,
+    /// Work per second during the measurement.
+    pub per_second: f64,
+    /// Work per second before the probe began, for comparison; `null` if that was not seen.
+    #[serde(default)]
+    pub before_per_second: Option<f64>,
+    /// Whether it was alive to the end.
+    pub alive: bool,
+    /// Why it was not; empty otherwise.
+    #[serde(default)]
+    pub fault: String,
+}
+
+/// One late wakeup.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Episode {
+    /// Where.
+    pub cpu: Option<u32>,
+    /// When it was due, from the start of the run.
+    pub expiry_ns: u64,
+    /// How late it was.
+    pub wakeup_latency_ns: u64,
+    /// Expiries that it swallowed.
+    #[serde(default)]
+    pub missed: u64,
+    /// Keys that this version does not know. They are kept.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, serde_json::Value>,
+}
+
+/// Figures over all CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Expiries.
+    pub count: u64,
+    /// Expiries without a wakeup of their own.
+    pub missed: u64,
+    /// Least lateness of an expiry.
+    pub min_ns: Option<u64>,
+    /// Largest lateness of an expiry.
+    pub max_ns: Option<u64>,
+    /// Lateness per expiry at `p50`, `p99`, …; `null` where the samples do not carry it.
+    pub percentiles: BTreeMap<String, Option<u64>>,
+    /// At 95 %, one expiry later than `max_ns` in each such span is not excluded.
+    pub not_excluded_every_ns: Option<u64>,
+}
+
+/// Why a run record cannot be used.
+#[derive(Debug)]
+pub enum RunError {
+    /// Not JSON, or not shaped as a run.
+    Malformed(serde_json::Error),
+    /// Another schema than this version reads.
+    Schema(String),
+    /// JSON of the right shape that contradicts itself.
+    Inconsistent(String),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(e) => write!(f, "this is not a whole run record: {e}"),
+            Self::Schema(schema) => write!(
+                f,
+                "the record has schema `{schema}`, this wakescope reads `{SCHEMA}`; \
+                 use the version that wrote it, or a newer one"
+            ),
+            Self::Inconsistent(what) => write!(f, "the record contradicts itself: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl Run {
+    /// Reads a record and checks that it is consistent.
+    pub fn from_json(text: &[u8]) -> Result<Self, RunError> {
+        /// Read first, on its own: a newer record need not have the shape that we know.
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+        }
+        let head: Head = serde_json::from_slice(text).map_err(RunError::Malformed)?;
+        if head.schema != SCHEMA {
+            return Err(RunError::Schema(head.schema.chars().take(80).collect()));
+        }
+        let run: Self = serde_json::from_slice(text).map_err(RunError::Malformed)?;
+        match run.fault() {
+            Some(what) => Err(RunError::Inconsistent(what)),
+            None => Ok(run),
+        }
+    }
+
+    /// The record as JSON, on one line.
+    pub fn to_json(&self) -> String {
+        // Maps have string keys and numbers are finite: there is nothing that could fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Lateness per expiry, over all threads.
+    pub fn expiries(&self) -> Distribution {
+        self.threads.iter().fold(Distribution::default(), |sum, t| sum.merged(&t.expiries))
+    }
+
+    /// Lateness per wakeup, over all threads.
+    pub fn woken(&self) -> Distribution {
+        self.threads.iter().fold(Distribution::default(), |sum, t| sum.merged(&t.woken))
+    }
+
+    /// Expiries without a wakeup of their own, over all threads.
+    pub fn missed(&self) -> u64 {
+        self.threads.iter().fold(0, |sum, t| sum.saturating_add(t.missed))
+    }
+
+    /// Computes [`Self::summary`] from the threads.
+    pub fn summarize(&mut self) {
+        let all = self.expiries();
+        // CPUs are measured side by side: the grid of n of them is n times as dense.
+        let threads = self.threads.len().max(1) as u64;
+        self.summary = Summary {
+            count: all.count,
+            missed: self.missed(),
+            min_ns: all.min_ns,
+            max_ns: all.max_ns,
+            percentiles: Percentile::SHOWN.map(|p| (p.to_string(), all.percentile(p))).into(),
+            not_excluded_every_ns: period_not_excluded_ns(all.count, self.plan.interval_ns)
+                .map(|ns| ns / threads),
+        };
+    }
+
+    fn fault(&self) -> Option<String> {
+        self.threads.iter().enumerate().find_map(|(i, t)| {
+            let inside =
+                |what, d: &Distribution| d.fault().map(|f| format!("threads[{i}].{what}: {f}"));
+            inside("woken", &t.woken).or_else(|| inside("expiries", &t.expiries)).or_else(|| {
+                let expected = t.woken.count.checked_add(t.missed);
+                (expected != Some(t.expiries.count)).then(|| {
+                    format!(
+                        "threads[{i}]: {} expiries are not {} wakeups and {} missed",
+                        t.expiries.count, t.woken.count, t.missed
+                    )
+                })
+            })
+        })
+    }
+}

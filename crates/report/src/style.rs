@@ -1,0 +1,79 @@
+//! How text is dressed: colour that only repeats what the words say, and text from elsewhere made
+//! safe to print.
+
+/// Whether and how to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Use ANSI colours.
+    pub colour: bool,
+}
+
+impl Style {
+    /// The sentence that matters.
+    pub fn strong(self, text: &str) -> String {
+        self.dress("1", text)
+    }
+
+    /// What is well.
+    pub fn good(self, text: &str) -> String {
+        self.dress("32", text)
+    }
+
+    /// What needs attention.
+    pub fn warn(self, text: &str) -> String {
+        self.dress("33", text)
+    }
+
+    /// What is wrong.
+    pub fn bad(self, text: &str) -> String {
+        self.dress("31", text)
+    }
+
+    /// What stands back.
+    pub fn faint(self, text: &str) -> String {
+        self.dress("2", text)
+    }
+
+    fn dress(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+    }
+}
+
+/// Text from a file, a kernel or a user, made safe for a terminal: what could move the cursor,
+/// change colours or reverse the line is replaced, and more than `limit` characters are cut.
+pub fn clean(text: &str, limit: usize) -> String {
+    let hostile = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    let mut out: String =
+        text.chars().take(limit).map(|c| if hostile(c) { '\u{fffd}' } else { c }).collect();
+    if text.chars().nth(limit).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hostile_text_is_made_safe() {
+        for (text, want) in [
+            ("plain µs", "plain µs"),
+            ("\x1b[31mred\x07", "\u{fffd}[31mred\u{fffd}"),
+            ("a\nb", "a\u{fffd}b"),
+            ("\u{202e}gnirts", "\u{fffd}gnirts"),
+            ("0123456789abc", "0123456789…"),
+        ] {
+            assert_eq!(clean(text, 10), want);
+        }
+    }
+
+    #[test]
+    fn colour_can_be_off() {
+        assert_eq!(Style { colour: false }.bad("x"), "x");
+        assert_eq!(Style { colour: true }.bad("x"), "\x1b[31mx\x1b[0m");
+    }
+}

@@ -1,0 +1,98 @@
+//! Clocks and the absolute sleep.
+
+use std::io;
+
+use wakescope_core::units::{MonoNs, SpanNs};
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// A clock of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Does not run while the machine sleeps; its rate follows NTP.
+    Monotonic,
+    /// As `Monotonic`, untouched by NTP.
+    MonotonicRaw,
+    /// As `Monotonic`, but runs while the machine sleeps.
+    Boottime,
+    /// Wall-clock time since 1970; it may jump.
+    Realtime,
+}
+
+impl Clock {
+    fn id(self) -> libc::clockid_t {
+        match self {
+            Self::Monotonic => libc::CLOCK_MONOTONIC,
+            Self::MonotonicRaw => libc::CLOCK_MONOTONIC_RAW,
+            Self::Boottime => libc::CLOCK_BOOTTIME,
+            Self::Realtime => libc::CLOCK_REALTIME,
+        }
+    }
+}
+
+/// What `clock` reads, in nanoseconds.
+#[inline]
+pub fn read(clock: Clock) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is live and writable for the call. The clocks named exist on every kernel
+    // that Rust's std runs on, so the call cannot fail.
+    unsafe { libc::clock_gettime(clock.id(), &raw mut time) };
+    nanoseconds(time)
+}
+
+/// The point in time that it is.
+#[inline]
+pub fn now() -> MonoNs {
+    MonoNs(read(Clock::Monotonic))
+}
+
+/// The resolution of `CLOCK_MONOTONIC`: 1 ns where timers are of high resolution.
+pub fn resolution() -> SpanNs {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as in `read`.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &raw mut time) };
+    SpanNs(nanoseconds(time))
+}
+
+#[inline]
+fn nanoseconds(time: libc::timespec) -> u64 {
+    // The kernel keeps both fields at or above 0, except for a wall clock before 1970.
+    let (s, ns) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
+    s.unwrap_or(0).saturating_mul(NS_PER_S) + ns.unwrap_or(0)
+}
+
+/// Sleeps until `wakeup`. Returns early, with `Interrupted`, when a signal handler ran.
+#[inline]
+pub fn sleep_until(wakeup: MonoNs) -> io::Result<()> {
+    let time = libc::timespec {
+        tv_sec: libc::time_t::try_from(wakeup.0 / NS_PER_S).unwrap_or(libc::time_t::MAX),
+        // Below 10^9, which fits every c_long.
+        #[allow(clippy::cast_possible_truncation)]
+        tv_nsec: (wakeup.0 % NS_PER_S) as libc::c_long,
+    };
+    // SAFETY: `time` is live for the call; an absolute sleep writes no remainder.
+    let rc = unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const time,
+            std::ptr::null_mut(),
+        )
+    };
+    if rc == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(rc)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_advance_and_sleeps_end_in_time() {
+        let target = now().after(SpanNs(2_000_000));
+        sleep_until(target).unwrap();
+        assert!(now() >= target, "woke before the time");
+        assert!(read(Clock::Boottime) >= target.0);
+        assert!(read(Clock::MonotonicRaw) > 0 && read(Clock::Realtime) > 0);
+        assert!(resolution().0 > 0);
+    }
+}

@@ -1,0 +1,104 @@
+//! Files: locks that die with their holder, exchange of names, free space.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::checked;
+
+/// Takes the lock on `file` if nobody has it. It is dropped when the file is closed, so also when
+/// its holder is killed.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    // SAFETY: the descriptor is open for as long as `file` lives.
+    match checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+/// Exchanges the names of two files: at no moment is either name without a file.
+pub fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+    let (a, b) = (c_path(a)?, c_path(b)?);
+    // SAFETY: both strings are live and end in NUL.
+    let rc = unsafe {
+        libc::syscall(
+            libc::SYS_renameat2,
+            libc::AT_FDCWD,
+            a.as_ptr(),
+            libc::AT_FDCWD,
+            b.as_ptr(),
+            libc::RENAME_EXCHANGE,
+        )
+    };
+    if rc == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Room on the file system that holds `path`.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Bytes that this user may still write.
+    pub bytes: u64,
+    /// Files that may still be created; `u64::MAX` where there is no such limit.
+    pub files: u64,
+    /// Whether the files are held in memory (tmpfs, ramfs).
+    pub in_memory: bool,
+}
+
+/// How much room there is where `path` lies.
+pub fn room(path: &Path) -> io::Result<Room> {
+    const TMPFS: i64 = 0x0102_1994;
+    const RAMFS: i64 = 0x8584_58f6;
+    let path = c_path(path)?;
+    // SAFETY: `statfs` is plain integers, for which zero is a value.
+    let mut stat: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the string is live and ends in NUL, `stat` is live and writable.
+    checked(unsafe { libc::statfs(path.as_ptr(), &raw mut stat) })?;
+    let block = u64::try_from(stat.f_bsize).unwrap_or(0);
+    // The field is i64 or u32, depending on the target.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    let kind = stat.f_type as i64;
+    let in_memory = kind == TMPFS || kind == RAMFS;
+    // ramfs states no size at all: nothing but memory limits it.
+    let unlimited = stat.f_blocks == 0;
+    Ok(Room {
+        bytes: if unlimited { u64::MAX } else { stat.f_bavail.saturating_mul(block) },
+        files: if stat.f_files == 0 { u64::MAX } else { stat.f_ffree },
+        in_memory,
+    })
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+/// The user that this process acts as.
+pub fn effective_user() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_exclusive_and_ends_with_its_file() {
+        let path = std::env::temp_dir().join(format!("wakescope-lock-{}", std::process::id()));
+        let (a, b) = (File::create(&path).unwrap(), File::create(&path).unwrap());
+        assert!(try_lock(&a).unwrap());
+        assert!(!try_lock(&b).unwrap());
+        drop(a);
+        assert!(try_lock(&b).unwrap());
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn room_is_stated() {
+        assert!(room(Path::new("/")).unwrap().files > 0);
+        assert!(room(Path::new("/does/not/exist")).is_err());
+    }
+}

@@ -1,0 +1,19 @@
+//! Every system call that wakescope writes by hand, and nothing that decides when to make it.
+//!
+//! A wrapper does one call, takes safe types, returns `io::Result` and says why it is sound. What
+//! changes the machine returns a guard that puts it back. This crate and the one that loads BPF
+//! programs are the only ones with `unsafe`.
+#![allow(unsafe_code)]
+
+pub mod clock;
+pub mod file;
+pub mod memory;
+pub mod pm_qos;
+pub mod process;
+pub mod sched;
+pub mod signal;
+
+/// The result of a call that reports failure as -1 and the reason in `errno`.
+fn checked(rc: libc::c_int) -> std::io::Result<libc::c_int> {
+    if rc == -1 { Err(std::io::Error::last_os_error()) } else { Ok(rc) }
+}

@@ -1,0 +1,1 @@
+//! Processes: start, end with the parent, namespaces.

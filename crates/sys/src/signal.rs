@@ -1,0 +1,149 @@
+//! Signals, without handlers: blocked everywhere, fetched where it suits.
+
+use std::{io, mem, ptr};
+
+use wakescope_core::units::SpanNs;
+
+/// A request to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Ctrl-C.
+    Interrupt,
+    /// `kill`.
+    Terminate,
+    /// The terminal went away.
+    Hangup,
+}
+
+impl Signal {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+            Self::Hangup => "SIGHUP",
+        }
+    }
+}
+
+/// Signals that end a run, blocked in this thread and every thread it starts from now on.
+/// They wait until [`EndSignals::wait`] fetches them.
+#[derive(Debug)]
+pub struct EndSignals {
+    set: libc::sigset_t,
+    /// Wakes a sleeping thread, see [`interrupt`].
+    _private: (),
+}
+
+/// Interrupts a thread's sleep; see [`ThreadHandle::interrupt`].
+const NUDGE: libc::c_int = libc::SIGUSR1;
+
+impl EndSignals {
+    /// Blocks the signals that end a run.
+    pub fn block() -> io::Result<Self> {
+        // SAFETY: `sigset_t` is plain data that `sigemptyset` initialises before any use.
+        let mut set: libc::sigset_t = unsafe { mem::zeroed() };
+        // SAFETY: `set` is live and writable; the numbers are signals; the old mask is not asked for.
+        let rc = unsafe {
+            libc::sigemptyset(&raw mut set);
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+                libc::sigaddset(&raw mut set, signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut())
+        };
+        if rc == 0 { Ok(Self { set, _private: () }) } else { Err(io::Error::from_raw_os_error(rc)) }
+    }
+
+    /// Waits for one of the signals, for `patience` at most.
+    pub fn wait(&self, patience: SpanNs) -> Option<Signal> {
+        let time = libc::timespec {
+            tv_sec: libc::time_t::try_from(patience.0 / 1_000_000_000).unwrap_or(libc::time_t::MAX),
+            #[allow(clippy::cast_possible_truncation)] // Below 10^9, which fits every c_long.
+            tv_nsec: (patience.0 % 1_000_000_000) as libc::c_long,
+        };
+        // SAFETY: `self.set` and `time` are live; no information about the sender is asked for.
+        match unsafe { libc::sigtimedwait(&raw const self.set, ptr::null_mut(), &raw const time) } {
+            libc::SIGINT => Some(Signal::Interrupt),
+            libc::SIGTERM => Some(Signal::Terminate),
+            libc::SIGHUP => Some(Signal::Hangup),
+            _ => None,
+        }
+    }
+}
+
+/// Makes [`ThreadHandle::interrupt`] break sleeps instead of ending the process.
+pub fn allow_interrupts() -> io::Result<()> {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: `sigaction` is plain data for which zero is a value: no flags, an empty mask. The
+    // handler does nothing, which is safe at any moment; without SA_RESTART, sleeps return.
+    let rc = unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        libc::sigaction(NUDGE, &raw const action, ptr::null_mut())
+    };
+    crate::checked(rc).map(drop)
+}
+
+/// A running thread that can be woken from its sleep.
+#[derive(Debug)]
+pub struct ThreadHandle<T> {
+    thread: std::thread::JoinHandle<T>,
+}
+
+impl<T> ThreadHandle<T> {
+    /// Takes over a thread.
+    pub fn new(thread: std::thread::JoinHandle<T>) -> Self {
+        Self { thread }
+    }
+
+    /// Whether the thread has ended.
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Breaks the thread's sleep, if it sleeps; it should have been told to end beforehand.
+    pub fn interrupt(&self) {
+        use std::os::unix::thread::JoinHandleExt;
+        // SAFETY: the thread has not been joined, for that consumes `self`; so its handle is valid
+        // even if it has ended. The signal has a handler (`allow_interrupts`).
+        unsafe { libc::pthread_kill(self.thread.as_pthread_t(), NUDGE) };
+    }
+
+    /// Waits for the thread's result, interrupting its sleep again and again: it may have been
+    /// about to sleep when it was interrupted last.
+    pub fn end(self) -> std::thread::Result<T> {
+        while !self.is_finished() {
+            self.interrupt();
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        self.thread.join()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn a_sleeping_thread_is_interrupted() {
+        allow_interrupts().unwrap();
+        let thread = std::thread::spawn(|| {
+            clock::sleep_until(clock::now().after(SpanNs(3_600_000_000_000))).unwrap_err().kind()
+        });
+        assert_eq!(ThreadHandle::new(thread).end().unwrap(), io::ErrorKind::Interrupted);
+    }
+
+    #[test]
+    fn blocked_signals_are_fetched() {
+        std::thread::spawn(|| {
+            let signals = EndSignals::block().unwrap();
+            assert_eq!(signals.wait(SpanNs(1_000)), None);
+            // SAFETY: sends a signal that this thread has blocked to this thread only.
+            unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGTERM) };
+            assert_eq!(signals.wait(SpanNs(1_000_000_000)), Some(Signal::Terminate));
+        })
+        .join()
+        .unwrap();
+    }
+}
