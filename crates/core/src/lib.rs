@@ -14,6 +14,7 @@ pub mod percentile;
 pub mod plan;
 pub mod preemption;
 pub mod recorder;
+pub mod ring;
 pub mod run;
 pub mod units;
 pub mod validity;
