@@ -5,6 +5,7 @@
 //! and a simulated kernel, and why it can be tested where the truth is known.
 
 pub mod behaviour;
+pub mod btf;
 pub mod distribution;
 pub mod finding;
 pub mod histogram;

@@ -3,6 +3,7 @@
 //! Nothing here prints.
 
 pub mod claim;
+pub mod host;
 pub mod prober;
 pub mod session;
 pub mod stimulus;
