@@ -6,8 +6,12 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 mod check;
 mod failure;
+mod folder;
+mod live;
 mod load;
+mod measure;
 mod output;
+mod report;
 
 pub use failure::Failure;
 
@@ -25,7 +29,9 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     Check(check::CheckArgs),
+    Measure(Box<measure::MeasureArgs>),
     Load(load::LoadArgs),
+    Report(report::ReportArgs),
 }
 
 /// How a command ended, as an exit code.
@@ -66,7 +72,9 @@ pub fn main() -> ExitCode {
     };
     let result = match cli.verb {
         Verb::Check(args) => check::run(&args),
+        Verb::Measure(args) => measure::run(&args),
         Verb::Load(args) => load::run(&args),
+        Verb::Report(args) => report::run(&args),
     };
     match result {
         Ok(outcome) => outcome.into(),

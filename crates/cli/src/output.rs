@@ -33,3 +33,9 @@ pub(crate) fn tell(text: &str) {
 pub(crate) fn complain(failure: &Failure) {
     tell(&failure.to_string());
 }
+
+/// Draws on the terminal that stderr is.
+pub(crate) fn draw(text: &str) {
+    let mut err = io::stderr().lock();
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
+}

@@ -48,7 +48,7 @@ impl Distribution {
     /// The value at `percentile`: at most 0.2 % above the exact one, never below it and never
     /// above the maximum. `None` if there are too few samples to say.
     pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
-        let value = self.histogram.percentile(percentile)?;
+        let value = self.histogram.percentile_of(percentile, self.count)?;
         Some(value.min(self.max_ns?))
     }
 

@@ -75,15 +75,13 @@ pub struct Histogram {
 
 impl Histogram {
     /// A histogram of counts per bucket of the scale.
-    pub fn from_scale(counts: impl IntoIterator<Item = (usize, u64)>) -> Self {
-        let buckets = counts
-            .into_iter()
-            .filter(|&(_, count)| count > 0)
-            .map(|(index, count)| {
-                let (lower, upper) = edges_of(index);
-                Bucket { lower, upper, count }
-            })
-            .collect();
+    pub fn from_scale(counts: impl IntoIterator<Item = (usize, u64)> + Clone) -> Self {
+        let used = counts.clone().into_iter().filter(|&(_, count)| count > 0).count();
+        let mut buckets = Vec::with_capacity(used);
+        buckets.extend(counts.into_iter().filter(|&(_, count)| count > 0).map(|(index, count)| {
+            let (lower, upper) = edges_of(index);
+            Bucket { lower, upper, count }
+        }));
         Self { buckets }
     }
 
@@ -110,16 +108,24 @@ impl Histogram {
     /// spans both, so the result may be coarser but never claims what the parts did not.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
-        let mut all: Vec<Bucket> = self.buckets.iter().chain(&other.buckets).copied().collect();
-        all.sort_by_key(|b| (b.lower, b.upper));
-        let mut buckets: Vec<Bucket> = Vec::with_capacity(all.len());
-        for bucket in all {
+        if self.buckets.is_empty() || other.buckets.is_empty() {
+            return if self.buckets.is_empty() { other.clone() } else { self.clone() };
+        }
+        let (mut left, mut right) = (self.buckets.iter().peekable(), other.buckets.iter().peekable());
+        let mut buckets: Vec<Bucket> = Vec::with_capacity(left.len().max(right.len()));
+        loop {
+            let next = match (left.peek(), right.peek()) {
+                (Some(l), Some(r)) if (l.lower, l.upper) <= (r.lower, r.upper) => left.next(),
+                (_, Some(_)) => right.next(),
+                (_, None) => left.next(),
+            };
+            let Some(bucket) = next else { break };
             match buckets.last_mut() {
                 Some(last) if bucket.lower < last.upper => {
                     last.upper = last.upper.max(bucket.upper);
                     last.count = last.count.saturating_add(bucket.count);
                 }
-                _ => buckets.push(bucket),
+                _ => buckets.push(*bucket),
             }
         }
         Self { buckets }
@@ -128,7 +134,11 @@ impl Histogram {
     /// The largest value that the sample at `percentile` can have had: at most one bucket width
     /// (0.2 %) above its true value, never below. `None` if the samples do not carry it.
     pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
-        let count = self.count();
+        self.percentile_of(percentile, self.count())
+    }
+
+    /// As [`Self::percentile`], for a caller who knows the count.
+    pub(crate) fn percentile_of(&self, percentile: Percentile, count: u64) -> Option<u64> {
         if !percentile.is_carried_by(count) {
             return None;
         }

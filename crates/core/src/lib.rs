@@ -14,6 +14,7 @@ pub mod limit;
 pub mod percentile;
 pub mod plan;
 pub mod preemption;
+pub mod record_writer;
 pub mod recorder;
 pub mod ring;
 pub mod run;

@@ -72,6 +72,14 @@ pub struct Judgement {
 }
 
 impl Limit {
+    /// The limit as one writes it for `--fail-above`: `p99.9=50000ns`.
+    pub fn as_argument(&self) -> String {
+        match self.percentile {
+            Some(p) => format!("{p}={}ns", self.above.0),
+            None => format!("{}ns", self.above.0),
+        }
+    }
+
     /// Judges `expiries`. An invalid run is never judged. A run that was cut short can fail, but
     /// not pass: what it would still have seen is not known.
     pub fn judge(&self, expiries: &Distribution, verdict: Verdict, complete: bool) -> Judgement {

@@ -116,12 +116,6 @@ impl Recorder {
         add(&self.migrated, 1);
     }
 
-    /// Wakeups so far.
-    #[inline]
-    pub fn woken(&self) -> u64 {
-        self.woken.total.load(Relaxed)
-    }
-
     /// The last wakeup's lateness, and the largest since this was last asked. For display: a
     /// maximum that comes at the very moment of asking may be shown in the next slice.
     pub fn recent(&self) -> (u64, u64) {
@@ -177,19 +171,16 @@ impl Copied {
     }
 }
 
-/// Adds without a locked instruction: there is one writer.
+/// Adds without a locked instruction: there is one writer. At one count per nanosecond it would
+/// take 584 years to wrap around.
 #[inline]
 fn add(cell: &AtomicU64, amount: u64) {
-    cell.store(cell.load(Relaxed).saturating_add(amount), Relaxed);
+    cell.store(cell.load(Relaxed).wrapping_add(amount), Relaxed);
 }
 
 /// Counts on the scale, with exact extremes.
 struct Tally {
-    counts: Box<[AtomicU64]>,
-    /// The first and last bucket in use, so that a reader need not look at all 28,672.
-    first: AtomicUsize,
-    last: AtomicUsize,
-    total: AtomicU64,
+    counts: Box<[AtomicU64; SCALE_BUCKETS]>,
     min: AtomicU64,
     max: AtomicU64,
     max_at: AtomicU64,
@@ -199,10 +190,7 @@ struct Tally {
 impl Tally {
     fn new() -> Self {
         Self {
-            counts: (0..SCALE_BUCKETS).map(|_| AtomicU64::new(0)).collect(),
-            first: AtomicUsize::new(SCALE_BUCKETS),
-            last: AtomicUsize::new(0),
-            total: AtomicU64::new(0),
+            counts: zeroes(),
             min: AtomicU64::new(u64::MAX),
             max: AtomicU64::new(0),
             max_at: AtomicU64::new(0),
@@ -211,20 +199,18 @@ impl Tally {
     }
 
     fn reset(&self) {
-        for cell in &self.counts {
+        for cell in self.counts.iter() {
             cell.store(0, Relaxed);
         }
-        self.first.store(SCALE_BUCKETS, Relaxed);
-        self.last.store(0, Relaxed);
         self.min.store(u64::MAX, Relaxed);
-        for cell in [&self.total, &self.max, &self.max_at, &self.sum] {
+        for cell in [&self.max, &self.max_at, &self.sum] {
             cell.store(0, Relaxed);
         }
     }
 
     #[inline]
     fn count(&self, value: u64, due_ns: u64) {
-        self.count_many(bucket_of(value), 1);
+        add(&self.counts[bucket_of(value)], 1);
         add(&self.sum, value);
         self.extend(value, value, due_ns);
     }
@@ -241,7 +227,7 @@ impl Tally {
             let (lower, _) = edges_of(bucket);
             // The last step whose value is still at or above the bucket's lower edge.
             let last = ((late_ns - lower) / step_ns).clamp(step, steps);
-            self.count_many(bucket, last - step + 1);
+            add(&self.counts[bucket], last - step + 1);
             step = last + 1;
         }
         let sum = u128::from(late_ns) * u128::from(steps)
@@ -251,32 +237,24 @@ impl Tally {
     }
 
     #[inline]
-    fn count_many(&self, bucket: usize, count: u64) {
-        add(&self.counts[bucket], count);
-        add(&self.total, count);
-        if bucket < self.first.load(Relaxed) {
-            self.first.store(bucket, Relaxed);
-        }
-        if bucket > self.last.load(Relaxed) {
-            self.last.store(bucket, Relaxed);
-        }
-    }
-
-    #[inline]
     fn extend(&self, min: u64, max: u64, max_at: u64) {
         if min < self.min.load(Relaxed) {
+            // The first sample comes by here, and leaves its time even if it is 0 ns late.
+            if self.min.load(Relaxed) == u64::MAX {
+                self.max_at.store(max_at, Relaxed);
+            }
             self.min.store(min, Relaxed);
         }
-        // The first sample may be 0 ns late and must still leave its time.
-        if max > self.max.load(Relaxed) || self.max_at.load(Relaxed) == 0 {
+        if max > self.max.load(Relaxed) {
             self.max.store(max, Relaxed);
             self.max_at.store(max_at, Relaxed);
         }
     }
 
     fn copy(&self) -> TallyCopy {
-        let (first, last) = (self.first.load(Relaxed), self.last.load(Relaxed));
-        let used = self.counts.get(first..=last).unwrap_or_default();
+        // Without samples, the minimum lies above the maximum, and no bucket between them.
+        let first = bucket_of(self.min.load(Relaxed));
+        let used = self.counts.get(first..=bucket_of(self.max.load(Relaxed))).unwrap_or_default();
         TallyCopy {
             first,
             counts: used.iter().map(|c| c.load(Relaxed)).collect(),
@@ -286,6 +264,12 @@ impl Tally {
             sum: self.sum.load(Relaxed),
         }
     }
+}
+
+/// On the heap from the start: on a stack, the array would be too large for a small one.
+fn zeroes() -> Box<[AtomicU64; SCALE_BUCKETS]> {
+    let cells: Box<[AtomicU64]> = (0..SCALE_BUCKETS).map(|_| AtomicU64::new(0)).collect();
+    cells.try_into().unwrap_or_else(|_| unreachable!("the length is the array's"))
 }
 
 struct TallyCopy {
@@ -301,7 +285,7 @@ impl TallyCopy {
     fn into_distribution(self) -> Distribution {
         let first = self.first;
         let histogram =
-            Histogram::from_scale(self.counts.into_iter().enumerate().map(|(i, n)| (first + i, n)));
+            Histogram::from_scale(self.counts.iter().enumerate().map(|(i, &n)| (first + i, n)));
         let count = histogram.count();
         let seen = |value| (count > 0).then_some(value);
         Distribution {

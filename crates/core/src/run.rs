@@ -11,6 +11,7 @@ use crate::host::Host;
 use crate::limit::Judgement;
 use crate::percentile::Percentile;
 use crate::plan::Plan;
+use crate::record_writer::RecordWriter;
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.run/1";
@@ -153,7 +154,8 @@ pub struct Summary {
     pub count: u64,
     /// Expiries without a wakeup of their own.
     pub missed: u64,
-    /// Least lateness of an expiry.
+    /// Least lateness of a wakeup. (That of an expiry can be anything above 0 where a stall ended
+    /// by chance just after one.)
     pub min_ns: Option<u64>,
     /// Largest lateness of an expiry.
     pub max_ns: Option<u64>,
@@ -209,10 +211,9 @@ impl Run {
         }
     }
 
-    /// The record as JSON, on one line.
+    /// The record as JSON, on one line. Who writes it again and again keeps a [`RecordWriter`].
     pub fn to_json(&self) -> String {
-        // Maps have string keys and numbers are finite: there is nothing that could fail.
-        serde_json::to_string(self).unwrap_or_default()
+        String::from_utf8_lossy(RecordWriter::default().write(self)).into_owned()
     }
 
     /// Lateness per expiry, over all threads.
@@ -238,7 +239,7 @@ impl Run {
         self.summary = Summary {
             count: all.count,
             missed: self.missed(),
-            min_ns: all.min_ns,
+            min_ns: self.threads.iter().filter_map(|t| t.woken.min_ns).min(),
             max_ns: all.max_ns,
             percentiles: Percentile::SHOWN.map(|p| (p.to_string(), all.percentile(p))).into(),
             not_excluded_every_ns: period_not_excluded_ns(all.count, self.plan.interval_ns)
@@ -260,5 +261,99 @@ impl Run {
                 })
             })
         })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::finding::Verdict;
+    use crate::histogram::Histogram;
+    use proptest::prelude::*;
+
+    fn distribution(samples: &[u64]) -> Distribution {
+        Distribution {
+            count: samples.len() as u64,
+            min_ns: samples.iter().min().copied(),
+            max_ns: samples.iter().max().copied(),
+            max_at_ns: samples.first().copied(),
+            sum_ns: samples.iter().fold(0, |sum, &s| sum.saturating_add(s)),
+            histogram: Histogram::of(samples.iter().copied()),
+        }
+    }
+
+    /// A run of these samples, with `text` in places where text comes from elsewhere.
+    pub(crate) fn run_with(cpus: &[Vec<u64>], text: &str) -> Run {
+        let threads = cpus.iter().map(|samples| {
+            let d = distribution(samples);
+            Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Default::default() }
+        });
+        let components = serde_json::json!({"irq_latency": {"count": 0, "histogram": []}, "text": text});
+        let mut run = Run {
+            schema: SCHEMA.into(),
+            id: text.into(),
+            started: String::new(),
+            duration_ns: 1,
+            origin_ns: 0,
+            time_domain: TimeDomain::Real,
+            seed: 1,
+            state: State::Complete,
+            host: Host { cmdline: text.into(), ..Default::default() },
+            plan: Plan { interval_ns: 1_000_000, ..Default::default() },
+            validity: Validity { verdict: Verdict::Valid, findings: Vec::new() },
+            limits: Vec::new(),
+            threads: threads.collect(),
+            load: Vec::new(),
+            worst: vec![Episode::default()],
+            summary: Summary::default(),
+            other: [("components".to_string(), components)].into(),
+        };
+        run.summarize();
+        run
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_is_read_as_it_was_written(
+            cpus in prop::collection::vec(prop::collection::vec(0_u64..1 << 40, 0..20), 0..4),
+            text in "\\PC{0,16}",
+        ) {
+            let run = run_with(&cpus, &text);
+            let json = run.to_json();
+            prop_assert_eq!(Run::from_json(json.as_bytes()).unwrap(), run);
+        }
+
+        #[test]
+        fn damaged_records_are_refused_or_consistent(
+            at in any::<prop::sample::Index>(),
+            byte in any::<u8>(),
+            cut in any::<bool>(),
+        ) {
+            let mut json = run_with(&[vec![5_000, 7_000, 7_000]], "x").to_json().into_bytes();
+            let at = at.index(json.len());
+            if cut { json.truncate(at) } else { json[at] = byte }
+            if let Ok(run) = Run::from_json(&json) {
+                prop_assert!(!cut && run.threads.iter().all(|t| t.woken.fault().is_none()));
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut serde_json::Value), want: &str) {
+        let mut json = serde_json::to_value(run_with(&[vec![5_000, 7_000]], "x")).unwrap();
+        change(&mut json);
+        let e = Run::from_json(json.to_string().as_bytes()).unwrap_err().to_string();
+        assert!(e.contains(want), "{e}");
+    }
+
+    #[test]
+    fn what_cannot_be_trusted_is_refused_with_the_reason() {
+        check(|j| j["schema"] = "wakescope.run/2".into(), "schema `wakescope.run/2`");
+        check(|j| j["threads"][0]["woken"]["count"] = 3.into(), "threads[0].woken: count is 3");
+        check(|j| j["threads"][0]["missed"] = 1.into(), "2 expiries are not 2 wakeups and 1 missed");
+        check(|j| j["threads"][0]["expiries"]["max_ns"] = 9_000.into(), "outside the last bucket");
+        check(|j| j["threads"][0]["cpu"] = "zero".into(), "not a whole run record");
+        assert!(matches!(Run::from_json(b"{}"), Err(RunError::Malformed(_))));
+        assert!(Run::from_json("[".repeat(100_000).as_bytes()).is_err(), "deep nesting is no crash");
     }
 }

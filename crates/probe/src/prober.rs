@@ -10,7 +10,7 @@ use wakescope_core::ring::Ring;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::memory::PageFaults;
-use wakescope_sys::sched::{self, Schedule, ThreadId};
+use wakescope_sys::sched::{self, CpuReader, Schedule, ThreadId};
 use wakescope_sys::signal::ThreadHandle;
 
 use crate::stimulus::timer::{Ending, Grid, KernelTimer, sample};
@@ -243,7 +243,7 @@ fn turnaround() -> SpanNs {
 
 fn measure(home: Option<u32>, shared: &Shared, times: Times) -> Report {
     let Shared { recorder, ring, stop, .. } = shared;
-    let mut timer = KernelTimer { home, stop };
+    let mut timer = KernelTimer { home, cpu: CpuReader::new(), stop };
     warm_up(&mut timer, shared, times);
     recorder.reset();
     shared.measuring.store(true, Ordering::Release);

@@ -119,10 +119,10 @@ fn cpus(run: &Run) -> String {
     let mut rows = vec![head];
     for thread in &run.threads {
         let name = thread.cpu.map_or_else(|| "any".into(), |cpu| cpu.to_string());
-        rows.push(row(name, &thread.expiries, thread.missed));
+        rows.push(row(name, &thread.expiries, thread.missed, thread.woken.min_ns));
     }
     if run.threads.len() > 1 {
-        rows.push(row("all".into(), &run.expiries(), run.missed()));
+        rows.push(row("all".into(), &run.expiries(), run.missed(), run.summary.min_ns));
     }
     let caption = match run.time_domain {
         TimeDomain::Real => String::new(),
@@ -132,9 +132,11 @@ fn cpus(run: &Run) -> String {
     caption + &columns(&rows, false)
 }
 
-fn row(name: String, d: &Distribution, missed: u64) -> Vec<String> {
+/// The minimum is that of wakeups: an expiry that a stall swallowed just before its end is hardly
+/// late, and says nothing about how fast a wakeup can be.
+fn row(name: String, d: &Distribution, missed: u64, min_ns: Option<u64>) -> Vec<String> {
     let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-    let mut cells = vec![name, grouped(d.count), grouped(missed), dash(d.min_ns)];
+    let mut cells = vec![name, grouped(d.count), grouped(missed), dash(min_ns)];
     cells.extend(Percentile::SHOWN.iter().map(|&p| dash(d.percentile(p))));
     cells.push(dash(d.max_ns));
     cells

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wakescope_core::recorder::Recorder;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_sys::{clock, sched};
+use wakescope_sys::sched::{self, CpuReader};
+use wakescope_sys::clock;
 
 /// Sleeps, and tells where and when it woke: the machine, or a simulation of one in tests.
 pub trait Alarm {
@@ -59,7 +60,8 @@ pub fn sample(
     let interval_ns = grid.interval.0;
     let mut expiry = grid.first;
     let mut left = grid.expiries;
-    while left > 0 && recorder.woken() < grid.wakeups {
+    let mut wakeups_left = grid.wakeups;
+    while left > 0 && wakeups_left > 0 {
         let Some(woken) = alarm.sleep_until(expiry) else { return Ending::Stopped };
         if stop.load(Ordering::Relaxed) {
             return Ending::Stopped;
@@ -78,8 +80,10 @@ pub fn sample(
         if let Some(ring) = samples {
             ring.push(Sample { due_ns, late_ns });
         }
+        wakeups_left -= 1;
         left -= missed + 1;
-        expiry = MonoNs(expiry.0.saturating_add((missed + 1).saturating_mul(interval_ns)));
+        // At most one interval beyond the present.
+        expiry = MonoNs(expiry.0 + (missed + 1) * interval_ns);
     }
     Ending::Done
 }
@@ -88,6 +92,8 @@ pub fn sample(
 pub struct KernelTimer<'a> {
     /// The CPU that the thread is bound to; `None` if to none.
     pub home: Option<u32>,
+    /// Tells where it is.
+    pub cpu: CpuReader,
     /// Set when the run is to end.
     pub stop: &'a AtomicBool,
 }
@@ -107,7 +113,7 @@ impl Alarm for KernelTimer<'_> {
 
     #[inline]
     fn at_home(&mut self) -> bool {
-        self.home.is_none() || sched::this_cpu() == self.home
+        self.home.is_none() || self.cpu.read() == self.home
     }
 
     #[cold]
@@ -187,7 +193,7 @@ mod tests {
         let grid = Grid { wakeups: 10, ..grid(1_000, u64::MAX) };
         let ring = Ring::new(64);
         let end = sample(&mut machine(&[3_500, 1]), grid, MonoNs(0), &recorder, Some(&ring), &stop);
-        assert_eq!((end, recorder.woken()), (Ending::Done, 10));
+        assert_eq!((end, recorder.snapshot().unwrap().woken.count), (Ending::Done, 10));
         assert_eq!(ring.pop(), Some(Sample { due_ns: 1_000, late_ns: 3_500 }));
         assert_eq!(ring.pop(), Some(Sample { due_ns: 5_000, late_ns: 1 }));
     }
@@ -209,6 +215,6 @@ mod tests {
     fn a_stopped_loop_takes_no_further_sample() {
         let (recorder, stop) = (Recorder::new(0), AtomicBool::new(true));
         let end = sample(&mut machine(&[1]), grid(1_000, 20), MonoNs(0), &recorder, None, &stop);
-        assert_eq!((end, recorder.woken()), (Ending::Stopped, 0));
+        assert_eq!((end, recorder.snapshot().unwrap().woken.count), (Ending::Stopped, 0));
     }
 }

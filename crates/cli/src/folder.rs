@@ -1,0 +1,269 @@
+//! The folder of a run, written so that whatever happens, a readable record is in it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use wakescope_sys::file::{exchange, try_lock};
+
+use crate::Failure;
+
+/// The record's name in its folder.
+pub(crate) const RECORD: &str = "run.json";
+/// The next version of the record in the making; only there while the run lasts.
+const NEXT: &str = "run.json.next";
+/// Every sample, where they were asked for.
+const SAMPLES: &str = "samples.csv";
+
+/// A run's folder while the run is written.
+///
+/// The record is rewritten a little more than once a second. Each version is first written whole to a second
+/// file, then the two files exchange names: at every moment, `run.json` is a whole record. Both
+/// files are overwritten in place rather than made anew, because replacing a file by rename makes
+/// ext4 write its data out at once (`auto_da_alloc`), and a measurement should not cause disk
+/// writes every second for days.
+pub(crate) struct RunFolder {
+    path: PathBuf,
+    record: File,
+    next: File,
+    samples: Option<Samples>,
+    /// Whether the file system can exchange names; if not, the record is replaced.
+    exchanges: bool,
+}
+
+struct Samples {
+    file: BufWriter<File>,
+    fault: Option<io::Error>,
+}
+
+impl RunFolder {
+    /// Makes the folder that the user named, or one named after the time below `runs/`, with
+    /// `record` in it.
+    pub(crate) fn create(
+        named: Option<&Path>,
+        time: &str,
+        save_samples: bool,
+        record: &[u8],
+    ) -> Result<Self, Failure> {
+        let path = match named {
+            Some(path) => make_named(path)?,
+            None => make_below_runs(time)?,
+        };
+        let fault = |name: &str, e: io::Error| cannot_write(&path.join(name), &e);
+        let open = |name: &str| open_locked(&path.join(name)).map_err(|e| fault(name, e));
+        replace(&path, record).map_err(|e| fault(RECORD, e))?;
+        let mut folder = Self {
+            record: open(RECORD)?,
+            next: open(NEXT)?,
+            samples: None,
+            exchanges: true,
+            path: path.clone(),
+        };
+        if save_samples {
+            let mut file = BufWriter::new(File::create(path.join(SAMPLES)).map_err(|e| fault(SAMPLES, e))?);
+            writeln!(file, "cpu,expiry_ns,wakeup_latency_ns").map_err(|e| fault(SAMPLES, e))?;
+            folder.samples = Some(Samples { file, fault: None });
+        }
+        Ok(folder)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts a new version of the record in place of the last one. If that fails, the last one
+    /// stays, whole.
+    pub(crate) fn write(&mut self, record: &[u8]) -> io::Result<()> {
+        self.next.write_all_at(record, 0)?;
+        self.next.set_len(record.len() as u64)?;
+        let (record, next) = (self.path.join(RECORD), self.path.join(NEXT));
+        if self.exchanges {
+            match exchange(&next, &record) {
+                Ok(()) => {
+                    std::mem::swap(&mut self.record, &mut self.next);
+                    return Ok(());
+                }
+                // Not every file system can (NFS and FAT cannot).
+                Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+                    self.exchanges = false;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        fs::rename(&next, &record)?;
+        let fresh = open_locked(&next)?;
+        self.record = std::mem::replace(&mut self.next, fresh);
+        Ok(())
+    }
+
+    /// Adds a sample to the sample file. Once that has failed, samples are no longer taken, and
+    /// [`Self::close`] says why.
+    pub(crate) fn add_sample(&mut self, cpu: u32, expiry_ns: u64, wakeup_latency_ns: u64) {
+        let Some(samples) = self.samples.as_mut().filter(|s| s.fault.is_none()) else { return };
+        samples.fault = writeln!(samples.file, "{cpu},{expiry_ns},{wakeup_latency_ns}").err();
+    }
+
+    /// Completes the sample file; why it is not whole, if so.
+    pub(crate) fn close_samples(&mut self) -> Option<String> {
+        let samples = self.samples.take()?;
+        let Samples { mut file, fault } = samples;
+        let fault = fault.or_else(|| file.flush().err())?;
+        Some(format!("{SAMPLES}: {fault}"))
+    }
+
+    /// Removes what has been written: the run did not begin. The folder goes if it was made for it.
+    pub(crate) fn discard(self) {
+        for name in [RECORD, NEXT, SAMPLES] {
+            let _ = fs::remove_file(self.path.join(name));
+        }
+        // A folder that holds something else stays.
+        let _ = fs::remove_dir(&self.path);
+    }
+
+    /// Writes the final record and removes what was needed only to get there.
+    pub(crate) fn finish(mut self, record: &[u8]) -> Result<PathBuf, Failure> {
+        let written = self.write(record).and_then(|()| self.record.sync_all());
+        // The spare file goes in any case: that frees the room for the record if there was none.
+        let _ = fs::remove_file(self.path.join(NEXT));
+        if let Err(first) = written {
+            replace(&self.path, record).map_err(|_| {
+                cannot_write(&self.path.join(RECORD), &first)
+                    .because("the folder holds an earlier state of the run, of about a second before its end")
+                    .try_this("make room and measure again, or name another folder: --out DIR")
+            })?;
+        }
+        Ok(self.path)
+    }
+}
+
+/// The plain way, with no file to spare: a new file takes the record's place.
+fn replace(folder: &Path, record: &[u8]) -> io::Result<()> {
+    let next = folder.join(NEXT);
+    let written = fs::write(&next, record).and_then(|()| fs::rename(&next, folder.join(RECORD)));
+    if written.is_err() {
+        let _ = fs::remove_file(&next);
+    }
+    written
+}
+
+fn open_locked(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+    // The lock tells others that the run goes on. File systems without locks do without.
+    let _ = try_lock(&file);
+    Ok(file)
+}
+
+fn make_named(path: &Path) -> Result<PathBuf, Failure> {
+    if path.join(RECORD).exists() {
+        return Err(Failure::new(format!("{} holds a run already", path.display()))
+            .try_this("name another folder: --out DIR"));
+    }
+    fs::create_dir_all(path).map_err(|e| cannot_create(path, &e))?;
+    Ok(path.into())
+}
+
+/// A folder named after the time; a number is added if two runs begin in one second.
+fn make_below_runs(time: &str) -> Result<PathBuf, Failure> {
+    const MOST_PER_SECOND: u32 = 1_000;
+    let runs = Path::new("runs");
+    fs::create_dir_all(runs).map_err(|e| cannot_create(runs, &e))?;
+    clean_up(runs);
+    let name = time.replace(':', "-").trim_end_matches('Z').to_string();
+    for number in 1..=MOST_PER_SECOND {
+        let path = match number {
+            1 => runs.join(&name),
+            _ => runs.join(format!("{name}-{number}")),
+        };
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(cannot_create(&path, &e)),
+        }
+    }
+    Err(Failure::new(format!("{MOST_PER_SECOND} runs begin at {name}")).try_this("name one: --out DIR"))
+}
+
+/// Removes the spare files that killed runs below `runs` left. Their records stay.
+fn clean_up(runs: &Path) {
+    let Ok(entries) = fs::read_dir(runs) else { return };
+    for entry in entries.flatten() {
+        let next = entry.path().join(NEXT);
+        let abandoned = |file: File| try_lock(&file).unwrap_or(false);
+        if File::open(&next).is_ok_and(abandoned) {
+            let _ = fs::remove_file(next);
+        }
+    }
+}
+
+fn cannot_create(path: &Path, e: &io::Error) -> Failure {
+    Failure::new(format!("cannot create the run's folder {}: {e}", path.display()))
+        .try_this("name a folder that you may write to: --out DIR")
+}
+
+fn cannot_write(path: &Path, e: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {e}", path.display()))
+        .try_this("name a folder on a file system with room: --out DIR")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder for one test, removed when it ends.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(test: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("wakescope-{test}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            Self(path)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn read(folder: &Path) -> String {
+        fs::read_to_string(folder.join(RECORD)).unwrap()
+    }
+
+    #[test]
+    fn each_version_replaces_the_last_whole() {
+        for exchanges in [true, false] {
+            let place = Place::new("versions");
+            let mut folder = RunFolder::create(Some(&place.0), "", false, b"first").unwrap();
+            folder.exchanges = exchanges;
+            for version in ["a longer second", "3rd", "the fourth one"] {
+                folder.write(version.as_bytes()).unwrap();
+                assert_eq!(read(&place.0), version);
+            }
+            folder.finish(b"end").unwrap();
+            assert_eq!(read(&place.0), "end");
+            assert_eq!(fs::read_dir(&place.0).unwrap().count(), 1, "nothing but the record is left");
+        }
+    }
+
+    #[test]
+    fn a_run_is_not_overwritten() {
+        let place = Place::new("overwrite");
+        RunFolder::create(Some(&place.0), "", false, b"x").unwrap().finish(b"x").unwrap();
+        let failure = RunFolder::create(Some(&place.0), "", false, b"y").err().unwrap();
+        assert!(failure.to_string().contains("holds a run already"), "{failure}");
+    }
+
+    #[test]
+    fn spare_files_of_the_dead_are_removed_and_of_the_living_kept() {
+        let place = Place::new("spare");
+        let alive = RunFolder::create(Some(&place.0.join("alive")), "", false, b"x").unwrap();
+        fs::create_dir_all(place.0.join("dead")).unwrap();
+        fs::write(place.0.join("dead").join(NEXT), "half").unwrap();
+        clean_up(&place.0);
+        assert!(alive.path().join(NEXT).exists());
+        assert!(!place.0.join("dead").join(NEXT).exists());
+    }
+}
