@@ -1,0 +1,73 @@
+//! What several tests need.
+#![allow(dead_code)] // Each test takes what it needs.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+use wakescope_core::run::Run;
+
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+}
+
+/// A file of the repository.
+#[track_caller]
+pub fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// docs/reference/run.schema.json
+pub fn schema() -> Value {
+    serde_json::from_str(&read("docs/reference/run.schema.json")).unwrap()
+}
+
+/// Fails unless `json` is a run record that the reader takes, that fits the schema, and in which
+/// every key is documented there.
+#[track_caller]
+pub fn assert_valid_run(json: &str) {
+    if let Err(why) = Run::from_json(json.as_bytes()) {
+        panic!("the reader refuses the record: {why}\n{json}");
+    }
+    if let Some(why) = fault_of_run(&serde_json::from_str(json).unwrap()) {
+        panic!("the record does not fit docs/reference/run.schema.json: {why}\n{json}");
+    }
+}
+
+/// Where `run` does not fit the schema, or has a key that the schema does not document.
+pub fn fault_of_run(run: &Value) -> Option<String> {
+    static CLOSED: OnceLock<Value> = OnceLock::new();
+    let closed = CLOSED.get_or_init(|| {
+        let mut schema = schema();
+        close(&mut schema);
+        schema
+    });
+    fault(closed, run)
+}
+
+/// Where `value` does not fit `schema`.
+pub fn fault(schema: &Value, value: &Value) -> Option<String> {
+    let mut schemas = boon::Schemas::new();
+    let mut compiler = boon::Compiler::new();
+    compiler.add_resource("urn:test", schema.clone()).unwrap();
+    let index = compiler.compile("urn:test", &mut schemas).unwrap_or_else(|e| panic!("{e:#}"));
+    schemas.validate(value, index).err().map(|e| e.to_string())
+}
+
+/// Forbids every key that `schema` does not list. The published schema allows them, so that keys
+/// can be added; what this version writes is to be documented in full.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            map.values_mut().for_each(close);
+            let lists_keys = map.get("properties").is_some_and(|p| p.is_object());
+            if lists_keys && map.get("type") == Some(&json!("object")) {
+                map.entry("additionalProperties").or_insert(json!(false));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
