@@ -418,10 +418,7 @@ fn full_host() -> Host {
         arch: "x86_64".into(),
         preemption: Preemption {
             model: Model::Voluntary,
-            evidence: vec![Evidence {
-                source: "/proc/config.gz".into(),
-                says: "voluntary".into(),
-            }],
+            evidence: vec![Evidence { source: "/proc/config.gz".into(), says: "voluntary".into() }],
             conflicts: vec!["preempt=full is ignored".into()],
         },
         cpu_model: Some("Example 9000".into()),

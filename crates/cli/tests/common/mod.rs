@@ -8,26 +8,26 @@ use serde_json::{Value, json};
 use wakescope_core::run::Run;
 
 /// The repository.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
 /// A file of the repository.
 #[track_caller]
-pub fn read(path: impl AsRef<Path>) -> String {
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 /// docs/reference/run.schema.json
-pub fn schema() -> Value {
+pub(crate) fn schema() -> Value {
     serde_json::from_str(&read("docs/reference/run.schema.json")).unwrap()
 }
 
 /// Fails unless `json` is a run record that the reader takes, that fits the schema, and in which
 /// every key is documented there.
 #[track_caller]
-pub fn assert_valid_run(json: &str) {
+pub(crate) fn assert_valid_run(json: &str) {
     if let Err(why) = Run::from_json(json.as_bytes()) {
         panic!("the reader refuses the record: {why}\n{json}");
     }
@@ -37,7 +37,7 @@ pub fn assert_valid_run(json: &str) {
 }
 
 /// Where `run` does not fit the schema, or has a key that the schema does not document.
-pub fn fault_of_run(run: &Value) -> Option<String> {
+pub(crate) fn fault_of_run(run: &Value) -> Option<String> {
     static CLOSED: OnceLock<Value> = OnceLock::new();
     let closed = CLOSED.get_or_init(|| {
         let mut schema = schema();
@@ -48,7 +48,7 @@ pub fn fault_of_run(run: &Value) -> Option<String> {
 }
 
 /// Where `value` does not fit `schema`.
-pub fn fault(schema: &Value, value: &Value) -> Option<String> {
+pub(crate) fn fault(schema: &Value, value: &Value) -> Option<String> {
     let mut schemas = boon::Schemas::new();
     let mut compiler = boon::Compiler::new();
     compiler.add_resource("urn:test", schema.clone()).unwrap();
