@@ -36,9 +36,20 @@ pub(crate) fn words(source: &str) -> Vec<String> {
     words
 }
 
-/// `source` up to its test module, which by our habit comes last.
+/// `source` without items that are for tests only. rustfmt ends each of them with the first line
+/// that is a brace, or with the line it begins on.
 pub(crate) fn without_tests(source: &str) -> String {
-    source.split("\n#[cfg(test)]").next().unwrap_or_default().into()
+    let mut parts = source.split("\n#[cfg(test)]\n");
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (first, rest) = part.split_once('\n').unwrap_or((part, ""));
+        let after = match first.ends_with('{') {
+            true => rest.split_once("\n}").map_or("", |(_, after)| after),
+            false => rest,
+        };
+        kept = kept + "\n" + after;
+    }
+    kept
 }
 
 /// Every path below `std` that `source` names, in expressions and in `use` trees. A tree counts
@@ -131,6 +142,12 @@ fn code_is_told_from_text() {
     ] {
         assert_eq!(words(source).join(" "), want, "{source}");
     }
+}
+
+#[test]
+fn tests_are_left_out() {
+    let source = "a\n#[cfg(test)]\nmod tests {\n    b\n}\nc\n#[cfg(test)]\nmod more;\nd\n";
+    assert_eq!(words(&without_tests(source)).join(" "), "a c d");
 }
 
 #[test]
