@@ -39,7 +39,7 @@ test: check
 bench:
 	@scripts/setup bench
 	@$(MAKE) build
-	BINARY=$(BINARY) python3 -B benches/bench.py
+	BINARY=$(BINARY) python3 -B benches/bench.py $(BENCH_ARGS)
 
 # Built by `make build` beforehand, so that `sudo make install` compiles nothing as root.
 install:
