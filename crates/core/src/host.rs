@@ -103,4 +103,82 @@ pub struct RtLimits {
     pub group_runtime_ns: Option<u64>,
     /// This process's limit on real-time priority (`RLIMIT_RTPRIO`).
     pub priority_limit: Option<u64>,
+    /// Whether this process may exceed that limit (`CAP_SYS_NICE` outside a user namespace).
+    /// `None`: not known.
+    pub nice_capability: Option<bool>,
+}
+
+/// The first two numbers of a kernel release: 6.12 for `6.12.95-rt-amd64`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KernelVersion(pub u32, pub u32);
+
+impl KernelVersion {
+    /// Reads the numbers off a release; `None` if it does not begin with two.
+    pub fn of(release: &str) -> Option<Self> {
+        let mut numbers = release.splitn(3, '.');
+        let major = numbers.next()?.parse().ok()?;
+        let rest = numbers.next()?;
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        Some(Self(major, rest[..end].parse().ok()?))
+    }
+}
+
+/// The most CPUs that Linux can be built for (x86-64, `MAXSMP`).
+const CPUS_MAX: u32 = 8192;
+
+/// The CPUs of a list as the kernel writes it (`0-3,8`), ascending, each once. What is not a CPU
+/// or a range of them is left out.
+pub fn cpu_list(text: &str) -> Vec<u32> {
+    let mut cpus = std::collections::BTreeSet::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
+            cpus.extend(first..=last.min(CPUS_MAX - 1));
+        }
+    }
+    cpus.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn kernel_versions_are_read() {
+        for (release, want) in [
+            ("6.12.95-rt-amd64", Some(KernelVersion(6, 12))),
+            ("5.10", Some(KernelVersion(5, 10))),
+            ("7.0-rc1", Some(KernelVersion(7, 0))),
+            ("6.1.0-56-cloud-arm64", Some(KernelVersion(6, 1))),
+            ("6", None),
+            ("6.", None),
+            ("", None),
+            ("99999999999.1", None),
+        ] {
+            assert_eq!(KernelVersion::of(release), want, "{release}");
+        }
+        assert!(KernelVersion(6, 2) < KernelVersion(6, 12));
+    }
+
+    #[test]
+    fn cpu_lists_are_read() {
+        for (text, want) in [
+            ("", vec![]),
+            ("0", vec![0]),
+            ("0-3,8", vec![0, 1, 2, 3, 8]),
+            ("2,0-1\n", vec![0, 1, 2]),
+            ("3-1,x,-,7-", vec![]),
+            ("8190-4294967295", vec![8190, 8191]),
+        ] {
+            assert_eq!(cpu_list(text), want, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_readers_panic(text in "\\PC{0,40}", list in "[0-9,-]{0,40}") {
+            let _ = (KernelVersion::of(&text), cpu_list(&text), cpu_list(&list));
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! and a simulated kernel, and why it can be tested where the truth is known.
 
 pub mod behaviour;
+pub mod btf;
 pub mod distribution;
 pub mod finding;
 pub mod histogram;
@@ -14,6 +15,7 @@ pub mod percentile;
 pub mod plan;
 pub mod preemption;
 pub mod recorder;
+pub mod ring;
 pub mod run;
 pub mod units;
 pub mod validity;

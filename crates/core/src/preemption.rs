@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+mod judge;
+
+pub use judge::judge;
+
 /// A kernel's preemption model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -53,4 +57,63 @@ pub struct Preemption {
     pub evidence: Vec<Evidence>,
     /// Where sources contradict each other, or a setting is ignored; a sentence each.
     pub conflicts: Vec<String>,
+    /// Sources that could not be read.
+    pub unread: Vec<Unread>,
+}
+
+/// A source that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// The file.
+    pub source: String,
+    /// Why, in a few words: `absent`, `permission denied`, …
+    pub why: String,
+}
+
+/// What a source of evidence holds, or why it could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The file.
+    pub source: String,
+    /// Its text, or the reason in a few words.
+    pub text: Result<String, String>,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self { source: String::new(), text: Err("not looked at".into()) }
+    }
+}
+
+/// All that is known about a kernel before it is judged, the strongest source first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources {
+    /// `uname -r`.
+    pub release: String,
+    /// `uname -v`.
+    pub version: String,
+    /// `uname -m`.
+    pub arch: String,
+    /// /sys/kernel/debug/sched/preempt: the words that the kernel knows, the one in force in
+    /// parentheses.
+    pub debugfs: Reading,
+    /// Records of /dev/kmsg; those that say nothing about preemption may be left out.
+    pub boot_log: Reading,
+    /// /sys/kernel/realtime: 1 on RT kernels.
+    pub realtime: Reading,
+    /// The kernel's command line.
+    pub cmdline: Reading,
+    /// The build configuration.
+    pub config: Reading,
+    /// What the kernel's type information shows; `None` if nobody looked.
+    pub btf: Option<(String, Result<Traits, String>)>,
+}
+
+/// What a kernel's functions tell about its preemption model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// It has `rt_spin_lock`, the sleeping spinlock of RT kernels.
+    pub rt: bool,
+    /// It has `sched_dynamic_update`, which switches models.
+    pub dynamic: bool,
 }

@@ -95,6 +95,22 @@ impl Recorder {
         self.version.store(version + 2, Release);
     }
 
+    /// Forgets everything. Only the recording thread may.
+    ///
+    /// It also touches every page that recording will touch, so that none of them faults later.
+    pub fn reset(&self) {
+        let version = self.version.load(Relaxed);
+        self.version.store(version + 1, Relaxed);
+        fence(Release);
+        self.woken.reset();
+        self.swallowed.reset();
+        self.worst.reset();
+        for cell in [&self.migrated, &self.early, &self.now, &self.recent_max] {
+            cell.store(0, Relaxed);
+        }
+        self.version.store(version + 2, Release);
+    }
+
     /// Counts a wakeup on a CPU other than the one asked for. Only the recording thread may.
     pub fn count_migration(&self) {
         add(&self.migrated, 1);
@@ -191,6 +207,18 @@ impl Tally {
             max: AtomicU64::new(0),
             max_at: AtomicU64::new(0),
             sum: AtomicU64::new(0),
+        }
+    }
+
+    fn reset(&self) {
+        for cell in &self.counts {
+            cell.store(0, Relaxed);
+        }
+        self.first.store(SCALE_BUCKETS, Relaxed);
+        self.last.store(0, Relaxed);
+        self.min.store(u64::MAX, Relaxed);
+        for cell in [&self.total, &self.max, &self.max_at, &self.sum] {
+            cell.store(0, Relaxed);
         }
     }
 
@@ -298,9 +326,15 @@ struct Worst {
 impl Worst {
     fn new(length: usize) -> Self {
         let slots = (0..length).map(|_| Default::default()).collect();
+        let list = Self { threshold: AtomicU64::new(0), used: AtomicUsize::new(0), slots };
+        list.reset();
+        list
+    }
+
+    fn reset(&self) {
+        self.used.store(0, Relaxed);
         // With no slot, no lateness is enough to enter.
-        let threshold = AtomicU64::new(if length == 0 { u64::MAX } else { 0 });
-        Self { threshold, used: AtomicUsize::new(0), slots }
+        self.threshold.store(if self.slots.is_empty() { u64::MAX } else { 0 }, Relaxed);
     }
 
     #[cold]
@@ -362,6 +396,17 @@ mod tests {
     fn no_samples_are_no_numbers() {
         let s = Recorder::new(3).snapshot().unwrap();
         assert_eq!(s, Snapshot::default());
+    }
+
+    #[test]
+    fn a_reset_recorder_is_as_new() {
+        let r = Recorder::new(2);
+        r.record(6 * MS, 106 * MS + 300_000, 100, MS);
+        r.count_migration();
+        r.reset();
+        assert_eq!(r.snapshot().unwrap(), Snapshot::default());
+        r.record(MS, MS + 7, 0, MS);
+        assert_eq!(r.snapshot().unwrap().woken.max_ns, Some(7));
     }
 
     #[test]

@@ -1,1 +1,482 @@
-//! From what was observed to findings.
+//! From what was observed during a run to findings: every assumption behind the numbers, checked.
+
+use crate::finding::{Finding, Severity};
+use crate::limit::Limit;
+use crate::plan::{IdleStates, Plan, Policy};
+use crate::run::LoadResult;
+use crate::units::{SpanNs, grouped};
+
+use Severity::{Error, Note, Warning};
+
+/// What was seen while measuring, beside the samples. Times in nanoseconds.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// One entry per probe thread.
+    pub threads: Vec<ThreadObserved>,
+    /// Why the default policy was not used, if it could not be.
+    pub policy_refused: Option<String>,
+    /// Why memory could not be locked, if so.
+    pub memory_refused: Option<String>,
+    /// Time that the hypervisor took from the measured CPUs.
+    pub steal_ns: u64,
+    /// How long the machine slept.
+    pub slept_ns: u64,
+    /// How much faster or slower than its hardware the clock ran, in parts per million.
+    pub clock_drift_ppm: u64,
+    /// The clocksource at the start and at the end.
+    pub clocksource: (String, String),
+    /// How often, and how long, a cgroup's CPU quota stopped this process or its loads.
+    pub quota_stops: u64,
+    /// See `quota_stops`.
+    pub quota_stopped_ns: u64,
+    /// Measured CPUs that another wakescope measures too.
+    pub also_measured: Vec<u32>,
+    /// What the loads did.
+    pub loads: Vec<LoadResult>,
+    /// Loads that stopped working for a while: name, and the longest such time.
+    pub stalls: Vec<(String, u64)>,
+    /// What ended the run early.
+    pub ended_by: Option<String>,
+    /// Why the run could not be written in full.
+    pub not_saved: Option<String>,
+    /// Share of the CPU that real-time tasks may use before they are throttled, in parts per
+    /// million; `None` where nothing throttles them.
+    pub rt_share_ppm: Option<u64>,
+}
+
+/// What was seen of one probe thread.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadObserved {
+    /// The CPU asked for.
+    pub cpu: u32,
+    /// Whether the thread was bound to it.
+    pub pinned: bool,
+    /// Wakeups.
+    pub woken: u64,
+    /// Expiries without a wakeup of their own.
+    pub missed: u64,
+    /// Wakeups on another CPU.
+    pub migrated: u64,
+    /// Wakeups before their time.
+    pub early: u64,
+    /// Samples that could not be written to the sample file.
+    pub lost: u64,
+    /// Page faults in the loop, served from memory.
+    pub minor_faults: u64,
+    /// Page faults in the loop, served from a disk.
+    pub major_faults: u64,
+    /// Schedules other than the one asked for that were in force, in words.
+    pub other_schedule: Option<String>,
+    /// Timer slack in force.
+    pub slack_ns: u64,
+    /// CPU time that the loop used, in parts per million of its duration.
+    pub cpu_share_ppm: u64,
+    /// When its CPU went away, from the start of the run.
+    pub cpu_lost_at_ns: Option<u64>,
+    /// Why the loop ended with an error.
+    pub failure: Option<String>,
+}
+
+/// What the user must know about a run made as `plan`, as far as it follows from what was seen
+/// during the run. What follows from the machine alone comes beside it.
+pub fn findings(plan: &Plan, seen: &Observed) -> Vec<Finding> {
+    let mut out = Vec::new();
+    privileges(plan, seen, &mut out);
+    for thread in &seen.threads {
+        thread_findings(plan, thread, seen.rt_share_ppm, &mut out);
+    }
+    samples(plan, seen, &mut out);
+    clocks(seen, &mut out);
+    surroundings(plan, seen, &mut out);
+    loads(seen, &mut out);
+    ending(seen, &mut out);
+    out
+}
+
+fn privileges(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
+    if let Some(cause) = &seen.policy_refused {
+        out.push(Finding::new(
+            "unprivileged",
+            Warning,
+            format!("the probe ran as SCHED_OTHER, not real-time ({cause}): other tasks' time slices are in the numbers"),
+            "run as root, or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope, or say --policy other if that is what you mean",
+        ));
+    } else if plan.policy == Policy::Other {
+        out.push(Finding::new(
+            "unprivileged",
+            Note,
+            "the probe ran as SCHED_OTHER, as asked: other tasks' time slices are in the numbers"
+                .into(),
+            "",
+        ));
+    }
+    if let Some(cause) = &seen.memory_refused {
+        out.push(Finding::new(
+            "memory-not-locked",
+            Warning,
+            format!("the probe's memory could not be locked ({cause}), so it may be paged out"),
+            "run as root, or raise the limit: ulimit -l unlimited",
+        ));
+    }
+}
+
+fn thread_findings(
+    plan: &Plan,
+    t: &ThreadObserved,
+    rt_share_ppm: Option<u64>,
+    out: &mut Vec<Finding>,
+) {
+    let cpu = t.cpu;
+    let mut add =
+        |code, severity, message, hint| out.push(Finding::new(code, severity, message, hint));
+    if let Some(failure) = &t.failure {
+        add("no-samples", Error, format!("the probe on CPU {cpu} ended: {failure}"), "");
+    }
+    if let Some(at_ns) = t.cpu_lost_at_ns {
+        add(
+            "cpu-lost",
+            Warning,
+            format!(
+                "CPU {cpu} went away {} into the run; its {} wakeups until then are kept",
+                SpanNs(at_ns),
+                grouped(t.woken)
+            ),
+            "see why it was taken offline, or measure the others: --cpus",
+        );
+    }
+    if !t.pinned {
+        add(
+            "not-pinned",
+            Warning,
+            format!(
+                "the {} probe meant for CPU {cpu} was not bound to it and may have run anywhere",
+                plan.policy
+            ),
+            "SCHED_DEADLINE tasks can be bound only where their cpuset has no other CPU; use --policy fifo for figures per CPU",
+        );
+    }
+    if let Some(other) = &t.other_schedule {
+        add(
+            "policy",
+            Error,
+            format!(
+                "the probe on CPU {cpu} was found running under {other}, not as asked: somebody changed it"
+            ),
+            "look for a tool that adjusts priorities (rtkit, tuned, ananicy), stop it and measure again",
+        );
+    }
+    if t.migrated > 0 {
+        add(
+            "migrated",
+            Error,
+            format!("{} wakeups meant for CPU {cpu} happened on another one", grouped(t.migrated)),
+            "look for a tool that moves tasks (irqbalance does not, cpuset managers do) and measure again",
+        );
+    }
+    if t.early > 0 {
+        add(
+            "early",
+            Error,
+            format!(
+                "{} wakeups on CPU {cpu} came before their time: its clock or timer is wrong",
+                grouped(t.early)
+            ),
+            "check `dmesg` for clocksource messages",
+        );
+    }
+    if t.major_faults + t.minor_faults > 0 {
+        add(
+            "page-faults",
+            Warning,
+            format!(
+                "the loop on CPU {cpu} took {} page faults, {} of them from a disk",
+                t.major_faults + t.minor_faults,
+                t.major_faults
+            ),
+            "give the probe the right to lock its memory (root, or ulimit -l unlimited)",
+        );
+    }
+    if t.slack_ns > 1 && plan.policy == Policy::Other {
+        add(
+            "timer-slack",
+            Warning,
+            format!(
+                "the kernel may fire the timers of CPU {cpu}'s probe {} late on purpose",
+                SpanNs(t.slack_ns)
+            ),
+            "the slack could not be switched off; measure with a real-time policy, which has none",
+        );
+    }
+    let throttled_at = rt_share_ppm.filter(|_| plan.policy.has_priority());
+    if throttled_at.is_some_and(|share| t.cpu_share_ppm >= share / 10 * 9) {
+        add(
+            "rt-throttling",
+            Warning,
+            format!(
+                "the probe itself used {} % of CPU {cpu}, near the share at which the kernel stops real-time tasks",
+                t.cpu_share_ppm / 10_000
+            ),
+            "use a longer --interval",
+        );
+    }
+    if t.woken == 0 && t.failure.is_none() {
+        add(
+            "no-samples",
+            Error,
+            format!("CPU {cpu} gave no sample"),
+            "measure longer, or with a shorter --interval",
+        );
+    }
+    if t.lost > 0 {
+        add(
+            "lost-samples",
+            Warning,
+            format!(
+                "{} samples of CPU {cpu} are missing from the sample file; the histogram has them",
+                grouped(t.lost)
+            ),
+            "write to a faster disk, or use a longer --interval",
+        );
+    }
+}
+
+fn samples(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
+    let missed: u64 = seen.threads.iter().map(|t| t.missed).sum();
+    let expiries = missed + seen.threads.iter().map(|t| t.woken).sum::<u64>();
+    if missed * 10 > expiries {
+        out.push(Finding::new(
+            "overload",
+            Warning,
+            format!(
+                "{} of {} periods had no wakeup of their own: {} is short for what runs here",
+                grouped(missed),
+                grouped(expiries),
+                SpanNs(plan.interval_ns)
+            ),
+            "use a longer --interval, unless these stalls are what you look for",
+        ));
+    }
+    for limit in plan.fail_above.iter().filter_map(|text| text.parse::<Limit>().ok()) {
+        let Some(percentile) = limit.percentile else { continue };
+        if !percentile.is_carried_by(expiries) {
+            let need = percentile.samples_needed();
+            let cpus = (plan.cpus.len() as u64).max(1);
+            let span = SpanNs(need.div_ceil(cpus).saturating_mul(plan.interval_ns));
+            out.push(Finding::new(
+                "few-samples",
+                Warning,
+                format!(
+                    "{} samples do not carry {percentile}; it takes {}",
+                    grouped(expiries),
+                    grouped(need)
+                ),
+                &format!("measure for at least {span}: --duration"),
+            ));
+        }
+    }
+}
+
+fn clocks(seen: &Observed, out: &mut Vec<Finding>) {
+    let (before, after) = &seen.clocksource;
+    if before != after {
+        out.push(Finding::new(
+            "clocksource",
+            Error,
+            format!("the kernel changed its clocksource from {before} to {after} during the run"),
+            "see `dmesg` for why; measure again with the one that stays",
+        ));
+    }
+    if seen.slept_ns >= 1_000_000 {
+        out.push(Finding::new(
+            "time-jump",
+            Error,
+            format!("the machine slept for {} during the run", SpanNs(seen.slept_ns)),
+            "measure again, without suspend: systemd-inhibit wakescope measure …",
+        ));
+    }
+    // NTP slews by 500 ppm at most (kernel/time/ntp.c, MAXFREQ); adjtime can add as much.
+    if seen.clock_drift_ppm > 1_000 {
+        out.push(Finding::new(
+            "time-jump",
+            Warning,
+            format!(
+                "CLOCK_MONOTONIC ran {} ppm off the hardware's pace",
+                grouped(seen.clock_drift_ppm)
+            ),
+            "see what adjusts the clock (chronyc tracking, timedatectl)",
+        ));
+    }
+}
+
+fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
+    if seen.steal_ns > 0 {
+        out.push(Finding::new(
+            "steal",
+            Warning,
+            format!(
+                "the hypervisor took {} from these CPUs: maxima are partly not this kernel's",
+                SpanNs(seen.steal_ns)
+            ),
+            "measure on the bare machine",
+        ));
+    }
+    if seen.quota_stops > 0 {
+        out.push(Finding::new(
+            "cpu-quota",
+            Warning,
+            format!(
+                "a CPU quota stopped this cgroup {} times, for {} in all",
+                grouped(seen.quota_stops),
+                SpanNs(seen.quota_stopped_ns)
+            ),
+            "raise the quota (cpu.max) or measure outside the container",
+        ));
+    }
+    if !seen.also_measured.is_empty() {
+        let cpus: Vec<String> = seen.also_measured.iter().map(u32::to_string).collect();
+        out.push(Finding::new(
+            "busy-probe",
+            Warning,
+            format!(
+                "another wakescope measures on CPU {} too: each disturbs the other",
+                cpus.join(", ")
+            ),
+            "measure one after the other, or on different CPUs: --cpus",
+        ));
+    }
+    if plan.idle_states == IdleStates::Shallow {
+        out.push(Finding::new(
+            "idle-limited",
+            Note,
+            "idle states were limited to the shallowest for this run, as asked: the machine does not normally run so".into(),
+            "",
+        ));
+    }
+}
+
+fn loads(seen: &Observed, out: &mut Vec<Finding>) {
+    for load in &seen.loads {
+        if !load.alive {
+            out.push(Finding::new(
+                "load-died",
+                Error,
+                format!("the load {} ended during the run: {}", load.name, load.fault),
+                "these wakeups were not all measured under it; see why it ended, and measure again",
+            ));
+        } else if load.work == 0 {
+            out.push(Finding::new(
+                "load-died",
+                Error,
+                format!("the load {} did no work during the run", load.name),
+                "measure longer, or see what starves it",
+            ));
+        }
+    }
+    for (name, longest_ns) in &seen.stalls {
+        out.push(Finding::new(
+            "load-stalled",
+            Note,
+            format!("the load {name} did no work for up to {}", SpanNs(*longest_ns)),
+            "",
+        ));
+    }
+}
+
+fn ending(seen: &Observed, out: &mut Vec<Finding>) {
+    if let Some(cause) = &seen.ended_by {
+        out.push(Finding::new(
+            "interrupted",
+            Note,
+            format!("the run was ended early by {cause}; what was measured until then is whole"),
+            "",
+        ));
+    }
+    if let Some(cause) = &seen.not_saved {
+        out.push(Finding::new(
+            "not-saved",
+            Warning,
+            format!("the run could not be written in full: {cause}"),
+            "make room, or name another folder: --out",
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{CODES, Validity, Verdict};
+
+    fn sound() -> Observed {
+        let thread =
+            ThreadObserved { pinned: true, woken: 1_000, slack_ns: 50_000, ..Default::default() };
+        Observed {
+            threads: vec![thread],
+            clocksource: ("tsc".into(), "tsc".into()),
+            rt_share_ppm: Some(950_000),
+            ..Default::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Plan, &mut Observed), want: &[(&str, Severity)]) {
+        let mut plan = Plan { interval_ns: 1_000_000, cpus: vec![0], ..Default::default() };
+        let mut seen = sound();
+        change(&mut plan, &mut seen);
+        let found = findings(&plan, &seen);
+        let got: Vec<_> = found.iter().map(|f| (f.code.as_str(), f.severity)).collect();
+        assert_eq!(got, want, "{found:#?}");
+        assert!(found.iter().all(|f| CODES.iter().any(|c| c.0 == f.code)));
+    }
+
+    #[test]
+    fn a_sound_run_has_no_findings() {
+        check(|_, _| (), &[]);
+    }
+
+    #[test]
+    fn each_broken_assumption_is_found() {
+        check(|_, s| s.policy_refused = Some("EPERM".into()), &[("unprivileged", Warning)]);
+        check(
+            |p, s| {
+                p.policy = Policy::Other;
+                s.threads[0].slack_ns = 1;
+            },
+            &[("unprivileged", Note)],
+        );
+        check(|p, _| p.policy = Policy::Other, &[("unprivileged", Note), ("timer-slack", Warning)]);
+        check(|_, s| s.memory_refused = Some("EPERM".into()), &[("memory-not-locked", Warning)]);
+        check(|_, s| s.threads[0].other_schedule = Some("other".into()), &[("policy", Error)]);
+        check(|_, s| s.threads[0].migrated = 1, &[("migrated", Error)]);
+        check(|_, s| s.threads[0].pinned = false, &[("not-pinned", Warning)]);
+        check(|_, s| s.threads[0].early = 1, &[("early", Error)]);
+        check(|_, s| s.threads[0].minor_faults = 1, &[("page-faults", Warning)]);
+        check(|_, s| s.threads[0].cpu_lost_at_ns = Some(5), &[("cpu-lost", Warning)]);
+        check(|_, s| s.threads[0].woken = 0, &[("no-samples", Error)]);
+        check(|_, s| s.threads[0].lost = 7, &[("lost-samples", Warning)]);
+        check(|_, s| s.threads[0].missed = 500, &[("overload", Warning)]);
+        check(|_, s| s.threads[0].cpu_share_ppm = 900_000, &[("rt-throttling", Warning)]);
+        check(|p, _| p.fail_above = vec!["p99.9=1ms".into()], &[("few-samples", Warning)]);
+        check(|_, s| s.clocksource.1 = "hpet".into(), &[("clocksource", Error)]);
+        check(|_, s| s.slept_ns = 9_000_000_000, &[("time-jump", Error)]);
+        check(|_, s| s.clock_drift_ppm = 5_000, &[("time-jump", Warning)]);
+        check(|_, s| s.steal_ns = 1, &[("steal", Warning)]);
+        check(|_, s| s.quota_stops = 1, &[("cpu-quota", Warning)]);
+        check(|_, s| s.also_measured = vec![0], &[("busy-probe", Warning)]);
+        check(|p, _| p.idle_states = IdleStates::Shallow, &[("idle-limited", Note)]);
+        check(|_, s| s.stalls = vec![("find".into(), 9)], &[("load-stalled", Note)]);
+        check(|_, s| s.ended_by = Some("SIGINT".into()), &[("interrupted", Note)]);
+        check(|_, s| s.not_saved = Some("ENOSPC".into()), &[("not-saved", Warning)]);
+        let dead = LoadResult { name: "find".into(), work: 5, alive: false, ..Default::default() };
+        let lazy = LoadResult { name: "find".into(), work: 0, alive: true, ..Default::default() };
+        check(|_, s| s.loads = vec![dead], &[("load-died", Error)]);
+        check(|_, s| s.loads = vec![lazy], &[("load-died", Error)]);
+    }
+
+    #[test]
+    fn a_dead_load_makes_a_run_invalid() {
+        let mut seen = sound();
+        seen.loads = vec![LoadResult { name: "find".into(), ..Default::default() }];
+        let plan = Plan { cpus: vec![0], ..Default::default() };
+        assert_eq!(Validity::of(findings(&plan, &seen)).verdict, Verdict::Invalid);
+    }
+}

@@ -1,3 +1,10 @@
 //! Stimulus → response loops, loads, and what must be known about the machine that they run on.
 //!
 //! Nothing here prints.
+
+pub mod claim;
+pub mod host;
+pub mod prober;
+pub mod session;
+pub mod stimulus;
+mod surroundings;

@@ -2,4 +2,10 @@
 //!
 //! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings.
 
+pub mod load;
+pub mod plot;
+pub mod progress;
+pub mod realfeel;
 pub mod style;
+pub mod table;
+pub mod text;

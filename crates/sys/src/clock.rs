@@ -17,6 +17,8 @@ pub enum Clock {
     Boottime,
     /// Wall-clock time since 1970; it may jump.
     Realtime,
+    /// CPU time that the calling thread has used.
+    ThreadCpu,
 }
 
 impl Clock {
@@ -26,6 +28,7 @@ impl Clock {
             Self::MonotonicRaw => libc::CLOCK_MONOTONIC_RAW,
             Self::Boottime => libc::CLOCK_BOOTTIME,
             Self::Realtime => libc::CLOCK_REALTIME,
+            Self::ThreadCpu => libc::CLOCK_THREAD_CPUTIME_ID,
         }
     }
 }

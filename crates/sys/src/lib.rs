@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod file;
+pub mod machine;
 pub mod memory;
 pub mod pm_qos;
 pub mod process;

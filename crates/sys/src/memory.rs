@@ -6,13 +6,15 @@ use crate::checked;
 
 /// Locks all memory of the process, present and future, so that none of it is paged out.
 ///
-/// Pages are locked as they are touched (`MCL_ONFAULT`, Linux 4.4) and not all at once: what a
-/// program maps but never uses, such as most of the C library, would otherwise count as resident.
-/// The caller touches what it needs beforehand, and page faults are counted to prove that it did.
+/// What is mapped now becomes resident now, the program's own code above all. What is mapped later
+/// is locked page by page as it is touched (`MCL_ONFAULT`, Linux 4.4): a thread's stack or an
+/// allocator's arena would otherwise count in full. Whoever maps later touches what it needs
+/// beforehand, and page faults are counted to prove that it did.
 pub fn lock_all() -> io::Result<()> {
     // SAFETY: flags only.
-    checked(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT) })
-        .map(drop)
+    checked(unsafe { libc::mlockall(libc::MCL_CURRENT) })?;
+    // SAFETY: flags only.
+    checked(unsafe { libc::mlockall(libc::MCL_FUTURE | libc::MCL_ONFAULT) }).map(drop)
 }
 
 /// Page faults.

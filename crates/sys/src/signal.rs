@@ -31,11 +31,9 @@ impl Signal {
 #[derive(Debug)]
 pub struct EndSignals {
     set: libc::sigset_t,
-    /// Wakes a sleeping thread, see [`interrupt`].
-    _private: (),
 }
 
-/// Interrupts a thread's sleep; see [`ThreadHandle::interrupt`].
+/// The signal that breaks a thread's sleep; see [`ThreadHandle::interrupt`].
 const NUDGE: libc::c_int = libc::SIGUSR1;
 
 impl EndSignals {
@@ -51,7 +49,7 @@ impl EndSignals {
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut())
         };
-        if rc == 0 { Ok(Self { set, _private: () }) } else { Err(io::Error::from_raw_os_error(rc)) }
+        if rc == 0 { Ok(Self { set }) } else { Err(io::Error::from_raw_os_error(rc)) }
     }
 
     /// Waits for one of the signals, for `patience` at most.

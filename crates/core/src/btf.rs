@@ -1,0 +1,165 @@
+//! The kernel's type information (BTF), as far as names of functions and types go.
+//!
+//! Format: Documentation/bpf/btf.rst. Every offset is checked: the file comes from the kernel, but
+//! a damaged one must give an error and not a panic.
+
+use std::fmt;
+
+/// A kind of named thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A function.
+    Function,
+    /// A `typedef`; each tracepoint has one called `btf_trace_<tracepoint>`.
+    Typedef,
+    /// Anything else.
+    Other,
+}
+
+/// Where the data stop making sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    offset: usize,
+}
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "damaged at byte {}", self.offset)
+    }
+}
+
+impl std::error::Error for Damaged {}
+
+/// The named things of a BTF file, in its order.
+#[derive(Clone, Debug)]
+pub struct Names<'a> {
+    types: &'a [u8],
+    strings: &'a [u8],
+    at: usize,
+    little_endian: bool,
+}
+
+impl<'a> Names<'a> {
+    /// Reads the header of `data`.
+    pub fn of(data: &'a [u8]) -> Result<Self, Damaged> {
+        let little_endian = match data.get(..2) {
+            Some([0x9f, 0xeb]) => true,
+            Some([0xeb, 0x9f]) => false,
+            _ => return Err(Damaged { offset: 0 }),
+        };
+        let header = |offset| word(data, offset, little_endian).ok_or(Damaged { offset });
+        let start = header(4)? as usize;
+        let section = |offset| {
+            let begin = start.checked_add(header(offset)? as usize);
+            let end =
+                begin.zip(Some(header(offset + 4)? as usize)).and_then(|(b, l)| b.checked_add(l));
+            begin.zip(end).and_then(|(b, e)| data.get(b..e)).ok_or(Damaged { offset })
+        };
+        Ok(Self { types: section(8)?, strings: section(16)?, at: 0, little_endian })
+    }
+
+    /// The type at `self.at` with its whole length.
+    fn entry(&self) -> Option<(Kind, &'a str, usize)> {
+        let word = |offset| word(self.types, self.at + offset, self.little_endian);
+        let (name, info) = (word(0)? as usize, word(4)?);
+        word(8)?;
+        let (members, kind) = (info as usize & 0xffff, info >> 24 & 0x1f);
+        let (kind, rest) = match kind {
+            1 | 14 | 17 => (Kind::Other, 4),
+            2 | 7 | 9..=11 | 16 | 18 => (Kind::Other, 0),
+            3 => (Kind::Other, 12),
+            4 | 5 | 15 | 19 => (Kind::Other, 12 * members),
+            6 | 13 => (Kind::Other, 8 * members),
+            8 => (Kind::Typedef, 0),
+            12 => (Kind::Function, 0),
+            // A kind of a later kernel: without its length nothing after it can be found.
+            _ => return None,
+        };
+        let name = self.strings.get(name..)?;
+        let name = &name[..name.iter().position(|&byte| byte == 0)?];
+        Some((kind, std::str::from_utf8(name).ok()?, 12 + rest))
+    }
+}
+
+impl<'a> Iterator for Names<'a> {
+    type Item = Result<(Kind, &'a str), Damaged>;
+
+    /// The next thing that has a name. After damage nothing follows.
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.at < self.types.len() {
+            let Some((kind, name, length)) = self.entry() else {
+                let offset = self.at;
+                self.at = self.types.len();
+                return Some(Err(Damaged { offset }));
+            };
+            self.at += length;
+            if !name.is_empty() {
+                return Some(Ok((kind, name)));
+            }
+        }
+        None
+    }
+}
+
+fn word(data: &[u8], offset: usize, little_endian: bool) -> Option<u32> {
+    let bytes = data.get(offset..offset.checked_add(4)?)?.try_into().ok()?;
+    Some(if little_endian { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A file with a struct of one member, a function and a typedef.
+    fn sample(big: bool) -> Vec<u8> {
+        let strings = b"\0task\0rt_spin_lock\0btf_trace_sched_waking\0";
+        let types =
+            [[1, 4 << 24 | 1, 8].as_slice(), &[0, 0, 0], &[6, 12 << 24, 1], &[19, 8 << 24, 1]]
+                .concat();
+        let length = |n: usize| u32::try_from(n).unwrap();
+        let header =
+            [24, 0, length(types.len() * 4), length(types.len() * 4), length(strings.len())];
+        let bytes = |w: &u32| if big { w.to_be_bytes() } else { w.to_le_bytes() };
+        let mut data = if big { vec![0xeb, 0x9f, 1, 0] } else { vec![0x9f, 0xeb, 1, 0] };
+        data.extend(header.iter().flat_map(bytes));
+        data.extend(types.iter().flat_map(bytes));
+        data.extend(strings);
+        data
+    }
+
+    #[test]
+    fn names_are_found_in_both_byte_orders() {
+        let want = [
+            Ok((Kind::Other, "task")),
+            Ok((Kind::Function, "rt_spin_lock")),
+            Ok((Kind::Typedef, "btf_trace_sched_waking")),
+        ];
+        for big in [false, true] {
+            assert_eq!(Names::of(&sample(big)).unwrap().collect::<Vec<_>>(), want);
+        }
+    }
+
+    #[test]
+    fn damage_is_told_once() {
+        assert!(Names::of(b"").is_err());
+        assert!(Names::of(b"\x9f\xeb\x01\x00\xff\xff\xff\xff").is_err());
+        let mut data = sample(false);
+        data[24 + 7] = 31; // The struct becomes a kind that does not exist.
+        let names: Vec<_> = Names::of(&data).unwrap().collect();
+        assert_eq!(names, [Err(Damaged { offset: 0 })]);
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_files_do_not_panic(at in 0_usize..120, byte: u8, cut in 0_usize..120) {
+            let mut data = sample(false);
+            let length = data.len();
+            data[at % length] = byte;
+            data.truncate(length - cut % length);
+            if let Ok(names) = Names::of(&data) {
+                prop_assert!(names.count() <= data.len());
+            }
+        }
+    }
+}

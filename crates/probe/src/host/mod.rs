@@ -1,0 +1,137 @@
+//! Reads what there is to know about the machine and its kernel.
+
+use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
+use wakescope_core::preemption::{self, Sources};
+use wakescope_core::units::SpanNs;
+use wakescope_sys::{clock, machine, sched};
+
+mod files;
+mod machine_name;
+mod rt_limits;
+mod sources;
+
+pub use files::Files;
+
+/// Facts about this machine, where `cpus` are to be measured. Never fails: what cannot be read is
+/// left out.
+pub fn read(cpus: &[u32]) -> Host {
+    read_from(&Files::of_this_machine(), cpus)
+}
+
+/// As [`read`], from the files of another machine, or made-up ones. The clock and the limits of
+/// the process are this machine's: they are in no file.
+pub fn read_from(files: &Files, cpus: &[u32]) -> Host {
+    let mut sources = sources::read(files);
+    let mut preemption = preemption::judge(&sources);
+    // The type information is 5 MB and the weakest evidence: look only where nothing else decided.
+    if preemption.model == preemption::Model::Unknown {
+        sources.btf = Some(sources::btf(files));
+        preemption = preemption::judge(&sources);
+    }
+    from_sources(files, cpus, &sources, preemption)
+}
+
+/// As [`read`], with all evidence, the weakest too. Takes some ms longer.
+pub fn read_thoroughly(files: &Files, cpus: &[u32]) -> Host {
+    let mut sources = sources::read(files);
+    sources.btf = Some(sources::btf(files));
+    let preemption = preemption::judge(&sources);
+    from_sources(files, cpus, &sources, preemption)
+}
+
+fn from_sources(
+    files: &Files,
+    cpus: &[u32],
+    sources: &Sources,
+    preemption: preemption::Preemption,
+) -> Host {
+    const CPU: &str = "/sys/devices/system/cpu";
+    let status = files.text("/proc/self/status").unwrap_or_default();
+    let cpus_online = files.cpus(&format!("{CPU}/online"));
+    let measured = if cpus.is_empty() { &cpus_online } else { cpus };
+    Host {
+        release: sources.release.clone(),
+        version: sources.version.clone(),
+        arch: sources.arch.clone(),
+        preemption,
+        cpu_model: machine_name::cpu_model(files),
+        cpus_allowed: status_line(&status, "Cpus_allowed_list:")
+            .map(wakescope_core::host::cpu_list)
+            .unwrap_or_default(),
+        cpus_isolated: files.cpus(&format!("{CPU}/isolated")),
+        // Unset, the file holds `(null)`, which is no list.
+        cpus_nohz_full: files.cpus(&format!("{CPU}/nohz_full")),
+        clock: clock(files),
+        cmdline: sources.cmdline.text.clone().unwrap_or_default(),
+        idle: idle(files, measured.first().copied().unwrap_or(0)),
+        governors: governors(files, measured),
+        rt: rt_limits::read(files, sources, &status),
+        hypervisor: machine_name::hypervisor(files),
+        microcode: machine_name::microcode(files),
+        cpus_online,
+    }
+}
+
+fn clock(files: &Files) -> Clock {
+    let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    Clock {
+        source: files.word(source).unwrap_or_default(),
+        resolution_ns: clock::resolution().0,
+        read_cost_ns: read_cost().0,
+    }
+}
+
+/// What one reading of the clock costs: the median of many short series, so that neither the
+/// clock's own resolution nor an interruption shows.
+fn read_cost() -> SpanNs {
+    const SERIES: usize = 101;
+    const READINGS: u64 = 20;
+    let mut costs = [0; SERIES];
+    for cost in &mut costs {
+        let begin = clock::now();
+        for _ in 0..READINGS {
+            std::hint::black_box(clock::now());
+        }
+        *cost = clock::now().since(begin).0 / (READINGS + 1);
+    }
+    costs.sort_unstable();
+    SpanNs(costs[SERIES / 2])
+}
+
+fn idle(files: &Files, cpu: u32) -> Idle {
+    const CPUIDLE: &str = "/sys/devices/system/cpu/cpuidle";
+    // The kernel has ten states at most (CPUIDLE_STATE_MAX).
+    let states = (0..10).map_while(|number| {
+        let path = |file| format!("/sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}/{file}");
+        let exit_latency_us: u64 = files.number(&path("latency"))?;
+        Some(IdleState {
+            name: files.word(&path("name"))?,
+            exit_latency_ns: exit_latency_us.saturating_mul(1000),
+            disabled: files.number::<u64>(&path("disable")).is_some_and(|d| d != 0),
+        })
+    });
+    let governor = files
+        .word(&format!("{CPUIDLE}/current_governor"))
+        .or_else(|| files.word(&format!("{CPUIDLE}/current_governor_ro")));
+    Idle {
+        driver: files.word(&format!("{CPUIDLE}/current_driver")).filter(|d| d != "none"),
+        governor,
+        states: states.collect(),
+    }
+}
+
+fn governors(files: &Files, cpus: &[u32]) -> Vec<String> {
+    let path = |cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    let mut all: Vec<_> = cpus.iter().filter_map(|cpu| files.word(&path(cpu))).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The value of a line of /proc/self/status.
+fn status_line<'a>(status: &'a str, key: &str) -> Option<&'a str> {
+    status.lines().find_map(|line| line.strip_prefix(key)).map(str::trim)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! A probe: one thread that measures one CPU.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+
+use wakescope_core::recorder::{Recorder, Snapshot};
+use wakescope_core::ring::Ring;
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::memory::PageFaults;
+use wakescope_sys::sched::{self, Schedule, ThreadId};
+use wakescope_sys::signal::ThreadHandle;
+
+use crate::stimulus::timer::{Ending, Grid, KernelTimer, sample};
+
+/// The loop needs a few hundred bytes of stack; the rest is for starting and ending the thread.
+const STACK_BYTES: usize = 128 << 10;
+
+/// What a probe is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// The CPU to measure.
+    pub cpu: u32,
+    /// The schedule to run under.
+    pub schedule: Schedule,
+    /// How many of the latest wakeups to keep.
+    pub worst: usize,
+    /// Room for samples on their way to a file; 0 if none are saved.
+    pub ring_slots: usize,
+}
+
+/// When a probe is to measure. All probes get the same one but for the phase.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Where unrecorded wakeups begin, to warm caches and pages.
+    pub warmup: MonoNs,
+    /// The start of the run, from which times in the record count.
+    pub origin: MonoNs,
+    /// This probe's first expiry, from `origin`.
+    pub phase: SpanNs,
+    /// The grid's period.
+    pub interval: SpanNs,
+    /// How many expiries there are.
+    pub expiries: u64,
+    /// After how many wakeups to stop.
+    pub wakeups: u64,
+}
+
+/// What a probe says when it is ready to start.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready {
+    /// The thread, by the kernel's id.
+    pub thread: ThreadId,
+    /// Whether it is bound to its CPU.
+    pub pinned: bool,
+    /// The median time of a sleep that asks for none: no shorter interval can be kept.
+    pub turnaround: SpanNs,
+}
+
+/// What a probe saw beside its samples.
+#[derive(Debug)]
+pub struct Report {
+    /// How the loop ended.
+    pub ending: Ending,
+    /// Page faults in the loop.
+    pub faults: PageFaults,
+    /// CPU time that the loop used.
+    pub cpu_time: SpanNs,
+    /// How long the loop took.
+    pub wall_time: SpanNs,
+    /// The schedule in force at the end.
+    pub schedule: io::Result<Schedule>,
+    /// The timer slack in force at the end.
+    pub slack: io::Result<SpanNs>,
+}
+
+/// Shared between a probe and those who watch it.
+struct Shared {
+    recorder: Recorder,
+    ring: Option<Ring>,
+    stop: AtomicBool,
+    /// Set once warm-up is over and the recorder holds nothing but samples.
+    measuring: AtomicBool,
+    ready: OnceLock<Ready>,
+}
+
+/// A probe that has been started.
+pub struct Prober {
+    /// The CPU it measures.
+    pub cpu: u32,
+    shared: Arc<Shared>,
+    start: SyncSender<Times>,
+    ready: Receiver<io::Result<Ready>>,
+    thread: ThreadHandle<Option<Report>>,
+}
+
+impl Prober {
+    /// Starts the thread; it prepares itself and waits for [`Prober::go`].
+    pub fn spawn(task: Task) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            recorder: Recorder::new(task.worst),
+            ring: (task.ring_slots > 0).then(|| Ring::new(task.ring_slots)),
+            stop: AtomicBool::new(false),
+            measuring: AtomicBool::new(false),
+            ready: OnceLock::new(),
+        });
+        let (start, times) = sync_channel(1);
+        let (say_ready, ready) = sync_channel(1);
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name(format!("wakescope/{}", task.cpu))
+            .stack_size(STACK_BYTES)
+            .spawn(move || live(&task, &theirs, &say_ready, &times))?;
+        Ok(Self { cpu: task.cpu, shared, start, ready, thread: ThreadHandle::new(thread) })
+    }
+
+    /// Waits until the thread is prepared, or could not be.
+    pub fn wait_ready(&self) -> io::Result<Ready> {
+        let ready = self.ready.recv().map_err(|_| io::Error::other("the probe thread ended"))??;
+        let _ = self.shared.ready.set(ready);
+        Ok(ready)
+    }
+
+    /// Starts the measurement.
+    pub fn go(&self, times: Times) {
+        // The thread can only have ended if it was told to; then there is nothing to start.
+        let _ = self.start.try_send(times);
+    }
+
+    /// A consistent copy of the statistics; `None` while the thread is too busy to be looked at.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        if !self.shared.measuring.load(Ordering::Acquire) {
+            return Some(Snapshot::default());
+        }
+        self.shared.recorder.snapshot()
+    }
+
+    /// See [`Recorder::recent`].
+    pub fn recent(&self) -> (u64, u64) {
+        self.shared.recorder.recent()
+    }
+
+    /// Samples on their way to a file, if they are saved.
+    pub fn ring(&self) -> Option<&Ring> {
+        self.shared.ring.as_ref()
+    }
+
+    /// The schedule that the thread runs under now; `None` once it has ended.
+    pub fn schedule(&self) -> Option<Schedule> {
+        sched::schedule_of(self.shared.ready.get()?.thread).ok().filter(|_| !self.is_finished())
+    }
+
+    /// Whether the measurement is over.
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Tells the thread to end.
+    pub fn stop(&self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the thread, now if need be. `None` if it never measured.
+    pub fn end(self) -> (Snapshot, Option<Report>) {
+        self.stop();
+        drop(self.start);
+        let report = self.thread.end().unwrap_or_default();
+        let measured = self.shared.measuring.load(Ordering::Acquire);
+        // The writer is gone, so the copy succeeds at once.
+        let snapshot = measured.then(|| self.shared.recorder.snapshot()).flatten();
+        (snapshot.unwrap_or_default(), report)
+    }
+}
+
+/// The thread's whole life.
+fn live(
+    task: &Task,
+    shared: &Shared,
+    say_ready: &SyncSender<io::Result<Ready>>,
+    times: &Receiver<Times>,
+) -> Option<Report> {
+    let prepared = prepare(task, shared);
+    let pinned = prepared.as_ref().is_ok_and(|r| r.pinned);
+    let failed = prepared.is_err();
+    let _ = say_ready.send(prepared);
+    if failed {
+        return None;
+    }
+    // Nobody starts the measurement if another probe could not be prepared.
+    let times = times.recv().ok()?;
+    Some(measure(pinned.then_some(task.cpu), shared, times))
+}
+
+fn prepare(task: &Task, shared: &Shared) -> io::Result<Ready> {
+    let pinned = take_place(task)?;
+    // Real-time threads have no slack; for others 1 ns is the least that can be set.
+    let _ = sched::set_timer_slack(SpanNs(1));
+    touch_stack();
+    // The paths that a late wakeup takes are cold code: they are run once before they count.
+    shared.recorder.record(0, 1 << 40, 1 << 10, 1 << 20);
+    shared.recorder.reset();
+    Ok(Ready { thread: sched::this_thread(), pinned, turnaround: turnaround() })
+}
+
+/// Binds the thread to its CPU and puts it under its schedule; whether it could be bound.
+fn take_place(task: &Task) -> io::Result<bool> {
+    let everywhere = sched::affinity()?;
+    sched::set_affinity(&[task.cpu])?;
+    match sched::set_schedule(task.schedule) {
+        // A SCHED_DEADLINE task must be allowed on all CPUs of its root domain
+        // (kernel/sched/syscalls.c, __sched_setscheduler): without a cpuset of one, it cannot be bound.
+        Err(e) if matches!(task.schedule, Schedule::Deadline { .. }) && everywhere.len() > 1 => {
+            sched::set_affinity(&everywhere)?;
+            sched::set_schedule(task.schedule).map_err(|_| e)?;
+            Ok(false)
+        }
+        other => other.map(|()| true),
+    }
+}
+
+/// Touches the stack that the loop will use, so that it does not fault there.
+#[inline(never)]
+fn touch_stack() {
+    std::hint::black_box([0_u8; 32 << 10]);
+}
+
+/// The median time of a sleep whose expiry has all but passed: the shortest period that a loop of
+/// sleeps can keep.
+fn turnaround() -> SpanNs {
+    let mut spans: Vec<u64> = (0..51)
+        .map(|_| {
+            let before = clock::now();
+            // A failed sleep only makes the time shorter.
+            let _ = clock::sleep_until(before.after(SpanNs(1)));
+            clock::now().since(before).0
+        })
+        .collect();
+    spans.sort_unstable();
+    SpanNs(spans[spans.len() / 2])
+}
+
+fn measure(home: Option<u32>, shared: &Shared, times: Times) -> Report {
+    let Shared { recorder, ring, stop, .. } = shared;
+    let mut timer = KernelTimer { home, stop };
+    warm_up(&mut timer, shared, times);
+    recorder.reset();
+    shared.measuring.store(true, Ordering::Release);
+
+    let grid = Grid {
+        first: times.origin.after(times.phase),
+        interval: times.interval,
+        expiries: times.expiries,
+        wakeups: times.wakeups,
+    };
+    let began = clock::now();
+    let (faults, cpu_time) = usage();
+    let ending = sample(&mut timer, grid, times.origin, recorder, ring.as_ref(), stop);
+    let (faults_after, cpu_time_after) = usage();
+    Report {
+        ending,
+        faults: faults_after.since(faults),
+        cpu_time: SpanNs(cpu_time_after - cpu_time),
+        wall_time: clock::now().since(began.max(times.origin)),
+        schedule: sched::schedule_of(sched::this_thread()),
+        slack: sched::timer_slack(),
+    }
+}
+
+/// Runs the loop unrecorded up to the start of the run: the first wakeups after a thread starts
+/// are slower than all that follow, for caches, branch predictors and page tables are cold.
+fn warm_up(timer: &mut KernelTimer, shared: &Shared, times: Times) {
+    let span = times.origin.since(times.warmup);
+    let grid = Grid {
+        first: times.warmup,
+        interval: times.interval,
+        expiries: span.0 / times.interval.0.max(1),
+        wakeups: u64::MAX,
+    };
+    sample(timer, grid, times.warmup, &shared.recorder, None, &shared.stop);
+}
+
+fn usage() -> (PageFaults, u64) {
+    (PageFaults::of_this_thread().unwrap_or_default(), clock::read(Clock::ThreadCpu))
+}

@@ -1,0 +1,6 @@
+//! stub
+use wakescope_core::run::LoadResult;
+/// stub
+pub fn table(_: &[LoadResult]) -> String {
+    String::new()
+}

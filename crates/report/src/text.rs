@@ -1,0 +1,424 @@
+//! A run for people: the verdict first, then what it rests on, then detail.
+
+use std::fmt::Write;
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::finding::{Severity, Verdict};
+use wakescope_core::limit::Outcome;
+use wakescope_core::percentile::Percentile;
+use wakescope_core::plan::{IdleStates, Plan};
+use wakescope_core::run::{Run, State, TimeDomain};
+use wakescope_core::units::{SpanNs, grouped};
+
+use crate::plot;
+use crate::style::{Style, clean};
+use crate::table::columns;
+
+/// The whole report on `run`, 100 columns wide.
+pub fn report(run: &Run, style: Style) -> String {
+    let mut out = summary(run, style);
+    let all = run.expiries();
+    if all.count > 0 {
+        let domain = domain_word(run.time_domain);
+        let _ = write!(
+            out,
+            "\n expiries by {domain}lateness, both scales logarithmic\n{}",
+            plot::log_log(&all.histogram)
+        );
+    }
+    out
+}
+
+/// The report without the histogram, as printed after a measurement.
+pub fn summary(run: &Run, style: Style) -> String {
+    let mut out = headline(run, style);
+    out.push_str(&what_it_proves(run));
+    for judgement in &run.limits {
+        let observed =
+            judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
+        let line = match judgement.outcome {
+            Outcome::Pass => {
+                style.good(&format!("within the limit {}: {observed}", judgement.limit))
+            }
+            Outcome::Fail => style.bad(&format!("above the limit {}: {observed}", judgement.limit)),
+            Outcome::Inconclusive => style.warn(&format!(
+                "inconclusive on the limit {}: {}",
+                judgement.limit, judgement.reason
+            )),
+        };
+        let _ = writeln!(out, "{line}");
+    }
+    let _ = write!(out, "\n{}", cpus(run));
+    if !run.load.is_empty() {
+        let _ = write!(out, "\n{}", crate::load::table(&run.load));
+    }
+    out.push_str(&findings(run, style));
+    let _ = write!(out, "\n{}", machine(run));
+    out
+}
+
+fn headline(run: &Run, style: Style) -> String {
+    let all = run.expiries();
+    let (Some(max_ns), Some(at_ns)) = (all.max_ns, all.max_at_ns) else {
+        return format!("{}\n", style.bad("No wakeup was measured."));
+    };
+    let where_and_when = match run.worst.first().and_then(|w| w.cpu) {
+        Some(cpu) => format!("CPU {cpu}, {} in", SpanNs(at_ns)),
+        None => format!("{} in", SpanNs(at_ns)),
+    };
+    let deepest = Percentile::SHOWN.iter().rev().find_map(|&p| Some((p, all.percentile(p)?)));
+    // The third nine is what people compare; with few samples, whatever they carry.
+    let usual = Percentile::SHOWN[2];
+    let share = all.percentile(usual).map(|ns| (usual, ns)).or(deepest).map_or_else(
+        String::new,
+        |(p, ns)| {
+            format!(
+                "; {} % within {}",
+                p.to_string().trim_start_matches('p'),
+                span(ns, run.time_domain)
+            )
+        },
+    );
+    let sentence =
+        format!("Worst wakeup {} late ({where_and_when}){share}.", span(max_ns, run.time_domain));
+    let verdict = match (run.validity.verdict, run.state) {
+        (Verdict::Valid, State::Complete) => style.good("valid"),
+        (Verdict::Valid, _) => style.good("valid, ended early"),
+        (Verdict::Degraded, _) => style.warn("degraded: see below"),
+        (Verdict::Invalid, _) => style.bad("invalid: see below"),
+    };
+    let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
+    format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+}
+
+/// What the maximum proves: the rate of larger ones that the samples do not rule out.
+fn what_it_proves(run: &Run) -> String {
+    let summary = &run.summary;
+    let cpus = match run.threads.len() {
+        1 => String::new(),
+        n => format!(" on {n} CPUs"),
+    };
+    let counted =
+        format!("{} expiries at {}{cpus}", grouped(summary.count), SpanNs(run.plan.interval_ns));
+    match (summary.max_ns, summary.not_excluded_every_ns) {
+        (Some(max_ns), Some(every_ns)) => format!(
+            "{counted}.\nNot excluded at 95 %: one wakeup above {} every {} at this rate.\n",
+            span(max_ns, run.time_domain),
+            span(every_ns, run.time_domain)
+        ),
+        (Some(_), None) => format!("{counted}: too few to say anything about larger ones.\n"),
+        _ => String::new(),
+    }
+}
+
+/// A line per CPU and, with several, one for all.
+fn cpus(run: &Run) -> String {
+    let mut head: Vec<String> = ["cpu", "count", "missed", "min"].map(String::from).to_vec();
+    head.extend(Percentile::SHOWN.iter().map(ToString::to_string));
+    head.push("max".into());
+    let mut rows = vec![head];
+    for thread in &run.threads {
+        let name = thread.cpu.map_or_else(|| "any".into(), |cpu| cpu.to_string());
+        rows.push(row(name, &thread.expiries, thread.missed));
+    }
+    if run.threads.len() > 1 {
+        rows.push(row("all".into(), &run.expiries(), run.missed()));
+    }
+    let caption = match run.time_domain {
+        TimeDomain::Real => String::new(),
+        TimeDomain::Virtual => " times are virtual: they count instructions\n".into(),
+        TimeDomain::Simulated => " times are simulated\n".into(),
+    };
+    caption + &columns(&rows, false)
+}
+
+fn row(name: String, d: &Distribution, missed: u64) -> Vec<String> {
+    let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
+    let mut cells = vec![name, grouped(d.count), grouped(missed), dash(d.min_ns)];
+    cells.extend(Percentile::SHOWN.iter().map(|&p| dash(d.percentile(p))));
+    cells.push(dash(d.max_ns));
+    cells
+}
+
+fn findings(run: &Run, style: Style) -> String {
+    let mut out = String::new();
+    let all = &run.validity.findings;
+    let width = all.iter().map(|f| f.code.chars().count()).max().unwrap_or(0).min(24);
+    for finding in all {
+        let (mark, dress): (&str, fn(Style, &str) -> String) = match finding.severity {
+            Severity::Note => ("·", Style::faint),
+            Severity::Warning => ("!", Style::warn),
+            Severity::Error => ("✗", Style::bad),
+        };
+        let code = format!("{mark} {:<width$}", clean(&finding.code, 24));
+        let indent = " ".repeat(width + 5);
+        let message = wrapped(&clean(&finding.message, 400), 96 - width, &indent);
+        let _ = writeln!(out, " {}  {message}", dress(style, &code));
+        if !finding.hint.is_empty() {
+            let hint = wrapped(&clean(&finding.hint, 400), 94 - width, &format!("{indent}  "));
+            let _ = writeln!(out, "{indent}→ {hint}");
+        }
+    }
+    if out.is_empty() { out } else { format!("\n{out}") }
+}
+
+/// What it was measured on and how.
+fn machine(run: &Run) -> String {
+    let host = &run.host;
+    let how = host
+        .preemption
+        .evidence
+        .first()
+        .map_or_else(String::new, |e| format!(" ({})", clean(&e.source, 40)));
+    let mut parts = vec![
+        format!("kernel {}", clean(&host.release, 60)),
+        format!("preemption {}{how}", host.preemption.model),
+        clean(&host.clock.source, 20),
+    ];
+    if let Some(hypervisor) = &host.hypervisor {
+        parts.push(format!("{} guest", clean(hypervisor, 30)));
+    }
+    parts.retain(|p| !p.is_empty());
+    format!(" {}\n {}\n", parts.join(" · "), plan(&run.plan))
+}
+
+/// The plan in a line: `timer 1.00 ms · fifo 90 · 2 CPUs · load find, launch`.
+pub fn plan(plan: &Plan) -> String {
+    let mut parts = vec![format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns))];
+    parts.push(match plan.priority {
+        Some(priority) => format!("{} {priority}", plan.policy),
+        None => plan.policy.to_string(),
+    });
+    parts.push(match plan.cpus.as_slice() {
+        [cpu] => format!("CPU {cpu}"),
+        cpus => format!("{} CPUs", cpus.len()),
+    });
+    if !plan.load.is_empty() {
+        parts.push(format!("load {}", clean(&plan.load.join(", "), 60)));
+    }
+    if plan.idle_states == IdleStates::Shallow {
+        parts.push("idle states shallow".into());
+    }
+    parts.join(" · ")
+}
+
+/// A span in the time that the run was measured in; virtual time is never shown as real.
+fn span(ns: u64, domain: TimeDomain) -> String {
+    let text = SpanNs(ns).to_string();
+    match text.split_once(' ') {
+        Some((number, unit)) => format!("{number} {}{unit}", domain_word(domain)),
+        None => text,
+    }
+}
+
+fn domain_word(domain: TimeDomain) -> &'static str {
+    match domain {
+        TimeDomain::Real => "",
+        TimeDomain::Virtual => "virtual ",
+        TimeDomain::Simulated => "simulated ",
+    }
+}
+
+/// Breaks `text` at spaces so that no line is longer than `width`, where words allow.
+fn wrapped(text: &str, width: usize, indent: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.len() - 1;
+        if !lines[line].is_empty() && lines[line].chars().count() + 1 + word.chars().count() > width
+        {
+            lines.push(word.into());
+        } else {
+            if !lines[line].is_empty() {
+                lines[line].push(' ');
+            }
+            lines[line].push_str(word);
+        }
+    }
+    lines.join(&format!("\n{indent}"))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use expect_test::expect;
+    use wakescope_core::finding::{Finding, Validity};
+    use wakescope_core::histogram::Histogram;
+    use wakescope_core::host::{Clock, Host};
+    use wakescope_core::limit::Judgement;
+    use wakescope_core::preemption::{Evidence, Model, Preemption};
+    use wakescope_core::run::{Episode, LoadResult, SCHEMA, Thread};
+
+    /// A run with one CPU per list of samples, each list in order of its expiries.
+    pub(crate) fn run_of(cpus: &[&[u64]]) -> Run {
+        let threads: Vec<Thread> =
+            (0..).zip(cpus).map(|(cpu, samples)| thread(cpu, samples)).collect();
+        let worst = threads.iter().filter_map(|t| {
+            Some(Episode {
+                cpu: t.cpu,
+                expiry_ns: t.expiries.max_at_ns?,
+                wakeup_latency_ns: t.expiries.max_ns?,
+                ..Default::default()
+            })
+        });
+        let mut worst: Vec<Episode> = worst.collect();
+        worst.sort_by_key(|w| std::cmp::Reverse(w.wakeup_latency_ns));
+        let preemption = Preemption {
+            model: Model::Voluntary,
+            evidence: vec![Evidence { source: "boot log".into(), says: "voluntary".into() }],
+            ..Default::default()
+        };
+        let host = Host {
+            release: "6.12.95".into(),
+            preemption,
+            clock: Clock { source: "tsc".into(), resolution_ns: 1, read_cost_ns: 30 },
+            ..Default::default()
+        };
+        let plan = Plan {
+            interval_ns: 1_000_000,
+            cpus: (0..).zip(cpus).map(|(cpu, _)| cpu).collect(),
+            priority: Some(90),
+            ..Default::default()
+        };
+        let mut run = Run {
+            schema: SCHEMA.into(),
+            id: "x".into(),
+            started: "2026-11-21T01:00:00Z".into(),
+            duration_ns: 10_000_000_000,
+            origin_ns: 0,
+            time_domain: TimeDomain::Real,
+            seed: 1,
+            state: State::Complete,
+            host,
+            plan,
+            validity: Validity::of(vec![]),
+            limits: vec![],
+            threads,
+            load: vec![],
+            worst,
+            summary: Default::default(),
+            other: Default::default(),
+        };
+        run.summarize();
+        run
+    }
+
+    fn thread(cpu: u32, samples: &[u64]) -> Thread {
+        let max = samples.iter().max().copied();
+        let d = Distribution {
+            count: samples.len() as u64,
+            min_ns: samples.iter().min().copied(),
+            max_ns: max,
+            max_at_ns: samples.iter().position(|&s| Some(s) == max).map(|at| at as u64 * 1_000_000),
+            sum_ns: samples.iter().sum(),
+            histogram: Histogram::of(samples.iter().copied()),
+        };
+        Thread { cpu: Some(cpu), woken: d.clone(), expiries: d, ..Default::default() }
+    }
+
+    const PLAIN: Style = Style { colour: false };
+
+    #[test]
+    fn the_answer_comes_first() {
+        let first = [vec![12_000; 6_200], vec![4_310_000], vec![12_000; 3_800]].concat();
+        let second = [vec![11_500; 9_980], vec![203_000; 20]].concat();
+        let mut run = run_of(&[&first, &second]);
+        run.load = vec![LoadResult {
+            name: "find".into(),
+            work: 412_233,
+            unit: "files".into(),
+            per_second: 41_223.3,
+            alive: true,
+            ..Default::default()
+        }];
+        run.plan.load = vec!["find".into()];
+        run.limits = vec![Judgement {
+            limit: "max ≤ 1.00 ms".into(),
+            limit_ns: 1_000_000,
+            observed_ns: Some(4_310_000),
+            outcome: Outcome::Fail,
+            reason: String::new(),
+        }];
+        run.validity = Validity::of(vec![
+            Finding::new(
+                "idle-states",
+                Severity::Note,
+                "the CPU may sleep as deep as C6".into(),
+                "",
+            ),
+            Finding::new(
+                "steal",
+                Severity::Warning,
+                "the hypervisor took 38 ms from these CPUs: maxima are partly not this kernel's"
+                    .into(),
+                "measure on the bare machine, or compare kernels in virtual time, where no hypervisor can take any",
+            ),
+        ]);
+        expect![[r#"
+            Worst wakeup 4.31 ms late (CPU 0, 6.20 s in); 99.9 % within 203 µs.            degraded: see below
+            20,001 expiries at 1.00 ms on 2 CPUs.
+            Not excluded at 95 %: one wakeup above 4.31 ms every 3.33 s at this rate.
+            above the limit max ≤ 1.00 ms: 4.31 ms
+
+             cpu   count  missed      min      p50      p99    p99.9  p99.99  p99.999      max
+               0  10,001       0  12.0 µs  12.0 µs  12.0 µs  12.0 µs       –        –  4.31 ms
+               1  10,000       0  11.5 µs  11.5 µs  11.5 µs   203 µs       –        –   203 µs
+             all  20,001       0  11.5 µs  12.0 µs  12.0 µs   203 µs  203 µs        –  4.31 ms
+
+
+             ! steal        the hypervisor took 38 ms from these CPUs: maxima are partly not this kernel's
+                            → measure on the bare machine, or compare kernels in virtual time, where no
+                              hypervisor can take any
+             · idle-states  the CPU may sleep as deep as C6
+
+             kernel 6.12.95 · preemption voluntary (boot log) · tsc
+             timer 1.00 ms · fifo 90 · 2 CPUs · load find
+        "#]].assert_eq(&summary(&run, PLAIN));
+    }
+
+    #[test]
+    fn few_samples_claim_little() {
+        expect![[r#"
+            Worst wakeup 11.0 µs late (CPU 0, 2.00 ms in).                                 valid
+            3 expiries at 1.00 ms: too few to say anything about larger ones.
+
+             cpu  count  missed      min  p50  p99  p99.9  p99.99  p99.999      max
+               0      3       0  9.00 µs    –    –      –       –        –  11.0 µs
+
+             kernel 6.12.95 · preemption voluntary (boot log) · tsc
+             timer 1.00 ms · fifo 90 · CPU 0
+        "#]]
+        .assert_eq(&summary(&run_of(&[&[9_000, 10_000, 11_000]]), PLAIN));
+        assert!(summary(&run_of(&[&[]]), PLAIN).starts_with("No wakeup was measured."));
+    }
+
+    #[test]
+    fn virtual_time_is_called_virtual() {
+        let mut run = run_of(&[&[9_000; 100]]);
+        run.time_domain = TimeDomain::Virtual;
+        let text = report(&run, PLAIN);
+        assert!(text.contains("Worst wakeup 9.00 virtual µs late"), "{text}");
+        assert!(text.contains("times are virtual"), "{text}");
+        assert!(text.contains("by virtual lateness"), "{text}");
+    }
+
+    #[test]
+    fn hostile_text_does_not_reach_the_terminal() {
+        let mut run = run_of(&[&[9_000; 10]]);
+        run.host.release = "\x1b[2J6.12\n".into();
+        run.plan.load = vec!["exec:\x1b]0;title\x07".into()];
+        run.validity = Validity::of(vec![Finding {
+            code: "\x1b[31m".into(),
+            severity: Severity::Warning,
+            message: "a\rb".repeat(1_000),
+            hint: "\u{202e}".into(),
+        }]);
+        let text = report(&run, PLAIN);
+        assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+        assert!(!text.contains('\u{202e}'));
+    }
+
+    #[test]
+    fn long_text_is_broken_at_spaces() {
+        assert_eq!(wrapped("aa bb cc dddddd e", 5, "  "), "aa bb\n  cc\n  dddddd\n  e");
+    }
+}

@@ -1,0 +1,56 @@
+//! What the kernel says about itself, and files that must not be waited for.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::mem;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::checked;
+
+/// The machine's name for its own architecture, as `uname -m` prints it.
+pub fn architecture() -> io::Result<String> {
+    // SAFETY: `utsname` is arrays of characters, for which zero is a value.
+    let mut names: libc::utsname = unsafe { mem::zeroed() };
+    // SAFETY: `names` is live and writable.
+    checked(unsafe { libc::uname(&raw mut names) })?;
+    // SAFETY: the kernel ends each name with NUL inside its array, and `names` outlives the borrow.
+    let machine = unsafe { CStr::from_ptr(names.machine.as_ptr()) };
+    Ok(machine.to_string_lossy().into_owned())
+}
+
+/// Opens `path` for reading so that neither opening nor reading waits: not for a writer of a FIFO,
+/// and not for the next message of the kernel's log.
+pub fn open_without_waiting(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+}
+
+/// Whether `cause` means that there is nothing of that name. A device node whose driver is gone
+/// counts as nothing.
+pub fn is_absent(cause: &io::Error) -> bool {
+    matches!(cause.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ENODEV | libc::ENXIO))
+}
+
+/// Whether `cause` is a refusal on principle (`EPERM`), as kernel lockdown gives it to root too,
+/// and not one that a file's mode explains (`EACCES`).
+pub fn is_refused_on_principle(cause: &io::Error) -> bool {
+    cause.raw_os_error() == Some(libc::EPERM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_has_a_name() {
+        assert!(!architecture().unwrap().is_empty());
+    }
+
+    #[test]
+    fn opening_does_not_wait_and_absence_is_told() {
+        assert!(open_without_waiting(Path::new("/proc/version")).is_ok());
+        assert!(is_absent(&open_without_waiting(Path::new("/proc/none/of/it")).unwrap_err()));
+        assert!(!is_refused_on_principle(&io::ErrorKind::NotFound.into()));
+    }
+}
