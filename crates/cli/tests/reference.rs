@@ -16,7 +16,7 @@ use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
-use wakescope_core::preemption::{Evidence, Model, Preemption};
+use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{Episode, LoadResult, Run, SCHEMA, State, Summary, Thread, TimeDomain};
 
 mod common;
@@ -420,6 +420,7 @@ fn full_host() -> Host {
             model: Model::Voluntary,
             evidence: vec![Evidence { source: "/proc/config.gz".into(), says: "voluntary".into() }],
             conflicts: vec!["preempt=full is ignored".into()],
+            unread: vec![Unread { source: "/dev/kmsg".into(), why: "permission denied".into() }],
         },
         cpu_model: Some("Example 9000".into()),
         cpus_online: vec![0, 1, 2],
@@ -445,6 +446,7 @@ fn full_host() -> Host {
             group_scheduling: Some(false),
             group_runtime_ns: Some(0),
             priority_limit: Some(99),
+            nice_capability: Some(true),
         },
         hypervisor: Some("KVM".into()),
         microcode: Some("0x2b".into()),

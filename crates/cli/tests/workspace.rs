@@ -121,6 +121,14 @@ fn commands_in_documents_parse() {
         check_command("Makefile", &format!("wakescope {line}"));
         seen += 1;
     }
+    for verb in wakescope_cli::command().get_subcommands() {
+        let help = [verb.get_after_help(), verb.get_after_long_help()];
+        let help: String = help.into_iter().flatten().map(|text| format!("{text}\n")).collect();
+        for line in help.lines().map(str::trim).filter(|line| line.starts_with("wakescope ")) {
+            check_command(&format!("help of {}", verb.get_name()), line);
+            seen += 1;
+        }
+    }
     assert!(seen > 5, "only {seen} commands were found: are examples still recognized?");
 }
 
