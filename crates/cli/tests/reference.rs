@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::Command;
 use clap::builder::Resettable;
 use clap_complete::Shell;
-use common::{assert_valid_run, fault, fault_of_run, read, root, schema};
+use common::{Checker, assert_valid_run, fault_of_run, read, root, schema};
 use serde_json::{Value, json};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{CODES, Finding, Severity, Validity};
@@ -68,6 +68,7 @@ fn every_name_of_an_enumeration_fits_the_schema() {
 
 #[test]
 fn damaged_runs_do_not_fit_the_schema() {
+    let checker = Checker::new(schema());
     for (pointer, damage) in [
         ("/schema", json!("wakescope.run/2")),
         ("/id", json!("")),
@@ -97,19 +98,20 @@ fn damaged_runs_do_not_fit_the_schema() {
     ] {
         let mut run = serde_json::to_value(full_run()).unwrap();
         *run.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = damage.clone();
-        assert!(fault(&schema(), &run).is_some(), "{pointer} = {damage} fits");
+        assert!(checker.fault(&run).is_some(), "{pointer} = {damage} fits");
     }
 }
 
 #[test]
 fn a_run_that_fits_the_schema_can_be_read() {
+    let checker = Checker::new(schema());
     let whole = serde_json::to_value(full_run()).unwrap();
     for pointer in object_pointers(&whole) {
         for key in whole.pointer(&pointer).unwrap().as_object().unwrap().keys() {
             let mut run = whole.clone();
             run.pointer_mut(&pointer).unwrap().as_object_mut().unwrap().remove(key);
             let readable = Run::from_json(run.to_string().as_bytes()).is_ok();
-            let fits = fault(&schema(), &run).is_none();
+            let fits = checker.fault(&run).is_none();
             assert!(readable || !fits, "{pointer}/{key} may be missing, but the reader needs it");
         }
     }
@@ -117,10 +119,11 @@ fn a_run_that_fits_the_schema_can_be_read() {
 
 #[test]
 fn keys_may_be_added_but_not_written_unannounced() {
+    let checker = Checker::new(schema());
     for pointer in ["", "/worst/0", "/host", "/threads/0"] {
         let mut run = serde_json::to_value(full_run()).unwrap();
         run.pointer_mut(pointer).unwrap()["news"] = json!(1);
-        assert_eq!(fault(&schema(), &run), None, "{pointer}");
+        assert_eq!(checker.fault(&run), None, "{pointer}");
         assert!(fault_of_run(&run).is_some(), "{pointer}");
     }
 }

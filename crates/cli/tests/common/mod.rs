@@ -2,7 +2,6 @@
 #![allow(dead_code)] // Each test takes what it needs.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use wakescope_core::run::Run;
@@ -38,22 +37,32 @@ pub(crate) fn assert_valid_run(json: &str) {
 
 /// Where `run` does not fit the schema, or has a key that the schema does not document.
 pub(crate) fn fault_of_run(run: &Value) -> Option<String> {
-    static CLOSED: OnceLock<Value> = OnceLock::new();
-    let closed = CLOSED.get_or_init(|| {
-        let mut schema = schema();
-        close(&mut schema);
-        schema
-    });
-    fault(closed, run)
+    let mut closed = schema();
+    close(&mut closed);
+    Checker::new(closed).fault(run)
 }
 
-/// Where `value` does not fit `schema`.
-pub(crate) fn fault(schema: &Value, value: &Value) -> Option<String> {
-    let mut schemas = boon::Schemas::new();
-    let mut compiler = boon::Compiler::new();
-    compiler.add_resource("urn:test", schema.clone()).unwrap();
-    let index = compiler.compile("urn:test", &mut schemas).unwrap_or_else(|e| panic!("{e:#}"));
-    schemas.validate(value, index).err().map(|e| e.to_string())
+/// A schema, ready to be held against values.
+pub(crate) struct Checker {
+    schemas: boon::Schemas,
+    index: boon::SchemaIndex,
+}
+
+impl Checker {
+    /// Fails if `schema` is none.
+    #[track_caller]
+    pub(crate) fn new(schema: Value) -> Self {
+        let mut schemas = boon::Schemas::new();
+        let mut compiler = boon::Compiler::new();
+        compiler.add_resource("urn:test", schema).unwrap();
+        let index = compiler.compile("urn:test", &mut schemas).unwrap_or_else(|e| panic!("{e:#}"));
+        Self { schemas, index }
+    }
+
+    /// Where `value` does not fit.
+    pub(crate) fn fault(&self, value: &Value) -> Option<String> {
+        self.schemas.validate(value, self.index).err().map(|e| e.to_string())
+    }
 }
 
 /// Forbids every key that `schema` does not list. The published schema allows them, so that keys
