@@ -161,9 +161,9 @@ def instructions(plan):
             tool = ["valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={out}"]
             execute([*tool, *PROGRAMS[name](1_000, [plan.cpu], samples, extra)], 60 + samples * 0.02)
             threads = [figures.callgrind_totals(f.read_text(errors="replace")) for f in Path(folder).glob("callgrind-*")]
-        total = sum(instructions for instructions, _calls in threads)
-        loop, calls = max(threads, key=lambda thread: thread[1])
-        return total, loop if calls >= samples // 2 else None
+        total = sum(instructions for instructions, _sleeps in threads)
+        loop, sleeps = max(threads, key=lambda thread: thread[1])
+        return total, loop if sleeps >= samples // 2 else None
 
     def once(name):
         (total_low, loop_low), (total_high, loop_high) = count(name, low), count(name, high)

@@ -56,10 +56,14 @@ def buckets_as_counts(histogram):
 
 
 def callgrind_totals(text):
-    """Instructions of one thread's callgrind file, and its calls of clock_nanosleep."""
+    """Instructions of one thread's callgrind file, and its sleeps.
+
+    A sleep is a call of the C library's clock_nanosleep, or of its syscall(), which programs use
+    that want the system call and nothing around it.
+    """
     total = int(re.search(r"^totals: (\d+)", text, re.MULTILINE)[1])
     # A name is written once, as `cfn=(12) name`; after that its number stands for it.
-    numbers = set(re.findall(r"fn=(\(\d+\)) clock_nanosleep", text))
+    numbers = set(re.findall(r"fn=(\(\d+\)) (?:clock_nanosleep|syscall)(?:@.*)?$", text, re.MULTILINE))
     calls = 0
     for number, count in re.findall(r"^cfn=(\(\d+\)).*\ncalls=(\d+)", text, re.MULTILINE):
         if number in numbers:
