@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+"""What measuring costs, beside cyclictest and jitterdebugger in the same minutes.
+
+Prints a Markdown page on stdout and progress on stderr. Runs of different programs alternate,
+and ratios are formed within a round, so that a machine that slows down slows all of them.
+Needs root (or leave to use SCHED_FIFO), rt-tests, jitterdebugger, valgrind and GNU time:
+`scripts/setup bench` installs them.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import figures
+from figures import significant, spread
+
+PRIORITY = 90
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+
+@dataclass
+class Result:
+    """What a program did: CPU seconds (user and system), peak resident KiB, output, run record."""
+
+    cpu_s: float
+    peak_kib: int
+    output: str
+    run: dict | None = None
+
+    def wakeups(self):
+        if self.run is None:
+            return figures.wakeups(self.output)
+        return sum(thread["woken"]["count"] for thread in self.run["threads"])
+
+
+def say(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def execute(command, patience_s):
+    """Runs a program to its end and accounts for it. Kills it, with all it started, when it
+    takes longer than `patience_s`."""
+    with tempfile.TemporaryDirectory(prefix="wakescope-bench-") as folder:
+        peak, output = Path(folder, "peak"), Path(folder, "output")
+        # A child of this interpreter would inherit its peak of resident memory across exec;
+        # `time` is small enough not to matter.
+        timed = ["/usr/bin/time", "-q", "-f", "%M", "-o", str(peak), *command]
+        with open(output, "wb") as out:
+            process = subprocess.Popen(timed, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+        late = threading.Timer(patience_s, lambda: os.killpg(process.pid, signal.SIGKILL))
+        late.start()
+        try:
+            _pid, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        finally:
+            late.cancel()
+        # The process is gone: its object must not wait for it again.
+        process.returncode = os.waitstatus_to_exitcode(status)
+        text = output.read_text(errors="replace")
+        if process.returncode != 0:
+            raise SystemExit(f"bench: {' '.join(command)}: exit {process.returncode}\n{text[-2000:]}")
+        return Result(usage.ru_utime + usage.ru_stime, int(peak.read_text()), text)
+
+
+# The programs: each builds its command from the same few wishes. `amount` is samples per CPU, or
+# seconds as text: "20s".
+
+
+def cyclictest(interval_us, cpus, amount, extra=()):
+    length = ["-D", amount[:-1]] if isinstance(amount, str) else ["-l", str(amount)]
+    where = ["-t", str(len(cpus)), "-a", ",".join(map(str, cpus))]
+    return ["cyclictest", "-m", "-q", "-p", str(PRIORITY), "-i", str(interval_us), *where, *length, *extra]
+
+
+def jitterdebugger(interval_us, cpus, amount, extra=()):
+    length = ["-D", amount] if isinstance(amount, str) else ["-l", str(amount)]
+    where = ["-a", ",".join(map(str, cpus))]
+    return ["jitterdebugger", "-p", str(PRIORITY), "-i", str(interval_us), *where, *length, *extra]
+
+
+def wakescope(interval_us, cpus, amount, extra=()):
+    length = ["--duration", amount] if isinstance(amount, str) else ["--samples", str(amount)]
+    where = ["--cpus", ",".join(map(str, cpus))]
+    how = ["--policy", "fifo", "--priority", str(PRIORITY), "--warmup", "0s"]
+    # The others ask for shallow idle states without being told to.
+    how += ["--idle-states", "shallow"]
+    return [BINARY, "measure", "--interval", f"{interval_us}us", *where, *length, *how, *extra]
+
+
+PROGRAMS = {"wakescope": wakescope, "cyclictest": cyclictest, "jitterdebugger": jitterdebugger}
+
+
+def measure(name, interval_us, cpus, amount, extra=()):
+    """Runs one of the programs; of wakescope the record is read."""
+    expected_s = int(amount[:-1]) if isinstance(amount, str) else amount * interval_us / 1e6
+    patience_s = 60 + 5 * expected_s
+    if name != "wakescope":
+        return execute(PROGRAMS[name](interval_us, cpus, amount, extra), patience_s)
+    with tempfile.TemporaryDirectory(prefix="wakescope-bench-") as folder:
+        out = Path(folder, "run")
+        result = execute([*wakescope(interval_us, cpus, amount, extra), "--out", str(out)], patience_s)
+        result.run = json.loads((out / "run.json").read_text())
+        return result
+
+
+def rounds_of(names, rounds, what):
+    """Results by program, a list over rounds. The order rotates: nobody is always first."""
+    results = {name: [] for name in names}
+    for number in range(rounds):
+        start = number % len(names)
+        for name in names[start:] + names[:start]:
+            say(f"round {number + 1}/{rounds}: {name}")
+            results[name].append(what(name))
+    return results
+
+
+def compared(values, unit):
+    """Rows `program | figure | ratio`, and the ratio of wakescope to it, round by round."""
+    ours = values.get("wakescope")
+    rows = []
+    for name, theirs in values.items():
+        ratio = "" if name == "wakescope" or ours is None else spread(figures.ratios(ours, theirs))
+        rows.append([name, spread(theirs), ratio])
+    return figures.table(["", unit, "wakescope is × of it"], rows)
+
+
+def cpu_time(plan):
+    """CPU time per sample: user and system, the whole process, start and end included."""
+    samples = plan.samples
+
+    def once(name):
+        extra = ["-h", "1000"] if name == "cyclictest" else []
+        return measure(name, 100, [plan.cpu], samples, extra).cpu_s / samples * 1e6
+
+    head = f"### CPU time per sample\n\n{samples:,} samples at 100 µs on one CPU, user and system time of the whole process.\n\n"
+    return head + compared(rounds_of(plan.names, plan.rounds, once), "µs per sample")
+
+
+def instructions(plan):
+    """User instructions per sample, as the slope over two sample counts."""
+    low, high = (500, 1_500) if plan.quick else (2_000, 12_000)
+
+    def count(name, samples):
+        """Instructions of all threads, and of the one that sleeps the most: the one that measures."""
+        with tempfile.TemporaryDirectory(prefix="wakescope-bench-") as folder:
+            out = Path(folder, "callgrind")
+            extra = ["-h", "1000"] if name == "cyclictest" else []
+            if name == "wakescope":
+                extra = ["--out", str(Path(folder, "run"))]
+            tool = ["valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={out}"]
+            execute([*tool, *PROGRAMS[name](1_000, [plan.cpu], samples, extra)], 60 + samples * 0.02)
+            threads = [figures.callgrind_totals(f.read_text(errors="replace")) for f in Path(folder).glob("callgrind-*")]
+        total = sum(instructions for instructions, _sleeps in threads)
+        loop, sleeps = max(threads, key=lambda thread: thread[1])
+        return total, loop if sleeps >= samples // 2 else None
+
+    def once(name):
+        (total_low, loop_low), (total_high, loop_high) = count(name, low), count(name, high)
+        loop = None
+        if loop_low is not None and loop_high is not None:
+            loop = figures.slope((low, loop_low), (high, loop_high))
+        return figures.slope((low, total_low), (high, total_high)), loop
+
+    # Instructions hardly vary: three rounds show that.
+    results = rounds_of(plan.names, min(plan.rounds, 3), once)
+    whole = {name: [total for total, _ in values] for name, values in results.items()}
+    loops = {name: [loop for _, loop in values] for name, values in results.items()}
+    loops = {name: values for name, values in loops.items() if None not in values}
+    return (
+        f"### User instructions per sample\n\ncallgrind, the slope between {low:,} and {high:,} samples at 1 ms. "
+        "The measuring thread:\n\n" + compared(loops, "instructions per sample")
+        + "\n\nAll threads, with what they do per second (display, saving the record) spread over 1,000 samples:\n\n"
+        + compared(whole, "instructions per sample")
+    )
+
+
+def memory(plan):
+    """Peak resident memory, for several lengths and numbers of CPUs."""
+    cases = [([plan.cpu], 10_000), ([plan.cpu], plan.samples)]
+    if len(plan.cpus) > 1:
+        cases.append((plan.cpus, 10_000))
+    rows = []
+    for cpus, samples in cases:
+        def once(name, cpus=cpus, samples=samples):
+            extra = ["-h", "1000"] if name == "cyclictest" else []
+            return measure(name, 100, cpus, samples, extra).peak_kib / 1024
+
+        results = rounds_of(plan.names, min(plan.rounds, 3), once)
+        row = [f"{len(cpus)} CPU{'s' * (len(cpus) > 1)}, {samples:,} samples each"]
+        rows.append(row + [spread(results[name]) for name in plan.names] + [8 + 2 * len(cpus)])
+    head = "### Resident memory\n\nPeak of the process, MiB; the limit is 8 MiB and 2 MiB per CPU.\n\n"
+    return head + figures.table(["", *plan.names, "limit"], rows)
+
+
+def keeping_up(plan):
+    """Wakeups obtained at 50 µs in a given time."""
+    seconds = 2 if plan.quick else 20
+    results = rounds_of(plan.names, plan.rounds, lambda name: measure(name, 50, [plan.cpu], f"{seconds}s"))
+    wakeups = {name: [r.wakeups() for r in of] for name, of in results.items()}
+    ours = wakeups.get("wakescope")
+    rows = []
+    for name in plan.names:
+        missed = "not told"
+        if name == "wakescope":
+            missed = spread([sum(t["missed"] for t in r.run["threads"]) for r in results[name]])
+        ratio = "" if name == "wakescope" or ours is None else spread(figures.ratios(ours, wakeups[name]))
+        rows.append([name, spread(wakeups[name]), missed, ratio])
+    due = seconds * 20_000
+    head = f"### Keeping up\n\nWakeups in {seconds} s at 50 µs on one CPU, of {due:,} periods; and periods reported as missed.\n\n"
+    return head + figures.table(["", "wakeups", "missed periods", "wakescope gets × of it"], rows)
+
+
+def agreement(plan):
+    """Minimum and median beside cyclictest, in µs."""
+    names = [name for name in plan.names if name != "jitterdebugger"]
+
+    def once(name):
+        # -N counts in ns; 200,000 rows then reach to 200 µs, far beyond any median.
+        extra = ["-N", "-h", "200000"] if name == "cyclictest" else []
+        result = measure(name, 100, [plan.cpu], plan.samples, extra)
+        if name == "cyclictest":
+            counts, beyond = figures.cyclictest_histogram(result.output)
+            low = figures.cyclictest_minimum(result.output)
+        else:
+            woken = result.run["threads"][0]["woken"]
+            counts, beyond = figures.buckets_as_counts(woken["histogram"]), 0
+            low = woken["min_ns"]
+        median = figures.median_of_counts(counts, beyond)
+        if median is None:
+            raise SystemExit(f"bench: the median of {name} is beyond its histogram; this machine is too slow for it")
+        return low / 1000, median / 1000
+
+    results = rounds_of(names, plan.rounds, once)
+    rows = [[name, *(spread([r[i] for r in results[name]]) for i in (0, 1))] for name in names]
+    if "wakescope" in names:
+        pairs = list(zip(results["wakescope"], results["cyclictest"]))
+        rows.append(["difference", *(spread([ours[i] - theirs[i] for ours, theirs in pairs]) for i in (0, 1))])
+    head = f"### Agreement\n\nThe same CPU, alternating; {plan.samples:,} samples at 100 µs, one value per wakeup, µs.\n\n"
+    return head + figures.table(["", "minimum", "median"], rows)
+
+
+PARTS = {"cpu": cpu_time, "instructions": instructions, "memory": memory, "keeping-up": keeping_up, "agreement": agreement}
+
+
+def first_line(*command):
+    """The first line that a program prints, on either channel."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20, check=False)
+    except OSError:
+        return "not there"
+    return (done.stdout.decode(errors="replace").strip().splitlines() or ["?"])[0].strip()
+
+
+def machine(plan):
+    """What the figures were made on."""
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    model = re.search(r"^(?:model name|Model|Processor)\s*: (.*)", cpuinfo, re.MULTILINE)
+    guest = re.search(r"^flags.*\bhypervisor\b", cpuinfo, re.MULTILINE)
+    clock = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    rows = [
+        ["processor", (model[1] if model else platform.machine()) + (", a virtual machine" if guest else "")],
+        ["CPUs", f"{os.cpu_count()}, measured: {plan.cpu}"],
+        ["kernel", f"{platform.release()} {platform.version()}"],
+        ["clocksource", clock.read_text().strip() if clock.exists() else "?"],
+        ["load average", " ".join(f"{load:.2f}" for load in os.getloadavg())],
+        ["cyclictest", first_line("cyclictest", "--help")],
+        ["jitterdebugger", first_line("jitterdebugger", "--version")],
+        ["valgrind", first_line("valgrind", "--version")],
+    ]
+    if "wakescope" in plan.names:
+        rows.append(["wakescope", first_line(BINARY, "--version")])
+    return "### Machine\n\n" + figures.table(["", ""], rows).replace("---:", "---")
+
+
+def may_use_fifo():
+    """Whether programs started from here may run at the priority that all are to have."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+            os._exit(0)
+        except OSError:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = int(os.environ.get("BENCH_ROUNDS", "5"))
+    parser.add_argument("--rounds", type=int, default=default, help="runs of each program (BENCH_ROUNDS; default 5)")
+    parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, of: " + ",".join(PARTS))
+    parser.add_argument("--cpu", type=int, help="the CPU to measure (default: the last one allowed)")
+    parser.add_argument("--peers-only", action="store_true", help="leave wakescope out")
+    parser.add_argument("--into", help="put the results into this page, between its marks")
+    plan = parser.parse_args()
+    unknown = set(plan.only.split(",")) - set(PARTS)
+    if unknown or plan.rounds < 1:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}" if unknown else "--rounds is at least 1")
+    plan.cpus = sorted(os.sched_getaffinity(0))
+    plan.cpu = plan.cpus[-1] if plan.cpu is None else plan.cpu
+    if plan.cpu not in plan.cpus:
+        parser.error(f"--cpu {plan.cpu}: this process may use {plan.cpus}")
+    plan.rounds = 1 if plan.quick else plan.rounds
+    plan.samples = 10_000 if plan.quick else 100_000
+    plan.names = list(PROGRAMS)[1 if plan.peers_only else 0 :]
+    return plan
+
+
+def main():
+    plan = arguments()
+    if not may_use_fifo():
+        raise SystemExit(
+            f"bench: may not use SCHED_FIFO {PRIORITY}\n"
+            f"  → make build, then as root: BINARY={BINARY} python3 benches/bench.py"
+        )
+    parts = [machine(plan)]
+    for name in plan.only.split(","):
+        say(name)
+        parts.append(PARTS[name](plan))
+    page = "\n\n".join(parts)
+    print(page)
+    if plan.into:
+        path = Path(plan.into)
+        path.write_text(figures.put_between(path.read_text(), BEGIN, END, "\n" + page + "\n"))
+
+
+BINARY = os.environ.get("BINARY", "target/release/wakescope")
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The arithmetic of the benchmark: what is read from other programs' output, and computed.
+
+Nothing here runs a program, so that all of it can be tested (test_figures.py).
+"""
+
+import re
+import statistics
+
+
+def cyclictest_histogram(text):
+    """Counts by value, of all threads together, and the samples beyond the last row.
+
+    Takes both layouts: all rows, or (from version 2.7 on) those that are not empty.
+    """
+    counts, beyond = {}, 0
+    for line in text.splitlines():
+        if re.fullmatch(r"\d+ \d+(\t\d+)*\s*", line):
+            value, *threads = (int(word) for word in line.split())
+            counts[value] = counts.get(value, 0) + sum(threads)
+        elif line.startswith("# Histogram Overflows:"):
+            beyond = sum(int(word) for word in line.split(":")[1].split())
+    return {value: count for value, count in counts.items() if count}, beyond
+
+
+def cyclictest_minimum(text):
+    """The least of all threads' minima, in the unit that the histogram has."""
+    found = re.search(r"^# Min Latencies:((?: \d+)+)", text, re.MULTILINE)
+    return min(int(word) for word in found[1].split())
+
+
+def wakeups(text):
+    """Wakeups by the summary lines (`C: 1234`) of cyclictest and jitterdebugger, all threads.
+
+    jitterdebugger redraws its lines; the last state of each thread counts.
+    """
+    last = dict(re.findall(r"T: *(\d+) .*? C: *(\d+)", text))
+    if not last:
+        raise ValueError("there is no line with a count of wakeups")
+    return sum(int(count) for count in last.values())
+
+
+def median_of_counts(counts, beyond=0):
+    """The median of `counts` by value with `beyond` samples above all; None if it is one of those."""
+    rank = (sum(counts.values()) + beyond + 1) // 2
+    seen = 0
+    for value in sorted(counts):
+        seen += counts[value]
+        if seen >= rank:
+            return value
+    return None
+
+
+def buckets_as_counts(histogram):
+    """A run's `[[lower_ns, upper_ns, count], …]` as counts by lower edge."""
+    return {lower: count for lower, _upper, count in histogram}
+
+
+def callgrind_totals(text):
+    """Instructions of one thread's callgrind file, and its sleeps.
+
+    A sleep is a call of the C library's clock_nanosleep, or of its syscall(), which programs use
+    that want the system call and nothing around it.
+    """
+    total = int(re.search(r"^totals: (\d+)", text, re.MULTILINE)[1])
+    # A name is written once, as `cfn=(12) name`; after that its number stands for it.
+    numbers = set(re.findall(r"fn=(\(\d+\)) (?:clock_nanosleep|syscall)(?:@.*)?$", text, re.MULTILINE))
+    calls = 0
+    for number, count in re.findall(r"^cfn=(\(\d+\)).*\ncalls=(\d+)", text, re.MULTILINE):
+        if number in numbers:
+            calls += int(count)
+    return total, calls
+
+
+def slope(low, high):
+    """What one more sample costs, from two `(samples, cost)`: what does not grow falls out."""
+    return (high[1] - low[1]) / (high[0] - low[0])
+
+
+def significant(value):
+    """Three significant digits."""
+    if value == 0:
+        return "0"
+    digits = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    return f"{value:,.{max(0, 3 - max(digits, 1))}f}"
+
+
+def spread(values):
+    """The median, and the least and largest if there are several: `1.02 (0.98–1.07)`."""
+    middle = significant(statistics.median(values))
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({significant(min(values))}–{significant(max(values))})"
+
+
+def ratios(ours, theirs):
+    """Ratio for each round: what disturbs one program of a round mostly disturbs the other."""
+    return [a / b for a, b in zip(ours, theirs)]
+
+
+def table(head, rows):
+    """A Markdown table; the first column left, the others right."""
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def put_between(page, begin, end, text):
+    """`page` with `text` instead of what stands between the lines `begin` and `end`."""
+    before, rest = page.split(begin, 1)
+    _old, after = rest.split(end, 1)
+    return f"{before}{begin}\n{text}\n{end}{after}"

@@ -1,0 +1,96 @@
+"""The benchmark's arithmetic, by hand."""
+
+import unittest
+
+import figures
+
+OLD = """# /dev/cpu_dma_latency set to 0us
+# Histogram
+000000 000000\t000000
+000001 000002\t000001
+000002 000003\t000000
+# Total: 000000005\t000000001
+# Min Latencies: 00001 00001
+# Avg Latencies: 00001 00001
+# Max Latencies: 00321 00001
+# Histogram Overflows: 00003 00001
+# Histogram Overflow at cycle number:
+# Thread 0: 00008 00021 # 00834 others
+"""
+
+NEW = """# Histogram
+000021 000452\t000120
+# Min Latencies: 00015 00018
+# Histogram Overflows: 00000 00000
+"""
+
+CALLGRIND = """# callgrind format
+thread: 2
+fn=(7) loop
+0 12
+cfn=(9) clock_nanosleep@@GLIBC_2.17
+calls=1500 34
+0 118000
+cfn=(9)
+calls=500 34
+0 3
+cfn=(11) clock_gettime
+calls=99 1
+totals: 366007
+"""
+
+
+class Reading(unittest.TestCase):
+    def test_cyclictest(self):
+        self.assertEqual(figures.cyclictest_histogram(OLD), ({1: 3, 2: 3}, 4))
+        self.assertEqual(figures.cyclictest_histogram(NEW), ({21: 572}, 0))
+        self.assertEqual(figures.cyclictest_minimum(OLD), 1)
+        self.assertEqual(figures.cyclictest_minimum(NEW), 15)
+
+    def test_summary_lines(self):
+        cyclictest = "T: 0 (32685) P:90 I:50 C:  39655 Min:      8 Act:   12 Avg:   14 Max:    5050\n"
+        self.assertEqual(figures.wakeups(cyclictest), 39655)
+        self.assertEqual(figures.wakeups(cyclictest + cyclictest.replace("T: 0", "T: 1")), 79310)
+        redrawn = "T: 0 (1) A: 1 C:      10 Min: 1\x1b[K\nT: 0 (1) A: 1 C:    2000 Min: 1\x1b[K\n"
+        self.assertEqual(figures.wakeups(redrawn), 2000)
+        with self.assertRaises(ValueError):
+            figures.wakeups("Unable to change scheduling policy!")
+
+    def test_callgrind(self):
+        self.assertEqual(figures.callgrind_totals(CALLGRIND), (366007, 2000))
+        direct = CALLGRIND.replace("clock_nanosleep@@GLIBC_2.17", "syscall")
+        self.assertEqual(figures.callgrind_totals(direct), (366007, 2000))
+        self.assertEqual(figures.callgrind_totals(direct.replace("syscall", "syscall_cancel")), (366007, 0))
+
+
+class Computing(unittest.TestCase):
+    def test_median(self):
+        self.assertEqual(figures.median_of_counts({1: 3, 2: 3}, 0), 1)
+        self.assertEqual(figures.median_of_counts({1: 3, 2: 3}, 4), 2)
+        self.assertIsNone(figures.median_of_counts({1: 3, 2: 3}, 7))
+        self.assertIsNone(figures.median_of_counts({}))
+        self.assertEqual(figures.buckets_as_counts([[8112, 8128, 3], [9000, 9016, 1]]), {8112: 3, 9000: 1})
+
+    def test_slope(self):
+        self.assertEqual(figures.slope((2_000, 366_007), (12_000, 2_136_007)), 177)
+
+    def test_ratios_are_of_rounds(self):
+        self.assertEqual(figures.ratios([1, 4], [2, 2]), [0.5, 2])
+
+
+class Writing(unittest.TestCase):
+    def test_three_digits(self):
+        for value, want in [(0, "0"), (0.1234, "0.12"), (1.234, "1.23"), (17.96, "18.0"), (176.9, "177"), (399_655, "399,655")]:
+            self.assertEqual(figures.significant(value), want)
+        self.assertEqual(figures.spread([3]), "3.00")
+        self.assertEqual(figures.spread([3, 1, 2]), "2.00 (1.00–3.00)")
+
+    def test_table(self):
+        self.assertEqual(figures.table(["a", "b"], [["x", 1]]), "| a | b |\n| --- | ---: |\n| x | 1 |")
+
+    def test_results_are_replaced(self):
+        self.assertEqual(figures.put_between("a\n<b>\nold\n<e>\nc\n", "<b>", "<e>", "new"), "a\n<b>\nnew\n<e>\nc\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

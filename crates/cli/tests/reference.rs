@@ -1,0 +1,491 @@
+//! docs/reference says what the code does: the schema, the list of findings, the man pages and
+//! the completions.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Command;
+use clap::builder::Resettable;
+use clap_complete::Shell;
+use common::{Checker, assert_valid_run, fault_of_run, read, root, schema};
+use serde_json::{Value, json};
+use wakescope_core::distribution::Distribution;
+use wakescope_core::finding::{CODES, Finding, Severity, Validity};
+use wakescope_core::histogram::Histogram;
+use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
+use wakescope_core::limit::{Judgement, Outcome};
+use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
+use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
+use wakescope_core::run::{Episode, LoadResult, Run, SCHEMA, State, Summary, Thread, TimeDomain};
+
+mod common;
+
+#[test]
+fn a_run_with_everything_fits_the_schema() {
+    let run = full_run();
+    assert_valid_run(&run.to_json());
+    let unused = unused_keys(&serde_json::to_value(&run).unwrap());
+    assert!(unused.is_empty(), "the schema documents keys that no run has: {unused:?}");
+}
+
+#[test]
+fn a_run_with_nothing_fits_the_schema() {
+    assert_valid_run(&empty_run().to_json());
+}
+
+#[test]
+fn every_name_of_an_enumeration_fits_the_schema() {
+    let names = |check: &dyn Fn(&mut Run)| {
+        let mut run = full_run();
+        check(&mut run);
+        assert_valid_run(&run.to_json());
+    };
+    for state in [State::Running, State::Interrupted, State::Complete] {
+        names(&|run| run.state = state);
+    }
+    for domain in [TimeDomain::Real, TimeDomain::Virtual, TimeDomain::Simulated] {
+        names(&|run| run.time_domain = domain);
+    }
+    for policy in [Policy::Other, Policy::Fifo, Policy::Rr, Policy::Deadline] {
+        names(&|run| run.plan.policy = policy);
+    }
+    for idle in [IdleStates::AsIs, IdleStates::Shallow] {
+        names(&|run| run.plan.idle_states = idle);
+    }
+    for outcome in [Outcome::Pass, Outcome::Inconclusive, Outcome::Fail] {
+        names(&|run| run.limits[0].outcome = outcome);
+    }
+    use Model::{Full, Lazy, None, Rt, Unknown, Voluntary};
+    for model in [None, Voluntary, Full, Lazy, Rt, Unknown] {
+        names(&|run| run.host.preemption.model = model);
+    }
+    for severity in [Severity::Note, Severity::Warning, Severity::Error] {
+        let finding = Finding::new("steal", severity, "so much".into(), "");
+        names(&|run| run.validity = Validity::of(vec![finding.clone()]));
+    }
+}
+
+#[test]
+fn damaged_runs_do_not_fit_the_schema() {
+    let checker = Checker::new(schema());
+    for (pointer, damage) in [
+        ("/schema", json!("wakescope.run/2")),
+        ("/id", json!("")),
+        ("/started", json!("yesterday")),
+        ("/duration_ns", json!(-1)),
+        ("/duration_ns", json!(1.5)),
+        ("/duration_ns", json!("10s")),
+        ("/time_domain", json!("imaginary")),
+        ("/state", json!("done")),
+        ("/host", Value::Null),
+        ("/host/preemption/model", json!("RT")),
+        ("/host/rt/runtime_ns", json!(-1)),
+        ("/plan/policy", json!("FIFO")),
+        ("/plan/priority", json!(100)),
+        ("/validity/verdict", json!("fine")),
+        ("/validity/findings/0/code", json!("Steal!")),
+        ("/threads", json!({})),
+        ("/threads/0/missed", Value::Null),
+        ("/threads/0/woken/histogram/0", json!([1, 2])),
+        ("/threads/0/woken/histogram/0", json!([1, 2, 3, 4])),
+        ("/threads/0/woken/histogram/0/2", json!(0)),
+        ("/worst/0/wakeup_latency_ns", json!("late")),
+        ("/worst/0/blame/0/cause", json!("magic")),
+        ("/summary/percentiles", json!({"median": 1})),
+        ("/load/0/per_second", json!(-0.5)),
+        ("/causes/0/share", json!(1.1)),
+    ] {
+        let mut run = serde_json::to_value(full_run()).unwrap();
+        *run.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = damage.clone();
+        assert!(checker.fault(&run).is_some(), "{pointer} = {damage} fits");
+    }
+}
+
+#[test]
+fn a_run_that_fits_the_schema_can_be_read() {
+    let checker = Checker::new(schema());
+    let whole = serde_json::to_value(full_run()).unwrap();
+    for pointer in object_pointers(&whole) {
+        for key in whole.pointer(&pointer).unwrap().as_object().unwrap().keys() {
+            let mut run = whole.clone();
+            run.pointer_mut(&pointer).unwrap().as_object_mut().unwrap().remove(key);
+            let readable = Run::from_json(run.to_string().as_bytes()).is_ok();
+            let fits = checker.fault(&run).is_none();
+            assert!(readable || !fits, "{pointer}/{key} may be missing, but the reader needs it");
+        }
+    }
+}
+
+#[test]
+fn keys_may_be_added_but_not_written_unannounced() {
+    let checker = Checker::new(schema());
+    for pointer in ["", "/worst/0", "/host", "/threads/0"] {
+        let mut run = serde_json::to_value(full_run()).unwrap();
+        run.pointer_mut(pointer).unwrap()["news"] = json!(1);
+        assert_eq!(checker.fault(&run), None, "{pointer}");
+        assert!(fault_of_run(&run).is_some(), "{pointer}");
+    }
+}
+
+#[test]
+fn every_key_of_the_schema_is_described_with_its_unit() {
+    each_property(&schema(), "#", &mut |place, property| {
+        let text = property["description"].as_str().unwrap_or_default();
+        assert!(text.ends_with('.'), "{place} has no description that is a sentence");
+        if place.ends_with("_ns") {
+            assert!(text.contains(" ns"), "{place} does not name its unit: {text}");
+        }
+    });
+}
+
+#[test]
+fn findings_are_documented() {
+    let page = read("docs/reference/findings.md");
+    let sections: Vec<(&str, &str)> = page
+        .split("\n## ")
+        .skip(1)
+        .map(|s| s.split_once('\n').unwrap_or((s, "")))
+        .map(|(title, text)| (title.trim().trim_matches('`'), text))
+        .collect();
+    let documented: Vec<&str> = sections.iter().map(|s| s.0).collect();
+    let codes: Vec<&str> = CODES.iter().map(|c| c.0).collect();
+    assert_eq!(documented, codes, "sections of findings.md (left) against finding::CODES (right)");
+    for ((code, text), (_, meaning)) in sections.iter().zip(CODES) {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        assert!(
+            text.starts_with(&meaning.to_lowercase()),
+            "the section on {code} does not begin with its meaning: {meaning}"
+        );
+        assert!(text.contains("**when:**"), "the section on {code} does not say when it comes");
+        assert!(text.contains("**what to do:**"), "the section on {code} does not say what to do");
+    }
+}
+
+#[test]
+fn man_pages_and_completions_are_up_to_date() {
+    let update = std::env::var_os("UPDATE_REFERENCE").is_some_and(|v| !v.is_empty() && v != "0");
+    let wanted = generated(visible(&wakescope_cli::command()));
+    let names: BTreeSet<&PathBuf> = wanted.iter().map(|(path, _)| path).collect();
+    let mut stale = Vec::new();
+    for folder in ["docs/reference/man", "docs/reference/completions"] {
+        fs::create_dir_all(root().join(folder)).unwrap();
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let path = PathBuf::from(folder).join(entry.unwrap().file_name());
+            if !names.contains(&path) {
+                stale.push(path.clone());
+                if update {
+                    fs::remove_file(root().join(path)).unwrap();
+                }
+            }
+        }
+    }
+    for (path, text) in &wanted {
+        if fs::read(root().join(path)).is_ok_and(|there| there == *text) {
+            continue;
+        }
+        stale.push(path.clone());
+        if update {
+            fs::write(root().join(path), text).unwrap();
+        }
+    }
+    assert!(
+        update || stale.is_empty(),
+        "not what the arguments are now: {stale:?}\n\
+         to make them anew: UPDATE_REFERENCE=1 cargo test -p wakescope-cli --test reference"
+    );
+}
+
+#[test]
+fn hidden_verbs_stay_out_of_man_pages_and_completions() {
+    let hidden = Command::new("inner").hide(true).about("not for people");
+    let command = Command::new("tool").subcommand(Command::new("outer")).subcommand(hidden);
+    for (path, text) in generated(visible(&command)) {
+        let text = String::from_utf8(text).unwrap();
+        assert!(!path.to_string_lossy().contains("inner"), "{path:?}");
+        assert!(!text.contains("inner") && !text.contains("not for people"), "{path:?}: {text}");
+    }
+}
+
+/// `command` without its hidden verbs, which clap's generators would list.
+fn visible(command: &Command) -> Command {
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    // Without its feature `string`, clap wants names that live for ever.
+    let name: &'static str = command.get_name().to_owned().leak();
+    let version: &'static str = command.get_version().unwrap_or_default().to_owned().leak();
+    Command::new(name)
+        .version(version)
+        .about(command.get_about().cloned().unwrap_or_default())
+        .long_about(Resettable::from(command.get_long_about().cloned()))
+        .after_help(Resettable::from(command.get_after_help().cloned()))
+        .after_long_help(Resettable::from(command.get_after_long_help().cloned()))
+        .subcommand_required(command.is_subcommand_required_set())
+        .disable_help_subcommand(true)
+        .args(command.get_arguments().cloned())
+        .subcommands(verbs)
+}
+
+/// Every generated file, by its path in the repository.
+fn generated(mut command: Command) -> Vec<(PathBuf, Vec<u8>)> {
+    let name = command.get_name().to_owned();
+    let mut files = Vec::new();
+    let completions = PathBuf::from("docs/reference/completions");
+    for (shell, file) in [
+        (Shell::Bash, format!("{name}.bash")),
+        (Shell::Zsh, format!("_{name}")),
+        (Shell::Fish, format!("{name}.fish")),
+    ] {
+        let mut text = Vec::new();
+        clap_complete::generate(shell, &mut command, &name, &mut text);
+        files.push((completions.join(file), text));
+    }
+    command.build();
+    let man = PathBuf::from("docs/reference/man");
+    for page in std::iter::once(&command).chain(command.get_subcommands()) {
+        let title = page.get_display_name().unwrap_or(page.get_name()).to_owned();
+        let mut text = Vec::new();
+        clap_mangen::Man::new(page.clone())
+            .title(&title)
+            .source(format!("{name} {}", command.get_version().unwrap_or_default()))
+            .manual(name.as_str())
+            .render(&mut text)
+            .unwrap();
+        files.push((man.join(format!("{title}.1")), text));
+    }
+    files
+}
+
+/// Calls `see` with every property that `schema` defines and its place.
+fn each_property(schema: &Value, place: &str, see: &mut impl FnMut(&str, &Value)) {
+    let Some(map) = schema.as_object() else { return };
+    for (name, property) in map.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let place = format!("{place}/properties/{name}");
+        see(&place, property);
+        each_property(property, &place, see);
+    }
+    for (name, definition) in map.get("$defs").and_then(Value::as_object).into_iter().flatten() {
+        each_property(definition, &format!("{place}/$defs/{name}"), see);
+    }
+    if let Some(items) = map.get("items") {
+        each_property(items, &format!("{place}/items"), see);
+    }
+}
+
+/// Properties of the schema that `run` has no key for, anywhere.
+fn unused_keys(run: &Value) -> BTreeSet<String> {
+    let schema = schema();
+    let mut unused = BTreeSet::new();
+    each_property(&schema, "#", &mut |place, _| {
+        unused.insert(place.to_owned());
+    });
+    mark_used(&schema, "#".into(), run, &mut unused);
+    unused
+}
+
+fn mark_used(schema: &Value, place: String, value: &Value, unused: &mut BTreeSet<String>) {
+    let here = schema.pointer(&place[1..]).unwrap();
+    let (here, place) = match here["$ref"].as_str() {
+        Some(target) => (schema.pointer(&target[1..]).unwrap(), target.to_owned()),
+        None => (here, place),
+    };
+    if let Some(map) = value.as_object() {
+        for (key, inner) in map.iter().filter(|(key, _)| here["properties"].get(key).is_some()) {
+            let place = format!("{place}/properties/{key}");
+            unused.remove(&place);
+            mark_used(schema, place, inner, unused);
+        }
+    }
+    if here.get("items").is_some() {
+        for inner in value.as_array().into_iter().flatten() {
+            mark_used(schema, format!("{place}/items"), inner, unused);
+        }
+    }
+}
+
+/// JSON pointers to every object in `value`.
+fn object_pointers(value: &Value) -> Vec<String> {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(map) => map.iter().map(|(k, v)| (k.clone(), v)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
+        _ => return Vec::new(),
+    };
+    let own = value.is_object().then(String::new);
+    let below = inner.into_iter().flat_map(|(key, v)| {
+        object_pointers(v).into_iter().map(move |rest| format!("/{key}{rest}"))
+    });
+    own.into_iter().chain(below).collect()
+}
+
+/// A run with as little in it as can be.
+fn empty_run() -> Run {
+    Run {
+        schema: SCHEMA.into(),
+        id: "empty".into(),
+        started: "2026-11-21T01:00:00Z".into(),
+        duration_ns: 0,
+        origin_ns: 0,
+        time_domain: TimeDomain::Real,
+        seed: 0,
+        state: State::Running,
+        host: Host::default(),
+        plan: Plan::default(),
+        validity: Validity::of(vec![]),
+        limits: vec![],
+        threads: vec![Thread::default()],
+        load: vec![],
+        worst: vec![],
+        summary: Summary::default(),
+        other: [].into(),
+    }
+}
+
+/// A run in which every field is set, those included that traced runs add.
+fn full_run() -> Run {
+    let expiries = distribution(&[8_123, 8_123, 40_211, 5_040_211]);
+    let woken = distribution(&[8_123, 8_123, 5_040_211]);
+    let mut run = Run {
+        id: "2026-11-21T01-00-00-7f".into(),
+        duration_ns: 10_000_000_000,
+        origin_ns: 17,
+        seed: u64::MAX,
+        state: State::Complete,
+        host: full_host(),
+        plan: full_plan(),
+        validity: Validity::of(vec![Finding::new(
+            "steal",
+            Severity::Warning,
+            "the hypervisor took 38 ms".into(),
+            "measure on the bare machine",
+        )]),
+        limits: vec![Judgement {
+            limit: "p99.9 ≤ 100 µs".into(),
+            limit_ns: 100_000,
+            observed_ns: Some(50_000),
+            outcome: Outcome::Pass,
+            reason: "because".into(),
+        }],
+        threads: vec![Thread {
+            cpu: Some(1),
+            missed: 1,
+            lost: 2,
+            migrated: 3,
+            page_faults: 4,
+            woken,
+            expiries,
+        }],
+        load: vec![LoadResult {
+            name: "find".into(),
+            work: 81_234,
+            unit: "files".into(),
+            per_second: 8_123.4,
+            before_per_second: Some(9_000.5),
+            alive: true,
+            fault: "none".into(),
+        }],
+        worst: vec![Episode {
+            cpu: Some(1),
+            expiry_ns: 5_000_000,
+            wakeup_latency_ns: 5_040_211,
+            missed: 1,
+            other: keys(json!({
+                "components": {
+                    "irq_latency_ns": 5_000_000, "handler_duration_ns": 40_000,
+                    "sched_latency_ns": null, "sched_duration_ns": 211,
+                },
+                "blame": [{
+                    "cause": "irq_off", "ns": 5_040_211, "culprit": "uart_drain_fifo",
+                    "evidence": "stack", "stack": ["uart_drain_fifo+0x1b2"],
+                }],
+            })),
+        }],
+        other: keys(json!({
+            "components": {
+                "irq_latency": distribution(&[1, 2, 3_000]),
+                "handler_duration": {}, "sched_latency": {}, "sched_duration": {},
+            },
+            "causes": [{
+                "cause": "no_preemption_point", "culprit": "shmem_undo_range", "episodes": 12,
+                "total_ns": 8_000, "worst_ns": 900, "share": 0.61,
+            }],
+        })),
+        ..empty_run()
+    };
+    run.summarize();
+    run
+}
+
+fn full_host() -> Host {
+    Host {
+        release: "6.12.95".into(),
+        version: "#1 SMP PREEMPT_DYNAMIC".into(),
+        arch: "x86_64".into(),
+        preemption: Preemption {
+            model: Model::Voluntary,
+            evidence: vec![Evidence { source: "/proc/config.gz".into(), says: "voluntary".into() }],
+            conflicts: vec!["preempt=full is ignored".into()],
+            unread: vec![Unread { source: "/dev/kmsg".into(), why: "permission denied".into() }],
+        },
+        cpu_model: Some("Example 9000".into()),
+        cpus_online: vec![0, 1, 2],
+        cpus_allowed: vec![0, 1],
+        cpus_isolated: vec![1],
+        cpus_nohz_full: vec![1],
+        clock: Clock { source: "tsc".into(), resolution_ns: 1, read_cost_ns: 21 },
+        cmdline: "root=/dev/vda".into(),
+        idle: Idle {
+            driver: Some("intel_idle".into()),
+            governor: Some("menu".into()),
+            states: vec![IdleState {
+                name: "C6".into(),
+                exit_latency_ns: 133_000,
+                disabled: false,
+            }],
+        },
+        governors: vec!["performance".into()],
+        rt: RtLimits {
+            runtime_ns: Some(950_000_000),
+            period_ns: Some(1_000_000_000),
+            fair_server: Some(true),
+            group_scheduling: Some(false),
+            group_runtime_ns: Some(0),
+            priority_limit: Some(99),
+            nice_capability: Some(true),
+        },
+        hypervisor: Some("KVM".into()),
+        microcode: Some("0x2b".into()),
+    }
+}
+
+fn full_plan() -> Plan {
+    Plan {
+        stimulus: Stimulus::Timer,
+        interval_ns: 1_000_000,
+        duration_ns: Some(10_000_000_000),
+        samples: Some(10_000),
+        policy: Policy::Fifo,
+        priority: Some(90),
+        policy_required: true,
+        cpus: vec![1],
+        load: vec!["find".into()],
+        warmup_ns: 500_000_000,
+        idle_states: IdleStates::Shallow,
+        worst: 10,
+        fail_above: vec!["p99.9=100us".into()],
+        save_samples: true,
+    }
+}
+
+fn distribution(values: &[u64]) -> Distribution {
+    Distribution {
+        count: values.len() as u64,
+        min_ns: values.iter().min().copied(),
+        max_ns: values.iter().max().copied(),
+        max_at_ns: Some(5_000_000),
+        sum_ns: values.iter().sum(),
+        histogram: Histogram::of(values.iter().copied()),
+    }
+}
+
+fn keys(object: Value) -> std::collections::BTreeMap<String, Value> {
+    object.as_object().unwrap().clone().into_iter().collect()
+}

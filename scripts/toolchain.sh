@@ -1,0 +1,47 @@
+# Finds a Rust toolchain that is new enough. Sourced by scripts/setup and scripts/cargo.
+# shellcheck shell=bash
+
+# The first minor version of Rust 1 that builds this workspace: rust-version in Cargo.toml.
+rust_needed() {
+    sed -n 's/^rust-version = "1\.\([0-9]*\)"$/\1/p' "$(dirname "${BASH_SOURCE[0]}")/../Cargo.toml"
+}
+
+# minor PROGRAM: the minor version of a Rust program, 0 if it is none or does not run.
+# A rustup proxy without a toolchain is such a program: it exists and does not run.
+minor() {
+    local text
+    text=$("$1" --version 2>/dev/null) || text=
+    [[ $text =~ ^(cargo|rustc)\ 1\.([0-9]+)\. ]] && echo "${BASH_REMATCH[2]}" || echo 0
+}
+
+# Every cargo of this machine, the preferred ones first: the one in $CARGO, those on the path,
+# rustup's, and those that Ubuntu and others install beside each other as cargo-1.85 and so on,
+# the newest first.
+every_cargo() {
+    local -a dirs
+    IFS=: read -ra dirs <<<"$PATH:$HOME/.cargo/bin:/usr/local/bin:/usr/bin"
+    if [[ -n ${CARGO:-} ]]; then command -v "$CARGO"; fi
+    local dir
+    for dir in "${dirs[@]}"; do
+        if [[ -x $dir/cargo ]]; then echo "$dir/cargo"; fi
+    done
+    for dir in "${dirs[@]}"; do
+        printf '%s\n' "$dir"/cargo-1.*
+    done | grep -E '/cargo-1\.[0-9]+$' | sort -t. -k2,2nr
+}
+
+# Sets and exports CARGO, RUSTC and RUSTDOC to a toolchain that is new enough, or fails.
+# The compiler is the one beside cargo: another one on the path may be of another age.
+find_toolchain() {
+    local needed cargo suffix
+    needed=$(rust_needed)
+    while read -r cargo; do
+        suffix=${cargo##*/cargo}
+        local dir=${cargo%/*}
+        if (($(minor "$cargo") >= needed)) && (($(minor "$dir/rustc$suffix") >= needed)); then
+            export CARGO=$cargo RUSTC=$dir/rustc$suffix RUSTDOC=$dir/rustdoc$suffix
+            return
+        fi
+    done < <(every_cargo)
+    return 1
+}
