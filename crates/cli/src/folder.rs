@@ -61,7 +61,8 @@ impl RunFolder {
             path: path.clone(),
         };
         if save_samples {
-            let mut file = BufWriter::new(File::create(path.join(SAMPLES)).map_err(|e| fault(SAMPLES, e))?);
+            let mut file =
+                BufWriter::new(File::create(path.join(SAMPLES)).map_err(|e| fault(SAMPLES, e))?);
             writeln!(file, "cpu,expiry_ns,wakeup_latency_ns").map_err(|e| fault(SAMPLES, e))?;
             folder.samples = Some(Samples { file, fault: None });
         }
@@ -86,7 +87,12 @@ impl RunFolder {
                     return Ok(());
                 }
                 // Not every file system can (NFS and FAT cannot).
-                Err(e) if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
+                    ) =>
+                {
                     self.exchanges = false;
                 }
                 Err(e) => return Err(e),
@@ -182,7 +188,8 @@ fn make_below_runs(time: &str) -> Result<PathBuf, Failure> {
             Err(e) => return Err(cannot_create(&path, &e)),
         }
     }
-    Err(Failure::new(format!("{MOST_PER_SECOND} runs begin at {name}")).try_this("name one: --out DIR"))
+    Err(Failure::new(format!("{MOST_PER_SECOND} runs begin at {name}"))
+        .try_this("name one: --out DIR"))
 }
 
 /// Removes the spare files that killed runs below `runs` left. Their records stay.
@@ -216,7 +223,8 @@ mod tests {
 
     impl Place {
         fn new(test: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("wakescope-{test}-{}", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("wakescope-{test}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&path);
             Self(path)
         }
@@ -244,7 +252,11 @@ mod tests {
             }
             folder.finish(b"end").unwrap();
             assert_eq!(read(&place.0), "end");
-            assert_eq!(fs::read_dir(&place.0).unwrap().count(), 1, "nothing but the record is left");
+            assert_eq!(
+                fs::read_dir(&place.0).unwrap().count(),
+                1,
+                "nothing but the record is left"
+            );
         }
     }
 

@@ -22,7 +22,9 @@ use crate::{Failure, Outcome, output};
 
 /// How late are wakeups here, and can the number be trusted
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  wakescope measure\n  wakescope measure --duration 10min --load find,launch,file-move\n  wakescope measure --cpus 2-3 --interval 100us --fail-above 50us --fail-above p99.9=20us")]
+#[command(
+    after_help = "Examples:\n  wakescope measure\n  wakescope measure --duration 10min --load find,launch,file-move\n  wakescope measure --cpus 2-3 --interval 100us --fail-above 50us --fail-above p99.9=20us"
+)]
 pub(crate) struct MeasureArgs {
     /// What causes the wakeups
     #[arg(long, value_enum, default_value = "timer")]
@@ -298,7 +300,8 @@ fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         ))
         .try_this("measure for at least a few intervals"));
     }
-    if args.samples.is_some_and(|n| n.checked_mul(args.interval.0).is_none_or(|ns| ns > LONGEST.0)) {
+    if args.samples.is_some_and(|n| n.checked_mul(args.interval.0).is_none_or(|ns| ns > LONGEST.0))
+    {
         return Err(Failure::new(format!(
             "that many --samples at {} take longer than {LONGEST}",
             args.interval
@@ -331,7 +334,8 @@ const DEFAULT_PRIORITY: u8 = 90;
 
 /// The CPUs to measure: those asked for, of those that this process may use.
 fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
-    let allowed = sched::affinity().map_err(|e| Failure::new(format!("cannot tell which CPUs may be used: {e}")))?;
+    let allowed = sched::affinity()
+        .map_err(|e| Failure::new(format!("cannot tell which CPUs may be used: {e}")))?;
     let Some(CpuList(asked)) = asked else { return Ok(allowed) };
     match asked.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(asked.clone()),

@@ -13,7 +13,9 @@ use crate::{Failure, Outcome, output};
 
 /// Show a run: as text, JSON, or the statistics block of realfeel
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  wakescope report runs/2026-11-21T01-35-07\n  wakescope report runs/2026-11-21T01-35-07 --format realfeel --thresholds 50us,100us,1ms")]
+#[command(
+    after_help = "Examples:\n  wakescope report runs/2026-11-21T01-35-07\n  wakescope report runs/2026-11-21T01-35-07 --format realfeel --thresholds 50us,100us,1ms"
+)]
 pub(crate) struct ReportArgs {
     /// The run: its folder, or the run.json in it
     run: PathBuf,
@@ -80,7 +82,9 @@ pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
 fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot read the run {}: {e}", file.display()));
     if path.is_dir() {
-        failure.try_this("name the folder of one run, with a run.json in it; they lie below runs/ by default")
+        failure.try_this(
+            "name the folder of one run, with a run.json in it; they lie below runs/ by default",
+        )
     } else {
         failure.try_this("name a run's folder, as printed at the end of `wakescope measure`")
     }

@@ -111,7 +111,8 @@ impl Histogram {
         if self.buckets.is_empty() || other.buckets.is_empty() {
             return if self.buckets.is_empty() { other.clone() } else { self.clone() };
         }
-        let (mut left, mut right) = (self.buckets.iter().peekable(), other.buckets.iter().peekable());
+        let (mut left, mut right) =
+            (self.buckets.iter().peekable(), other.buckets.iter().peekable());
         let mut buckets: Vec<Bucket> = Vec::with_capacity(left.len().max(right.len()));
         loop {
             let next = match (left.peek(), right.peek()) {

@@ -32,7 +32,9 @@ impl RecordWriter {
         let mut rest = bare.as_str();
         self.text.clear();
         self.edges.resize(SCALE_BUCKETS, [0; EDGES]);
-        for histogram in run.threads.iter().flat_map(|t| [&t.woken.histogram, &t.expiries.histogram]) {
+        for histogram in
+            run.threads.iter().flat_map(|t| [&t.woken.histogram, &t.expiries.histogram])
+        {
             // Inside a JSON string the quotes would be escaped, and no key of a record that comes
             // before `threads` holds a histogram: the first places are those of the threads.
             let Some((before, after)) = rest.split_once(PLACE) else { break };

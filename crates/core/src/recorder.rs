@@ -69,19 +69,15 @@ impl Recorder {
         }
     }
 
-    /// Records a wakeup for the expiry due at `due_ns` that came at `woken_ns` (both from the start
-    /// of the run), after which `missed` further expiries of the grid, `interval_ns` apart, have
-    /// passed too. Only one thread may record.
+    /// Records a wakeup `late_ns` late for the expiry due at `due_ns` from the start of the run,
+    /// after which `missed` further expiries of the grid, `interval_ns` apart, have passed too.
+    /// Only one thread may record.
     #[inline]
-    pub fn record(&self, due_ns: u64, woken_ns: u64, missed: u64, interval_ns: u64) {
-        let late_ns = woken_ns.saturating_sub(due_ns);
+    pub fn record(&self, due_ns: u64, late_ns: u64, missed: u64, interval_ns: u64) {
         let version = self.version.load(Relaxed);
         self.version.store(version + 1, Relaxed);
         fence(Release);
         self.woken.count(late_ns, due_ns);
-        if woken_ns < due_ns {
-            add(&self.early, 1);
-        }
         if missed > 0 {
             self.swallowed.count_steps(late_ns, due_ns, missed, interval_ns);
         }
@@ -109,6 +105,12 @@ impl Recorder {
             cell.store(0, Relaxed);
         }
         self.version.store(version + 2, Release);
+    }
+
+    /// Counts a wakeup before its time, beside its record as 0 ns late. Only the recording thread may.
+    #[cold]
+    pub fn count_early(&self) {
+        add(&self.early, 1);
     }
 
     /// Counts a wakeup on a CPU other than the one asked for. Only the recording thread may.
@@ -363,9 +365,9 @@ mod tests {
     #[test]
     fn a_stall_counts_for_every_expiry_it_swallowed() {
         let r = Recorder::new(3);
-        r.record(5 * MS, 5 * MS + 10, 0, MS);
+        r.record(5 * MS, 10, 0, MS);
         // 100.3 ms late at 1 ms: the wakeup's own expiry and 100 more.
-        r.record(6 * MS, 106 * MS + 300_000, 100, MS);
+        r.record(6 * MS, 100 * MS + 300_000, 100, MS);
         let s = r.snapshot().unwrap();
         assert_eq!((s.woken.count, s.missed, s.expiries.count), (2, 100, 102));
         assert_eq!(s.expiries.max_ns, Some(100 * MS + 300_000));
@@ -385,18 +387,19 @@ mod tests {
     #[test]
     fn a_reset_recorder_is_as_new() {
         let r = Recorder::new(2);
-        r.record(6 * MS, 106 * MS + 300_000, 100, MS);
+        r.record(6 * MS, 100 * MS + 300_000, 100, MS);
         r.count_migration();
         r.reset();
         assert_eq!(r.snapshot().unwrap(), Snapshot::default());
-        r.record(MS, MS + 7, 0, MS);
+        r.record(MS, 7, 0, MS);
         assert_eq!(r.snapshot().unwrap().woken.max_ns, Some(7));
     }
 
     #[test]
     fn an_early_wakeup_is_counted_as_such() {
         let r = Recorder::new(0);
-        r.record(10, 9, 0, MS);
+        r.record(10, 0, 0, MS);
+        r.count_early();
         let s = r.snapshot().unwrap();
         assert_eq!((s.early, s.woken.max_ns, s.woken.max_at_ns), (1, Some(0), Some(10)));
         assert!(s.worst.is_empty());
@@ -408,7 +411,7 @@ mod tests {
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 for i in 1..200_000_u64 {
-                    r.record(i * MS, i * MS + (i % 3_000) * 700, i % 3, 1);
+                    r.record(i * MS, (i % 3_000) * 700 + 2, i % 3, 1);
                 }
             });
             let mut seen = 0;
@@ -433,7 +436,7 @@ mod tests {
         ) {
             let missed = (late_ns / interval_ns).min(100_000);
             let r = Recorder::new(1);
-            r.record(due_ns, due_ns + late_ns, missed, interval_ns);
+            r.record(due_ns, late_ns, missed, interval_ns);
             let s = r.snapshot().unwrap();
             let one_by_one = (0..=missed).map(|i| late_ns - i * interval_ns);
             prop_assert_eq!(s.expiries.histogram.clone(), Histogram::of(one_by_one.clone()));
@@ -446,7 +449,7 @@ mod tests {
         fn the_worst_are_the_worst(lates in prop::collection::vec(1_u64..1_000, 0..100), keep in 0_usize..12) {
             let r = Recorder::new(keep);
             for (i, &late) in lates.iter().enumerate() {
-                r.record(i as u64 + 1, i as u64 + 1 + late, 0, MS);
+                r.record(i as u64 + 1, late, 0, MS);
             }
             let kept: Vec<u64> = r.snapshot().unwrap().worst.iter().map(|w| w.late_ns).collect();
             let mut want = lates;

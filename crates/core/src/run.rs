@@ -288,7 +288,8 @@ pub(crate) mod tests {
             let d = distribution(samples);
             Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Default::default() }
         });
-        let components = serde_json::json!({"irq_latency": {"count": 0, "histogram": []}, "text": text});
+        let components =
+            serde_json::json!({"irq_latency": {"count": 0, "histogram": []}, "text": text});
         let mut run = Run {
             schema: SCHEMA.into(),
             id: text.into(),
@@ -350,10 +351,16 @@ pub(crate) mod tests {
     fn what_cannot_be_trusted_is_refused_with_the_reason() {
         check(|j| j["schema"] = "wakescope.run/2".into(), "schema `wakescope.run/2`");
         check(|j| j["threads"][0]["woken"]["count"] = 3.into(), "threads[0].woken: count is 3");
-        check(|j| j["threads"][0]["missed"] = 1.into(), "2 expiries are not 2 wakeups and 1 missed");
+        check(
+            |j| j["threads"][0]["missed"] = 1.into(),
+            "2 expiries are not 2 wakeups and 1 missed",
+        );
         check(|j| j["threads"][0]["expiries"]["max_ns"] = 9_000.into(), "outside the last bucket");
         check(|j| j["threads"][0]["cpu"] = "zero".into(), "not a whole run record");
         assert!(matches!(Run::from_json(b"{}"), Err(RunError::Malformed(_))));
-        assert!(Run::from_json("[".repeat(100_000).as_bytes()).is_err(), "deep nesting is no crash");
+        assert!(
+            Run::from_json("[".repeat(100_000).as_bytes()).is_err(),
+            "deep nesting is no crash"
+        );
     }
 }

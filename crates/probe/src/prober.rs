@@ -249,7 +249,7 @@ fn measure(home: Option<u32>, shared: &Shared, times: Times) -> Report {
     shared.measuring.store(true, Ordering::Release);
 
     let grid = Grid {
-        first: times.origin.after(times.phase),
+        first: times.phase,
         interval: times.interval,
         expiries: times.expiries,
         wakeups: times.wakeups,
@@ -273,7 +273,7 @@ fn measure(home: Option<u32>, shared: &Shared, times: Times) -> Report {
 fn warm_up(timer: &mut KernelTimer, shared: &Shared, times: Times) {
     let span = times.origin.since(times.warmup);
     let grid = Grid {
-        first: times.warmup,
+        first: SpanNs(0),
         interval: times.interval,
         expiries: span.0 / times.interval.0.max(1),
         wakeups: u64::MAX,

@@ -277,7 +277,7 @@ impl Session {
             });
         }
         let observed = Observed {
-            threads: ended.iter().map(|e| e.observed(self.schedule, self.origin)).collect(),
+            threads: ended.iter().map(|e| e.observed(self.schedule)).collect(),
             policy_refused: self.policy_refused.take(),
             memory_refused: self.memory_refused.take(),
             steal_ns: change.steal.0,
@@ -387,10 +387,10 @@ impl Ended {
         }
     }
 
-    fn observed(&self, wanted: Schedule, origin: MonoNs) -> ThreadObserved {
+    fn observed(&self, wanted: Schedule) -> ThreadObserved {
         let report = self.report.as_ref();
         let cpu_lost = report.and_then(|r| match r.ending {
-            Ending::CpuLost(expiry) => Some(expiry.since(origin).0),
+            Ending::CpuLost(due) => Some(due.0),
             Ending::Done | Ending::Stopped => None,
         });
         let at_end = report.and_then(|r| r.schedule.as_ref().ok().copied());

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use wakescope_core::recorder::Recorder;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_sys::sched::{self, CpuReader};
 use wakescope_sys::clock;
+use wakescope_sys::sched::{self, CpuReader};
 
 /// Sleeps, and tells where and when it woke: the machine, or a simulation of one in tests.
 pub trait Alarm {
@@ -22,8 +22,8 @@ pub trait Alarm {
 /// The expiries to wait for: `first`, and from there every `interval`.
 #[derive(Clone, Copy, Debug)]
 pub struct Grid {
-    /// The first expiry.
-    pub first: MonoNs,
+    /// The first expiry, from the start of the run.
+    pub first: SpanNs,
     /// From one to the next.
     pub interval: SpanNs,
     /// How many expiries there are.
@@ -39,8 +39,8 @@ pub enum Ending {
     Done,
     /// It was told to stop.
     Stopped,
-    /// The CPU went away before the wakeup for this expiry.
-    CpuLost(MonoNs),
+    /// The CPU went away before the wakeup for the expiry due then, from the start of the run.
+    CpuLost(SpanNs),
 }
 
 /// Waits for each expiry of `grid` and records how late the wakeup came, times from `origin`.
@@ -58,32 +58,35 @@ pub fn sample(
     stop: &AtomicBool,
 ) -> Ending {
     let interval_ns = grid.interval.0;
-    let mut expiry = grid.first;
+    let mut due_ns = grid.first.0;
     let mut left = grid.expiries;
     let mut wakeups_left = grid.wakeups;
     while left > 0 && wakeups_left > 0 {
+        let expiry = MonoNs(origin.0 + due_ns);
         let Some(woken) = alarm.sleep_until(expiry) else { return Ending::Stopped };
         if stop.load(Ordering::Relaxed) {
             return Ending::Stopped;
         }
         if !alarm.at_home() {
             if !alarm.go_home() {
-                return Ending::CpuLost(expiry);
+                return Ending::CpuLost(SpanNs(due_ns));
             }
             recorder.count_migration();
         }
-        let late_ns = woken.since(expiry).0;
+        let late_ns = woken.0.checked_sub(expiry.0).unwrap_or_else(|| {
+            recorder.count_early();
+            0
+        });
         // A division costs as much as the rest of this; almost every wakeup does without.
         let missed = if late_ns < interval_ns { 0 } else { (late_ns / interval_ns).min(left - 1) };
-        let due_ns = expiry.since(origin).0;
-        recorder.record(due_ns, woken.since(origin).0, missed, interval_ns);
+        recorder.record(due_ns, late_ns, missed, interval_ns);
         if let Some(ring) = samples {
             ring.push(Sample { due_ns, late_ns });
         }
         wakeups_left -= 1;
         left -= missed + 1;
         // At most one interval beyond the present.
-        expiry = MonoNs(expiry.0 + (missed + 1) * interval_ns);
+        due_ns += (missed + 1) * interval_ns;
     }
     Ending::Done
 }
@@ -156,7 +159,7 @@ mod tests {
     }
 
     fn grid(interval: u64, expiries: u64) -> Grid {
-        Grid { first: MonoNs(1_000), interval: SpanNs(interval), expiries, wakeups: u64::MAX }
+        Grid { first: SpanNs(0), interval: SpanNs(interval), expiries, wakeups: u64::MAX }
     }
 
     #[track_caller]
@@ -192,10 +195,11 @@ mod tests {
         let (recorder, stop) = (Recorder::new(0), AtomicBool::new(false));
         let grid = Grid { wakeups: 10, ..grid(1_000, u64::MAX) };
         let ring = Ring::new(64);
-        let end = sample(&mut machine(&[3_500, 1]), grid, MonoNs(0), &recorder, Some(&ring), &stop);
+        let end =
+            sample(&mut machine(&[3_500, 1]), grid, MonoNs(1_000), &recorder, Some(&ring), &stop);
         assert_eq!((end, recorder.snapshot().unwrap().woken.count), (Ending::Done, 10));
-        assert_eq!(ring.pop(), Some(Sample { due_ns: 1_000, late_ns: 3_500 }));
-        assert_eq!(ring.pop(), Some(Sample { due_ns: 5_000, late_ns: 1 }));
+        assert_eq!(ring.pop(), Some(Sample { due_ns: 0, late_ns: 3_500 }));
+        assert_eq!(ring.pop(), Some(Sample { due_ns: 4_000, late_ns: 1 }));
     }
 
     #[test]
