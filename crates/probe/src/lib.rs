@@ -1,3 +1,5 @@
 //! Stimulus → response loops, loads, and what must be known about the machine that they run on.
 //!
 //! Nothing here prints.
+
+pub mod load;
