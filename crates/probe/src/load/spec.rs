@@ -53,7 +53,7 @@ impl Spec {
     }
 
     /// Whether it needs a directory to work in.
-    pub(super) fn needs_directory(&self) -> bool {
+    pub fn needs_directory(&self) -> bool {
         matches!(self, Self::Find | Self::FileMove)
     }
 
