@@ -24,7 +24,8 @@ const FAMILY: &str = "exec:sleep 1000 & (sleep 1000 &) ; setsid sleep 1000 & wai
 #[test]
 fn every_built_in_load_works_and_cleans_up() {
     for name in BUILT_IN {
-        let test = Test::new(name);
+        let mut test = Test::new(name);
+        test.use_disk();
         let mut load = test.start(name);
         load.wait_ready(PATIENCE).unwrap();
         load.mark();
@@ -226,12 +227,12 @@ fn a_load_that_cannot_start_says_why() {
 fn what_others_put_into_the_directory_is_not_touched() {
     let test = Test::new("foreign");
     let user = effective_user();
-    let target = test.dir.join("treasury");
+    let target = test.loads.join("treasury");
     fs::create_dir(&target).unwrap();
     fs::write(target.join("treasure"), "x").unwrap();
-    let link = test.dir.join(format!("wakescope-load-{user}-1-1"));
+    let link = test.loads.join(format!("wakescope-load-{user}-1-1"));
     symlink(&target, &link).unwrap();
-    let foreign = test.dir.join(format!("wakescope-load-{user}-2-2"));
+    let foreign = test.loads.join(format!("wakescope-load-{user}-2-2"));
     fs::create_dir(&foreign).unwrap();
     fs::set_permissions(&foreign, fs::Permissions::from_mode(0o700)).unwrap();
     let given_away = chown(&foreign, Some(NOBODY), Some(NOBODY)).is_ok();
@@ -247,10 +248,12 @@ fn what_others_put_into_the_directory_is_not_touched() {
 #[test]
 fn a_full_disk_ends_a_load_with_its_cause() {
     let test = Test::new("full");
-    let Some(disk) = Disk::mount(&test.dir, "size=64m", "a_full_disk_ends_a_load") else { return };
+    let Some(disk) = Disk::mount(&test.loads, "size=64m", "a_full_disk_ends_a_load") else {
+        return;
+    };
     let mut running = test.run(&["file-move"]);
     running.await_line("running:");
-    let mut filler = fs::File::create(test.dir.join("filler")).unwrap();
+    let mut filler = fs::File::create(test.loads.join("filler")).unwrap();
     // Each copy begins with freeing its target, so room comes back again and again.
     eventually("the load is dead", || {
         let _ = filler.write_all(&vec![1; 1 << 20]);
@@ -273,7 +276,9 @@ fn a_small_disk_is_refused_or_used_in_part() {
         ("size=8m", "file-move", None),
         ("size=8m", "find", None),
     ] {
-        let Some(disk) = Disk::mount(&test.dir, options, "a_small_disk_is_refused") else { return };
+        let Some(disk) = Disk::mount(&test.loads, options, "a_small_disk_is_refused") else {
+            return;
+        };
         let out = test.output(&[name, "--duration", "100ms"]);
         let (code, told) = told.map_or((0, "running:"), |told| (2, told));
         assert_eq!(out.code, Some(code), "{options} {name}: {out:?}");
@@ -293,10 +298,8 @@ fn no_privileges_are_needed() {
     let program = test.dir.join("wakescope");
     fs::copy(&test.program, &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let dir = test.dir.join("theirs");
-    fs::create_dir(&dir).unwrap();
-    chown(&dir, Some(NOBODY), Some(NOBODY)).unwrap();
-    (test.program, test.loads, test.user) = (program, dir, Some(NOBODY));
+    chown(&test.loads, Some(NOBODY), Some(NOBODY)).unwrap();
+    (test.program, test.user) = (program, Some(NOBODY));
     for signal in ["INT", "KILL"] {
         let mut running = test.run(&["find", "launch", "file-move", "cpu", FAMILY]);
         running.await_line("running:");

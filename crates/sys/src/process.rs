@@ -237,9 +237,16 @@ impl Child {
 
     /// How it ended, if it has. The rest of a group that it led is killed then.
     pub fn try_wait(&mut self) -> Option<Exit> {
-        if self.exit.is_none() && self.has_ended() {
-            self.kill_group();
-            self.exit = Some(self.collect());
+        if self.exit.is_none() {
+            self.exit = match self.has_ended() {
+                Ok(false) => None,
+                Ok(true) => {
+                    self.kill_group();
+                    Some(self.collect())
+                }
+                // Its number may be another's by now.
+                Err(_) => Some(Exit::Unknown),
+            };
         }
         self.exit
     }
@@ -269,16 +276,17 @@ impl Child {
         }
     }
 
-    /// Whether it has ended; it stays to be collected.
-    fn has_ended(&self) -> bool {
+    /// Whether it has ended; it stays to be collected. Fails when it is gone already, as children
+    /// are whose parent ignores SIGCHLD.
+    fn has_ended(&self) -> io::Result<bool> {
         // SAFETY: `siginfo_t` is plain data, for which zero is a value.
         let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
         let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         let id = libc::id_t::try_from(self.pid).unwrap_or(0);
         // SAFETY: `info` is live and writable.
-        let rc = unsafe { libc::waitid(libc::P_PID, id, &raw mut info, how) };
+        checked(unsafe { libc::waitid(libc::P_PID, id, &raw mut info, how) })?;
         // SAFETY: `waitid` has filled the field in, or left the zero that stands for "not yet".
-        rc == -1 || unsafe { info.si_pid() } != 0
+        Ok(unsafe { info.si_pid() } != 0)
     }
 
     fn collect(&self) -> Exit {

@@ -25,7 +25,8 @@ pub(crate) struct Test {
     mark: String,
     /// Removed at the end.
     pub(crate) dir: PathBuf,
-    /// Where loads work; `dir` if nothing else is said.
+    /// Where loads work. In memory if possible: dozens of trees of 12,000 files are no good to a
+    /// disk.
     pub(crate) loads: PathBuf,
     /// The command.
     pub(crate) program: PathBuf,
@@ -40,8 +41,18 @@ impl Test {
         let mark = format!("test-load-{name}-{}-{number}", std::process::id());
         let dir = std::env::temp_dir().join(&mark);
         fs::create_dir(&dir).unwrap();
+        let memory = Path::new("/dev/shm").join(&mark);
+        let loads = if fs::create_dir(&memory).is_ok() { memory } else { dir.clone() };
         let program = PathBuf::from(env!("CARGO_BIN_EXE_wakescope"));
-        Self { mark, loads: dir.clone(), dir, program, user: None }
+        Self { mark, loads, dir, program, user: None }
+    }
+
+    /// Lets loads work where programs usually have their files.
+    pub(crate) fn use_disk(&mut self) {
+        if self.loads != self.dir {
+            fs::remove_dir(&self.loads).unwrap();
+            self.loads = self.dir.clone();
+        }
     }
 
     pub(crate) fn options(&self) -> Options {
@@ -140,6 +151,7 @@ impl Drop for Test {
             kill("KILL", &left);
         }
         let _ = fs::remove_dir_all(&self.dir);
+        let _ = fs::remove_dir_all(&self.loads);
     }
 }
 

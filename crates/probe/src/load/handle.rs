@@ -17,7 +17,8 @@ use wakescope_sys::process::{
 
 use super::Spec;
 use super::keeper::{KEEPER_VERB, MARK};
-use super::report::{LONGEST, Reading, Report};
+use super::report::LONGEST;
+use super::seen::Seen;
 
 /// How long a keeper may take to answer. It may be one of many that want a slow CPU.
 const ANSWER_PATIENCE: SpanNs = SpanNs(5_000_000_000);
@@ -51,21 +52,6 @@ pub struct Load {
     unread: Vec<u8>,
     reports_ended: bool,
     seen: Seen,
-}
-
-/// What the keeper has told so far.
-#[derive(Debug, Default)]
-struct Seen {
-    ready: Option<Reading>,
-    last: Option<Reading>,
-    grew_at: Option<MonoNs>,
-    fault: Option<String>,
-    /// Marks that were requested, and the numbers of those that bound the window.
-    marks: u32,
-    begin_mark: Option<u32>,
-    end_mark: Option<u32>,
-    begin: Option<Reading>,
-    end: Option<Reading>,
 }
 
 /// How a load is doing.
@@ -311,76 +297,6 @@ pub fn finish_all(mut loads: Vec<Load>) -> Vec<LoadResult> {
     let results = results.collect();
     drop(loads);
     results
-}
-
-impl Seen {
-    fn take(&mut self, report: Report) {
-        let reading = match report {
-            Report::Fault(fault) => {
-                // The first is the cause, what follows are consequences.
-                self.fault.get_or_insert(fault);
-                return;
-            }
-            Report::Ready(reading) => {
-                self.ready = Some(reading);
-                reading
-            }
-            Report::Beat(reading) => reading,
-            Report::Mark(number, reading) => {
-                if self.begin_mark == Some(number) {
-                    self.begin = Some(reading);
-                }
-                if self.end_mark == Some(number) {
-                    self.end = Some(reading);
-                }
-                reading
-            }
-        };
-        if self.last.is_none_or(|last| reading.work > last.work) {
-            self.grew_at = Some(reading.at);
-        }
-        self.last = Some(reading);
-    }
-
-    /// Notes that the keeper said what it cannot mean.
-    fn object(&mut self) {
-        self.fault.get_or_insert_with(|| "its reports cannot be read".into());
-    }
-
-    fn result(&self, spec: &Spec, status: &Status) -> LoadResult {
-        if !spec.counts_work() {
-            return LoadResult {
-                name: spec.to_string(),
-                work: status.work,
-                unit: spec.unit().into(),
-                alive: status.alive,
-                fault: status.fault.clone(),
-                ..Default::default()
-            };
-        }
-        // What was marked, as far as there was an answer.
-        let begin = self.begin.or(self.ready);
-        let end = self.end.or(self.last);
-        let (work, per_second) = window(begin, end).unwrap_or_default();
-        let before = self.begin.and_then(|_| window(self.ready, self.begin));
-        LoadResult {
-            name: spec.to_string(),
-            work,
-            unit: spec.unit().into(),
-            per_second,
-            before_per_second: before.map(|(_, per_second)| per_second),
-            alive: status.alive,
-            fault: status.fault.clone(),
-        }
-    }
-}
-
-/// Work and work per second between two readings; `None` if one is missing or no time passed.
-fn window(begin: Option<Reading>, end: Option<Reading>) -> Option<(u64, f64)> {
-    let (begin, end) = (begin?, end?);
-    let work = end.work.saturating_sub(begin.work);
-    let span = end.at.since(begin.at);
-    (span.0 > 0).then(|| (work, work as f64 * 1e9 / span.0 as f64))
 }
 
 /// Why a keeper ended that did not say so itself.

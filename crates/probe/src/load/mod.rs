@@ -26,6 +26,7 @@ mod launch;
 mod random;
 mod report;
 mod scratch;
+mod seen;
 mod spec;
 
 pub use handle::{Load, LoadError, Options, Status, finish_all};
