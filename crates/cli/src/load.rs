@@ -1,12 +1,273 @@
 //! `wakescope load`
 
-use crate::{Failure, Outcome};
+use std::fmt::Write as _;
+use std::path::PathBuf;
 
-/// Run a load by itself
+use serde_json::json;
+use wakescope_core::run::LoadResult;
+use wakescope_core::units::{MonoNs, SpanNs, grouped};
+use wakescope_probe::load::{
+    Load, LoadError, Options, Spec, clean_up_leftovers, default_dir, finish_all, keep, parse_list,
+    this_program,
+};
+use wakescope_report::load::{rate, table};
+use wakescope_report::style::clean;
+use wakescope_sys::clock;
+use wakescope_sys::signal::EndSignals;
+
+use crate::{Failure, Outcome, output};
+
+/// How often to look whether the loads are well.
+const LOOK: SpanNs = SpanNs(250_000_000);
+
+/// How often progress is shown: where it is redrawn, and where each is a line that stays.
+const REDRAW_EVERY: SpanNs = SpanNs(1_000_000_000);
+const LINE_EVERY: SpanNs = SpanNs(10_000_000_000);
+
+/// How long loads may take to be set up: making 12,000 files takes a slow flash disk a while.
+const SET_UP_PATIENCE: SpanNs = SpanNs(120_000_000_000);
+
+/// The widest line that no terminal wraps.
+const WIDTH: usize = 79;
+
+/// Run loads by themselves, until Ctrl-C or for a while, and tell how much work they did
 #[derive(clap::Args)]
-pub(crate) struct LoadArgs {}
+#[command(after_help = "\
+Examples:
+  wakescope load find launch file-move --duration 10s
+  wakescope load exec:'while :; do make clean all; done'")]
+pub(crate) struct LoadArgs {
+    /// What to run: find, launch, file-move, cpu or exec:COMMAND; also as a list, find,launch
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// How long, as in 10s or 5min (default: until Ctrl-C)
+    #[arg(long, value_name = "TIME")]
+    duration: Option<SpanNs>,
+
+    /// Where loads make their files, which are removed at the end (default: $TMPDIR, or /tmp)
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// Of the names and the content of files
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// List the loads
+    #[arg(long, conflicts_with = "names")]
+    list: bool,
+}
 
 /// Runs `wakescope load`.
-pub(crate) fn run(_args: &LoadArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
+    if args.list {
+        return output::print(&list()).map(|()| Outcome::Done);
+    }
+    let specs = specs(args)?;
+    if args.duration == Some(SpanNs(0)) {
+        return Err(Failure::new("cannot run loads for no time at all")
+            .try_this("give a longer --duration, or none to run until Ctrl-C"));
+    }
+    // Before any load exists, so that Ctrl-C finds somebody who ends them in order.
+    let signals = EndSignals::block()
+        .map_err(|e| Failure::new(format!("cannot take over Ctrl-C and SIGTERM: {e}")))?;
+    let dir = args.dir.clone().unwrap_or_else(default_dir);
+    let removed = clean_up_leftovers(&dir);
+    if removed > 0 {
+        output::tell(&format!("removed {removed} directories that earlier loads left behind"));
+    }
+    let options = Options { program: this_program(), dir, seed: args.seed };
+    let loads = specs.into_iter().map(|spec| Load::start(spec, &options));
+    let mut loads: Vec<Load> = loads.collect::<Result<_, _>>().map_err(failure_of)?;
+    if !await_set_up(&mut loads, &signals)? {
+        return Ok(Outcome::Done);
+    }
+    for load in &mut loads {
+        load.mark();
+    }
+    let begin = clock::now();
+    watch(&mut loads, &signals, begin, args.duration);
+    let duration = clock::now().since(begin);
+    tell_results(args, &finish_all(loads), duration)
+}
+
+/// What was asked for, at least one.
+fn specs(args: &LoadArgs) -> Result<Vec<Spec>, Failure> {
+    let lists = args.names.iter().map(|names| parse_list(names));
+    let specs = lists.collect::<Result<Vec<_>, _>>().map_err(|e| {
+        // The text may be anything; the message is one line.
+        Failure::new(clean(&e.to_string(), 300)).try_this("see what they do: wakescope load --list")
+    })?;
+    let specs = specs.concat();
+    if specs.is_empty() {
+        let names: Vec<_> = Spec::list().iter().map(|(name, _)| *name).collect();
+        return Err(Failure::new("no load is named")
+            .try_this(format!("name one or more of {}", names.join(", ")))
+            .try_this("see what they do: wakescope load --list"));
+    }
+    Ok(specs)
+}
+
+fn list() -> String {
+    let width = Spec::list().iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    Spec::list().iter().map(|(name, about)| format!(" {name:width$}  {about}\n")).collect()
+}
+
+/// Waits until all loads are set up. False if the user ends it before.
+fn await_set_up(loads: &mut [Load], signals: &EndSignals) -> Result<bool, Failure> {
+    let deadline = clock::now().after(SET_UP_PATIENCE);
+    for load in loads.iter_mut() {
+        loop {
+            match load.wait_ready(LOOK) {
+                Ok(()) => break,
+                Err(LoadError::NotReady { .. }) if clock::now() < deadline => {}
+                Err(LoadError::NotReady { load, .. }) => {
+                    let patience = SET_UP_PATIENCE;
+                    return Err(failure_of(LoadError::NotReady { load, patience }));
+                }
+                Err(e) => return Err(failure_of(e)),
+            }
+            if signals.wait(SpanNs(0)).is_some() {
+                return Ok(false);
+            }
+        }
+    }
+    let names: Vec<_> = loads.iter().map(|load| clean(&load.spec().to_string(), 40)).collect();
+    output::tell(&format!("running: {}", names.join(", ")));
+    Ok(true)
+}
+
+/// Shows progress until the user ends it, the time is over or a load has died.
+fn watch(loads: &mut [Load], signals: &EndSignals, begin: MonoNs, duration: Option<SpanNs>) {
+    let redraws = output::can_redraw();
+    let every = if redraws { REDRAW_EVERY } else { LINE_EVERY };
+    let mut next = begin.after(every);
+    let end = duration.map(|d| begin.after(d));
+    let start: Vec<u64> = loads.iter_mut().map(|load| load.status().work).collect();
+    loop {
+        let now = clock::now();
+        let left = end.map_or(LOOK, |end| end.since(now));
+        if left.0 == 0 || loads.iter_mut().any(|load| !load.status().alive) {
+            break;
+        }
+        if now >= next {
+            next = now.after(every);
+            let line = progress(loads, &start, now.since(begin), duration);
+            if redraws { output::redraw(&line) } else { output::tell(&line) }
+        }
+        if signals.wait(left.min(LOOK)).is_some() {
+            break;
+        }
+    }
+    if redraws {
+        output::redraw("");
+    }
+}
+
+/// One line: `0:07 / 0:10  find 412,233 files 41,200/s · launch …`.
+fn progress(
+    loads: &mut [Load],
+    start: &[u64],
+    elapsed: SpanNs,
+    duration: Option<SpanNs>,
+) -> String {
+    let mut line = minutes(elapsed);
+    if let Some(duration) = duration {
+        let _ = write!(line, " / {}", minutes(duration));
+    }
+    for (i, (load, start)) in loads.iter_mut().zip(start).enumerate() {
+        let done = load.status().work.saturating_sub(*start);
+        let unit = load.spec().unit();
+        let name = clean(&load.spec().to_string(), 20);
+        line += if i == 0 { "  " } else { " · " };
+        line += &name;
+        if load.spec().counts_work() {
+            let per_second = done as f64 * 1e9 / elapsed.0.max(1) as f64;
+            let _ = write!(line, " {}/s", rate(per_second, unit));
+        }
+    }
+    clean(&line, WIDTH)
+}
+
+/// `0:07`, `75:00`.
+fn minutes(span: SpanNs) -> String {
+    let seconds = span.0 / 1_000_000_000;
+    format!("{}:{:02}", grouped(seconds / 60), seconds % 60)
+}
+
+fn tell_results(
+    args: &LoadArgs,
+    results: &[LoadResult],
+    duration: SpanNs,
+) -> Result<Outcome, Failure> {
+    output::print(&if args.json {
+        let result = json!({
+            "schema": "wakescope.load/1",
+            "seed": args.seed,
+            "duration_ns": duration.0,
+            "load": results,
+        });
+        format!("{result}\n")
+    } else {
+        table(results)
+    })?;
+    match results.iter().find(|result| !result.alive) {
+        None => Ok(Outcome::Done),
+        Some(dead) => {
+            let (load, fault) = (dead.name.clone(), dead.fault.clone());
+            Err(failure_of(LoadError::Died { load, fault }))
+        }
+    }
+}
+
+fn failure_of(e: LoadError) -> Failure {
+    let (LoadError::Start { load, .. }
+    | LoadError::Died { load, .. }
+    | LoadError::NotReady { load, .. }) = &e;
+    let failure = Failure::new(clean(&e.to_string(), 400));
+    if load.parse().is_ok_and(|spec: Spec| spec.needs_directory()) {
+        return failure.try_this("let it work elsewhere: --dir DIR");
+    }
+    failure
+}
+
+/// Be the process that a load runs in
+#[derive(clap::Args)]
+pub(crate) struct KeeperArgs {
+    spec: String,
+    #[arg(long)]
+    dir: PathBuf,
+    #[arg(long)]
+    seed: u64,
+}
+
+/// Runs the hidden verb `load-keeper`.
+pub(crate) fn run_keeper(args: &KeeperArgs) -> Result<Outcome, Failure> {
+    let spec = args.spec.parse::<Spec>().map_err(|e| Failure::new(clean(&e.to_string(), 300)))?;
+    keep(&spec, &args.dir, args.seed)
+        .map_err(|e| Failure::new(format!("cannot run the load `{spec}`: {e}")))?;
     Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_shown_in_minutes_and_seconds() {
+        for (seconds, want) in [(0, "0:00"), (7, "0:07"), (4500, "75:00"), (180_000, "3,000:00")] {
+            assert_eq!(minutes(SpanNs(seconds * 1_000_000_000)), want);
+        }
+    }
+
+    #[test]
+    fn the_keeper_has_the_name_that_its_parent_calls() {
+        let command = crate::command();
+        let verb = command.find_subcommand(wakescope_probe::load::KEEPER_VERB).unwrap();
+        assert!(verb.is_hide_set());
+    }
 }

@@ -39,3 +39,15 @@ pub(crate) fn draw(text: &str) {
     let mut err = io::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
+
+/// Whether a line on stderr can be redrawn, and the user has nothing against it.
+pub(crate) fn can_redraw() -> bool {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    io::stderr().is_terminal() && !no_color
+}
+
+/// Shows one line on the terminal in place of the one that was shown so before. It must be short
+/// enough not to be wrapped. An empty one makes room for other text.
+pub(crate) fn redraw(line: &str) {
+    let _ = write!(io::stderr(), "\r{line}\x1b[K");
+}

@@ -8,3 +8,4 @@ pub mod prober;
 pub mod session;
 pub mod stimulus;
 mod surroundings;
+pub mod load;

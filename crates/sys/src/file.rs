@@ -1,10 +1,11 @@
 //! Files: locks that die with their holder, exchange of names, free space.
 
 use std::ffi::CString;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::checked;
@@ -18,6 +19,12 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
         Err(e) => Err(e),
     }
+}
+
+/// Opens the directory at `path`, to look at it or lock it. Fails if it is a symbolic link.
+pub fn open_directory(path: &Path) -> io::Result<File> {
+    let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
 /// Exchanges the names of two files: at no moment is either name without a file.

@@ -1,1 +1,373 @@
-//! Processes: start, end with the parent, namespaces.
+//! Processes: start by fork and exec, end with whoever started them, and pipes to talk to them.
+
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::{fmt, io, mem, ptr};
+
+use wakescope_core::units::SpanNs;
+
+use crate::checked;
+
+/// A program with its arguments, as `execv` wants them.
+#[derive(Clone, Debug)]
+pub struct Program {
+    path: CString,
+    args: Vec<CString>,
+}
+
+impl Program {
+    /// The program at `path`, which is not looked for in `PATH`. Its first argument, by custom its
+    /// name, is the path. Fails when a text holds a NUL.
+    pub fn new<A: AsRef<OsStr>>(
+        path: &Path,
+        args: impl IntoIterator<Item = A>,
+    ) -> io::Result<Self> {
+        let text = |s: &OsStr| CString::new(s.as_bytes()).map_err(io::Error::from);
+        let path = text(path.as_os_str())?;
+        let mut all = vec![path.clone()];
+        for arg in args {
+            all.push(text(arg.as_ref())?);
+        }
+        Ok(Self { path, args: all })
+    }
+}
+
+/// How far a new process stands apart from the one that starts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// In the same process group: what the terminal sends to one, it sends to both.
+    No,
+    /// Leader of a session, and so of a process group, of its own. What remains of the group is
+    /// killed when the process is found to have ended.
+    Session,
+    /// As `Session`, and also the first process of a PID namespace: the kernel kills all that it
+    /// started, however far removed, as soon as it ends. Needs `CAP_SYS_ADMIN`.
+    Namespace,
+}
+
+/// How to start a process.
+#[derive(Debug)]
+pub struct Start<'a> {
+    /// What it runs, in the environment of this process.
+    pub program: &'a Program,
+    /// Its standard input, output and error.
+    pub stdio: [BorrowedFd<'a>; 3],
+    /// Its group, session and namespace.
+    pub apart: Apart,
+    /// Whether it is killed when the *thread* that starts it ends.
+    pub dies_with_thread: bool,
+}
+
+impl Start<'_> {
+    /// Starts the process by fork and exec: this process's page tables are copied, which
+    /// `posix_spawn` would avoid. Returns once the program runs.
+    ///
+    /// It begins with no signal blocked, and with SIGPIPE and SIGCHLD as by default. Fails with
+    /// the reason if it cannot be created or the program cannot be executed.
+    pub fn run(&self) -> io::Result<Child> {
+        let mut argv: Vec<*const libc::c_char> =
+            self.program.args.iter().map(|a| a.as_ptr()).collect();
+        argv.push(ptr::null());
+        let (reason, sink) = pipe()?;
+        let plan = Plan {
+            path: self.program.path.as_ptr(),
+            argv: argv.as_ptr(),
+            stdio: [0, 1, 2].map(|i: usize| self.stdio[i].as_raw_fd()),
+            session: self.apart != Apart::No,
+            // In a namespace of its own a process cannot see its parent.
+            parent: match self.apart {
+                Apart::Namespace => 0,
+                // SAFETY: takes nothing and cannot fail.
+                _ => unsafe { libc::getpid() },
+            },
+            dies_with_thread: self.dies_with_thread,
+        };
+        let namespace = if self.apart == Apart::Namespace { libc::CLONE_NEWPID } else { 0 };
+        // SAFETY: without CLONE_VM this is a fork: parent and child each go on with memory of
+        // their own. Other threads may hold locks at this moment, so the child keeps to calls
+        // that are safe in a signal handler, allocates nothing, and never returns from the block.
+        let pid = unsafe {
+            let pid = fork(namespace | libc::SIGCHLD);
+            if pid == 0 {
+                let errno = plan.execute().to_ne_bytes();
+                libc::write(sink.as_raw_fd(), errno.as_ptr().cast(), errno.len());
+                libc::_exit(127);
+            }
+            checked(pid)?
+        };
+        drop(sink);
+        let child = Child { pid, leads_group: self.apart != Apart::No, exit: None };
+        match read_errno(&reason) {
+            None => Ok(child),
+            Some(errno) => {
+                let _ = child.wait();
+                Err(io::Error::from_raw_os_error(errno))
+            }
+        }
+    }
+}
+
+/// Forks with `flags`. Not `fork(3)`, which takes none.
+///
+/// # Safety
+/// In the child, only calls that are safe in a signal handler may follow.
+unsafe fn fork(flags: libc::c_int) -> libc::pid_t {
+    let flags = libc::c_long::from(flags);
+    // SAFETY: no new stack, no pointer: the child goes on with a copy of this one.
+    let pid = unsafe {
+        // The order of flags and stack differs on s390 only.
+        if cfg!(target_arch = "s390x") {
+            libc::syscall(libc::SYS_clone, 0_usize, flags, 0_usize, 0_usize, 0_usize)
+        } else {
+            libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize)
+        }
+    };
+    libc::pid_t::try_from(pid).unwrap_or(-1)
+}
+
+/// Everything that the child needs, prepared before the fork.
+struct Plan {
+    path: *const libc::c_char,
+    argv: *const *const libc::c_char,
+    stdio: [RawFd; 3],
+    session: bool,
+    parent: libc::pid_t,
+    dies_with_thread: bool,
+}
+
+impl Plan {
+    /// Becomes the program. Returns the error number if that does not work.
+    ///
+    /// # Safety
+    /// For the child of a fork only. `path` and `argv` must be live, end in NUL and be as `execv`
+    /// wants them.
+    unsafe fn execute(&self) -> libc::c_int {
+        let failed = || io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
+        // SAFETY: all of these are system calls without effect on memory but for the signal set,
+        // which is plain data that `sigemptyset` initialises.
+        unsafe {
+            let mut none: libc::sigset_t = mem::zeroed();
+            libc::sigemptyset(&raw mut none);
+            libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            if self.session && libc::setsid() == -1 {
+                return failed();
+            }
+            if self.dies_with_thread {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0);
+                // Whoever should take this process along may have gone before it asked for that.
+                if self.parent != 0 && libc::getppid() != self.parent {
+                    return libc::ESRCH;
+                }
+            }
+            // Copies out of the way first: one of them may be the number that another goes to.
+            let mut copies = [-1; 3];
+            for (copy, fd) in copies.iter_mut().zip(self.stdio) {
+                *copy = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
+            }
+            for (target, copy) in (0..).zip(copies) {
+                if libc::dup2(copy, target) == -1 {
+                    return failed();
+                }
+            }
+            libc::execv(self.path, self.argv);
+        }
+        failed()
+    }
+}
+
+/// The error number that comes through the pipe; `None` when it is closed by the exec.
+fn read_errno(pipe: &File) -> Option<libc::c_int> {
+    use std::io::Read;
+    let mut errno = [0; mem::size_of::<libc::c_int>()];
+    let mut pipe = pipe;
+    pipe.read_exact(&mut errno).ok().map(|()| libc::c_int::from_ne_bytes(errno))
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+    /// Nobody knows: this process was started so that it ignores what becomes of its children.
+    Unknown,
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "exit status {status}"),
+            Self::Signal(libc::SIGKILL) => f.write_str("SIGKILL"),
+            Self::Signal(libc::SIGTERM) => f.write_str("SIGTERM"),
+            Self::Signal(libc::SIGSEGV) => f.write_str("SIGSEGV"),
+            Self::Signal(libc::SIGABRT) => f.write_str("SIGABRT"),
+            Self::Signal(number) => write!(f, "signal {number}"),
+            Self::Unknown => f.write_str("an unknown exit status"),
+        }
+    }
+}
+
+fn exit_of(status: libc::c_int) -> Exit {
+    if libc::WIFSIGNALED(status) {
+        Exit::Signal(libc::WTERMSIG(status))
+    } else {
+        Exit::Status(libc::WEXITSTATUS(status))
+    }
+}
+
+/// A process that this one started and has not yet waited for, so that its number is its own.
+#[derive(Debug)]
+pub struct Child {
+    pid: libc::pid_t,
+    leads_group: bool,
+    exit: Option<Exit>,
+}
+
+impl Child {
+    /// Its number.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// How it ended, if it has. The rest of a group that it led is killed then.
+    pub fn try_wait(&mut self) -> Option<Exit> {
+        if self.exit.is_none() {
+            self.exit = match self.has_ended() {
+                Ok(false) => None,
+                Ok(true) => {
+                    self.kill_group();
+                    Some(self.collect())
+                }
+                // Its number may be another's by now.
+                Err(_) => Some(Exit::Unknown),
+            };
+        }
+        self.exit
+    }
+
+    /// Waits until it ends.
+    pub fn wait(mut self) -> Exit {
+        self.exit.unwrap_or_else(|| {
+            self.leads_group = false;
+            self.collect()
+        })
+    }
+
+    /// Kills it, and the rest of a group that it leads. It remains to be waited for.
+    pub fn kill(&self) {
+        if self.exit.is_none() {
+            // SAFETY: sends a signal to a child that was not waited for, so to nobody else.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+            self.kill_group();
+        }
+    }
+
+    /// Kills what is left of the group. The number stays reserved until the leader is waited for.
+    fn kill_group(&self) {
+        if self.leads_group {
+            // SAFETY: as in `kill`; a group that is gone is no matter.
+            unsafe { libc::kill(-self.pid, libc::SIGKILL) };
+        }
+    }
+
+    /// Whether it has ended; it stays to be collected. Fails when it is gone already, as children
+    /// are whose parent ignores SIGCHLD.
+    fn has_ended(&self) -> io::Result<bool> {
+        // SAFETY: `siginfo_t` is plain data, for which zero is a value.
+        let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
+        let how = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        let id = libc::id_t::try_from(self.pid).unwrap_or(0);
+        // SAFETY: `info` is live and writable.
+        checked(unsafe { libc::waitid(libc::P_PID, id, &raw mut info, how) })?;
+        // SAFETY: `waitid` has filled the field in, or left the zero that stands for "not yet".
+        Ok(unsafe { info.si_pid() } != 0)
+    }
+
+    fn collect(&self) -> Exit {
+        let mut status = 0;
+        loop {
+            // SAFETY: `status` is live and writable.
+            match checked(unsafe { libc::waitpid(self.pid, &raw mut status, 0) }) {
+                Ok(_) => return exit_of(status),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return Exit::Unknown,
+            }
+        }
+    }
+}
+
+/// Collects any one child that has ended, also one that was inherited; `None` if there is none.
+/// Not to be mixed with waiting for a [`Child`].
+pub fn collect_any() -> Option<(i32, Exit)> {
+    let mut status = 0;
+    // SAFETY: `status` is live and writable.
+    let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+    (pid > 0).then(|| (pid, exit_of(status)))
+}
+
+/// Makes this process inherit what its descendants leave behind, in place of PID 1.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: an integer option; the kernel reads no memory.
+    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
+}
+
+/// Kills the process `pid`, which must be a child of this one that was not waited for.
+pub fn kill_child(pid: i32) -> io::Result<()> {
+    if pid <= 0 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: sends a signal; the caller vouches for the number.
+    checked(unsafe { libc::kill(pid, libc::SIGKILL) }).map(drop)
+}
+
+/// A pipe, first the end to read from. Programs that are started do not inherit it.
+pub fn pipe() -> io::Result<(File, File)> {
+    let mut ends = [-1; 2];
+    // SAFETY: `ends` is live and has room for two descriptors.
+    checked(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    // SAFETY: the descriptors are new, open, and nobody else's.
+    let [reader, writer] = ends.map(|fd| File::from(unsafe { OwnedFd::from_raw_fd(fd) }));
+    Ok((reader, writer))
+}
+
+/// Makes reads and writes of `file` fail with `WouldBlock` where they would have to wait.
+pub fn set_nonblocking(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open for as long as `file` lives; flags only.
+    unsafe {
+        let flags = checked(libc::fcntl(file.as_raw_fd(), libc::F_GETFL))?;
+        checked(libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
+/// Waits until `file` can be read or has ended, for `patience` at most. A signal may end the wait.
+pub fn wait_readable(file: &File, patience: SpanNs) -> io::Result<bool> {
+    wait_for(file, libc::POLLIN, patience)
+}
+
+/// Waits until `file` can be written or its reader is gone, for `patience` at most. A signal may
+/// end the wait.
+pub fn wait_writable(file: &File, patience: SpanNs) -> io::Result<bool> {
+    wait_for(file, libc::POLLOUT, patience)
+}
+
+fn wait_for(file: &File, events: libc::c_short, patience: SpanNs) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd: file.as_raw_fd(), events, revents: 0 };
+    // Rounded up: less than a millisecond must not become a busy loop.
+    let ms = libc::c_int::try_from(patience.0.div_ceil(1_000_000)).unwrap_or(libc::c_int::MAX);
+    // SAFETY: `poll` is live, writable, and the only one.
+    match checked(unsafe { libc::poll(&raw mut poll, 1, ms) }) {
+        Ok(ready) => Ok(ready > 0),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests;

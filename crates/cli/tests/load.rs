@@ -1,0 +1,343 @@
+//! `wakescope load`: loads do their work, and nothing of them outlives whoever started them.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+use bench::{Disk, PATIENCE, Test, eventually, kill, skip};
+use wakescope_probe::load::{Load, LoadError, Options, Spec};
+use wakescope_sys::file::effective_user;
+use wakescope_sys::sched::{Schedule, set_schedule};
+use wakescope_sys::signal::EndSignals;
+
+#[path = "load/bench.rs"]
+mod bench;
+
+const BUILT_IN: [&str; 4] = ["find", "launch", "file-move", "cpu"];
+
+/// A user that owns nothing.
+const NOBODY: u32 = 65534;
+
+/// A shell with a child, a grandchild that it lost, and a child that left its session.
+const FAMILY: &str = "exec:sleep 1000 & (sleep 1000 &) ; setsid sleep 1000 & wait";
+
+#[test]
+fn every_built_in_load_works_and_cleans_up() {
+    for name in BUILT_IN {
+        let mut test = Test::new(name);
+        test.use_disk();
+        let mut load = test.start(name);
+        load.wait_ready(PATIENCE).unwrap();
+        load.mark();
+        let first = load.status();
+        assert!(first.alive && first.ready, "{name}: {first:?}");
+        eventually(&format!("{name} works"), || load.status().work > first.work + 1);
+        assert!(load.status().work_grew_at > first.work_grew_at, "{name}");
+        let unit = load.spec().unit();
+        let result = load.finish();
+        assert!(result.alive && result.fault.is_empty(), "{result:?}");
+        assert!(result.work > 0 && result.per_second > 0.0, "{result:?}");
+        assert!(result.before_per_second.is_some(), "{result:?}");
+        assert_eq!((result.name.as_str(), result.unit.as_str()), (name, unit));
+        test.assert_nothing_is_left();
+    }
+}
+
+#[test]
+fn results_are_printed_as_a_table_or_as_json() {
+    let test = Test::new("printed");
+    let out = test.output(&["find,launch", "cpu", "--duration", "200ms"]);
+    assert_eq!(out.code, Some(0), "{out:?}");
+    let names: Vec<_> = out.stdout.lines().filter_map(|l| l.split_whitespace().next()).collect();
+    assert_eq!(names, ["load", "find", "launch", "cpu"], "{}", out.stdout);
+    assert!(out.stderr.contains("running: find, launch, cpu"), "{}", out.stderr);
+
+    let out = test.output(&["cpu", "--duration", "200ms", "--seed", "7", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(json["schema"], "wakescope.load/1");
+    assert_eq!(json["seed"], 7);
+    assert_eq!(json["load"][0]["name"], "cpu");
+    assert!(json["duration_ns"].as_u64().unwrap() >= 200_000_000);
+}
+
+#[test]
+fn bad_arguments_are_refused_with_a_remedy() {
+    let test = Test::new("arguments");
+    for (args, told) in [
+        (&["fnid"][..], "find, launch, file-move, cpu, exec:COMMAND"),
+        (&["find,fnid"], "no load `fnid`"),
+        (&[], "find, launch, file-move, cpu, exec:COMMAND"),
+        (&["exec:"], "needs a command"),
+        (&["find", "--duration", "0s"], "longer --duration"),
+        (&["find", "--duration", "10"], "has no unit"),
+        (&["find", "--seed", "x"], "--seed"),
+        (&["\x1b[31mred"], "\u{fffd}[31mred"),
+        (&["find", "--dir", "/does/not/exist"], "/does/not/exist"),
+        (&["find", "--dir", "/does/not/exist"], "→ let it work elsewhere: --dir"),
+    ] {
+        let out = test.output(args);
+        assert_eq!(out.code, Some(2), "{args:?}: {out:?}");
+        assert!(out.stderr.contains(told), "{args:?}: {}", out.stderr);
+        assert!(!out.stderr.contains('\x1b'), "{args:?}: {:?}", out.stderr);
+    }
+    let out = test.output(&["--list"]);
+    assert_eq!(out.code, Some(0));
+    assert!(BUILT_IN.iter().all(|name| out.stdout.contains(name)), "{}", out.stdout);
+}
+
+#[test]
+fn a_command_that_ends_is_a_dead_load() {
+    let test = Test::new("command");
+    for (command, told) in [
+        ("exec:exit 3", "exit status 3"),
+        ("exec:true", "has to last"),
+        ("exec:does-not-exist", "does-not-exist"),
+        ("exec:kill -9 $$", "SIGKILL"),
+        // What it leaves behind is no load either.
+        ("exec:sleep 1000 & exit 4", "exit status 4"),
+    ] {
+        let out = test.output(&[command]);
+        assert_eq!(out.code, Some(2), "{command}: {out:?}");
+        assert!(out.stderr.contains(told), "{command}: {}", out.stderr);
+        test.assert_nothing_is_left();
+    }
+}
+
+#[test]
+fn signals_end_loads_in_order() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let test = Test::new(signal);
+        let mut running = test.run(&["find", "launch", "file-move", "cpu", FAMILY]);
+        running.await_line("running:");
+        kill(signal, &[running.pid()]);
+        let out = running.output();
+        assert_eq!(out.code, Some(0), "{out:?}");
+        assert_eq!(out.stdout.lines().count(), 6, "{}", out.stdout);
+        test.assert_nothing_is_left();
+    }
+}
+
+#[test]
+fn a_service_manager_may_signal_all_processes_at_once() {
+    let test = Test::new("manager");
+    let mut running = test.run(&["find", "file-move", "cpu"]);
+    running.await_line("running:");
+    // Their parent comes last: loads must not go before it asks what they did.
+    let keepers: Vec<_> = test.processes().into_keys().filter(|p| *p != running.pid()).collect();
+    assert_eq!(keepers.len(), 3);
+    kill("TERM", &keepers);
+    kill("TERM", &[running.pid()]);
+    let out = running.output();
+    assert_eq!(out.code, Some(0), "{out:?}");
+    test.assert_nothing_is_left();
+}
+
+#[test]
+fn loads_end_when_their_parent_is_killed() {
+    let test = Test::new("parent-killed");
+    let mut running = test.run(&["find", "launch", "file-move", "cpu", FAMILY]);
+    running.await_line("running:");
+    assert_eq!(test.directories(), 2);
+    eventually("the family is there", || test.count("sleep") == 3);
+    kill("KILL", &[running.pid()]);
+    test.assert_nothing_is_left();
+}
+
+#[test]
+fn loads_end_when_their_parent_is_killed_while_they_are_set_up() {
+    for name in ["find", "file-move"] {
+        let test = Test::new(name);
+        let running = test.run(&[name]);
+        eventually("it has begun", || test.directories() == 1);
+        kill("KILL", &[running.pid()]);
+        test.assert_nothing_is_left();
+    }
+}
+
+#[test]
+fn what_is_left_when_all_are_killed_is_removed_at_the_next_start() {
+    let test = Test::new("all-killed");
+    let mut running = test.run(&["find", "launch", "file-move", "cpu", FAMILY]);
+    running.await_line("running:");
+    eventually("the family is there", || test.count("sleep") == 3);
+    let contained = test.is_in_namespace(FAMILY);
+    let of_wakescope = || {
+        let all = test.processes().into_iter();
+        let ours = all.filter(|(_, command)| command.contains(" load"));
+        ours.map(|(pid, _)| pid).collect::<Vec<_>>()
+    };
+    // Stopped first, so that none can clean up while the others are being killed.
+    kill("STOP", &of_wakescope());
+    kill("KILL", &of_wakescope());
+    eventually("none of its processes is left", || of_wakescope().is_empty());
+    if !contained {
+        skip("what_is_left_when_all_are_killed (command)", "no PID namespace is permitted");
+        kill("KILL", &test.processes().into_keys().collect::<Vec<_>>());
+    }
+    eventually("no process is left", || test.processes().is_empty());
+    assert_eq!(test.directories(), 2);
+    let out = test.output(&["cpu", "--duration", "1ms"]);
+    assert!(out.stderr.contains("removed 2 directories"), "{}", out.stderr);
+    test.assert_nothing_is_left();
+}
+
+#[test]
+fn a_killed_keeper_is_a_dead_load() {
+    for (name, directories) in [("find", 1), ("exec:sleep 1000 & sleep 1000", 0)] {
+        let test = Test::new("keeper-killed");
+        let mut load = test.start(name);
+        load.wait_ready(PATIENCE).unwrap();
+        kill("KILL", &[load.pid()]);
+        eventually("its death is seen", || !load.status().alive);
+        let result = load.finish();
+        assert!(!result.alive && result.fault.contains("SIGKILL"), "{result:?}");
+        eventually("no process is left", || test.processes().is_empty());
+        assert_eq!(test.directories(), directories);
+    }
+}
+
+#[test]
+fn a_keeper_that_hangs_is_not_waited_for() {
+    let test = Test::new("hangs");
+    let mut load = test.start("cpu");
+    load.wait_ready(PATIENCE).unwrap();
+    load.mark();
+    kill("STOP", &[load.pid()]);
+    let result = load.finish();
+    assert!(!result.alive && result.fault.contains("did not answer"), "{result:?}");
+    test.assert_nothing_is_left();
+}
+
+#[test]
+fn a_load_that_cannot_start_says_why() {
+    let test = Test::new("no-start");
+    let options = Options { program: test.dir.join("missing"), ..test.options() };
+    let error = Load::start(Spec::Cpu, &options).unwrap_err();
+    assert!(error.to_string().contains("No such file"), "{error}");
+    let options = Options { dir: "/does/not/exist".into(), ..test.options() };
+    let error = Load::start(Spec::Find, &options).unwrap().wait_ready(PATIENCE).unwrap_err();
+    assert!(matches!(error, LoadError::Died { .. }), "{error}");
+    // A program that knows nothing of loads.
+    let options = Options { program: "/bin/true".into(), ..test.options() };
+    let error = Load::start(Spec::Cpu, &options).unwrap().wait_ready(PATIENCE).unwrap_err();
+    assert!(error.to_string().contains("exit status 0"), "{error}");
+}
+
+#[test]
+fn what_others_put_into_the_directory_is_not_touched() {
+    let test = Test::new("foreign");
+    let user = effective_user();
+    let target = test.loads.join("treasury");
+    fs::create_dir(&target).unwrap();
+    fs::write(target.join("treasure"), "x").unwrap();
+    let link = test.loads.join(format!("wakescope-load-{user}-1-1"));
+    symlink(&target, &link).unwrap();
+    let foreign = test.loads.join(format!("wakescope-load-{user}-2-2"));
+    fs::create_dir(&foreign).unwrap();
+    fs::set_permissions(&foreign, fs::Permissions::from_mode(0o700)).unwrap();
+    let given_away = chown(&foreign, Some(NOBODY), Some(NOBODY)).is_ok();
+    if !given_away {
+        skip("what_others_put_into_the_directory (owner)", "only root can give a directory away");
+    }
+    let out = test.output(&["find", "--duration", "1ms"]);
+    assert_eq!(out.code, Some(0), "{out:?}");
+    assert!(target.join("treasure").exists() && fs::symlink_metadata(&link).is_ok());
+    assert_eq!(foreign.exists(), given_away, "{out:?}");
+}
+
+#[test]
+fn a_full_disk_ends_a_load_with_its_cause() {
+    let test = Test::new("full");
+    let Some(disk) = Disk::mount(&test.loads, "size=64m", "a_full_disk_ends_a_load") else {
+        return;
+    };
+    let mut running = test.run(&["file-move"]);
+    running.await_line("running:");
+    let mut filler = fs::File::create(test.loads.join("filler")).unwrap();
+    // Each copy begins with freeing its target, so room comes back again and again.
+    eventually("the load is dead", || {
+        let _ = filler.write_all(&vec![1; 1 << 20]);
+        running.has_ended()
+    });
+    let out = running.output();
+    assert_eq!(out.code, Some(2), "{out:?}");
+    assert!(out.stderr.contains("No space left on device"), "{}", out.stderr);
+    assert!(out.stderr.contains("--dir"), "{}", out.stderr);
+    test.assert_nothing_is_left();
+    drop((filler, disk));
+}
+
+#[test]
+fn a_small_disk_is_refused_or_used_in_part() {
+    let test = Test::new("small");
+    for (options, name, told) in [
+        ("size=2m", "file-move", Some("file-move needs")),
+        ("size=8m,nr_inodes=1000", "find", Some("find needs 300")),
+        ("size=8m", "file-move", None),
+        ("size=8m", "find", None),
+    ] {
+        let Some(disk) = Disk::mount(&test.loads, options, "a_small_disk_is_refused") else {
+            return;
+        };
+        let out = test.output(&[name, "--duration", "100ms"]);
+        let (code, told) = told.map_or((0, "running:"), |told| (2, told));
+        assert_eq!(out.code, Some(code), "{options} {name}: {out:?}");
+        assert!(out.stderr.contains(told), "{options} {name}: {}", out.stderr);
+        test.assert_nothing_is_left();
+        drop(disk);
+    }
+}
+
+#[test]
+fn no_privileges_are_needed() {
+    if effective_user() != 0 {
+        return skip("no_privileges_are_needed", "only root can be without, the others are anyway");
+    }
+    let mut test = Test::new("nobody");
+    fs::set_permissions(&test.dir, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = test.dir.join("wakescope");
+    fs::copy(&test.program, &program).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    chown(&test.loads, Some(NOBODY), Some(NOBODY)).unwrap();
+    (test.program, test.user) = (program, Some(NOBODY));
+    for signal in ["INT", "KILL"] {
+        let mut running = test.run(&["find", "launch", "file-move", "cpu", FAMILY]);
+        running.await_line("running:");
+        eventually("the family is there", || test.count("sleep") == 3);
+        assert!(!test.is_in_namespace(FAMILY));
+        kill(signal, &[running.pid()]);
+        let out = running.output();
+        assert_eq!(out.code, (signal == "INT").then_some(0), "{out:?}");
+        test.assert_nothing_is_left();
+    }
+}
+
+#[test]
+fn loads_are_ordinary_processes_whatever_starts_them() {
+    let test = Test::new("ordinary");
+    let starter = || {
+        set_schedule(Schedule::Fifo { priority: 1 }).ok()?;
+        let _signals = EndSignals::block().unwrap();
+        Some(test.start("exec:sleep 1000"))
+    };
+    // On a thread of its own, which then is done with.
+    let started = std::thread::scope(|scope| scope.spawn(starter).join().unwrap());
+    let Some(mut load) = started else {
+        return skip("loads_are_ordinary_processes", "SCHED_FIFO is not permitted");
+    };
+    load.wait_ready(PATIENCE).unwrap();
+    eventually("the command is there", || test.count("sleep") == 1);
+    for (pid, command) in test.processes() {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields: Vec<_> = stat[stat.rfind(')').unwrap() + 1..].split_whitespace().collect();
+        // Counted from the state, field 3 of proc(5): the nice value is 19, the policy 41.
+        assert_eq!((fields[16], fields[38]), ("0", "0"), "{command}: {stat}");
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let blocked = status.lines().find_map(|l| l.strip_prefix("SigBlk:")).unwrap().trim();
+        if command.starts_with("sleep") {
+            assert_eq!(blocked, "0000000000000000", "{command}");
+        }
+    }
+    assert!(load.finish().alive);
+    test.assert_nothing_is_left();
+}

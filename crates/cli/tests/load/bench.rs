@@ -1,0 +1,261 @@
+//! A place for loads to work in, and the means to see what they leave.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use wakescope_core::units::SpanNs;
+use wakescope_probe::load::{Load, LoadError, Options};
+use wakescope_sys::clock;
+
+/// Long enough for any machine; nothing waits for all of it unless the test fails.
+pub(crate) const PATIENCE: SpanNs = SpanNs(60_000_000_000);
+
+/// The variable by which every process that stems from a test is known.
+const MARK: &str = "WAKESCOPE_TEST";
+
+/// A test with a directory of its own and a mark on every process that stems from it.
+pub(crate) struct Test {
+    mark: String,
+    /// Removed at the end.
+    pub(crate) dir: PathBuf,
+    /// Where loads work. In memory if possible: dozens of trees of 12,000 files are no good to a
+    /// disk.
+    pub(crate) loads: PathBuf,
+    /// The command.
+    pub(crate) program: PathBuf,
+    /// Who runs it, if not the user that runs the test.
+    pub(crate) user: Option<u32>,
+}
+
+impl Test {
+    pub(crate) fn new(name: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("test-load-{name}-{}-{number}", std::process::id());
+        let dir = std::env::temp_dir().join(&mark);
+        fs::create_dir(&dir).unwrap();
+        let memory = Path::new("/dev/shm").join(&mark);
+        let loads = if fs::create_dir(&memory).is_ok() { memory } else { dir.clone() };
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_wakescope"));
+        Self { mark, loads, dir, program, user: None }
+    }
+
+    /// Lets loads work where programs usually have their files.
+    pub(crate) fn use_disk(&mut self) {
+        if self.loads != self.dir {
+            fs::remove_dir(&self.loads).unwrap();
+            self.loads = self.dir.clone();
+        }
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        let (program, dir) = (self.program.clone(), self.loads.clone());
+        Options { program, dir, seed: 1 }
+    }
+
+    /// Starts a load of this process, through a script that marks it and is gone when it runs.
+    pub(crate) fn start(&self, name: &str) -> Load {
+        const TEXT_FILE_BUSY: i32 = 26;
+        let program = self.dir.join("marking");
+        let command = self.program.display();
+        let script = format!("#!/bin/sh\nexport {MARK}={}\nexec {command} \"$@\"\n", self.mark);
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let options = Options { program, ..self.options() };
+        eventually_some("the script can be run", || {
+            match Load::start(name.parse().unwrap(), &options) {
+                Ok(load) => Some(load),
+                // A process that another test starts just now has it open for writing.
+                Err(LoadError::Start { source, .. })
+                    if source.raw_os_error() == Some(TEXT_FILE_BUSY) =>
+                {
+                    None
+                }
+                Err(e) => panic!("{e}"),
+            }
+        })
+    }
+
+    /// Starts `wakescope load` with `args`.
+    pub(crate) fn run(&self, args: &[&str]) -> Running {
+        let mut command = Command::new(&self.program);
+        command.arg("load").args(args).env(MARK, &self.mark).env("TMPDIR", &self.loads);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        let mut child = command.spawn().unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Running { child: Some(child), stderr, told: String::new() }
+    }
+
+    /// Runs `wakescope load` with `args` to its end.
+    pub(crate) fn output(&self, args: &[&str]) -> Ended {
+        self.run(args).output()
+    }
+
+    /// Living processes that stem from this test, with their command lines.
+    pub(crate) fn processes(&self) -> BTreeMap<i32, String> {
+        let mark = format!("{MARK}={}", self.mark);
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+        pids.filter_map(|pid| {
+            // Processes may be gone by now, and the environment of those that ended is empty.
+            let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+            let ours = environment.split(|&b| b == 0).any(|v| v == mark.as_bytes());
+            let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            ours.then(|| (pid, String::from_utf8_lossy(&command).replace('\0', " ")))
+        })
+        .collect()
+    }
+
+    /// How many of them run `command`.
+    pub(crate) fn count(&self, command: &str) -> usize {
+        self.processes().values().filter(|c| c.starts_with(command)).count()
+    }
+
+    /// Whether the keeper of `load` is in a PID namespace of its own.
+    pub(crate) fn is_in_namespace(&self, load: &str) -> bool {
+        let processes = self.processes();
+        let keeper = processes.iter().find(|(_, c)| c.contains("load-keeper") && c.contains(load));
+        let (pid, _) = keeper.unwrap_or_else(|| panic!("no keeper: {processes:?}"));
+        let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).unwrap();
+        namespace(&pid.to_string()) != namespace("self")
+    }
+
+    /// How many directories of loads there are.
+    pub(crate) fn directories(&self) -> usize {
+        let entries = fs::read_dir(&self.loads).unwrap().flatten();
+        entries.filter(|e| e.file_name().to_string_lossy().starts_with("wakescope-load-")).count()
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_nothing_is_left(&self) {
+        eventually("no process is left", || self.processes().is_empty());
+        assert_eq!(self.directories(), 0, "directories are left");
+    }
+}
+
+impl Drop for Test {
+    fn drop(&mut self) {
+        // A test that failed must not leave its processes to others.
+        let left: Vec<i32> = self.processes().into_keys().collect();
+        if !left.is_empty() {
+            kill("KILL", &left);
+        }
+        let _ = fs::remove_dir_all(&self.dir);
+        let _ = fs::remove_dir_all(&self.loads);
+    }
+}
+
+/// A `wakescope load` that runs.
+pub(crate) struct Running {
+    child: Option<Child>,
+    stderr: BufReader<ChildStderr>,
+    told: String,
+}
+
+/// One that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.as_ref().unwrap().id()).unwrap()
+    }
+
+    /// Waits until it says on stderr a line that begins with `start`.
+    #[track_caller]
+    pub(crate) fn await_line(&mut self, start: &str) {
+        let mut line = String::new();
+        while !line.starts_with(start) {
+            line.clear();
+            let length = self.stderr.read_line(&mut line).unwrap();
+            assert!(length > 0, "it ended without saying {start:?}: {}", self.told);
+            self.told += &line;
+        }
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
+    pub(crate) fn output(mut self) -> Ended {
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).unwrap();
+        let Output { status, stdout, .. } = self.child.take().unwrap().wait_with_output().unwrap();
+        let stdout = String::from_utf8(stdout).unwrap();
+        Ended { code: status.code(), stdout, stderr: self.told.clone() + &rest }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A file system in memory, of a size of its own.
+pub(crate) struct Disk(PathBuf);
+
+impl Disk {
+    /// `None`, and so said for `test`, if this is not permitted.
+    pub(crate) fn mount(at: &Path, options: &str, test: &str) -> Option<Self> {
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at).stderr(Stdio::null());
+        if mount.status().is_ok_and(|status| status.success()) {
+            return Some(Self(at.into()));
+        }
+        skip(test, "mounting a tmpfs is not permitted");
+        None
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+pub(crate) fn kill(signal: &str, pids: &[i32]) {
+    let pids = pids.iter().map(ToString::to_string);
+    let mut kill = Command::new("/bin/sh");
+    // Some may have ended just before, which is no matter.
+    kill.args(["-c", "kill -s \"$0\" \"$@\"", signal]).args(pids).stderr(Stdio::null());
+    kill.status().unwrap();
+}
+
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    eventually_some(what, || condition().then_some(()));
+}
+
+#[track_caller]
+fn eventually_some<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
+    let deadline = clock::now().after(PATIENCE);
+    loop {
+        if let Some(got) = get() {
+            return got;
+        }
+        assert!(clock::now() < deadline, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub(crate) fn skip(test: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
+}

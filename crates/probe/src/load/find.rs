@@ -1,0 +1,152 @@
+//! The load `find`: walks a tree of files again and again, as find(1) does.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::budget::Budget;
+use super::keeper::{Desk, fault};
+use super::random::Random;
+
+/// Entries of the tree where there is room for all of them.
+const ENTRIES: u64 = 12_000;
+
+/// With fewer, most of the time would go into other things than walking.
+const FEWEST_ENTRIES: u64 = 300;
+
+/// Files in each of the nested directories.
+const FILES_PER_DIR: u64 = 10;
+
+/// Subdirectories in each of them, as long as there are more to place.
+const FAN_OUT: usize = 4;
+
+/// Makes the tree in `dir` and walks it until the desk says stop.
+pub(super) fn run(dir: &Path, seed: u64, desk: &Desk) -> Result<(), String> {
+    let budget = Budget::at(dir).map_err(|e| fault("see how much room there is in", dir, &e))?;
+    let entries = budget.files.min(ENTRIES);
+    if entries < FEWEST_ENTRIES {
+        return Err(format!(
+            "{} has room for a tree of {entries} files only; find needs {FEWEST_ENTRIES}",
+            dir.display()
+        ));
+    }
+    plant(dir, entries, seed, desk)?;
+    desk.ready();
+    let mut paths = Vec::new();
+    while !desk.stopping() {
+        walk(dir, &mut paths, desk)?;
+    }
+    Ok(())
+}
+
+/// Makes a tree of `entries` files and directories: two thirds in one long directory, where the
+/// kernel scans for long without a break, the rest nested, where it looks up path after path.
+fn plant(root: &Path, entries: u64, seed: u64, desk: &Desk) -> Result<(), String> {
+    let mut random = Random::new(seed);
+    let mut number = 0;
+    let mut name = || {
+        number += 1;
+        let length = random.below(24);
+        let letter = |_| char::from(b'a' + u8::try_from(random.below(26)).unwrap_or(0));
+        // The number keeps names apart, the letters let their lengths and hashes differ.
+        format!("{}{number}", (0..length).map(letter).collect::<String>())
+    };
+    let long = root.join("long");
+    fs::create_dir(&long).map_err(|e| fault("make", &long, &e))?;
+    for _ in 0..entries * 2 / 3 {
+        if desk.stopping() {
+            return Ok(());
+        }
+        touch(&long.join(name()))?;
+    }
+    let mut dirs = vec![root.to_path_buf()];
+    for i in 0..usize::try_from(entries / 3 / (FILES_PER_DIR + 1)).unwrap_or(0) {
+        if desk.stopping() {
+            return Ok(());
+        }
+        let dir = dirs[i / FAN_OUT].join(name());
+        fs::create_dir(&dir).map_err(|e| fault("make", &dir, &e))?;
+        for _ in 0..FILES_PER_DIR {
+            touch(&dir.join(name()))?;
+        }
+        dirs.push(dir);
+    }
+    Ok(())
+}
+
+fn touch(path: &Path) -> Result<(), String> {
+    File::create_new(path).map(drop).map_err(|e| fault("make", path, &e))
+}
+
+/// Walks the tree once: reads every directory and asks for the attributes of every entry.
+/// `paths` is memory to use again.
+fn walk(root: &Path, paths: &mut Vec<PathBuf>, desk: &Desk) -> Result<(), String> {
+    paths.clear();
+    paths.push(root.to_path_buf());
+    while let Some(dir) = paths.pop() {
+        for entry in fs::read_dir(&dir).map_err(|e| fault("read", &dir, &e))? {
+            if desk.stopping() {
+                return Ok(());
+            }
+            let entry = entry.map_err(|e| fault("read", &dir, &e))?;
+            // Does not follow links, as lstat(2).
+            let found = entry.metadata().map_err(|e| fault("look at", &entry.path(), &e))?;
+            if found.is_dir() {
+                paths.push(entry.path());
+            }
+            desk.done(1);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::keeper::test_desk;
+
+    /// Paths below `root`, sorted.
+    fn list(root: &Path) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut dirs = vec![root.to_path_buf()];
+        while let Some(dir) = dirs.pop() {
+            for entry in fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    dirs.push(path.clone());
+                }
+                found.push(path.strip_prefix(root).unwrap().to_path_buf());
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn the_tree_has_its_size_and_a_walk_sees_all_of_it() {
+        let base = std::env::temp_dir().join(format!("find-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&base);
+        let mut trees = Vec::new();
+        for (name, entries, seed) in [("a", 3_000, 1), ("b", 3_000, 1), ("c", 300, 2)] {
+            let root = base.join(name);
+            fs::create_dir_all(&root).unwrap();
+            let desk = test_desk();
+            plant(&root, entries, seed, &desk).unwrap();
+            let tree = list(&root);
+            let count = u64::try_from(tree.len()).unwrap();
+            assert!(count <= entries && count > entries * 9 / 10, "{count} of {entries}");
+            walk(&root, &mut Vec::new(), &desk).unwrap();
+            assert_eq!(desk.work(), count);
+            trees.push(tree);
+        }
+        assert_eq!(trees[0], trees[1], "the same seed makes another tree");
+        assert!(trees[0].iter().any(|p| p.components().count() > 3), "not nested");
+        fs::remove_dir_all(base).unwrap();
+    }
+
+    #[test]
+    fn a_tree_that_vanishes_is_a_fault() {
+        let gone = Path::new("/does/not/exist");
+        let fault = walk(gone, &mut Vec::new(), &test_desk()).unwrap_err();
+        assert!(fault.starts_with("cannot read /does/not/exist"), "{fault}");
+    }
+}

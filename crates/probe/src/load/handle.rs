@@ -1,0 +1,348 @@
+//! A load as its parent sees it.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use wakescope_core::run::LoadResult;
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
+use wakescope_sys::process::{
+    Apart, Child, Exit, Program, Start, pipe, set_nonblocking, wait_readable,
+};
+
+use super::Spec;
+use super::keeper::{KEEPER_VERB, MARK};
+use super::report::LONGEST;
+use super::seen::Seen;
+
+/// How long a keeper may take to answer. It may be one of many that want a slow CPU.
+const ANSWER_PATIENCE: SpanNs = SpanNs(5_000_000_000);
+
+/// How long it may take to stop work and remove its files, before it is killed.
+const END_PATIENCE: SpanNs = SpanNs(30_000_000_000);
+
+/// How long a killed keeper may take to be gone, before it is left to PID 1: a process that waits
+/// for a disk cannot be killed, and nobody should wait for it.
+const KILL_PATIENCE: SpanNs = SpanNs(5_000_000_000);
+
+/// What a load needs to know.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// This program, by a path that executes it: see [`super::this_program`].
+    pub program: PathBuf,
+    /// Where its files are made: see [`super::default_dir`].
+    pub dir: PathBuf,
+    /// Of names and content of its files.
+    pub seed: u64,
+}
+
+/// A load that runs. Ends when this is dropped, or when this process is gone.
+#[derive(Debug)]
+pub struct Load {
+    spec: Spec,
+    child: Child,
+    /// Closed to end the load.
+    requests: Option<File>,
+    reports: File,
+    unread: Vec<u8>,
+    reports_ended: bool,
+    seen: Seen,
+}
+
+/// How a load is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Whether it can go on.
+    pub alive: bool,
+    /// Whether its set-up is done.
+    pub ready: bool,
+    /// Units of work done since it was ready, as far as heard.
+    pub work: u64,
+    /// When it was last heard of.
+    pub heard_at: Option<MonoNs>,
+    /// When it was first heard that it had done as much as `work`. See [`Spec::counts_work`].
+    pub work_grew_at: Option<MonoNs>,
+    /// Why it cannot go on; empty otherwise.
+    pub fault: String,
+}
+
+impl Load {
+    /// Starts a load; its set-up then goes on by itself. It inherits the CPUs that the calling
+    /// thread is bound to, but neither its policy nor its blocked signals.
+    pub fn start(spec: Spec, options: &Options) -> Result<Self, LoadError> {
+        Self::spawn(&spec, options)
+            .map_err(|source| LoadError::Start { load: spec.to_string(), source })
+    }
+
+    fn spawn(spec: &Spec, options: &Options) -> io::Result<Self> {
+        let (seed, name) = (options.seed.to_string(), spec.to_string());
+        let args = [
+            KEEPER_VERB.as_ref(),
+            "--seed".as_ref(),
+            seed.as_ref(),
+            "--dir".as_ref(),
+            options.dir.as_os_str(),
+            "--".as_ref(),
+            name.as_ref(),
+        ];
+        let program = Program::new(&options.program, args)?;
+        let (requests_read, requests) = pipe()?;
+        let (reports, reports_write) = pipe()?;
+        // Neither a full nor an empty pipe may ever hold the measurement up.
+        set_nonblocking(&requests)?;
+        set_nonblocking(&reports)?;
+        let stderr = io::stderr();
+        let start = |apart| {
+            let stdio = [requests_read.as_fd(), reports_write.as_fd(), stderr.as_fd()];
+            Start { program: &program, stdio, apart, dies_with_thread: false }.run()
+        };
+        // A command may start what it likes; a namespace catches all of it. Loads of our own start
+        // nothing that lasts, and process numbers in two namespaces would slow down their forks.
+        let child = match spec {
+            Spec::Exec(_) => start(Apart::Namespace).or_else(|_| start(Apart::Session))?,
+            _ => start(Apart::Session)?,
+        };
+        Ok(Self {
+            spec: spec.clone(),
+            child,
+            requests: Some(requests),
+            reports,
+            unread: Vec::new(),
+            reports_ended: false,
+            seen: Seen::default(),
+        })
+    }
+
+    /// Which load it is.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The process number of its keeper.
+    pub fn pid(&self) -> i32 {
+        self.child.pid()
+    }
+
+    /// Waits until its set-up is done.
+    pub fn wait_ready(&mut self, patience: SpanNs) -> Result<(), LoadError> {
+        let deadline = clock::now().after(patience);
+        self.listen_until(deadline, |load| load.seen.ready.is_some());
+        let status = self.status();
+        match (status.alive, status.ready) {
+            (true, true) => Ok(()),
+            (true, false) => Err(LoadError::NotReady { load: self.spec.to_string(), patience }),
+            (false, _) => Err(LoadError::Died { load: self.spec.to_string(), fault: status.fault }),
+        }
+    }
+
+    /// Begins the measured window, and ends the time before. Does not wait: the window begins when
+    /// the keeper takes the request up, and its work is counted from that very moment.
+    pub fn mark(&mut self) {
+        self.seen.begin = None;
+        self.seen.begin_mark = self.request_mark();
+    }
+
+    /// How it is doing, as far as heard. Does not wait. To be asked every few minutes at least, for
+    /// a pipe holds no more signs of life.
+    pub fn status(&mut self) -> Status {
+        self.listen();
+        if self.reports_ended && self.seen.fault.is_none() {
+            self.seen.fault = self.child.try_wait().map(obituary);
+        }
+        let seen = &self.seen;
+        Status {
+            alive: seen.fault.is_none() && !self.reports_ended,
+            ready: seen.ready.is_some(),
+            work: seen.last.map_or(0, |r| r.work),
+            heard_at: seen.last.map(|r| r.at),
+            work_grew_at: seen.grew_at,
+            fault: match &seen.fault {
+                Some(fault) => fault.clone(),
+                // It closes the pipe by ending, a moment before it can be found to have ended.
+                None if self.reports_ended => "its process is ending".into(),
+                None => String::new(),
+            },
+        }
+    }
+
+    /// Ends the load and waits until it is gone with its files. The result counts the work from the
+    /// last [`Self::mark`] to this call, or from the end of the set-up if there was none. A keeper
+    /// that hangs is killed: after 5 s without an answer, or 30 s without an end.
+    pub fn finish(self) -> LoadResult {
+        finish_all(vec![self]).pop().unwrap_or_default()
+    }
+
+    fn request_end_mark(&mut self) {
+        self.seen.end_mark = self.request_mark();
+    }
+
+    fn await_end_mark(&mut self, deadline: MonoNs) {
+        let Some(_) = self.seen.end_mark else { return };
+        self.listen_until(deadline, |load| load.seen.end.is_some());
+        if self.status().alive && self.seen.end.is_none() {
+            self.seen.fault = Some(format!("it did not answer within {ANSWER_PATIENCE}"));
+            self.child.kill();
+        }
+    }
+
+    /// The number of the mark; `None` if the request could not be made.
+    fn request_mark(&mut self) -> Option<u32> {
+        // It fails when the keeper is gone, which `status` tells, or does not read any more, which
+        // shows when the answer does not come.
+        self.requests.as_ref()?.write_all(&[MARK]).ok()?;
+        self.seen.marks = self.seen.marks.wrapping_add(1);
+        Some(self.seen.marks)
+    }
+
+    /// Hears reports until `done`, or the deadline, or their end.
+    fn listen_until(&mut self, deadline: MonoNs, done: impl Fn(&Self) -> bool) {
+        loop {
+            self.listen();
+            let left = deadline.since(clock::now());
+            if self.reports_ended {
+                // So that the cause of its end is known.
+                self.await_exit(KILL_PATIENCE);
+                break;
+            }
+            if done(self) || self.seen.fault.is_some() || left.0 == 0 {
+                break;
+            }
+            if wait_readable(&self.reports, left).is_err() {
+                break;
+            }
+        }
+    }
+
+    /// Hears what there is.
+    fn listen(&mut self) {
+        let mut chunk = [0; 4096];
+        // What a pipe holds; a keeper that has more to say has gone mad.
+        for _ in 0..64 {
+            match self.reports.read(&mut chunk) {
+                Ok(0) => self.reports_ended = true,
+                Ok(length) => {
+                    self.unread.extend_from_slice(&chunk[..length]);
+                    self.take_lines();
+                    continue;
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => self.reports_ended = true,
+            }
+            break;
+        }
+    }
+
+    fn take_lines(&mut self) {
+        while let Some(end) = self.unread.iter().position(|&b| b == b'\n') {
+            let line: Vec<u8> = self.unread.drain(..=end).collect();
+            match String::from_utf8_lossy(&line[..end]).parse() {
+                Ok(report) => self.seen.take(report),
+                Err(_) => self.seen.object(),
+            }
+        }
+        if self.unread.len() > LONGEST {
+            self.unread.clear();
+            self.seen.object();
+        }
+    }
+
+    fn await_exit(&mut self, patience: SpanNs) -> Option<Exit> {
+        let deadline = clock::now().after(patience);
+        loop {
+            let exit = self.child.try_wait();
+            if exit.is_some() || clock::now() >= deadline {
+                return exit;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits until the keeper is gone; kills it if it does not go.
+    fn end(&mut self) {
+        self.requests = None;
+        if self.await_exit(END_PATIENCE).is_none() {
+            self.child.kill();
+            self.await_exit(KILL_PATIENCE);
+        }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Ends loads, all at once: their windows end together, and they clean up side by side.
+/// Otherwise as [`Load::finish`].
+pub fn finish_all(mut loads: Vec<Load>) -> Vec<LoadResult> {
+    for load in &mut loads {
+        load.request_end_mark();
+    }
+    let deadline = clock::now().after(ANSWER_PATIENCE);
+    for load in &mut loads {
+        load.await_end_mark(deadline);
+    }
+    let results = loads.iter_mut().map(|load| {
+        let status = load.status();
+        load.requests = None;
+        load.seen.result(&load.spec, &status)
+    });
+    let results = results.collect();
+    drop(loads);
+    results
+}
+
+/// Why a keeper ended that did not say so itself.
+fn obituary(exit: Exit) -> String {
+    match exit {
+        Exit::Signal(_) => format!("its process was killed ({exit})"),
+        _ => format!("its process ended unasked ({exit})"),
+    }
+}
+
+/// Why there is no load.
+#[derive(Debug)]
+pub enum LoadError {
+    /// Its process could not be started.
+    Start {
+        /// The load's name.
+        load: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// It gave up.
+    Died {
+        /// The load's name.
+        load: String,
+        /// Why.
+        fault: String,
+    },
+    /// It was not set up in time.
+    NotReady {
+        /// The load's name.
+        load: String,
+        /// How long it had.
+        patience: SpanNs,
+    },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start { load, source } => write!(f, "cannot start the load `{load}`: {source}"),
+            Self::Died { load, fault } => write!(f, "the load `{load}` died: {fault}"),
+            Self::NotReady { load, patience } => {
+                write!(f, "the load `{load}` was not ready within {patience}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}

@@ -1,0 +1,58 @@
+//! Loads: work that makes wakeups late, each in a process of its own.
+//!
+//! That process, the *keeper*, is this program executed once more (`load-keeper`). It holds the
+//! reading end of a pipe whose writing end only its parent has: when the pipe ends, the parent is
+//! done or gone, however it went, and the keeper stops its work, ends all that it started, removes
+//! its directory and exits. Through the pipe it is asked for its figures; through its standard
+//! output come its [reports](report::Report).
+//!
+//! ```text
+//! parent                         keeper                              worker threads
+//!   Load::start    ── exec ──▶   makes its directory, starts    ──▶  set up
+//!   wait_ready     ◀─ ready ──                                  ◀──  set up
+//!   mark           ── m ─────▶   time and work done             ◀──  work
+//!   status         ◀─ beat ───   twice a second                 ◀──  work
+//!   finish         ── m, end ─▶  time and work; stops, cleans up ──▶  stop
+//! ```
+
+mod budget;
+mod cpu;
+mod exec;
+mod file_move;
+mod find;
+mod handle;
+mod keeper;
+mod launch;
+mod random;
+mod report;
+mod scratch;
+mod seen;
+mod spec;
+
+pub use handle::{Load, LoadError, Options, Status, finish_all};
+pub use keeper::{KEEPER_VERB, keep};
+pub use launch::launched_output;
+pub use scratch::clean_up_leftovers;
+pub use spec::{Spec, SpecError, parse_list};
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Where loads make their files if nobody says otherwise: `$TMPDIR`, or `/tmp`.
+pub fn default_dir() -> PathBuf {
+    env::temp_dir()
+}
+
+/// The program that is running, by a path that executes it.
+pub fn this_program() -> PathBuf {
+    use std::os::unix::fs::MetadataExt;
+    let link = Path::new("/proc/self/exe");
+    let identity = |path: &Path| fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
+    match (fs::read_link(link), identity(link)) {
+        // By its own path if that still leads to it: tools then show its name, and not `exe`.
+        (Ok(path), Some(this)) if identity(&path) == Some(this) => path,
+        (_, Some(_)) => link.into(),
+        // Without /proc, as in the first moments of an initramfs, there is only what it was called.
+        _ => env::args_os().next().unwrap_or_default().into(),
+    }
+}

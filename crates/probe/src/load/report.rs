@@ -1,0 +1,122 @@
+//! What a keeper tells its parent: one line of words per report.
+
+use std::fmt;
+use std::str::FromStr;
+
+use wakescope_core::units::MonoNs;
+
+/// The longest line, which is far below what a pipe takes at once (4,096 bytes): a report is
+/// written whole or not at all.
+pub(super) const LONGEST: usize = 1024;
+
+/// The longest fault, in characters of at most four bytes.
+const LONGEST_FAULT: usize = 240;
+
+/// How far the work was at a point in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub(super) at: MonoNs,
+    pub(super) work: u64,
+}
+
+/// A report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    /// Set up, and at work from now on.
+    Ready(Reading),
+    /// Still there.
+    Beat(Reading),
+    /// The answer to the n-th request, counted from 1.
+    Mark(u32, Reading),
+    /// Why there will be no more work.
+    Fault(String),
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ready(r) => write!(f, "ready {} {}", r.at.0, r.work),
+            Self::Beat(r) => write!(f, "beat {} {}", r.at.0, r.work),
+            Self::Mark(n, r) => write!(f, "mark {n} {} {}", r.at.0, r.work),
+            Self::Fault(text) => {
+                // The text may come from a program that the user named: it stays on its line.
+                let one_line = |c: char| if c.is_control() { ' ' } else { c };
+                let text: String = text.chars().take(LONGEST_FAULT).map(one_line).collect();
+                write!(f, "fault {text}")
+            }
+        }
+    }
+}
+
+/// A line that is no report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoReport;
+
+impl FromStr for Report {
+    type Err = NoReport;
+
+    fn from_str(line: &str) -> Result<Self, NoReport> {
+        let (kind, rest) = line.split_once(' ').ok_or(NoReport)?;
+        if kind == "fault" {
+            return Ok(Self::Fault(rest.chars().take(LONGEST_FAULT).collect()));
+        }
+        let numbers: Vec<u64> =
+            rest.splitn(4, ' ').map(str::parse).collect::<Result<_, _>>().map_err(|_| NoReport)?;
+        let reading = |at, work| Reading { at: MonoNs(at), work };
+        Ok(match (kind, numbers[..].as_ref()) {
+            ("ready", &[at, work]) => Self::Ready(reading(at, work)),
+            ("beat", &[at, work]) => Self::Beat(reading(at, work)),
+            ("mark", &[n, at, work]) => {
+                Self::Mark(u32::try_from(n).map_err(|_| NoReport)?, reading(at, work))
+            }
+            _ => return Err(NoReport),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_survive_the_pipe() {
+        let reading = Reading { at: MonoNs(u64::MAX), work: u64::MAX };
+        for report in [
+            Report::Ready(Reading::default()),
+            Report::Beat(reading),
+            Report::Mark(u32::MAX, reading),
+            Report::Fault("disk full: /tmp/x".into()),
+            Report::Fault(String::new()),
+        ] {
+            let line = report.to_string();
+            assert_eq!(line.parse(), Ok(report), "{line}");
+        }
+    }
+
+    #[test]
+    fn hostile_faults_stay_on_a_short_line() {
+        let line = Report::Fault(format!("a\nready 1 1\r{}", "😀".repeat(1000))).to_string();
+        assert!(line.len() < LONGEST && !line.contains(['\n', '\r']), "{line}");
+        assert!(matches!(line.parse(), Ok(Report::Fault(text)) if text.starts_with("a ready")));
+    }
+
+    #[test]
+    fn garbage_is_no_report() {
+        for line in [
+            "",
+            " ",
+            "ready",
+            "ready 1",
+            "ready 1 2 3",
+            "ready -1 2",
+            "beat 1 x",
+            "mark 1 2",
+            "mark 99999999999 1 2",
+            "mark 1 2 3 4",
+            "beat 1 99999999999999999999",
+            "what 1 2",
+        ] {
+            assert_eq!(line.parse::<Report>(), Err(NoReport), "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What a load's parent has heard of it, and what that makes in the end.
+
+use wakescope_core::run::LoadResult;
+use wakescope_core::units::MonoNs;
+
+use super::Spec;
+use super::handle::Status;
+use super::report::{Reading, Report};
+
+/// What the keeper has told so far.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) ready: Option<Reading>,
+    pub(super) last: Option<Reading>,
+    pub(super) grew_at: Option<MonoNs>,
+    pub(super) fault: Option<String>,
+    /// Marks that were requested, and the numbers of those that bound the window.
+    pub(super) marks: u32,
+    pub(super) begin_mark: Option<u32>,
+    pub(super) end_mark: Option<u32>,
+    pub(super) begin: Option<Reading>,
+    pub(super) end: Option<Reading>,
+}
+
+impl Seen {
+    /// Takes a report into account.
+    pub(super) fn take(&mut self, report: Report) {
+        let reading = match report {
+            Report::Fault(fault) => {
+                // The first is the cause, what follows are consequences.
+                self.fault.get_or_insert(fault);
+                return;
+            }
+            Report::Ready(reading) => {
+                self.ready = Some(reading);
+                reading
+            }
+            Report::Beat(reading) => reading,
+            Report::Mark(number, reading) => {
+                if self.begin_mark == Some(number) {
+                    self.begin = Some(reading);
+                }
+                if self.end_mark == Some(number) {
+                    self.end = Some(reading);
+                }
+                reading
+            }
+        };
+        if self.last.is_none_or(|last| reading.work > last.work) {
+            self.grew_at = Some(reading.at);
+        }
+        self.last = Some(reading);
+    }
+
+    /// Notes that the keeper said what it cannot mean.
+    pub(super) fn object(&mut self) {
+        self.fault.get_or_insert_with(|| "its reports cannot be read".into());
+    }
+
+    /// What the load did in the measured window.
+    pub(super) fn result(&self, spec: &Spec, status: &Status) -> LoadResult {
+        if !spec.counts_work() {
+            return LoadResult {
+                name: spec.to_string(),
+                work: status.work,
+                unit: spec.unit().into(),
+                alive: status.alive,
+                fault: status.fault.clone(),
+                ..Default::default()
+            };
+        }
+        // What was marked, as far as there was an answer.
+        let begin = self.begin.or(self.ready);
+        let end = self.end.or(self.last);
+        let (work, per_second) = window(begin, end).unwrap_or_default();
+        let before = self.begin.and_then(|_| window(self.ready, self.begin));
+        LoadResult {
+            name: spec.to_string(),
+            work,
+            unit: spec.unit().into(),
+            per_second,
+            before_per_second: before.map(|(_, per_second)| per_second),
+            alive: status.alive,
+            fault: status.fault.clone(),
+        }
+    }
+}
+
+/// Work and work per second between two readings; `None` if one is missing or no time passed.
+fn window(begin: Option<Reading>, end: Option<Reading>) -> Option<(u64, f64)> {
+    let (begin, end) = (begin?, end?);
+    let work = end.work.saturating_sub(begin.work);
+    let span = end.at.since(begin.at);
+    (span.0 > 0).then(|| (work, work as f64 * 1e9 / span.0 as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn reading(s: u64, work: u64) -> Reading {
+        Reading { at: MonoNs(s * S), work }
+    }
+
+    /// The result after `reports`, with marks number 2 and 3 as the bounds of the window.
+    fn result(spec: &Spec, reports: &[Report]) -> LoadResult {
+        let mut seen = Seen { begin_mark: Some(2), end_mark: Some(3), ..Default::default() };
+        reports.iter().cloned().for_each(|report| seen.take(report));
+        let fault = seen.fault.clone().unwrap_or_default();
+        let (work, alive) = (seen.last.map_or(0, |r| r.work), fault.is_empty());
+        let (heard_at, work_grew_at) = (None, seen.grew_at);
+        let status = Status { alive, ready: true, work, heard_at, work_grew_at, fault };
+        seen.result(spec, &status)
+    }
+
+    #[track_caller]
+    fn check(reports: &[Report], work: u64, per_second: f64, before: Option<f64>) {
+        let got = result(&Spec::Find, reports);
+        assert_eq!((got.work, got.per_second), (work, per_second), "{reports:?}");
+        assert_eq!(got.before_per_second, before, "{reports:?}");
+    }
+
+    #[test]
+    fn the_window_is_between_the_marks() {
+        use Report::{Beat, Fault, Mark, Ready};
+        let ready = Ready(reading(10, 0));
+        let begin = Mark(2, reading(12, 100));
+        let end = Mark(3, reading(16, 500));
+        check(&[], 0, 0.0, None);
+        check(&[ready.clone(), begin.clone(), end.clone()], 400, 100.0, Some(50.0));
+        // An earlier mark was overridden, later beats are outside.
+        let early = Mark(1, reading(11, 10));
+        let late = Beat(reading(17, 9999));
+        check(&[ready.clone(), early, begin.clone(), end.clone(), late], 400, 100.0, Some(50.0));
+        // Dead in the window: what was heard last is its end.
+        let beat = Beat(reading(14, 300));
+        let fault = Fault("x".into());
+        check(&[ready.clone(), begin.clone(), beat, fault], 200, 100.0, Some(50.0));
+        // Without a mark, all of it counts.
+        check(&[ready.clone(), end.clone()], 500, 500.0 / 6.0, None);
+        // Readings that cannot be.
+        check(&[ready.clone(), Mark(3, reading(10, 7))], 0, 0.0, None);
+        check(&[Ready(reading(20, 600)), begin, end], 400, 100.0, None);
+    }
+
+    #[test]
+    fn the_first_fault_is_the_one_that_is_told() {
+        let faults = ["disk full", "file missing"].map(|f| Report::Fault(f.into()));
+        let got = result(&Spec::Cpu, &faults);
+        assert_eq!((got.alive, got.fault.as_str()), (false, "disk full"));
+    }
+
+    #[test]
+    fn a_command_is_one_start_and_no_rate() {
+        let spec = Spec::Exec("x".into());
+        let got = result(&spec, &[Report::Ready(reading(1, 1)), Report::Beat(reading(2, 1))]);
+        assert_eq!((got.work, got.unit.as_str(), got.per_second), (1, "starts", 0.0));
+        assert!(got.alive);
+    }
+
+    #[test]
+    fn growth_is_noticed() {
+        let mut seen = Seen::default();
+        for (s, work, grew) in [(1, 0, 1), (2, 0, 1), (3, 5, 3), (4, 5, 3), (5, 6, 5)] {
+            seen.take(Report::Beat(reading(s, work)));
+            assert_eq!(seen.grew_at, Some(MonoNs(grew * S)), "at {s} s");
+        }
+    }
+}

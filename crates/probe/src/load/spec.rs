@@ -1,0 +1,187 @@
+//! Loads by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spec {
+    /// Walks a tree of files.
+    Find,
+    /// Starts programs.
+    Launch,
+    /// Copies files over each other.
+    FileMove,
+    /// Keeps every CPU busy.
+    Cpu,
+    /// A command of the user's.
+    Exec(String),
+}
+
+/// Names and what is behind them, in the order in which they are listed.
+const KINDS: [(&str, &str); 5] = [
+    ("find", "walks a tree of 12,000 files again and again, as find(1) does"),
+    ("launch", "starts a trivial program again and again, and has it print"),
+    ("file-move", "copies two large files over a third, in turn, as cp(1) does"),
+    ("cpu", "keeps every allowed CPU busy"),
+    ("exec:COMMAND", "runs a shell command, which has to last"),
+];
+
+const EXEC: &str = "exec:";
+
+impl Spec {
+    /// Every load: how it is named, and what it does in a few words.
+    pub fn list() -> &'static [(&'static str, &'static str)] {
+        &KINDS
+    }
+
+    /// What a unit of its work is.
+    pub fn unit(&self) -> &'static str {
+        match self {
+            Self::Find => "files",
+            Self::Launch => "programs",
+            Self::FileMove => "bytes",
+            Self::Cpu => "loops",
+            Self::Exec(_) => "starts",
+        }
+    }
+
+    /// Whether its work grows for as long as it is well. A command's does not: it is started once,
+    /// and what it does then only it knows.
+    pub fn counts_work(&self) -> bool {
+        !matches!(self, Self::Exec(_))
+    }
+
+    /// Whether it needs a directory to work in.
+    pub fn needs_directory(&self) -> bool {
+        matches!(self, Self::Find | Self::FileMove)
+    }
+
+    /// A name without a parameter, short enough (15 bytes) to name a thread.
+    pub(super) fn thread_name(&self) -> &'static str {
+        match self {
+            Self::Find => "load-find",
+            Self::Launch => "load-launch",
+            Self::FileMove => "load-file-move",
+            Self::Cpu => "load-cpu",
+            Self::Exec(_) => "load-exec",
+        }
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Find => f.pad("find"),
+            Self::Launch => f.pad("launch"),
+            Self::FileMove => f.pad("file-move"),
+            Self::Cpu => f.pad("cpu"),
+            Self::Exec(command) => f.pad(&format!("{EXEC}{command}")),
+        }
+    }
+}
+
+impl FromStr for Spec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Ok(match text {
+            "find" => Self::Find,
+            "launch" => Self::Launch,
+            "file-move" => Self::FileMove,
+            "cpu" => Self::Cpu,
+            _ => match text.strip_prefix(EXEC) {
+                Some(command) if command.contains('\0') => return Err(SpecError::NotText),
+                Some(command) if !command.trim().is_empty() => Self::Exec(command.into()),
+                Some(_) => return Err(SpecError::NoCommand),
+                None => return Err(SpecError::Unknown(text.chars().take(80).collect())),
+            },
+        })
+    }
+}
+
+/// Reads a list such as `find,launch,exec:COMMAND`. A command may hold commas, so it takes all
+/// that follows: it comes last. An empty text is an empty list.
+pub fn parse_list(text: &str) -> Result<Vec<Spec>, SpecError> {
+    let mut loads = Vec::new();
+    let mut rest = Some(text).filter(|t| !t.is_empty());
+    while let Some(text) = rest {
+        let (name, more) = match text.split_once(',') {
+            Some((name, more)) if !name.starts_with(EXEC) => (name, Some(more)),
+            _ => (text, None),
+        };
+        loads.push(name.parse()?);
+        rest = more;
+    }
+    Ok(loads)
+}
+
+/// Why a text does not name a load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpecError {
+    /// No load has this name.
+    Unknown(String),
+    /// `exec:` without a command.
+    NoCommand,
+    /// A command with a NUL in it.
+    NotText,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => {
+                let names: Vec<_> = KINDS.iter().map(|(name, _)| *name).collect();
+                write!(f, "there is no load `{name}`; the loads are {}", names.join(", "))
+            }
+            Self::NoCommand => {
+                f.write_str("`exec:` needs a command, as in exec:'while :; do make; done'")
+            }
+            Self::NotText => f.write_str("a command cannot hold a NUL character"),
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, want: Result<&[&str], &str>) {
+        match (parse_list(text), want) {
+            (Ok(loads), Ok(want)) => {
+                let names: Vec<_> = loads.iter().map(ToString::to_string).collect();
+                assert_eq!(names, want, "{text:?}");
+            }
+            (Err(e), Err(want)) => assert!(e.to_string().contains(want), "{text:?}: {e}"),
+            (got, _) => panic!("{text:?}: {got:?}"),
+        }
+    }
+
+    #[test]
+    fn lists_of_loads() {
+        check("", Ok(&[]));
+        check("find", Ok(&["find"]));
+        check("find,launch,file-move,cpu", Ok(&["find", "launch", "file-move", "cpu"]));
+        check("cpu,exec:a,b c", Ok(&["cpu", "exec:a,b c"]));
+        check("exec:find,cpu", Ok(&["exec:find,cpu"]));
+        check("fnid", Err("no load `fnid`; the loads are find, launch, file-move, cpu, exec:"));
+        check("find,", Err("no load ``"));
+        check(",find", Err("no load ``"));
+        check("Find", Err("no load `Find`"));
+        check("exec:", Err("needs a command"));
+        check("exec: ", Err("needs a command"));
+        check("exec:a\0b", Err("NUL"));
+    }
+
+    #[test]
+    fn every_load_is_listed_once() {
+        for (name, _) in Spec::list() {
+            let spec: Spec = name.parse().unwrap();
+            assert_eq!(spec.to_string(), *name);
+            assert!(spec.thread_name().len() <= 15);
+        }
+    }
+}
