@@ -380,11 +380,9 @@ fn model_of(word: &str) -> Model {
 }
 
 /// The model in force and all words, from `none (voluntary) full`.
-fn debugfs(text: &str) -> Option<(Model, Vec<&str>)> {
-    let bare = |word: &str| word.starts_with('(') && word.ends_with(')');
-    let chosen = text.split_whitespace().find(|word| bare(word))?;
-    let strip = |word: &'_ str| -> usize { word.len() - 1 };
-    let model = model_of(chosen.get(1..strip(chosen))?);
+fn debugfs<'a>(text: &'a str) -> Option<(Model, Vec<&'a str>)> {
+    let bare = |word: &'a str| word.strip_prefix('(')?.strip_suffix(')');
+    let model = model_of(text.split_whitespace().find_map(bare)?);
     let words = text.split_whitespace().map(|w| w.trim_matches(['(', ')'])).collect();
     (model != Model::Unknown).then_some((model, words))
 }
@@ -431,3 +429,6 @@ fn unread(sources: &Sources) -> Vec<Unread> {
     let btf = sources.btf.iter().map(|(source, read)| (source, read.as_ref().err()));
     readings.chain(btf).filter_map(unread).collect()
 }
+
+#[cfg(test)]
+mod tests;
