@@ -2,11 +2,10 @@
 //!
 //! A *victim* makes one long system call after the other; a *prober* of higher rank on the same
 //! CPU sleeps until expiries that fall anywhere. For an expiry inside a call, the question is how
-//! much of the rest of that call was done before the prober ran: next to nothing if the call was
-//! preempted, all of it if the prober had to wait for the call's end. The answer is a share, so it
-//! needs no threshold in time; it is counted in the victim's own CPU time, so other tasks and the
-//! interruptions of a virtual machine do not blur it; and the median over many expiries is taken,
-//! so a few strange ones do not count.
+//! much of what was left of that call was done before the prober ran: next to nothing if the call
+//! was preempted, all of it if the prober had to wait for the call's end. The answer is a share, so
+//! it needs no threshold in time; and the median over many expiries is taken, so that stalls of a
+//! virtual machine do not count.
 
 use std::fmt;
 
@@ -43,28 +42,26 @@ pub enum Prober {
     Fair,
 }
 
-/// One system call of the victim, in nanoseconds.
+/// One system call of the victim, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTimes {
     /// Which.
     pub call: Call,
-    /// When it began, on `CLOCK_MONOTONIC`.
+    /// When it began.
     pub begin_ns: u64,
     /// When it had ended.
     pub end_ns: u64,
-    /// The victim's CPU time when it began.
-    pub begin_cpu_ns: u64,
-    /// The victim's CPU time when it had ended.
-    pub end_cpu_ns: u64,
 }
 
-/// One wakeup of the prober.
+/// One wakeup of the prober, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
-    /// When it was due, on `CLOCK_MONOTONIC`, in nanoseconds.
+    /// When it was due.
     pub expiry_ns: u64,
-    /// The victim's CPU time when the prober ran, in nanoseconds.
-    pub victim_cpu_ns: u64,
+    /// When the prober ran.
+    pub woken_ns: u64,
+    /// When it went to sleep again.
+    pub asleep_ns: u64,
 }
 
 /// Wakeups that fell into one kind of call.
@@ -89,33 +86,49 @@ pub struct Observations {
     pub obstacles: Vec<String>,
 }
 
-/// Sorts `wakeups` into the `calls` that their expiries fell into.
+/// Sorts `wakeups` into the `calls` that their expiries fell into. Both are in order of time.
 ///
-/// Only expiries in the first 80 % of a call count: of a rest too short, nothing can be told.
-/// Both lists are in order of time.
+/// Only expiries in the first 80 % of a call count: of a rest too short nothing can be told. A call
+/// that took twice as long as usual does not count either: somebody else had the CPU meanwhile.
 pub fn series(call: Call, prober: Prober, calls: &[CallTimes], wakeups: &[Wakeup]) -> Series {
+    let usual_ns = usual_length(call, calls, wakeups);
     let share = |wakeup: &Wakeup| {
         let next = calls.partition_point(|c| c.begin_ns <= wakeup.expiry_ns);
         let around = calls[..next].last().filter(|c| c.call == call)?;
-        share(around, wakeup)
+        share(around, wakeup, usual_ns)
     };
     Series { call, prober, shares: wakeups.iter().filter_map(share).collect() }
 }
 
+/// The median length of such calls without a wakeup in them; 0 if there is none.
+fn usual_length(call: Call, calls: &[CallTimes], wakeups: &[Wakeup]) -> u64 {
+    let undisturbed = |c: &&CallTimes| {
+        let next = wakeups.partition_point(|w| w.asleep_ns < c.begin_ns);
+        c.call == call && wakeups.get(next).is_none_or(|w| w.expiry_ns >= c.end_ns)
+    };
+    let mut lengths: Vec<_> =
+        calls.iter().filter(undisturbed).map(|c| c.end_ns.saturating_sub(c.begin_ns)).collect();
+    lengths.sort_unstable();
+    lengths.get(lengths.len() / 2).copied().unwrap_or(0)
+}
+
 /// The share of the rest of `call` that was done before the prober ran.
-fn share(call: &CallTimes, wakeup: &Wakeup) -> Option<f64> {
-    let whole = call.end_cpu_ns.checked_sub(call.begin_cpu_ns).filter(|&whole| whole > 0)?;
-    // How far the call had come when the timer expired. If somebody else ran in between, this is
-    // too far; the share then comes out too small, but never for a call that cannot be preempted.
-    let before = wakeup.expiry_ns.checked_sub(call.begin_ns)?;
-    if wakeup.expiry_ns >= call.end_ns || u128::from(before) * 5 > u128::from(whole) * 4 {
+fn share(call: &CallTimes, wakeup: &Wakeup, usual_ns: u64) -> Option<f64> {
+    let late_ns = wakeup.woken_ns.checked_sub(wakeup.expiry_ns)?;
+    let awake_ns = wakeup.asleep_ns.checked_sub(wakeup.woken_ns)?;
+    let before_ns = wakeup.expiry_ns.checked_sub(call.begin_ns)?;
+    let after_ns = call.end_ns.checked_sub(wakeup.asleep_ns)?;
+    let own_ns = call.end_ns.checked_sub(call.begin_ns)?.checked_sub(awake_ns)?;
+    if wakeup.expiry_ns >= call.end_ns
+        || u128::from(before_ns) * 5 > u128::from(usual_ns) * 4
+        || own_ns / 2 > usual_ns
+    {
         return None;
     }
-    let done = wakeup.victim_cpu_ns.checked_sub(call.begin_cpu_ns)?.saturating_sub(before);
     // Exact below 2^53 ns, which is 104 days.
     #[allow(clippy::cast_precision_loss)]
-    let share = done as f64 / (whole - before) as f64;
-    Some(share.clamp(0.0, 1.0))
+    let share = late_ns as f64 / (late_ns.checked_add(after_ns)?.max(1)) as f64;
+    Some(share)
 }
 
 /// What a series says.

@@ -2,4 +2,5 @@
 //!
 //! Nothing here prints.
 
+pub mod behaviour;
 pub mod host;

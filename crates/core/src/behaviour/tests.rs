@@ -8,28 +8,24 @@ enum At {
     End,
 }
 
-/// 100 wakeups, one in each of as many calls, as a kernel would answer them that preempts `at`.
-/// Every third call is drawn out by a stall of 30 ms, in which the victim used no CPU time.
+/// 100 wakeups, one in every second call, as a kernel would answer them that preempts `at`.
+/// Every tenth call is drawn out by a stall of 30 ms after the prober ran.
 fn observe(call: Call, prober: Prober, at: At) -> Series {
     let (mut calls, mut wakeups) = (Vec::new(), Vec::new());
-    let mut now_ns = 5_000_000;
-    let mut cpu_ns = 700_000;
+    let mut begin_ns = 5_000_000;
     for k in 0..100 {
-        let stall_ns = if k % 3 == 0 { 30_000_000 } else { 0 };
-        let before_ns = k * 9_000;
-        let (begin_ns, begin_cpu_ns) = (now_ns, cpu_ns);
-        // The timer interrupt and the switch take 4 µs.
-        let done_ns = match at {
-            At::Once => before_ns + 4_000,
-            At::End => 1_000_000,
+        let stall_ns = if k % 10 == 0 { 30_000_000 } else { 0 };
+        // The call needs 1 ms, timer interrupt and switch take 40 µs, the prober 10 µs.
+        let expiry_ns = begin_ns + k * 9_000;
+        let (woken_ns, end_ns) = match at {
+            At::Once => (expiry_ns + 40_000, begin_ns + 1_050_000 + stall_ns),
+            At::End => (begin_ns + 1_040_000, begin_ns + 1_080_000 + stall_ns),
         };
-        now_ns += 1_000_000 + stall_ns;
-        cpu_ns += 1_000_000;
-        let victim_cpu_ns = begin_cpu_ns + done_ns.min(1_000_000);
-        calls.push(CallTimes { call, begin_ns, end_ns: now_ns, begin_cpu_ns, end_cpu_ns: cpu_ns });
-        wakeups.push(Wakeup { expiry_ns: begin_ns + before_ns, victim_cpu_ns });
-        now_ns += 20_000;
-        cpu_ns += 15_000;
+        wakeups.push(Wakeup { expiry_ns, woken_ns, asleep_ns: woken_ns + 10_000 });
+        calls.push(CallTimes { call, begin_ns, end_ns });
+        begin_ns = end_ns + 20_000;
+        calls.push(CallTimes { call, begin_ns, end_ns: begin_ns + 1_000_000 });
+        begin_ns += 1_020_000;
     }
     series(call, prober, &calls, &wakeups)
 }
@@ -119,38 +115,36 @@ fn a_third_of_strange_wakeups_changes_nothing() {
 }
 
 #[test]
-fn only_expiries_early_in_a_call_count() {
-    let call = CallTimes {
-        call: Call::PipeRead,
-        begin_ns: 1_000,
-        end_ns: 2_000,
-        begin_cpu_ns: 50,
-        end_cpu_ns: 1_050,
+fn only_expiries_early_in_an_ordinary_call_count() {
+    let call = |begin_ns, end_ns| CallTimes { call: Call::PipeRead, begin_ns, end_ns };
+    let shares = |expiry_ns, woken_ns, asleep_ns, end_ns| {
+        // The first call shows the usual length.
+        let calls = [call(10_000, 11_000), call(21_000, end_ns)];
+        let wakeup = Wakeup { expiry_ns, woken_ns, asleep_ns };
+        series(Call::PipeRead, Prober::Fair, &calls, &[wakeup]).shares
     };
-    let share = |expiry_ns, victim_cpu_ns| {
-        let wakeup = Wakeup { expiry_ns, victim_cpu_ns };
-        series(Call::PipeRead, Prober::Fair, &[call], &[wakeup]).shares
-    };
-    assert_eq!(share(1_000, 50), [0.0]);
-    assert_eq!(share(1_500, 800), [0.5]);
-    assert_eq!(share(1_800, 1_050), [1.0]);
-    assert_eq!(share(1_500, 5_000), [1.0]);
-    assert_eq!(share(1_801, 1_050), [0.0; 0]);
-    assert_eq!(share(999, 50), [0.0; 0]);
-    assert_eq!(share(2_500, 1_050), [0.0; 0]);
-    // The prober ran before the call began: a clock is wrong.
-    assert_eq!(share(1_500, 49), [0.0; 0]);
-    assert!(series(Call::ZeroRead, Prober::Fair, &[call], &[]).shares.is_empty());
+    assert_eq!(shares(21_000, 21_000, 21_100, 22_100), [0.0]);
+    assert_eq!(shares(21_500, 21_750, 21_800, 22_050), [0.5]);
+    assert_eq!(shares(21_800, 22_000, 22_010, 22_010), [1.0]);
+    let none = [0.0; 0];
+    assert_eq!(shares(21_801, 22_000, 22_010, 22_010), none, "late in the call");
+    assert_eq!(shares(20_999, 21_000, 21_010, 22_010), none, "before the call");
+    assert_eq!(shares(22_500, 22_600, 22_610, 22_010), none, "after the call");
+    assert_eq!(shares(21_000, 21_000, 21_100, 23_200), none, "twice as long as usual");
+    assert_eq!(shares(21_000, 21_000, 25_100, 26_100), [0.0], "the prober's own time is no matter");
+    assert_eq!(shares(21_500, 21_400, 21_800, 22_050), none, "woken before the time");
+    assert!(series(Call::ZeroRead, Prober::Fair, &[call(0, 9)], &[]).shares.is_empty());
 }
 
 proptest! {
     #[test]
     fn shares_are_shares(times: [u64; 6]) {
-        let [begin_ns, end_ns, begin_cpu_ns, end_cpu_ns, expiry_ns, victim_cpu_ns] = times;
-        let call = CallTimes { call: Call::ZeroRead, begin_ns, end_ns, begin_cpu_ns, end_cpu_ns };
-        let wakeup = Wakeup { expiry_ns, victim_cpu_ns };
-        if let Some(share) = share(&call, &wakeup) {
+        let [begin_ns, end_ns, expiry_ns, woken_ns, asleep_ns, usual_ns] = times;
+        let call = CallTimes { call: Call::ZeroRead, begin_ns, end_ns };
+        let wakeup = Wakeup { expiry_ns, woken_ns, asleep_ns };
+        if let Some(share) = share(&call, &wakeup, usual_ns) {
             prop_assert!((0.0..=1.0).contains(&share));
         }
+        let _ = series(Call::ZeroRead, Prober::Fair, &[call], &[wakeup]);
     }
 }

@@ -1,9 +1,9 @@
 //! Reads what there is to know about the machine and its kernel.
 
-use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
+use wakescope_core::host::{Clock, Host, Idle, IdleState};
 use wakescope_core::preemption::{self, Sources};
 use wakescope_core::units::SpanNs;
-use wakescope_sys::{clock, machine, sched};
+use wakescope_sys::{clock, sched};
 
 mod files;
 mod machine_name;
