@@ -16,5 +16,6 @@ pub mod plan;
 pub mod preemption;
 pub mod recorder;
 pub mod run;
+pub mod suffers;
 pub mod units;
 pub mod validity;

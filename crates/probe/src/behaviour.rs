@@ -65,7 +65,7 @@ fn add<W: Work>(
     options: &Options,
     work: fn() -> io::Result<W>,
 ) {
-    let wakeups = options.wakeups * W::CALLS.len();
+    let wakeups = options.wakeups.saturating_mul(W::CALLS.len());
     match disturb(observations.cpu, prober, wakeups, options.patience, work) {
         Ok((calls, wakeups)) => observations
             .series
