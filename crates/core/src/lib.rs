@@ -10,6 +10,7 @@ pub mod distribution;
 pub mod finding;
 pub mod histogram;
 pub mod host;
+pub mod instruments;
 pub mod limit;
 pub mod percentile;
 pub mod plan;

@@ -5,7 +5,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use wakescope_core::behaviour::{Call, CallTimes, Observations, Prober, Wakeup, series};
+use wakescope_core::behaviour::{CallTimes, Observations, Prober, Wakeup, series};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{self, Schedule};
