@@ -137,8 +137,10 @@ fn suffer<W: Work>(
         })?;
         let round = clock::now().since(begin);
         shared.round_ns.fetch_min(round.0, Ordering::Relaxed);
-        // Leave the CPU to others for a while: a real-time task that never sleeps starves them.
-        clock::sleep_until(clock::now().after(SpanNs(round.0 / 8)))?;
+        if schedule == VICTIM {
+            // A real-time task that never sleeps starves the others: leave them the CPU for a while.
+            clock::sleep_until(clock::now().after(SpanNs(round.0 / 8)))?;
+        }
     }
     // An idle task on a busy CPU would take long to clean up. Where it may not rise, it does.
     let _ = sched::set_schedule(Schedule::Other { nice: 0 });

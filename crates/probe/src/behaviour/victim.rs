@@ -56,23 +56,24 @@ impl Pipes {
     pub(super) fn shorter_than_a_tick() -> io::Result<Self> {
         let mut pipes = Self::long()?;
         let mut size = pipes.bytes.len();
-        while size > SHORTEST_BYTES && pipes.second_read()? > HALF_A_TICK {
+        while size > SHORTEST_BYTES && pipes.shortest_read()? > HALF_A_TICK {
             size /= 2;
             pipes = Self::of(i32::try_from(size).unwrap_or(ALLOWED_BYTES))?;
         }
         Ok(pipes)
     }
 
-    /// How long reading the pipe takes. The first time would show how long new pages take.
-    fn second_read(&mut self) -> io::Result<SpanNs> {
-        let mut length = SpanNs::default();
-        for _ in 0..2 {
+    /// How long reading the pipe takes when nobody interferes: the shortest of some times. The
+    /// first has to map new pages.
+    fn shortest_read(&mut self) -> io::Result<SpanNs> {
+        let mut shortest = SpanNs(u64::MAX);
+        for _ in 0..5 {
             self.write.write_all(&self.bytes)?;
             let begin = clock::now();
             self.read.read_exact(&mut self.bytes)?;
-            length = clock::now().since(begin);
+            shortest = shortest.min(clock::now().since(begin));
         }
-        Ok(length)
+        Ok(shortest)
     }
 
     fn of(bytes: i32) -> io::Result<Self> {

@@ -168,6 +168,7 @@ fn judged(kernel: Kernel) -> Preemption {
 fn check(kernel: Kernel, model: Model, conflicts: &[&str]) {
     let got = judged(kernel);
     assert_eq!(got.model, model, "{}: {got:#?}", kernel.release);
+    assert_eq!(got.because.is_empty(), model == Model::Unknown, "{got:#?}");
     let fits = got.conflicts.len() == conflicts.len()
         && got.conflicts.iter().zip(conflicts).all(|(got, want)| got.contains(want));
     assert!(fits, "{}: {:#?} instead of {conflicts:#?}", kernel.release, got.conflicts);
