@@ -1,12 +1,86 @@
 //! `wakescope check`
 
-use crate::{Failure, Outcome};
+use wakescope_core::behaviour::{Agreement, judge};
+use wakescope_core::suffers::host_findings;
+use wakescope_probe::behaviour::{Options, observe};
+use wakescope_probe::host::{self, Files};
+use wakescope_report::check::Check;
+
+use crate::{Failure, Outcome, output};
 
 /// What kernel and machine is this: preemption model with evidence, and what can be measured here
+///
+/// With --probe the exit code is 1 if the behaviour contradicts the evidence, and 3 if it tells
+/// nothing.
 #[derive(clap::Args)]
-pub(crate) struct CheckArgs {}
+pub(crate) struct CheckArgs {
+    /// Print JSON: the `host` of a run, with `suffers` and `instruments`
+    #[arg(long)]
+    json: bool,
+
+    /// Also tell the preemption model from behaviour: time wakeups inside long system calls, for
+    /// some seconds, on one CPU
+    #[arg(long)]
+    probe: bool,
+
+    /// The CPU to probe [default: the last that this process may use]
+    #[arg(long, value_name = "CPU", requires = "probe")]
+    cpu: Option<u32>,
+}
 
 /// Runs `wakescope check`.
-pub(crate) fn run(_args: &CheckArgs) -> Result<Outcome, Failure> {
-    Ok(Outcome::Done)
+pub(crate) fn run(args: &CheckArgs) -> Result<Outcome, Failure> {
+    let (host, instruments) = host::examine(&Files::of_this_machine(), &[]);
+    let suffers = host_findings(&host, &host.cpus_allowed);
+    let mut check = Check { host, suffers, instruments, behaviour: None };
+    if args.probe {
+        let cpu = cpu_to_probe(args.cpu, &check.host.cpus_allowed)?;
+        output::tell(&format!(
+            "wakescope: timing wakeups inside long system calls on CPU {cpu}, for some seconds"
+        ));
+        let observations = observe(cpu, &Options::default());
+        let judgement = judge(&observations);
+        check.behaviour = Some((observations, judgement));
+    }
+    if args.json {
+        let value = check.json().map_err(|e| Failure::new(format!("cannot write JSON: {e}")))?;
+        output::print(&format!("{value:#}\n"))?;
+    } else {
+        output::print(&check.text(output::style()))?;
+    }
+    Ok(match check.agreement() {
+        None | Some(Agreement::Agree) => Outcome::Done,
+        Some(Agreement::Contradict) => Outcome::Failed,
+        Some(Agreement::Undecided) => Outcome::Inconclusive,
+    })
+}
+
+fn cpu_to_probe(asked: Option<u32>, allowed: &[u32]) -> Result<u32, Failure> {
+    let last = allowed.last().copied();
+    match asked {
+        Some(cpu) if allowed.contains(&cpu) => Ok(cpu),
+        Some(cpu) => {
+            Err(Failure::new(format!("cannot probe CPU {cpu}: this process may not use it"))
+                .because(format!("it may use {}", listed(allowed)))
+                .try_this("leave --cpu out, or name one of those"))
+        }
+        None => last.ok_or_else(|| {
+            Failure::new(
+                "cannot tell which CPUs this process may use: /proc/self/status is unreadable",
+            )
+            .try_this("mount /proc, or name a CPU: --cpu 0")
+        }),
+    }
+}
+
+fn listed(cpus: &[u32]) -> String {
+    const MANY: usize = 16;
+    let mut names: Vec<_> = cpus.iter().take(MANY).map(u32::to_string).collect();
+    if cpus.len() > MANY {
+        names.push("…".into());
+    }
+    match cpus.len() {
+        1 => format!("CPU {}", names.join("")),
+        _ => format!("CPUs {}", names.join(", ")),
+    }
 }

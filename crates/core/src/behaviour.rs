@@ -1,1 +1,305 @@
 //! Tells the preemption model from how a kernel behaves (`check --probe`).
+//!
+//! A *victim* makes one long system call after the other; a *prober* of higher rank on the same
+//! CPU sleeps until expiries that fall anywhere. For an expiry inside a call, the question is how
+//! much of what was left of that call was done before the prober ran: next to nothing if the call
+//! was preempted, all of it if the prober had to wait for the call's end. The answer is a share, so
+//! it needs no threshold in time; and the median over many expiries is taken, so that stalls of a
+//! virtual machine do not count.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::preemption::Model;
+
+/// A long system call. What stands in the kernel between its begin and end was checked in the
+/// sources of Linux 5.10, 6.1, 6.12 and 6.18.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Call {
+    /// `read` of a full pipe into memory that is there: no point where it would give up the CPU
+    /// (`pipe_read`: a mutex is held, page after page is copied and freed).
+    PipeRead,
+    /// `write` into an empty pipe: a page is allocated for every page written, and every
+    /// allocation might sleep (`might_alloc`), but nothing asks to be rescheduled.
+    PipeWrite,
+    /// `read` of /dev/zero: asks to be rescheduled after every page (`cond_resched` in
+    /// `read_iter_zero`). The control: every kernel preempts it.
+    ZeroRead,
+    /// `fcntl(F_GETLK)` on a file with many record locks: one spinlock is held throughout
+    /// (`posix_test_lock`), so only a kernel whose spinlocks sleep preempts it.
+    LockScan,
+}
+
+/// Who wants the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Prober {
+    /// A `SCHED_FIFO` prober against a `SCHED_OTHER` victim.
+    Realtime,
+    /// A `SCHED_OTHER` prober against a `SCHED_IDLE` victim.
+    Fair,
+}
+
+/// One system call of the victim, in nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTimes {
+    /// Which.
+    pub call: Call,
+    /// When it began.
+    pub begin_ns: u64,
+    /// When it had ended.
+    pub end_ns: u64,
+}
+
+/// One wakeup of the prober, in nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// When it was due.
+    pub expiry_ns: u64,
+    /// When the prober ran.
+    pub woken_ns: u64,
+    /// When it went to sleep again.
+    pub asleep_ns: u64,
+}
+
+/// Wakeups that fell into one kind of call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// The call.
+    pub call: Call,
+    /// Who wanted the CPU.
+    pub prober: Prober,
+    /// For each wakeup the share of the rest of its call that was done first, 0 to 1.
+    pub shares: Vec<f64>,
+}
+
+/// Everything that was observed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Observations {
+    /// The CPU.
+    pub cpu: u32,
+    /// The series.
+    pub series: Vec<Series>,
+    /// What could not be observed and why, a sentence each.
+    pub obstacles: Vec<String>,
+}
+
+/// Sorts `wakeups` into the `calls` that their expiries fell into. Both are in order of time.
+///
+/// Only expiries in the first 80 % of a call count: of a rest too short nothing can be told. A call
+/// that took twice as long as usual does not count either: somebody else had the CPU meanwhile.
+pub fn series(call: Call, prober: Prober, calls: &[CallTimes], wakeups: &[Wakeup]) -> Series {
+    let usual_ns = usual_length(call, calls, wakeups);
+    let share = |wakeup: &Wakeup| {
+        let next = calls.partition_point(|c| c.begin_ns <= wakeup.expiry_ns);
+        let around = calls[..next].last().filter(|c| c.call == call)?;
+        share(around, wakeup, usual_ns)
+    };
+    Series { call, prober, shares: wakeups.iter().filter_map(share).collect() }
+}
+
+/// The median length of such calls without a wakeup in them; 0 if there is none.
+fn usual_length(call: Call, calls: &[CallTimes], wakeups: &[Wakeup]) -> u64 {
+    let undisturbed = |c: &&CallTimes| {
+        let next = wakeups.partition_point(|w| w.asleep_ns < c.begin_ns);
+        c.call == call && wakeups.get(next).is_none_or(|w| w.expiry_ns >= c.end_ns)
+    };
+    let mut lengths: Vec<_> =
+        calls.iter().filter(undisturbed).map(|c| c.end_ns.saturating_sub(c.begin_ns)).collect();
+    lengths.sort_unstable();
+    lengths.get(lengths.len() / 2).copied().unwrap_or(0)
+}
+
+/// The share of the rest of `call` that was done before the prober ran.
+fn share(call: &CallTimes, wakeup: &Wakeup, usual_ns: u64) -> Option<f64> {
+    let late_ns = wakeup.woken_ns.checked_sub(wakeup.expiry_ns)?;
+    let awake_ns = wakeup.asleep_ns.checked_sub(wakeup.woken_ns)?;
+    let before_ns = wakeup.expiry_ns.checked_sub(call.begin_ns)?;
+    let after_ns = call.end_ns.checked_sub(wakeup.asleep_ns)?;
+    let own_ns = call.end_ns.checked_sub(call.begin_ns)?.checked_sub(awake_ns)?;
+    if wakeup.expiry_ns >= call.end_ns
+        || u128::from(before_ns) * 5 > u128::from(usual_ns) * 4
+        || own_ns / 2 > usual_ns
+    {
+        return None;
+    }
+    // Exact below 2^53 ns, which is 104 days.
+    #[allow(clippy::cast_precision_loss)]
+    let share = late_ns as f64 / (late_ns.checked_add(after_ns)?.max(1)) as f64;
+    Some(share)
+}
+
+/// What a series says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The call was preempted.
+    Preempted,
+    /// The prober waited for the call's end.
+    Waited,
+    /// Too few wakeups, or neither.
+    Undecided,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Preempted => "preempted",
+            Self::Waited => "waited for its end",
+            Self::Undecided => "undecided",
+        })
+    }
+}
+
+/// Fewer wakeups in a call decide nothing.
+pub const WAKEUPS_NEEDED: usize = 30;
+
+/// A series summed up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The call.
+    pub call: Call,
+    /// Who wanted the CPU.
+    pub prober: Prober,
+    /// How many wakeups fell into such calls.
+    pub wakeups: usize,
+    /// The median share of the rest of the call that was done first.
+    pub median_share: Option<f64>,
+    /// What follows.
+    pub answer: Answer,
+}
+
+impl Summary {
+    fn of(series: &Series) -> Self {
+        let mut shares = series.shares.clone();
+        shares.sort_by(f64::total_cmp);
+        let median_share = shares.get(shares.len() / 2).copied();
+        let answer = match median_share {
+            Some(share) if shares.len() >= WAKEUPS_NEEDED && share < 0.25 => Answer::Preempted,
+            Some(share) if shares.len() >= WAKEUPS_NEEDED && share > 0.75 => Answer::Waited,
+            _ => Answer::Undecided,
+        };
+        let (call, prober) = (series.call, series.prober);
+        Self { call, prober, wakeups: shares.len(), median_share, answer }
+    }
+}
+
+/// What the behaviour allows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The models that behave like this; all of them if nothing can be told.
+    pub models: Vec<Model>,
+    /// Why nothing, or not more, can be told; empty if there is nothing to add.
+    pub reason: String,
+    /// The series summed up.
+    pub series: Vec<Summary>,
+}
+
+const ALL: [Model; 5] = [Model::None, Model::Voluntary, Model::Full, Model::Lazy, Model::Rt];
+
+/// Judges what was observed.
+pub fn judge(observations: &Observations) -> Judgement {
+    let series: Vec<_> = observations.series.iter().map(Summary::of).collect();
+    let answer = |call, prober| {
+        let of = |s: &&Summary| s.call == call && s.prober == prober;
+        series.iter().find(of).map_or(Answer::Undecided, |s| s.answer)
+    };
+    let realtime = observations.series.iter().any(|s| s.prober == Prober::Realtime);
+    let (models, reason) = match realtime {
+        true => {
+            let answer_to = |call| answer(call, Prober::Realtime);
+            of_realtime(answer_to, answer(Call::PipeRead, Prober::Fair))
+        }
+        false => of_fair(|call| answer(call, Prober::Fair)),
+    };
+    Judgement { models, reason: reason.into(), series }
+}
+
+/// The models that fit, and why not fewer or why none can be told.
+type Fit = (Vec<Model>, &'static str);
+
+/// From a real-time prober; `fair` is the fair one's answer for [`Call::PipeRead`].
+fn of_realtime(answer: impl Fn(Call) -> Answer, fair: Answer) -> Fit {
+    use Answer::{Preempted, Undecided, Waited};
+    match (answer(Call::ZeroRead), answer(Call::PipeWrite), answer(Call::PipeRead)) {
+        (Waited, ..) => (ALL.into(), "even the call that every kernel preempts was not preempted"),
+        (Undecided, ..) => {
+            (ALL.into(), "too few wakeups fell into the call that every kernel preempts")
+        }
+        (Preempted, Waited, Waited) => (vec![Model::None], ""),
+        (Preempted, Preempted, Waited) => (vec![Model::Voluntary], ""),
+        (Preempted, Preempted | Undecided, Preempted) => {
+            of_preemptible(answer(Call::LockScan), fair)
+        }
+        (Preempted, Waited, Preempted) => (ALL.into(), "no kernel is known to behave like this"),
+        (Preempted, Undecided, Waited) => (vec![Model::None, Model::Voluntary], UNDECIDED),
+        (Preempted, Waited, Undecided) => (vec![Model::None], "reading a pipe is undecided"),
+        (Preempted, _, Undecided) => (ALL[1..].into(), UNDECIDED),
+    }
+}
+
+const UNDECIDED: &str = "one of the calls is undecided";
+
+/// Which of the models that preempt everywhere.
+fn of_preemptible(lock_scan: Answer, fair: Answer) -> Fit {
+    use Answer::{Preempted, Undecided, Waited};
+    match (lock_scan, fair) {
+        (Preempted, _) => (vec![Model::Rt], ""),
+        (Waited, Preempted) => (vec![Model::Full], ""),
+        (Waited, Waited) => (vec![Model::Lazy], ""),
+        (Waited, Undecided) => (
+            vec![Model::Full, Model::Lazy],
+            "how an ordinary task preempts is undecided, so full and lazy look alike",
+        ),
+        (Undecided, Preempted) => (vec![Model::Full, Model::Rt], UNDECIDED),
+        (Undecided, Waited) => (vec![Model::Lazy, Model::Rt], UNDECIDED),
+        (Undecided, Undecided) => (vec![Model::Full, Model::Lazy, Model::Rt], UNDECIDED),
+    }
+}
+
+/// From a fair prober only: a lazy kernel lets it wait in every call, so there is no control.
+fn of_fair(answer: impl Fn(Call) -> Answer) -> Fit {
+    use Answer::{Preempted, Waited};
+    let coarse = "without real-time priority the answer is coarser";
+    match (answer(Call::ZeroRead), answer(Call::PipeWrite), answer(Call::PipeRead)) {
+        (Preempted, Waited, Waited) => (vec![Model::None], coarse),
+        (Preempted, Preempted, Waited) => (vec![Model::Voluntary], coarse),
+        (Preempted, Preempted, Preempted) => (vec![Model::Full, Model::Rt], coarse),
+        (Waited, Waited, Waited) => (
+            vec![Model::Lazy, Model::Rt],
+            "no call was preempted: an RT or lazy kernel lets ordinary tasks wait, and so does any \
+             whose scheduler was told not to preempt on wakeup",
+        ),
+        _ => (ALL.into(), "too few wakeups fell into the calls, or the answers fit no kernel"),
+    }
+}
+
+/// How behaviour and evidence stand to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Agreement {
+    /// The model that the evidence names behaves like this, and not every model does.
+    Agree,
+    /// The model that the evidence names does not behave like this.
+    Contradict,
+    /// Every model is possible, or the evidence names none.
+    Undecided,
+}
+
+impl Judgement {
+    /// Compares the behaviour with the `model` that the evidence names.
+    pub fn agreement(&self, model: Model) -> Agreement {
+        if model == Model::Unknown || self.models.len() == ALL.len() {
+            Agreement::Undecided
+        } else if self.models.contains(&model) {
+            Agreement::Agree
+        } else {
+            Agreement::Contradict
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

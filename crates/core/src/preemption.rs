@@ -53,6 +53,9 @@ pub struct Evidence {
 pub struct Preemption {
     /// The model that the strongest evidence names.
     pub model: Model,
+    /// How that is known, as the end of a sentence: `preempt=full is on its command line`. Empty if
+    /// it is not known.
+    pub because: String,
     /// All evidence, the strongest first.
     pub evidence: Vec<Evidence>,
     /// Where sources contradict each other, or a setting is ignored; a sentence each.

@@ -2,10 +2,11 @@
 //!
 //! Nothing here prints.
 
+pub mod behaviour;
 pub mod claim;
 pub mod host;
+pub mod load;
 pub mod prober;
 pub mod session;
 pub mod stimulus;
 mod surroundings;
-pub mod load;

@@ -2,6 +2,7 @@
 //!
 //! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings.
 
+pub mod check;
 pub mod load;
 pub mod plot;
 pub mod progress;

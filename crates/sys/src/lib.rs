@@ -6,11 +6,15 @@
 #![allow(unsafe_code)]
 
 pub mod clock;
+pub mod counter;
 pub mod file;
 pub mod machine;
 pub mod memory;
+pub mod pipe;
 pub mod pm_qos;
 pub mod process;
+pub mod record_lock;
+pub mod repeat;
 pub mod sched;
 pub mod signal;
 

@@ -143,7 +143,8 @@ pub fn affinity() -> io::Result<Vec<u32>> {
         libc::sched_getaffinity(0, mem::size_of_val(&mask), mask.as_mut_ptr().cast())
     })?;
     let bit = |&cpu: &u32| mask[cpu as usize / 64] >> (cpu % 64) & 1 == 1;
-    Ok((0..MASK_WORDS as u32 * 64).filter(bit).collect())
+    let cpus = u32::try_from(MASK_WORDS * 64).unwrap_or(0);
+    Ok((0..cpus).filter(bit).collect())
 }
 
 /// Room for 8,192 CPUs, the most that Linux can be built for (x86-64, `MAXSMP`).

@@ -21,7 +21,8 @@ pub fn judge(sources: &Sources) -> Preemption {
     let facts = Facts::of(sources);
     let model = facts.model();
     let conflicts = facts.conflicts(model);
-    Preemption { model, evidence: facts.evidence(), conflicts, unread: unread(sources) }
+    let because = facts.because(model);
+    Preemption { model, because, evidence: facts.evidence(), conflicts, unread: unread(sources) }
 }
 
 /// What the sources say, parsed.
@@ -174,6 +175,33 @@ impl<'a> Facts<'a> {
         }
     }
 
+    /// How `model` is known.
+    fn because(&self, model: Model) -> String {
+        let config = || self.sources.config.source.clone();
+        if model == Model::Unknown {
+            String::new()
+        } else if model == Model::Rt {
+            match (self.realtime, self.tag) {
+                (true, _) => format!("{} is 1", self.sources.realtime.source),
+                (_, Tag::Rt) => "its version string says PREEMPT_RT".into(),
+                _ => "its spinlocks are those of an RT kernel".into(),
+            }
+        } else if self.debugfs.is_some() {
+            format!("{} says so", self.sources.debugfs.source)
+        } else if self.boot_log.is_some() {
+            "its boot log says so".into()
+        } else if !self.is_dynamic() {
+            match self.own_config() {
+                Some(_) => format!("it is built with no other, says {}", config()),
+                None => "a kernel of this release that says PREEMPT has no other".into(),
+            }
+        } else if self.word_in_force().is_some() {
+            format!("preempt={model} is on its command line")
+        } else {
+            format!("that is its default, says {}, and its command line has no other", config())
+        }
+    }
+
     fn is_rt(&self) -> bool {
         self.realtime || self.tag == Tag::Rt || self.traits.rt
     }
@@ -188,14 +216,18 @@ impl<'a> Facts<'a> {
 
     /// The model of a dynamic kernel that was not switched after boot.
     fn chosen_at_boot(&self) -> Model {
-        // The kernel handles each `preempt=` in turn and leaves out those that it does not know.
-        let known = self.words.iter().rev().find(|word| self.knows(word) != Some(false));
-        match known {
+        match self.word_in_force() {
             // Whether it knows the word is not known, so neither is the model.
             Some(word) if self.knows(word).is_none() => Model::Unknown,
             Some(word) => model_of(word),
             None => self.own_config().map_or(Model::Unknown, |c| c.model),
         }
+    }
+
+    /// The last `preempt=` that the kernel knows, or may know: it handles each in turn and leaves
+    /// out those that it does not know.
+    fn word_in_force(&self) -> Option<&str> {
+        self.words.iter().rev().copied().find(|word| self.knows(word) != Some(false))
     }
 
     /// The model of a kernel that has only one.
@@ -380,11 +412,9 @@ fn model_of(word: &str) -> Model {
 }
 
 /// The model in force and all words, from `none (voluntary) full`.
-fn debugfs(text: &str) -> Option<(Model, Vec<&str>)> {
-    let bare = |word: &str| word.starts_with('(') && word.ends_with(')');
-    let chosen = text.split_whitespace().find(|word| bare(word))?;
-    let strip = |word: &'_ str| -> usize { word.len() - 1 };
-    let model = model_of(chosen.get(1..strip(chosen))?);
+fn debugfs<'a>(text: &'a str) -> Option<(Model, Vec<&'a str>)> {
+    let bare = |word: &'a str| word.strip_prefix('(')?.strip_suffix(')');
+    let model = model_of(text.split_whitespace().find_map(bare)?);
     let words = text.split_whitespace().map(|w| w.trim_matches(['(', ')'])).collect();
     (model != Model::Unknown).then_some((model, words))
 }
@@ -431,3 +461,6 @@ fn unread(sources: &Sources) -> Vec<Unread> {
     let btf = sources.btf.iter().map(|(source, read)| (source, read.as_ref().err()));
     readings.chain(btf).filter_map(unread).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,6 +114,9 @@ impl Files {
                 None => "absent".into(),
             };
         }
+        if machine::is_refused_on_principle(cause) && path == "/dev/kmsg" {
+            return "not for this user (kernel.dmesg_restrict)".into();
+        }
         if machine::is_refused_on_principle(cause) {
             return match self.lockdown() {
                 Some(level) => format!("refused by kernel lockdown ({level})"),

@@ -1,11 +1,13 @@
 //! Reads what there is to know about the machine and its kernel.
 
-use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
+use wakescope_core::host::{Clock, Host, Idle, IdleState};
+use wakescope_core::instruments::Instrument;
 use wakescope_core::preemption::{self, Sources};
 use wakescope_core::units::SpanNs;
-use wakescope_sys::{clock, machine, sched};
+use wakescope_sys::{clock, sched};
 
 mod files;
+mod instruments;
 mod machine_name;
 mod rt_limits;
 mod sources;
@@ -25,18 +27,21 @@ pub fn read_from(files: &Files, cpus: &[u32]) -> Host {
     let mut preemption = preemption::judge(&sources);
     // The type information is 5 MB and the weakest evidence: look only where nothing else decided.
     if preemption.model == preemption::Model::Unknown {
-        sources.btf = Some(sources::btf(files));
+        sources.btf = Some(sources::btf_evidence(&sources::btf(files)));
         preemption = preemption::judge(&sources);
     }
     from_sources(files, cpus, &sources, preemption)
 }
 
-/// As [`read`], with all evidence, the weakest too. Takes some ms longer.
-pub fn read_thoroughly(files: &Files, cpus: &[u32]) -> Host {
+/// Everything about a machine: as [`read`], with the weakest evidence too, and with what can be
+/// seen there. Takes some 40 ms longer.
+pub fn examine(files: &Files, cpus: &[u32]) -> (Host, Vec<Instrument>) {
     let mut sources = sources::read(files);
-    sources.btf = Some(sources::btf(files));
+    let btf = sources::btf(files);
+    sources.btf = Some(sources::btf_evidence(&btf));
     let preemption = preemption::judge(&sources);
-    from_sources(files, cpus, &sources, preemption)
+    let instruments = instruments::look(files, &sources, &btf);
+    (from_sources(files, cpus, &sources, preemption), instruments)
 }
 
 fn from_sources(

@@ -116,17 +116,21 @@ fn sequence(record: &str) -> Option<u64> {
     record.split(',').nth(1)?.parse().ok()
 }
 
-/// The kernel's type information, which no kernel has more than some 20 MB of.
 pub(super) const BTF: &str = "/sys/kernel/btf/vmlinux";
-pub(super) const BTF_LIMIT: u64 = 64 << 20;
 
-/// What the kernel's type information shows. Takes about 7 ms.
-pub(super) fn btf(files: &Files) -> (String, Result<Traits, String>) {
-    let traits = match files.bytes(BTF, BTF_LIMIT) {
-        Ok(data) => traits(&data).map_err(|damage| damage.to_string()),
-        Err(e) => Err(files.why(BTF, &e)),
-    };
-    (BTF.into(), traits)
+/// No kernel has more than some 20 MB of it.
+const BTF_LIMIT: u64 = 64 << 20;
+
+/// The kernel's type information. Reading it takes 30 ms here: the kernel hands out a page at a
+/// time.
+pub(super) fn btf(files: &Files) -> Result<Vec<u8>, String> {
+    files.bytes(BTF, BTF_LIMIT).map_err(|e| files.why(BTF, &e))
+}
+
+/// What the type information shows about preemption.
+pub(super) fn btf_evidence(data: &Result<Vec<u8>, String>) -> (String, Result<Traits, String>) {
+    let traits = |data: &Vec<u8>| traits(data).map_err(|damage| damage.to_string());
+    (BTF.into(), data.as_ref().map_err(Clone::clone).and_then(traits))
 }
 
 fn traits(data: &[u8]) -> Result<Traits, btf::Damaged> {

@@ -1,4 +1,103 @@
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use wakescope_core::preemption::Model;
+
 use super::*;
+
+/// A made-up machine in a folder, which goes with it.
+struct Machine(PathBuf);
+
+impl Machine {
+    /// Each file with its content; `/` at the end makes a folder.
+    fn of(files: &[(&str, &str)]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "wakescope-host-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let machine = Self(std::env::temp_dir().join(name));
+        fs::create_dir_all(&machine.0).unwrap();
+        for (path, text) in files {
+            machine.write(path, text.as_bytes());
+        }
+        machine
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) {
+        let at = self.0.join(path.trim_start_matches('/'));
+        if path.ends_with('/') {
+            fs::create_dir_all(at).unwrap();
+        } else {
+            fs::create_dir_all(at.parent().unwrap()).unwrap();
+            fs::write(at, bytes).unwrap();
+        }
+    }
+
+    fn read(&self) -> Host {
+        read_from(&Files::under(&self.0), &[1])
+    }
+
+    fn examine(&self) -> (Host, Vec<Instrument>) {
+        examine(&Files::under(&self.0), &[1])
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const CPU: &str = "/sys/devices/system/cpu";
+
+/// A workstation with all that can be read there.
+fn workstation() -> Machine {
+    let cpu = |rest: &str| format!("{CPU}/{rest}");
+    let machine = Machine::of(&[
+        ("/proc/sys/kernel/osrelease", "6.1.0-49-amd64\n"),
+        ("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-08-20)\n"),
+        ("/proc/sys/kernel/arch", "x86_64\n"),
+        ("/proc/cmdline", "ro quiet isolcpus=3 nohz_full=3\n"),
+        (
+            "/proc/cpuinfo",
+            "processor\t: 0\nmodel name\t: A Fast Processor\nmicrocode\t: 0xf8\nflags\t\t: fpu vme\n",
+        ),
+        ("/proc/self/status", "Name:\tx\nCapEff:\t0000000000800000\nCpus_allowed_list:\t0-2\n"),
+        ("/proc/self/uid_map", "         0          0 4294967295\n"),
+        ("/proc/self/cgroup", "4:memory:/\n3:cpu,cpuacct:/system.slice/x.service\n0::/\n"),
+        (
+            "/proc/self/mountinfo",
+            "30 23 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+             31 23 0:27 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid shared:9 - cgroup cgroup rw,cpu,cpuacct\n",
+        ),
+        ("/sys/fs/cgroup/cpu,cpuacct/system.slice/x.service/cpu.rt_runtime_us", "0\n"),
+        ("/proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
+        ("/proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+        (
+            "/boot/config-6.1.0-49-amd64",
+            "CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\nCONFIG_RT_GROUP_SCHED=y\n",
+        ),
+        ("/sys/kernel/debug/sched/preempt", "none voluntary (full)\n"),
+        ("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
+        (&cpu("online"), "0-3\n"),
+        (&cpu("isolated"), "3\n"),
+        (&cpu("nohz_full"), "3\n"),
+        (&cpu("cpuidle/current_driver"), "intel_idle\n"),
+        (&cpu("cpuidle/current_governor_ro"), "menu\n"),
+        (&cpu("cpu1/cpuidle/state0/name"), "POLL\n"),
+        (&cpu("cpu1/cpuidle/state0/latency"), "0\n"),
+        (&cpu("cpu1/cpuidle/state0/disable"), "0\n"),
+        (&cpu("cpu1/cpuidle/state1/name"), "C6\n"),
+        (&cpu("cpu1/cpuidle/state1/latency"), "133\n"),
+        (&cpu("cpu1/cpuidle/state1/disable"), "1\n"),
+        (&cpu("cpu1/cpufreq/scaling_governor"), "powersave\n"),
+    ]);
+    machine
+}
 
 #[test]
 fn this_machine_can_be_read() {
@@ -6,4 +105,202 @@ fn this_machine_can_be_read() {
     assert!(!host.release.is_empty() && !host.version.is_empty() && !host.arch.is_empty());
     assert!(!host.cpus_online.is_empty() && !host.cpus_allowed.is_empty());
     assert!(host.clock.read_cost_ns > 0 && host.clock.resolution_ns > 0);
+}
+
+#[test]
+fn a_workstation_is_read_in_full() {
+    let host = workstation().read();
+    assert_eq!(host.release, "6.1.0-49-amd64");
+    assert_eq!(host.arch, "x86_64");
+    assert_eq!(host.preemption.model, Model::Full);
+    let conflicts = host.preemption.conflicts;
+    assert!(conflicts.is_empty(), "{conflicts:?}");
+    assert_eq!(host.cpu_model.as_deref(), Some("A Fast Processor"));
+    assert_eq!(host.microcode.as_deref(), Some("0xf8"));
+    assert_eq!(host.hypervisor, None);
+    assert_eq!(
+        (host.cpus_online, host.cpus_allowed, host.cpus_isolated, host.cpus_nohz_full),
+        (vec![0, 1, 2, 3], vec![0, 1, 2], vec![3], vec![3])
+    );
+    assert_eq!(host.clock.source, "tsc");
+    assert_eq!(host.cmdline, "ro quiet isolcpus=3 nohz_full=3");
+    assert_eq!(host.idle.driver.as_deref(), Some("intel_idle"));
+    assert_eq!(host.idle.governor.as_deref(), Some("menu"));
+    let states: Vec<_> =
+        host.idle.states.iter().map(|s| (&*s.name, s.exit_latency_ns, s.disabled)).collect();
+    assert_eq!(states, [("POLL", 0, false), ("C6", 133_000, true)]);
+    assert_eq!(host.governors, ["powersave"]);
+    assert_eq!(host.rt.runtime_ns, Some(950_000_000));
+    assert_eq!(host.rt.period_ns, Some(1_000_000_000));
+    // Debugfs is there and has no fair server.
+    assert_eq!(host.rt.fair_server, Some(false));
+    assert_eq!(host.rt.group_scheduling, Some(true));
+    assert_eq!(host.rt.group_runtime_ns, Some(0));
+    assert_eq!(host.rt.nice_capability, Some(true));
+}
+
+#[test]
+fn an_empty_machine_gives_no_guess() {
+    let host = Machine::of(&[]).read();
+    // The architecture is the running kernel's word where the file is missing.
+    assert!(!host.arch.is_empty());
+    let got = Host { arch: String::new(), clock: Clock::default(), ..host };
+    let unread = got.preemption.unread.clone();
+    let mut want = Host { arch: String::new(), ..Host::default() };
+    want.preemption.unread.clone_from(&unread);
+    want.rt.priority_limit = got.rt.priority_limit;
+    assert_eq!(got, want);
+    assert!(unread.iter().all(|u| u.why == "absent"), "{unread:#?}");
+    assert_eq!(unread.len(), 6);
+}
+
+#[test]
+fn garbage_and_huge_files_do_no_harm() {
+    let machine = workstation();
+    let mut paths = Vec::new();
+    collect(&machine.0, &mut paths);
+    assert!(paths.len() > 25, "{paths:?}");
+    let huge = vec![b'9'; 1 << 20];
+    let zeroes = vec![0; 1 << 20];
+    let hostile: [&[u8]; 5] = [b"", b"\xff\xfe(\x00)\x1b[31m,-,", b"(", &huge, &zeroes];
+    for bytes in hostile {
+        for path in &paths {
+            fs::write(path, bytes).unwrap();
+        }
+        let (host, _) = machine.examine();
+        assert_eq!(host.preemption.model, Model::Unknown);
+        assert!(host.cmdline.len() <= 200_000, "{} bytes", host.cmdline.len());
+    }
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, paths);
+        } else {
+            paths.push(path);
+        }
+    }
+}
+
+#[test]
+fn a_configuration_that_inflates_without_end_is_cut() {
+    let machine = Machine::of(&[
+        ("/proc/sys/kernel/osrelease", "6.1.0\n"),
+        ("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC\n"),
+    ]);
+    let mut config = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    config.write_all(b"CONFIG_PREEMPT_NONE=y\nCONFIG_PREEMPT_DYNAMIC=y\n").unwrap();
+    for _ in 0..64 {
+        config.write_all(&vec![b'\n'; 1 << 20]).unwrap();
+    }
+    machine.write("/proc/config.gz", &config.finish().unwrap());
+    assert_eq!(machine.read().preemption.model, Model::None);
+    // A file cut short is read as far as it goes, or not at all, but without a panic.
+    machine.write("/proc/config.gz", b"\x1f\x8b\x08\x00");
+    let preemption = machine.read().preemption;
+    assert_eq!(preemption.model, Model::Unknown);
+    assert!(preemption.unread.iter().any(|u| u.source.contains("config.gz")), "{preemption:#?}");
+}
+
+#[track_caller]
+fn hypervisor(files: &[(&str, &str)], want: Option<&str>) {
+    assert_eq!(Machine::of(files).read().hypervisor.as_deref(), want, "{files:?}");
+}
+
+#[test]
+fn hypervisors_are_named() {
+    let guest = ("/proc/cpuinfo", "processor : 0\nflags : fpu hypervisor sse\n");
+    let bare = ("/proc/cpuinfo", "processor : 0\nflags : fpu sse\n");
+    let arm = ("/proc/cpuinfo", "processor : 0\nFeatures : fp asimd\n");
+    let clocks = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+    let (vendor, product) = ("/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name");
+    hypervisor(&[bare], None);
+    hypervisor(&[guest], Some("unknown"));
+    hypervisor(&[guest, (clocks, "tsc kvm-clock\n")], Some("KVM"));
+    hypervisor(&[guest, (clocks, "hyperv_clocksource_tsc_page acpi_pm\n")], Some("Hyper-V"));
+    hypervisor(&[guest, (vendor, "VMware, Inc."), (product, "VMware20,1")], Some("VMware"));
+    hypervisor(&[guest, (vendor, "QEMU"), (product, "Standard PC")], Some("QEMU"));
+    hypervisor(&[guest, (vendor, "innotek GmbH"), (product, "VirtualBox")], Some("VirtualBox"));
+    hypervisor(
+        &[guest, (vendor, "Microsoft Corporation"), (product, "Virtual Machine")],
+        Some("Hyper-V"),
+    );
+    // The vendor of a real machine sells guests too.
+    hypervisor(&[bare, (vendor, "Amazon EC2"), (product, "m5.metal")], None);
+    hypervisor(&[arm], None);
+    hypervisor(&[arm, (vendor, "Amazon EC2"), (product, "c7g.large")], Some("Amazon EC2"));
+    hypervisor(&[arm, (vendor, "Amazon EC2"), (product, "c7g.metal")], None);
+    hypervisor(&[arm, (vendor, "QEMU"), (product, "KVM Virtual Machine")], Some("KVM"));
+    hypervisor(&[("/sys/hypervisor/type", "xen\n")], Some("Xen"));
+    hypervisor(
+        &[("/sys/firmware/devicetree/base/hypervisor/compatible", "xen,xen-4.17\0xen,xen\0")],
+        Some("Xen"),
+    );
+    hypervisor(
+        &[("/proc/sysinfo", "Type: 3906\nVM00 Control Program: KVM/Linux\n")],
+        Some("KVM/Linux"),
+    );
+}
+
+#[test]
+fn rights_end_at_a_user_namespace() {
+    let machine = workstation();
+    machine.write("/proc/self/uid_map", b"0 1000 1\n");
+    assert_eq!(machine.read().rt.nice_capability, Some(false));
+    machine.write("/proc/self/uid_map", b"0 0 4294967295\n");
+    machine.write("/proc/self/status", b"CapEff:\t0000000000000000\n");
+    assert_eq!(machine.read().rt.nice_capability, Some(false));
+}
+
+#[test]
+fn the_fair_server_is_known_from_debugfs_or_the_release() {
+    let machine = Machine::of(&[("/proc/sys/kernel/osrelease", "6.12.1\n")]);
+    assert_eq!(machine.read().rt.fair_server, Some(true));
+    machine.write("/proc/sys/kernel/osrelease", b"5.14.0-600.el9.x86_64\n");
+    assert_eq!(machine.read().rt.fair_server, None);
+    machine.write("/sys/kernel/debug/sched/fair_server/cpu0/runtime", b"50000000\n");
+    assert_eq!(machine.read().rt.fair_server, Some(true));
+}
+
+#[test]
+fn instruments_are_found_in_tracefs() {
+    let machine = Machine::of(&[
+        ("/sys/kernel/tracing/available_tracers", "hwlat timerlat function nop\n"),
+        ("/sys/kernel/tracing/events/sched/sched_waking/", ""),
+        ("/sys/class/rtc/rtc0/", ""),
+        ("/proc/sys/kernel/modules_disabled", "1\n"),
+        ("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n"),
+    ]);
+    let (_, instruments) = machine.examine();
+    let available = |name: &str| {
+        let found = instruments.iter().find(|i| i.name == name);
+        found.unwrap_or_else(|| panic!("{name} is not in {instruments:#?}")).available
+    };
+    for (name, want) in [
+        ("btf", Some(false)),
+        ("tracepoint:sched_waking", Some(true)),
+        ("tracepoint:irq_disable", Some(false)),
+        ("tracepoint:sched_entry_tp", None),
+        ("tracer:timerlat", Some(true)),
+        ("tracer:irqsoff", Some(false)),
+        ("rtc", Some(true)),
+        ("msr", Some(false)),
+        ("modules", Some(false)),
+        ("no-lockdown", Some(false)),
+    ] {
+        assert_eq!(available(name), want, "{name}: {instruments:#?}");
+    }
+}
+
+#[test]
+fn an_empty_mount_point_is_not_absence() {
+    let machine = Machine::of(&[("/sys/kernel/debug/", ""), ("/sys/kernel/security/", "")]);
+    let (host, instruments) = machine.examine();
+    let unread = &host.preemption.unread[0];
+    assert_eq!(unread.why, "/sys/kernel/debug is not mounted", "{unread:?}");
+    let lockdown = instruments.iter().find(|i| i.name == "no-lockdown").unwrap();
+    assert_eq!(lockdown.available, None);
+    assert!(lockdown.detail.contains("is not mounted"), "{lockdown:?}");
 }

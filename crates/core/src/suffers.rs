@@ -1,0 +1,289 @@
+//! What a measurement on a host will suffer from, before it is made.
+
+use crate::finding::{Finding, Severity};
+use crate::host::{Host, RtLimits};
+use crate::units::SpanNs;
+
+/// What is to be known about every measurement of `cpus` on `host`, the gravest first.
+pub fn host_findings(host: &Host, cpus: &[u32]) -> Vec<Finding> {
+    let mut findings: Vec<_> = [
+        low_resolution(host),
+        hypervisor(host),
+        clocksource(host),
+        unprivileged(&host.rt),
+        rt_group(&host.rt),
+        rt_throttling(&host.rt),
+        idle_states(host, cpus),
+        governor(host),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+    findings
+}
+
+fn low_resolution(host: &Host) -> Option<Finding> {
+    // Without high-resolution timers the kernel states the length of its tick, which is 1 ms or
+    // more; with them 1 ns.
+    let tick = SpanNs(host.clock.resolution_ns);
+    (tick >= SpanNs(500_000)).then(|| {
+        Finding::new(
+            "low-resolution",
+            Severity::Error,
+            format!(
+                "This kernel has no high-resolution timers: it wakes tasks at ticks only, {tick} \
+                 apart."
+            ),
+            "boot without highres=off, with a kernel that has CONFIG_HIGH_RES_TIMERS",
+        )
+    })
+}
+
+fn hypervisor(host: &Host) -> Option<Finding> {
+    let name = match host.hypervisor.as_deref()? {
+        "unknown" => "an unknown hypervisor",
+        name => name,
+    };
+    Some(Finding::new(
+        "hypervisor",
+        Severity::Warning,
+        format!("This machine is a guest of {name}: maxima include what the hypervisor does."),
+        "measure on the bare machine, or compare kernels with `wakescope lab`",
+    ))
+}
+
+/// Clocks that are read without leaving the CPU, one per architecture or hypervisor.
+const FAST_CLOCKS: [&str; 13] = [
+    "tsc",
+    "tsc-early",
+    "arch_sys_counter",
+    "kvm-clock",
+    "hyperv_clocksource_tsc_page",
+    "xen",
+    "riscv_clocksource",
+    "timebase",
+    "tod",
+    "stp",
+    "Constant",
+    "MIPS",
+    "stick",
+];
+
+/// Slower readings than this are seen in what is measured.
+const SLOW_READING: SpanNs = SpanNs(1_000);
+
+fn clocksource(host: &Host) -> Option<Finding> {
+    let (source, cost) = (host.clock.source.as_str(), SpanNs(host.clock.read_cost_ns));
+    let message = if cost > SLOW_READING {
+        format!("Reading the clock ({source}) takes {cost}, which is in every figure.")
+    } else if !source.is_empty() && !FAST_CLOCKS.contains(&source) {
+        format!(
+            "The clocksource is {source}, which is a kernel's second choice: it may be coarse, or \
+             slow when many CPUs read it."
+        )
+    } else {
+        return None;
+    };
+    let hint = "see why the kernel turned the better clock down: dmesg | grep -i clocksource";
+    Some(Finding::new("clocksource", Severity::Warning, message, hint))
+}
+
+fn unprivileged(rt: &RtLimits) -> Option<Finding> {
+    (rt.priority_limit == Some(0) && rt.nice_capability == Some(false)).then(|| {
+        Finding::new(
+            "unprivileged",
+            Severity::Warning,
+            "This user may not use real-time priorities (RLIMIT_RTPRIO is 0): the probe runs as an \
+             ordinary task and waits for others."
+                .into(),
+            "run as root, or: setcap cap_sys_nice,cap_ipc_lock+ep …/wakescope",
+        )
+    })
+}
+
+fn rt_group(rt: &RtLimits) -> Option<Finding> {
+    (rt.group_scheduling == Some(true) && rt.group_runtime_ns == Some(0)).then(|| {
+        Finding::new(
+            "rt-group",
+            Severity::Warning,
+            "This process's cgroup has no real-time runtime (cpu.rt_runtime_us is 0): the kernel \
+             refuses real-time policies in it."
+                .into(),
+            "run in the root cgroup, or write a runtime to cpu.rt_runtime_us of this one",
+        )
+    })
+}
+
+fn rt_throttling(rt: &RtLimits) -> Option<Finding> {
+    let (runtime, period) = (rt.runtime_ns?, rt.period_ns?);
+    let rest = SpanNs(period.checked_sub(runtime).filter(|&rest| rest > 0)?);
+    let (runtime, period) = (SpanNs(runtime), SpanNs(period));
+    // With real-time groups a kernel keeps throttling beside the fair server (kernel/sched/rt.c,
+    // 6.12).
+    let throttles = rt.fair_server != Some(true) || rt.group_scheduling == Some(true);
+    let (message, hint) = if throttles {
+        let also = match rt.fair_server {
+            Some(true) => " The fair server also serves ordinary tasks that starve.",
+            _ => "",
+        };
+        (
+            format!(
+                "Real-time tasks that use {runtime} of a CPU within {period} are stopped for the \
+                 remaining {rest}.{also}"
+            ),
+            "does not touch a probe that sleeps; to switch it off: sysctl kernel.sched_rt_runtime_us=-1",
+        )
+    } else {
+        (
+            format!(
+                "When real-time tasks leave ordinary ones no time, the fair server runs those for up \
+                 to {rest} within {period}."
+            ),
+            "does not touch a probe that sleeps",
+        )
+    };
+    Some(Finding::new("rt-throttling", Severity::Note, message, hint))
+}
+
+fn idle_states(host: &Host, cpus: &[u32]) -> Option<Finding> {
+    let deepest = host.idle.deepest()?;
+    let exit = SpanNs(deepest.exit_latency_ns);
+    let cpu = match cpus.first() {
+        Some(cpu) => format!("CPU {cpu}"),
+        None => "The CPU".into(),
+    };
+    (exit > SpanNs(2_000)).then(|| {
+        Finding::new(
+            "idle-states",
+            Severity::Note,
+            format!(
+                "{cpu} may sleep as deep as {} ({exit} to wake): the tail includes it.",
+                deepest.name
+            ),
+            "that is how this machine runs; `--idle-states shallow` shows it without",
+        )
+    })
+}
+
+fn governor(host: &Host) -> Option<Finding> {
+    let others: Vec<_> =
+        host.governors.iter().filter(|g| *g != "performance").map(String::as_str).collect();
+    (!others.is_empty()).then(|| {
+        Finding::new(
+            "governor",
+            Severity::Note,
+            format!(
+                "The frequency governor is {}: a CPU that wakes from idle may run slowly at first.",
+                others.join(", ")
+            ),
+            "that is how this machine runs; the governor `performance` shows it without",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::IdleState;
+
+    /// A bare machine on which nothing stands in the way.
+    fn sound() -> Host {
+        let mut host = Host::default();
+        host.clock.source = "tsc".into();
+        host.clock.resolution_ns = 1;
+        host.clock.read_cost_ns = 25;
+        host.governors = vec!["performance".into()];
+        host.rt.priority_limit = Some(0);
+        host.rt.nice_capability = Some(true);
+        host.rt.fair_server = Some(false);
+        host
+    }
+
+    /// `want` is a finding's code, its severity and a part of its sentence.
+    #[track_caller]
+    fn check(change: impl Fn(&mut Host), want: &[(&str, Severity, &str)]) {
+        let mut host = sound();
+        change(&mut host);
+        let got = host_findings(&host, &[3]);
+        assert_eq!(got.len(), want.len(), "{got:#?}");
+        for (got, (code, severity, part)) in got.iter().zip(want) {
+            assert_eq!((got.code.as_str(), got.severity), (*code, *severity), "{got:#?}");
+            assert!(got.message.contains(part), "{got:#?} lacks {part}");
+        }
+    }
+
+    fn state(name: &str, exit_latency_ns: u64, disabled: bool) -> IdleState {
+        IdleState { name: name.into(), exit_latency_ns, disabled }
+    }
+
+    #[test]
+    fn findings_have_figures() {
+        use Severity::{Error, Note, Warning};
+        check(|_| {}, &[]);
+        check(|h| *h = Host::default(), &[]);
+        check(|h| h.clock.resolution_ns = 4_000_000, &[("low-resolution", Error, "4.00 ms")]);
+        check(|h| h.hypervisor = Some("KVM".into()), &[("hypervisor", Warning, "guest of KVM")]);
+        check(
+            |h| h.hypervisor = Some("unknown".into()),
+            &[("hypervisor", Warning, "an unknown hypervisor")],
+        );
+        check(|h| h.clock.source = "hpet".into(), &[("clocksource", Warning, "hpet")]);
+        check(|h| h.clock.read_cost_ns = 1_500, &[("clocksource", Warning, "takes 1.50 µs")]);
+        check(
+            |h| h.rt.nice_capability = Some(false),
+            &[("unprivileged", Warning, "RLIMIT_RTPRIO is 0")],
+        );
+        check(|h| (h.rt.nice_capability, h.rt.priority_limit) = (Some(false), Some(99)), &[]);
+        check(
+            |h| (h.rt.group_scheduling, h.rt.group_runtime_ns) = (Some(true), Some(0)),
+            &[("rt-group", Warning, "no real-time runtime")],
+        );
+        check(
+            |h| h.governors = vec!["powersave".into(), "performance".into(), "schedutil".into()],
+            &[("governor", Note, "powersave, schedutil")],
+        );
+    }
+
+    #[test]
+    fn only_idle_states_that_are_on_and_slow_count() {
+        let with = |states: &[IdleState]| {
+            let states = states.to_vec();
+            move |h: &mut Host| h.idle.states.clone_from(&states)
+        };
+        check(with(&[state("POLL", 0, false), state("C1", 2_000, false)]), &[]);
+        let c6 = state("C6", 133_000, false);
+        let want = [("idle-states", Severity::Note, "CPU 3 may sleep as deep as C6 (133 µs")];
+        check(with(&[state("C1", 1_000, false), c6.clone()]), &want);
+        check(with(&[state("C1", 1_000, false), IdleState { disabled: true, ..c6 }]), &[]);
+    }
+
+    #[test]
+    fn throttling_depends_on_the_kernel() {
+        let with = |runtime_ns, fair_server, group_scheduling| {
+            move |h: &mut Host| {
+                h.rt.period_ns = Some(1_000_000_000);
+                (h.rt.runtime_ns, h.rt.fair_server) = (runtime_ns, fair_server);
+                h.rt.group_scheduling = group_scheduling;
+            }
+        };
+        let note = |part| [("rt-throttling", Severity::Note, part)];
+        let limit = Some(950_000_000);
+        check(with(None, None, None), &[]);
+        check(with(Some(1_000_000_000), None, None), &[]);
+        check(with(limit, Some(false), None), &note("stopped for the remaining 50.0 ms."));
+        check(with(limit, None, None), &note("stopped"));
+        check(with(limit, Some(true), Some(false)), &note("the fair server runs those for up to"));
+        check(with(limit, Some(true), Some(true)), &note("The fair server also"));
+    }
+
+    #[test]
+    fn the_gravest_come_first() {
+        let mut host = sound();
+        host.governors = vec!["ondemand".into()];
+        host.hypervisor = Some("Xen".into());
+        host.clock.resolution_ns = 10_000_000;
+        let codes: Vec<_> = host_findings(&host, &[]).into_iter().map(|f| f.code).collect();
+        assert_eq!(codes, ["low-resolution", "hypervisor", "governor"]);
+    }
+}

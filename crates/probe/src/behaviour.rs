@@ -1,0 +1,227 @@
+//! Observes how the kernel treats a wakeup that falls into a long system call.
+//!
+//! What the observations mean is judged in `wakescope_core::behaviour`.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use wakescope_core::behaviour::{CallTimes, Observations, Prober, Wakeup, series};
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
+use wakescope_sys::sched::{self, Schedule};
+
+mod victim;
+
+use victim::{Locks, Pipes, Work};
+
+/// How long to observe.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How many wakeups per kind of call to aim at.
+    pub wakeups: usize,
+    /// When to give up aiming, for each of at most three stages.
+    pub patience: SpanNs,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { wakeups: 120, patience: SpanNs(2_000_000_000) }
+    }
+}
+
+/// Observes wakeups on `cpu`. Takes at most three times the patience; nothing outlives it. Where
+/// something cannot be observed, the observations say so.
+///
+/// It needs no privilege, but without real-time priority it can only use ordinary priorities.
+pub fn observe(cpu: u32, options: &Options) -> Observations {
+    let mut observations = Observations { cpu, ..Observations::default() };
+    match may_use_fifo() {
+        Ok(()) => {
+            add(&mut observations, Prober::Realtime, options, Pipes::long);
+            add(&mut observations, Prober::Realtime, options, Locks::new);
+        }
+        Err(e) => observations.obstacles.push(format!("no real-time prober: {e}")),
+    }
+    add(&mut observations, Prober::Fair, options, Pipes::shorter_than_a_tick);
+    observations
+}
+
+/// Far above the victim, and below what handles interrupts on RT kernels.
+const PROBER: Schedule = Schedule::Fifo { priority: 40 };
+
+/// Above every ordinary task: one that ran after the prober would make the call look longer.
+const VICTIM: Schedule = Schedule::Fifo { priority: 1 };
+
+/// Tries it in a thread of its own, so that the caller's policy stays what it is.
+fn may_use_fifo() -> io::Result<()> {
+    let tried = std::thread::spawn(|| sched::set_schedule(PROBER)).join();
+    tried.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+}
+
+/// Lets `prober` disturb a victim that does `work`, and adds what was seen.
+fn add<W: Work>(
+    observations: &mut Observations,
+    prober: Prober,
+    options: &Options,
+    work: fn() -> io::Result<W>,
+) {
+    let wakeups = options.wakeups.saturating_mul(W::CALLS.len());
+    match disturb(observations.cpu, prober, wakeups, options.patience, work) {
+        Ok((calls, wakeups)) => observations
+            .series
+            .extend(W::CALLS.iter().map(|&call| series(call, prober, &calls, &wakeups))),
+        Err(e) => observations.obstacles.push(format!("{}: {e}", W::NAME)),
+    }
+}
+
+/// What the two threads tell each other.
+struct Shared {
+    /// The victim's shortest round so far; `u64::MAX` until it has made one.
+    round_ns: AtomicU64,
+    stop: AtomicBool,
+}
+
+fn disturb<W: Work>(
+    cpu: u32,
+    prober: Prober,
+    wakeups: usize,
+    patience: SpanNs,
+    work: fn() -> io::Result<W>,
+) -> io::Result<(Vec<CallTimes>, Vec<Wakeup>)> {
+    let (victim_schedule, prober_schedule) = match prober {
+        Prober::Realtime => (VICTIM, PROBER),
+        Prober::Fair => (Schedule::Idle, Schedule::Other { nice: 0 }),
+    };
+    let shared = &Shared { round_ns: AtomicU64::new(u64::MAX), stop: AtomicBool::new(false) };
+    std::thread::scope(|scope| {
+        let victim = scope.spawn(move || {
+            let calls = suffer(cpu, victim_schedule, work, shared);
+            // The prober need not wait for a victim that failed.
+            shared.stop.store(true, Ordering::Relaxed);
+            calls
+        });
+        let prober = scope.spawn(move || {
+            let wakeups = probe(cpu, prober_schedule, wakeups, patience, shared);
+            shared.stop.store(true, Ordering::Relaxed);
+            wakeups
+        });
+        let panicked = |_| io::Error::other("a thread panicked");
+        let wakeups = prober.join();
+        shared.stop.store(true, Ordering::Relaxed);
+        let calls = victim.join().map_err(panicked)??;
+        Ok((calls, wakeups.map_err(panicked)??))
+    })
+}
+
+/// More calls than fit into any patience that makes sense.
+const CALLS_LIMIT: usize = 50_000;
+
+/// The victim: one call after the other until it is told to stop.
+fn suffer<W: Work>(
+    cpu: u32,
+    schedule: Schedule,
+    work: fn() -> io::Result<W>,
+    shared: &Shared,
+) -> io::Result<Vec<CallTimes>> {
+    let mut work = work()?;
+    let mut calls = Vec::with_capacity(CALLS_LIMIT);
+    sched::set_affinity(&[cpu])?;
+    sched::set_schedule(schedule)?;
+    while !shared.stop.load(Ordering::Relaxed) && calls.len() + W::CALLS.len() <= CALLS_LIMIT {
+        let begin = clock::now();
+        work.round(&mut |call, act| {
+            let begin_ns = clock::now().0;
+            let acted = act();
+            calls.push(CallTimes { call, begin_ns, end_ns: clock::now().0 });
+            acted
+        })?;
+        let round = clock::now().since(begin);
+        shared.round_ns.fetch_min(round.0, Ordering::Relaxed);
+        if schedule == VICTIM {
+            // A real-time task that never sleeps starves the others: leave them the CPU for a while.
+            clock::sleep_until(clock::now().after(SpanNs(round.0 / 8)))?;
+        }
+    }
+    // An idle task on a busy CPU would take long to clean up. Where it may not rise, it does.
+    let _ = sched::set_schedule(Schedule::Other { nice: 0 });
+    Ok(calls)
+}
+
+/// The prober: `wakeups` short awakenings at changing distances.
+fn probe(
+    cpu: u32,
+    schedule: Schedule,
+    wakeups: usize,
+    patience: SpanNs,
+    shared: &Shared,
+) -> io::Result<Vec<Wakeup>> {
+    let mut all: Vec<Wakeup> = Vec::with_capacity(wakeups.min(CALLS_LIMIT));
+    sched::set_affinity(&[cpu])?;
+    sched::set_timer_slack(SpanNs(1))?;
+    sched::set_schedule(schedule)?;
+    let deadline = clock::now().after(patience);
+    await_first_round(shared, deadline)?;
+    let mut phase = 0_u64;
+    let mut asleep = clock::now();
+    while all.len() < wakeups.min(CALLS_LIMIT) && !shared.stop.load(Ordering::Relaxed) {
+        // Steps of the golden ratio spread the expiries over the rounds more evenly than chance.
+        phase = phase.wrapping_add(GOLDEN_RATIO);
+        let round_ns = shared.round_ns.load(Ordering::Relaxed).min(ROUND_LIMIT_NS);
+        let expiry = asleep.after(SpanNs(round_ns / 2 + round_ns * (phase >> 54) / 1024));
+        if expiry > deadline {
+            break;
+        }
+        clock::sleep_until(expiry)?;
+        let woken = clock::now();
+        asleep = clock::now();
+        all.push(Wakeup { expiry_ns: expiry.0, woken_ns: woken.0, asleep_ns: asleep.0 });
+    }
+    Ok(all)
+}
+
+/// The fractional part of the golden ratio, in units of 2^-64.
+const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A round so long is no measure: the victim made none yet, or was stalled.
+const ROUND_LIMIT_NS: u64 = 50_000_000;
+
+/// Waits for the victim's first round, until the deadline at most.
+fn await_first_round(shared: &Shared, deadline: MonoNs) -> io::Result<()> {
+    while shared.round_ns.load(Ordering::Relaxed) == u64::MAX
+        && !shared.stop.load(Ordering::Relaxed)
+        && clock::now() < deadline
+    {
+        clock::sleep_until(clock::now().after(SpanNs(1_000_000)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakescope_core::behaviour::{Agreement, judge};
+
+    #[test]
+    fn the_behaviour_does_not_contradict_the_evidence() {
+        let host = crate::host::read(&[]);
+        let cpu = *host.cpus_allowed.last().expect("a process may run somewhere");
+        let judgement = judge(&observe(cpu, &Options::default()));
+        let agreement = judgement.agreement(host.preemption.model);
+        assert_ne!(agreement, Agreement::Contradict, "{judgement:#?} {:#?}", host.preemption);
+    }
+
+    #[test]
+    fn a_cpu_that_is_not_there_is_an_obstacle() {
+        let observations = observe(8000, &Options::default());
+        assert!(!observations.obstacles.is_empty());
+        assert!(observations.series.is_empty(), "{:?}", observations.series);
+    }
+
+    #[test]
+    fn patience_ends() {
+        let options = Options { wakeups: usize::MAX >> 8, patience: SpanNs(20_000_000) };
+        let cpu = sched::affinity().unwrap()[0];
+        let shares = observe(cpu, &options).series.iter().map(|s| s.shares.len()).sum::<usize>();
+        assert!(shares < 100_000);
+    }
+}

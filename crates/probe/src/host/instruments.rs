@@ -1,0 +1,181 @@
+//! What can be seen on this machine, and with what.
+
+use std::collections::BTreeSet;
+
+use wakescope_core::btf;
+use wakescope_core::instruments::{Instrument, TRACEPOINTS, TRACERS};
+use wakescope_core::preemption::Sources;
+use wakescope_sys::counter;
+
+use super::sources::BTF;
+use super::{Files, status_line};
+
+/// Looks at every instrument, and tries those that can be tried without effect. `data` is the
+/// kernel's type information, or why it could not be read.
+pub(super) fn look(
+    files: &Files,
+    sources: &Sources,
+    data: &Result<Vec<u8>, String>,
+) -> Vec<Instrument> {
+    let capabilities = capabilities(files);
+    let mut all = vec![type_information(data)];
+    all.extend(tracepoints(files, data));
+    all.extend(tracers(files, sources));
+    all.push(bpf(files, capabilities));
+    all.push(perf_events(files, capabilities));
+    all.push(pmu());
+    all.push(rtc(files));
+    all.push(device(files, "msr", "/dev/cpu/0/msr"));
+    all.push(modules(files, sources));
+    all.push(lockdown(files));
+    all
+}
+
+fn type_information(data: &Result<Vec<u8>, String>) -> Instrument {
+    match data {
+        Ok(_) => Instrument::new("btf", Some(true), BTF),
+        Err(why) if why == "absent" => {
+            Instrument::new("btf", Some(false), format!("{BTF}: absent"))
+        }
+        Err(why) => Instrument::new("btf", None, format!("{BTF}: {why}")),
+    }
+}
+
+/// Where the folder of events and the list of tracers are; the second is where it was before 4.1.
+const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+/// A tracepoint is there if tracefs has a folder for it, or the type information its `typedef`.
+fn tracepoints(files: &Files, data: &Result<Vec<u8>, String>) -> Vec<Instrument> {
+    let known = data.as_ref().ok().and_then(|data| tracepoint_typedefs(data).ok());
+    let events = TRACEFS.map(|at| format!("{at}/events")).into_iter().find(|e| files.exists(e));
+    let look = |&(group, name): &(&str, &str)| {
+        let folder = events.as_ref().filter(|_| !group.is_empty());
+        let folder = folder.map(|events| format!("{events}/{group}/{name}"));
+        let (available, detail) = match (&folder, &known) {
+            (Some(folder), _) if files.exists(folder) => (Some(true), folder.clone()),
+            (_, Some(known)) => (Some(known.contains(name)), BTF.into()),
+            (Some(folder), None) => (Some(false), folder.clone()),
+            (None, None) => (None, "neither tracefs nor type information can be read".into()),
+        };
+        Instrument::new(format!("tracepoint:{name}"), available, detail)
+    };
+    TRACEPOINTS.iter().map(look).collect()
+}
+
+fn tracepoint_typedefs(data: &[u8]) -> Result<BTreeSet<&str>, btf::Damaged> {
+    let mut all = BTreeSet::new();
+    for thing in btf::Names::of(data)? {
+        if let (btf::Kind::Typedef, name) = thing? {
+            all.extend(name.strip_prefix("btf_trace_"));
+        }
+    }
+    Ok(all)
+}
+
+fn tracers(files: &Files, sources: &Sources) -> Vec<Instrument> {
+    let lists = TRACEFS.map(|at| format!("{at}/available_tracers"));
+    let list = lists.iter().find_map(|path| Some((path, files.word(path)?)));
+    let config = sources.config.text.as_deref().ok();
+    let look = |&(name, option): &(&str, &str)| {
+        let (available, detail) = match (&list, config) {
+            (Some((path, list)), _) => {
+                (Some(list.split_whitespace().any(|tracer| tracer == name)), (*path).clone())
+            }
+            (None, Some(config)) => {
+                let built = config.lines().any(|line| line.strip_prefix(option) == Some("=y"));
+                (Some(built), format!("{option}, {}", sources.config.source))
+            }
+            (None, None) => (None, "neither tracefs nor the configuration can be read".into()),
+        };
+        Instrument::new(format!("tracer:{name}"), available, detail)
+    };
+    TRACERS.iter().map(look).collect()
+}
+
+fn capabilities(files: &Files) -> u64 {
+    let status = files.text("/proc/self/status").unwrap_or_default();
+    status_line(&status, "CapEff:").and_then(|c| u64::from_str_radix(c, 16).ok()).unwrap_or(0)
+}
+
+/// Whether `capabilities` holds `CAP_SYS_ADMIN` or the younger one that does for this purpose.
+fn may(capabilities: u64, instead: u32) -> bool {
+    const SYS_ADMIN: u32 = 21;
+    capabilities >> SYS_ADMIN & 1 == 1 || capabilities >> instead & 1 == 1
+}
+
+fn bpf(files: &Files, capabilities: u64) -> Instrument {
+    const CAP_BPF: u32 = 39;
+    let path = "/proc/sys/kernel/unprivileged_bpf_disabled";
+    let setting = files.number::<u32>(path);
+    // Even where it is allowed to everybody, tracing with BPF is not.
+    match setting {
+        Some(value) => {
+            Instrument::new("bpf", Some(may(capabilities, CAP_BPF)), format!("{path}: {value}"))
+        }
+        None => Instrument::new("bpf", Some(false), format!("{path}: absent")),
+    }
+}
+
+fn perf_events(files: &Files, capabilities: u64) -> Instrument {
+    const CAP_PERFMON: u32 = 38;
+    let path = "/proc/sys/kernel/perf_event_paranoid";
+    match files.number::<i32>(path) {
+        // Above 1 a user may look at user space only (Documentation/admin-guide/sysctl/kernel.rst).
+        Some(value) => {
+            let available = value <= 1 || may(capabilities, CAP_PERFMON);
+            Instrument::new("perf-events", Some(available), format!("{path}: {value}"))
+        }
+        None => Instrument::new("perf-events", Some(false), format!("{path}: absent")),
+    }
+}
+
+/// Tries the counter that every hardware unit has.
+fn pmu() -> Instrument {
+    match counter::instructions() {
+        Ok(_) => Instrument::new("pmu", Some(true), "counting instructions works"),
+        Err(e) => Instrument::new("pmu", Some(false), format!("counting instructions: {e}")),
+    }
+}
+
+fn rtc(files: &Files) -> Instrument {
+    let clocks = files.entries("/sys/class/rtc");
+    match clocks.first() {
+        Some(_) => Instrument::new("rtc", Some(true), clocks.join(", ")),
+        None => Instrument::new("rtc", Some(false), "no real-time clock in /sys/class/rtc"),
+    }
+}
+
+fn device(files: &Files, name: &str, path: &str) -> Instrument {
+    match files.open(path) {
+        Ok(_) => Instrument::new(name, Some(true), path),
+        Err(e) => Instrument::new(name, Some(false), format!("{path}: {}", files.why(path, &e))),
+    }
+}
+
+fn modules(files: &Files, sources: &Sources) -> Instrument {
+    let disabled = files.word("/proc/sys/kernel/modules_disabled");
+    let cmdline = sources.cmdline.text.as_deref().unwrap_or_default();
+    let (available, detail) = match disabled.as_deref() {
+        None => (false, "the kernel is built without loadable modules"),
+        Some("0") if cmdline.split_whitespace().any(|word| word == "nomodule") => {
+            (false, "nomodule is on the command line")
+        }
+        Some("0") => (true, "modules can be loaded"),
+        Some(_) => (false, "loading was switched off (modules_disabled)"),
+    };
+    Instrument::new("modules", Some(available), detail)
+}
+
+/// Whether everything that root may usually see is to be seen.
+fn lockdown(files: &Files) -> Instrument {
+    const PATH: &str = "/sys/kernel/security/lockdown";
+    match (files.text(PATH), files.lockdown()) {
+        (Ok(_), Some(level)) => {
+            Instrument::new("no-lockdown", Some(false), format!("kernel lockdown: {level}"))
+        }
+        (Ok(_), None) => Instrument::new("no-lockdown", Some(true), PATH),
+        (Err(e), _) => {
+            Instrument::new("no-lockdown", None, format!("{PATH}: {}", files.why(PATH, &e)))
+        }
+    }
+}
