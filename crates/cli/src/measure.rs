@@ -8,9 +8,14 @@ use wakescope_core::limit::{Limit, Outcome as Judged};
 use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
 use wakescope_core::record_writer::RecordWriter;
 use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
+use wakescope_core::suffers::host_findings;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
+use wakescope_probe::load::{
+    Load, Options, Spec, clean_up_leftovers, default_dir, parse_list, this_program,
+};
 use wakescope_probe::session::{Identity, MeasureError, Session, outcome};
+use wakescope_report::style::clean;
 use wakescope_report::text;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::signal::{EndSignals, allow_interrupts};
@@ -119,7 +124,7 @@ enum IdleStatesArg {
 struct CpuList(Vec<u32>);
 
 #[derive(Clone, Debug)]
-struct Loads(Vec<String>);
+struct Loads(Vec<Spec>);
 
 /// How often the record is written: at most this much, and the time it takes, is lost to kill -9.
 const CHECKPOINT: SpanNs = SpanNs(900_000_000);
@@ -141,15 +146,16 @@ pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
         args.save_samples,
         blank.to_json().as_bytes(),
     )?;
-    let host_findings = Vec::new();
-    let begun = Session::begin(identity, plan, host, host_findings, &mut |span| {
-        signals.wait(span).is_some()
+    let host_findings = host_findings(&host, &plan.cpus);
+    let begun = start_loads(args).and_then(|loads| {
+        let mut pause = |span| signals.wait(span).is_some();
+        Session::begin(identity, plan, host, host_findings, loads, &mut pause).map_err(explain)
     });
     let session = match begun {
         Ok(session) => session,
-        Err(e) => {
+        Err(failure) => {
             folder.discard();
-            return Err(explain(e));
+            return Err(failure);
         }
     };
     let mut writer = RecordWriter::default();
@@ -174,6 +180,24 @@ fn prepare_process() -> Result<EndSignals, Failure> {
     memory::use_one_arena();
     let signals = EndSignals::block().and_then(|signals| allow_interrupts().map(|()| signals));
     signals.map_err(|e| Failure::new(format!("cannot set up signals: {e}")))
+}
+
+/// Starts the loads; they are then set up side by side.
+fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
+    let specs: Vec<&Spec> = args.load.iter().flat_map(|l| &l.0).collect();
+    if specs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let dir = args.load_dir.clone().unwrap_or_else(default_dir);
+    let removed = clean_up_leftovers(&dir);
+    if removed > 0 {
+        output::tell(&format!("removed {removed} directories that earlier loads left behind"));
+    }
+    let options = Options { program: this_program(), dir, seed: args.seed };
+    let start = |spec: &Spec| {
+        Load::start(spec.clone(), &options).map_err(|e| explain(MeasureError::Load(e)))
+    };
+    specs.into_iter().map(start).collect()
 }
 
 /// Looks after a measurement until it is done or the user ends it.
@@ -317,7 +341,7 @@ fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         priority: policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY)),
         policy_required: args.policy.is_some() || args.priority.is_some(),
         cpus: cpus(args.cpus.as_ref())?,
-        load: args.load.iter().flat_map(|l| l.0.clone()).collect(),
+        load: args.load.iter().flat_map(|l| &l.0).map(Spec::to_string).collect(),
         warmup_ns: args.warmup.0,
         idle_states: match args.idle_states {
             IdleStatesArg::AsIs => IdleStates::AsIs,
@@ -381,6 +405,8 @@ fn explain(error: MeasureError) -> Failure {
             failure.try_this(format!("use --interval {} or more", enough.to_string().replace(" µs", "us").replace(".0", "").replace(' ', "")))
         }
         MeasureError::IdleStates(_) => failure.try_this("run as root, or leave them: --idle-states as-is"),
+        MeasureError::Load(_) => failure
+            .try_this("see what the loads do and need: wakescope load --list; --load-dir names another place for their files"),
         MeasureError::Ended => failure,
     }
 }
@@ -446,19 +472,8 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
 /// The most that Linux can be built for.
 const MOST_CPUS: u32 = 8_192;
 
-/// `find,launch,exec:COMMAND`; all that follows `exec:` is the command, commas included.
 fn loads(text: &str) -> Result<Loads, String> {
-    let mut names = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (name, after) = match rest.starts_with("exec:") {
-            true => (rest, ""),
-            false => rest.split_once(',').unwrap_or((rest, "")),
-        };
-        names.push(name.to_string());
-        rest = after;
-    }
-    Ok(Loads(names))
+    parse_list(text).map(Loads).map_err(|e| clean(&e.to_string(), 300))
 }
 
 #[cfg(test)]
@@ -479,13 +494,6 @@ mod tests {
             assert_eq!(cpu_list(text).ok().map(|c| c.0), want, "{text:?}");
         }
         assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
-    }
-
-    #[test]
-    fn a_command_keeps_its_commas() {
-        let names = |text| loads(text).unwrap().0;
-        assert_eq!(names("find,launch"), ["find", "launch"]);
-        assert_eq!(names("find,exec:a -b 1,2"), ["find", "exec:a -b 1,2"]);
     }
 
     #[test]

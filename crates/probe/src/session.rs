@@ -16,6 +16,7 @@ use wakescope_sys::sched::{self, Schedule};
 use wakescope_sys::{clock, memory};
 
 use crate::claim::{Claim, claim};
+use crate::load::{Load, LoadError, finish_all};
 use crate::prober::{Prober, Ready, Report, Task, Times};
 use crate::stimulus::timer::Ending;
 use crate::surroundings::Surroundings;
@@ -31,6 +32,8 @@ pub enum MeasureError {
     Interval(SpanNs, SpanNs),
     /// Idle states cannot be limited.
     IdleStates(io::Error),
+    /// A load could not be started.
+    Load(LoadError),
     /// The user ended it before it began.
     Ended,
 }
@@ -47,6 +50,7 @@ impl fmt::Display for MeasureError {
                 "an interval of {interval} cannot be kept: one sleep and wakeup takes {turnaround} here"
             ),
             Self::IdleStates(e) => write!(f, "cannot limit idle states: /dev/cpu_dma_latency: {e}"),
+            Self::Load(e) => e.fmt(f),
             Self::Ended => write!(f, "ended before the first wakeup was measured"),
         }
     }
@@ -74,6 +78,7 @@ pub struct Session {
     schedule: Schedule,
     policy_refused: Option<String>,
     memory_refused: Option<String>,
+    loads: Vec<Running>,
     probes: Vec<Probe>,
     origin: MonoNs,
     before: Surroundings,
@@ -90,6 +95,13 @@ struct Probe {
     seen: Snapshot,
     /// Another schedule than the one asked for, if it was ever found under one.
     other_schedule: Option<String>,
+}
+
+/// A load that runs beside the measurement.
+struct Running {
+    load: Load,
+    /// The longest time without work, so far.
+    stalled: SpanNs,
 }
 
 /// How a measurement stands, for display.
@@ -122,8 +134,15 @@ const SETTLE: SpanNs = SpanNs(20_000_000);
 /// Samples that a probe may be ahead of the file they are saved to: at 20,000 a second, 3 s.
 const RING_SLOTS: usize = 1 << 16;
 
+/// How long loads may take to be set up: making their files takes a slow flash disk a while.
+const LOAD_PATIENCE: SpanNs = SpanNs(120_000_000_000);
+
+/// A load that did nothing for so long has been starved. It reports twice a second.
+const STALL: SpanNs = SpanNs(2_000_000_000);
+
 impl Session {
-    /// Begins a measurement. `pause` waits for a time and says whether the user ended it meanwhile.
+    /// Begins a measurement under `loads`. `pause` waits for a time and says whether the user ended
+    /// it meanwhile.
     ///
     /// Every CPU of the plan must be one that this process may use.
     pub fn begin(
@@ -131,8 +150,10 @@ impl Session {
         mut plan: Plan,
         host: Host,
         host_findings: Vec<Finding>,
+        loads: Vec<Load>,
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
+        let mut loads = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
         let claim = claim(&plan.cpus);
         let idle = match plan.idle_states {
             IdleStates::AsIs => None,
@@ -141,10 +162,6 @@ impl Session {
         let memory_refused = memory::lock_all().err().map(|e| e.to_string());
         let (schedule, policy_refused) = settle_schedule(&mut plan)?;
         let probes = start_probes(&plan, schedule)?;
-        if pause(SpanNs(0)) {
-            return Err(MeasureError::Ended);
-        }
-
         let before = Surroundings::now();
         let warmup = clock::now().after(SETTLE);
         let seed_phase = SpanNs(scatter(identity.seed) % plan.interval_ns);
@@ -159,6 +176,11 @@ impl Session {
                 wakeups: plan.samples.unwrap_or(u64::MAX),
             });
         }
+        // The loads' window begins with the run's.
+        if pause(origin.since(clock::now())) {
+            return Err(MeasureError::Ended);
+        }
+        loads.iter_mut().for_each(|running| running.load.mark());
         Ok(Self {
             identity,
             plan,
@@ -167,6 +189,7 @@ impl Session {
             schedule,
             policy_refused,
             memory_refused,
+            loads,
             probes,
             origin,
             before,
@@ -201,6 +224,13 @@ impl Session {
         for probe in &mut self.probes {
             let odd = probe.prober.schedule().filter(|&s| !same(s, wanted));
             probe.other_schedule = probe.other_schedule.take().or(odd.map(words));
+        }
+        for running in &mut self.loads {
+            let status = running.load.status();
+            let idle = status.work_grew_at.map_or(SpanNs(0), |at| clock::now().since(at));
+            if status.alive && running.load.spec().counts_work() {
+                running.stalled = running.stalled.max(idle);
+            }
         }
     }
 
@@ -276,6 +306,10 @@ impl Session {
                 other_schedule: probe.other_schedule,
             });
         }
+        let stalled = |r: &Running| (r.load.spec().to_string(), r.stalled.0);
+        let stalls = self.loads.iter().filter(|r| r.stalled > STALL).map(stalled).collect();
+        let loads = std::mem::take(&mut self.loads).into_iter().map(|running| running.load);
+        let loads = finish_all(loads.collect());
         let observed = Observed {
             threads: ended.iter().map(|e| e.observed(self.schedule)).collect(),
             policy_refused: self.policy_refused.take(),
@@ -287,8 +321,8 @@ impl Session {
             quota_stops: change.quota_stops,
             quota_stopped_ns: change.quota_stopped.0,
             also_measured: self.claim.contested(),
-            loads: Vec::new(),
-            stalls: Vec::new(),
+            loads,
+            stalls,
             ended_by,
             not_saved,
             rt_share_ppm: rt_share_ppm(&self.host),
@@ -297,6 +331,7 @@ impl Session {
         all.append(&mut self.host_findings);
         let mut run =
             self.run_of(&ended, if complete { State::Complete } else { State::Interrupted }, all);
+        run.load = observed.loads;
         run.limits = judge(&run, complete);
         run
     }
@@ -415,6 +450,31 @@ impl Ended {
             failure: report.is_none().then(|| "its thread died".into()),
         }
     }
+}
+
+/// Waits until the loads are set up, and lets them run alone for a while.
+fn settle_loads(
+    mut loads: Vec<Load>,
+    alone: SpanNs,
+    pause: &mut dyn FnMut(SpanNs) -> bool,
+) -> Result<Vec<Running>, MeasureError> {
+    let deadline = clock::now().after(LOAD_PATIENCE);
+    for load in &mut loads {
+        // In short waits, so that the user can end it meanwhile.
+        while let Err(e) = load.wait_ready(SpanNs(50_000_000)) {
+            let waiting = matches!(e, LoadError::NotReady { .. }) && clock::now() < deadline;
+            if !waiting {
+                return Err(MeasureError::Load(e));
+            }
+            if pause(SpanNs(0)) {
+                return Err(MeasureError::Ended);
+            }
+        }
+    }
+    if !loads.is_empty() && pause(alone) {
+        return Err(MeasureError::Ended);
+    }
+    Ok(loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) }).collect())
 }
 
 /// The schedule that the plan asks for, or the best that this user may have where the plan only
