@@ -69,11 +69,6 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Puts a new version of the record in place of the last one. If that fails, the last one
     /// stays, whole.
     pub(crate) fn write(&mut self, record: &[u8]) -> io::Result<()> {
@@ -275,7 +270,7 @@ mod tests {
         fs::create_dir_all(place.0.join("dead")).unwrap();
         fs::write(place.0.join("dead").join(NEXT), "half").unwrap();
         clean_up(&place.0);
-        assert!(alive.path().join(NEXT).exists());
+        assert!(alive.path.join(NEXT).exists());
         assert!(!place.0.join("dead").join(NEXT).exists());
     }
 }

@@ -421,6 +421,7 @@ fn full_host() -> Host {
         arch: "x86_64".into(),
         preemption: Preemption {
             model: Model::Voluntary,
+            because: "the build default".into(),
             evidence: vec![Evidence { source: "/proc/config.gz".into(), says: "voluntary".into() }],
             conflicts: vec!["preempt=full is ignored".into()],
             unread: vec![Unread { source: "/dev/kmsg".into(), why: "permission denied".into() }],

@@ -167,11 +167,10 @@ fn findings(run: &Run, style: Style) -> String {
 /// What it was measured on and how.
 fn machine(run: &Run) -> String {
     let host = &run.host;
-    let how = host
-        .preemption
-        .evidence
-        .first()
-        .map_or_else(String::new, |e| format!(" ({})", clean(&e.source, 40)));
+    let how = match host.preemption.because.as_str() {
+        "" => String::new(),
+        because => format!(" ({})", clean(because, 60)),
+    };
     let mut parts = vec![
         format!("kernel {}", clean(&host.release, 60)),
         format!("preemption {}{how}", host.preemption.model),
@@ -247,7 +246,7 @@ pub(crate) mod tests {
     use wakescope_core::histogram::Histogram;
     use wakescope_core::host::{Clock, Host};
     use wakescope_core::limit::Judgement;
-    use wakescope_core::preemption::{Evidence, Model, Preemption};
+    use wakescope_core::preemption::{Model, Preemption};
     use wakescope_core::run::{Episode, LoadResult, SCHEMA, Thread};
 
     /// A run with one CPU per list of samples, each list in order of its expiries.
@@ -266,7 +265,7 @@ pub(crate) mod tests {
         worst.sort_by_key(|w| std::cmp::Reverse(w.wakeup_latency_ns));
         let preemption = Preemption {
             model: Model::Voluntary,
-            evidence: vec![Evidence { source: "boot log".into(), says: "voluntary".into() }],
+            because: "no preempt= on its command line".into(),
             ..Default::default()
         };
         let host = Host {
@@ -366,13 +365,15 @@ pub(crate) mod tests {
                1  10,000       0  11.5 µs  11.5 µs  11.5 µs   203 µs       –        –   203 µs
              all  20,001       0  11.5 µs  12.0 µs  12.0 µs   203 µs  203 µs        –  4.31 ms
 
+             load       work              per second
+             find       412,233 files         41,200
 
              ! steal        the hypervisor took 38 ms from these CPUs: maxima are partly not this kernel's
                             → measure on the bare machine, or compare kernels in virtual time, where no
                               hypervisor can take any
              · idle-states  the CPU may sleep as deep as C6
 
-             kernel 6.12.95 · preemption voluntary (boot log) · tsc
+             kernel 6.12.95 · preemption voluntary (no preempt= on its command line) · tsc
              timer 1.00 ms · fifo 90 · 2 CPUs · load find
         "#]].assert_eq(&summary(&run, PLAIN));
     }
@@ -386,7 +387,7 @@ pub(crate) mod tests {
              cpu  count  missed      min  p50  p99  p99.9  p99.99  p99.999      max
                0      3       0  9.00 µs    –    –      –       –        –  11.0 µs
 
-             kernel 6.12.95 · preemption voluntary (boot log) · tsc
+             kernel 6.12.95 · preemption voluntary (no preempt= on its command line) · tsc
              timer 1.00 ms · fifo 90 · CPU 0
         "#]]
         .assert_eq(&summary(&run_of(&[&[9_000, 10_000, 11_000]]), PLAIN));

@@ -188,10 +188,12 @@ impl Default for CpuReader {
 #[cfg(target_arch = "x86_64")]
 fn has_rdtscp() -> bool {
     use std::arch::x86_64::__cpuid;
-    // SAFETY: every x86-64 processor has CPUID, and these two leaves.
     #[allow(unused_unsafe)] // Safe in newer versions of std.
-    let (most, features) = unsafe { (__cpuid(0x8000_0000).eax, __cpuid(0x8000_0001).edx) };
-    most >= 0x8000_0001 && features >> 27 & 1 == 1
+    let leaf = |number| {
+        // SAFETY: every x86-64 processor has CPUID; a leaf that it lacks gives no meaning, no harm.
+        unsafe { __cpuid(number) }
+    };
+    leaf(0x8000_0000).eax >= 0x8000_0001 && leaf(0x8000_0001).edx >> 27 & 1 == 1
 }
 
 #[cfg(target_arch = "x86_64")]
