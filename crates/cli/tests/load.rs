@@ -31,8 +31,14 @@ fn every_built_in_load_works_and_cleans_up() {
         load.mark();
         let first = load.status();
         assert!(first.alive && first.ready, "{name}: {first:?}");
-        eventually(&format!("{name} works"), || load.status().work > first.work + 1);
-        assert!(load.status().work_grew_at > first.work_grew_at, "{name}");
+        // The first growth that is seen may be from before the mark; the second cannot.
+        let mut seen = vec![first.work];
+        eventually(&format!("{name} works"), || {
+            seen.push(load.status().work);
+            seen.dedup();
+            seen.len() == 3
+        });
+        assert!(seen.is_sorted() && load.status().work_grew_at > first.work_grew_at, "{seen:?}");
         let unit = load.spec().unit();
         let result = load.finish();
         assert!(result.alive && result.fault.is_empty(), "{result:?}");
@@ -235,7 +241,7 @@ fn what_others_put_into_the_directory_is_not_touched() {
     let foreign = test.loads.join(format!("wakescope-load-{user}-2-2"));
     fs::create_dir(&foreign).unwrap();
     fs::set_permissions(&foreign, fs::Permissions::from_mode(0o700)).unwrap();
-    let given_away = chown(&foreign, Some(NOBODY), Some(NOBODY)).is_ok();
+    let given_away = user == 0 && chown(&foreign, Some(NOBODY), Some(NOBODY)).is_ok();
     if !given_away {
         skip("what_others_put_into_the_directory (owner)", "only root can give a directory away");
     }

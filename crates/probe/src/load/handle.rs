@@ -128,7 +128,8 @@ impl Load {
         self.child.pid()
     }
 
-    /// Waits until its set-up is done.
+    /// Waits until its set-up is done. Be patient: the 12,000 files of `find`, made in 0.2 s in
+    /// memory, took 8 s on ext4 on a machine that was busy with other things.
     pub fn wait_ready(&mut self, patience: SpanNs) -> Result<(), LoadError> {
         let deadline = clock::now().after(patience);
         self.listen_until(deadline, |load| load.seen.ready.is_some());
@@ -182,7 +183,7 @@ impl Load {
     }
 
     fn await_end_mark(&mut self, deadline: MonoNs) {
-        let Some(_) = self.seen.end_mark else { return };
+        // Also where the request could not be made, for then the keeper is about to end.
         self.listen_until(deadline, |load| load.seen.end.is_some());
         if self.status().alive && self.seen.end.is_none() {
             self.seen.fault = Some(format!("it did not answer within {ANSWER_PATIENCE}"));
