@@ -159,8 +159,8 @@ pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
         }
     };
     let mut writer = RecordWriter::default();
-    let run = watch(session, &mut folder, &signals, &mut writer);
-    let record = writer.write(&run);
+    let mut run = watch(session, &mut folder, &signals, &mut writer);
+    let record = writer.write(&mut run);
     let saved = folder.finish(record);
     if args.json {
         output::print(&format!("{}\n", String::from_utf8_lossy(record)))?;
@@ -228,7 +228,7 @@ fn watch(
             session.watch();
         }
         if checkpoint.is_due(now) {
-            fault = folder.write(writer.write(&session.checkpoint())).err();
+            fault = folder.write(writer.write(&mut session.checkpoint())).err();
         }
     }
     session.stop();

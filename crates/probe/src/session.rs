@@ -3,23 +3,27 @@
 use std::fmt;
 use std::io;
 
-use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
-use wakescope_core::limit::{Limit, Outcome};
 use wakescope_core::plan::{IdleStates, Plan, Policy};
 use wakescope_core::recorder::Snapshot;
-use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread, TimeDomain};
+use wakescope_core::run::{Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_core::validity::{Observed, ThreadObserved, findings};
+use wakescope_core::validity::{Observed, findings};
 use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::{self, Schedule};
 use wakescope_sys::{clock, memory};
 
 use crate::claim::{Claim, claim};
 use crate::load::{Load, LoadError, finish_all};
-use crate::prober::{Prober, Ready, Report, Task, Times};
-use crate::stimulus::timer::Ending;
+use crate::prober::{Prober, Ready, Task, Times};
+
 use crate::surroundings::Surroundings;
+
+mod record;
+
+use record::{Ended, judge, same};
+pub use record::{outcome, words};
 
 /// Why a measurement could not begin.
 #[derive(Debug)]
@@ -259,10 +263,8 @@ impl Session {
             "the run was not finished when this was written; its end, and what was seen then, is missing".into(),
             "measure again if it was killed; otherwise wait",
         ));
-        let mut run = self.run(State::Running, all);
-        run.duration_ns =
-            run.duration_ns.max(clock::now().since(self.origin).0.min(self.total().0));
-        run
+        let so_far = self.probes.iter().map(Probe::so_far).collect();
+        self.record(so_far, State::Running, all)
     }
 
     /// Hands the samples taken since the last call to `take`: CPU, when due, how late.
@@ -332,8 +334,8 @@ impl Session {
         // What was seen in the run tells more than what was to be expected of the host.
         self.host_findings.retain(|expected| all.iter().all(|found| found.code != expected.code));
         all.append(&mut self.host_findings);
-        let mut run =
-            self.run_of(&ended, if complete { State::Complete } else { State::Interrupted }, all);
+        let state = if complete { State::Complete } else { State::Interrupted };
+        let mut run = self.record(ended, state, all);
         run.load = observed.loads;
         run.limits = judge(&run, complete);
         run
@@ -347,47 +349,10 @@ impl Session {
         }
     }
 
-    fn run(&self, state: State, all: Vec<Finding>) -> Run {
-        let so_far: Vec<Ended> = self.probes.iter().map(Probe::so_far).collect();
-        self.run_of(&so_far, state, all)
+    fn record(&self, ended: Vec<Ended>, state: State, all: Vec<Finding>) -> Run {
+        let origin_ns = self.origin.0;
+        record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all)
     }
-
-    fn run_of(&self, ended: &[Ended], state: State, all: Vec<Finding>) -> Run {
-        let interval_ns = self.plan.interval_ns;
-        let measured = |e: &Ended| e.phase.0 + e.seen.expiries.count.saturating_mul(interval_ns);
-        let mut run = Run {
-            schema: SCHEMA.into(),
-            id: self.identity.id.clone(),
-            started: self.identity.started.clone(),
-            duration_ns: ended.iter().map(measured).max().unwrap_or(0).min(self.total().0),
-            origin_ns: self.origin.0,
-            time_domain: TimeDomain::Real,
-            seed: self.identity.seed,
-            state,
-            host: self.host.clone(),
-            plan: self.plan.clone(),
-            validity: Validity::of(all),
-            limits: Vec::new(),
-            threads: ended.iter().map(Ended::thread).collect(),
-            load: Vec::new(),
-            worst: worst(ended, self.plan.worst),
-            summary: Default::default(),
-            other: Default::default(),
-        };
-        run.summarize();
-        run
-    }
-}
-
-/// A probe that has ended, or is looked at as if it had.
-struct Ended {
-    cpu: u32,
-    ready: Ready,
-    phase: SpanNs,
-    seen: Snapshot,
-    lost: u64,
-    report: Option<Report>,
-    other_schedule: Option<String>,
 }
 
 impl Probe {
@@ -400,57 +365,6 @@ impl Probe {
             lost: self.prober.ring().map_or(0, |r| r.lost()),
             report: None,
             other_schedule: None,
-        }
-    }
-}
-
-impl Ended {
-    fn home(&self) -> Option<u32> {
-        self.ready.pinned.then_some(self.cpu)
-    }
-
-    fn page_faults(&self) -> u64 {
-        self.report.as_ref().map_or(0, |r| r.faults.minor + r.faults.major)
-    }
-
-    fn thread(&self) -> Thread {
-        Thread {
-            cpu: self.home(),
-            missed: self.seen.missed,
-            lost: self.lost,
-            migrated: self.seen.migrated,
-            page_faults: self.page_faults(),
-            woken: self.seen.woken.clone(),
-            expiries: self.seen.expiries.clone(),
-        }
-    }
-
-    fn observed(&self, wanted: Schedule) -> ThreadObserved {
-        let report = self.report.as_ref();
-        let cpu_lost = report.and_then(|r| match r.ending {
-            Ending::CpuLost(due) => Some(due.0),
-            Ending::Done | Ending::Stopped => None,
-        });
-        let at_end = report.and_then(|r| r.schedule.as_ref().ok().copied());
-        let share = |r: &Report| r.cpu_time.0.saturating_mul(1_000_000).checked_div(r.wall_time.0);
-        ThreadObserved {
-            cpu: self.cpu,
-            pinned: self.ready.pinned,
-            woken: self.seen.woken.count,
-            missed: self.seen.missed,
-            migrated: self.seen.migrated,
-            early: self.seen.early,
-            lost: self.lost,
-            minor_faults: report.map_or(0, |r| r.faults.minor),
-            major_faults: report.map_or(0, |r| r.faults.major),
-            other_schedule: self
-                .other_schedule
-                .clone()
-                .or(at_end.filter(|&s| !same(s, wanted)).map(words)),
-            slack_ns: report.and_then(|r| r.slack.as_ref().ok()).map_or(0, |s| s.0),
-            cpu_share_ppm: report.and_then(share).unwrap_or(0),
-            cpu_lost_at_ns: cpu_lost,
-            failure: report.is_none().then(|| "its thread died".into()),
         }
     }
 }
@@ -522,25 +436,6 @@ fn schedule_of(plan: &Plan) -> Schedule {
     }
 }
 
-fn same(a: Schedule, b: Schedule) -> bool {
-    match (a, b) {
-        // The nice value is whatever this process was started with.
-        (Schedule::Other { .. }, Schedule::Other { .. }) => true,
-        _ => a == b,
-    }
-}
-
-/// A schedule as people say it.
-pub fn words(schedule: Schedule) -> String {
-    match schedule {
-        Schedule::Other { .. } => "SCHED_OTHER".into(),
-        Schedule::Idle => "SCHED_IDLE".into(),
-        Schedule::Fifo { priority } => format!("SCHED_FIFO {priority}"),
-        Schedule::Rr { priority } => format!("SCHED_RR {priority}"),
-        Schedule::Deadline { runtime, period } => format!("SCHED_DEADLINE {runtime} of {period}"),
-    }
-}
-
 /// Starts a probe per CPU, all prepared and waiting.
 fn start_probes(plan: &Plan, schedule: Schedule) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
@@ -581,39 +476,6 @@ fn rt_share_ppm(host: &Host) -> Option<u64> {
     }
     let (runtime, period) = (host.rt.runtime_ns?, host.rt.period_ns?);
     runtime.saturating_mul(1_000_000).checked_div(period).filter(|&share| share < 1_000_000)
-}
-
-fn worst(ended: &[Ended], keep: usize) -> Vec<Episode> {
-    let mut all: Vec<Episode> = ended
-        .iter()
-        .flat_map(|e| {
-            e.seen.worst.iter().map(|w| Episode {
-                cpu: e.home(),
-                expiry_ns: w.due_ns,
-                wakeup_latency_ns: w.late_ns,
-                missed: w.missed,
-                ..Default::default()
-            })
-        })
-        .collect();
-    all.sort_by_key(|e| (std::cmp::Reverse(e.wakeup_latency_ns), e.expiry_ns));
-    all.truncate(keep);
-    all
-}
-
-fn judge(run: &Run, complete: bool) -> Vec<wakescope_core::limit::Judgement> {
-    let expiries = run.expiries();
-    run.plan
-        .fail_above
-        .iter()
-        .filter_map(|text| text.parse::<Limit>().ok())
-        .map(|limit| limit.judge(&expiries, run.validity.verdict, complete))
-        .collect()
-}
-
-/// How the run stands to all of its limits: the worst of the judgements.
-pub fn outcome(run: &Run) -> Outcome {
-    run.limits.iter().map(|j| j.outcome).max().unwrap_or(Outcome::Pass)
 }
 
 /// Spreads a seed over all 64 bits (the finalizer of SplitMix64, Steele et al., OOPSLA 2014).
