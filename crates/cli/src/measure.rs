@@ -213,7 +213,6 @@ fn watch(
     let mut checkpoint = Due::every(CHECKPOINT);
     let mut look = Due::every(WATCH);
     let mut ended_by = None;
-    let mut fault = None;
     while ended_by.is_none() && !session.is_finished() {
         let pace = if saves_samples { DRAIN } else { live.pace().min(CHECKPOINT) };
         let left = session.planned_end().since(clock::now());
@@ -228,15 +227,16 @@ fn watch(
             session.watch();
         }
         if checkpoint.is_due(now) {
-            fault = folder.write(writer.write(&session.checkpoint())).err();
+            // If there is no room now there may be later, and the last version is still whole. Only
+            // what is the matter at the end counts, and that is told then.
+            let _ = folder.write(writer.write(&session.checkpoint()));
         }
     }
     session.stop();
     live.clear();
     let ended_by = ended_by.map(|signal| signal.name().to_string());
     session.drain(&mut |cpu, due, late| folder.add_sample(cpu, due, late));
-    let not_saved = folder.close_samples().or(fault.map(|e| format!("run.json: {e}")));
-    session.end(ended_by, not_saved)
+    session.end(ended_by, folder.close_samples())
 }
 
 /// Something to do again and again.
