@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use wakescope_sys::file::{exchange, try_lock};
+use wakescope_sys::machine::open_without_waiting;
 
 use crate::Failure;
 
@@ -24,7 +25,7 @@ const SAMPLES: &str = "samples.csv";
 /// ext4 write its data out at once (`auto_da_alloc`), and a measurement should not cause disk
 /// writes every second for days.
 pub(crate) struct RunFolder {
-    path: PathBuf,
+    place: Place,
     record: File,
     next: File,
     samples: Option<Samples>,
@@ -46,27 +47,32 @@ impl RunFolder {
         save_samples: bool,
         record: &[u8],
     ) -> Result<Self, Failure> {
-        let path = match named {
-            Some(path) => make_named(path)?,
-            None => make_below_runs(time)?,
+        let place = match named {
+            Some(path) => Place::named(path)?,
+            None => Place::below_runs(time)?,
         };
+        let files = Self::files(&place.path, save_samples, record);
+        let (record, next, samples) = files.inspect_err(|_| place.discard())?;
+        Ok(Self { place, record, next, samples, exchanges: true })
+    }
+
+    /// The files of a run that begins: the record, its spare, and samples if they are saved.
+    fn files(
+        path: &Path,
+        save_samples: bool,
+        record: &[u8],
+    ) -> Result<(File, File, Option<Samples>), Failure> {
         let fault = |name: &str, e: io::Error| cannot_write(&path.join(name), &e);
         let open = |name: &str| open_locked(&path.join(name)).map_err(|e| fault(name, e));
-        replace(&path, record).map_err(|e| fault(RECORD, e))?;
-        let mut folder = Self {
-            record: open(RECORD)?,
-            next: open(NEXT)?,
-            samples: None,
-            exchanges: true,
-            path: path.clone(),
-        };
-        if save_samples {
-            let mut file =
-                BufWriter::new(File::create(path.join(SAMPLES)).map_err(|e| fault(SAMPLES, e))?);
-            writeln!(file, "cpu,expiry_ns,wakeup_latency_ns").map_err(|e| fault(SAMPLES, e))?;
-            folder.samples = Some(Samples { file, fault: None });
+        replace(path, record).map_err(|e| fault(RECORD, e))?;
+        let (record, next) = (open(RECORD)?, open(NEXT)?);
+        if !save_samples {
+            return Ok((record, next, None));
         }
-        Ok(folder)
+        let file = File::create(path.join(SAMPLES)).map_err(|e| fault(SAMPLES, e))?;
+        let mut file = BufWriter::new(file);
+        writeln!(file, "cpu,expiry_ns,wakeup_latency_ns").map_err(|e| fault(SAMPLES, e))?;
+        Ok((record, next, Some(Samples { file, fault: None })))
     }
 
     /// Puts a new version of the record in place of the last one. If that fails, the last one
@@ -74,7 +80,7 @@ impl RunFolder {
     pub(crate) fn write(&mut self, record: &[u8]) -> io::Result<()> {
         self.next.write_all_at(record, 0)?;
         self.next.set_len(record.len() as u64)?;
-        let (record, next) = (self.path.join(RECORD), self.path.join(NEXT));
+        let (record, next) = (self.place.path.join(RECORD), self.place.path.join(NEXT));
         if self.exchanges {
             match exchange(&next, &record) {
                 Ok(()) => {
@@ -114,28 +120,24 @@ impl RunFolder {
         Some(format!("{SAMPLES}: {fault}"))
     }
 
-    /// Removes what has been written: the run did not begin. The folder goes if it was made for it.
+    /// Removes what has been written and made: the run did not begin.
     pub(crate) fn discard(self) {
-        for name in [RECORD, NEXT, SAMPLES] {
-            let _ = fs::remove_file(self.path.join(name));
-        }
-        // A folder that holds something else stays.
-        let _ = fs::remove_dir(&self.path);
+        self.place.discard();
     }
 
     /// Writes the final record and removes what was needed only to get there.
     pub(crate) fn finish(mut self, record: &[u8]) -> Result<PathBuf, Failure> {
         let written = self.write(record).and_then(|()| self.record.sync_all());
         // The spare file goes in any case: that frees the room for the record if there was none.
-        let _ = fs::remove_file(self.path.join(NEXT));
+        let _ = fs::remove_file(self.place.path.join(NEXT));
         if let Err(first) = written {
-            replace(&self.path, record).map_err(|_| {
-                cannot_write(&self.path.join(RECORD), &first)
+            replace(&self.place.path, record).map_err(|_| {
+                cannot_write(&self.place.path.join(RECORD), &first)
                     .because("the folder holds an earlier state of the run, of about a second before its end")
                     .try_this("make room and measure again, or name another folder: --out DIR")
             })?;
         }
-        Ok(self.path)
+        Ok(self.place.path)
     }
 }
 
@@ -156,45 +158,88 @@ fn open_locked(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn make_named(path: &Path) -> Result<PathBuf, Failure> {
-    if path.join(RECORD).exists() {
-        return Err(Failure::new(format!("{} holds a run already", path.display()))
-            .try_this("name another folder: --out DIR"));
-    }
-    fs::create_dir_all(path).map_err(|e| cannot_create(path, &e))?;
-    Ok(path.into())
+/// Where a run is written.
+struct Place {
+    path: PathBuf,
+    /// Folders that were not there before, the innermost first.
+    made: Vec<PathBuf>,
 }
 
-/// A folder named after the time; a number is added if two runs begin in one second.
-fn make_below_runs(time: &str) -> Result<PathBuf, Failure> {
-    const MOST_PER_SECOND: u32 = 1_000;
-    let runs = Path::new("runs");
-    fs::create_dir_all(runs).map_err(|e| cannot_create(runs, &e))?;
-    clean_up(runs);
-    let name = time.replace(':', "-").trim_end_matches('Z').to_string();
-    for number in 1..=MOST_PER_SECOND {
-        let path = match number {
-            1 => runs.join(&name),
-            _ => runs.join(format!("{name}-{number}")),
-        };
-        match fs::create_dir(&path) {
-            Ok(()) => return Ok(path),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(cannot_create(&path, &e)),
+impl Place {
+    /// The folder that the user named.
+    fn named(path: &Path) -> Result<Self, Failure> {
+        if path.join(RECORD).exists() {
+            return Err(Failure::new(format!("{} holds a run already", path.display()))
+                .try_this("name another folder: --out DIR"));
+        }
+        Self::make(path)
+    }
+
+    /// A folder named after the time; a number is added if two runs begin in one second.
+    fn below_runs(time: &str) -> Result<Self, Failure> {
+        const MOST_PER_SECOND: u32 = 1_000;
+        let runs = Path::new("runs");
+        let mut parent = Self::make(runs)?;
+        clean_up(runs);
+        let name = time.replace(':', "-").trim_end_matches('Z').to_string();
+        for number in 1..=MOST_PER_SECOND {
+            let path = match number {
+                1 => runs.join(&name),
+                _ => runs.join(format!("{name}-{number}")),
+            };
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    parent.made.insert(0, path.clone());
+                    return Ok(Self { path, made: parent.made });
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                // Another run that made `runs` did not begin, and took it away again.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => parent = Self::make(runs)?,
+                Err(e) => {
+                    parent.discard();
+                    return Err(cannot_create(&path, &e));
+                }
+            }
+        }
+        Err(Failure::new(format!("{MOST_PER_SECOND} runs begin at {name}"))
+            .try_this("name one: --out DIR"))
+    }
+
+    fn make(path: &Path) -> Result<Self, Failure> {
+        let missing = path.ancestors().take_while(|p| !p.as_os_str().is_empty() && !p.exists());
+        let place = Self { path: path.into(), made: missing.map(PathBuf::from).collect() };
+        fs::create_dir_all(path).map_err(|e| {
+            place.discard();
+            cannot_create(path, &e)
+        })?;
+        Ok(place)
+    }
+
+    /// Removes what a run that did not begin has written and made.
+    fn discard(&self) {
+        for name in [RECORD, NEXT, SAMPLES] {
+            let _ = fs::remove_file(self.path.join(name));
+        }
+        // One that meanwhile holds something else stays.
+        for folder in &self.made {
+            let _ = fs::remove_dir(folder);
         }
     }
-    Err(Failure::new(format!("{MOST_PER_SECOND} runs begin at {name}"))
-        .try_this("name one: --out DIR"))
 }
 
 /// Removes the spare files that killed runs below `runs` left. Their records stay.
+///
+/// A run that begins locks its record before it makes the spare file, so one that is free belongs
+/// to nobody only if the record is there and free too.
 fn clean_up(runs: &Path) {
     let Ok(entries) = fs::read_dir(runs) else { return };
     for entry in entries.flatten() {
-        let next = entry.path().join(NEXT);
-        let abandoned = |file: File| try_lock(&file).unwrap_or(false);
-        if File::open(&next).is_ok_and(abandoned) {
-            let _ = fs::remove_file(next);
+        let is_free = |name: &str| {
+            let file = open_without_waiting(&entry.path().join(name));
+            file.is_ok_and(|file| try_lock(&file).unwrap_or(false))
+        };
+        if is_free(RECORD) && is_free(NEXT) {
+            let _ = fs::remove_file(entry.path().join(NEXT));
         }
     }
 }
@@ -214,9 +259,9 @@ mod tests {
     use super::*;
 
     /// A folder for one test, removed when it ends.
-    struct Place(PathBuf);
+    struct Scratch(PathBuf);
 
-    impl Place {
+    impl Scratch {
         fn new(test: &str) -> Self {
             let path =
                 std::env::temp_dir().join(format!("wakescope-{test}-{}", std::process::id()));
@@ -225,7 +270,7 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for Scratch {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
@@ -238,7 +283,7 @@ mod tests {
     #[test]
     fn each_version_replaces_the_last_whole() {
         for exchanges in [true, false] {
-            let place = Place::new("versions");
+            let place = Scratch::new("versions");
             let mut folder = RunFolder::create(Some(&place.0), "", false, b"first").unwrap();
             folder.exchanges = exchanges;
             for version in ["a longer second", "3rd", "the fourth one"] {
@@ -257,20 +302,34 @@ mod tests {
 
     #[test]
     fn a_run_is_not_overwritten() {
-        let place = Place::new("overwrite");
+        let place = Scratch::new("overwrite");
         RunFolder::create(Some(&place.0), "", false, b"x").unwrap().finish(b"x").unwrap();
         let failure = RunFolder::create(Some(&place.0), "", false, b"y").err().unwrap();
         assert!(failure.to_string().contains("holds a run already"), "{failure}");
     }
 
     #[test]
+    fn a_run_that_does_not_begin_leaves_nothing_that_it_made() {
+        let place = Scratch::new("discard");
+        fs::create_dir(&place.0).unwrap();
+        for out in ["", "a", "a/b/c"] {
+            let out = place.0.join(out);
+            RunFolder::create(Some(&out), "", true, b"x").unwrap().discard();
+            assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0, "{}", out.display());
+        }
+    }
+
+    #[test]
     fn spare_files_of_the_dead_are_removed_and_of_the_living_kept() {
-        let place = Place::new("spare");
+        let place = Scratch::new("spare");
         let alive = RunFolder::create(Some(&place.0.join("alive")), "", false, b"x").unwrap();
         fs::create_dir_all(place.0.join("dead")).unwrap();
         fs::write(place.0.join("dead").join(NEXT), "half").unwrap();
         clean_up(&place.0);
-        assert!(alive.path.join(NEXT).exists());
+        assert!(place.0.join("dead").join(NEXT).exists(), "this may be a run that begins");
+        fs::write(place.0.join("dead").join(RECORD), "whole").unwrap();
+        clean_up(&place.0);
+        assert!(alive.place.path.join(NEXT).exists());
         assert!(!place.0.join("dead").join(NEXT).exists());
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
 
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::session::Progress;
@@ -33,7 +32,7 @@ impl Live {
     pub(crate) fn new(title: String, now: MonoNs) -> Self {
         // A dumb terminal cannot move the cursor.
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let terminal = io::stderr().is_terminal() && !dumb;
+        let terminal = output::can_redraw() && !dumb;
         let next = now.after(if terminal { REDRAW } else { REPORT });
         Self { title, terminal, next, drawn_lines: 0, recent: Vec::new() }
     }

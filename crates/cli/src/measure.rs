@@ -36,19 +36,19 @@ pub(crate) struct MeasureArgs {
     stimulus: StimulusArg,
 
     /// Period of the grid of wakeups
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval)]
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
     interval: SpanNs,
 
     /// How long to measure
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: SpanNs,
 
     /// Measure this many wakeups on each CPU, instead of for a time
-    #[arg(long, value_name = "N", value_parser = samples, conflicts_with = "duration")]
+    #[arg(long, value_name = "N", value_parser = samples, conflicts_with = "duration", allow_hyphen_values = true)]
     samples: Option<u64>,
 
     /// CPUs to measure, as in 0,2-3 [default: all that this process may use]
-    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
     /// Scheduling policy of the probe [default: fifo, or other where that is not allowed]
@@ -56,7 +56,7 @@ pub(crate) struct MeasureArgs {
     policy: Option<PolicyArg>,
 
     /// Real-time priority, 1 to 99 [default: 90]
-    #[arg(long, value_name = "N", value_parser = priority, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = priority, allow_hyphen_values = true)]
     priority: Option<u8>,
 
     /// Loads to measure under; `wakescope load --list` names them
@@ -68,7 +68,7 @@ pub(crate) struct MeasureArgs {
     load_dir: Option<PathBuf>,
 
     /// How long the load runs alone, and then the probe unrecorded, before measuring
-    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = warmup)]
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = warmup, allow_hyphen_values = true)]
     warmup: SpanNs,
 
     /// Leave idle states as they are, or keep CPUs in the shallowest while measuring
@@ -80,7 +80,7 @@ pub(crate) struct MeasureArgs {
     worst: u16,
 
     /// Exit with 1 if the maximum, or a percentile, is above a time: 100us, p99.9=50us
-    #[arg(long, value_name = "[pN=]TIME")]
+    #[arg(long, value_name = "[pN=]TIME", allow_hyphen_values = true)]
     fail_above: Vec<Limit>,
 
     /// Folder to write the run to [default: a new one below runs/]
@@ -213,7 +213,6 @@ fn watch(
     let mut checkpoint = Due::every(CHECKPOINT);
     let mut look = Due::every(WATCH);
     let mut ended_by = None;
-    let mut fault = None;
     while ended_by.is_none() && !session.is_finished() {
         let pace = if saves_samples { DRAIN } else { live.pace().min(CHECKPOINT) };
         let left = session.planned_end().since(clock::now());
@@ -228,15 +227,16 @@ fn watch(
             session.watch();
         }
         if checkpoint.is_due(now) {
-            fault = folder.write(writer.write(&mut session.checkpoint())).err();
+            // If there is no room now there may be later, and the last version is still whole. Only
+            // what is the matter at the end counts, and that is told then.
+            let _ = folder.write(writer.write(&mut session.checkpoint()));
         }
     }
     session.stop();
     live.clear();
     let ended_by = ended_by.map(|signal| signal.name().to_string());
     session.drain(&mut |cpu, due, late| folder.add_sample(cpu, due, late));
-    let not_saved = folder.close_samples().or(fault.map(|e| format!("run.json: {e}")));
-    session.end(ended_by, not_saved)
+    session.end(ended_by, folder.close_samples())
 }
 
 /// Something to do again and again.

@@ -4,19 +4,15 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
-use bench::{Disk, PATIENCE, Test, eventually, kill, skip};
+use common::bench::{Disk, NOBODY, PATIENCE, Test, eventually, kill, skip};
 use wakescope_probe::load::{Load, LoadError, Options, Spec};
 use wakescope_sys::file::effective_user;
 use wakescope_sys::sched::{Schedule, set_schedule};
 use wakescope_sys::signal::EndSignals;
 
-#[path = "load/bench.rs"]
-mod bench;
+mod common;
 
 const BUILT_IN: [&str; 4] = ["find", "launch", "file-move", "cpu"];
-
-/// A user that owns nothing.
-const NOBODY: u32 = 65534;
 
 /// A shell with a child, a grandchild that it lost, and a child that left its session.
 const FAMILY: &str = "exec:sleep 1000 & (sleep 1000 &) ; setsid sleep 1000 & wait";
@@ -300,12 +296,7 @@ fn no_privileges_are_needed() {
         return skip("no_privileges_are_needed", "only root can be without, the others are anyway");
     }
     let mut test = Test::new("nobody");
-    fs::set_permissions(&test.dir, fs::Permissions::from_mode(0o755)).unwrap();
-    let program = test.dir.join("wakescope");
-    fs::copy(&test.program, &program).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    chown(&test.loads, Some(NOBODY), Some(NOBODY)).unwrap();
-    (test.program, test.user) = (program, Some(NOBODY));
+    test.become_nobody();
     for signal in ["INT", "KILL"] {
         let mut running = test.run(&["find", "launch", "file-move", "cpu", FAMILY]);
         running.await_line("running:");

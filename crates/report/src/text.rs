@@ -47,14 +47,13 @@ fn overview(run: &Run, style: Style, notes: Notes) -> String {
     for judgement in &run.limits {
         let observed =
             judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
+        let limit = clean(&judgement.limit, 60);
         let line = match judgement.outcome {
-            Outcome::Pass => {
-                style.good(&format!("within the limit {}: {observed}", judgement.limit))
-            }
-            Outcome::Fail => style.bad(&format!("above the limit {}: {observed}", judgement.limit)),
+            Outcome::Pass => style.good(&format!("within the limit {limit}: {observed}")),
+            Outcome::Fail => style.bad(&format!("above the limit {limit}: {observed}")),
             Outcome::Inconclusive => style.warn(&format!(
-                "inconclusive on the limit {}: {}",
-                judgement.limit, judgement.reason
+                "inconclusive on the limit {limit}: {}",
+                clean(&judgement.reason, 200)
             )),
         };
         let _ = writeln!(out, "{line}");

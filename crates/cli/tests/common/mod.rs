@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use wakescope_core::run::Run;
 
+pub(crate) mod bench;
+pub(crate) mod measured;
+
 /// The repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()

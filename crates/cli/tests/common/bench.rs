@@ -1,13 +1,14 @@
-//! A place for loads to work in, and the means to see what they leave.
+//! A place for the command to work in, and the means to see what it leaves.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use wakescope_core::units::SpanNs;
@@ -16,6 +17,9 @@ use wakescope_sys::clock;
 
 /// Long enough for any machine; nothing waits for all of it unless the test fails.
 pub(crate) const PATIENCE: SpanNs = SpanNs(60_000_000_000);
+
+/// A user that owns nothing.
+pub(crate) const NOBODY: u32 = 65534;
 
 /// The variable by which every process that stems from a test is known.
 const MARK: &str = "WAKESCOPE_TEST";
@@ -38,7 +42,7 @@ impl Test {
     pub(crate) fn new(name: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mark = format!("test-load-{name}-{}-{number}", std::process::id());
+        let mark = format!("wakescope-test-{name}-{}-{number}", std::process::id());
         let dir = std::env::temp_dir().join(&mark);
         fs::create_dir(&dir).unwrap();
         let memory = Path::new("/dev/shm").join(&mark);
@@ -85,15 +89,42 @@ impl Test {
 
     /// Starts `wakescope load` with `args`.
     pub(crate) fn run(&self, args: &[&str]) -> Running {
-        let mut command = Command::new(&self.program);
-        command.arg("load").args(args).env(MARK, &self.mark).env("TMPDIR", &self.loads);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.start_command(&[&["load"], args].concat())
+    }
+
+    /// Starts `wakescope` with `args`.
+    pub(crate) fn start_command(&self, args: &[&str]) -> Running {
+        Running::start(&mut self.command(args))
+    }
+
+    /// `wakescope` with `args`, in the test's directory.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.program(&self.program);
+        command.args(args);
+        command
+    }
+
+    /// Any program, as this test runs what it runs.
+    pub(crate) fn program(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env(MARK, &self.mark).env("TMPDIR", &self.loads).current_dir(&self.dir);
         if let Some(user) = self.user {
             command.uid(user).gid(user);
         }
-        let mut child = command.spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        Running { child: Some(child), stderr, told: String::new() }
+        command
+    }
+
+    /// From here on runs what it runs as a user without privileges, who may write to the test's
+    /// directories. Only root can do this.
+    pub(crate) fn become_nobody(&mut self) {
+        fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o755)).unwrap();
+        // Where it was built, others need not be able to read it.
+        let program = self.dir.join("wakescope");
+        fs::copy(&self.program, &program).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        chown(&self.dir, Some(NOBODY), Some(NOBODY)).unwrap();
+        chown(&self.loads, Some(NOBODY), Some(NOBODY)).unwrap();
+        (self.program, self.user) = (program, Some(NOBODY));
     }
 
     /// Runs `wakescope load` with `args` to its end.
@@ -155,9 +186,10 @@ impl Drop for Test {
     }
 }
 
-/// A `wakescope load` that runs.
+/// A command that runs.
 pub(crate) struct Running {
-    child: Option<Child>,
+    child: Child,
+    stdout: Option<JoinHandle<String>>,
     stderr: BufReader<ChildStderr>,
     told: String,
 }
@@ -171,8 +203,23 @@ pub(crate) struct Ended {
 }
 
 impl Running {
+    #[track_caller]
+    pub(crate) fn start(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        // Read while it runs: a pipe that is full would hold it up.
+        let mut stdout = child.stdout.take().unwrap();
+        let stdout = std::thread::spawn(move || {
+            let mut text = String::new();
+            stdout.read_to_string(&mut text).unwrap();
+            text
+        });
+        Self { child, stdout: Some(stdout), stderr, told: String::new() }
+    }
+
     pub(crate) fn pid(&self) -> i32 {
-        i32::try_from(self.child.as_ref().unwrap().id()).unwrap()
+        i32::try_from(self.child.id()).unwrap()
     }
 
     /// Waits until it says on stderr a line that begins with `start`.
@@ -188,24 +235,21 @@ impl Running {
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.as_mut().unwrap().try_wait().unwrap().is_some()
+        self.child.try_wait().unwrap().is_some()
     }
 
     pub(crate) fn output(mut self) -> Ended {
-        let mut rest = String::new();
-        self.stderr.read_to_string(&mut rest).unwrap();
-        let Output { status, stdout, .. } = self.child.take().unwrap().wait_with_output().unwrap();
-        let stdout = String::from_utf8(stdout).unwrap();
-        Ended { code: status.code(), stdout, stderr: self.told.clone() + &rest }
+        let mut stderr = std::mem::take(&mut self.told);
+        self.stderr.read_to_string(&mut stderr).unwrap();
+        let stdout = self.stdout.take().unwrap().join().unwrap();
+        Ended { code: self.child.wait().unwrap().code(), stdout, stderr }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -245,7 +289,7 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 #[track_caller]
-fn eventually_some<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually_some<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
     let deadline = clock::now().after(PATIENCE);
     loop {
         if let Some(got) = get() {
