@@ -218,7 +218,7 @@ fn watch(
         let left = session.planned_end().since(clock::now());
         // Near the planned end, look often: whoever measures for 10 s does not want to wait 11.
         ended_by = signals.wait(pace.min(left).max(SpanNs(2_000_000)));
-        session.drain(&mut |cpu, due, late| folder.add_sample(cpu, due, late));
+        session.drain(folder);
         let now = clock::now();
         if live.is_due(now) {
             live.show(&session.progress(), now);
@@ -232,11 +232,8 @@ fn watch(
             let _ = folder.write(writer.write(&mut session.checkpoint()));
         }
     }
-    session.stop();
     live.clear();
-    let ended_by = ended_by.map(|signal| signal.name().to_string());
-    session.drain(&mut |cpu, due, late| folder.add_sample(cpu, due, late));
-    session.end(ended_by, folder.close_samples())
+    session.end(ended_by.map(|signal| signal.name().to_string()), folder)
 }
 
 /// Something to do again and again.

@@ -162,15 +162,31 @@ impl Prober {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the thread, now if need be. `None` if it never measured.
-    pub fn end(self) -> (Snapshot, Option<Report>) {
+    /// Ends the thread, now if need be.
+    pub fn end(self) -> Past {
         self.stop();
         drop(self.start);
         let report = self.thread.end().unwrap_or_default();
         let measured = self.shared.measuring.load(Ordering::Acquire);
         // The writer is gone, so the copy succeeds at once.
-        let snapshot = measured.then(|| self.shared.recorder.snapshot()).flatten();
-        (snapshot.unwrap_or_default(), report)
+        let seen = measured.then(|| self.shared.recorder.snapshot()).flatten().unwrap_or_default();
+        Past { seen, report, shared: self.shared }
+    }
+}
+
+/// What is left of a prober that has ended.
+pub struct Past {
+    /// All of its statistics.
+    pub seen: Snapshot,
+    /// What it saw beside its samples; `None` if it never measured.
+    pub report: Option<Report>,
+    shared: Arc<Shared>,
+}
+
+impl Past {
+    /// Samples that were still on their way to a file, if they are saved.
+    pub fn ring(&self) -> Option<&Ring> {
+        self.shared.ring.as_ref()
     }
 }
 

@@ -1,5 +1,6 @@
 //! A measurement from beginning to end: `begin`, look at it while it lasts, `end`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
@@ -7,6 +8,7 @@ use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{IdleStates, Plan, Policy};
 use wakescope_core::recorder::Snapshot;
+use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::{Observed, findings};
@@ -138,6 +140,45 @@ const SETTLE: SpanNs = SpanNs(20_000_000);
 /// Samples that a probe may be ahead of the file they are saved to: at 20,000 a second, 3 s.
 const RING_SLOTS: usize = 1 << 16;
 
+/// A sample on its way to a file. Times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedSample {
+    /// The CPU that was measured.
+    pub cpu: u32,
+    /// When the wakeup was due, from the start of the run.
+    pub expiry_ns: u64,
+    /// How late it was.
+    pub wakeup_latency_ns: u64,
+}
+
+/// Where samples go that are saved.
+pub trait SampleSink {
+    /// Takes a sample. What cannot be kept is counted.
+    fn add(&mut self, sample: SavedSample);
+    /// Completes what is kept; there are no more samples.
+    fn close(&mut self) -> Unsaved;
+}
+
+/// Samples that could not be kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unsaved {
+    /// Why, if any.
+    pub cause: Option<String>,
+    /// How many, by CPU.
+    pub lost: BTreeMap<u32, u64>,
+}
+
+/// Hands over what waits in `ring`.
+fn drain(cpu: u32, ring: Option<&Ring>, sink: &mut dyn SampleSink) {
+    let Some(ring) = ring else { return };
+    // No more than there is room for: a probe that fills the queue faster than it is emptied
+    // cannot hold the caller here.
+    for sample in std::iter::from_fn(|| ring.pop()).take(RING_SLOTS) {
+        let Sample { due_ns: expiry_ns, late_ns: wakeup_latency_ns } = sample;
+        sink.add(SavedSample { cpu, expiry_ns, wakeup_latency_ns });
+    }
+}
+
 /// How long loads may take to be set up: making their files takes a slow flash disk a while.
 const LOAD_PATIENCE: SpanNs = SpanNs(120_000_000_000);
 
@@ -267,47 +308,34 @@ impl Session {
         self.record(so_far, State::Running, all)
     }
 
-    /// Hands the samples taken since the last call to `take`: CPU, when due, how late.
-    pub fn drain(&self, take: &mut dyn FnMut(u32, u64, u64)) {
+    /// Hands the samples taken since the last call to `sink`.
+    pub fn drain(&self, sink: &mut dyn SampleSink) {
         for probe in &self.probes {
-            // As many as there is room for: a probe that fills the queue faster than it is
-            // emptied cannot hold the caller here.
-            let Some(ring) = probe.prober.ring() else { continue };
-            for sample in std::iter::from_fn(|| ring.pop()).take(RING_SLOTS) {
-                take(probe.prober.cpu, sample.due_ns, sample.late_ns);
-            }
+            drain(probe.prober.cpu, probe.prober.ring(), sink);
         }
     }
 
-    /// Tells the probes to end; [`Session::end`] waits for them.
-    pub fn stop(&self) {
-        self.probes.iter().for_each(|p| p.prober.stop());
-    }
-
-    /// Ends the measurement, now if need be: then `ended_by` says why.
-    /// `not_saved` says why files beside the record are not whole, if so.
-    pub fn end(mut self, ended_by: Option<String>, not_saved: Option<String>) -> Run {
+    /// Ends the measurement, now if need be: then `ended_by` says why. `sink` gets the last samples.
+    pub fn end(mut self, ended_by: Option<String>, sink: &mut dyn SampleSink) -> Run {
         self.watch();
-        self.stop();
+        self.probes.iter().for_each(|p| p.prober.stop());
         let change = Surroundings::now();
         let clocksource = (self.before.clocksource.clone(), change.clocksource.clone());
         let change = change.since(&self.before, &self.plan.cpus);
         let complete = ended_by.is_none();
 
         let mut ended = Vec::new();
-        for probe in std::mem::take(&mut self.probes) {
-            let lost = probe.prober.ring().map_or(0, |r| r.lost());
-            let cpu = probe.prober.cpu;
-            let (seen, report) = probe.prober.end();
-            ended.push(Ended {
-                cpu,
-                ready: probe.ready,
-                phase: probe.phase,
-                seen,
-                lost,
-                report,
-                other_schedule: probe.other_schedule,
-            });
+        for Probe { prober, ready, phase, other_schedule, .. } in std::mem::take(&mut self.probes) {
+            let cpu = prober.cpu;
+            let past = prober.end();
+            drain(cpu, past.ring(), sink);
+            let lost = past.ring().map_or(0, Ring::lost);
+            let (seen, report) = (past.seen, past.report);
+            ended.push(Ended { cpu, ready, phase, seen, lost, report, other_schedule });
+        }
+        let unsaved = sink.close();
+        for probe in &mut ended {
+            probe.lost += unsaved.lost.get(&probe.cpu).copied().unwrap_or(0);
         }
         let stalled = |r: &Running| (r.load.spec().to_string(), r.stalled.0);
         let stalls = self.loads.iter().filter(|r| r.stalled > STALL).map(stalled).collect();
@@ -327,7 +355,7 @@ impl Session {
             loads,
             stalls,
             ended_by,
-            not_saved,
+            not_saved: unsaved.cause,
             rt_share_ppm: rt_share_ppm(&self.host),
         };
         let mut all = findings(&self.plan, &observed);
