@@ -6,26 +6,27 @@ use std::io;
 
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
-use wakescope_core::plan::{IdleStates, Plan, Policy};
+use wakescope_core::plan::{IdleStates, Plan};
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::{Observed, findings};
 use wakescope_sys::pm_qos::WakeLimit;
-use wakescope_sys::sched::{self, Schedule};
+use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
 use crate::claim::{Claim, claim};
 use crate::load::{Load, LoadError, finish_all};
 use crate::prober::{Prober, Ready, Task, Times};
 
+use crate::schedule::{same, settle_schedule, words};
 use crate::surroundings::Surroundings;
 
 mod record;
 
-use record::{Ended, judge, same};
-pub use record::{outcome, words};
+pub use record::outcome;
+use record::{Ended, judge};
 
 /// Why a measurement could not begin.
 #[derive(Debug)]
@@ -420,48 +421,6 @@ fn settle_loads(
         return Err(MeasureError::Ended);
     }
     Ok(loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) }).collect())
-}
-
-/// The schedule that the plan asks for, or the best that this user may have where the plan only
-/// states a default; then the plan is changed to say so. With it, why the default was refused.
-fn settle_schedule(plan: &mut Plan) -> Result<(Schedule, Option<String>), MeasureError> {
-    let wanted = schedule_of(plan);
-    let Err(refusal) = try_schedule(wanted) else { return Ok((wanted, None)) };
-    if plan.policy_required {
-        return Err(MeasureError::Schedule(wanted, refusal));
-    }
-    // Audio users, for one, are often allowed real-time priorities up to some limit.
-    let limit = sched::rt_priority_limit().unwrap_or(0);
-    if let Some(priority) = u8::try_from(limit).ok().filter(|p| (1..=99).contains(p)) {
-        let lower = Schedule::Fifo { priority };
-        if try_schedule(lower).is_ok() {
-            plan.priority = Some(priority);
-            return Ok((lower, None));
-        }
-    }
-    (plan.policy, plan.priority) = (Policy::Other, None);
-    Ok((schedule_of(plan), Some(format!("{}: {refusal}", words(wanted)))))
-}
-
-/// Whether this process may use `schedule`, tried on a thread that ends at once.
-fn try_schedule(schedule: Schedule) -> io::Result<()> {
-    std::thread::scope(|scope| scope.spawn(|| sched::set_schedule(schedule)).join())
-        .unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
-}
-
-fn schedule_of(plan: &Plan) -> Schedule {
-    let priority = plan.priority.unwrap_or(1);
-    match plan.policy {
-        Policy::Other => Schedule::Other { nice: 0 },
-        Policy::Fifo => Schedule::Fifo { priority },
-        Policy::Rr => Schedule::Rr { priority },
-        // Half of the CPU: far more than a wakeup takes, so that the budget is never what makes
-        // one late, and little enough to be admitted beside other deadline tasks.
-        Policy::Deadline => Schedule::Deadline {
-            runtime: SpanNs((plan.interval_ns / 2).max(1_024)),
-            period: SpanNs(plan.interval_ns),
-        },
-    }
 }
 
 /// Starts a probe per CPU, all prepared and waiting.

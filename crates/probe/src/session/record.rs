@@ -12,6 +12,7 @@ use wakescope_sys::sched::Schedule;
 
 use super::Identity;
 use crate::prober::{Ready, Report};
+use crate::schedule::{same, words};
 use crate::stimulus::timer::Ending;
 
 /// A probe that has ended, or is looked at as if it had.
@@ -146,24 +147,4 @@ pub(super) fn judge(run: &Run, complete: bool) -> Vec<Judgement> {
 /// How the run stands to all of its limits: the worst of the judgements.
 pub fn outcome(run: &Run) -> Outcome {
     run.limits.iter().map(|j| j.outcome).max().unwrap_or(Outcome::Pass)
-}
-
-/// Whether a thread under `a` runs as one under `b`.
-pub(super) fn same(a: Schedule, b: Schedule) -> bool {
-    match (a, b) {
-        // The nice value is whatever this process was started with.
-        (Schedule::Other { .. }, Schedule::Other { .. }) => true,
-        _ => a == b,
-    }
-}
-
-/// A schedule as people say it.
-pub fn words(schedule: Schedule) -> String {
-    match schedule {
-        Schedule::Other { .. } => "SCHED_OTHER".into(),
-        Schedule::Idle => "SCHED_IDLE".into(),
-        Schedule::Fifo { priority } => format!("SCHED_FIFO {priority}"),
-        Schedule::Rr { priority } => format!("SCHED_RR {priority}"),
-        Schedule::Deadline { runtime, period } => format!("SCHED_DEADLINE {runtime} of {period}"),
-    }
 }
