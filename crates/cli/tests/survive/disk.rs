@@ -1,0 +1,142 @@
+//! Full disks.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use wakescope_core::run::{Run, State};
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
+
+use crate::common::bench::{Disk, Running, Test, eventually, kill};
+use crate::common::measured::{
+    RECORD, assert_found, assert_not_found, await_samples_in, names, record,
+};
+
+/// A small disk below the test's directory; `None`, and so said for `name`, if there can be none.
+fn small_disk(test: &Test, size: &str, name: &str) -> Option<(PathBuf, Disk)> {
+    let place = test.dir.join("disk");
+    fs::create_dir(&place).unwrap();
+    let disk = Disk::mount(&place, size, name)?;
+    Some((place, disk))
+}
+
+/// Takes all the room that there is.
+fn fill(filler: &mut File) {
+    while filler.write_all(&[1; 4096]).is_ok() {}
+    while filler.write_all(&[1]).is_ok() {}
+}
+
+fn filler(disk: &Path) -> File {
+    File::options().append(true).create(true).open(disk.join("filler")).unwrap()
+}
+
+#[test]
+fn a_disk_full_at_the_start_is_refused_and_nothing_stays() {
+    let test = Test::new("full-start");
+    let Some((place, _disk)) = small_disk(&test, "size=64k", "a_disk_full_at_the_start") else {
+        return;
+    };
+    fill(&mut filler(&place));
+    for args in [&[][..], &["--out", "a/b"], &["--save-samples"]] {
+        let mut command = test.command(&[&["measure"], args].concat());
+        let ended = Running::start(command.current_dir(&place)).output();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("--out"), "{}", ended.stderr);
+        assert_eq!(names(&place), ["filler"]);
+    }
+}
+
+#[test]
+fn a_disk_that_fills_up_loses_no_more_than_the_end() {
+    // Filled once, the room that the spare file gives free may do for the end. Filled again and
+    // again, it hardly ever does.
+    for again in [false, true] {
+        let test = Test::new("full-later");
+        let name = "a_disk_that_fills_up_loses_no_more_than_the_end";
+        let Some((place, _disk)) = small_disk(&test, "size=256k", name) else { return };
+        let folder = place.join("run");
+        let args = ["--duration", "2s", "--out", &folder.display().to_string()];
+        let mut running = test.start_measure(&args);
+        await_samples_in(&folder);
+        let mut filler = filler(&place);
+        fill(&mut filler);
+        eventually("it is over", || {
+            if again {
+                fill(&mut filler);
+            }
+            // Readable at every moment, or this fails.
+            let at_this_moment = fs::read(folder.join(RECORD)).unwrap();
+            assert!(!Run::from_json(&at_this_moment).unwrap().threads.is_empty());
+            running.has_ended()
+        });
+        let ended = running.output();
+        assert!(ended.stdout.starts_with("Worst wakeup "), "{ended:?}");
+        assert_eq!(names(&folder), [RECORD]);
+        let run = record(&folder);
+        if ended.code == Some(0) {
+            assert_eq!(run.state, State::Complete);
+            assert_not_found(&run, "unfinished");
+            assert_not_found(&run, "not-saved");
+            assert!(ended.stdout.contains(" run: "), "{}", ended.stdout);
+        } else {
+            assert_eq!((ended.code, run.state), (Some(2), State::Running), "{ended:?}");
+            assert_found(&run, "unfinished");
+            assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
+            assert!(ended.stderr.contains("an earlier state of the run"), "{}", ended.stderr);
+            assert!(!ended.stdout.contains(" run: "), "{}", ended.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_has_room_again_at_the_end_is_as_good_as_any() {
+    const PATIENCE: SpanNs = SpanNs(5_000_000_000);
+    let test = Test::new("full-between");
+    let name = "a_disk_that_has_room_again_at_the_end";
+    let Some((place, _disk)) = small_disk(&test, "size=256k", name) else { return };
+    let folder = place.join("run");
+    let running = test.start_measure(&["--duration", "1h", "--out", &folder.display().to_string()]);
+    await_samples_in(&folder);
+    let mut filler = filler(&place);
+    fill(&mut filler);
+    let filled = clock::now();
+    // A version that does not grow needs no room. In most runs one soon does.
+    eventually("a version found no room", || {
+        let run = record(&folder);
+        let written = MonoNs(run.origin_ns + run.duration_ns);
+        let now = clock::now();
+        now.since(written) > SpanNs(2_500_000_000) || now.since(filled) > PATIENCE
+    });
+    filler.set_len(0).unwrap();
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let run = record(&folder);
+    assert_eq!(run.state, State::Interrupted);
+    assert_not_found(&run, "not-saved");
+}
+
+#[test]
+fn samples_that_fill_the_disk_do_not_take_the_record_with_them() {
+    let test = Test::new("full-samples");
+    let name = "samples_that_fill_the_disk";
+    let Some((place, _disk)) = small_disk(&test, "size=256k", name) else { return };
+    let folder = place.join("run");
+    let out = folder.display().to_string();
+    // 20,000 lines of more than 20 bytes per CPU.
+    let args = ["--interval", "100us", "--duration", "2s", "--save-samples", "--out", &out];
+    let ended = test.measure(&args);
+    assert!(ended.stdout.contains(" not-saved "), "{ended:?}");
+    assert_eq!(names(&folder), [RECORD, "samples.csv"]);
+    let run = record(&folder);
+    if ended.code == Some(0) {
+        assert_eq!(run.state, State::Complete);
+        let finding = assert_found(&run, "not-saved");
+        assert!(finding.message.contains("samples.csv"), "{finding:?}");
+    } else {
+        assert_eq!((ended.code, run.state), (Some(2), State::Running), "{ended:?}");
+        assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
+    }
+}
