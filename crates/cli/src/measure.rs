@@ -47,7 +47,7 @@ pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
     )?;
     let host_findings = host_findings(&host, &plan.cpus);
     let begun = start_loads(args).and_then(|loads| {
-        let mut pause = |span| signals.wait(span).is_some();
+        let mut pause = patience(&signals);
         Session::begin(identity, plan, host, host_findings, loads, &mut pause).map_err(explain)
     });
     let session = match begun {
@@ -79,6 +79,22 @@ fn prepare_process() -> Result<EndSignals, Failure> {
     memory::use_one_arena();
     let signals = EndSignals::block().and_then(|signals| allow_interrupts().map(|()| signals));
     signals.map_err(|e| Failure::new(format!("cannot set up signals: {e}")))
+}
+
+/// Waits, and tells why where it takes long enough for the user to wonder; whether a signal came.
+fn patience(signals: &EndSignals) -> impl FnMut(SpanNs) -> bool {
+    const WONDER: SpanNs = SpanNs(2_000_000_000);
+    let began = clock::now();
+    let mut told = false;
+    move |span| {
+        if span >= WONDER {
+            output::tell(&format!("warming up for {span}"));
+        } else if !told && clock::now().since(began) >= WONDER {
+            told = true;
+            output::tell("the loads are still being set up");
+        }
+        signals.wait(span).is_some()
+    }
 }
 
 /// Starts the loads; they are then set up side by side.
