@@ -289,7 +289,6 @@ impl Session {
         let change = Surroundings::now();
         let clocksource = (self.before.clocksource.clone(), change.clocksource.clone());
         let change = change.since(&self.before, &self.plan.cpus);
-        let complete = ended_by.is_none();
 
         let mut ended = Vec::new();
         for probe in std::mem::take(&mut self.probes) {
@@ -329,10 +328,13 @@ impl Session {
         };
         let mut all = findings(&self.plan, &observed);
         all.append(&mut self.host_findings);
+        let lost = ended.iter().filter(|e| e.cpu_lost_at_ns().is_some()).count();
+        let early = observed.ended_by.is_some() || lost == ended.len();
         let mut run =
-            self.run_of(&ended, if complete { State::Complete } else { State::Interrupted }, all);
+            self.run_of(&ended, if early { State::Interrupted } else { State::Complete }, all);
         run.load = observed.loads;
-        run.limits = judge(&run, complete);
+        // What a CPU would have shown after it went away is not known.
+        run.limits = judge(&run, !early && lost == 0);
         run
     }
 
@@ -410,6 +412,13 @@ impl Ended {
         self.report.as_ref().map_or(0, |r| r.faults.minor + r.faults.major)
     }
 
+    fn cpu_lost_at_ns(&self) -> Option<u64> {
+        match self.report.as_ref()?.ending {
+            Ending::CpuLost(due) => Some(due.0),
+            Ending::Done | Ending::Stopped => None,
+        }
+    }
+
     fn thread(&self) -> Thread {
         Thread {
             cpu: self.home(),
@@ -424,10 +433,6 @@ impl Ended {
 
     fn observed(&self, wanted: Schedule) -> ThreadObserved {
         let report = self.report.as_ref();
-        let cpu_lost = report.and_then(|r| match r.ending {
-            Ending::CpuLost(due) => Some(due.0),
-            Ending::Done | Ending::Stopped => None,
-        });
         let at_end = report.and_then(|r| r.schedule.as_ref().ok().copied());
         let share = |r: &Report| r.cpu_time.0.saturating_mul(1_000_000).checked_div(r.wall_time.0);
         ThreadObserved {
@@ -446,7 +451,7 @@ impl Ended {
                 .or(at_end.filter(|&s| !same(s, wanted)).map(words)),
             slack_ns: report.and_then(|r| r.slack.as_ref().ok()).map_or(0, |s| s.0),
             cpu_share_ppm: report.and_then(share).unwrap_or(0),
-            cpu_lost_at_ns: cpu_lost,
+            cpu_lost_at_ns: self.cpu_lost_at_ns(),
             failure: report.is_none().then(|| "its thread died".into()),
         }
     }
