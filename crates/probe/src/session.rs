@@ -323,7 +323,6 @@ impl Session {
         let change = Surroundings::now();
         let clocksource = (self.before.clocksource.clone(), change.clocksource.clone());
         let change = change.since(&self.before, &self.plan.cpus);
-        let complete = ended_by.is_none();
 
         let mut ended = Vec::new();
         for Probe { prober, ready, phase, other_schedule, .. } in std::mem::take(&mut self.probes) {
@@ -363,10 +362,13 @@ impl Session {
         // What was seen in the run tells more than what was to be expected of the host.
         self.host_findings.retain(|expected| all.iter().all(|found| found.code != expected.code));
         all.append(&mut self.host_findings);
-        let state = if complete { State::Complete } else { State::Interrupted };
+        let lost = ended.iter().filter(|e| e.cpu_lost_at_ns().is_some()).count();
+        let early = observed.ended_by.is_some() || lost == ended.len();
+        let state = if early { State::Interrupted } else { State::Complete };
         let mut run = self.record(ended, state, all);
         run.load = observed.loads;
-        run.limits = judge(&run, complete);
+        // What a CPU would have shown after it went away is not known.
+        run.limits = judge(&run, !early && lost == 0);
         run
     }
 

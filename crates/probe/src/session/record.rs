@@ -72,6 +72,14 @@ impl Ended {
         self.report.as_ref().map_or(0, |r| r.faults.minor + r.faults.major)
     }
 
+    /// When its CPU went away, from the start of the run.
+    pub(super) fn cpu_lost_at_ns(&self) -> Option<u64> {
+        match self.report.as_ref()?.ending {
+            Ending::CpuLost(due) => Some(due.0),
+            Ending::Done | Ending::Stopped => None,
+        }
+    }
+
     fn into_thread(self) -> Thread {
         Thread {
             cpu: self.home(),
@@ -86,10 +94,6 @@ impl Ended {
 
     pub(super) fn observed(&self, wanted: Schedule) -> ThreadObserved {
         let report = self.report.as_ref();
-        let cpu_lost = report.and_then(|r| match r.ending {
-            Ending::CpuLost(due) => Some(due.0),
-            Ending::Done | Ending::Stopped => None,
-        });
         let at_end = report.and_then(|r| r.schedule.as_ref().ok().copied());
         let share = |r: &Report| r.cpu_time.0.saturating_mul(1_000_000).checked_div(r.wall_time.0);
         ThreadObserved {
@@ -108,7 +112,7 @@ impl Ended {
                 .or(at_end.filter(|&s| !same(s, wanted)).map(words)),
             slack_ns: report.and_then(|r| r.slack.as_ref().ok()).map_or(0, |s| s.0),
             cpu_share_ppm: report.and_then(share).unwrap_or(0),
-            cpu_lost_at_ns: cpu_lost,
+            cpu_lost_at_ns: self.cpu_lost_at_ns(),
             failure: report.is_none().then(|| "its thread died".into()),
         }
     }
