@@ -39,6 +39,7 @@ test: check
 bench:
 	@scripts/setup bench
 	@$(MAKE) build
+	scripts/cargo build --locked --release --package wakescope-probe --example feed_recorder
 	BINARY=$(BINARY) python3 -B benches/bench.py $(BENCH_ARGS)
 
 # Built by `make build` beforehand, so that `sudo make install` compiles nothing as root.

@@ -1,14 +1,16 @@
 //! The folder of a run, written so that whatever happens, a readable record is in it.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use wakescope_probe::session::{SampleSink, SavedSample, Unsaved};
 use wakescope_sys::file::{exchange, try_lock};
 use wakescope_sys::machine::open_without_waiting;
 
 use crate::Failure;
+use crate::samples::SampleFile;
 
 /// The record's name in its folder.
 pub(crate) const RECORD: &str = "run.json";
@@ -19,23 +21,30 @@ const SAMPLES: &str = "samples.csv";
 
 /// A run's folder while the run is written.
 ///
-/// The record is rewritten a little more than once a second. Each version is first written whole to a second
-/// file, then the two files exchange names: at every moment, `run.json` is a whole record. Both
-/// files are overwritten in place rather than made anew, because replacing a file by rename makes
-/// ext4 write its data out at once (`auto_da_alloc`), and a measurement should not cause disk
+/// The record is rewritten a little more than once a second. Each version is first written whole to
+/// a second file, then the two files exchange names: at every moment, `run.json` is a whole record.
+/// Both files are overwritten in place rather than made anew, because replacing a file by rename
+/// makes ext4 write its data out at once (`auto_da_alloc`), and a measurement should not cause disk
 /// writes every second for days.
 pub(crate) struct RunFolder {
     place: Place,
     record: File,
     next: File,
-    samples: Option<Samples>,
+    samples: Option<SampleFile>,
     /// Whether the file system can exchange names; if not, the record is replaced.
     exchanges: bool,
 }
 
-struct Samples {
-    file: BufWriter<File>,
-    fault: Option<io::Error>,
+impl SampleSink for RunFolder {
+    fn add(&mut self, sample: SavedSample) {
+        if let Some(samples) = &mut self.samples {
+            samples.add(sample);
+        }
+    }
+
+    fn close(&mut self) -> Unsaved {
+        self.samples.take().map(SampleFile::close).unwrap_or_default()
+    }
 }
 
 impl RunFolder {
@@ -61,7 +70,7 @@ impl RunFolder {
         path: &Path,
         save_samples: bool,
         record: &[u8],
-    ) -> Result<(File, File, Option<Samples>), Failure> {
+    ) -> Result<(File, File, Option<SampleFile>), Failure> {
         let fault = |name: &str, e: io::Error| cannot_write(&path.join(name), &e);
         let open = |name: &str| open_locked(&path.join(name)).map_err(|e| fault(name, e));
         replace(path, record).map_err(|e| fault(RECORD, e))?;
@@ -69,10 +78,8 @@ impl RunFolder {
         if !save_samples {
             return Ok((record, next, None));
         }
-        let file = File::create(path.join(SAMPLES)).map_err(|e| fault(SAMPLES, e))?;
-        let mut file = BufWriter::new(file);
-        writeln!(file, "cpu,expiry_ns,wakeup_latency_ns").map_err(|e| fault(SAMPLES, e))?;
-        Ok((record, next, Some(Samples { file, fault: None })))
+        let samples = SampleFile::create(&path.join(SAMPLES)).map_err(|e| fault(SAMPLES, e))?;
+        Ok((record, next, Some(samples)))
     }
 
     /// Puts a new version of the record in place of the last one. If that fails, the last one
@@ -103,21 +110,6 @@ impl RunFolder {
         let fresh = open_locked(&next)?;
         self.record = std::mem::replace(&mut self.next, fresh);
         Ok(())
-    }
-
-    /// Adds a sample to the sample file. Once that has failed, samples are no longer taken, and
-    /// [`Self::close`] says why.
-    pub(crate) fn add_sample(&mut self, cpu: u32, expiry_ns: u64, wakeup_latency_ns: u64) {
-        let Some(samples) = self.samples.as_mut().filter(|s| s.fault.is_none()) else { return };
-        samples.fault = writeln!(samples.file, "{cpu},{expiry_ns},{wakeup_latency_ns}").err();
-    }
-
-    /// Completes the sample file; why it is not whole, if so.
-    pub(crate) fn close_samples(&mut self) -> Option<String> {
-        let samples = self.samples.take()?;
-        let Samples { mut file, fault } = samples;
-        let fault = fault.or_else(|| file.flush().err())?;
-        Some(format!("{SAMPLES}: {fault}"))
     }
 
     /// Removes what has been written and made: the run did not begin.

@@ -13,6 +13,7 @@ mod load;
 mod measure;
 mod output;
 mod report;
+mod samples;
 
 pub use failure::Failure;
 

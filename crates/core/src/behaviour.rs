@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::preemption::Model;
 
-/// A long system call. What stands in the kernel between its begin and end was checked in the
-/// sources of Linux 5.10, 6.1, 6.12 and 6.18.
+/// A long system call. What it does in the kernel was checked in the sources of Linux 6.1 and 6.12,
+/// and how it behaves on 6.1 (none, voluntary, full, RT) and 6.18 (none).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Call {

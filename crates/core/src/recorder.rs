@@ -158,18 +158,15 @@ struct Copied {
 
 impl Copied {
     fn into_snapshot(self) -> Snapshot {
-        let woken = self.woken.into_distribution();
-        let swallowed = self.swallowed.into_distribution();
+        let missed = self.swallowed.total();
+        let woken = self.woken.distribution();
+        let expiries = match missed {
+            0 => woken.clone(),
+            _ => self.woken.with(&self.swallowed).distribution(),
+        };
         let mut worst = self.worst;
         worst.sort_by_key(|w| (std::cmp::Reverse(w.late_ns), w.due_ns));
-        Snapshot {
-            missed: swallowed.count,
-            expiries: woken.merged(&swallowed),
-            woken,
-            migrated: self.migrated,
-            early: self.early,
-            worst,
-        }
+        Snapshot { missed, expiries, woken, migrated: self.migrated, early: self.early, worst }
     }
 }
 
@@ -284,10 +281,36 @@ struct TallyCopy {
 }
 
 impl TallyCopy {
-    fn into_distribution(self) -> Distribution {
+    fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// What both counted. Of two equal maxima the earlier one is kept.
+    fn with(&self, other: &Self) -> Self {
+        let end = |t: &Self| t.first + t.counts.len();
+        let first = self.first.min(other.first);
+        let mut counts = vec![0; end(self).max(end(other)) - first];
+        for part in [self, other] {
+            for (sum, count) in counts[part.first - first..].iter_mut().zip(&part.counts) {
+                *sum += count;
+            }
+        }
+        let latest = |t: &Self| (t.max, std::cmp::Reverse(t.max_at));
+        let larger = if latest(other) > latest(self) { other } else { self };
+        Self {
+            first,
+            counts,
+            min: self.min.min(other.min),
+            max: larger.max,
+            max_at: larger.max_at,
+            sum: self.sum.saturating_add(other.sum),
+        }
+    }
+
+    fn distribution(&self) -> Distribution {
         let first = self.first;
-        let histogram =
-            Histogram::from_scale(self.counts.iter().enumerate().map(|(i, &n)| (first + i, n)));
+        let counts = self.counts.iter().enumerate().map(|(i, &n)| (first + i, n));
+        let histogram = Histogram::from_scale(counts);
         let count = histogram.count();
         let seen = |value| (count > 0).then_some(value);
         Distribution {

@@ -213,7 +213,7 @@ impl Run {
 
     /// The record as JSON, on one line. Who writes it again and again keeps a [`RecordWriter`].
     pub fn to_json(&self) -> String {
-        String::from_utf8_lossy(RecordWriter::default().write(self)).into_owned()
+        String::from_utf8_lossy(RecordWriter::default().write(&mut self.clone())).into_owned()
     }
 
     /// Lateness per expiry, over all threads.

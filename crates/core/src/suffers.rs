@@ -32,8 +32,8 @@ fn low_resolution(host: &Host) -> Option<Finding> {
             "low-resolution",
             Severity::Error,
             format!(
-                "This kernel has no high-resolution timers: it wakes tasks at ticks only, {tick} \
-                 apart."
+                "this kernel has no high-resolution timers: it wakes tasks at ticks only, {tick} \
+                 apart"
             ),
             "boot without highres=off, with a kernel that has CONFIG_HIGH_RES_TIMERS",
         )
@@ -48,8 +48,8 @@ fn hypervisor(host: &Host) -> Option<Finding> {
     Some(Finding::new(
         "hypervisor",
         Severity::Warning,
-        format!("This machine is a guest of {name}: maxima include what the hypervisor does."),
-        "measure on the bare machine, or compare kernels with `wakescope lab`",
+        format!("this machine is a guest of {name}: maxima include what the hypervisor does"),
+        "measure on the bare machine",
     ))
 }
 
@@ -76,11 +76,11 @@ const SLOW_READING: SpanNs = SpanNs(1_000);
 fn clocksource(host: &Host) -> Option<Finding> {
     let (source, cost) = (host.clock.source.as_str(), SpanNs(host.clock.read_cost_ns));
     let message = if cost > SLOW_READING {
-        format!("Reading the clock ({source}) takes {cost}, which is in every figure.")
+        format!("reading the clock ({source}) takes {cost}, which is in every figure")
     } else if !source.is_empty() && !FAST_CLOCKS.contains(&source) {
         format!(
-            "The clocksource is {source}, which is a kernel's second choice: it may be coarse, or \
-             slow when many CPUs read it."
+            "the clocksource is {source}, which is a kernel's second choice: it may be coarse, or \
+             slow when many CPUs read it"
         )
     } else {
         return None;
@@ -94,8 +94,8 @@ fn unprivileged(rt: &RtLimits) -> Option<Finding> {
         Finding::new(
             "unprivileged",
             Severity::Warning,
-            "This user may not use real-time priorities (RLIMIT_RTPRIO is 0): the probe runs as an \
-             ordinary task and waits for others."
+            "this user may not use real-time priorities (RLIMIT_RTPRIO is 0): the probe runs as an \
+             ordinary task and waits for others"
                 .into(),
             "run as root, or: setcap cap_sys_nice,cap_ipc_lock+ep …/wakescope",
         )
@@ -107,8 +107,8 @@ fn rt_group(rt: &RtLimits) -> Option<Finding> {
         Finding::new(
             "rt-group",
             Severity::Warning,
-            "This process's cgroup has no real-time runtime (cpu.rt_runtime_us is 0): the kernel \
-             refuses real-time policies in it."
+            "this process's cgroup has no real-time runtime (cpu.rt_runtime_us is 0): the kernel \
+             refuses real-time policies in it"
                 .into(),
             "run in the root cgroup, or write a runtime to cpu.rt_runtime_us of this one",
         )
@@ -124,23 +124,23 @@ fn rt_throttling(rt: &RtLimits) -> Option<Finding> {
     let throttles = rt.fair_server != Some(true) || rt.group_scheduling == Some(true);
     let (message, hint) = if throttles {
         let also = match rt.fair_server {
-            Some(true) => " The fair server also serves ordinary tasks that starve.",
+            Some(true) => "; the fair server also serves ordinary tasks that starve",
             _ => "",
         };
         (
             format!(
-                "Real-time tasks that use {runtime} of a CPU within {period} are stopped for the \
-                 remaining {rest}.{also}"
+                "real-time tasks that use {runtime} of a CPU within {period} are stopped for the \
+                 remaining {rest}{also}"
             ),
-            "does not touch a probe that sleeps; to switch it off: sysctl kernel.sched_rt_runtime_us=-1",
+            "a probe that sleeps is not touched; a real-time load of yours may be",
         )
     } else {
         (
             format!(
-                "When real-time tasks leave ordinary ones no time, the fair server runs those for up \
-                 to {rest} within {period}."
+                "when real-time tasks leave ordinary ones no time, the fair server runs those for up \
+                 to {rest} within {period}"
             ),
-            "does not touch a probe that sleeps",
+            "a probe that sleeps is not touched",
         )
     };
     Some(Finding::new("rt-throttling", Severity::Note, message, hint))
@@ -151,14 +151,14 @@ fn idle_states(host: &Host, cpus: &[u32]) -> Option<Finding> {
     let exit = SpanNs(deepest.exit_latency_ns);
     let cpu = match cpus.first() {
         Some(cpu) => format!("CPU {cpu}"),
-        None => "The CPU".into(),
+        None => "the CPU".into(),
     };
     (exit > SpanNs(2_000)).then(|| {
         Finding::new(
             "idle-states",
             Severity::Note,
             format!(
-                "{cpu} may sleep as deep as {} ({exit} to wake): the tail includes it.",
+                "{cpu} may sleep as deep as {} ({exit} to wake): the tail includes it",
                 deepest.name
             ),
             "that is how this machine runs; `--idle-states shallow` shows it without",
@@ -174,7 +174,7 @@ fn governor(host: &Host) -> Option<Finding> {
             "governor",
             Severity::Note,
             format!(
-                "The frequency governor is {}: a CPU that wakes from idle may run slowly at first.",
+                "the frequency governor is {}: a CPU that wakes from idle may run slowly at first",
                 others.join(", ")
             ),
             "that is how this machine runs; the governor `performance` shows it without",
@@ -271,10 +271,10 @@ mod tests {
         let limit = Some(950_000_000);
         check(with(None, None, None), &[]);
         check(with(Some(1_000_000_000), None, None), &[]);
-        check(with(limit, Some(false), None), &note("stopped for the remaining 50.0 ms."));
+        check(with(limit, Some(false), None), &note("stopped for the remaining 50.0 ms"));
         check(with(limit, None, None), &note("stopped"));
         check(with(limit, Some(true), Some(false)), &note("the fair server runs those for up to"));
-        check(with(limit, Some(true), Some(true)), &note("The fair server also"));
+        check(with(limit, Some(true), Some(true)), &note("the fair server also"));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { wakeups: 120, patience: SpanNs(2_000_000_000) }
+        Self { wakeups: 120, patience: SpanNs(3_000_000_000) }
     }
 }
 
@@ -37,12 +37,12 @@ pub fn observe(cpu: u32, options: &Options) -> Observations {
     let mut observations = Observations { cpu, ..Observations::default() };
     match may_use_fifo() {
         Ok(()) => {
-            add(&mut observations, Prober::Realtime, options, Pipes::long);
+            add(&mut observations, Prober::Realtime, options, Pipes::new);
             add(&mut observations, Prober::Realtime, options, Locks::new);
         }
         Err(e) => observations.obstacles.push(format!("no real-time prober: {e}")),
     }
-    add(&mut observations, Prober::Fair, options, Pipes::shorter_than_a_tick);
+    add(&mut observations, Prober::Fair, options, Pipes::new);
     observations
 }
 

@@ -7,6 +7,7 @@ pub mod claim;
 pub mod host;
 pub mod load;
 pub mod prober;
+pub mod schedule;
 pub mod session;
 pub mod stimulus;
 mod surroundings;

@@ -55,7 +55,7 @@ pub struct Ready {
     pub thread: ThreadId,
     /// Whether it is bound to its CPU.
     pub pinned: bool,
-    /// The median time of a sleep that asks for none: no shorter interval can be kept.
+    /// The time that a sleep takes that asks for none: no shorter interval can be kept.
     pub turnaround: SpanNs,
 }
 
@@ -162,15 +162,31 @@ impl Prober {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Ends the thread, now if need be. `None` if it never measured.
-    pub fn end(self) -> (Snapshot, Option<Report>) {
+    /// Ends the thread, now if need be.
+    pub fn end(self) -> Past {
         self.stop();
         drop(self.start);
         let report = self.thread.end().unwrap_or_default();
         let measured = self.shared.measuring.load(Ordering::Acquire);
         // The writer is gone, so the copy succeeds at once.
-        let snapshot = measured.then(|| self.shared.recorder.snapshot()).flatten();
-        (snapshot.unwrap_or_default(), report)
+        let seen = measured.then(|| self.shared.recorder.snapshot()).flatten().unwrap_or_default();
+        Past { seen, report, shared: self.shared }
+    }
+}
+
+/// What is left of a prober that has ended.
+pub struct Past {
+    /// All of its statistics.
+    pub seen: Snapshot,
+    /// What it saw beside its samples; `None` if it never measured.
+    pub report: Option<Report>,
+    shared: Arc<Shared>,
+}
+
+impl Past {
+    /// Samples that were still on their way to a file, if they are saved.
+    pub fn ring(&self) -> Option<&Ring> {
+        self.shared.ring.as_ref()
     }
 }
 
@@ -226,8 +242,8 @@ fn touch_stack() {
     std::hint::black_box([0_u8; 32 << 10]);
 }
 
-/// The median time of a sleep whose expiry has all but passed: the shortest period that a loop of
-/// sleeps can keep.
+/// The time that a sleep takes whose expiry has all but passed: the shortest period that a loop of
+/// sleeps can keep. Three in four take longer, so that a busy machine is not taken for a slow one.
 fn turnaround() -> SpanNs {
     let mut spans: Vec<u64> = (0..51)
         .map(|_| {
@@ -238,7 +254,7 @@ fn turnaround() -> SpanNs {
         })
         .collect();
     spans.sort_unstable();
-    SpanNs(spans[spans.len() / 2])
+    SpanNs(spans[spans.len() / 4])
 }
 
 fn measure(home: Option<u32>, shared: &Shared, times: Times) -> Report {

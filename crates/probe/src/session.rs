@@ -1,25 +1,32 @@
 //! A measurement from beginning to end: `begin`, look at it while it lasts, `end`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
-use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
-use wakescope_core::limit::{Limit, Outcome};
-use wakescope_core::plan::{IdleStates, Plan, Policy};
+use wakescope_core::plan::{IdleStates, Plan};
 use wakescope_core::recorder::Snapshot;
-use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread, TimeDomain};
+use wakescope_core::ring::{Ring, Sample};
+use wakescope_core::run::{Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_core::validity::{Observed, ThreadObserved, findings};
+use wakescope_core::validity::{Observed, findings};
 use wakescope_sys::pm_qos::WakeLimit;
-use wakescope_sys::sched::{self, Schedule};
+use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
 use crate::claim::{Claim, claim};
 use crate::load::{Load, LoadError, finish_all};
-use crate::prober::{Prober, Ready, Report, Task, Times};
-use crate::stimulus::timer::Ending;
+use crate::prober::{Prober, Ready, Task, Times};
+
+use crate::schedule::{same, settle_schedule, words};
 use crate::surroundings::Surroundings;
+
+mod record;
+
+pub use record::outcome;
+use record::{Ended, judge};
 
 /// Why a measurement could not begin.
 #[derive(Debug)]
@@ -134,6 +141,45 @@ const SETTLE: SpanNs = SpanNs(20_000_000);
 /// Samples that a probe may be ahead of the file they are saved to: at 20,000 a second, 3 s.
 const RING_SLOTS: usize = 1 << 16;
 
+/// A sample on its way to a file. Times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedSample {
+    /// The CPU that was measured.
+    pub cpu: u32,
+    /// When the wakeup was due, from the start of the run.
+    pub expiry_ns: u64,
+    /// How late it was.
+    pub wakeup_latency_ns: u64,
+}
+
+/// Where samples go that are saved.
+pub trait SampleSink {
+    /// Takes a sample. What cannot be kept is counted.
+    fn add(&mut self, sample: SavedSample);
+    /// Completes what is kept; there are no more samples.
+    fn close(&mut self) -> Unsaved;
+}
+
+/// Samples that could not be kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unsaved {
+    /// Why, if any.
+    pub cause: Option<String>,
+    /// How many, by CPU.
+    pub lost: BTreeMap<u32, u64>,
+}
+
+/// Hands over what waits in `ring`.
+fn drain(cpu: u32, ring: Option<&Ring>, sink: &mut dyn SampleSink) {
+    let Some(ring) = ring else { return };
+    // No more than there is room for: a probe that fills the queue faster than it is emptied
+    // cannot hold the caller here.
+    for sample in std::iter::from_fn(|| ring.pop()).take(RING_SLOTS) {
+        let Sample { due_ns: expiry_ns, late_ns: wakeup_latency_ns } = sample;
+        sink.add(SavedSample { cpu, expiry_ns, wakeup_latency_ns });
+    }
+}
+
 /// How long loads may take to be set up: making their files takes a slow flash disk a while.
 const LOAD_PATIENCE: SpanNs = SpanNs(120_000_000_000);
 
@@ -159,9 +205,10 @@ impl Session {
             IdleStates::AsIs => None,
             IdleStates::Shallow => Some(WakeLimit::request(0).map_err(MeasureError::IdleStates)?),
         };
-        let memory_refused = memory::lock_all().err().map(|e| e.to_string());
         let (schedule, policy_refused) = settle_schedule(&mut plan)?;
         let probes = start_probes(&plan, schedule)?;
+        // All that the loop touches is there by now: code, stacks, recorders.
+        let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
         let warmup = clock::now().after(SETTLE);
         let seed_phase = SpanNs(scatter(identity.seed) % plan.interval_ns);
@@ -258,52 +305,37 @@ impl Session {
             "the run was not finished when this was written; its end, and what was seen then, is missing".into(),
             "measure again if it was killed; otherwise wait",
         ));
-        let mut run = self.run(State::Running, all);
-        run.duration_ns =
-            run.duration_ns.max(clock::now().since(self.origin).0.min(self.total().0));
-        run
+        let so_far = self.probes.iter().map(Probe::so_far).collect();
+        self.record(so_far, State::Running, all)
     }
 
-    /// Hands the samples taken since the last call to `take`: CPU, when due, how late.
-    pub fn drain(&self, take: &mut dyn FnMut(u32, u64, u64)) {
+    /// Hands the samples taken since the last call to `sink`.
+    pub fn drain(&self, sink: &mut dyn SampleSink) {
         for probe in &self.probes {
-            // As many as there is room for: a probe that fills the queue faster than it is
-            // emptied cannot hold the caller here.
-            let Some(ring) = probe.prober.ring() else { continue };
-            for sample in std::iter::from_fn(|| ring.pop()).take(RING_SLOTS) {
-                take(probe.prober.cpu, sample.due_ns, sample.late_ns);
-            }
+            drain(probe.prober.cpu, probe.prober.ring(), sink);
         }
     }
 
-    /// Tells the probes to end; [`Session::end`] waits for them.
-    pub fn stop(&self) {
-        self.probes.iter().for_each(|p| p.prober.stop());
-    }
-
-    /// Ends the measurement, now if need be: then `ended_by` says why.
-    /// `not_saved` says why files beside the record are not whole, if so.
-    pub fn end(mut self, ended_by: Option<String>, not_saved: Option<String>) -> Run {
+    /// Ends the measurement, now if need be: then `ended_by` says why. `sink` gets the last samples.
+    pub fn end(mut self, ended_by: Option<String>, sink: &mut dyn SampleSink) -> Run {
         self.watch();
-        self.stop();
+        self.probes.iter().for_each(|p| p.prober.stop());
         let change = Surroundings::now();
         let clocksource = (self.before.clocksource.clone(), change.clocksource.clone());
         let change = change.since(&self.before, &self.plan.cpus);
 
         let mut ended = Vec::new();
-        for probe in std::mem::take(&mut self.probes) {
-            let lost = probe.prober.ring().map_or(0, |r| r.lost());
-            let cpu = probe.prober.cpu;
-            let (seen, report) = probe.prober.end();
-            ended.push(Ended {
-                cpu,
-                ready: probe.ready,
-                phase: probe.phase,
-                seen,
-                lost,
-                report,
-                other_schedule: probe.other_schedule,
-            });
+        for Probe { prober, ready, phase, other_schedule, .. } in std::mem::take(&mut self.probes) {
+            let cpu = prober.cpu;
+            let past = prober.end();
+            drain(cpu, past.ring(), sink);
+            let lost = past.ring().map_or(0, Ring::lost);
+            let (seen, report) = (past.seen, past.report);
+            ended.push(Ended { cpu, ready, phase, seen, lost, report, other_schedule });
+        }
+        let unsaved = sink.close();
+        for probe in &mut ended {
+            probe.lost += unsaved.lost.get(&probe.cpu).copied().unwrap_or(0);
         }
         let stalled = |r: &Running| (r.load.spec().to_string(), r.stalled.0);
         let stalls = self.loads.iter().filter(|r| r.stalled > STALL).map(stalled).collect();
@@ -323,15 +355,17 @@ impl Session {
             loads,
             stalls,
             ended_by,
-            not_saved,
+            not_saved: unsaved.cause,
             rt_share_ppm: rt_share_ppm(&self.host),
         };
         let mut all = findings(&self.plan, &observed);
+        // What was seen in the run tells more than what was to be expected of the host.
+        self.host_findings.retain(|expected| all.iter().all(|found| found.code != expected.code));
         all.append(&mut self.host_findings);
         let lost = ended.iter().filter(|e| e.cpu_lost_at_ns().is_some()).count();
         let early = observed.ended_by.is_some() || lost == ended.len();
-        let mut run =
-            self.run_of(&ended, if early { State::Interrupted } else { State::Complete }, all);
+        let state = if early { State::Interrupted } else { State::Complete };
+        let mut run = self.record(ended, state, all);
         run.load = observed.loads;
         // What a CPU would have shown after it went away is not known.
         run.limits = judge(&run, !early && lost == 0);
@@ -346,47 +380,10 @@ impl Session {
         }
     }
 
-    fn run(&self, state: State, all: Vec<Finding>) -> Run {
-        let so_far: Vec<Ended> = self.probes.iter().map(Probe::so_far).collect();
-        self.run_of(&so_far, state, all)
+    fn record(&self, ended: Vec<Ended>, state: State, all: Vec<Finding>) -> Run {
+        let origin_ns = self.origin.0;
+        record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all)
     }
-
-    fn run_of(&self, ended: &[Ended], state: State, all: Vec<Finding>) -> Run {
-        let interval_ns = self.plan.interval_ns;
-        let measured = |e: &Ended| e.phase.0 + e.seen.expiries.count.saturating_mul(interval_ns);
-        let mut run = Run {
-            schema: SCHEMA.into(),
-            id: self.identity.id.clone(),
-            started: self.identity.started.clone(),
-            duration_ns: ended.iter().map(measured).max().unwrap_or(0).min(self.total().0),
-            origin_ns: self.origin.0,
-            time_domain: TimeDomain::Real,
-            seed: self.identity.seed,
-            state,
-            host: self.host.clone(),
-            plan: self.plan.clone(),
-            validity: Validity::of(all),
-            limits: Vec::new(),
-            threads: ended.iter().map(Ended::thread).collect(),
-            load: Vec::new(),
-            worst: worst(ended, self.plan.worst),
-            summary: Default::default(),
-            other: Default::default(),
-        };
-        run.summarize();
-        run
-    }
-}
-
-/// A probe that has ended, or is looked at as if it had.
-struct Ended {
-    cpu: u32,
-    ready: Ready,
-    phase: SpanNs,
-    seen: Snapshot,
-    lost: u64,
-    report: Option<Report>,
-    other_schedule: Option<String>,
 }
 
 impl Probe {
@@ -399,60 +396,6 @@ impl Probe {
             lost: self.prober.ring().map_or(0, |r| r.lost()),
             report: None,
             other_schedule: None,
-        }
-    }
-}
-
-impl Ended {
-    fn home(&self) -> Option<u32> {
-        self.ready.pinned.then_some(self.cpu)
-    }
-
-    fn page_faults(&self) -> u64 {
-        self.report.as_ref().map_or(0, |r| r.faults.minor + r.faults.major)
-    }
-
-    fn cpu_lost_at_ns(&self) -> Option<u64> {
-        match self.report.as_ref()?.ending {
-            Ending::CpuLost(due) => Some(due.0),
-            Ending::Done | Ending::Stopped => None,
-        }
-    }
-
-    fn thread(&self) -> Thread {
-        Thread {
-            cpu: self.home(),
-            missed: self.seen.missed,
-            lost: self.lost,
-            migrated: self.seen.migrated,
-            page_faults: self.page_faults(),
-            woken: self.seen.woken.clone(),
-            expiries: self.seen.expiries.clone(),
-        }
-    }
-
-    fn observed(&self, wanted: Schedule) -> ThreadObserved {
-        let report = self.report.as_ref();
-        let at_end = report.and_then(|r| r.schedule.as_ref().ok().copied());
-        let share = |r: &Report| r.cpu_time.0.saturating_mul(1_000_000).checked_div(r.wall_time.0);
-        ThreadObserved {
-            cpu: self.cpu,
-            pinned: self.ready.pinned,
-            woken: self.seen.woken.count,
-            missed: self.seen.missed,
-            migrated: self.seen.migrated,
-            early: self.seen.early,
-            lost: self.lost,
-            minor_faults: report.map_or(0, |r| r.faults.minor),
-            major_faults: report.map_or(0, |r| r.faults.major),
-            other_schedule: self
-                .other_schedule
-                .clone()
-                .or(at_end.filter(|&s| !same(s, wanted)).map(words)),
-            slack_ns: report.and_then(|r| r.slack.as_ref().ok()).map_or(0, |s| s.0),
-            cpu_share_ppm: report.and_then(share).unwrap_or(0),
-            cpu_lost_at_ns: self.cpu_lost_at_ns(),
-            failure: report.is_none().then(|| "its thread died".into()),
         }
     }
 }
@@ -480,67 +423,6 @@ fn settle_loads(
         return Err(MeasureError::Ended);
     }
     Ok(loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) }).collect())
-}
-
-/// The schedule that the plan asks for, or the best that this user may have where the plan only
-/// states a default; then the plan is changed to say so. With it, why the default was refused.
-fn settle_schedule(plan: &mut Plan) -> Result<(Schedule, Option<String>), MeasureError> {
-    let wanted = schedule_of(plan);
-    let Err(refusal) = try_schedule(wanted) else { return Ok((wanted, None)) };
-    if plan.policy_required {
-        return Err(MeasureError::Schedule(wanted, refusal));
-    }
-    // Audio users, for one, are often allowed real-time priorities up to some limit.
-    let limit = sched::rt_priority_limit().unwrap_or(0);
-    if let Some(priority) = u8::try_from(limit).ok().filter(|p| (1..=99).contains(p)) {
-        let lower = Schedule::Fifo { priority };
-        if try_schedule(lower).is_ok() {
-            plan.priority = Some(priority);
-            return Ok((lower, None));
-        }
-    }
-    (plan.policy, plan.priority) = (Policy::Other, None);
-    Ok((schedule_of(plan), Some(format!("{}: {refusal}", words(wanted)))))
-}
-
-/// Whether this process may use `schedule`, tried on a thread that ends at once.
-fn try_schedule(schedule: Schedule) -> io::Result<()> {
-    std::thread::scope(|scope| scope.spawn(|| sched::set_schedule(schedule)).join())
-        .unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
-}
-
-fn schedule_of(plan: &Plan) -> Schedule {
-    let priority = plan.priority.unwrap_or(1);
-    match plan.policy {
-        Policy::Other => Schedule::Other { nice: 0 },
-        Policy::Fifo => Schedule::Fifo { priority },
-        Policy::Rr => Schedule::Rr { priority },
-        // Half of the CPU: far more than a wakeup takes, so that the budget is never what makes
-        // one late, and little enough to be admitted beside other deadline tasks.
-        Policy::Deadline => Schedule::Deadline {
-            runtime: SpanNs((plan.interval_ns / 2).max(1_024)),
-            period: SpanNs(plan.interval_ns),
-        },
-    }
-}
-
-fn same(a: Schedule, b: Schedule) -> bool {
-    match (a, b) {
-        // The nice value is whatever this process was started with.
-        (Schedule::Other { .. }, Schedule::Other { .. }) => true,
-        _ => a == b,
-    }
-}
-
-/// A schedule as people say it.
-pub fn words(schedule: Schedule) -> String {
-    match schedule {
-        Schedule::Other { .. } => "SCHED_OTHER".into(),
-        Schedule::Idle => "SCHED_IDLE".into(),
-        Schedule::Fifo { priority } => format!("SCHED_FIFO {priority}"),
-        Schedule::Rr { priority } => format!("SCHED_RR {priority}"),
-        Schedule::Deadline { runtime, period } => format!("SCHED_DEADLINE {runtime} of {period}"),
-    }
 }
 
 /// Starts a probe per CPU, all prepared and waiting.
@@ -577,44 +459,12 @@ fn start_probes(plan: &Plan, schedule: Schedule) -> Result<Vec<Probe>, MeasureEr
 
 /// Where real-time tasks are throttled, the share of each period that they get.
 fn rt_share_ppm(host: &Host) -> Option<u64> {
-    if host.rt.fair_server == Some(true) {
+    // With real-time groups a kernel keeps throttling beside the fair server (kernel/sched/rt.c).
+    if host.rt.fair_server == Some(true) && host.rt.group_scheduling != Some(true) {
         return None;
     }
     let (runtime, period) = (host.rt.runtime_ns?, host.rt.period_ns?);
     runtime.saturating_mul(1_000_000).checked_div(period).filter(|&share| share < 1_000_000)
-}
-
-fn worst(ended: &[Ended], keep: usize) -> Vec<Episode> {
-    let mut all: Vec<Episode> = ended
-        .iter()
-        .flat_map(|e| {
-            e.seen.worst.iter().map(|w| Episode {
-                cpu: e.home(),
-                expiry_ns: w.due_ns,
-                wakeup_latency_ns: w.late_ns,
-                missed: w.missed,
-                ..Default::default()
-            })
-        })
-        .collect();
-    all.sort_by_key(|e| (std::cmp::Reverse(e.wakeup_latency_ns), e.expiry_ns));
-    all.truncate(keep);
-    all
-}
-
-fn judge(run: &Run, complete: bool) -> Vec<wakescope_core::limit::Judgement> {
-    let expiries = run.expiries();
-    run.plan
-        .fail_above
-        .iter()
-        .filter_map(|text| text.parse::<Limit>().ok())
-        .map(|limit| limit.judge(&expiries, run.validity.verdict, complete))
-        .collect()
-}
-
-/// How the run stands to all of its limits: the worst of the judgements.
-pub fn outcome(run: &Run) -> Outcome {
-    run.limits.iter().map(|j| j.outcome).max().unwrap_or(Outcome::Pass)
 }
 
 /// Spreads a seed over all 64 bits (the finalizer of SplitMix64, Steele et al., OOPSLA 2014).

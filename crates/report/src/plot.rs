@@ -96,6 +96,7 @@ mod tests {
     fn both_scales_are_logarithmic() {
         let samples = (0..10_000).map(|_| 8_500).chain((0..100).map(|_| 17_000)).chain([140_000]);
         expect![[r#"
+            counts
               8.19 µs ▕████████████████████████████████████████████████████████      10,000
               9.74 µs ▕
               11.6 µs ▕
@@ -114,7 +115,8 @@ mod tests {
                110 µs ▕
                131 µs ▕███▉                                                               1
         "#]]
-        .assert_eq(&log_log(&Histogram::of(samples)));
+        // The first line marks the left margin.
+        .assert_eq(&format!("counts\n{}", log_log(&Histogram::of(samples))));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::finding::{Severity, Verdict};
+use wakescope_core::finding::{Finding, Severity, Verdict};
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::{IdleStates, Plan};
@@ -16,7 +16,7 @@ use crate::table::columns;
 
 /// The whole report on `run`, 100 columns wide.
 pub fn report(run: &Run, style: Style) -> String {
-    let mut out = summary(run, style);
+    let mut out = overview(run, style, Notes::InFull);
     let all = run.expiries();
     if all.count > 0 {
         let domain = domain_word(run.time_domain);
@@ -29,8 +29,19 @@ pub fn report(run: &Run, style: Style) -> String {
     out
 }
 
-/// The report without the histogram, as printed after a measurement.
+/// The report without the histogram, and with notes by name only, as printed after a measurement.
 pub fn summary(run: &Run, style: Style) -> String {
+    overview(run, style, Notes::ByName)
+}
+
+/// How findings that leave the numbers as they are appear.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Notes {
+    InFull,
+    ByName,
+}
+
+fn overview(run: &Run, style: Style, notes: Notes) -> String {
     let mut out = headline(run, style);
     out.push_str(&what_it_proves(run));
     for judgement in &run.limits {
@@ -51,7 +62,7 @@ pub fn summary(run: &Run, style: Style) -> String {
     if !run.load.is_empty() {
         let _ = write!(out, "\n{}", crate::load::table(&run.load));
     }
-    out.push_str(&findings(run, style));
+    out.push_str(&findings(run, style, notes));
     let _ = write!(out, "\n{}", machine(run));
     out
 }
@@ -141,9 +152,11 @@ fn row(name: String, d: &Distribution, missed: u64, min_ns: Option<u64>) -> Vec<
     cells
 }
 
-fn findings(run: &Run, style: Style) -> String {
+fn findings(run: &Run, style: Style, notes: Notes) -> String {
     let mut out = String::new();
-    let all = &run.validity.findings;
+    let by_name = |f: &&Finding| f.severity == Severity::Note && notes == Notes::ByName;
+    let (named, all): (Vec<&Finding>, Vec<&Finding>) =
+        run.validity.findings.iter().partition(by_name);
     let width = all.iter().map(|f| f.code.chars().count()).max().unwrap_or(0).min(24);
     for finding in all {
         let (mark, dress): (&str, fn(Style, &str) -> String) = match finding.severity {
@@ -160,26 +173,28 @@ fn findings(run: &Run, style: Style) -> String {
             let _ = writeln!(out, "{indent}→ {hint}");
         }
     }
+    if !named.is_empty() {
+        let names: Vec<String> = named.iter().map(|f| clean(&f.code, 24)).collect();
+        let line = format!(" · noted, see the report: {}", names.join(", "));
+        let _ = writeln!(out, "{}", style.faint(&line));
+    }
     if out.is_empty() { out } else { format!("\n{out}") }
 }
 
 /// What it was measured on and how.
 fn machine(run: &Run) -> String {
     let host = &run.host;
-    let how = match host.preemption.because.as_str() {
-        "" => String::new(),
-        because => format!(" ({})", clean(because, 60)),
+    let preemption = match host.preemption.because.as_str() {
+        "" => format!("preemption {}", host.preemption.model),
+        because => format!("preemption {}: {}", host.preemption.model, clean(because, 90)),
     };
-    let mut parts = vec![
-        format!("kernel {}", clean(&host.release, 60)),
-        format!("preemption {}{how}", host.preemption.model),
-        clean(&host.clock.source, 20),
-    ];
+    let mut parts =
+        vec![format!("kernel {}", clean(&host.release, 60)), clean(&host.clock.source, 20)];
     if let Some(hypervisor) = &host.hypervisor {
         parts.push(format!("{} guest", clean(hypervisor, 30)));
     }
     parts.retain(|p| !p.is_empty());
-    format!(" {}\n {}\n", parts.join(" · "), plan(&run.plan))
+    format!(" {}\n {preemption}\n {}\n", parts.join(" · "), plan(&run.plan))
 }
 
 /// The plan in a line: `timer 1.00 ms · fifo 90 · 2 CPUs · load find, launch`.
@@ -241,7 +256,7 @@ fn wrapped(text: &str, width: usize, indent: &str) -> String {
 pub(crate) mod tests {
     use super::*;
     use expect_test::expect;
-    use wakescope_core::finding::{Finding, Validity};
+    use wakescope_core::finding::Validity;
     use wakescope_core::histogram::Histogram;
     use wakescope_core::host::{Clock, Host};
     use wakescope_core::limit::Judgement;
@@ -367,12 +382,13 @@ pub(crate) mod tests {
              load       work              per second
              find       412,233 files         41,200
 
-             ! steal        the hypervisor took 38 ms from these CPUs: maxima are partly not this kernel's
-                            → measure on the bare machine, or compare kernels in virtual time, where no
-                              hypervisor can take any
-             · idle-states  the CPU may sleep as deep as C6
+             ! steal  the hypervisor took 38 ms from these CPUs: maxima are partly not this kernel's
+                      → measure on the bare machine, or compare kernels in virtual time, where no hypervisor can
+                        take any
+             · noted, see the report: idle-states
 
-             kernel 6.12.95 · preemption voluntary (no preempt= on its command line) · tsc
+             kernel 6.12.95 · tsc
+             preemption voluntary: no preempt= on its command line
              timer 1.00 ms · fifo 90 · 2 CPUs · load find
         "#]].assert_eq(&summary(&run, PLAIN));
     }
@@ -386,7 +402,8 @@ pub(crate) mod tests {
              cpu  count  missed      min  p50  p99  p99.9  p99.99  p99.999      max
                0      3       0  9.00 µs    –    –      –       –        –  11.0 µs
 
-             kernel 6.12.95 · preemption voluntary (no preempt= on its command line) · tsc
+             kernel 6.12.95 · tsc
+             preemption voluntary: no preempt= on its command line
              timer 1.00 ms · fifo 90 · CPU 0
         "#]]
         .assert_eq(&summary(&run_of(&[&[9_000, 10_000, 11_000]]), PLAIN));

@@ -7,6 +7,8 @@ use std::mem;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use wakescope_core::units::SpanNs;
+
 use crate::checked;
 
 /// The machine's name for its own architecture, as `uname -m` prints it.
@@ -18,6 +20,14 @@ pub fn architecture() -> io::Result<String> {
     // SAFETY: the kernel ends each name with NUL inside its array, and `names` outlives the borrow.
     let machine = unsafe { CStr::from_ptr(names.machine.as_ptr()) };
     Ok(machine.to_string_lossy().into_owned())
+}
+
+/// How long a tick is: what the clocks that advance by ticks have as their resolution.
+pub fn tick() -> SpanNs {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is live and writable. The clock exists since Linux 2.6.32.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    SpanNs(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Opens `path` for reading so that neither opening nor reading waits: not for a writer of a FIFO,
@@ -43,8 +53,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_has_a_name() {
+    fn the_machine_has_a_name_and_a_tick() {
         assert!(!architecture().unwrap().is_empty());
+        // CONFIG_HZ is 24 to 1,200.
+        assert!((SpanNs(800_000)..SpanNs(50_000_000)).contains(&tick()), "{}", tick());
     }
 
     #[test]

@@ -4,17 +4,14 @@ use std::{io, mem};
 
 use crate::checked;
 
-/// Locks all memory of the process, present and future, so that none of it is paged out.
+/// Locks all memory that the process has now, so that none of it is paged out; what was not
+/// resident becomes so.
 ///
-/// What is mapped now becomes resident now, the program's own code above all. What is mapped later
-/// is locked page by page as it is touched (`MCL_ONFAULT`, Linux 4.4): a thread's stack or an
-/// allocator's arena would otherwise count in full. Whoever maps later touches what it needs
-/// beforehand, and page faults are counted to prove that it did.
-pub fn lock_all() -> io::Result<()> {
+/// Memory that it gets later stays unlocked. Locking that too (`MCL_FUTURE`) would make every later
+/// allocation fail once an ordinary user's limit (`RLIMIT_MEMLOCK`, often 8 MiB) is reached.
+pub fn lock_present() -> io::Result<()> {
     // SAFETY: flags only.
-    checked(unsafe { libc::mlockall(libc::MCL_CURRENT) })?;
-    // SAFETY: flags only.
-    checked(unsafe { libc::mlockall(libc::MCL_FUTURE | libc::MCL_ONFAULT) }).map(drop)
+    checked(unsafe { libc::mlockall(libc::MCL_CURRENT) }).map(drop)
 }
 
 /// Page faults.

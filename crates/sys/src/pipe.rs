@@ -18,7 +18,8 @@ pub fn pipe() -> io::Result<(File, File)> {
 
 /// Sets how many bytes `pipe` holds, and returns how many it really does: the kernel rounds up.
 /// Without privileges the limit is /proc/sys/fs/pipe-max-size, by default 1 MiB.
-pub fn set_size(pipe: &File, bytes: i32) -> io::Result<usize> {
+pub fn set_size(pipe: &File, bytes: usize) -> io::Result<usize> {
+    let bytes = libc::c_int::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the descriptor is open for as long as `pipe` lives; the argument is an integer.
     let size = checked(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) })?;
     Ok(usize::try_from(size).unwrap_or(0))

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use wakescope_core::behaviour::Call;
 use wakescope_core::units::SpanNs;
-use wakescope_sys::{clock, pipe, record_lock, repeat};
+use wakescope_sys::{clock, machine, pipe, record_lock, repeat};
 
 /// Makes one call, and its times are noted.
 pub(super) type Note<'a> =
@@ -28,60 +28,65 @@ pub(super) struct Pipes {
     write: File,
     zero: File,
     bytes: Vec<u8>,
+    /// How many times zeroes are read over `bytes` in one call.
+    times: usize,
 }
 
-/// About a millisecond's worth of copying; a wakeup takes a tenth of that on a slow machine.
-const LONG_BYTES: i32 = 8 << 20;
-
-/// Clearing memory is that much faster than copying it.
-const ZEROES_TIMES: usize = 8;
+/// To begin with; that much is copied in about a millisecond.
+const LONG_BYTES: usize = 8 << 20;
 
 /// What every user may have a pipe hold (/proc/sys/fs/pipe-max-size).
-const ALLOWED_BYTES: i32 = 1 << 20;
+const ALLOWED_BYTES: usize = 1 << 20;
 
 /// What a pipe has without asking.
 const SHORTEST_BYTES: usize = 64 << 10;
 
-/// Half of the shortest tick, which is 1 ms (`CONFIG_HZ=1000`).
-const HALF_A_TICK: SpanNs = SpanNs(500_000);
-
 impl Pipes {
-    /// With calls as long as this user's pipes allow.
-    pub(super) fn long() -> io::Result<Self> {
-        Self::of(LONG_BYTES).or_else(|_| Self::of(ALLOWED_BYTES))
-    }
-
-    /// With calls so short that a tick seldom falls into one: at the tick, a lazy kernel preempts
-    /// what it has let run on.
-    pub(super) fn shorter_than_a_tick() -> io::Result<Self> {
-        let mut pipes = Self::long()?;
-        let mut size = pipes.bytes.len();
-        while size > SHORTEST_BYTES && pipes.shortest_read()? > HALF_A_TICK {
+    /// With calls that are long against a wakeup, yet so short that a tick seldom falls into one:
+    /// at the tick, a lazy kernel preempts what it has let run on.
+    pub(super) fn new() -> io::Result<Self> {
+        let limit = SpanNs(machine::tick().0 / 2).min(SpanNs(2_000_000));
+        let mut size = LONG_BYTES;
+        let mut pipes = Self::of(size).or_else(|_| {
+            size = ALLOWED_BYTES;
+            Self::of(size)
+        })?;
+        while size > SHORTEST_BYTES && pipes.shortest_read()? > limit {
             size /= 2;
-            pipes = Self::of(i32::try_from(size).unwrap_or(ALLOWED_BYTES))?;
+            pipes = Self::of(size)?;
         }
+        // Clearing memory is faster than copying it, by how much depends on the machine. The control
+        // is made the longest call, so that it is the last to be undecided.
+        let (read, clear) = (pipes.shortest_read()?, pipes.shortest_clear()?);
+        pipes.times = usize::try_from(2 * read.0 / clear.0.max(1)).unwrap_or(1).clamp(1, 64);
         Ok(pipes)
     }
 
-    /// How long reading the pipe takes when nobody interferes: the shortest of some times. The
-    /// first has to map new pages.
+    /// How long reading the pipe takes when nobody interferes. The first time has to map new pages.
     fn shortest_read(&mut self) -> io::Result<SpanNs> {
-        let mut shortest = SpanNs(u64::MAX);
-        for _ in 0..5 {
+        shortest(|| {
             self.write.write_all(&self.bytes)?;
             let begin = clock::now();
             self.read.read_exact(&mut self.bytes)?;
-            shortest = shortest.min(clock::now().since(begin));
-        }
-        Ok(shortest)
+            Ok(clock::now().since(begin))
+        })
     }
 
-    fn of(bytes: i32) -> io::Result<Self> {
+    /// How long clearing the memory takes.
+    fn shortest_clear(&mut self) -> io::Result<SpanNs> {
+        shortest(|| {
+            let begin = clock::now();
+            repeat::read_over(&self.zero, &mut self.bytes, 1)?;
+            Ok(clock::now().since(begin))
+        })
+    }
+
+    fn of(bytes: usize) -> io::Result<Self> {
         let (read, write) = pipe::pipe()?;
         let size = pipe::set_size(&write, bytes)?;
         // Written here, so that no page is missing later.
         let bytes = vec![1; size];
-        Ok(Self { read, write, zero: File::open("/dev/zero")?, bytes })
+        Ok(Self { read, write, zero: File::open("/dev/zero")?, bytes, times: 1 })
     }
 }
 
@@ -90,11 +95,20 @@ impl Work for Pipes {
     const CALLS: &'static [Call] = &[Call::ZeroRead, Call::PipeWrite, Call::PipeRead];
 
     fn round(&mut self, note: &mut Note<'_>) -> io::Result<()> {
-        let Self { read, write, zero, bytes } = self;
+        let Self { read, write, zero, bytes, times } = self;
         note(Call::PipeWrite, &mut || write.write_all(bytes))?;
         note(Call::PipeRead, &mut || read.read_exact(bytes))?;
-        note(Call::ZeroRead, &mut || repeat::read_over(zero, bytes, ZEROES_TIMES).map(drop))
+        note(Call::ZeroRead, &mut || repeat::read_over(zero, bytes, *times).map(drop))
     }
+}
+
+/// The shortest of some times that `act` takes.
+fn shortest(mut act: impl FnMut() -> io::Result<SpanNs>) -> io::Result<SpanNs> {
+    let mut shortest = act()?;
+    for _ in 0..4 {
+        shortest = shortest.min(act()?);
+    }
+    Ok(shortest)
 }
 
 /// Many locks on one file, all to be looked at.

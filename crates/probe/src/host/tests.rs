@@ -57,7 +57,7 @@ const CPU: &str = "/sys/devices/system/cpu";
 /// A workstation with all that can be read there.
 fn workstation() -> Machine {
     let cpu = |rest: &str| format!("{CPU}/{rest}");
-    let machine = Machine::of(&[
+    Machine::of(&[
         ("/proc/sys/kernel/osrelease", "6.1.0-49-amd64\n"),
         ("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-08-20)\n"),
         ("/proc/sys/kernel/arch", "x86_64\n"),
@@ -95,8 +95,7 @@ fn workstation() -> Machine {
         (&cpu("cpu1/cpuidle/state1/latency"), "133\n"),
         (&cpu("cpu1/cpuidle/state1/disable"), "1\n"),
         (&cpu("cpu1/cpufreq/scaling_governor"), "powersave\n"),
-    ]);
-    machine
+    ])
 }
 
 #[test]

@@ -83,36 +83,36 @@ fn the_answer_comes_first() {
     check(
         &laptop(),
         expect![[r#"
-        This kernel runs preemption model voluntary: it is built with no other, says
-        /boot/config-6.1.0-56-cloud-arm64.
+            This kernel runs preemption model voluntary: it is built with no other, says
+            /boot/config-6.1.0-56-cloud-arm64.
 
-         evidence, the strongest first
-         /proc/sys/kernel/version             no PREEMPT: built as none or voluntary
-         /proc/cmdline                        preempt=full
-         /boot/config-6.1.0-56-cloud-arm64    voluntary, not changeable
-         /sys/kernel/debug/sched/preempt      permission denied (not read)
-         ! conflict      preempt=full on the command line is ignored: this kernel is built without
-                         PREEMPT_DYNAMIC.
+             evidence, the strongest first
+             /proc/sys/kernel/version             no PREEMPT: built as none or voluntary
+             /proc/cmdline                        preempt=full
+             /boot/config-6.1.0-56-cloud-arm64    voluntary, not changeable
+             /sys/kernel/debug/sched/preempt      permission denied (not read)
+             ! conflict      preempt=full on the command line is ignored: this kernel is built without
+                             PREEMPT_DYNAMIC.
 
-         machine
-         kernel                               6.1.0-56-cloud-arm64 aarch64
-         CPUs                                 4 online, 1 isolated
-         clock                                arch_sys_counter, resolution 1 ns, 31 ns a reading
+             machine
+             kernel                               6.1.0-56-cloud-arm64 aarch64
+             CPUs                                 4 online, 1 isolated
+             clock                                arch_sys_counter, resolution 1 ns, 31 ns a reading
 
-         a measurement here will suffer from
-         · idle-states   CPU 0 may sleep as deep as cpu-sleep (1.15 ms to wake): the tail includes it.
-                         → that is how this machine runs; `--idle-states shallow` shows it without
-         · governor      The frequency governor is schedutil: a CPU that wakes from idle may run slowly at
-                         first.
-                         → that is how this machine runs; the governor `performance` shows it without
+             a measurement here will suffer from
+             · idle-states   CPU 0 may sleep as deep as cpu-sleep (1.15 ms to wake): the tail includes it
+                             → that is how this machine runs; `--idle-states shallow` shows it without
+             · governor      the frequency governor is schedutil: a CPU that wakes from idle may run slowly at
+                             first
+                             → that is how this machine runs; the governor `performance` shows it without
 
-         instruments
-         there      btf
-                    tracepoints sched_waking, sched_switch
-         missing    tracepoints irq_disable
-                    pmu: counting instructions: not supported
-         not known  tracers osnoise
-    "#]],
+             instruments
+             there      btf
+                        tracepoints sched_waking, sched_switch
+             missing    tracepoints irq_disable
+                        pmu: counting instructions: not supported
+             not known  tracers osnoise
+        "#]],
     );
 }
 

@@ -1,0 +1,286 @@
+//! The arguments of `wakescope measure`, and what they mean on this machine.
+
+use std::path::PathBuf;
+
+use wakescope_core::limit::Limit;
+use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
+use wakescope_core::units::SpanNs;
+use wakescope_probe::load::{Spec, parse_list};
+use wakescope_report::style::clean;
+use wakescope_sys::sched;
+
+use crate::Failure;
+
+/// How late are wakeups here, and can the number be trusted
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  wakescope measure\n  wakescope measure --duration 10min --load find,launch,file-move\n  wakescope measure --cpus 2-3 --interval 100us --fail-above 50us --fail-above p99.9=20us"
+)]
+pub(crate) struct MeasureArgs {
+    /// What causes the wakeups
+    #[arg(long, value_enum, default_value = "timer")]
+    stimulus: StimulusArg,
+
+    /// Period of the grid of wakeups
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
+    interval: SpanNs,
+
+    /// How long to measure
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
+    duration: SpanNs,
+
+    /// Measure this many wakeups on each CPU, instead of for a time
+    #[arg(long, value_name = "N", value_parser = samples, conflicts_with = "duration", allow_hyphen_values = true)]
+    samples: Option<u64>,
+
+    /// CPUs to measure, as in 0,2-3 [default: all that this process may use]
+    #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_hyphen_values = true)]
+    cpus: Option<CpuList>,
+
+    /// Scheduling policy of the probe [default: fifo, or other where that is not allowed]
+    #[arg(long, value_enum)]
+    policy: Option<PolicyArg>,
+
+    /// Real-time priority, 1 to 99 [default: 90]
+    #[arg(long, value_name = "N", value_parser = priority, allow_hyphen_values = true)]
+    priority: Option<u8>,
+
+    /// Loads to measure under; `wakescope load --list` names them
+    #[arg(long, value_name = "NAME,…", value_parser = loads)]
+    pub(super) load: Vec<Loads>,
+
+    /// Where loads keep their files [default: $TMPDIR or /tmp]
+    #[arg(long, value_name = "DIR")]
+    pub(super) load_dir: Option<PathBuf>,
+
+    /// How long the load runs alone, and then the probe unrecorded, before measuring
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = warmup, allow_hyphen_values = true)]
+    warmup: SpanNs,
+
+    /// Leave idle states as they are, or keep CPUs in the shallowest while measuring
+    #[arg(long, value_enum, default_value = "as-is")]
+    idle_states: IdleStatesArg,
+
+    /// How many of the latest wakeups to keep
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    worst: u16,
+
+    /// Exit with 1 if the maximum, or a percentile, is above a time: 100us, p99.9=50us
+    #[arg(long, value_name = "[pN=]TIME", allow_hyphen_values = true)]
+    fail_above: Vec<Limit>,
+
+    /// Folder to write the run to [default: a new one below runs/]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+
+    /// Print the run record to standard output instead of the report
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Write every sample to samples.csv in the run's folder
+    #[arg(long)]
+    pub(super) save_samples: bool,
+
+    /// Of what is left to chance: the phase of the grid, the contents of the loads' files
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(super) seed: u64,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum StimulusArg {
+    /// A timer on an absolute grid of CLOCK_MONOTONIC
+    Timer,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum PolicyArg {
+    Other,
+    Fifo,
+    Rr,
+    Deadline,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum IdleStatesArg {
+    AsIs,
+    Shallow,
+}
+
+#[derive(Clone, Debug)]
+struct CpuList(Vec<u32>);
+
+#[derive(Clone, Debug)]
+pub(super) struct Loads(pub(super) Vec<Spec>);
+
+/// What the arguments mean on this machine.
+pub(super) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
+    let policy = args.policy.map_or(Policy::Fifo, |policy| match policy {
+        PolicyArg::Other => Policy::Other,
+        PolicyArg::Fifo => Policy::Fifo,
+        PolicyArg::Rr => Policy::Rr,
+        PolicyArg::Deadline => Policy::Deadline,
+    });
+    if args.priority.is_some() && !policy.has_priority() {
+        return Err(Failure::new(format!("--priority means nothing to --policy {policy}"))
+            .try_this("leave it out, or use --policy fifo or rr"));
+    }
+    if args.samples.is_none() && args.duration < args.interval {
+        return Err(Failure::new(format!(
+            "--duration {} is shorter than one --interval of {}",
+            args.duration, args.interval
+        ))
+        .try_this("measure for at least a few intervals"));
+    }
+    if args.samples.is_some_and(|n| n.checked_mul(args.interval.0).is_none_or(|ns| ns > LONGEST.0))
+    {
+        return Err(Failure::new(format!(
+            "that many --samples at {} take longer than {LONGEST}",
+            args.interval
+        ))
+        .try_this("ask for fewer; Ctrl-C ends a long run and keeps what it measured"));
+    }
+    Ok(Plan {
+        stimulus: Stimulus::Timer,
+        interval_ns: args.interval.0,
+        duration_ns: args.samples.is_none().then_some(args.duration.0),
+        samples: args.samples,
+        policy,
+        priority: policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY)),
+        policy_required: args.policy.is_some() || args.priority.is_some(),
+        cpus: cpus(args.cpus.as_ref())?,
+        load: args.load.iter().flat_map(|l| &l.0).map(Spec::to_string).collect(),
+        warmup_ns: args.warmup.0,
+        idle_states: match args.idle_states {
+            IdleStatesArg::AsIs => IdleStates::AsIs,
+            IdleStatesArg::Shallow => IdleStates::Shallow,
+        },
+        worst: args.worst.into(),
+        fail_above: args.fail_above.iter().map(Limit::as_argument).collect(),
+        save_samples: args.save_samples,
+    })
+}
+
+/// Above what applications use, below the kernel's own threads that must come first (99).
+const DEFAULT_PRIORITY: u8 = 90;
+
+/// The CPUs to measure: those asked for, of those that this process may use.
+fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
+    let allowed = sched::affinity()
+        .map_err(|e| Failure::new(format!("cannot tell which CPUs may be used: {e}")))?;
+    let Some(CpuList(asked)) = asked else { return Ok(allowed) };
+    match asked.iter().find(|cpu| !allowed.contains(cpu)) {
+        None => Ok(asked.clone()),
+        Some(cpu) => Err(Failure::new(format!("CPU {cpu} is not among those that this process may use"))
+            .because(format!("those are: {}", list(&allowed)))
+            .try_this("name some of these with --cpus; a cpuset, taskset or an offline CPU takes the others away")),
+    }
+}
+
+/// `0-3,8`
+fn list(cpus: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let text = |&(a, b): &(u32, u32)| if a == b { a.to_string() } else { format!("{a}-{b}") };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// A year: longer is surely a slip of the pen.
+const LONGEST: SpanNs = SpanNs(366 * 86_400_000_000_000);
+
+fn bounded(text: &str, least: SpanNs, most: SpanNs) -> Result<SpanNs, String> {
+    let span: SpanNs = text.parse().map_err(|e: wakescope_core::units::SpanError| e.to_string())?;
+    if span < least {
+        Err(format!("at least {least} is needed"))
+    } else if span > most {
+        Err(format!("at most {most} is possible"))
+    } else {
+        Ok(span)
+    }
+}
+
+fn interval(text: &str) -> Result<SpanNs, String> {
+    bounded(text, SpanNs(1_000), SpanNs(3_600_000_000_000))
+}
+
+fn duration(text: &str) -> Result<SpanNs, String> {
+    bounded(text, SpanNs(1_000), LONGEST)
+}
+
+fn warmup(text: &str) -> Result<SpanNs, String> {
+    bounded(text, SpanNs(0), SpanNs(3_600_000_000_000))
+}
+
+fn samples(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("at least one is needed, as in --samples 100000".into()),
+        Ok(n) => Ok(n),
+        Err(_) => Err("write a whole number, as in --samples 100000".into()),
+    }
+}
+
+fn priority(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(n @ 1..=99) => Ok(n),
+        _ => Err("a real-time priority is a whole number from 1 to 99".into()),
+    }
+}
+
+fn cpu_list(text: &str) -> Result<CpuList, String> {
+    let bad = || format!("`{text}` is not a list of CPUs; write 0, 0,2 or 1-3");
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |s: &str| s.trim().parse::<u32>().map_err(|_| bad());
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last || last >= MOST_CPUS {
+            return Err(bad());
+        }
+        cpus.extend(first..=last);
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(CpuList(cpus))
+}
+
+/// The most that Linux can be built for.
+const MOST_CPUS: u32 = 8_192;
+
+fn loads(text: &str) -> Result<Loads, String> {
+    parse_list(text).map(Loads).map_err(|e| clean(&e.to_string(), 300))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        for (text, want) in [
+            ("0", Some(vec![0])),
+            ("3,1-2,2", Some(vec![1, 2, 3])),
+            ("", None),
+            ("2-1", None),
+            ("-1", None),
+            ("0-99999999", None),
+            ("a", None),
+        ] {
+            assert_eq!(cpu_list(text).ok().map(|c| c.0), want, "{text:?}");
+        }
+        assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+    }
+
+    #[test]
+    fn lengths_of_time_have_bounds() {
+        for bad in ["0us", "999ns", "2h", "1", "-1ms", "9999999999s"] {
+            assert!(interval(bad).is_err(), "{bad}");
+        }
+        assert_eq!(interval("100us"), Ok(SpanNs(100_000)));
+        assert!(priority("0").is_err() && priority("100").is_err() && priority("99").is_ok());
+        assert!(samples("0").is_err() && samples("-3").is_err());
+    }
+}

@@ -1,0 +1,71 @@
+//! From the policy that a plan names to the schedule that the kernel gives.
+
+use std::io;
+
+use wakescope_core::plan::{Plan, Policy};
+use wakescope_core::units::SpanNs;
+use wakescope_sys::sched::{self, Schedule};
+
+use crate::session::MeasureError;
+
+/// The schedule that the plan asks for, or the best that this user may have where the plan only
+/// states a default; then the plan is changed to say so. With it, why the default was refused.
+pub(crate) fn settle_schedule(plan: &mut Plan) -> Result<(Schedule, Option<String>), MeasureError> {
+    let wanted = schedule_of(plan);
+    let Err(refusal) = try_schedule(wanted) else { return Ok((wanted, None)) };
+    if plan.policy_required {
+        return Err(MeasureError::Schedule(wanted, refusal));
+    }
+    // Audio users, for one, are often allowed real-time priorities up to some limit.
+    let limit = sched::rt_priority_limit().unwrap_or(0);
+    if let Some(priority) = u8::try_from(limit).ok().filter(|p| (1..=99).contains(p)) {
+        let lower = Schedule::Fifo { priority };
+        if try_schedule(lower).is_ok() {
+            plan.priority = Some(priority);
+            return Ok((lower, None));
+        }
+    }
+    (plan.policy, plan.priority) = (Policy::Other, None);
+    Ok((schedule_of(plan), Some(format!("{}: {refusal}", words(wanted)))))
+}
+
+/// Whether this process may use `schedule`, tried on a thread that ends at once.
+fn try_schedule(schedule: Schedule) -> io::Result<()> {
+    std::thread::scope(|scope| scope.spawn(|| sched::set_schedule(schedule)).join())
+        .unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
+}
+
+fn schedule_of(plan: &Plan) -> Schedule {
+    let priority = plan.priority.unwrap_or(1);
+    match plan.policy {
+        Policy::Other => Schedule::Other { nice: 0 },
+        Policy::Fifo => Schedule::Fifo { priority },
+        Policy::Rr => Schedule::Rr { priority },
+        // Half of the CPU: far more than a wakeup takes, so that the budget is never what makes
+        // one late, and little enough to be admitted beside other deadline tasks.
+        Policy::Deadline => Schedule::Deadline {
+            runtime: SpanNs((plan.interval_ns / 2).max(1_024)),
+            period: SpanNs(plan.interval_ns),
+        },
+    }
+}
+
+/// Whether a thread under `a` runs as one under `b`.
+pub(crate) fn same(a: Schedule, b: Schedule) -> bool {
+    match (a, b) {
+        // The nice value is whatever this process was started with.
+        (Schedule::Other { .. }, Schedule::Other { .. }) => true,
+        _ => a == b,
+    }
+}
+
+/// A schedule as people say it.
+pub fn words(schedule: Schedule) -> String {
+    match schedule {
+        Schedule::Other { .. } => "SCHED_OTHER".into(),
+        Schedule::Idle => "SCHED_IDLE".into(),
+        Schedule::Fifo { priority } => format!("SCHED_FIFO {priority}"),
+        Schedule::Rr { priority } => format!("SCHED_RR {priority}"),
+        Schedule::Deadline { runtime, period } => format!("SCHED_DEADLINE {runtime} of {period}"),
+    }
+}

@@ -1,0 +1,154 @@
+//! From what the probes hold to the run record.
+
+use wakescope_core::finding::{Finding, Validity};
+use wakescope_core::host::Host;
+use wakescope_core::limit::{Judgement, Limit, Outcome};
+use wakescope_core::plan::Plan;
+use wakescope_core::recorder::Snapshot;
+use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread, TimeDomain};
+use wakescope_core::units::SpanNs;
+use wakescope_core::validity::ThreadObserved;
+use wakescope_sys::sched::Schedule;
+
+use super::Identity;
+use crate::prober::{Ready, Report};
+use crate::schedule::{same, words};
+use crate::stimulus::timer::Ending;
+
+/// A probe that has ended, or is looked at as if it had.
+pub(super) struct Ended {
+    pub(super) cpu: u32,
+    pub(super) ready: Ready,
+    pub(super) phase: SpanNs,
+    pub(super) seen: Snapshot,
+    pub(super) lost: u64,
+    pub(super) report: Option<Report>,
+    pub(super) other_schedule: Option<String>,
+}
+
+/// The record of what `ended` holds.
+pub(super) fn run(
+    identity: &Identity,
+    plan: &Plan,
+    host: &Host,
+    origin_ns: u64,
+    ended: Vec<Ended>,
+    state: State,
+    all: Vec<Finding>,
+) -> Run {
+    let interval_ns = plan.interval_ns;
+    let measured = |e: &Ended| e.phase.0 + e.seen.expiries.count.saturating_mul(interval_ns);
+    let measured_ns = ended.iter().map(measured).max().unwrap_or(0);
+    let worst = worst(&ended, plan.worst);
+    let mut run = Run {
+        schema: SCHEMA.into(),
+        id: identity.id.clone(),
+        started: identity.started.clone(),
+        duration_ns: plan.duration_ns.map_or(measured_ns, |planned| measured_ns.min(planned)),
+        origin_ns,
+        time_domain: TimeDomain::Real,
+        seed: identity.seed,
+        state,
+        host: host.clone(),
+        plan: plan.clone(),
+        validity: Validity::of(all),
+        limits: Vec::new(),
+        threads: ended.into_iter().map(Ended::into_thread).collect(),
+        load: Vec::new(),
+        worst,
+        summary: Default::default(),
+        other: Default::default(),
+    };
+    run.summarize();
+    run
+}
+
+impl Ended {
+    fn home(&self) -> Option<u32> {
+        self.ready.pinned.then_some(self.cpu)
+    }
+
+    fn page_faults(&self) -> u64 {
+        self.report.as_ref().map_or(0, |r| r.faults.minor + r.faults.major)
+    }
+
+    /// When its CPU went away, from the start of the run.
+    pub(super) fn cpu_lost_at_ns(&self) -> Option<u64> {
+        match self.report.as_ref()?.ending {
+            Ending::CpuLost(due) => Some(due.0),
+            Ending::Done | Ending::Stopped => None,
+        }
+    }
+
+    fn into_thread(self) -> Thread {
+        Thread {
+            cpu: self.home(),
+            missed: self.seen.missed,
+            lost: self.lost,
+            migrated: self.seen.migrated,
+            page_faults: self.page_faults(),
+            woken: self.seen.woken,
+            expiries: self.seen.expiries,
+        }
+    }
+
+    pub(super) fn observed(&self, wanted: Schedule) -> ThreadObserved {
+        let report = self.report.as_ref();
+        let at_end = report.and_then(|r| r.schedule.as_ref().ok().copied());
+        let share = |r: &Report| r.cpu_time.0.saturating_mul(1_000_000).checked_div(r.wall_time.0);
+        ThreadObserved {
+            cpu: self.cpu,
+            pinned: self.ready.pinned,
+            woken: self.seen.woken.count,
+            missed: self.seen.missed,
+            migrated: self.seen.migrated,
+            early: self.seen.early,
+            lost: self.lost,
+            minor_faults: report.map_or(0, |r| r.faults.minor),
+            major_faults: report.map_or(0, |r| r.faults.major),
+            other_schedule: self
+                .other_schedule
+                .clone()
+                .or(at_end.filter(|&s| !same(s, wanted)).map(words)),
+            slack_ns: report.and_then(|r| r.slack.as_ref().ok()).map_or(0, |s| s.0),
+            cpu_share_ppm: report.and_then(share).unwrap_or(0),
+            cpu_lost_at_ns: self.cpu_lost_at_ns(),
+            failure: report.is_none().then(|| "its thread died".into()),
+        }
+    }
+}
+
+/// The latest wakeups of all probes, worst first.
+fn worst(ended: &[Ended], keep: usize) -> Vec<Episode> {
+    let mut all: Vec<Episode> = ended
+        .iter()
+        .flat_map(|e| {
+            e.seen.worst.iter().map(|w| Episode {
+                cpu: e.home(),
+                expiry_ns: w.due_ns,
+                wakeup_latency_ns: w.late_ns,
+                missed: w.missed,
+                ..Default::default()
+            })
+        })
+        .collect();
+    all.sort_by_key(|e| (std::cmp::Reverse(e.wakeup_latency_ns), e.expiry_ns));
+    all.truncate(keep);
+    all
+}
+
+/// How the run stands to each of its limits.
+pub(super) fn judge(run: &Run, complete: bool) -> Vec<Judgement> {
+    let expiries = run.expiries();
+    run.plan
+        .fail_above
+        .iter()
+        .filter_map(|text| text.parse::<Limit>().ok())
+        .map(|limit| limit.judge(&expiries, run.validity.verdict, complete))
+        .collect()
+}
+
+/// How the run stands to all of its limits: the worst of the judgements.
+pub fn outcome(run: &Run) -> Outcome {
+    run.limits.iter().map(|j| j.outcome).max().unwrap_or(Outcome::Pass)
+}
