@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
+use wakescope_report::style::clean;
 use wakescope_report::{realfeel, text};
 
 use crate::folder::RECORD;
@@ -76,7 +77,10 @@ pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
     File::open(&file)
         .and_then(|opened| opened.take(LARGEST).read_to_end(&mut text))
         .map_err(|e| not_a_run(path, &file, &e))?;
-    Run::from_json(&text).map_err(|e| Failure::new(format!("cannot use {}: {e}", file.display())))
+    // The error may quote the record, which may be anybody's.
+    Run::from_json(&text).map_err(|e| {
+        Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
+    })
 }
 
 fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {

@@ -248,6 +248,15 @@ impl Run {
     }
 
     fn fault(&self) -> Option<String> {
+        self.fault_of_threads().or_else(|| {
+            // Whoever adds them up may rely on it.
+            let mut counts = self.threads.iter().map(|t| t.expiries.count);
+            let sum = counts.try_fold(0_u64, u64::checked_add);
+            sum.is_none().then(|| "the threads' counts add up to more than 2^64".into())
+        })
+    }
+
+    fn fault_of_threads(&self) -> Option<String> {
         self.threads.iter().enumerate().find_map(|(i, t)| {
             let inside =
                 |what, d: &Distribution| d.fault().map(|f| format!("threads[{i}].{what}: {f}"));
@@ -357,6 +366,16 @@ pub(crate) mod tests {
         );
         check(|j| j["threads"][0]["expiries"]["max_ns"] = 9_000.into(), "outside the last bucket");
         check(|j| j["threads"][0]["cpu"] = "zero".into(), "not a whole run record");
+        let many = |j: &mut serde_json::Value| {
+            for kind in ["woken", "expiries"] {
+                let d = &mut j["threads"][0][kind];
+                d["histogram"][0][2] = (u64::MAX - 1).into();
+                d["count"] = u64::MAX.into();
+            }
+            let thread = j["threads"][0].clone();
+            j["threads"].as_array_mut().unwrap().push(thread);
+        };
+        check(many, "add up to more than 2^64");
         assert!(matches!(Run::from_json(b"{}"), Err(RunError::Malformed(_))));
         assert!(
             Run::from_json("[".repeat(100_000).as_bytes()).is_err(),

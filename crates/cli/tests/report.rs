@@ -1,0 +1,334 @@
+//! `wakescope report`, run as a command, on runs and on what is none.
+
+use std::fs;
+use std::path::Path;
+
+use common::bench::{Ended, Test};
+use common::measured::{RECORD, histogram_of, record};
+use serde_json::{Value, json};
+use wakescope_core::run::{Run, Thread};
+use wakescope_core::units::SpanNs;
+use wakescope_sys::clock::{self, Clock};
+
+mod common;
+
+/// A test with a run to report on in its folder `run`, in which much is in the record.
+fn with_run(name: &str) -> Test {
+    let test = Test::new(name);
+    let args = ["--samples", "300", "--load", "cpu", "--fail-above", "1h", "--out", "run"];
+    let ended = test.measure(&args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    test
+}
+
+fn report(test: &Test, args: &[&str]) -> Ended {
+    test.start_command(&[&["report"], args].concat()).output()
+}
+
+/// What is printed about `run`.
+#[track_caller]
+fn shown(test: &Test, args: &[&str]) -> String {
+    let ended = report(test, args);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}: {ended:?}");
+    ended.stdout
+}
+
+/// Writes `json` as a run's record and reports on it in some format.
+fn report_on(test: &Test, json: &[u8], format: &str) -> Ended {
+    let file = test.dir.join("other.json");
+    fs::write(&file, json).unwrap();
+    let ended = report(test, &[&file.display().to_string(), "--format", format]);
+    assert!(!ended.stderr.contains("panicked") && ended.code.is_some(), "{format}: {ended:?}");
+    ended
+}
+
+#[test]
+fn a_run_is_shown_as_text_by_its_folder_or_its_record() {
+    let test = with_run("text");
+    let run = record(&test.dir.join("run"));
+    let text = shown(&test, &["run"]);
+    assert!(text.starts_with("Worst wakeup "), "{text}");
+    assert!(text.contains(&run.validity.verdict.to_string()), "{text}");
+    for part in ["\n cpu ", "\n load ", "within the limit max ≤ 1.00 h", "kernel ", "lateness"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(!text.contains('\x1b'), "{text:?}");
+    for args in [&["run/run.json"][..], &["run", "--format", "text"], &["run/"]] {
+        assert_eq!(shown(&test, args), text);
+    }
+}
+
+#[test]
+fn json_is_the_record() {
+    let test = with_run("json");
+    let json = shown(&test, &["run", "--format", "json"]);
+    common::assert_valid_run(&json);
+    let again = Run::from_json(json.as_bytes()).unwrap();
+    assert_eq!(again, record(&test.dir.join("run")));
+    // Keys of a later version of the same schema are kept.
+    let mut value: Value = serde_json::from_str(&json).unwrap();
+    value["causes"] = json!([{"cause": "steal", "episodes": 3}]);
+    let ended = report_on(&test, value.to_string().as_bytes(), "json");
+    let kept: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(kept["causes"], value["causes"]);
+}
+
+/// The run with other samples, the same per wakeup and per expiry, on as many CPUs as there are lists.
+fn with_samples(run: &Run, cpus: &[&[u64]]) -> Run {
+    let mut run = run.clone();
+    let threads = (0..).zip(cpus).map(|(cpu, samples)| {
+        let mut d = run.threads[0].woken.clone();
+        d.count = samples.len() as u64;
+        (d.min_ns, d.max_ns) = (samples.iter().min().copied(), samples.iter().max().copied());
+        d.sum_ns = samples.iter().sum();
+        d.histogram = histogram_of(samples);
+        Thread { cpu: Some(cpu), woken: d.clone(), expiries: d, ..Default::default() }
+    });
+    run.threads = threads.collect();
+    run.summarize();
+    run
+}
+
+#[test]
+fn realfeel_counts_below_each_threshold() {
+    const US: u64 = 1_000;
+    let test = with_run("realfeel");
+    let samples: [&[u64]; 2] =
+        [&[50 * US, 150 * US, 250_000 * US], &[60 * US, 600 * US, 3_000 * US, 70_000 * US]];
+    let run = with_samples(&record(&test.dir.join("run")), &samples);
+    let all = samples.concat();
+    fs::write(test.dir.join("run").join(RECORD), run.to_json()).unwrap();
+    let williams = "100us,200us,500us,700us,1ms,5ms,10ms,50ms,100ms";
+    for (args, thresholds) in [
+        (&[][..], williams),
+        // In order, whatever the order asked for.
+        (&["--thresholds", "1ms,55us", "--thresholds", "7ms"], "55us,1ms,7ms"),
+        (&["--thresholds", "1h"], ""),
+    ] {
+        let block = shown(&test, &[&["run", "--format", "realfeel"], args].concat());
+        assert!(block.contains("samples 7\n") && block.contains("maximum 250.0"), "{block}");
+        assert!(block.contains("five nines: not carried by 7 samples"), "{block}");
+        let below: Vec<&str> = block.lines().filter(|l| l.contains(" % below ")).collect();
+        let wanted: Vec<String> = thresholds
+            .split(',')
+            .filter(|t| !t.is_empty())
+            .map(|t| {
+                let threshold = t.parse::<SpanNs>().unwrap().0;
+                let count = all.iter().filter(|&&s| s < threshold).count();
+                format!("({count} samples)")
+            })
+            .collect();
+        assert_eq!(below.len(), wanted.len(), "{block}");
+        for (line, want) in below.iter().zip(&wanted) {
+            assert!(line.ends_with(want.as_str()), "{want}: {block}");
+        }
+    }
+}
+
+#[test]
+fn a_report_goes_to_a_file_where_one_is_named() {
+    let test = with_run("file");
+    for format in ["text", "json", "realfeel"] {
+        let printed = shown(&test, &["run", "--format", format]);
+        assert_eq!(shown(&test, &["run", "--format", format, "-o", "out"]), "");
+        assert_eq!(fs::read_to_string(test.dir.join("out")).unwrap(), printed);
+    }
+    let ended = report(&test, &["run", "-o", "not/there"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("cannot write not/there: No such file"), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_no_run_is_refused_with_a_remedy() {
+    let test = Test::new("no-run");
+    fs::create_dir_all(test.dir.join("directory").join(RECORD)).unwrap();
+    fs::create_dir(test.dir.join("empty")).unwrap();
+    fs::write(test.dir.join("text"), "hello").unwrap();
+    fs::write(test.dir.join("nothing"), "").unwrap();
+    fs::write(test.dir.join("newer"), r#"{"schema": "wakescope.run/2", "all": "new"}"#).unwrap();
+    fs::write(test.dir.join("other"), r#"{"schema": "wakescope.load/1"}"#).unwrap();
+    fs::write(test.dir.join("json"), "[1, 2]").unwrap();
+    fs::write(test.dir.join("deep"), "[".repeat(200_000)).unwrap();
+    for (args, told) in [
+        ("missing", "→ name a run's folder"),
+        ("empty", "→ name the folder of one run"),
+        ("directory", "→ name the folder of one run"),
+        ("directory/run.json", "→ name the folder of one run"),
+        (".", "they lie below runs/"),
+        ("text", "not a whole run record"),
+        ("nothing", "not a whole run record"),
+        ("json", "not a whole run record"),
+        ("deep", "not a whole run record"),
+        ("newer", "schema `wakescope.run/2`, this wakescope reads `wakescope.run/1`"),
+        ("newer", "use the version that wrote it, or a newer one"),
+        ("other", "schema `wakescope.load/1`"),
+        ("text --format xml", "possible values: text, json, realfeel"),
+        ("text --thresholds 5", "write 5us, 5ms or 5s"),
+    ] {
+        let ended = report(&test, &args.split(' ').collect::<Vec<_>>());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args}: {ended:?}");
+        assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("panicked"), "{args}: {}", ended.stderr);
+    }
+}
+
+/// Refused with an error, or shown consistently.
+#[track_caller]
+fn check_damaged(test: &Test, json: &[u8], what: &str) -> bool {
+    let ended = report_on(test, json, "json");
+    if ended.code == Some(0) {
+        assert!(Run::from_json(ended.stdout.as_bytes()).is_ok(), "{what}: {ended:?}");
+        for format in ["text", "realfeel"] {
+            let ended = report_on(test, json, format);
+            assert_eq!(ended.code, Some(0), "{what} as {format}: {ended:?}");
+        }
+        return true;
+    }
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{what}: {ended:?}");
+    assert!(ended.stderr.contains("other.json"), "{what}: {ended:?}");
+    false
+}
+
+#[test]
+fn a_record_cut_short_is_refused() {
+    let test = with_run("cut");
+    let whole = fs::read(test.dir.join("run").join(RECORD)).unwrap();
+    let places = (0..40).map(|i| whole.len() * i / 40).chain([1, whole.len() - 1]);
+    for length in places {
+        assert!(!check_damaged(&test, &whole[..length], &format!("{length} bytes")));
+    }
+}
+
+#[test]
+fn a_damaged_record_is_refused_or_consistent() {
+    const VARIABLE: &str = "WAKESCOPE_TEST_SEED";
+    let seed = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or_else(|| clock::read(Clock::Realtime));
+    let test = with_run("damaged");
+    let whole = fs::read(test.dir.join("run").join(RECORD)).unwrap();
+    let mut state = seed;
+    // A linear congruential generator (Knuth's MMIX); its upper bits are good enough.
+    let mut below = |limit: usize| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap() % limit
+    };
+    for round in 0..120 {
+        let mut json = whole.clone();
+        for _ in 0..=below(3) {
+            let at = below(json.len());
+            match below(4) {
+                0 => json[at] ^= 1 << below(8),
+                // More often than by chance, something that is still JSON.
+                1 => json[at] = b"0123456789-.,:[]{}\"e"[below(20)],
+                2 => drop(json.remove(at)),
+                _ => json.insert(at, b'9'),
+            }
+        }
+        check_damaged(&test, &json, &format!("round {round} of {VARIABLE}={seed}"));
+    }
+}
+
+#[test]
+fn numbers_at_the_limits_do_no_harm() {
+    let test = with_run("numbers");
+    let run = record(&test.dir.join("run"));
+    let two: [&[u64]; 2] = [&[5_000, 7_000, 90_000, 95_000], &[6_000, 8_000, 91_000, 96_000]];
+    let json = with_samples(&run, &two).to_json();
+    let base: Value = serde_json::from_str(&json).unwrap();
+    // As many samples as a number can hold in all, and as many on each of two CPUs.
+    for (each, is_taken) in [(u64::MAX / 8, true), (u64::MAX / 4, false)] {
+        let mut many = base.clone();
+        for thread in many["threads"].as_array_mut().unwrap() {
+            for kind in ["woken", "expiries"] {
+                let d = &mut thread[kind];
+                for bucket in d["histogram"].as_array_mut().unwrap() {
+                    bucket[2] = each.into();
+                }
+                (d["count"], d["sum_ns"]) = ((each * 4).into(), u64::MAX.into());
+            }
+        }
+        let many = many.to_string();
+        assert_eq!(check_damaged(&test, many.as_bytes(), "many samples"), is_taken);
+    }
+    // Samples as late as a number can hold.
+    let lates = with_samples(&run, &[&[0, 1, (u64::MAX - 1) >> 1, u64::MAX >> 1]]);
+    assert!(check_damaged(&test, lates.to_json().as_bytes(), "late samples"));
+    let mut last = serde_json::to_value(&lates).unwrap();
+    for kind in ["woken", "expiries"] {
+        last["threads"][0][kind]["max_ns"] = u64::MAX.into();
+        last["threads"][0][kind]["histogram"][2][1] = u64::MAX.into();
+    }
+    check_damaged(&test, last.to_string().as_bytes(), "the latest of all");
+    for number in [json!(u64::MAX), json!(0), json!(-1), json!(1e300), json!(null), json!([])] {
+        for at in leaves(&base, &|leaf| leaf.is_number()) {
+            let mut json = base.clone();
+            *json.pointer_mut(&at).unwrap() = number.clone();
+            // One of the formats for most, all of them where it is taken.
+            check_damaged(&test, json.to_string().as_bytes(), &format!("{at} = {number}"));
+        }
+    }
+}
+
+#[test]
+fn hostile_text_does_not_reach_the_terminal() {
+    const HOSTILE: &str = "\u{1b}[31m\u{9b}31m\r\u{7}\u{202e}\u{0}evil";
+    let test = with_run("hostile");
+    let json = fs::read_to_string(test.dir.join("run").join(RECORD)).unwrap();
+    let mut base: Value = serde_json::from_str(&json).unwrap();
+    base["host"]["hypervisor"] = "KVM".into();
+    base["host"]["preemption"]["because"] = "it says so".into();
+    base["validity"]["findings"] =
+        json!([{"code": "steal", "severity": "error", "message": "m", "hint": "h"}]);
+    base["load"][0]["fault"] = "f".into();
+    base["plan"]["load"] = json!(["cpu"]);
+    let limit = &mut base["limits"][0];
+    (limit["outcome"], limit["reason"]) = ("inconclusive".into(), "r".into());
+    let mut taken = 0;
+    for at in leaves(&base, &|leaf| leaf.is_string()) {
+        let mut json = base.clone();
+        *json.pointer_mut(&at).unwrap() = HOSTILE.into();
+        for format in ["text", "realfeel", "json"] {
+            let ended = report_on(&test, json.to_string().as_bytes(), format);
+            let said = ended.stdout + &ended.stderr;
+            let harmful = |c: char| c != '\n' && (c.is_control() || c == '\u{202e}');
+            // In JSON, control characters are escaped and all else is as it was.
+            let harmful = said.chars().find(|&c| harmful(c) && (format != "json" || c.is_ascii()));
+            assert_eq!(harmful, None, "{at} as {format}: {said:?}");
+            taken += u32::from(ended.code == Some(0));
+        }
+    }
+    assert!(taken > 30, "only {taken} of these texts were taken");
+}
+
+/// Pointers to the values in `json` that are `wanted`, histograms apart.
+fn leaves(json: &Value, wanted: &dyn Fn(&Value) -> bool) -> Vec<String> {
+    let inside = |key: &str, value: &Value| {
+        let below = leaves(value, wanted).into_iter();
+        below.map(|rest| format!("/{key}{rest}")).collect::<Vec<_>>()
+    };
+    match json {
+        Value::Object(map) => map
+            .iter()
+            .filter(|(key, _)| *key != "histogram")
+            .flat_map(|(key, value)| inside(key, value))
+            .collect(),
+        Value::Array(items) => {
+            let items = items.iter().enumerate();
+            items.flat_map(|(i, value)| inside(&i.to_string(), value)).collect()
+        }
+        leaf if wanted(leaf) => vec![String::new()],
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn the_folder_is_left_as_it_was() {
+    let test = with_run("untouched");
+    let folder: &Path = &test.dir.join("run");
+    let before = fs::read(folder.join(RECORD)).unwrap();
+    shown(&test, &["run"]);
+    assert_eq!(common::measured::names(folder), [RECORD]);
+    assert_eq!(fs::read(folder.join(RECORD)).unwrap(), before);
+}
