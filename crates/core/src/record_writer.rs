@@ -28,7 +28,10 @@ impl RecordWriter {
         let bare = serde_json::to_string(run).unwrap_or_default();
         let mut rest = bare.as_str();
         self.text.clear();
-        self.edges.resize(SCALE_BUCKETS, [0; EDGES]);
+        if self.edges.is_empty() {
+            // Fresh zeroes: only the pages of buckets in use become resident.
+            self.edges = vec![[0; EDGES]; SCALE_BUCKETS];
+        }
         for histogram in &histograms {
             // Inside a JSON string the quotes would be escaped, and no key of a record that comes
             // before `threads` holds a histogram: the first places are those of the threads.
@@ -47,7 +50,7 @@ impl RecordWriter {
 
     /// Appends the buckets and the closing bracket.
     fn histogram(&mut self, histogram: &Histogram) {
-        self.text.reserve(Line::END + 32 * histogram.buckets().len());
+        self.text.reserve(Line::ROOM + 32 * histogram.buckets().len());
         for bucket in histogram.buckets() {
             self.bucket(bucket);
         }
@@ -61,24 +64,21 @@ impl RecordWriter {
     /// Appends `[lower,upper,count],`.
     fn bucket(&mut self, bucket: &Bucket) {
         let index = bucket_of(bucket.lower);
-        // A histogram from elsewhere has edges of its own, and the longest do not fit.
+        // A histogram from elsewhere has edges of its own.
         let on_scale = edges_of(index) == (bucket.lower, bucket.upper);
-        if on_scale && self.edges[index][EDGES - 1] == 0 {
-            self.edges[index] = edges_text(bucket).unwrap_or_default();
-        }
-        let known = self.edges[index];
-        let mut line = Line::new();
-        line.put(b',');
-        line.put(b']');
+        let mut line = match &mut self.edges[index] {
+            known if on_scale && known[EDGES - 1] > 0 => Line::of_known(known),
+            unknown => {
+                let line = Line::of_edges(bucket);
+                if on_scale {
+                    line.store(unknown);
+                }
+                line
+            }
+        };
         line.number(bucket.count);
-        if on_scale && known[EDGES - 1] > 0 {
-            // A copy of fixed size is a few instructions, one of the right size a function call.
-            let end = self.text.len() + usize::from(known[EDGES - 1]);
-            self.text.extend_from_slice(&known);
-            self.text.truncate(end);
-        } else {
-            line.edges(bucket);
-        }
+        line.put(b']');
+        line.put(b',');
         line.append_to(&mut self.text);
     }
 }
@@ -88,61 +88,68 @@ fn histograms_of(run: &mut Run) -> impl Iterator<Item = &mut Histogram> {
     run.threads.iter_mut().flat_map(|t| [&mut t.woken.histogram, &mut t.expiries.histogram])
 }
 
-/// `[lower,upper,` padded, with its length in the last byte; `None` if it is too long.
-fn edges_text(bucket: &Bucket) -> Option<[u8; EDGES]> {
-    let mut line = Line::new();
-    line.edges(bucket);
-    let text = &line.text[line.first..Line::END];
-    let mut padded = [0; EDGES];
-    padded[..EDGES - 1].get_mut(..text.len())?.copy_from_slice(text);
-    padded[EDGES - 1] = u8::try_from(text.len()).ok()?;
-    Some(padded)
-}
-
-/// A bucket's text, made from its end to its beginning, as numbers give away their digits.
+/// A bucket's text, or the beginning of it.
+#[derive(Clone, Copy, Debug)]
 struct Line {
-    text: [u8; 2 * Self::END],
-    first: usize,
+    text: [u8; Self::ROOM],
+    end: u8,
 }
 
 impl Line {
     /// Room for three numbers of 20 digits at most, brackets and commas: 65 bytes.
-    const END: usize = 72;
+    const ROOM: usize = 71;
+    const EMPTY: Self = Self { text: [0; Self::ROOM], end: 0 };
 
-    fn new() -> Self {
-        Self { text: [0; 2 * Self::END], first: Self::END }
+    /// `[lower,upper,`
+    fn of_edges(bucket: &Bucket) -> Self {
+        let mut line = Self::EMPTY;
+        line.put(b'[');
+        line.number(bucket.lower);
+        line.put(b',');
+        line.number(bucket.upper);
+        line.put(b',');
+        line
+    }
+
+    /// Edges that have been stored.
+    fn of_known(edges: &[u8; EDGES]) -> Self {
+        let mut line = Self { end: edges[EDGES - 1], ..Self::EMPTY };
+        line.text[..EDGES].copy_from_slice(edges);
+        line
+    }
+
+    /// Stores edges, if they are not too long.
+    fn store(&self, edges: &mut [u8; EDGES]) {
+        if usize::from(self.end) < EDGES {
+            edges.copy_from_slice(&self.text[..EDGES]);
+            edges[EDGES - 1] = self.end;
+        }
     }
 
     fn put(&mut self, byte: u8) {
-        self.first -= 1;
-        self.text[self.first] = byte;
+        self.text[usize::from(self.end)] = byte;
+        self.end += 1;
     }
 
+    /// Appends `number` in decimal.
     fn number(&mut self, mut number: u64) {
-        loop {
+        let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
+        let start = usize::from(self.end);
+        for place in self.text[start..start + digits].iter_mut().rev() {
             // A decimal digit.
             #[allow(clippy::cast_possible_truncation)]
-            self.put(b'0' + (number % 10) as u8);
+            (*place = b'0' + (number % 10) as u8);
             number /= 10;
-            if number == 0 {
-                break;
-            }
         }
-    }
-
-    fn edges(&mut self, bucket: &Bucket) {
-        self.put(b',');
-        self.number(bucket.upper);
-        self.put(b',');
-        self.number(bucket.lower);
-        self.put(b'[');
+        // Below ROOM, or the slice would have been out of bounds.
+        #[allow(clippy::cast_possible_truncation)]
+        (self.end += digits as u8);
     }
 
     fn append_to(&self, out: &mut Vec<u8>) {
-        let end = out.len() + Self::END - self.first;
-        if let Some(text) = self.text[self.first..].first_chunk::<{ Self::END }>() {
-            out.extend_from_slice(text);
-        }
+        let end = out.len() + usize::from(self.end);
+        // A copy of fixed size is a few instructions, one of the right size a function call.
+        out.extend_from_slice(&self.text);
         out.truncate(end);
     }
 }
