@@ -97,12 +97,9 @@ fn patience(signals: &EndSignals) -> impl FnMut(SpanNs) -> bool {
     }
 }
 
-/// Starts the loads; they are then set up side by side.
+/// Starts the loads; they are then set up side by side. What loads of a killed run left behind is
+/// removed first, also where none is to be started.
 fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
-    let specs: Vec<&Spec> = args.load.iter().flat_map(|l| &l.0).collect();
-    if specs.is_empty() {
-        return Ok(Vec::new());
-    }
     let dir = args.load_dir.clone().unwrap_or_else(default_dir);
     let removed = clean_up_leftovers(&dir);
     if removed > 0 {
@@ -112,7 +109,7 @@ fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
     let start = |spec: &Spec| {
         Load::start(spec.clone(), &options).map_err(|e| explain(MeasureError::Load(e)))
     };
-    specs.into_iter().map(start).collect()
+    args.load.iter().flat_map(|l| &l.0).map(start).collect()
 }
 
 /// Looks after a measurement until it is done or the user ends it.
