@@ -13,8 +13,11 @@ pub struct ThreadId(libc::pid_t);
 
 /// The calling thread.
 pub fn this_thread() -> ThreadId {
+    // The C library's `gettid` is weak in std, which makes it null in a static binary (Rust 1.95,
+    // glibc 2.36, fat LTO).
     // SAFETY: takes nothing and cannot fail.
-    ThreadId(unsafe { libc::gettid() })
+    let id = unsafe { libc::syscall(libc::SYS_gettid) };
+    ThreadId(libc::pid_t::try_from(id).unwrap_or(0))
 }
 
 /// A policy with what the kernel needs to know about it.
