@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use common::bench::{Running, Test, eventually, eventually_some, kill};
+use common::bench::{PATIENCE, Running, Test, eventually, eventually_some, kill};
 use common::measured::{
     NEXT, RECORD, assert_found, assert_not_found, await_samples_in, names, record,
 };
@@ -78,7 +78,6 @@ fn a_killed_run_lacks_at_most_a_second() {
     let test = Test::new("killed");
     let running = test.start_measure(&["--duration", "1h"]);
     let folder = test.await_samples();
-    // Every version that can be seen is whole: `record` would fail otherwise.
     let mut seen = vec![record(&folder).duration_ns];
     eventually("there are some versions", || {
         seen.push(record(&folder).duration_ns);
@@ -91,6 +90,26 @@ fn a_killed_run_lacks_at_most_a_second() {
     assert!(gaps[gaps.len() / 2] <= 1_000_000_000, "{seen:?}");
     let run = killed(&test, running, &folder);
     assert!(run.threads.iter().all(|t| t.expiries.count > 1_000), "{:?}", run.threads);
+}
+
+#[test]
+fn a_reader_never_sees_half_a_record() {
+    let test = Test::new("whole");
+    let running = test.start_measure(&["--duration", "1h"]);
+    let folder = test.await_samples();
+    let path = folder.join(RECORD);
+    let deadline = clock::now().after(PATIENCE);
+    let mut versions = vec![fs::read(&path).unwrap()];
+    // Without a pause: a record is half written for some microseconds, if it ever is.
+    while versions.len() < 4 {
+        let json = fs::read(&path).unwrap();
+        if versions.last() != Some(&json) {
+            assert!(Run::from_json(&json).is_ok(), "{}", String::from_utf8_lossy(&json));
+            versions.push(json);
+        }
+        assert!(clock::now() < deadline, "the record is not written any more");
+    }
+    drop(running);
 }
 
 #[test]
