@@ -1,7 +1,7 @@
 //! `wakescope load`
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use wakescope_core::run::LoadResult;
@@ -76,10 +76,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
     let signals = EndSignals::block()
         .map_err(|e| Failure::new(format!("cannot take over Ctrl-C and SIGTERM: {e}")))?;
     let dir = args.dir.clone().unwrap_or_else(default_dir);
-    let removed = clean_up_leftovers(&dir);
-    if removed > 0 {
-        output::tell(&format!("removed {removed} directories that earlier loads left behind"));
-    }
+    clean_up(&dir);
     let options = Options { program: this_program(), dir, seed: args.seed };
     let loads = specs.into_iter().map(|spec| Load::start(spec, &options));
     let mut loads: Vec<Load> = loads.collect::<Result<_, _>>().map_err(failure_of)?;
@@ -93,6 +90,15 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
     watch(&mut loads, &signals, begin, args.duration);
     let duration = clock::now().since(begin);
     tell_results(args, &finish_all(loads), duration)
+}
+
+/// Removes what loads of a killed wakescope left in `dir`, and says so.
+pub(crate) fn clean_up(dir: &Path) {
+    match clean_up_leftovers(dir) {
+        0 => {}
+        1 => output::tell("removed a directory that an earlier load left behind"),
+        n => output::tell(&format!("removed {n} directories that earlier loads left behind")),
+    }
 }
 
 /// What was asked for, at least one.

@@ -9,7 +9,7 @@ use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
 use wakescope_core::suffers::host_findings;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
-use wakescope_probe::load::{Load, Options, Spec, clean_up_leftovers, default_dir, this_program};
+use wakescope_probe::load::{Load, Options, Spec, default_dir, this_program};
 use wakescope_probe::session::{Identity, MeasureError, Session, outcome};
 use wakescope_report::text;
 use wakescope_sys::clock::{self, Clock};
@@ -18,6 +18,7 @@ use wakescope_sys::{memory, sched};
 
 use crate::folder::RunFolder;
 use crate::live::Live;
+use crate::load::clean_up;
 use crate::{Failure, Outcome, output};
 
 mod args;
@@ -101,10 +102,7 @@ fn patience(signals: &EndSignals) -> impl FnMut(SpanNs) -> bool {
 /// removed first, also where none is to be started.
 fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
     let dir = args.load_dir.clone().unwrap_or_else(default_dir);
-    let removed = clean_up_leftovers(&dir);
-    if removed > 0 {
-        output::tell(&format!("removed {removed} directories that earlier loads left behind"));
-    }
+    clean_up(&dir);
     let options = Options { program: this_program(), dir, seed: args.seed };
     let start = |spec: &Spec| {
         Load::start(spec.clone(), &options).map_err(|e| explain(MeasureError::Load(e)))
