@@ -18,6 +18,9 @@ use crate::stimulus::timer::{Ending, Grid, KernelTimer, sample};
 /// The loop needs a few hundred bytes of stack; the rest is for starting and ending the thread.
 const STACK_BYTES: usize = 128 << 10;
 
+/// More than enough time to reset a recorder.
+const RESET: SpanNs = SpanNs(2_000_000);
+
 /// What a probe is to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Task {
@@ -287,7 +290,9 @@ fn measure(home: Option<u32>, shared: &Shared, times: Times) -> Report {
 /// Runs the loop unrecorded up to the start of the run: the first wakeups after a thread starts
 /// are slower than all that follow, for caches, branch predictors and page tables are cold.
 fn warm_up(timer: &mut KernelTimer, shared: &Shared, times: Times) {
-    let span = times.origin.since(times.warmup);
+    // Resetting the recorder afterwards writes half a megabyte, which must not make the first
+    // wakeup that counts a late one.
+    let span = times.origin.since(times.warmup.after(RESET));
     let grid = Grid {
         first: SpanNs(0),
         interval: times.interval,
