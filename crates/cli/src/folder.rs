@@ -160,7 +160,7 @@ struct Place {
 impl Place {
     /// The folder that the user named.
     fn named(path: &Path) -> Result<Self, Failure> {
-        if path.join(RECORD).exists() {
+        if path.join(RECORD).exists() || path.join(SAMPLES).exists() {
             return Err(Failure::new(format!("{} holds a run already", path.display()))
                 .try_this("name another folder: --out DIR"));
         }

@@ -234,16 +234,13 @@ impl Run {
     /// Computes [`Self::summary`] from the threads.
     pub fn summarize(&mut self) {
         let all = self.expiries();
-        // CPUs are measured side by side: the grid of n of them is n times as dense.
-        let threads = self.threads.len().max(1) as u64;
         self.summary = Summary {
             count: all.count,
             missed: self.missed(),
             min_ns: self.threads.iter().filter_map(|t| t.woken.min_ns).min(),
             max_ns: all.max_ns,
             percentiles: Percentile::SHOWN.map(|p| (p.to_string(), all.percentile(p))).into(),
-            not_excluded_every_ns: period_not_excluded_ns(all.count, self.plan.interval_ns)
-                .map(|ns| ns / threads),
+            not_excluded_every_ns: period_not_excluded_ns(all.count, self.duration_ns),
         };
     }
 

@@ -132,12 +132,13 @@ impl Prober {
         let _ = self.start.try_send(times);
     }
 
-    /// A consistent copy of the statistics; `None` while the thread is too busy to be looked at.
-    pub fn snapshot(&self) -> Option<Snapshot> {
-        if !self.shared.measuring.load(Ordering::Acquire) {
-            return Some(Snapshot::default());
+    /// A copy of the statistics. See [`Recorder::snapshot`].
+    pub fn snapshot(&self) -> Snapshot {
+        if self.shared.measuring.load(Ordering::Acquire) {
+            self.shared.recorder.snapshot()
+        } else {
+            Snapshot::default()
         }
-        self.shared.recorder.snapshot()
     }
 
     /// See [`Recorder::recent`].
@@ -172,7 +173,7 @@ impl Prober {
         let report = self.thread.end().unwrap_or_default();
         let measured = self.shared.measuring.load(Ordering::Acquire);
         // The writer is gone, so the copy succeeds at once.
-        let seen = measured.then(|| self.shared.recorder.snapshot()).flatten().unwrap_or_default();
+        let seen = if measured { self.shared.recorder.snapshot() } else { Snapshot::default() };
         Past { seen, report, shared: self.shared }
     }
 }

@@ -98,7 +98,7 @@ struct Probe {
     prober: Prober,
     ready: Ready,
     phase: SpanNs,
-    /// The last consistent copy of its statistics.
+    /// The last copy of its statistics.
     seen: Snapshot,
     /// Another schedule than the one asked for, if it was ever found under one.
     other_schedule: Option<String>,
@@ -374,9 +374,7 @@ impl Session {
 
     fn look(&mut self) {
         for probe in &mut self.probes {
-            if let Some(seen) = probe.prober.snapshot() {
-                probe.seen = seen;
-            }
+            probe.seen = probe.prober.snapshot();
         }
     }
 
