@@ -228,6 +228,12 @@ fn explain(error: MeasureError) -> Failure {
         MeasureError::Schedule(..) => failure.try_this(
             "a SCHED_DEADLINE period must be at least 100 µs (kernel.sched_deadline_period_min_us): try a longer --interval, or --policy fifo",
         ),
+        MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::WouldBlock => failure
+            .because("this user may have no more threads (ulimit -u), or the cgroup may not (pids.max)")
+            .try_this("raise that limit, or measure fewer CPUs: --cpus"),
+        MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            failure.try_this("run as root, or without nice and chrt")
+        }
         MeasureError::Cpu(cpu, _) => failure.try_this(format!("see whether CPU {cpu} is online, or choose others: --cpus")),
         MeasureError::Interval(_, turnaround) => {
             // Twice what a wakeup takes leaves the machine half of its time; 50 µs is usual.

@@ -1,6 +1,6 @@
 //! `wakescope report`
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 
-    /// Thresholds for --format realfeel
+    /// Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]
     #[arg(long, value_delimiter = ',', value_name = "TIME,…")]
     thresholds: Vec<SpanNs>,
 
@@ -46,6 +46,10 @@ enum Format {
 
 /// Runs `wakescope report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
+    if !args.thresholds.is_empty() && !matches!(args.format, Format::Realfeel) {
+        return Err(Failure::new("--thresholds means nothing to this format")
+            .try_this("add --format realfeel, or leave it out"));
+    }
     let run = read(&args.run)?;
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let shown = match args.format {
@@ -74,13 +78,22 @@ const LARGEST: u64 = 2 << 30;
 pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
     let file = if path.is_dir() { path.join(RECORD) } else { path.into() };
     let mut text = Vec::new();
-    File::open(&file)
+    regular(&file)
         .and_then(|opened| opened.take(LARGEST).read_to_end(&mut text))
         .map_err(|e| not_a_run(path, &file, &e))?;
     // The error may quote the record, which may be anybody's.
     Run::from_json(&text).map_err(|e| {
         Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
     })
+}
+
+/// Opens a file that is nothing but that: one would wait for ever to read a pipe nobody writes to.
+fn regular(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::other("it is not a regular file"))
+    }
 }
 
 fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {
@@ -95,7 +108,8 @@ fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    File::create(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))
+    File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(|e| {
+        Failure::new(format!("cannot write {}: {e}", path.display()))
+            .try_this("name a file that you may write: -o FILE")
+    })
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::distribution::Distribution;
 use crate::finding::Verdict;
 use crate::percentile::Percentile;
-use crate::units::SpanNs;
+use crate::units::{SpanNs, grouped};
 
 /// An upper limit on the maximum or on a percentile of the lateness per expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,9 @@ impl std::str::FromStr for Limit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if text.parse::<Percentile>().is_ok() {
+            return Err(format!("`{text}` needs a time; write {text}=100us"));
+        }
         let (what, span) = text.split_once('=').unwrap_or(("max", text));
         let percentile = match what.trim() {
             "max" => None,
@@ -101,7 +104,10 @@ impl Limit {
 
     fn too_few(&self, count: u64) -> String {
         match self.percentile {
-            Some(p) => format!("{count} samples do not carry {p}, {} would", p.samples_needed()),
+            Some(p) => {
+                let need = grouped(p.samples_needed());
+                format!("{} samples do not carry {p}, {need} would", grouped(count))
+            }
             None => "there are no samples".into(),
         }
     }

@@ -360,7 +360,7 @@ fn loads(seen: &Observed, out: &mut Vec<Finding>) {
             out.push(Finding::new(
                 "load-died",
                 Error,
-                format!("the load {} ended during the run: {}", load.name, load.fault),
+                format!("the load {} ended before the run did: {}", load.name, load.fault),
                 "these wakeups were not all measured under it; see why it ended, and measure again",
             ));
         } else if load.work == 0 {

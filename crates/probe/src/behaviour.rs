@@ -10,6 +10,8 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{self, Schedule};
 
+use crate::schedule::ordinary;
+
 mod victim;
 
 use victim::{Locks, Pipes, Work};
@@ -54,7 +56,7 @@ const VICTIM: Schedule = Schedule::Fifo { priority: 1 };
 
 /// Tries it in a thread of its own, so that the caller's policy stays what it is.
 fn may_use_fifo() -> io::Result<()> {
-    let tried = std::thread::spawn(|| sched::set_schedule(PROBER)).join();
+    let tried = std::thread::Builder::new().spawn(|| sched::set_schedule(PROBER))?.join();
     tried.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
 }
 
@@ -90,21 +92,24 @@ fn disturb<W: Work>(
 ) -> io::Result<(Vec<CallTimes>, Vec<Wakeup>)> {
     let (victim_schedule, prober_schedule) = match prober {
         Prober::Realtime => (VICTIM, PROBER),
-        Prober::Fair => (Schedule::Idle, Schedule::Other { nice: 0 }),
+        Prober::Fair => (Schedule::Idle, ordinary()),
     };
     let shared = &Shared { round_ns: AtomicU64::new(u64::MAX), stop: AtomicBool::new(false) };
     std::thread::scope(|scope| {
-        let victim = scope.spawn(move || {
+        let thread = std::thread::Builder::new;
+        let victim = thread().spawn_scoped(scope, move || {
             let calls = suffer(cpu, victim_schedule, work, shared);
             // The prober need not wait for a victim that failed.
             shared.stop.store(true, Ordering::Relaxed);
             calls
-        });
-        let prober = scope.spawn(move || {
+        })?;
+        let prober = thread().spawn_scoped(scope, move || {
             let wakeups = probe(cpu, prober_schedule, wakeups, patience, shared);
             shared.stop.store(true, Ordering::Relaxed);
             wakeups
         });
+        // A victim whose prober could not be started would go on for ever.
+        let prober = prober.inspect_err(|_| shared.stop.store(true, Ordering::Relaxed))?;
         let panicked = |_| io::Error::other("a thread panicked");
         let wakeups = prober.join();
         shared.stop.store(true, Ordering::Relaxed);

@@ -26,19 +26,28 @@ pub(crate) fn settle_schedule(plan: &mut Plan) -> Result<(Schedule, Option<Strin
         }
     }
     (plan.policy, plan.priority) = (Policy::Other, None);
-    Ok((schedule_of(plan), Some(format!("{}: {refusal}", words(wanted)))))
+    Ok((ordinary(), Some(format!("{}: {refusal}", words(wanted)))))
 }
 
 /// Whether this process may use `schedule`, tried on a thread that ends at once.
 fn try_schedule(schedule: Schedule) -> io::Result<()> {
-    std::thread::scope(|scope| scope.spawn(|| sched::set_schedule(schedule)).join())
-        .unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
+    let thread = std::thread::Builder::new().spawn(move || sched::set_schedule(schedule))?;
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
+}
+
+/// The ordinary schedule that this process was started under: its nice value may be one that an
+/// ordinary user can raise but not lower again.
+pub(crate) fn ordinary() -> Schedule {
+    match sched::schedule_of(sched::this_thread()) {
+        Ok(own @ (Schedule::Other { .. } | Schedule::Idle)) => own,
+        _ => Schedule::Other { nice: 0 },
+    }
 }
 
 fn schedule_of(plan: &Plan) -> Schedule {
     let priority = plan.priority.unwrap_or(1);
     match plan.policy {
-        Policy::Other => Schedule::Other { nice: 0 },
+        Policy::Other => ordinary(),
         Policy::Fifo => Schedule::Fifo { priority },
         Policy::Rr => Schedule::Rr { priority },
         // Half of the CPU: far more than a wakeup takes, so that the budget is never what makes

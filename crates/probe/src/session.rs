@@ -408,6 +408,10 @@ fn settle_loads(
     for load in &mut loads {
         // In short waits, so that the user can end it meanwhile.
         while let Err(e) = load.wait_ready(SpanNs(50_000_000)) {
+            if load.status().ready {
+                // It began and died since. The run will say so, as if it had died a moment later.
+                break;
+            }
             let waiting = matches!(e, LoadError::NotReady { .. }) && clock::now() < deadline;
             if !waiting {
                 return Err(MeasureError::Load(e));

@@ -49,10 +49,10 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l load-dir
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l warmup -d 'How long the load runs alone, and then the probe unrecorded, before measuring' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l idle-states -d 'Leave idle states as they are, or keep CPUs in the shallowest while measuring' -r -f -a "as-is\t''
 shallow\t''"
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l worst -d 'How many of the latest wakeups to keep' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l worst -d 'How many of the most delayed wakeups to list in the record' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fail-above -d 'Exit with 1 if the maximum, or a percentile, is above a time: 100us, p99.9=50us' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l out -d 'Folder to write the run to [default: a new one below runs/]' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l seed -d 'Of what is left to chance: the phase of the grid, the contents of the loads\' files' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l seed -d 'Seed of the phase of the grid and of the contents of the loads\' files' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -65,6 +65,6 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand load" -s h -l help -
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l format -d 'What to show it as' -r -f -a "text\t'For people: verdict, table, findings, histogram'
 json\t'The run record'
 realfeel\t'The block of Clark Williams\' paper of 2002: statistics, shares below thresholds, five nines'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -61,7 +61,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_enum, default_value = "as-is")]
     idle_states: IdleStatesArg,
 
-    /// How many of the latest wakeups to keep
+    /// How many of the most delayed wakeups to list in the record
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u16).range(0..=1000))]
     worst: u16,
 
@@ -81,7 +81,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long)]
     pub(super) save_samples: bool,
 
-    /// Of what is left to chance: the phase of the grid, the contents of the loads' files
+    /// Seed of the phase of the grid and of the contents of the loads' files
     #[arg(long, value_name = "N", default_value = "1")]
     pub(super) seed: u64,
 }
@@ -251,7 +251,13 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
 const MOST_CPUS: u32 = 8_192;
 
 fn loads(text: &str) -> Result<Loads, String> {
-    parse_list(text).map(Loads).map_err(|e| clean(&e.to_string(), 300))
+    match parse_list(text) {
+        Ok(list) if list.is_empty() => {
+            Err("no load is named; leave --load out to have none".into())
+        }
+        Ok(list) => Ok(Loads(list)),
+        Err(e) => Err(clean(&e.to_string(), 300)),
+    }
 }
 
 #[cfg(test)]
