@@ -147,42 +147,53 @@ def cpu_time(plan):
     return head + compared(rounds_of(plan.names, plan.rounds, once), "µs per sample")
 
 
-def instructions(plan):
-    """User instructions per sample, as the slope over two sample counts."""
-    low, high = (2_000, 12_000) if plan.quick else (10_000, 60_000)
+def callgrind(name, plan, samples, interval_us):
+    """Instructions of all threads, and of the one that sleeps the most: the one that measures."""
+    with tempfile.TemporaryDirectory(prefix="wakescope-bench-") as folder:
+        out = Path(folder, "callgrind")
+        extra = ["-h", "1000"] if name == "cyclictest" else []
+        if name == "wakescope":
+            extra = ["--out", str(Path(folder, "run"))]
+        tool = ["valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={out}"]
+        command = [*tool, *PROGRAMS[name](interval_us, [plan.cpu], samples, extra)]
+        execute(command, 60 + 10 * samples * interval_us / 1e6)
+        threads = [figures.callgrind_totals(f.read_text(errors="replace")) for f in Path(folder).glob("callgrind-*")]
+    total = sum(instructions for instructions, _sleeps in threads)
+    loop, sleeps = max(threads, key=lambda thread: thread[1])
+    return total, loop if sleeps >= samples // 2 else None
 
-    def count(name, samples):
-        """Instructions of all threads, and of the one that sleeps the most: the one that measures."""
-        with tempfile.TemporaryDirectory(prefix="wakescope-bench-") as folder:
-            out = Path(folder, "callgrind")
-            extra = ["-h", "1000"] if name == "cyclictest" else []
-            if name == "wakescope":
-                extra = ["--out", str(Path(folder, "run"))]
-            tool = ["valgrind", "--tool=callgrind", "--separate-threads=yes", f"--callgrind-out-file={out}"]
-            execute([*tool, *PROGRAMS[name](100, [plan.cpu], samples, extra)], 60 + samples * 0.002)
-            threads = [figures.callgrind_totals(f.read_text(errors="replace")) for f in Path(folder).glob("callgrind-*")]
-        total = sum(instructions for instructions, _sleeps in threads)
-        loop, sleeps = max(threads, key=lambda thread: thread[1])
-        return total, loop if sleeps >= samples // 2 else None
+
+def instructions(plan):
+    """User instructions per sample, as slopes over two sample counts."""
+    low, high = (2_000, 12_000) if plan.quick else (10_000, 60_000)
+    # As many samples in the same time: what a program does per second then falls out.
+    few = high // 10
 
     def once(name):
-        (total_low, loop_low), (total_high, loop_high) = count(name, low), count(name, high)
+        total_low, loop_low = callgrind(name, plan, low, 100)
+        total_high, loop_high = callgrind(name, plan, high, 100)
+        total_few, _ = callgrind(name, plan, few, 1_000)
         loop = None
         if loop_low is not None and loop_high is not None:
             loop = figures.slope((low, loop_low), (high, loop_high))
-        return figures.slope((low, total_low), (high, total_high)), loop
+        same_interval = figures.slope((low, total_low), (high, total_high))
+        same_time = figures.slope((few, total_few), (high, total_high))
+        return loop, same_time, same_interval
 
     # Instructions hardly vary: three rounds show that.
     results = rounds_of(plan.names, min(plan.rounds, 3), once)
-    whole = {name: [total for total, _ in values] for name, values in results.items()}
-    loops = {name: [loop for _, loop in values] for name, values in results.items()}
-    loops = {name: values for name, values in loops.items() if None not in values}
-    return (
-        f"### User instructions per sample\n\ncallgrind, the slope between {low:,} and {high:,} samples at 100 µs. "
-        "The measuring thread:\n\n" + compared(loops, "instructions per sample")
-        + "\n\nAll threads, with what they do per second (saving the record, above all) spread over 10,000 samples:\n\n"
-        + compared(whole, "instructions per sample")
-    )
+    parts = ["### User instructions per sample\n\ncallgrind, slopes between two sample counts."]
+    heads = [
+        f"The measuring thread, {low:,} and {high:,} samples at 100 µs:",
+        f"All threads, {few:,} samples at 1 ms and {high:,} at 100 µs, which take the same time:",
+        f"All threads, {low:,} and {high:,} samples at 100 µs: with what they do per second, saving the record "
+        "above all, spread over 10,000 samples. It grows with the number of different values that are seen:",
+    ]
+    for rank, head in enumerate(heads):
+        values = {name: [figure[rank] for figure in of] for name, of in results.items()}
+        values = {name: of for name, of in values.items() if None not in of}
+        parts += [head, compared(values, "instructions per sample")]
+    return "\n\n".join(parts)
 
 
 def memory(plan):

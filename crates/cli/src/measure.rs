@@ -27,7 +27,7 @@ pub(crate) use args::MeasureArgs;
 use args::plan;
 
 /// How often the record is written: at most this much, and the time it takes, is lost to kill -9.
-const CHECKPOINT: SpanNs = SpanNs(900_000_000);
+const CHECKPOINT: SpanNs = SpanNs(800_000_000);
 /// How often it is verified that everything is still as it should be.
 const WATCH: SpanNs = SpanNs(1_000_000_000);
 /// How often saved samples are taken from the probes.

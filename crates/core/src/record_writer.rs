@@ -11,6 +11,8 @@ use crate::run::Run;
 #[derive(Debug, Default)]
 pub struct RecordWriter {
     text: Vec<u8>,
+    /// Where the text of each bucket of the histogram written last begins.
+    starts: Vec<usize>,
     /// Per bucket of the scale `[lower,upper,` and, in the last byte, its length; 0 if not made yet.
     edges: Vec<[u8; EDGES]>,
 }
@@ -28,17 +30,20 @@ impl RecordWriter {
         let bare = serde_json::to_string(run).unwrap_or_default();
         let mut rest = bare.as_str();
         self.text.clear();
+        self.starts.clear();
         if self.edges.is_empty() {
             // Fresh zeroes: only the pages of buckets in use become resident.
             self.edges = vec![[0; EDGES]; SCALE_BUCKETS];
         }
+        let mut last: &[Bucket] = &[];
         for histogram in &histograms {
             // Inside a JSON string the quotes would be escaped, and no key of a record that comes
             // before `threads` holds a histogram: the first places are those of the threads.
             let Some((before, after)) = rest.split_once(PLACE) else { break };
             self.text.extend_from_slice(before.as_bytes());
             self.text.extend_from_slice(&PLACE.as_bytes()[..PLACE.len() - 1]);
-            self.histogram(histogram);
+            self.histogram(histogram.buckets(), last);
+            last = histogram.buckets();
             rest = after;
         }
         self.text.extend_from_slice(rest.as_bytes());
@@ -48,17 +53,41 @@ impl RecordWriter {
         &self.text
     }
 
-    /// Appends the buckets and the closing bracket.
-    fn histogram(&mut self, histogram: &Histogram) {
-        self.text.reserve(Line::ROOM + 32 * histogram.buckets().len());
-        for bucket in histogram.buckets() {
-            self.bucket(bucket);
+    /// Appends `buckets` and the closing bracket. Where they are those of `last`, the histogram
+    /// written before, their text is copied from there: `expiries` is `woken` but for a few.
+    fn histogram(&mut self, buckets: &[Bucket], last: &[Bucket]) {
+        self.text.reserve(Line::ROOM + 32 * buckets.len());
+        let last_starts = std::mem::take(&mut self.starts);
+        let mut starts = Vec::with_capacity(buckets.len());
+        let mut same = 0;
+        let mut copy = 0..0;
+        for bucket in buckets {
+            starts.push(self.text.len() + copy.len());
+            while last.get(same).is_some_and(|l| l.lower < bucket.lower) {
+                same += 1;
+            }
+            // The end of the last bucket's text is not that of the others.
+            match last_starts.get(same..).unwrap_or_default() {
+                [from, to, ..] if last[same] == *bucket => {
+                    if copy.end != *from {
+                        self.text.extend_from_within(copy);
+                        copy = *from..*from;
+                    }
+                    copy.end = *to;
+                }
+                _ => {
+                    self.text.extend_from_within(std::mem::take(&mut copy));
+                    self.bucket(bucket);
+                }
+            }
         }
+        self.text.extend_from_within(copy);
         // After the last bucket there is no comma.
-        if !histogram.buckets().is_empty() {
+        if !buckets.is_empty() {
             self.text.pop();
         }
         self.text.push(b']');
+        self.starts = starts;
     }
 
     /// Appends `[lower,upper,count],`.
@@ -172,6 +201,11 @@ mod tests {
             let mut writer = RecordWriter::default();
             for cpus in records {
                 let mut run = run_with(&cpus, &text);
+                // Expiries are wakeups and, of some CPUs, a few more.
+                for (thread, more) in run.threads.iter_mut().zip(cpus.iter().skip(1)) {
+                    let more = Histogram::of(more.iter().copied());
+                    thread.expiries.histogram = thread.expiries.histogram.merged(&more);
+                }
                 let written = writer.write(&mut run).to_vec();
                 prop_assert_eq!(written, serde_json::to_vec(&run).unwrap());
             }
