@@ -1,6 +1,7 @@
 //! `wakescope check`
 
 use wakescope_core::behaviour::{Agreement, judge};
+use wakescope_core::host::cpu_ranges;
 use wakescope_core::suffers::host_findings;
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::host::{self, Files};
@@ -74,13 +75,6 @@ fn cpu_to_probe(asked: Option<u32>, allowed: &[u32]) -> Result<u32, Failure> {
 }
 
 fn listed(cpus: &[u32]) -> String {
-    const MANY: usize = 16;
-    let mut names: Vec<_> = cpus.iter().take(MANY).map(u32::to_string).collect();
-    if cpus.len() > MANY {
-        names.push("…".into());
-    }
-    match cpus.len() {
-        1 => format!("CPU {}", names.join("")),
-        _ => format!("CPUs {}", names.join(", ")),
-    }
+    let plural = if cpus.len() == 1 { "" } else { "s" };
+    format!("CPU{plural} {}", cpu_ranges(cpus))
 }

@@ -124,7 +124,7 @@ impl KernelVersion {
 }
 
 /// The most CPUs that Linux can be built for (x86-64, `MAXSMP`).
-const CPUS_MAX: u32 = 8192;
+pub const CPUS_MAX: u32 = 8192;
 
 /// The CPUs of a list as the kernel writes it (`0-3,8`), ascending, each once. What is not a CPU
 /// or a range of them is left out.
@@ -139,10 +139,30 @@ pub fn cpu_list(text: &str) -> Vec<u32> {
     cpus.into_iter().collect()
 }
 
+/// Ascending CPUs as the kernel writes them: `0-3,8`.
+pub fn cpu_ranges(cpus: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for &cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let text = |&(a, b): &(u32, u32)| if a == b { a.to_string() } else { format!("{a}-{b}") };
+    ranges.iter().map(text).collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn cpu_lists_are_written_as_they_are_read() {
+        for text in ["", "0", "0-2,5,7-8", "3,5,7"] {
+            assert_eq!(cpu_ranges(&cpu_list(text)), text);
+        }
+    }
 
     #[test]
     fn kernel_versions_are_read() {

@@ -1,8 +1,8 @@
 //! Writes run records as JSON, again and again, at little cost.
 //!
 //! While wakeups are measured, the record is rewritten about every second, and nearly all of it are
-//! histograms whose edges do not change. They are written by hand, each bucket's edges once; this
-//! is a twentieth of what serde takes (callgrind, 1,200 buckets), and gives the same bytes.
+//! histograms whose edges do not change. They are written by hand, each bucket's edges once,
+//! with the same bytes as result; docs/benchmarks.md has what it costs.
 
 use crate::histogram::{Bucket, Histogram, SCALE_BUCKETS, bucket_of, edges_of};
 use crate::run::Run;

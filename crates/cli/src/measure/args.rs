@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
 use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
 use wakescope_core::units::SpanNs;
@@ -171,22 +172,9 @@ fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
     match asked.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(asked.clone()),
         Some(cpu) => Err(Failure::new(format!("CPU {cpu} is not among those that this process may use"))
-            .because(format!("those are: {}", list(&allowed)))
+            .because(format!("those are: {}", cpu_ranges(&allowed)))
             .try_this("name some of these with --cpus; a cpuset, taskset or an offline CPU takes the others away")),
     }
-}
-
-/// `0-3,8`
-fn list(cpus: &[u32]) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for &cpu in cpus {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
-            _ => ranges.push((cpu, cpu)),
-        }
-    }
-    let text = |&(a, b): &(u32, u32)| if a == b { a.to_string() } else { format!("{a}-{b}") };
-    ranges.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 /// A year: longer is surely a slip of the pen.
@@ -237,7 +225,7 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let number = |s: &str| s.trim().parse::<u32>().map_err(|_| bad());
         let (first, last) = (number(first)?, number(last)?);
-        if first > last || last >= MOST_CPUS {
+        if first > last || last >= CPUS_MAX {
             return Err(bad());
         }
         cpus.extend(first..=last);
@@ -246,9 +234,6 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
     cpus.dedup();
     Ok(CpuList(cpus))
 }
-
-/// The most that Linux can be built for.
-const MOST_CPUS: u32 = 8_192;
 
 fn loads(text: &str) -> Result<Loads, String> {
     match parse_list(text) {
@@ -277,7 +262,6 @@ mod tests {
         ] {
             assert_eq!(cpu_list(text).ok().map(|c| c.0), want, "{text:?}");
         }
-        assert_eq!(list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
     }
 
     #[test]
