@@ -11,6 +11,7 @@ pub mod finding;
 pub mod histogram;
 pub mod host;
 pub mod instruments;
+pub mod lab;
 pub mod limit;
 pub mod percentile;
 pub mod plan;

@@ -1,0 +1,228 @@
+//! The record of a lab: kernels × preemption models × loads × seeds in virtual time.
+//! Documented by docs/reference/lab.schema.json.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::preemption::Model;
+
+/// The schema that this version writes.
+pub const SCHEMA: &str = "wakescope.lab/1";
+
+/// Everything that a lab found out. It holds nothing that differs between repetitions, but for
+/// [`Cell::cached`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lab {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The plan's name, empty if there is none.
+    #[serde(default)]
+    pub plan: String,
+    /// The command that repeats it.
+    pub repeat: String,
+    /// What all cells have in common.
+    pub settings: Settings,
+    /// The kernels, in the order asked for.
+    pub kernels: Vec<LabKernel>,
+    /// One per kernel, model, load and seed, in the order asked for.
+    pub cells: Vec<Cell>,
+    /// The verdicts asked for.
+    #[serde(default)]
+    pub comparisons: Vec<Comparison>,
+    /// How cells stand to the limits that were asked for.
+    #[serde(default)]
+    pub limits: Vec<CellLimit>,
+    /// What was published about the same question, a line each, to stand beside the table.
+    #[serde(default)]
+    pub published: Vec<String>,
+    /// Keys that this version does not know. They are kept.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, serde_json::Value>,
+}
+
+/// What all cells of a lab have in common.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Period of the grid of wakeups, virtual ns.
+    pub interval_ns: u64,
+    /// Wakeups per cell.
+    pub samples: u64,
+    /// Instructions per virtual second, in millions.
+    pub cpu_mips: u32,
+    /// CPUs of the guest.
+    pub cpus: u32,
+    /// The emulator: `QEMU 10.0.13 (Debian 1:10.0.13+ds-0+deb13u1)`.
+    pub emulator: String,
+    /// SHA-256 of the guest's program.
+    pub guest_sha256: String,
+}
+
+/// A kernel of the lab.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LabKernel {
+    /// How the cells name it.
+    pub name: String,
+    /// `uname -r`.
+    pub release: String,
+    /// `uname -v`.
+    pub version: String,
+    /// `amd64` or `arm64`.
+    pub arch: String,
+    /// SHA-256 of its image.
+    pub sha256: String,
+    /// The package it came from, with its version.
+    #[serde(default)]
+    pub package: Option<String>,
+}
+
+/// What became of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It measured what was asked.
+    Ok,
+    /// The kernel runs another model than the one asked for: not run, or not to be used.
+    Ignored,
+    /// The guest panicked, hung, rebooted, or its result is not valid.
+    Failed,
+    /// The lab was ended before it came to it.
+    #[default]
+    NotRun,
+}
+
+/// One guest's run: a kernel with a preemption model, a load and a seed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// [`LabKernel::name`].
+    pub kernel: String,
+    /// The model asked for: `none`, `voluntary`, `full`, `lazy`, `rt`, or `default` for what the
+    /// kernel does when not told.
+    pub asked: String,
+    /// The model that it ran; `null` if the guest did not come so far.
+    pub model: Option<Model>,
+    /// The load; several at once are joined by `+`; `idle` for none.
+    pub load: String,
+    /// The seed.
+    pub seed: u64,
+    /// What became of it.
+    pub status: Status,
+    /// Why it is not `ok`, in a sentence; empty otherwise.
+    #[serde(default)]
+    pub reason: String,
+    /// The log's decisive lines, where it failed.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+    /// Lateness per expiry, virtual ns: least of a wakeup, and percentiles where the samples carry them.
+    pub min_ns: Option<u64>,
+    /// Half of the expiries were not later.
+    pub p50_ns: Option<u64>,
+    /// 99 % of the expiries were not later.
+    pub p99_ns: Option<u64>,
+    /// 99.9 % of the expiries were not later.
+    pub p999_ns: Option<u64>,
+    /// The latest.
+    pub max_ns: Option<u64>,
+    /// Expiries.
+    #[serde(default)]
+    pub count: u64,
+    /// Work of the load per virtual second; `null` where there is no load, or it counts nothing.
+    pub throughput: Option<f64>,
+    /// What a unit of work is: `files`, `programs`, `bytes`.
+    #[serde(default)]
+    pub unit: String,
+    /// Of the histogram of lateness per expiry, as it stands in the run record.
+    pub histogram_sha256: Option<String>,
+    /// The run's folder.
+    pub run: Option<String>,
+    /// Whether it was there already.
+    pub cached: bool,
+    /// Keys that this version does not know. They are kept.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, serde_json::Value>,
+}
+
+/// One side of a comparison.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Arm {
+    /// [`Cell::kernel`].
+    pub kernel: String,
+    /// [`Cell::asked`].
+    pub asked: String,
+}
+
+/// What can be said of B against A.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// B is less late than A, by more than the margin.
+    Better,
+    /// B is later than A, by more than the margin.
+    Worse,
+    /// They differ by no more than the margin.
+    NoDifference,
+    /// The seeds do not tell.
+    #[default]
+    Inconclusive,
+}
+
+/// How one figure of B stands to that of A, paired by seed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// Median over the seeds of B / A.
+    pub ratio: f64,
+    /// The least ratio of a seed.
+    pub low: f64,
+    /// The largest ratio of a seed.
+    pub high: f64,
+    /// Seeds in which B is less late, and in which it is later.
+    pub better: u32,
+    /// Seeds in which B is later.
+    pub worse: u32,
+    /// That a difference so large comes by chance (exact sign-flip permutation of log ratios, two-sided).
+    pub p_value: f64,
+    /// The same, corrected for the number of comparisons (Holm).
+    pub p_adjusted: f64,
+    /// What this figure alone says.
+    pub verdict: Verdict,
+}
+
+/// B against A, under one load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The reference.
+    pub a: Arm,
+    /// What is held against it.
+    pub b: Arm,
+    /// [`Cell::load`].
+    pub load: String,
+    /// Seeds with a result on both sides.
+    pub seeds: u32,
+    /// The largest lateness.
+    pub max: Option<Effect>,
+    /// The 99.9th percentile.
+    pub p999: Option<Effect>,
+    /// Work of the load, where it counts: median over the seeds of B / A.
+    pub throughput_ratio: Option<f64>,
+    /// What both say together.
+    pub verdict: Verdict,
+    /// Why it is inconclusive, or what else one must know; a sentence each.
+    pub reasons: Vec<String>,
+}
+
+/// A limit and the worst cell of a kernel, model and load that it was held against.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellLimit {
+    /// The limit in words: `p99.9 ≤ 100 µs`.
+    pub limit: String,
+    /// Kernel and model.
+    pub arm: Arm,
+    /// [`Cell::load`].
+    pub load: String,
+    /// The seed with the largest value.
+    pub seed: u64,
+    /// That value, virtual ns.
+    pub observed_ns: u64,
+    /// Whether it is within the limit.
+    pub within: bool,
+}
