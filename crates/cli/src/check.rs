@@ -2,6 +2,7 @@
 
 use wakescope_core::behaviour::{Agreement, judge};
 use wakescope_core::host::cpu_ranges;
+use wakescope_core::run::TimeDomain;
 use wakescope_core::suffers::host_findings;
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::host::{self, Files};
@@ -32,7 +33,7 @@ pub(crate) struct CheckArgs {
 /// Runs `wakescope check`.
 pub(crate) fn run(args: &CheckArgs) -> Result<Outcome, Failure> {
     let (host, instruments) = host::examine(&Files::of_this_machine(), &[]);
-    let suffers = host_findings(&host, &host.cpus_allowed);
+    let suffers = host_findings(&host, TimeDomain::Real, &host.cpus_allowed);
     let mut check = Check { host, suffers, instruments, behaviour: None };
     if args.probe {
         let cpu = cpu_to_probe(args.cpu, &check.host.cpus_allowed)?;

@@ -8,6 +8,7 @@ use wakescope_probe::load::launched_output;
 mod check;
 mod failure;
 mod folder;
+mod guest;
 mod live;
 mod load;
 mod measure;
@@ -36,6 +37,8 @@ enum Verb {
     Report(report::ReportArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
+    #[command(hide = true)]
+    LabGuest(guest::GuestArgs),
 }
 
 /// How a command ended, as an exit code.
@@ -71,7 +74,10 @@ pub fn main() -> ExitCode {
         let printed = output::print(text);
         return ExitCode::from(u8::from(printed.is_err()));
     }
-    let cli = match command().try_get_matches().and_then(|m| Cli::from_arg_matches(&m)) {
+    let cli = match command()
+        .try_get_matches_from(guest::arguments(std::env::args_os()))
+        .and_then(|m| Cli::from_arg_matches(&m))
+    {
         Ok(cli) => cli,
         Err(e) => {
             // clap prints help and version to stdout with code 0, errors to stderr with code 2.
@@ -85,6 +91,7 @@ pub fn main() -> ExitCode {
         Verb::Load(args) => load::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::LoadKeeper(args) => load::run_keeper(&args),
+        Verb::LabGuest(args) => guest::run(&args),
     };
     match result {
         Ok(outcome) => outcome.into(),

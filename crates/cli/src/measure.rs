@@ -24,12 +24,12 @@ use crate::{Failure, Outcome, output};
 mod args;
 
 pub(crate) use args::MeasureArgs;
-use args::plan;
+pub(crate) use args::plan;
 
 /// How often the record is written: at most this much, and the time it takes, is lost to kill -9.
 const CHECKPOINT: SpanNs = SpanNs(800_000_000);
 /// How often it is verified that everything is still as it should be.
-const WATCH: SpanNs = SpanNs(1_000_000_000);
+pub(crate) const WATCH: SpanNs = SpanNs(1_000_000_000);
 /// How often saved samples are taken from the probes.
 const DRAIN: SpanNs = SpanNs(100_000_000);
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
         args.save_samples,
         blank.to_json().as_bytes(),
     )?;
-    let host_findings = host_findings(&host, &plan.cpus);
+    let host_findings = host_findings(&host, TimeDomain::Real, &plan.cpus);
     let begun = start_loads(args).and_then(|loads| {
         let mut pause = patience(&signals);
         Session::begin(identity, plan, host, host_findings, loads, &mut pause).map_err(explain)
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
 }
 
 /// What must be done while this process has one thread only.
-fn prepare_process() -> Result<EndSignals, Failure> {
+pub(crate) fn prepare_process() -> Result<EndSignals, Failure> {
     memory::use_one_arena();
     let signals = EndSignals::block().and_then(|signals| allow_interrupts().map(|()| signals));
     signals.map_err(|e| Failure::new(format!("cannot set up signals: {e}")))
@@ -100,7 +100,7 @@ fn patience(signals: &EndSignals) -> impl FnMut(SpanNs) -> bool {
 
 /// Starts the loads; they are then set up side by side. What loads of a killed run left behind is
 /// removed first, also where none is to be started.
-fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
+pub(crate) fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
     let dir = args.load_dir.clone().unwrap_or_else(default_dir);
     clean_up(&dir);
     let options = Options { program: this_program(), dir, seed: args.seed };
@@ -189,7 +189,7 @@ fn blank_run(identity: &Identity, plan: &Plan, host: &Host) -> Run {
         started: identity.started.clone(),
         duration_ns: 0,
         origin_ns: 0,
-        time_domain: TimeDomain::Real,
+        time_domain: identity.time_domain,
         seed: identity.seed,
         state: State::Running,
         host: host.clone(),
@@ -204,16 +204,20 @@ fn blank_run(identity: &Identity, plan: &Plan, host: &Host) -> Run {
     }
 }
 
-fn identity(seed: u64) -> Identity {
+/// The time as RFC 3339, UTC.
+pub(crate) fn time_now() -> String {
     let now = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(clock::read(Clock::Realtime));
-    let started = humantime::format_rfc3339_seconds(now).to_string();
+    humantime::format_rfc3339_seconds(now).to_string()
+}
+
+fn identity(seed: u64) -> Identity {
     // A host makes one process number at a time, so that and the nanosecond are enough.
     let id = format!("{:x}-{:x}", clock::read(Clock::Realtime), std::process::id());
-    Identity { id, started, seed }
+    Identity { id, started: time_now(), seed, time_domain: TimeDomain::Real }
 }
 
 /// What lies behind a measurement that could not begin, and what to do.
-fn explain(error: MeasureError) -> Failure {
+pub(crate) fn explain(error: MeasureError) -> Failure {
     let failure = Failure::new(error.to_string());
     match error {
         MeasureError::Schedule(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied => {

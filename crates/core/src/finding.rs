@@ -101,6 +101,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("rt-group", "real-time group scheduling limits the probe"),
     ("cpu-quota", "a cgroup's CPU quota stopped the probe or its load"),
     ("hypervisor", "the machine is a guest: what its hypervisor does is in the numbers"),
+    ("virtual-time", "time was counted in instructions, not measured"),
     ("steal", "the hypervisor took time from the measured CPUs"),
     ("idle-states", "the CPU may sleep so deep that waking takes long"),
     ("idle-limited", "idle states were limited for the run, at the user's wish"),

@@ -2,13 +2,17 @@
 
 use crate::finding::{Finding, Severity};
 use crate::host::{Host, RtLimits};
+use crate::run::TimeDomain;
 use crate::units::SpanNs;
 
 /// What is to be known about every measurement of `cpus` on `host`, the gravest first.
-pub fn host_findings(host: &Host, cpus: &[u32]) -> Vec<Finding> {
+pub fn host_findings(host: &Host, time: TimeDomain, cpus: &[u32]) -> Vec<Finding> {
     let mut findings: Vec<_> = [
         low_resolution(host),
-        hypervisor(host),
+        match time {
+            TimeDomain::Virtual => Some(virtual_time()),
+            TimeDomain::Real | TimeDomain::Simulated => hypervisor(host),
+        },
         clocksource(host),
         unprivileged(&host.rt),
         rt_group(&host.rt),
@@ -38,6 +42,18 @@ fn low_resolution(host: &Host) -> Option<Finding> {
             "boot without highres=off, with a kernel that has CONFIG_HIGH_RES_TIMERS",
         )
     })
+}
+
+/// An emulator that counts instructions takes no time that the guest could see.
+fn virtual_time() -> Finding {
+    Finding::new(
+        "virtual-time",
+        Severity::Note,
+        "time is counted in instructions: order and steps between kernels mean something, absolute \
+         times do not; caches, idle states and firmware are not in them"
+            .into(),
+        "measure on the machine in question for its absolute times",
+    )
 }
 
 fn hypervisor(host: &Host) -> Option<Finding> {
@@ -205,7 +221,7 @@ mod tests {
     fn check(change: impl Fn(&mut Host), want: &[(&str, Severity, &str)]) {
         let mut host = sound();
         change(&mut host);
-        let got = host_findings(&host, &[3]);
+        let got = host_findings(&host, TimeDomain::Real, &[3]);
         assert_eq!(got.len(), want.len(), "{got:#?}");
         for (got, (code, severity, part)) in got.iter().zip(want) {
             assert_eq!((got.code.as_str(), got.severity), (*code, *severity), "{got:#?}");
@@ -283,7 +299,8 @@ mod tests {
         host.governors = vec!["ondemand".into()];
         host.hypervisor = Some("Xen".into());
         host.clock.resolution_ns = 10_000_000;
-        let codes: Vec<_> = host_findings(&host, &[]).into_iter().map(|f| f.code).collect();
+        let codes: Vec<_> =
+            host_findings(&host, TimeDomain::Real, &[]).into_iter().map(|f| f.code).collect();
         assert_eq!(codes, ["low-resolution", "hypervisor", "governor"]);
     }
 }

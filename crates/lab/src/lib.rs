@@ -3,4 +3,7 @@
 //!
 //! This crate does not measure: the guest runs `wakescope` itself.
 
+pub mod guest;
 pub mod kernel;
+pub mod machine;
+pub mod parcel;

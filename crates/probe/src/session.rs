@@ -9,7 +9,7 @@ use wakescope_core::host::Host;
 use wakescope_core::plan::{IdleStates, Plan};
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
-use wakescope_core::run::{Run, State};
+use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::{Observed, findings};
 use wakescope_sys::pm_qos::WakeLimit;
@@ -74,6 +74,8 @@ pub struct Identity {
     pub started: String,
     /// Of everything left to chance.
     pub seed: u64,
+    /// Which time this machine's clock counts.
+    pub time_domain: TimeDomain,
 }
 
 /// A measurement that goes on.

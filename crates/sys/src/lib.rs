@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod counter;
 pub mod file;
+pub mod guest;
 pub mod machine;
 pub mod memory;
 pub mod pipe;

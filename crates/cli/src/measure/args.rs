@@ -84,7 +84,7 @@ pub(crate) struct MeasureArgs {
 
     /// Seed of the phase of the grid and of the contents of the loads' files
     #[arg(long, value_name = "N", default_value = "1")]
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -114,7 +114,7 @@ struct CpuList(Vec<u32>);
 pub(super) struct Loads(pub(super) Vec<Spec>);
 
 /// What the arguments mean on this machine.
-pub(super) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
+pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     let policy = args.policy.map_or(Policy::Fifo, |policy| match policy {
         PolicyArg::Other => Policy::Other,
         PolicyArg::Fifo => Policy::Fifo,

@@ -5,7 +5,7 @@ use wakescope_core::host::Host;
 use wakescope_core::limit::{Judgement, Limit, Outcome};
 use wakescope_core::plan::Plan;
 use wakescope_core::recorder::Snapshot;
-use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread, TimeDomain};
+use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread};
 use wakescope_core::units::SpanNs;
 use wakescope_core::validity::ThreadObserved;
 use wakescope_sys::sched::Schedule;
@@ -46,7 +46,7 @@ pub(super) fn run(
         started: identity.started.clone(),
         duration_ns: plan.duration_ns.map_or(measured_ns, |planned| measured_ns.min(planned)),
         origin_ns,
-        time_domain: TimeDomain::Real,
+        time_domain: identity.time_domain,
         seed: identity.seed,
         state,
         host: host.clone(),

@@ -2,6 +2,7 @@ use expect_test::{Expect, expect};
 use wakescope_core::behaviour::{Series, judge};
 use wakescope_core::host::{Clock, IdleState};
 use wakescope_core::preemption::{Evidence, Preemption, Unread};
+use wakescope_core::run::TimeDomain;
 use wakescope_core::suffers::host_findings;
 
 use super::*;
@@ -45,7 +46,7 @@ fn laptop() -> Check {
         governors: vec!["schedutil".into()],
         ..Host::default()
     };
-    let suffers = host_findings(&host, &[0]);
+    let suffers = host_findings(&host, TimeDomain::Real, &[0]);
     let instruments = vec![
         Instrument::new("btf", Some(true), "/sys/kernel/btf/vmlinux"),
         Instrument::new("tracepoint:sched_waking", Some(true), ""),

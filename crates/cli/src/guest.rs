@@ -1,0 +1,252 @@
+//! What wakescope does as the first process of a lab's guest: it makes the machine ready, measures,
+//! sends out what it found, and restarts, which ends the emulator.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+use wakescope_core::behaviour::judge;
+use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::suffers::host_findings;
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_lab::guest::{FACTS, KERNEL_LOG, MODULES, RUN, VERB};
+use wakescope_lab::parcel::{Item, pack};
+use wakescope_probe::behaviour::{Options, observe};
+use wakescope_probe::host::{self, Files};
+use wakescope_probe::session::{Identity, SampleSink, SavedSample, Session, Unsaved};
+use wakescope_report::check::Check;
+use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::guest::{drain, kernel_log, load_module, mount, restart, set_raw};
+use wakescope_sys::sched::{self, Schedule};
+
+use crate::measure::{self, MeasureArgs};
+use crate::{Failure, Outcome};
+
+/// What a guest of the lab does, as its first process
+#[derive(clap::Args)]
+pub(crate) struct GuestArgs {
+    /// The serial line, below /dev, that results are sent through
+    #[arg(long)]
+    results: String,
+
+    /// When to give up, counted from the start of this program
+    #[arg(long)]
+    limit: SpanNs,
+
+    /// Modules to load first, in this order
+    #[arg(long, value_name = "FILE")]
+    module: Vec<String>,
+
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(clap::Subcommand)]
+enum Task {
+    /// Tell what kernel this is, also from its behaviour
+    Check,
+    Measure(Box<MeasureArgs>),
+}
+
+/// The arguments that are meant for wakescope. To the first process of a machine the kernel also
+/// gives those of its own that it does not know: they stand before the verb.
+pub(crate) fn arguments(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut all: Vec<_> = all.collect();
+    if std::process::id() == 1 {
+        if let Some(verb) = all.iter().position(|argument| argument == OsStr::new(VERB)) {
+            all.drain(1..verb);
+        }
+    }
+    all
+}
+
+/// Does what the arguments say, and restarts the machine. Returns only where that is not possible.
+pub(crate) fn run(args: &GuestArgs) -> Result<Outcome, Failure> {
+    // What follows mounts and restarts: on any other machine, root would be sorry.
+    if std::process::id() != 1 {
+        return Err(Failure::new(format!("{VERB} is for the first process of a guest only"))
+            .try_this("boot one: wakescope lab run"));
+    }
+    let began = clock::now();
+    let exit = Exit { line: PathBuf::from(&args.results), taken: Arc::default() };
+    let done = make_ready(&args.module).and_then(|()| {
+        exit.give_up_after(args.limit)?;
+        settle();
+        match &args.task {
+            Task::Check => check(),
+            Task::Measure(task) => run_measurement(task),
+        }
+    });
+    exit.leave(began, done)
+}
+
+/// The way out of the guest, for whoever takes it first.
+#[derive(Clone)]
+struct Exit {
+    line: PathBuf,
+    taken: Arc<AtomicBool>,
+}
+
+impl Exit {
+    /// Leaves with a failure when the time is up. Time in which nothing happens costs nothing in a
+    /// guest, but a load that hangs would keep one busy for ever.
+    fn give_up_after(&self, limit: SpanNs) -> Result<(), Failure> {
+        let (exit, began) = (self.clone(), clock::now());
+        let wait = move || {
+            // Above whatever else hangs.
+            let _ = sched::set_schedule(Schedule::Fifo { priority: 99 });
+            std::thread::sleep(std::time::Duration::from_nanos(limit.0));
+            let failure = format!("the guest was not done after {limit} of virtual time");
+            exit.leave(began, Err(Failure::new(failure)))
+        };
+        let started = std::thread::Builder::new().spawn(wait);
+        started.map(drop).map_err(|e| Failure::new(format!("cannot start a thread: {e}")))
+    }
+
+    fn leave(&self, began: MonoNs, done: Result<Vec<Item>, Failure>) -> Result<Outcome, Failure> {
+        if self.taken.swap(true, Ordering::SeqCst) {
+            // Another thread is on its way out. It restarts the machine.
+            loop {
+                std::thread::park();
+            }
+        }
+        let (mut items, error) = match done {
+            Ok(items) => (items, None),
+            Err(failure) => (Vec::new(), Some(failure.to_string())),
+        };
+        let facts = json!({"error": error, "began_ns": began.0, "ended_ns": clock::now().0});
+        items.push(Item::new(FACTS, facts.to_string()));
+        items.push(Item::new(KERNEL_LOG, kernel_log().unwrap_or_default()));
+        self.send(&pack(&items)).map_err(|e| {
+            Failure::new(format!("cannot send results to {}: {e}", self.line.display()))
+        })?;
+        Err(Failure::new(format!("cannot restart the guest: {}", restart())))
+    }
+
+    fn send(&self, parcel: &[u8]) -> std::io::Result<()> {
+        let mut line = File::options().write(true).open(Path::new("/dev").join(&self.line))?;
+        set_raw(&line)?;
+        line.write_all(parcel)?;
+        drain(&line)
+    }
+}
+
+/// Mounts what a measurement and the loads need, and loads modules.
+fn make_ready(modules: &[String]) -> Result<(), Failure> {
+    for (kind, target, options) in [
+        ("devtmpfs", "/dev", ""),
+        ("proc", "/proc", ""),
+        ("sysfs", "/sys", ""),
+        ("tmpfs", "/tmp", "size=90%"),
+    ] {
+        mount(kind, target, options)
+            .map_err(|e| Failure::new(format!("cannot mount {kind} at {target}: {e}")))?;
+    }
+    // Only there to tell the preemption model from; kernels are built without it.
+    let _ = mount("debugfs", "/sys/kernel/debug", "");
+    for name in modules {
+        let file = File::open(Path::new(MODULES).join(name));
+        file.and_then(|file| load_module(&file, ""))
+            .map_err(|e| Failure::new(format!("cannot load the module {name}: {e}")))?;
+    }
+    Ok(())
+}
+
+/// Waits until the kernel is done with what it began while it booted: from 6.18 on, tests of its
+/// ciphers go on for about a second after the first process was started. They are nobody's load.
+///
+/// Time is spent at the lowest priority; as long as some of it is missing, others are at work.
+fn settle() {
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+    const WINDOW: SpanNs = SpanNs(4_000_000);
+    /// The timer's tick and what hangs on it take some of each window.
+    const OTHERS_MOST: SpanNs = SpanNs(200_000);
+    const LOOKS_MOST: u32 = 500;
+    let _ = sched::set_schedule(Schedule::Idle);
+    let mut quiet = 0;
+    for _ in 0..LOOKS_MOST {
+        std::thread::sleep(PAUSE);
+        let is_quiet = !clock_will_change() && time_of_others(WINDOW) < OTHERS_MOST;
+        quiet = if is_quiet { quiet + 1 } else { 0 };
+        if quiet == 3 {
+            break;
+        }
+    }
+    let _ = sched::set_schedule(Schedule::Other { nice: 0 });
+}
+
+/// Whether the kernel has not yet gone over to the clock that it will stay with. On x86 it takes a
+/// second to trust one.
+fn clock_will_change() -> bool {
+    let current = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    fs::read_to_string(current).is_ok_and(|source| source.trim_end().ends_with("-early"))
+}
+
+/// Spins for a while; how much of that time other tasks had.
+fn time_of_others(window: SpanNs) -> SpanNs {
+    let (began, used) = (clock::now(), clock::read(Clock::ThreadCpu));
+    let mut passed = SpanNs(0);
+    while passed < window {
+        passed = clock::now().since(began);
+    }
+    SpanNs(passed.0.saturating_sub(clock::read(Clock::ThreadCpu).saturating_sub(used)))
+}
+
+/// A quarter of what a real machine needs: here nothing disturbs, and a virtual second costs eight.
+const CHECK_WAKEUPS: usize = 30;
+
+fn check() -> Result<Vec<Item>, Failure> {
+    let (host, instruments) = host::examine(&Files::of_this_machine(), &[]);
+    let observations = observe(0, &Options { wakeups: CHECK_WAKEUPS, ..Options::default() });
+    let judgement = judge(&observations);
+    let suffers = host_findings(&host, TimeDomain::Virtual, &host.cpus_allowed);
+    let check = Check { host, suffers, instruments, behaviour: Some((observations, judgement)) };
+    let value = check.json().map_err(|e| Failure::new(format!("cannot write JSON: {e}")))?;
+    Ok(vec![Item::new(wakescope_lab::guest::CHECK, value.to_string())])
+}
+
+fn run_measurement(args: &MeasureArgs) -> Result<Vec<Item>, Failure> {
+    let run = measure_virtually(args)?;
+    Ok(vec![Item::new(RUN, run.to_json())])
+}
+
+/// Measures as `wakescope measure` does, but writes nothing down meanwhile: each record would cost
+/// virtual time, and there is no disk that it could be lost from.
+fn measure_virtually(args: &MeasureArgs) -> Result<Run, Failure> {
+    let plan = measure::plan(args)?;
+    let signals = measure::prepare_process()?;
+    let host = host::read(&plan.cpus);
+    let identity = Identity {
+        // Of which cell it is, the host knows.
+        id: String::new(),
+        started: measure::time_now(),
+        seed: args.seed,
+        time_domain: TimeDomain::Virtual,
+    };
+    let findings = host_findings(&host, TimeDomain::Virtual, &plan.cpus);
+    let loads = measure::start_loads(args)?;
+    let mut pause = |span| signals.wait(span).is_some();
+    let mut session = Session::begin(identity, plan, host, findings, loads, &mut pause)
+        .map_err(measure::explain)?;
+    while !session.is_finished() {
+        let left = session.planned_end().since(clock::now());
+        signals.wait(left.min(measure::WATCH).max(SpanNs(2_000_000)));
+        session.watch();
+    }
+    Ok(session.end(None, &mut Nowhere))
+}
+
+/// Where no samples go.
+struct Nowhere;
+
+impl SampleSink for Nowhere {
+    fn add(&mut self, _: SavedSample) {}
+
+    fn close(&mut self) -> Unsaved {
+        Unsaved::default()
+    }
+}

@@ -1,0 +1,153 @@
+//! The guest: an initramfs with one static `wakescope` as its first process, and the modules that
+//! it is to load. No shell, no other program. The same inputs give the same bytes.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+mod cpio;
+mod elf;
+pub mod modules;
+
+use cpio::Archive;
+
+use crate::kernel::Arch;
+
+/// The verb that the first process of a guest is started with.
+pub const VERB: &str = "lab-guest";
+
+/// Where the guest finds its modules.
+pub const MODULES: &str = "/modules";
+
+/// Of the parcel: the run record.
+pub const RUN: &str = "run.json";
+
+/// Of the parcel: what `wakescope check --probe --json` prints.
+pub const CHECK: &str = "check.json";
+
+/// Of the parcel: whether it worked, and when it began and ended. Keys: `error` (text or null),
+/// `began_ns` and `ended_ns` of `CLOCK_MONOTONIC`.
+pub const FACTS: &str = "guest.json";
+
+/// Of the parcel: the kernel's log.
+pub const KERNEL_LOG: &str = "kernel.log";
+
+/// A program that is larger is surely not the one to run in the guest.
+const PROGRAM_MOST: u64 = 256 << 20;
+
+/// Why there is no image.
+#[derive(Debug)]
+pub enum GuestError {
+    /// A file cannot be read.
+    Read(PathBuf, io::Error),
+    /// The program is not for this architecture.
+    Arch(PathBuf, Arch),
+    /// The program needs libraries, which a guest does not have.
+    Dynamic(PathBuf),
+    /// It is no program at all.
+    NoProgram(PathBuf),
+}
+
+impl fmt::Display for GuestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(path, e) => write!(f, "cannot read {}: {e}", path.display()),
+            Self::Arch(path, arch) => {
+                write!(f, "{} is no program for {arch}", path.display())
+            }
+            Self::Dynamic(path) => {
+                write!(f, "{} needs shared libraries, and a guest has none", path.display())
+            }
+            Self::NoProgram(path) => write!(f, "{} is no program", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for GuestError {}
+
+/// The bytes of an initramfs in which `program` is the first process, with `modules` to load.
+/// `config` is the kernel's configuration, if known: what the guest says about its kernel rests on
+/// it, where the kernel itself does not tell.
+pub fn image(
+    program: &Path,
+    arch: Arch,
+    config: Option<(&str, &Path)>,
+    modules: &[PathBuf],
+) -> Result<Vec<u8>, GuestError> {
+    let bytes = read(program)?;
+    match elf::kind(&bytes) {
+        None => return Err(GuestError::NoProgram(program.into())),
+        Some(kind) if kind.arch != Some(arch) => {
+            return Err(GuestError::Arch(program.into(), arch));
+        }
+        Some(kind) if kind.dynamic => return Err(GuestError::Dynamic(program.into())),
+        Some(_) => {}
+    }
+    let mut archive = Archive::default();
+    for dir in ["dev", "proc", "sys", "tmp", "boot", "modules"] {
+        archive.dir(dir);
+    }
+    // The kernel opens it for the first process before anything is mounted.
+    archive.console("dev/console");
+    archive.file("init", 0o755, &bytes);
+    if let Some((release, config)) = config {
+        archive.file(&format!("boot/config-{release}"), 0o444, &read(config)?);
+    }
+    for module in modules {
+        let name = module.file_name().unwrap_or_default().to_string_lossy();
+        archive.file(&format!("modules/{name}"), 0o444, &read(module)?);
+    }
+    Ok(archive.finish())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
+    let failed = |e| GuestError::Read(path.into(), e);
+    if fs::metadata(path).map_err(failed)?.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(PROGRAM_MOST).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(name: &str, bytes: &[u8]) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("wakescope-guest-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join(name), bytes).unwrap();
+        dir.join(name)
+    }
+
+    #[test]
+    fn the_same_inputs_give_the_same_bytes_and_others_do_not() {
+        let program = put("static", &elf::tests::program(62, false));
+        let config = put("config", b"CONFIG_PREEMPT=y\n");
+        let make = || image(&program, Arch::Amd64, Some(("6.1", &config)), &[]).unwrap();
+        let first = make();
+        assert_eq!(first, make());
+        assert_eq!(first.len() % 512, 0);
+        fs::write(&config, b"CONFIG_PREEMPT=n\n").unwrap();
+        assert_ne!(first, make());
+        assert_ne!(first, image(&program, Arch::Amd64, None, &[]).unwrap());
+    }
+
+    #[test]
+    fn what_a_guest_cannot_run_is_refused() {
+        let check = |name, bytes: &[u8], want: &str| {
+            let path = put(name, bytes);
+            let e = image(&path, Arch::Amd64, None, &[]).unwrap_err().to_string();
+            assert!(e.contains(want), "{e}");
+        };
+        check("dynamic", &elf::tests::program(62, true), "needs shared libraries");
+        check("arm", &elf::tests::program(183, false), "no program for amd64");
+        check("text", b"#!/bin/sh\n", "is no program");
+        check("empty", b"", "is no program");
+        let gone = image(Path::new("/does/not/exist"), Arch::Amd64, None, &[]).unwrap_err();
+        assert!(gone.to_string().starts_with("cannot read /does/not/exist"), "{gone}");
+    }
+}

@@ -1,0 +1,1 @@
+//! Which modules a guest loads, and in which order.

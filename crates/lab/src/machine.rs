@@ -1,0 +1,216 @@
+//! The machine that a guest runs on: QEMU, counting instructions instead of time.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::kernel::Arch;
+
+pub mod console;
+pub mod power;
+
+/// How fast, how large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// What kernels it runs.
+    pub arch: Arch,
+    /// Million instructions per virtual second.
+    pub mips: Mips,
+    /// Memory, in MiB.
+    pub memory_mib: u32,
+    /// Processors. With more than one, QEMU lets them take turns in slices of about a millisecond,
+    /// which is then what a guest measures.
+    pub cpus: u32,
+}
+
+/// A load that copies files in memory takes an eighth of it, and wants 144 MiB.
+pub const MEMORY_MIB: u32 = 1280;
+
+/// Million instructions per virtual second: 1000, or a half, a quarter, … of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mips {
+    shift: u8,
+}
+
+impl Mips {
+    const SHIFTS: std::ops::RangeInclusive<u8> = 0..=9;
+
+    /// An instruction takes 2^shift ns, with a shift from 0 to 9: 1000, 500, 250, 125, 62, … 1.
+    pub fn new(mips: u32) -> Option<Self> {
+        Self::SHIFTS.map(|shift| Self { shift }).find(|m| m.get() == mips)
+    }
+
+    /// The value, rounded down.
+    pub fn get(self) -> u32 {
+        1000 >> self.shift
+    }
+
+    /// All that can be had, the fastest first.
+    pub fn all() -> impl Iterator<Item = u32> {
+        Self::SHIFTS.map(|shift| Self { shift }.get())
+    }
+}
+
+/// The files of a boot.
+#[derive(Clone, Copy, Debug)]
+pub struct Boot<'a> {
+    /// The kernel's image.
+    pub kernel: &'a Path,
+    /// The initramfs.
+    pub guest: &'a Path,
+    /// The kernel's command line.
+    pub cmdline: &'a str,
+    /// Where the console goes.
+    pub console: &'a Path,
+    /// Where results go.
+    pub results: &'a Path,
+}
+
+impl Machine {
+    /// One CPU that executes an instruction per virtual nanosecond.
+    pub fn new(arch: Arch) -> Self {
+        Self { arch, mips: Mips { shift: 0 }, memory_mib: MEMORY_MIB, cpus: 1 }
+    }
+
+    /// The arguments of the emulator that make the machine, without the files of a boot. All that
+    /// could let time of the host, or chance, into the guest is taken out.
+    pub fn arguments(&self) -> Vec<String> {
+        let machine = match self.arch {
+            // No PCI bus to walk: a third of the virtual boot time of `pc`. Interrupt controllers
+            // and timers are those of every PC.
+            Arch::Amd64 => "microvm,pit=on,pic=on,rtc=on,isa-serial=off,auto-kernel-cmdline=off",
+            // A GIC of version 3, as newer boards have; 2 is the default and knows 8 CPUs.
+            Arch::Arm64 => "virt,gic-version=3",
+        };
+        let cpu = match self.arch {
+            // Random numbers of the host would be chance.
+            Arch::Amd64 => "max,-rdrand,-rdseed",
+            Arch::Arm64 => "cortex-a57",
+        };
+        let icount = format!("shift={},sleep=off", self.mips.shift);
+        [
+            ["-M", machine],
+            ["-cpu", cpu],
+            ["-accel", "tcg,thread=single"],
+            ["-icount", &icount],
+            ["-rtc", "base=2002-03-01T00:00:00,clock=vm"],
+            ["-smp", &self.cpus.to_string()],
+            ["-m", &self.memory_mib.to_string()],
+        ]
+        .concat()
+        .into_iter()
+        .chain(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
+        .map(String::from)
+        .collect()
+    }
+
+    /// The arguments that boot `boot` on it.
+    pub fn boot_arguments(&self, boot: &Boot) -> Vec<OsString> {
+        let mut all: Vec<OsString> = self.arguments().into_iter().map(Into::into).collect();
+        let mut add = |flag: &str, value: OsString| all.extend([flag.into(), value]);
+        add("-kernel", boot.kernel.into());
+        add("-initrd", boot.guest.into());
+        add("-append", boot.cmdline.into());
+        for (id, path) in [("console", boot.console), ("results", boot.results)] {
+            let mut backend = OsString::from(format!("file,id={id},path="));
+            backend.push(path);
+            add("-chardev", escaped(&backend));
+            match self.arch {
+                Arch::Amd64 => {
+                    let index = u8::from(id == "results");
+                    add("-device", format!("isa-serial,chardev={id},index={index}").into());
+                }
+                Arch::Arm64 => add("-serial", format!("chardev:{id}").into()),
+            }
+        }
+        all
+    }
+
+    /// The console and the line of results, as the guest's kernel names them.
+    pub fn lines(&self) -> (&'static str, &'static str) {
+        match self.arch {
+            Arch::Amd64 => ("ttyS0", "ttyS1"),
+            Arch::Arm64 => ("ttyAMA0", "ttyAMA1"),
+        }
+    }
+
+    /// The kernel's command line. `preempt` is the model to ask for, if any; `guest` are the
+    /// arguments of the guest's program.
+    pub fn cmdline(&self, preempt: Option<&str>, extra: &str, guest: &str) -> String {
+        let (console, _) = self.lines();
+        let mut all = format!("console={console} {COMMON}");
+        if self.arch == Arch::Amd64 {
+            // The time stamp counter counts virtual nanoseconds, at any speed of the CPU: told so,
+            // the kernel need not measure it, a few in a million too slow or too fast.
+            all += " tsc=reliable tsc_early_khz=1000000 no_timer_check";
+        }
+        if let Some(model) = preempt {
+            all += &format!(" preempt={model}");
+        }
+        if !extra.is_empty() {
+            all += &format!(" {extra}");
+        }
+        format!("{all} -- {guest}")
+    }
+}
+
+/// What every guest's kernel is told:
+/// - addresses that are the same in every boot;
+/// - to restart on a panic or an oops, which ends the emulator;
+/// - to print nothing but what is wrong: each character costs a trap;
+/// - not to test its ciphers, which takes up to a second of the boot and goes on in the background.
+const COMMON: &str = "nokaslr panic=-1 oops=panic quiet cryptomgr.notests";
+
+/// In QEMU's options a comma ends a value; two are one.
+fn escaped(value: &OsString) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    // The commas of our own before the path stay.
+    let bytes = value.as_bytes();
+    let path = bytes.windows(6).position(|w| w == b",path=").map_or(bytes.len(), |at| at + 6);
+    let mut out = bytes[..path].to_vec();
+    for &byte in &bytes[path..] {
+        out.push(byte);
+        if byte == b',' {
+            out.push(byte);
+        }
+    }
+    OsString::from_vec(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speeds_are_halves_of_one_instruction_per_nanosecond() {
+        for (mips, want) in
+            [(1000, Some(0)), (125, Some(3)), (62, Some(4)), (100, None), (0, None), (2000, None)]
+        {
+            assert_eq!(Mips::new(mips).map(|m| m.shift), want, "{mips}");
+        }
+        assert!(Mips::all().all(|mips| Mips::new(mips).is_some_and(|m| m.get() == mips)));
+    }
+
+    #[test]
+    fn nothing_lets_time_or_chance_of_the_host_in() {
+        for arch in Arch::ALL {
+            let all = Machine::new(arch).arguments().join(" ");
+            for needed in ["-icount shift=0,sleep=off", "clock=vm", "-nodefaults", "-smp 1"] {
+                assert!(all.contains(needed), "{all}");
+            }
+            assert!(!all.contains("drive") && !all.contains("netdev"), "{all}");
+        }
+        let cmdline = Machine::new(Arch::Amd64).cmdline(Some("full"), "", "lab-guest check");
+        for needed in ["nokaslr", "panic=-1", "preempt=full", " -- lab-guest check"] {
+            assert!(cmdline.contains(needed), "{cmdline}");
+        }
+    }
+
+    #[test]
+    fn paths_may_hold_commas() {
+        let path = Path::new("/a,b");
+        let boot = Boot { kernel: path, guest: path, cmdline: "a,b", console: path, results: path };
+        let all = Machine::new(Arch::Amd64).boot_arguments(&boot);
+        assert!(all.contains(&"file,id=results,path=/a,,b".into()), "{all:?}");
+        assert!(all.contains(&"/a,b".into()) && all.contains(&"a,b".into()), "{all:?}");
+    }
+}

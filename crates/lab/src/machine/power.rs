@@ -1,0 +1,117 @@
+//! Runs the emulator until the guest ends it, or until it must be ended.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wakescope_core::units::SpanNs;
+use wakescope_sys::clock;
+use wakescope_sys::process::{Apart, Exit, Program, Start};
+
+/// A guest that prints more than that has lost its mind.
+const OUTPUT_MOST: u64 = 64 << 20;
+
+/// How often to look whether it has ended.
+const LOOK: SpanNs = SpanNs(20_000_000);
+
+/// Why the emulator is no longer running.
+#[derive(Debug)]
+pub enum End {
+    /// It ended by itself: the guest restarted, orderly or not.
+    Restarted,
+    /// It was ended because this much of the host's time had passed.
+    TimeUp(SpanNs),
+    /// It was ended because the guest wrote without end.
+    Flood,
+    /// The caller wanted it.
+    Cancelled,
+    /// Something on the host ended it.
+    Killed(Exit),
+    /// It refused to run, in these words.
+    Refused(String),
+    /// It could not be started.
+    NotStarted(io::Error),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Restarted => f.write_str("the guest restarted"),
+            Self::TimeUp(limit) => write!(f, "the guest had not ended after {limit} of host time"),
+            Self::Flood => write!(f, "the guest wrote more than {} MiB", OUTPUT_MOST >> 20),
+            Self::Cancelled => f.write_str("the guest was ended on request"),
+            Self::Killed(exit) => write!(f, "the emulator was ended: {exit}"),
+            Self::Refused(why) => write!(f, "the emulator refused: {why}"),
+            Self::NotStarted(e) => write!(f, "the emulator cannot be started: {e}"),
+        }
+    }
+}
+
+/// Limits of a guest, and where its output goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch<'a> {
+    /// The most time of the host that it may take.
+    pub limit: SpanNs,
+    /// The files that it writes to.
+    pub outputs: &'a [PathBuf],
+    /// Set when it is to be ended.
+    pub cancel: &'a AtomicBool,
+}
+
+/// Runs `program` with `arguments`; what it says itself goes into the file `words`. It ends with
+/// the calling thread at the latest.
+pub fn run(program: &Path, arguments: &[OsString], words: &Path, watch: Watch) -> End {
+    let started = File::create(words).and_then(|words| {
+        let nothing = File::open("/dev/null")?;
+        let program = Program::new(program, arguments)?;
+        let stdio = [nothing.as_fd(), words.as_fd(), words.as_fd()];
+        // In a session of its own: what the terminal sends to this process is not for the guest.
+        Start { program: &program, stdio, apart: Apart::Session, dies_with_thread: true }.run()
+    });
+    let mut child = match started {
+        Ok(child) => child,
+        Err(e) => return End::NotStarted(e),
+    };
+    let began = clock::now();
+    loop {
+        if let Some(exit) = child.try_wait() {
+            return match exit {
+                Exit::Status(0) => End::Restarted,
+                Exit::Status(_) => End::Refused(last_words(words)),
+                exit => End::Killed(exit),
+            };
+        }
+        let end = if watch.cancel.load(Ordering::Relaxed) {
+            Some(End::Cancelled)
+        } else if clock::now().since(began) > watch.limit {
+            Some(End::TimeUp(watch.limit))
+        } else if watch.outputs.iter().any(|path| size(path) > OUTPUT_MOST) {
+            Some(End::Flood)
+        } else {
+            None
+        };
+        if let Some(end) = end {
+            child.kill();
+            child.wait();
+            return end;
+        }
+        std::thread::sleep(std::time::Duration::from_nanos(LOOK.0));
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |m| m.len())
+}
+
+/// The end of what the emulator said, on one line.
+fn last_words(path: &Path) -> String {
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let last =
+        text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it did not say why");
+    last.chars().take(300).collect()
+}
