@@ -3,4 +3,12 @@
 //!
 //! This crate does not measure: the guest runs `wakescope` itself.
 
+pub mod archive;
+pub mod cache;
 pub mod kernel;
+pub mod qemu;
+pub mod sum;
+pub mod watch;
+
+#[cfg(test)]
+mod testing;
