@@ -1,10 +1,18 @@
-//! A kernel that can be booted.
+//! A kernel that can be booted: from the archive through the cache, or of one's own.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+pub mod catalogue;
+pub mod fetch;
+pub mod image;
+pub mod name;
+pub mod order;
+pub mod own;
+pub mod store;
 
 /// An architecture that the lab can emulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -3,7 +3,15 @@
 //!
 //! This crate does not measure: the guest runs `wakescope` itself.
 
+pub mod archive;
+pub mod cache;
 pub mod guest;
 pub mod kernel;
 pub mod machine;
 pub mod parcel;
+pub mod qemu;
+pub mod sum;
+pub mod watch;
+
+#[cfg(test)]
+mod testing;

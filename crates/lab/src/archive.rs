@@ -1,0 +1,322 @@
+//! Debian's archive, through an apt of one's own: its lists and packages lie below the lab's
+//! folder, signatures are checked, and the system's apt neither knows nor changes.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cache::{Cache, CacheError};
+use crate::kernel::Arch;
+use crate::watch::{Step, Watch};
+
+mod root;
+mod site;
+pub(crate) mod tool;
+
+pub use site::{Site, SiteError};
+
+/// The longest line of a package list that is of interest.
+const LONGEST_LINE: usize = 64 << 10;
+
+/// Why the archive is of no help.
+#[derive(Debug)]
+pub enum ArchiveError {
+    /// A program is missing: `apt-get`, `dpkg-deb`.
+    NoTool(&'static str),
+    /// The keys that Debian signs with are missing, or those that were named.
+    NoKeys(PathBuf),
+    /// What was said about the mirror makes no sense.
+    Site(SiteError),
+    /// A program could not be started.
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A program ended without having done what it should.
+    Failed {
+        /// What it should have done: `fetch the package lists`.
+        task: String,
+        /// What it said about it, a line each.
+        complaints: Vec<String>,
+    },
+    /// The lab's folder.
+    Cache(CacheError),
+    /// The user ended it.
+    Stopped,
+}
+
+impl From<CacheError> for ArchiveError {
+    fn from(e: CacheError) -> Self {
+        match e {
+            CacheError::Stopped => Self::Stopped,
+            other => Self::Cache(other),
+        }
+    }
+}
+
+impl From<SiteError> for ArchiveError {
+    fn from(e: SiteError) -> Self {
+        Self::Site(e)
+    }
+}
+
+impl ArchiveError {
+    /// Whether there is no room left on the disk, or for this user.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Cache(e) => e.is_full(),
+            Self::Failed { complaints, .. } => complaints.iter().any(|line| {
+                ["No space left on device", "Disk quota exceeded", "enough free space"]
+                    .iter()
+                    .any(|sign| line.contains(sign))
+            }),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for ArchiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoTool(tool) => write!(f, "there is no `{tool}` on this machine"),
+            Self::NoKeys(path) => {
+                write!(f, "the archive's keys are not on this machine: {}", path.display())
+            }
+            Self::Site(e) => e.fmt(f),
+            Self::Start { program, source } => {
+                write!(f, "cannot start {}: {source}", program.display())
+            }
+            Self::Failed { task, .. } => write!(f, "apt could not {task}"),
+            Self::Cache(e) => e.fmt(f),
+            Self::Stopped => f.write_str("ended before it was done"),
+        }
+    }
+}
+
+impl std::error::Error for ArchiveError {}
+
+/// A package of the archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its version, in full: `1:10.0.13+ds-0+deb13u1`.
+    pub version: String,
+    /// Its size as it is fetched, bytes.
+    pub size: u64,
+}
+
+/// What is to be had of an archive, for one purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Kernels of every release that Debian cares for.
+    Kernels,
+    /// The emulator, of one release, so that it fits together.
+    Emulator,
+}
+
+/// An apt of one's own. It is not locked: whoever has it holds the cache's lock of its name.
+#[derive(Debug)]
+pub struct Archive {
+    root: PathBuf,
+    apt_get: PathBuf,
+    apt_cache: PathBuf,
+    dpkg_deb: PathBuf,
+}
+
+impl Archive {
+    /// Sets up apt for packages of `arch`. Fetches nothing.
+    pub fn open(
+        cache: &Cache,
+        site: &Site,
+        purpose: Purpose,
+        arch: Arch,
+    ) -> Result<Self, ArchiveError> {
+        let program = |name| tool::find(name).ok_or(ArchiveError::NoTool(name));
+        let (apt_get, apt_cache) = (program("apt-get")?, program("apt-cache")?);
+        let dpkg_deb = program("dpkg-deb")?;
+        if !site.keys.is_file() {
+            return Err(ArchiveError::NoKeys(site.keys.clone()));
+        }
+        let root = cache.apt().join(Self::name(purpose, arch));
+        root::create(&root, site, purpose, arch)?;
+        Ok(Self { root, apt_get, apt_cache, dpkg_deb })
+    }
+
+    /// Names the folder and the lock of an archive: `kernels-amd64`.
+    pub fn name(purpose: Purpose, arch: Arch) -> String {
+        match purpose {
+            Purpose::Kernels => format!("kernels-{arch}"),
+            Purpose::Emulator => format!("qemu-{arch}"),
+        }
+    }
+
+    /// Fetches the package lists, where they have changed.
+    pub fn update(&self, watch: &mut dyn Watch) -> Result<(), ArchiveError> {
+        let mut command = self.apt(&self.apt_get);
+        command.args(["-q", "update"]);
+        let lists = self.root.join("lists");
+        watch.step(&Step::Lists { bytes: 0 });
+        // Lists that stay as they are do not come in.
+        let before = root::bytes_below(&lists);
+        let ended = tool::run(command, tool::text(1 << 20), watch, |watch| {
+            let bytes = root::bytes_below(&lists).saturating_sub(before);
+            watch.step(&Step::Lists { bytes });
+        })?;
+        // A suite that could not be reached is a warning for apt, as there are older lists of it;
+        // where there are none, the kernels of that suite would be missing in silence.
+        let unreached = ended.complaints.lines().any(|l| l.starts_with("W: Failed to fetch"));
+        if !ended.status.success() || unreached {
+            return Err(failed("fetch the package lists", &ended.complaints));
+        }
+        Ok(())
+    }
+
+    /// The packages whose names `wanted` likes, each in the newest version that its suites allow.
+    pub fn packages(
+        &self,
+        wanted: impl Fn(&str) -> bool + Send,
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Package>, ArchiveError> {
+        let mut command = self.apt(&self.apt_cache);
+        command.arg("dumpavail");
+        let ended = tool::run(command, |out| stanzas(BufReader::new(out), wanted), watch, |_| {})?;
+        if !ended.status.success() {
+            return Err(failed("read the package lists", &ended.complaints));
+        }
+        Ok(ended.output)
+    }
+
+    /// `names` and all packages that they depend on.
+    pub fn closure(
+        &self,
+        names: &[&str],
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Package>, ArchiveError> {
+        let mut command = self.apt(&self.apt_get);
+        command.args(["-q", "--simulate", "--no-install-recommends", "install"]).args(names);
+        let ended = tool::run(command, tool::text(4 << 20), watch, |_| {})?;
+        if !ended.status.success() {
+            return Err(failed(&format!("find all of {}", names.join(", ")), &ended.complaints));
+        }
+        let mut chosen: Vec<Package> = ended.output.lines().filter_map(installed).collect();
+        let sizes = self.packages(|name| chosen.iter().any(|p| p.name == name), watch)?;
+        for package in &mut chosen {
+            let known = sizes.iter().find(|p| p.name == package.name);
+            package.size = known.map_or(0, |p| p.size);
+        }
+        Ok(chosen)
+    }
+
+    /// Fetches packages into `folder`, which must be empty, checks them against the signed lists,
+    /// and takes each apart below `into`. `what` names them for the user.
+    pub fn fetch(
+        &self,
+        what: &str,
+        packages: &[Package],
+        folder: &Path,
+        into: &Path,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ArchiveError> {
+        Cache::create(folder)?;
+        self.download(what, packages, folder, watch)?;
+        Cache::create(into)?;
+        let entries = folder.read_dir().map_err(CacheError::io("read", folder))?;
+        let mut debs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        debs.retain(|path| path.extension().is_some_and(|e| e == "deb"));
+        debs.sort();
+        for deb in debs {
+            watch.step(&Step::Unpack(what));
+            let mut command = Command::new(&self.dpkg_deb);
+            command.arg("--extract").arg(&deb).arg(into);
+            let ended = tool::run(command, tool::text(1 << 16), watch, |_| {})?;
+            if !ended.status.success() {
+                return Err(failed(&format!("unpack {}", deb.display()), &ended.complaints));
+            }
+            let _ = std::fs::remove_file(deb);
+        }
+        Ok(())
+    }
+
+    fn download(
+        &self,
+        what: &str,
+        packages: &[Package],
+        folder: &Path,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ArchiveError> {
+        let of = packages.iter().map(|p| p.size).sum();
+        let mut command = self.apt(&self.apt_get);
+        command.args(["-q", "download"]).current_dir(folder);
+        command.args(packages.iter().map(|p| format!("{}={}", p.name, p.version)));
+        watch.step(&Step::Download { what, bytes: 0, of });
+        let ended = tool::run(command, tool::text(1 << 20), watch, |watch| {
+            let bytes = root::bytes_below(folder).min(of);
+            watch.step(&Step::Download { what, bytes, of });
+        })?;
+        if !ended.status.success() {
+            return Err(failed(&format!("fetch {what}"), &ended.complaints));
+        }
+        Ok(())
+    }
+
+    fn apt(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env("APT_CONFIG", root::config(&self.root));
+        command
+    }
+}
+
+/// What apt complained about: errors where there are any, else all it said.
+fn failed(task: &str, complaints: &str) -> ArchiveError {
+    let lines = || complaints.lines().map(str::trim).filter(|line| !line.is_empty());
+    let errors: Vec<&str> =
+        lines().filter(|l| l.starts_with("E: ") || l.contains("error")).collect();
+    let said = if errors.is_empty() { lines().collect() } else { errors };
+    let complaints = said.into_iter().take(5).map(str::to_owned).collect();
+    ArchiveError::Failed { task: task.into(), complaints }
+}
+
+/// Reads the packages that are wanted out of a list in Debian's format.
+fn stanzas(mut list: impl BufRead, wanted: impl Fn(&str) -> bool) -> Vec<Package> {
+    let mut found = Vec::new();
+    let mut package: Option<Package> = None;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match io::Read::take(&mut list, LONGEST_LINE as u64).read_until(b'\n', &mut line) {
+            Ok(1..) => {}
+            _ => break,
+        }
+        let Ok(text) = std::str::from_utf8(&line) else { continue };
+        let (key, value) = text.trim_end().split_once(": ").unwrap_or((text.trim_end(), ""));
+        match (key, &mut package) {
+            ("Package", _) => {
+                found.extend(package.take());
+                if wanted(value) {
+                    package = Some(Package { name: value.into(), ..Package::default() });
+                }
+            }
+            ("Version", Some(package)) => package.version = value.into(),
+            ("Size", Some(package)) => package.size = value.parse().unwrap_or(0),
+            _ => {}
+        }
+    }
+    found.extend(package);
+    found
+}
+
+/// Reads a line of apt's simulation: `Inst libc6 (2.41-12 Debian:13.5/stable [amd64])`.
+fn installed(line: &str) -> Option<Package> {
+    let (name, rest) = line.strip_prefix("Inst ")?.split_once(' ')?;
+    let version = rest.split_once('(')?.1.split([' ', ')']).next()?;
+    Some(Package { name: name.into(), version: version.into(), size: 0 })
+}
+
+#[cfg(test)]
+mod tests;

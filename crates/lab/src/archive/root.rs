@@ -1,0 +1,211 @@
+//! The files that make an apt of one's own.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use wakescope_sys::file::effective_user;
+
+use super::site::Site;
+use super::{ArchiveError, Purpose, tool};
+use crate::cache::{Cache, CacheError};
+use crate::kernel::Arch;
+use crate::watch::Unwatched;
+
+/// What is kept of the system's settings: how to get through to the net. All else, such as what
+/// to do after an update, is the system's own business.
+const KEPT: [&str; 4] =
+    ["Acquire::http", "Acquire::https", "Acquire::ForceIPv", "Acquire::Retries"];
+
+/// Where kernels come from: `(suite, whether it is one of security updates)`.
+const KERNEL_SUITES: [(&str, bool); 7] = [
+    ("bookworm", false),
+    ("bookworm-backports", false),
+    ("trixie", false),
+    ("trixie-backports", false),
+    ("sid", false),
+    ("bookworm-security", true),
+    ("trixie-security", true),
+];
+
+/// Where the emulator comes from: one release, so that its libraries fit.
+const EMULATOR_SUITES: [(&str, bool); 1] = [("trixie", false)];
+
+/// Where apt is told all that follows.
+pub(super) fn config(root: &Path) -> PathBuf {
+    root.join("apt.conf")
+}
+
+/// Writes the settings and makes the folders of an apt below `root`.
+pub(super) fn create(
+    root: &Path,
+    site: &Site,
+    purpose: Purpose,
+    arch: Arch,
+) -> Result<(), ArchiveError> {
+    for folder in ["lists/partial", "archives/partial", "parts"] {
+        Cache::create(&root.join(folder))?;
+    }
+    Cache::write(&root.join("status"), b"")?;
+    Cache::write(&root.join("archive.sources"), sources(site, purpose, arch).as_bytes())?;
+    Cache::write(&config(root), settings(root, arch)?.as_bytes())?;
+    Ok(())
+}
+
+fn sources(site: &Site, purpose: Purpose, arch: Arch) -> String {
+    let suites: &[(&str, bool)] = match purpose {
+        Purpose::Kernels => &KERNEL_SUITES,
+        Purpose::Emulator => &EMULATOR_SUITES,
+    };
+    let keys = site.keys.display();
+    let mut out = String::new();
+    for (address, security) in [(&site.main, false), (&site.security, true)] {
+        let suites: Vec<&str> = suites.iter().filter(|s| s.1 == security).map(|s| s.0).collect();
+        if !suites.is_empty() {
+            let suites = suites.join(" ");
+            let _ = write!(
+                out,
+                "Types: deb\nURIs: {address}\nSuites: {suites}\nComponents: main\n\
+                 Architectures: {arch}\nSigned-By: {keys}\n\n"
+            );
+        }
+    }
+    out
+}
+
+fn settings(root: &Path, arch: Arch) -> Result<String, ArchiveError> {
+    // It stands in quotes, and apt knows no way to write one inside.
+    let path = root.to_str().filter(|path| !path.contains(['"', '\\', '\n'])).ok_or_else(|| {
+        let source = std::io::Error::new(
+            std::io::ErrorKind::InvalidInput,
+            "apt cannot work in a folder with such a name",
+        );
+        CacheError::Io { action: "use", path: root.into(), source }
+    })?;
+    let mut out = format!(
+        "Dir::State \"{path}\";\n\
+         Dir::State::lists \"{path}/lists\";\n\
+         Dir::State::status \"{path}/status\";\n\
+         Dir::State::extended_states \"{path}/extended_states\";\n\
+         Dir::Cache \"{path}\";\n\
+         Dir::Cache::archives \"{path}/archives\";\n\
+         Dir::Log \"{path}\";\n\
+         Dir::Etc::sourcelist \"{path}/archive.sources\";\n\
+         Dir::Etc::sourceparts \"{path}/parts\";\n\
+         Dir::Etc::preferences \"/dev/null\";\n\
+         Dir::Etc::preferencesparts \"{path}/parts\";\n\
+         Dir::Etc::main \"/dev/null\";\n\
+         Dir::Etc::parts \"{path}/parts\";\n\
+         APT::Architecture \"{arch}\";\n\
+         APT::Architectures {{ \"{arch}\"; }};\n\
+         APT::Get::List-Cleanup \"true\";\n\
+         Acquire::Languages \"none\";\n\
+         Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n\
+         Acquire::IndexTargets::deb::CNF::DefaultEnabled \"false\";\n\
+         Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled \"false\";\n"
+    );
+    // As root, apt fetches as the user `_apt`, who must be able to come here.
+    if effective_user() == 0 && !open_to_all(root) {
+        out.push_str("APT::Sandbox::User \"root\";\n");
+    }
+    out.push_str(&kept_settings());
+    Ok(out)
+}
+
+/// Whether every user may come into `folder`.
+fn open_to_all(folder: &Path) -> bool {
+    folder.ancestors().all(|folder| {
+        folder.metadata().is_ok_and(|meta| meta.permissions().mode() & 0o005 == 0o005)
+    })
+}
+
+/// The system's settings that are kept.
+fn kept_settings() -> String {
+    let Some(apt_config) = tool::find("apt-config") else { return String::new() };
+    let mut command = Command::new(apt_config);
+    command.args(["dump", "--no-empty", "--format", "%F \"%V\";%n", "Acquire"]);
+    let ended = tool::run(command, tool::text(1 << 20), &mut Unwatched, |_| {});
+    ended.map_or_else(|_| String::new(), |ended| kept(&ended.output))
+}
+
+fn kept(dump: &str) -> String {
+    let lines = dump.lines().filter(|line| KEPT.iter().any(|key| line.starts_with(key)));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// Bytes of all files in `folder` and its folder `partial`, as far as they can be seen.
+pub(super) fn bytes_below(folder: &Path) -> u64 {
+    [folder.to_owned(), folder.join("partial")]
+        .iter()
+        .flat_map(|folder| folder.read_dir().into_iter().flatten().flatten())
+        .filter_map(|entry| entry.metadata().ok())
+        .filter(std::fs::Metadata::is_file)
+        .map(|meta| meta.len())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::testing::Folder;
+
+    #[test]
+    fn sources_bear_the_keys() {
+        let site = Site::of("http://m/debian", Some("/k.gpg".into())).unwrap();
+        expect![[r#"
+            Types: deb
+            URIs: http://m/debian
+            Suites: bookworm bookworm-backports trixie trixie-backports sid
+            Components: main
+            Architectures: arm64
+            Signed-By: /k.gpg
+
+            Types: deb
+            URIs: http://m/debian-security
+            Suites: bookworm-security trixie-security
+            Components: main
+            Architectures: arm64
+            Signed-By: /k.gpg
+
+        "#]]
+        .assert_eq(&sources(&site, Purpose::Kernels, Arch::Arm64));
+        assert_eq!(sources(&site, Purpose::Emulator, Arch::Amd64).matches("Types").count(), 1);
+    }
+
+    #[test]
+    fn of_the_system_only_the_way_to_the_net_is_kept() {
+        let dump = "Acquire::http::Proxy \"http://proxy:3128\";\nAcquire::Languages \"de\";\n\
+                    Acquire::https::Verify-Peer \"true\";\nAcquire::IndexTargets::deb::x \"1\";\n";
+        expect![[r#"
+            Acquire::http::Proxy "http://proxy:3128";
+            Acquire::https::Verify-Peer "true";
+        "#]]
+        .assert_eq(&kept(dump));
+    }
+
+    #[test]
+    fn a_folder_that_apt_cannot_write_down_is_refused() {
+        let folder = Folder::new("quote\"d");
+        let e = settings(folder.path(), Arch::Amd64).unwrap_err();
+        assert!(e.to_string().contains("such a name"), "{e}");
+    }
+
+    #[test]
+    fn a_folder_below_a_private_one_is_not_open_to_all() {
+        let folder = Folder::new("private");
+        let below = folder.path().join("below");
+        std::fs::create_dir(&below).unwrap();
+        let allow = |mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(folder.path(), mode).unwrap();
+        };
+        allow(0o755);
+        let reachable = open_to_all(&below);
+        allow(0o700);
+        assert!(!open_to_all(&below));
+        assert_eq!(reachable, open_to_all(&std::env::temp_dir()));
+    }
+}

@@ -1,0 +1,272 @@
+//! The lab's folder: kernels, the emulator, package lists, guests and results.
+//!
+//! Several labs may share it. What appears in it appears whole: it is made under another name
+//! beside its place and then renamed, so that neither a full disk nor `kill -9` leaves half of it.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{env, fmt};
+
+use wakescope_core::units::SpanNs;
+use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::file::{exchange, open_directory, try_lock};
+
+use crate::kernel::Arch;
+use crate::watch::{Step, Unwatched, Watch};
+
+/// How often to look whether another process has let go of a lock.
+const LOOK: SpanNs = SpanNs(100_000_000);
+
+/// A file that has not been finished in this time never will be, seconds.
+const OLD_S: u64 = 3600;
+
+/// What every name begins with that is not in its place yet.
+const UNFINISHED: &str = ".new-";
+
+/// Why something could not be done in the lab's folder.
+#[derive(Debug)]
+pub enum CacheError {
+    /// There is no telling where the folder is to be.
+    NoHome,
+    /// A file or folder could not be used.
+    Io {
+        /// What was tried: `write`, `create`, …
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it did not work.
+        source: io::Error,
+    },
+    /// The user ended it.
+    Stopped,
+}
+
+impl CacheError {
+    pub(crate) fn io<'a>(
+        action: &'static str,
+        path: &'a Path,
+    ) -> impl FnOnce(io::Error) -> Self + use<'a> {
+        move |source| Self::Io { action, path: path.into(), source }
+    }
+
+    /// Whether there is no room left on the disk, or for this user.
+    pub fn is_full(&self) -> bool {
+        use io::ErrorKind::{QuotaExceeded, StorageFull};
+        matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
+    }
+}
+
+impl fmt::Display for CacheError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoHome => f.write_str("there is no home directory to keep kernels in"),
+            Self::Io { action, path, source } => {
+                write!(f, "cannot {action} {}: {source}", path.display())
+            }
+            Self::Stopped => f.write_str("ended before it was done"),
+        }
+    }
+}
+
+impl std::error::Error for CacheError {}
+
+/// The lab's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// `$WAKESCOPE_CACHE`, else `$XDG_CACHE_HOME/wakescope`, else `~/.cache/wakescope`. It need not
+    /// exist yet.
+    pub fn locate() -> Result<Self, CacheError> {
+        let folder = |name| env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let root = locate(folder("WAKESCOPE_CACHE"), folder("XDG_CACHE_HOME"), folder("HOME"))
+            .ok_or(CacheError::NoHome)?;
+        let root = std::path::absolute(&root).map_err(CacheError::io("find", &root))?;
+        Ok(Self { root })
+    }
+
+    /// The folder at `root`.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Kernels of an architecture, each in a folder of its name.
+    pub fn kernels(&self, arch: Arch) -> PathBuf {
+        self.root.join("kernels").join(arch.to_string())
+    }
+
+    /// Emulators, each in a folder of its version.
+    pub fn qemu(&self) -> PathBuf {
+        self.root.join("qemu")
+    }
+
+    /// Package lists.
+    pub fn apt(&self) -> PathBuf {
+        self.root.join("apt")
+    }
+
+    /// Guest images.
+    pub fn guests(&self) -> PathBuf {
+        self.root.join("guests")
+    }
+
+    /// Results.
+    pub fn cells(&self) -> PathBuf {
+        self.root.join("cells")
+    }
+
+    /// Makes `folder`, with all above it.
+    pub(crate) fn create(folder: &Path) -> Result<(), CacheError> {
+        fs::create_dir_all(folder).map_err(CacheError::io("create", folder))
+    }
+
+    /// Waits until no other process works on `what`, and keeps others from it until the lock is
+    /// dropped. `what` is a word that names the file: `apt-amd64`.
+    pub fn lock(&self, what: &str, watch: &mut dyn Watch) -> Result<Lock, CacheError> {
+        let folder = self.root.join("locks");
+        Self::create(&folder)?;
+        let path = folder.join(what);
+        let file = File::create(&path).map_err(CacheError::io("create", &path))?;
+        while !try_lock(&file).map_err(CacheError::io("lock", &path))? {
+            if watch.stopped() {
+                return Err(CacheError::Stopped);
+            }
+            watch.step(&Step::Waiting(what));
+            let _ = clock::sleep_until(clock::now().after(LOOK));
+        }
+        Ok(Lock { _file: file })
+    }
+
+    /// An empty folder that becomes `place` when it is committed, and is removed when it is not.
+    pub fn stage(&self, place: &Path) -> Result<Stage, CacheError> {
+        let parent = place.parent().unwrap_or(&self.root);
+        Self::create(parent)?;
+        let path = unfinished(place);
+        // While this is held, nobody takes a folder that is not locked yet for a leftover.
+        let _sweeping = self.lock("stage", &mut Unwatched)?;
+        sweep(parent);
+        fs::create_dir(&path).map_err(CacheError::io("create", &path))?;
+        let lock = open_directory(&path).map_err(CacheError::io("open", &path))?;
+        try_lock(&lock).map_err(CacheError::io("lock", &path))?;
+        Ok(Stage { path, place: place.into(), _lock: lock })
+    }
+
+    /// Writes a file as a whole, in place of one that may be there.
+    pub fn write(place: &Path, bytes: &[u8]) -> Result<(), CacheError> {
+        if let Some(parent) = place.parent() {
+            Self::create(parent)?;
+        }
+        let path = unfinished(place);
+        let written = File::create(&path)
+            .and_then(|mut file| file.write_all(bytes))
+            .map_err(CacheError::io("write", place))
+            .and_then(|()| fs::rename(&path, place).map_err(CacheError::io("write", place)));
+        if written.is_err() {
+            let _ = fs::remove_file(&path);
+        }
+        written
+    }
+}
+
+/// Keeps other processes from something until it is dropped, or this process ends.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// A folder that is not in its place yet.
+#[derive(Debug)]
+pub struct Stage {
+    path: PathBuf,
+    place: PathBuf,
+    _lock: File,
+}
+
+impl Stage {
+    /// Where to put what belongs into it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts it into its place. What was there before is removed.
+    pub fn commit(self) -> Result<PathBuf, CacheError> {
+        let moved = match fs::rename(&self.path, &self.place) {
+            // What is in use goes on under no name; it is removed together with this value.
+            Err(_) if self.place.exists() => exchange(&self.path, &self.place),
+            other => other,
+        };
+        moved.map_err(CacheError::io("create", &self.place))?;
+        Ok(self.place.clone())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// A name beside `place` that nobody else uses.
+fn unfinished(place: &Path) -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    place.with_file_name(format!("{UNFINISHED}{}-{number}-{name}", std::process::id()))
+}
+
+/// Removes what killed labs left unfinished in `folder`: folders on which nobody holds a lock any
+/// more, and files that are old, for one is written at once.
+fn sweep(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let unfinished = UNFINISHED.as_bytes();
+    for entry in entries.filter(|e| e.file_name().as_encoded_bytes().starts_with(unfinished)) {
+        let path = entry.path();
+        let Ok(meta) = entry.metadata() else { continue };
+        if meta.is_dir() {
+            let lock = open_directory(&path);
+            if lock.is_ok_and(|lock| matches!(try_lock(&lock), Ok(true))) {
+                let _ = fs::remove_dir_all(&path);
+            }
+        } else if age_s(&meta) > OLD_S {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// How long ago a file was written, in seconds; 0 if that is in the future.
+pub(crate) fn age_s(meta: &fs::Metadata) -> u64 {
+    let now = clock::read(Clock::Realtime) / 1_000_000_000;
+    now.saturating_sub(u64::try_from(meta.mtime()).unwrap_or(0))
+}
+
+/// Reads a file that may be anything: not more than `limit` bytes, and nothing but a file.
+pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too large"));
+    }
+    Ok(bytes)
+}
+
+fn locate(own: Option<PathBuf>, xdg: Option<PathBuf>, home: Option<PathBuf>) -> Option<PathBuf> {
+    // The specification of XDG says to ignore a path that is not absolute.
+    let xdg = xdg.filter(|path| path.is_absolute()).map(|path| path.join("wakescope"));
+    own.or(xdg).or(home.map(|path| path.join(".cache/wakescope")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+use std::time::{Duration, SystemTime};
+
+use super::*;
+use crate::testing::Folder;
+
+#[test]
+fn the_folder_is_found() {
+    let path = |s: &str| (!s.is_empty()).then(|| PathBuf::from(s));
+    for (own, xdg, home, want) in [
+        ("/a", "/x", "/h", "/a"),
+        ("rel", "/x", "/h", "rel"),
+        ("", "/x", "/h", "/x/wakescope"),
+        ("", "x", "/h", "/h/.cache/wakescope"),
+        ("", "", "/root", "/root/.cache/wakescope"),
+        ("", "", "", ""),
+    ] {
+        assert_eq!(locate(path(own), path(xdg), path(home)), path(want), "{own} {xdg} {home}");
+    }
+}
+
+#[test]
+fn what_is_staged_appears_whole_or_not_at_all() {
+    let folder = Folder::new("stage");
+    let cache = Cache::at(folder.path());
+    let place = folder.path().join("kernels/x");
+
+    let stage = cache.stage(&place).unwrap();
+    fs::write(stage.path().join("half"), "half").unwrap();
+    let unfinished = stage.path().to_owned();
+    drop(stage);
+    assert!(!place.exists() && !unfinished.exists());
+
+    for text in ["first", "second"] {
+        let stage = cache.stage(&place).unwrap();
+        fs::write(stage.path().join("file"), text).unwrap();
+        stage.commit().unwrap();
+        assert_eq!(fs::read_to_string(place.join("file")).unwrap(), text);
+        assert_eq!(fs::read_dir(place.parent().unwrap()).unwrap().count(), 1, "leftovers");
+    }
+}
+
+#[test]
+fn leftovers_of_the_dead_are_removed_but_not_the_work_of_the_living() {
+    let folder = Folder::new("sweep");
+    let cache = Cache::at(folder.path());
+    let dead = folder.path().join(".new-1-0-dead");
+    fs::create_dir(&dead).unwrap();
+    fs::write(dead.join("half"), "half").unwrap();
+    let (old, young) = (folder.path().join(".new-1-1-old"), folder.path().join(".new-1-2-young"));
+    let hours_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    File::create(&old).unwrap().set_modified(hours_ago).unwrap();
+    File::create(&young).unwrap();
+
+    let living = cache.stage(&folder.path().join("living")).unwrap();
+    assert!(!dead.exists() && !old.exists() && young.exists());
+    let other = cache.stage(&folder.path().join("other")).unwrap();
+    assert!(living.path().exists() && other.path().exists());
+}
+
+#[test]
+fn files_are_replaced_as_a_whole() {
+    let folder = Folder::new("write");
+    let place = folder.path().join("new/file");
+    for text in ["one", "another"] {
+        Cache::write(&place, text.as_bytes()).unwrap();
+        assert_eq!(fs::read_to_string(&place).unwrap(), text);
+        assert_eq!(fs::read_dir(place.parent().unwrap()).unwrap().count(), 1, "leftovers");
+    }
+    let blocked = folder.path().join("new/file/below");
+    let e = Cache::write(&blocked, b"x").unwrap_err();
+    assert!(e.to_string().starts_with("cannot create "), "{e}");
+}
+
+#[test]
+fn a_full_disk_is_told_from_other_causes() {
+    let error = |kind: io::ErrorKind| CacheError::Io {
+        action: "write",
+        path: "x".into(),
+        source: kind.into(),
+    };
+    assert!(error(io::ErrorKind::StorageFull).is_full());
+    assert!(!error(io::ErrorKind::PermissionDenied).is_full());
+    // A device that is always full.
+    let e = File::options().write(true).open("/dev/full").and_then(|mut f| f.write_all(b"x"));
+    let e = e.map_err(CacheError::io("write", Path::new("/dev/full"))).unwrap_err();
+    assert!(e.is_full(), "{e}");
+}
+
+#[test]
+fn who_waits_for_a_lock_can_give_up() {
+    struct Impatient(u32);
+    impl Watch for Impatient {
+        fn step(&mut self, step: &Step<'_>) {
+            assert_eq!(*step, Step::Waiting("x"));
+            self.0 += 1;
+        }
+        fn stopped(&mut self) -> bool {
+            self.0 == 2
+        }
+    }
+    let folder = Folder::new("lock");
+    let cache = Cache::at(folder.path());
+    let held = cache.lock("x", &mut Unwatched).unwrap();
+    let mut impatient = Impatient(0);
+    assert!(matches!(cache.lock("x", &mut impatient), Err(CacheError::Stopped)));
+    assert_eq!(impatient.0, 2);
+    cache.lock("y", &mut Unwatched).unwrap();
+    drop(held);
+    cache.lock("x", &mut Unwatched).unwrap();
+}
+
+#[test]
+fn only_files_are_read_and_not_without_end() {
+    let folder = Folder::new("bounded");
+    let path = folder.path().join("f");
+    fs::write(&path, "1234").unwrap();
+    assert_eq!(read_bounded(&path, 4).unwrap(), b"1234");
+    assert!(read_bounded(&path, 3).is_err());
+    assert!(read_bounded(Path::new("/dev/zero"), 4).is_err());
+    assert!(read_bounded(folder.path(), 4).is_err());
+}

@@ -1,0 +1,344 @@
+//! Brings kernels from the archive into the cache.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::catalogue::{Catalogue, NoSuchKernel, Offer};
+use super::image::{Image, ImageError, identify};
+use super::name::{Name, Part};
+use super::own::is_map;
+use super::store::{Card, SCHEMA, Stored, find};
+use super::{Arch, Kernel};
+use crate::archive::{Archive, ArchiveError, Package, Purpose, Site};
+use crate::cache::{Cache, CacheError, age_s, read_bounded};
+use crate::sum::{self, Memo};
+use crate::watch::{Step, Watch};
+
+/// How long package lists are good for, in seconds.
+const GOOD_FOR_S: u64 = 24 * 3600;
+
+/// The largest catalogue that is read.
+const LARGEST_CATALOGUE: u64 = 16 << 20;
+
+/// Modules of devices that no emulated machine has. They are most of a generic kernel.
+const USELESS: [&str; 13] = [
+    "sound",
+    "drivers/gpu",
+    "drivers/media",
+    "drivers/net/wireless",
+    "drivers/net/ethernet",
+    "drivers/infiniband",
+    "drivers/iio",
+    "drivers/staging",
+    "drivers/hid",
+    "drivers/hwmon",
+    "drivers/isdn",
+    "drivers/bluetooth",
+    "drivers/comedi",
+];
+
+/// Why a kernel could not be fetched.
+#[derive(Debug)]
+pub enum FetchError {
+    /// Nobody has it.
+    NoSuchKernel(NoSuchKernel),
+    /// The archive is of no help.
+    Archive(ArchiveError),
+    /// Its packages do not hold what they should.
+    Package {
+        /// Which kernel.
+        release: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchKernel(e) => e.fmt(f),
+            Self::Archive(e) => e.fmt(f),
+            Self::Package { release, why } => write!(f, "the packages of {release} {why}"),
+        }
+    }
+}
+
+impl std::error::Error for FetchError {}
+
+impl<E: Into<ArchiveError>> From<E> for FetchError {
+    fn from(e: E) -> Self {
+        Self::Archive(e.into())
+    }
+}
+
+/// What the archive had when it was looked at last.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Remembered {
+    /// Which archive that was.
+    site: String,
+    packages: Vec<Package>,
+}
+
+/// A kernel that is in the cache now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// The kernel, under the name it was asked for by.
+    pub kernel: Kernel,
+    /// Whether it was there before.
+    pub was_there: bool,
+    /// Bytes that were fetched for it.
+    pub bytes: u64,
+}
+
+/// Where kernels come from: the archive, and what is known of it.
+#[derive(Debug)]
+pub struct Source<'a> {
+    cache: &'a Cache,
+    site: Site,
+    arch: Arch,
+}
+
+impl<'a> Source<'a> {
+    /// Kernels for `arch` from `site`.
+    pub fn new(cache: &'a Cache, site: Site, arch: Arch) -> Self {
+        Self { cache, site, arch }
+    }
+
+    /// What can be had, as the lists say that are at most a day old. If there is no way to newer
+    /// ones, older ones do, with a note.
+    pub fn catalogue(
+        &self,
+        refresh: bool,
+        watch: &mut dyn Watch,
+    ) -> Result<Catalogue, ArchiveError> {
+        let (packages, age) = match self.remembered() {
+            Some((packages, age)) => (Some(packages), age),
+            None => (None, u64::MAX),
+        };
+        if let Some(packages) = packages.as_deref().filter(|_| !refresh && age < GOOD_FOR_S) {
+            return Ok(Catalogue::of(packages, self.arch));
+        }
+        match (self.look(watch), packages) {
+            (Ok(packages), _) => Ok(Catalogue::of(&packages, self.arch)),
+            (Err(ArchiveError::Stopped), _) => Err(ArchiveError::Stopped),
+            (Err(e), Some(packages)) if !refresh => {
+                let age = age / GOOD_FOR_S;
+                watch.step(&Step::Note(&format!("{e}; going by a list {age} days old")));
+                Ok(Catalogue::of(&packages, self.arch))
+            }
+            (Err(e), _) => Err(e),
+        }
+    }
+
+    /// Reads the archive's lists anew, and remembers what is in them.
+    fn look(&self, watch: &mut dyn Watch) -> Result<Vec<Package>, ArchiveError> {
+        let _lock = self.lock(watch)?;
+        let archive = self.archive()?;
+        archive.update(watch)?;
+        let packages = archive.packages(|name| Part::of_package(name).is_some(), watch)?;
+        let remembered = Remembered { site: format!("{:?}", self.site), packages };
+        let text = serde_json::to_vec(&remembered).unwrap_or_default();
+        Cache::write(&self.place(), &text)?;
+        Ok(remembered.packages)
+    }
+
+    fn remembered(&self) -> Option<(Vec<Package>, u64)> {
+        let place = self.place();
+        let age = age_s(&fs::metadata(&place).ok()?);
+        let text = read_bounded(&place, LARGEST_CATALOGUE).ok()?;
+        let remembered: Remembered = serde_json::from_slice(&text).ok()?;
+        (remembered.site == format!("{:?}", self.site)).then_some((remembered.packages, age))
+    }
+
+    fn place(&self) -> PathBuf {
+        let name = Archive::name(Purpose::Kernels, self.arch);
+        self.cache.apt().join(name).join("catalogue.json")
+    }
+
+    fn lock(&self, watch: &mut dyn Watch) -> Result<crate::cache::Lock, CacheError> {
+        self.cache.lock(&format!("apt-{}", Archive::name(Purpose::Kernels, self.arch)), watch)
+    }
+
+    fn archive(&self) -> Result<Archive, ArchiveError> {
+        Archive::open(self.cache, &self.site, Purpose::Kernels, self.arch)
+    }
+
+    /// Sees to it that the kernel `name` is in the cache. A short name means the newest that the
+    /// archive has; where the archive cannot be asked, the newest of the cache does, with a note.
+    pub fn fetch(
+        &self,
+        name: &str,
+        refresh: bool,
+        watch: &mut dyn Watch,
+    ) -> Result<Fetched, FetchError> {
+        let mut memo = Memo::open(self.cache);
+        let there = find(self.cache, self.arch, name);
+        // An exact name means one kernel for ever: nobody needs to be asked.
+        let exact = there.as_ref().filter(|stored| stored.name.exact() == name);
+        if let Some(kernel) = exact.and_then(|stored| stored.kernel(name, &mut memo).ok()) {
+            return Ok(Fetched { kernel, was_there: true, bytes: 0 });
+        }
+        let catalogue = match self.catalogue(refresh, watch) {
+            Ok(catalogue) => catalogue,
+            Err(ArchiveError::Stopped) => return Err(ArchiveError::Stopped.into()),
+            Err(e) => return cached(there, name, &mut memo, watch).ok_or(FetchError::Archive(e)),
+        };
+        let offer = match catalogue.find(name) {
+            Ok(offer) => offer,
+            // The archive drops old kernels.
+            Err(e) => {
+                let fetched = cached(there, name, &mut memo, watch);
+                return fetched.ok_or(FetchError::NoSuchKernel(e));
+            }
+        };
+        match self.bring(offer, name, watch) {
+            // The archive may have moved on since the lists came in.
+            Err(FetchError::Archive(ArchiveError::Failed { .. })) if !refresh => {
+                let catalogue = self.catalogue(true, watch)?;
+                let offer = catalogue.find(name).map_err(FetchError::NoSuchKernel)?;
+                self.bring(offer, name, watch)
+            }
+            other => other,
+        }
+    }
+
+    fn bring(
+        &self,
+        offer: &Offer,
+        name: &str,
+        watch: &mut dyn Watch,
+    ) -> Result<Fetched, FetchError> {
+        let mut memo = Memo::open(self.cache);
+        let exact = offer.name.exact();
+        let there = |memo: &mut Memo| {
+            let stored = find(self.cache, self.arch, &exact)?;
+            stored.kernel(name, memo).ok()
+        };
+        if let Some(kernel) = there(&mut memo) {
+            return Ok(Fetched { kernel, was_there: true, bytes: 0 });
+        }
+        let _lock = self.lock(watch)?;
+        // Another lab may have fetched it while this one waited.
+        if let Some(kernel) = there(&mut memo) {
+            return Ok(Fetched { kernel, was_there: true, bytes: 0 });
+        }
+        let stage = self.cache.stage(&self.cache.kernels(self.arch).join(&exact))?;
+        let (debs, tree) = (stage.path().join("debs"), stage.path().join("tree"));
+        self.archive()?.fetch(&offer.name.release(), &offer.packages, &debs, &tree, watch)?;
+        let card = arrange(&tree, stage.path(), offer)?;
+        for folder in [debs, tree] {
+            fs::remove_dir_all(&folder).map_err(CacheError::io("remove", &folder))?;
+        }
+        let text = serde_json::to_vec_pretty(&card).unwrap_or_default();
+        Cache::write(&stage.path().join("kernel.json"), &text)?;
+        let folder = stage.commit()?;
+        let stored = Stored { name: offer.name.clone(), folder, card };
+        let release = stored.card.release.clone();
+        let kernel = stored
+            .kernel(name, &mut memo)
+            .map_err(|e| FetchError::Package { release, why: e.to_string() })?;
+        Ok(Fetched { kernel, was_there: false, bytes: offer.size() })
+    }
+}
+
+/// What the cache has, where the archive is of no help.
+fn cached(
+    there: Option<Stored>,
+    name: &str,
+    memo: &mut Memo,
+    watch: &mut dyn Watch,
+) -> Option<Fetched> {
+    let stored = there?;
+    let kernel = stored.kernel(name, memo).ok()?;
+    let text = format!("the archive does not help; taking {} from the cache", stored.name.exact());
+    watch.step(&Step::Note(&text));
+    Some(Fetched { kernel, was_there: true, bytes: 0 })
+}
+
+/// Moves what is needed of an unpacked kernel from `tree` into `place`.
+fn arrange(tree: &Path, place: &Path, offer: &Offer) -> Result<Card, FetchError> {
+    let name = &offer.name;
+    let release = name.release();
+    let found = Found::below(tree, &release);
+    let lacking = |why: &str| FetchError::Package { release: release.clone(), why: why.into() };
+    let image = found.image.ok_or_else(|| lacking("hold no kernel image"))?;
+    let is = checked(&image, name)
+        .map_err(|e| lacking(&format!("hold a kernel image that cannot be booted: {e}")))?;
+    take(&image, &place.join("image"))?;
+    take(&found.config.ok_or_else(|| lacking("hold no configuration"))?, &place.join("config"))?;
+    if let Some(symbols) = found.symbols.filter(|path| is_real_map(path)) {
+        take(&symbols, &place.join("System.map"))?;
+    }
+    if let Some(modules) = found.modules {
+        for useless in USELESS {
+            let _ = fs::remove_dir_all(modules.join("kernel").join(useless));
+        }
+        for extra in ["vmlinuz", "config", "System.map", "build", "source"] {
+            let _ = fs::remove_file(modules.join(extra));
+        }
+        take(&modules, &place.join("modules"))?;
+    }
+    let image = place.join("image");
+    let sha256 = sum::of_file(&image).map_err(CacheError::io("read", &image))?;
+    Ok(Card {
+        schema: SCHEMA.into(),
+        release: is.release,
+        version: is.version,
+        sha256,
+        package: offer.packages[0].name.clone(),
+        package_version: offer.version.clone(),
+        fetched_bytes: offer.size(),
+    })
+}
+
+fn checked(image: &Path, name: &Name) -> Result<Image, ImageError> {
+    let is = identify(image)?;
+    if is.release == name.release() && is.arch == name.arch {
+        Ok(is)
+    } else {
+        Err(ImageError::Foreign("another kernel than its package says"))
+    }
+}
+
+fn is_real_map(path: &Path) -> bool {
+    read_bounded(path, 256 << 20).is_ok_and(|bytes| is_map(&bytes))
+}
+
+fn take(from: &Path, to: &Path) -> Result<(), CacheError> {
+    fs::rename(from, to).map_err(CacheError::io("create", to))
+}
+
+/// Where the parts of an unpacked kernel lie. Up to 6.19 they are in /boot and /lib, from 7.0 on
+/// below /usr/lib/modules.
+#[derive(Debug, Default)]
+struct Found {
+    image: Option<PathBuf>,
+    config: Option<PathBuf>,
+    symbols: Option<PathBuf>,
+    modules: Option<PathBuf>,
+}
+
+impl Found {
+    fn below(tree: &Path, release: &str) -> Self {
+        let modules = ["usr/lib/modules", "lib/modules"].map(|dir| tree.join(dir).join(release));
+        let file = |in_boot: &str, in_modules: &str| {
+            let boot = tree.join("boot").join(format!("{in_boot}-{release}"));
+            let candidates = modules.iter().map(|dir| dir.join(in_modules)).chain([boot]);
+            // A link could lead out of the tree.
+            candidates.into_iter().find(|p| p.symlink_metadata().is_ok_and(|m| m.is_file()))
+        };
+        let image = file("vmlinuz", "vmlinuz");
+        let config = file("config", "config");
+        let symbols = file("System.map", "System.map");
+        let has_modules =
+            |dir: &PathBuf| dir.join("kernel").symlink_metadata().is_ok_and(|m| m.is_dir());
+        let modules = modules.into_iter().find(has_modules);
+        Self { image, config, symbols, modules }
+    }
+}
+
+#[cfg(test)]
+mod tests;

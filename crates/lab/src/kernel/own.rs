@@ -1,0 +1,221 @@
+//! A kernel of one's own: files that somebody built.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::image::{ImageError, identify};
+use super::{Arch, Kernel};
+use crate::cache::read_bounded;
+use crate::sum::Memo;
+
+/// The largest configuration and the largest System.map that are read.
+const LARGEST_CONFIG: u64 = 4 << 20;
+const LARGEST_MAP: u64 = 256 << 20;
+
+/// Why files make no kernel.
+#[derive(Debug)]
+pub enum OwnError {
+    /// The image.
+    Image {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: ImageError,
+    },
+    /// It runs on another architecture than the one asked for.
+    Arch {
+        /// The file.
+        path: PathBuf,
+        /// What it runs on.
+        is: Arch,
+        /// What was asked for.
+        wanted: Arch,
+    },
+    /// A file beside it could not be read.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file beside it is not what it is given for.
+    NotA {
+        /// The file.
+        path: PathBuf,
+        /// What it should be: `kernel configuration`.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for OwnError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Image { path, source } => write!(f, "cannot boot {}: {source}", path.display()),
+            Self::Arch { path, is, wanted } => {
+                write!(f, "cannot boot {}: it is for {is}, not for {wanted}", path.display())
+            }
+            Self::Io { path, source } => write!(f, "cannot read {}: {source}", path.display()),
+            Self::NotA { path, what } => write!(f, "{} is no {what}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for OwnError {}
+
+/// Files that belong to one kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// bzImage or Image.
+    pub image: PathBuf,
+    /// What `/lib/modules/<release>` would be, or the folder that `make modules_install` was told
+    /// to install to.
+    pub modules: Option<PathBuf>,
+    /// The `.config` that it was built with.
+    pub config: Option<PathBuf>,
+    /// Its System.map.
+    pub symbols: Option<PathBuf>,
+}
+
+impl Kernel {
+    /// A kernel of one's own. It is called what its path is. `arch` is what it must run on;
+    /// `None` for whatever it does.
+    pub fn from_files(
+        files: &Files,
+        arch: Option<Arch>,
+        memo: &mut Memo,
+    ) -> Result<Self, OwnError> {
+        let path = &files.image;
+        let image =
+            identify(path).map_err(|source| OwnError::Image { path: path.clone(), source })?;
+        if let Some(wanted) = arch.filter(|&wanted| wanted != image.arch) {
+            return Err(OwnError::Arch { path: path.clone(), is: image.arch, wanted });
+        }
+        let sha256 = memo.sum(path).map_err(not_read(path))?;
+        if let Some(config) = &files.config {
+            expect(config, LARGEST_CONFIG, "kernel configuration", is_config)?;
+        }
+        if let Some(symbols) = &files.symbols {
+            expect(symbols, LARGEST_MAP, "System.map", is_map)?;
+        }
+        let modules = files.modules.as_deref().map(|dir| modules_in(dir, &image.release));
+        Ok(Self {
+            name: path.display().to_string(),
+            arch: image.arch,
+            release: image.release,
+            version: image.version,
+            image: path.clone(),
+            sha256,
+            config: files.config.clone(),
+            symbols: files.symbols.clone(),
+            modules: modules.transpose()?,
+            package: None,
+        })
+    }
+}
+
+fn not_read(path: &Path) -> impl FnOnce(io::Error) -> OwnError + use<'_> {
+    move |source| OwnError::Io { path: path.into(), source }
+}
+
+fn expect(
+    path: &Path,
+    limit: u64,
+    what: &'static str,
+    is: fn(&[u8]) -> bool,
+) -> Result<(), OwnError> {
+    let bytes = read_bounded(path, limit).map_err(not_read(path))?;
+    if is(&bytes) { Ok(()) } else { Err(OwnError::NotA { path: path.into(), what }) }
+}
+
+fn is_config(bytes: &[u8]) -> bool {
+    bytes.split(|&b| b == b'\n').any(|line| line.starts_with(b"CONFIG_"))
+}
+
+/// Whether the file lists addresses and symbols. Debian ships a file of one line in its place.
+pub(super) fn is_map(bytes: &[u8]) -> bool {
+    let is_symbol = |line: &[u8]| {
+        let mut words = line.split(|&b| b == b' ');
+        let address = words.next().unwrap_or_default();
+        address.len() >= 8
+            && address.iter().all(u8::is_ascii_hexdigit)
+            && words.next().is_some_and(|kind| kind.len() == 1)
+            && words.next().is_some_and(|name| !name.is_empty())
+    };
+    let lines = || bytes.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+    lines().take(10).count() == 10 && lines().take(10).all(is_symbol)
+}
+
+/// The folder of modules for `release`, where `dir` is that, or what they were installed to.
+fn modules_in(dir: &Path, release: &str) -> Result<PathBuf, OwnError> {
+    fs::read_dir(dir).map_err(not_read(dir))?;
+    let installed = [dir.join("lib/modules").join(release), dir.join(release)];
+    let candidates = installed.into_iter().chain([dir.to_owned()]);
+    let is_modules =
+        |dir: &PathBuf| dir.join("kernel").is_dir() || dir.join("modules.order").is_file();
+    let not = || OwnError::NotA { path: dir.into(), what: "folder of this kernel's modules" };
+    candidates.into_iter().find(is_modules).ok_or_else(not)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::Cache;
+    use crate::testing::{Folder, bzimage};
+
+    fn kernel(folder: &Folder, change: impl FnOnce(&mut Files)) -> Result<Kernel, OwnError> {
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("bzImage"), bzimage("7.3.0-rc1")).unwrap();
+        fs::write(path(".config"), "# x\nCONFIG_PREEMPT=y\n").unwrap();
+        let map: String = (0..20).map(|i| format!("ffffffff8100000{i:x} T f{i}\n")).collect();
+        fs::write(path("System.map"), map).unwrap();
+        fs::create_dir_all(path("root/lib/modules/7.3.0-rc1/kernel")).unwrap();
+        let mut files = Files {
+            image: path("bzImage"),
+            modules: Some(path("root")),
+            config: Some(path(".config")),
+            symbols: Some(path("System.map")),
+        };
+        change(&mut files);
+        Kernel::from_files(&files, Some(Arch::Amd64), &mut Memo::open(&Cache::at(folder.path())))
+    }
+
+    #[test]
+    fn files_make_a_kernel() {
+        let folder = Folder::new("own");
+        let got = kernel(&folder, |_| {}).unwrap();
+        assert_eq!(got.name, folder.path().join("bzImage").display().to_string());
+        assert_eq!((got.release.as_str(), got.arch), ("7.3.0-rc1", Arch::Amd64));
+        assert_eq!(got.sha256, crate::sum::of_bytes(&bzimage("7.3.0-rc1")));
+        let modules = folder.path().join("root/lib/modules/7.3.0-rc1");
+        assert_eq!(got.modules.as_ref(), Some(&modules));
+        let direct = kernel(&folder, |files| files.modules = Some(modules.clone())).unwrap();
+        assert_eq!(direct.modules, Some(modules));
+        assert!(kernel(&folder, |f| (f.modules, f.config) = (None, None)).is_ok());
+    }
+
+    #[test]
+    fn files_that_are_something_else_are_refused() {
+        let folder = Folder::new("not-own");
+        let there = folder.path().to_owned();
+        let path = |name: &str| Some(there.join(name));
+        let cases: [(&dyn Fn(&mut Files), &str); 7] = [
+            (&|f| f.image = there.join("System.map"), "it is no kernel image"),
+            (&|f| f.image = there.join("none"), "No such file"),
+            (&|f| f.config = path("System.map"), "is no kernel configuration"),
+            (&|f| f.config = Some("/dev/zero".into()), "cannot read /dev/zero"),
+            (&|f| f.symbols = path(".config"), "is no System.map"),
+            (&|f| f.modules = path("root/lib"), "is no folder of this kernel's modules"),
+            (&|f| f.modules = path("none"), "No such file"),
+        ];
+        for (change, want) in cases {
+            let got = kernel(&folder, change).unwrap_err().to_string();
+            assert!(got.contains(want), "{got:?} is not {want:?}");
+        }
+        let files = Files { image: there.join("bzImage"), ..Files::default() };
+        let mut memo = Memo::open(&Cache::at(&there));
+        let e = Kernel::from_files(&files, Some(Arch::Arm64), &mut memo).unwrap_err();
+        assert!(e.to_string().ends_with("it is for amd64, not for arm64"), "{e}");
+    }
+}

@@ -1,0 +1,94 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::testing::Folder;
+
+/// A program that says it is QEMU.
+fn fake(folder: &Folder, name: &str, version: &str) -> PathBuf {
+    let path = folder.path().join(name);
+    let script = format!(
+        "#!/bin/sh\ncase $1 in -L) echo {};; *) echo 'QEMU emulator version {version}';; esac\n",
+        folder.path().display()
+    );
+    // Renamed into its place, so that nobody has the program open for writing when it is started.
+    let unfinished = folder.path().join("unfinished");
+    fs::write(&unfinished, script).unwrap();
+    fs::set_permissions(&unfinished, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(&unfinished, &path).unwrap();
+    path
+}
+
+fn find(folder: &Folder, path: &Path) -> Result<Qemu, QemuError> {
+    let cache = Cache::at(folder.path().join("cache"));
+    Qemu::find(Arch::Amd64, Some(path), &cache, &mut Memo::open(&cache))
+}
+
+#[test]
+fn an_emulator_that_is_named_is_asked_what_it_is() {
+    let folder = Folder::new("qemu");
+    let program = fake(&folder, "qemu-system-x86_64", "9.2.1 (x)");
+    fs::write(folder.path().join("pvh.bin"), "firmware").unwrap();
+    let qemu = find(&folder, &program).unwrap();
+    assert_eq!(qemu.version, Version(9, 2, 1));
+    assert_eq!(qemu.banner, "QEMU 9.2.1 (x)");
+    assert_eq!(qemu.command, [program.clone().into_os_string()]);
+    assert_eq!(qemu.data, [folder.path()]);
+    assert_eq!(find(&folder, folder.path()).unwrap(), qemu, "its folder was named");
+
+    fs::write(folder.path().join("pvh.bin"), "other firmware").unwrap();
+    assert_ne!(find(&folder, &program).unwrap().sha256, qemu.sha256);
+    fake(&folder, "qemu-system-x86_64", "9.2.2");
+    assert_eq!(find(&folder, &program).unwrap().version, Version(9, 2, 2), "an old answer");
+}
+
+#[test]
+fn emulators_of_no_use_are_refused() {
+    let folder = Folder::new("bad-qemu");
+    let old = fake(&folder, "old", "7.2.22 (Debian 1:7.2+dfsg-7)");
+    let silent = fake(&folder, "silent", "unknown");
+    let arm = fake(&folder, "qemu-system-aarch64", "10.0.0");
+    let text = folder.path().join("text");
+    fs::write(&text, "text").unwrap();
+    for (path, want) in [
+        (old.as_path(), "is QEMU 7.2.22, the lab needs 8.0.0"),
+        (&silent, "it does not say that it is QEMU"),
+        (&arm, "does not emulate amd64"),
+        (&text, "it is no program"),
+        (Path::new("/does/not/exist"), "it is not there"),
+        (Path::new("/bin/false"), "exit status: 1"),
+    ] {
+        let got = find(&folder, path).unwrap_err().to_string();
+        assert!(got.contains(want), "{got:?} is not {want:?}");
+    }
+}
+
+#[test]
+fn a_private_emulator_is_started_by_its_own_loader() {
+    let folder = Folder::new("private-qemu");
+    let path = |name: &str| folder.path().join(name);
+    for dir in ["usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/share/qemu"] {
+        fs::create_dir_all(path(dir)).unwrap();
+    }
+    assert!(Start::private(folder.path(), Arch::Amd64).is_err());
+    fs::write(path("usr/lib/x86_64-linux-gnu/libc.so.6"), "").unwrap();
+    fs::write(path("usr/lib64/ld-linux-x86-64.so.2"), "").unwrap();
+    let start = Start::private(folder.path(), Arch::Arm64).unwrap();
+    let root = format!("{}/", folder.path().display());
+    let words: Vec<String> = start
+        .command()
+        .into_iter()
+        .map(|word| word.into_string().unwrap().replace(&root, ""))
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "usr/lib64/ld-linux-x86-64.so.2",
+            "--library-path",
+            "usr/lib/x86_64-linux-gnu",
+            "usr/bin/qemu-system-aarch64",
+            "-L",
+            "usr/share/qemu",
+        ]
+    );
+}
