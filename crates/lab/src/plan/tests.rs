@@ -218,7 +218,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "loads = [\n  \"find\",\n  \"exec:make\",\n]",
         expect![
-            "line 4: loads: `exec:make` needs a shell, and the guest has none → see docs/reference/plan.md"
+            "line 4: loads: `exec:make` needs a shell, and the guest has none → name find, launch or file-move"
         ],
     );
     check(
