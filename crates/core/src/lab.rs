@@ -2,10 +2,24 @@
 //! Documented by docs/reference/lab.schema.json.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Policy;
 use crate::preemption::Model;
+
+mod asked;
+mod compare;
+mod limits;
+mod standing;
+#[cfg(test)]
+mod testing;
+
+pub use asked::Asked;
+pub use compare::compare;
+pub use limits::{limits, parse_limit};
+pub use standing::Standing;
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.lab/1";
@@ -41,6 +55,53 @@ pub struct Lab {
     pub other: BTreeMap<String, serde_json::Value>,
 }
 
+/// Why a text is not the record of a lab.
+#[derive(Debug)]
+pub enum LabError {
+    /// It is no JSON, or lacks what every record has.
+    Malformed(serde_json::Error),
+    /// It has another schema.
+    Schema(String),
+}
+
+impl fmt::Display for LabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(e) => write!(f, "not a whole record of a lab: {e}"),
+            Self::Schema(schema) => {
+                write!(f, "its schema is `{schema}`; this version reads {SCHEMA}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LabError {}
+
+impl Lab {
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// If it is no whole record, or has another schema.
+    pub fn from_json(text: &[u8]) -> Result<Self, LabError> {
+        /// Read first, on its own: a newer record need not have the shape that we know.
+        #[derive(Deserialize)]
+        struct Head {
+            schema: String,
+        }
+        let head: Head = serde_json::from_slice(text).map_err(LabError::Malformed)?;
+        if head.schema != SCHEMA {
+            return Err(LabError::Schema(head.schema.chars().take(80).collect()));
+        }
+        serde_json::from_slice(text).map_err(LabError::Malformed)
+    }
+
+    /// The record as JSON, on one line.
+    pub fn to_json(&self) -> String {
+        // Only a map with keys that are no text, or a failing writer, could make this fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
 /// What all cells of a lab have in common.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -48,6 +109,15 @@ pub struct Settings {
     pub interval_ns: u64,
     /// Wakeups per cell.
     pub samples: u64,
+    /// How long the load runs alone, and then the probe unrecorded, before the measurement, virtual ns.
+    #[serde(default)]
+    pub warmup_ns: u64,
+    /// The probe's scheduling policy.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Its priority, for policies that have one.
+    #[serde(default)]
+    pub priority: Option<u8>,
     /// Instructions per virtual second, in millions.
     pub cpu_mips: u32,
     /// CPUs of the guest.
@@ -96,8 +166,8 @@ pub enum Status {
 pub struct Cell {
     /// [`LabKernel::name`].
     pub kernel: String,
-    /// The model asked for: `none`, `voluntary`, `full`, `lazy`, `rt`, or `default` for what the
-    /// kernel does when not told.
+    /// The model asked for, as [`Asked`] is written: `none`, `voluntary`, `full`, `lazy`, `rt`, or
+    /// `default` for what the kernel does when not told.
     pub asked: String,
     /// The model that it ran; `null` if the guest did not come so far.
     pub model: Option<Model>,
@@ -169,19 +239,26 @@ pub enum Verdict {
 /// How one figure of B stands to that of A, paired by seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Effect {
+    /// Seeds that have this figure on both sides.
+    pub seeds: u32,
     /// Median over the seeds of B / A.
     pub ratio: f64,
     /// The least ratio of a seed.
     pub low: f64,
     /// The largest ratio of a seed.
     pub high: f64,
-    /// Seeds in which B is less late, and in which it is later.
+    /// With 95 %, the median ratio of all seeds that there could be is not below this; `null` if
+    /// there are too few seeds to say so.
+    pub interval_low: Option<f64>,
+    /// With 95 %, it is not above this.
+    pub interval_high: Option<f64>,
+    /// Seeds in which B is less late.
     pub better: u32,
-    /// Seeds in which B is later.
+    /// Seeds in which B is later. In the rest it is as late.
     pub worse: u32,
     /// That a difference so large comes by chance (exact sign-flip permutation of log ratios, two-sided).
     pub p_value: f64,
-    /// The same, corrected for the number of comparisons (Holm).
+    /// The same, corrected for the number of figures that were compared (Holm).
     pub p_adjusted: f64,
     /// What this figure alone says.
     pub verdict: Verdict,
@@ -196,6 +273,8 @@ pub struct Comparison {
     pub b: Arm,
     /// [`Cell::load`].
     pub load: String,
+    /// By what share a figure must differ to count: 0.1 for 10 %.
+    pub margin: f64,
     /// Seeds with a result on both sides.
     pub seeds: u32,
     /// The largest lateness.
@@ -215,14 +294,48 @@ pub struct Comparison {
 pub struct CellLimit {
     /// The limit in words: `p99.9 ≤ 100 µs`.
     pub limit: String,
+    /// The limit's value, virtual ns.
+    pub limit_ns: u64,
     /// Kernel and model.
     pub arm: Arm,
     /// [`Cell::load`].
     pub load: String,
-    /// The seed with the largest value.
-    pub seed: u64,
+    /// The seed with the largest value; `null` if no seed has one.
+    pub seed: Option<u64>,
     /// That value, virtual ns.
-    pub observed_ns: u64,
-    /// Whether it is within the limit.
-    pub within: bool,
+    pub observed_ns: Option<u64>,
+    /// Whether it is within the limit; `null` if that cannot be said.
+    pub within: Option<bool>,
+    /// Why it cannot be said, in a sentence; empty otherwise.
+    pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_round_trip_and_keep_what_they_do_not_know() {
+        let text = r#"{"schema":"wakescope.lab/1","repeat":"wakescope lab run","settings":{
+            "interval_ns":500000,"samples":400,"cpu_mips":1000,"cpus":1,"emulator":"QEMU",
+            "guest_sha256":"00"},"kernels":[],"cells":[],"news":{"x":1}}"#;
+        let lab = Lab::from_json(text.as_bytes()).unwrap();
+        assert_eq!(lab.other["news"]["x"], 1);
+        assert_eq!(Lab::from_json(lab.to_json().as_bytes()).unwrap(), lab);
+    }
+
+    #[test]
+    fn what_is_no_record_of_a_lab_is_refused_with_the_reason() {
+        for (text, want) in [
+            ("", "not a whole record"),
+            ("{}", "missing field `schema`"),
+            (r#"{"schema":"wakescope.lab/2"}"#, "its schema is `wakescope.lab/2`"),
+            (r#"{"schema":"wakescope.lab/1"}"#, "missing field `repeat`"),
+        ] {
+            let e = Lab::from_json(text.as_bytes()).unwrap_err().to_string();
+            assert!(e.contains(want), "{text}: {e}");
+        }
+        let deep = format!(r#"{{"schema":"wakescope.lab/1","x":{}"#, "[".repeat(100_000));
+        assert!(Lab::from_json(deep.as_bytes()).is_err(), "deep nesting is no crash");
+    }
 }

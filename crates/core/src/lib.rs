@@ -13,6 +13,7 @@ pub mod host;
 pub mod instruments;
 pub mod lab;
 pub mod limit;
+pub mod paired;
 pub mod percentile;
 pub mod plan;
 pub mod preemption;

@@ -9,6 +9,7 @@ pub mod guest;
 pub mod kernel;
 pub mod machine;
 pub mod parcel;
+pub mod plan;
 pub mod qemu;
 pub mod sum;
 pub mod watch;

@@ -1,0 +1,179 @@
+//! Why a comparison came out as it did, in sentences.
+
+use super::{Arm, Cell, Comparison, Effect, Side, Status, Verdict};
+use crate::paired::pairs_needed;
+use crate::units::grouped;
+
+/// How many seeds are named before the rest is counted.
+const SEEDS_NAMED: usize = 5;
+
+/// The fewest samples that carry p99.9.
+const SAMPLES_FOR_P999: u64 = 2_000;
+
+/// What is missing on either side.
+pub(super) fn of_missing_seeds(a: &Arm, cells_a: &Side, b: &Arm, cells_b: &Side) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for (arm, own, others) in [(a, cells_a, cells_b), (b, cells_b, cells_a)] {
+        let name = format!("{}/{}", arm.kernel, arm.asked);
+        if own.is_empty() {
+            reasons.push(format!("There are no cells of {name} under this load."));
+            continue;
+        }
+        if let Some(cell) = own.values().find(|cell| cell.status == Status::Ignored) {
+            reasons.push(ignored(&name, cell));
+        }
+        for (status, what) in [(Status::Failed, "failed"), (Status::NotRun, "was not run")] {
+            let seeds: Vec<u64> =
+                own.values().filter(|cell| cell.status == status).map(|cell| cell.seed).collect();
+            if !seeds.is_empty() {
+                reasons.push(format!("{name} {what} with {}.", named(&seeds, own.len())));
+            }
+        }
+        let unpaired: Vec<u64> =
+            others.keys().filter(|seed| !own.contains_key(seed)).copied().collect();
+        if !unpaired.is_empty() {
+            reasons.push(format!("{name} has no cell with {}.", named(&unpaired, others.len())));
+        }
+    }
+    reasons
+}
+
+fn ignored(name: &str, cell: &Cell) -> String {
+    match cell.model {
+        Some(model) => format!("{name} has no result: that kernel runs {model} instead."),
+        None => format!("{name} has no result: that kernel does not run this model."),
+    }
+}
+
+/// `seed 3`, `3 of 10 seeds (2, 4, 5)`.
+fn named(seeds: &[u64], of: usize) -> String {
+    if let [seed] = seeds {
+        return format!("seed {seed}");
+    }
+    let mut list: Vec<String> = seeds.iter().take(SEEDS_NAMED).map(u64::to_string).collect();
+    if seeds.len() > SEEDS_NAMED {
+        list.push("…".into());
+    }
+    format!("{} of {of} seeds ({})", seeds.len(), list.join(", "))
+}
+
+/// Of `lacking` of `seeds` seeds without a 99.9th percentile.
+pub(super) fn of_few_samples(lacking: usize, seeds: usize) -> Option<String> {
+    (lacking > 0).then(|| {
+        format!(
+            "p99.9 is not known with {lacking} of {seeds} seeds: it takes {} samples.",
+            grouped(SAMPLES_FOR_P999)
+        )
+    })
+}
+
+/// Why the verdict is no clearer, where it is not clear. `figures` is the number of all that were
+/// compared together.
+pub(super) fn of_the_verdict(comparison: &Comparison, figures: usize, alpha: f64) -> Vec<String> {
+    let named = [("the maximum", &comparison.max), ("p99.9", &comparison.p999)];
+    let named = named.map(|(name, effect)| (name, effect.as_ref()));
+    match comparison.verdict {
+        Verdict::Better | Verdict::Worse => Vec::new(),
+        Verdict::NoDifference => of_no_interval(comparison.seeds).into_iter().collect(),
+        Verdict::Inconclusive => match contradiction(&named) {
+            Some(reason) => vec![reason],
+            None => {
+                let undecided: Vec<_> = named
+                    .iter()
+                    .filter_map(|&(name, effect)| Some((name, effect?)))
+                    .filter(|(_, effect)| effect.verdict == Verdict::Inconclusive)
+                    .collect();
+                let seeds = undecided.iter().map(|(_, effect)| effect.seeds).min();
+                match seeds.and_then(|seeds| of_few_seeds(seeds, figures, alpha)) {
+                    Some(reason) => vec![reason],
+                    None => undecided
+                        .iter()
+                        .map(|(name, effect)| undecided_figure(name, effect, comparison, alpha))
+                        .collect(),
+                }
+            }
+        },
+    }
+}
+
+fn contradiction(named: &[(&str, Option<&Effect>)]) -> Option<String> {
+    let one = |verdict: Verdict| {
+        named.iter().find(|(_, e)| e.is_some_and(|e| e.verdict == verdict)).map(|(name, _)| *name)
+    };
+    let (better, worse) = (one(Verdict::Better)?, one(Verdict::Worse)?);
+    Some(sentence(&format!("{better} is better and {worse} is worse.")))
+}
+
+/// That chance alone could have brought this, whatever the seeds say.
+fn of_few_seeds(seeds: u32, figures: usize, alpha: f64) -> Option<String> {
+    let needed = pairs_needed(figures, alpha);
+    let have = if seeds == 1 { "1 seed".into() } else { format!("{seeds} seeds") };
+    let what = match figures {
+        1 => "a figure".into(),
+        _ => format!("{figures} figures compared together"),
+    };
+    (seeds < needed).then(|| format!("{have} cannot decide {what}: it takes {needed}."))
+}
+
+fn of_no_interval(seeds: u32) -> Option<String> {
+    let needed = pairs_needed(1, 0.05);
+    (seeds < needed).then(|| {
+        format!(
+            "All {seeds} seeds are within the margin; that others are too is not shown: it takes {needed}."
+        )
+    })
+}
+
+fn undecided_figure(name: &str, effect: &Effect, comparison: &Comparison, alpha: f64) -> String {
+    let Effect { ratio, low, high, p_adjusted, .. } = effect;
+    let margin = percent(comparison.margin);
+    sentence(&if *p_adjusted <= alpha {
+        format!("{name} differs ({ratio:.2} ×), but whether by more than {margin} is open.")
+    } else {
+        format!("the seeds disagree on {name}: {low:.2} × to {high:.2} ×, p = {p_adjusted:.2}.")
+    })
+}
+
+/// A share in percent, without zeros that say nothing: `10 %`, `2.5 %`.
+fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// With a capital at its beginning, unless that is the name of a figure.
+fn sentence(text: &str) -> String {
+    match text.strip_prefix('t') {
+        Some(rest) => format!("T{rest}"),
+        None => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::percentile::Percentile;
+
+    #[test]
+    fn the_samples_for_p999_are_those_that_carry_it() {
+        let p999: Percentile = "p99.9".parse().unwrap();
+        assert_eq!(p999.samples_needed(), SAMPLES_FOR_P999);
+    }
+
+    #[test]
+    fn shares_in_percent() {
+        for (share, want) in [(0.1, "10 %"), (0.025, "2.5 %"), (0.0, "0 %"), (1.0, "100 %")] {
+            assert_eq!(percent(share), want);
+        }
+    }
+
+    #[test]
+    fn seeds_are_named_or_counted() {
+        for (seeds, want) in [
+            (vec![3], "seed 3"),
+            (vec![2, 4], "2 of 10 seeds (2, 4)"),
+            ((1..=7).collect(), "7 of 10 seeds (1, 2, 3, 4, 5, …)"),
+        ] {
+            assert_eq!(named(&seeds, 10), want);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::*;
+use crate::lab::testing::{arm, cells};
+use crate::preemption::Model;
+
+const ALPHA: f64 = 0.05;
+
+/// The first side has these maxima, in µs, seed by seed, the second those.
+fn two(a: &[u64], b: &[u64]) -> Vec<Cell> {
+    let ns = |us: &[u64]| us.iter().map(|us| us * 1_000).collect::<Vec<_>>();
+    [cells("k/none", "find", &ns(a)), cells("k/full", "find", &ns(b))].concat()
+}
+
+fn pair() -> Vec<(Arm, Arm)> {
+    vec![(arm("k/none"), arm("k/full"))]
+}
+
+fn verdicts(cells: &[Cell]) -> Vec<Comparison> {
+    compare(cells, &pair(), 0.1, ALPHA)
+}
+
+/// What a comparison says, in a line, with its reasons below.
+fn told(comparisons: &[Comparison]) -> String {
+    let figure = |name: &str, effect: &Option<Effect>| match effect {
+        Some(e) => format!(
+            "{name} {:.2} ({:.2}–{:.2}) {}↓ {}↑ of {} p {:.3} → {:.3} {:?}",
+            e.ratio, e.low, e.high, e.better, e.worse, e.seeds, e.p_value, e.p_adjusted, e.verdict
+        ),
+        None => format!("{name} –"),
+    };
+    comparisons
+        .iter()
+        .map(|c| {
+            let reasons: String = c.reasons.iter().map(|r| format!("    {r}\n")).collect();
+            let (max, p999) = (figure("max", &c.max), figure("p99.9", &c.p999));
+            format!("{} {:?} of {} seeds\n  {max}\n  {p999}\n{reasons}", c.load, c.verdict, c.seeds)
+        })
+        .collect()
+}
+
+#[track_caller]
+fn check(a: &[u64], b: &[u64], want: Expect) {
+    want.assert_eq(&told(&verdicts(&two(a, b))));
+}
+
+const TEN: [u64; 10] = [100, 101, 102, 103, 104, 105, 106, 107, 108, 109];
+
+#[test]
+fn all_seeds_agree() {
+    check(
+        &TEN,
+        &TEN.map(|x| x / 10),
+        expect![[r#"
+        find Better of 10 seeds
+          max 0.10 (0.09–0.10) 10↓ 0↑ of 10 p 0.002 → 0.004 Better
+          p99.9 0.10 (0.09–0.10) 10↓ 0↑ of 10 p 0.002 → 0.004 Better
+    "#]],
+    );
+    check(
+        &TEN,
+        &TEN.map(|x| x * 2),
+        expect![[r#"
+        find Worse of 10 seeds
+          max 2.00 (2.00–2.00) 0↓ 10↑ of 10 p 0.002 → 0.004 Worse
+          p99.9 2.00 (2.00–2.00) 0↓ 10↑ of 10 p 0.002 → 0.004 Worse
+    "#]],
+    );
+}
+
+#[test]
+fn a_difference_within_the_margin_is_none() {
+    check(
+        &TEN,
+        &TEN,
+        expect![[r#"
+        find NoDifference of 10 seeds
+          max 1.00 (1.00–1.00) 0↓ 0↑ of 10 p 1.000 → 1.000 NoDifference
+          p99.9 1.00 (1.00–1.00) 0↓ 0↑ of 10 p 1.000 → 1.000 NoDifference
+    "#]],
+    );
+    check(
+        &TEN,
+        &TEN.map(|x| x + 5),
+        expect![[r#"
+        find NoDifference of 10 seeds
+          max 1.05 (1.05–1.05) 0↓ 10↑ of 10 p 0.002 → 0.004 NoDifference
+          p99.9 1.05 (1.05–1.05) 0↓ 10↑ of 10 p 0.002 → 0.004 NoDifference
+    "#]],
+    );
+}
+
+#[test]
+fn a_difference_about_as_large_as_the_margin_is_open() {
+    let b = [105, 110, 118, 106, 108, 122, 110, 119, 121, 111];
+    check(
+        &TEN,
+        &b,
+        expect![[r#"
+        find Inconclusive of 10 seeds
+          max 1.07 (1.02–1.16) 0↓ 10↑ of 10 p 0.002 → 0.004 Inconclusive
+          p99.9 1.07 (1.02–1.16) 0↓ 10↑ of 10 p 0.002 → 0.004 Inconclusive
+            The maximum differs (1.07 ×), but whether by more than 10 % is open.
+            p99.9 differs (1.07 ×), but whether by more than 10 % is open.
+    "#]],
+    );
+}
+
+#[test]
+fn seeds_that_disagree_do_not_tell() {
+    let b = [50, 200, 50, 200, 50, 200, 50, 200, 50, 200];
+    check(
+        &TEN,
+        &b,
+        expect![[r#"
+        find Inconclusive of 10 seeds
+          max 0.96 (0.46–1.98) 5↓ 5↑ of 10 p 0.756 → 1.000 Inconclusive
+          p99.9 0.96 (0.46–1.98) 5↓ 5↑ of 10 p 0.756 → 1.000 Inconclusive
+            The seeds disagree on the maximum: 0.46 × to 1.98 ×, p = 1.00.
+            The seeds disagree on p99.9: 0.46 × to 1.98 ×, p = 1.00.
+    "#]],
+    );
+}
+
+#[test]
+fn few_seeds_do_not_tell_and_how_many_would_is_said() {
+    check(
+        &[100; 5],
+        &[50; 5],
+        expect![[r#"
+        find Inconclusive of 5 seeds
+          max 0.50 (0.50–0.50) 5↓ 0↑ of 5 p 0.062 → 0.125 Inconclusive
+          p99.9 0.50 (0.50–0.50) 5↓ 0↑ of 5 p 0.062 → 0.125 Inconclusive
+            5 seeds cannot decide 2 figures compared together: it takes 7.
+    "#]],
+    );
+    check(
+        &[100],
+        &[100],
+        expect![[r#"
+        find Inconclusive of 1 seeds
+          max 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
+          p99.9 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
+            1 seed cannot decide 2 figures compared together: it takes 7.
+    "#]],
+    );
+    check(
+        &[100; 3],
+        &[104; 3],
+        expect![[r#"
+        find NoDifference of 3 seeds
+          max 1.04 (1.04–1.04) 0↓ 3↑ of 3 p 0.250 → 0.500 NoDifference
+          p99.9 1.04 (1.04–1.04) 0↓ 3↑ of 3 p 0.250 → 0.500 NoDifference
+            All 3 seeds are within the margin; that others are too is not shown: it takes 6.
+    "#]],
+    );
+}
+
+#[test]
+fn figures_that_contradict_each_other_do_not_tell() {
+    let mut cells = two(&TEN, &TEN.map(|x| x * 2));
+    for cell in cells.iter_mut().filter(|cell| cell.asked == "full") {
+        cell.p999_ns = Some(1_000);
+    }
+    expect![[r#"
+        find Inconclusive of 10 seeds
+          max 2.00 (2.00–2.00) 0↓ 10↑ of 10 p 0.002 → 0.004 Worse
+          p99.9 0.02 (0.02–0.02) 10↓ 0↑ of 10 p 0.002 → 0.004 Better
+            p99.9 is better and the maximum is worse.
+    "#]]
+    .assert_eq(&told(&verdicts(&cells)));
+}
+
+#[test]
+fn one_figure_is_enough_to_be_worse_but_not_to_be_no_different() {
+    let mut worse = two(&TEN, &TEN.map(|x| x * 2));
+    let mut same = two(&TEN, &TEN);
+    for cell in worse.iter_mut().chain(&mut same) {
+        cell.p999_ns = None;
+    }
+    expect![[r#"
+        find Worse of 10 seeds
+          max 2.00 (2.00–2.00) 0↓ 10↑ of 10 p 0.002 → 0.002 Worse
+          p99.9 –
+            p99.9 is not known with 10 of 10 seeds: it takes 2,000 samples.
+    "#]]
+    .assert_eq(&told(&verdicts(&worse)));
+    expect![[r#"
+        find Inconclusive of 10 seeds
+          max 1.00 (1.00–1.00) 0↓ 0↑ of 10 p 1.000 → 1.000 NoDifference
+          p99.9 –
+            p99.9 is not known with 10 of 10 seeds: it takes 2,000 samples.
+    "#]]
+    .assert_eq(&told(&verdicts(&same)));
+}
+
+#[test]
+fn what_did_not_measure_is_left_out_and_named() {
+    let mut cells = two(&TEN, &TEN.map(|x| x / 10));
+    for (at, status) in
+        [(1, Status::Failed), (12, Status::Failed), (14, Status::Failed), (19, Status::NotRun)]
+    {
+        cells[at].status = status;
+        cells[at].max_ns = Some(1); // Must not be used.
+    }
+    cells.remove(0);
+    expect![[r#"
+        find Inconclusive of 5 seeds
+          max 0.09 (0.09–0.10) 5↓ 0↑ of 5 p 0.062 → 0.125 Inconclusive
+          p99.9 0.09 (0.09–0.10) 5↓ 0↑ of 5 p 0.062 → 0.125 Inconclusive
+            k/none failed with seed 2.
+            k/none has no cell with seed 1.
+            k/full failed with 2 of 10 seeds (3, 5).
+            k/full was not run with seed 10.
+            5 seeds cannot decide 2 figures compared together: it takes 7.
+    "#]]
+    .assert_eq(&told(&verdicts(&cells)));
+}
+
+#[test]
+fn a_model_that_the_kernel_ignores_has_no_verdict() {
+    let mut cells = two(&TEN, &TEN);
+    for cell in cells.iter_mut().filter(|cell| cell.asked == "full") {
+        (cell.status, cell.model) = (Status::Ignored, Some(Model::Voluntary));
+    }
+    expect![[r#"
+        find Inconclusive of 0 seeds
+          max –
+          p99.9 –
+            k/full has no result: that kernel runs voluntary instead.
+    "#]]
+    .assert_eq(&told(&verdicts(&cells)));
+    cells.truncate(10);
+    expect![[r#"
+        find Inconclusive of 0 seeds
+          max –
+          p99.9 –
+            There are no cells of k/full under this load.
+    "#]]
+    .assert_eq(&told(&verdicts(&cells)));
+}
+
+#[test]
+fn more_comparisons_need_more_seeds() {
+    let loads: Vec<String> = (0..20).map(|i| format!("load{i}")).collect();
+    let of = |seeds: usize| -> Vec<Cell> {
+        let side = |at, load, max| cells(at, load, &vec![max; seeds]);
+        loads
+            .iter()
+            .flat_map(|l| [side("k/none", l, 100_000), side("k/full", l, 50_000)].concat())
+            .collect()
+    };
+    let ten = verdicts(&of(10));
+    assert_eq!(ten.len(), 20);
+    assert!(ten.iter().all(|c| c.verdict == Verdict::Inconclusive));
+    assert_eq!(
+        ten[0].reasons,
+        ["10 seeds cannot decide 40 figures compared together: it takes 11."]
+    );
+    assert!(verdicts(&of(11)).iter().all(|c| c.verdict == Verdict::Better));
+}
+
+#[test]
+fn throughput_stands_beside() {
+    let mut cells = two(&TEN, &TEN);
+    for cell in &mut cells {
+        let share = if cell.asked == "full" { 0.9 } else { 1.0 };
+        cell.throughput = Some(share * (cell.seed * 1_000) as f64);
+    }
+    (cells[0].throughput, cells[1].throughput) = (None, Some(0.0));
+    let ratio = verdicts(&cells)[0].throughput_ratio.unwrap();
+    assert!((ratio - 0.9).abs() < 1e-12, "{ratio}");
+    assert_eq!(verdicts(&two(&TEN, &TEN))[0].throughput_ratio, None);
+}
+
+#[test]
+fn no_pair_and_no_cell_no_verdict() {
+    assert_eq!(compare(&two(&TEN, &TEN), &[], 0.1, ALPHA), []);
+    assert_eq!(compare(&[], &pair(), 0.1, ALPHA), []);
+}
+
+proptest! {
+    #[test]
+    fn swapping_the_sides_turns_the_verdict_round(
+        maxima in prop::collection::vec((1_u64..500, 1_u64..500), 1..12),
+        margin in 0.0_f64..1.0,
+    ) {
+        let (a, b): (Vec<u64>, Vec<u64>) = maxima.into_iter().unzip();
+        let cells = two(&a, &b);
+        let there = compare(&cells, &pair(), margin, ALPHA);
+        let back = compare(&cells, &[(arm("k/full"), arm("k/none"))], margin, ALPHA);
+        let turned = match there[0].verdict {
+            Verdict::Better => Verdict::Worse,
+            Verdict::Worse => Verdict::Better,
+            same => same,
+        };
+        prop_assert_eq!(back[0].verdict, turned);
+    }
+
+    #[test]
+    fn what_is_undecided_says_why(
+        maxima in prop::collection::vec((1_u64..500, 1_u64..500), 1..12),
+    ) {
+        let (a, b): (Vec<u64>, Vec<u64>) = maxima.into_iter().unzip();
+        for comparison in verdicts(&two(&a, &b)) {
+            if comparison.verdict == Verdict::Inconclusive {
+                prop_assert!(!comparison.reasons.is_empty());
+            }
+            prop_assert!(comparison.reasons.iter().all(|r| r.ends_with('.')));
+        }
+    }
+}

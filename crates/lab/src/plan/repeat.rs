@@ -1,0 +1,127 @@
+//! The command that repeats a lab.
+
+use wakescope_core::units::SpanNs;
+
+use super::Overrides;
+
+/// The command that repeats a lab: `plan` is the word after `--plan`, if there was one, and
+/// `overrides` are the other options. Safe to paste into a shell.
+pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
+    let Overrides {
+        kernels,
+        preempt,
+        loads,
+        seeds,
+        samples,
+        interval,
+        warmup,
+        cpu,
+        policy,
+        priority,
+        compare,
+        margin,
+        fail_above,
+    } = overrides;
+    let joined = |list: &[String]| list.join(",");
+    let options = [
+        ("plan", plan.map(String::from)),
+        ("kernel", kernels.as_deref().map(joined)),
+        ("preempt", preempt.as_deref().map(|list| joined(&texts(list)))),
+        ("load", loads.as_deref().map(|list| joined(&texts(list)))),
+        ("seeds", seeds.as_ref().map(ToString::to_string)),
+        ("samples", samples.map(|n| n.to_string())),
+        ("interval", interval.map(exactly)),
+        ("warmup", warmup.map(exactly)),
+        ("cpu-mips", cpu.map(|cpu| cpu.to_string())),
+        ("policy", policy.map(|policy| policy.to_string())),
+        ("priority", priority.map(|n| n.to_string())),
+        ("margin", margin.map(|margin| margin.to_string())),
+    ];
+    let once = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let compare = compare.iter().flatten().map(|pair| ("compare", pair.clone()));
+    let limits = fail_above.iter().flatten().map(|limit| ("fail-above", limit.as_argument()));
+    let mut command = String::from("wakescope lab run");
+    for (name, value) in once.chain(compare).chain(limits) {
+        // With `=`, a value that begins with a dash is still a value.
+        let sign = if value.starts_with('-') { '=' } else { ' ' };
+        command.push_str(&format!(" --{name}{sign}{}", shell_quoted(&value)));
+    }
+    command
+}
+
+fn texts<T: ToString>(list: &[T]) -> Vec<String> {
+    list.iter().map(ToString::to_string).collect()
+}
+
+/// A length of time without loss, in the largest unit that it is a whole number of.
+fn exactly(span: SpanNs) -> String {
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+    let (unit, ns) = units.into_iter().find(|(_, ns)| span.0 % ns == 0).unwrap_or(("ns", 1));
+    format!("{}{unit}", span.0 / ns)
+}
+
+/// A word of a shell's command that stands for `text` and nothing else.
+pub fn shell_quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{CpuSpeed, Seeds};
+    use wakescope_core::lab::{Asked, parse_limit};
+    use wakescope_core::plan::Policy;
+
+    #[test]
+    fn a_plan_alone_is_short() {
+        let none = Overrides::default();
+        assert_eq!(repeat(Some("williams"), &none), "wakescope lab run --plan williams");
+        assert_eq!(repeat(Some("my plan.toml"), &none), "wakescope lab run --plan 'my plan.toml'");
+    }
+
+    #[test]
+    fn every_option_is_repeated() {
+        let all = Overrides {
+            kernels: Some(vec!["6.1-cloud".into(), "it's/bzImage".into()]),
+            preempt: Some(vec![Asked::None, Asked::Rt]),
+            loads: Some(vec!["idle".parse().unwrap(), "find+launch".parse().unwrap()]),
+            seeds: Some(Seeds::List(vec![7])),
+            samples: Some(2_000),
+            interval: Some(SpanNs(1_500_000)),
+            warmup: Some(SpanNs(0)),
+            cpu: CpuSpeed::of_mips(125),
+            policy: Some(Policy::Rr),
+            priority: Some(50),
+            compare: Some(vec!["none:full".into(), "-a:$b".into()]),
+            margin: Some(0.05),
+            fail_above: Some(vec![parse_limit("p99.9=1ms").unwrap()]),
+        };
+        assert_eq!(
+            repeat(None, &all),
+            r"wakescope lab run --kernel '6.1-cloud,it'\''s/bzImage' --preempt none,rt \
+              --load idle,find+launch --seeds 7, --samples 2000 --interval 1500us --warmup 0s \
+              --cpu-mips 125 --policy rr --priority 50 --margin 0.05 --compare none:full \
+              --compare='-a:$b' --fail-above p99.9=1000000ns"
+                .replace(" \\\n             ", "")
+        );
+    }
+
+    #[test]
+    fn words_for_a_shell() {
+        for (text, want) in [
+            ("plain-1.0/x", "plain-1.0/x"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("*", "'*'"),
+            ("~x", "'~x'"),
+            ("$(x)`;", "'$(x)`;'"),
+            ("it's", r"'it'\''s'"),
+        ] {
+            assert_eq!(shell_quoted(text), want);
+        }
+    }
+}

@@ -1,0 +1,418 @@
+use expect_test::{Expect, expect};
+use proptest::prelude::*;
+
+use super::*;
+
+/// Every key, with a value other than the default.
+const FULL: &str = r#"
+name = "mine"
+description = "what I want to know"
+kernels = ["6.1-cloud", "old/bzImage", "6.1-rt"]
+preempt = ["none", "full"]
+loads = ["idle", "find+launch"]
+seeds = [3, 5]
+samples = 1000
+interval = "1ms"
+warmup = "10ms"
+cpu_mips = 125
+policy = "rr"
+priority = 50
+compare = ["none:full", "6.1-cloud/full:6.1-rt/rt"]
+margin = 0.05
+published = ["somebody, 2002: 5 ms"]
+fail_above = ["100us", "p99.9=50us"]
+
+[preempt_of]
+"6.1-rt" = ["rt"]
+"#;
+
+#[test]
+fn a_plan_with_every_key() {
+    let plan = Plan::parse(FULL).unwrap();
+    let want = Plan {
+        name: "mine".into(),
+        description: "what I want to know".into(),
+        kernels: Kernels::Named(["6.1-cloud", "old/bzImage", "6.1-rt"].map(String::from).into()),
+        preempt: vec![Asked::None, Asked::Full],
+        preempt_of: [("6.1-rt".to_owned(), vec![Asked::Rt])].into(),
+        loads: vec!["idle".parse().unwrap(), "find+launch".parse().unwrap()],
+        seeds: Seeds::List(vec![3, 5]),
+        samples: 1_000,
+        interval: SpanNs(1_000_000),
+        warmup: SpanNs(10_000_000),
+        cpu: CpuSpeed::of_mips(125).unwrap(),
+        policy: Policy::Rr,
+        priority: Some(50),
+        compare: vec!["none:full".into(), "6.1-cloud/full:6.1-rt/rt".into()],
+        margin: 0.05,
+        published: vec!["somebody, 2002: 5 ms".into()],
+        fail_above: vec!["100us".parse().unwrap(), "p99.9=50us".parse().unwrap()],
+    };
+    assert_eq!(plan, want);
+    assert_eq!(plan.pairs().unwrap().len(), 3);
+}
+
+#[test]
+fn cells_come_kernel_by_kernel_model_by_model_load_by_load_seed_by_seed() {
+    let cells = Plan::parse(FULL).unwrap().cells();
+    assert_eq!(cells.len(), 20);
+    let told: Vec<String> = cells
+        .iter()
+        .step_by(2)
+        .map(|c| format!("{} {} {} {}", c.kernel, c.asked, c.load, c.seed))
+        .collect();
+    expect![[r#"
+        6.1-cloud none idle 3
+        6.1-cloud none find+launch 3
+        6.1-cloud full idle 3
+        6.1-cloud full find+launch 3
+        old/bzImage none idle 3
+        old/bzImage none find+launch 3
+        old/bzImage full idle 3
+        old/bzImage full find+launch 3
+        6.1-rt rt idle 3
+        6.1-rt rt find+launch 3"#]]
+    .assert_eq(&told.join("\n"));
+}
+
+#[test]
+fn an_empty_plan_has_defaults_and_waits_for_kernels() {
+    let plan = Plan::parse("").unwrap();
+    assert_eq!(plan, Plan::default());
+    assert!(plan.cells().is_empty());
+    let e = plan.expand(&[]).unwrap_err();
+    assert!(e.to_string().contains("no kernel to boot"), "{e}");
+}
+
+/// Says what is wrong with a plan of one kernel and these lines.
+#[track_caller]
+fn check(lines: &str, want: Expect) {
+    let e = Plan::parse(format!("kernels = [\"k\"]\n{lines}")).unwrap_err();
+    want.assert_eq(&format!("{e} → {}", e.remedy()));
+}
+
+#[test]
+fn errors_name_the_line_and_the_remedy() {
+    check(
+        "load = [\"find\"]",
+        expect![
+            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `interval`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above` → docs/reference/plan.md lists the keys of a plan"
+        ],
+    );
+    check(
+        "seeds = \"ten\"",
+        expect![[
+            r#"line 2: invalid type: string "ten", expected a number of seeds, as in 10, or a list of them, as in [3, 5] → docs/reference/plan.md lists the keys of a plan"#
+        ]],
+    );
+    check(
+        "seeds = -1",
+        expect![
+            "line 2: invalid value: integer `-1`, expected a number of seeds, as in 10, or a list of them, as in [3, 5] → docs/reference/plan.md lists the keys of a plan"
+        ],
+    );
+    check(
+        "seeds = 0",
+        expect![
+            "line 2: seeds: 0 is not from 1 to 1000 → write how many, as in 10, or which, as in [3, 5]"
+        ],
+    );
+    check(
+        "seeds = 1001",
+        expect![
+            "line 2: seeds: 1001 is not from 1 to 1000 → write how many, as in 10, or which, as in [3, 5]"
+        ],
+    );
+    check(
+        "seeds = [1, 2, 1]",
+        expect![
+            "line 2: seeds: seed 1 is listed twice → write how many, as in 10, or which, as in [3, 5]"
+        ],
+    );
+    check(
+        "seeds = [1, \"2\"]",
+        expect![[
+            r#"line 2: invalid type: string "2", expected u64 → docs/reference/plan.md lists the keys of a plan"#
+        ]],
+    );
+    check(
+        "samples = 99",
+        expect![
+            "line 2: samples: 99 wakeups per cell → write a number from 100 to 10000000; p99.9 takes 2000"
+        ],
+    );
+    check(
+        "samples = 10000001",
+        expect![
+            "line 2: samples: 10000001 wakeups per cell → write a number from 100 to 10000000; p99.9 takes 2000"
+        ],
+    );
+    check(
+        "samples = 10000000\ninterval = \"1s\"",
+        expect![
+            "line 2: samples: 10,000,000 at 1.00 s take days to emulate → ask for fewer, or use more seeds"
+        ],
+    );
+    check(
+        "interval = \"500\"",
+        expect!["line 2: interval: `500` has no unit → write 500us, 500ms or 500s"],
+    );
+    check(
+        "interval = \"1us\"",
+        expect!["line 2: interval: a wakeup every 1.00 µs → write a time from 10.0 µs to 1.00 s"],
+    );
+    check(
+        "interval = 500",
+        expect![
+            "line 2: invalid type: integer `500`, expected a string → docs/reference/plan.md lists the keys of a plan"
+        ],
+    );
+    check(
+        "warmup = \"2min\"",
+        expect![
+            "line 2: warmup: 2.00 min before each measurement → write at most 1.00 min; a virtual second takes several"
+        ],
+    );
+    check(
+        "cpu_mips = 100",
+        expect![
+            "line 2: cpu_mips: 100 million instructions per second → write 1000, 500, 250 or 125"
+        ],
+    );
+    check(
+        "policy = \"FIFO\"",
+        expect![
+            "line 2: unknown variant `FIFO`, expected one of `other`, `fifo`, `rr`, `deadline` → docs/reference/plan.md lists the keys of a plan"
+        ],
+    );
+    check(
+        "policy = \"other\"\npriority = 1",
+        expect!["line 3: priority: the policy other has none → leave it out, or use fifo or rr"],
+    );
+    check(
+        "priority = 100",
+        expect!["line 2: priority: 100 is no real-time priority → write a number from 1 to 99"],
+    );
+    check(
+        "margin = -0.1",
+        expect![
+            "line 2: margin: -0.1 is not from 0 to 10 → write the share by which a figure must differ to count: 0.1 is 10 %"
+        ],
+    );
+    check(
+        "margin = nan",
+        expect![
+            "line 2: margin: NaN is not from 0 to 10 → write the share by which a figure must differ to count: 0.1 is 10 %"
+        ],
+    );
+    check(
+        "margin = \"10%\"",
+        expect![[
+            r#"line 2: invalid type: string "10%", expected a share, as in 0.1 for 10 % → docs/reference/plan.md lists the keys of a plan"#
+        ]],
+    );
+    check(
+        "loads = []",
+        expect![[r#"line 2: loads: no load is listed → write ["idle"] to measure without a load"#]],
+    );
+    check(
+        "loads = [\n  \"find\",\n  \"exec:make\",\n]",
+        expect![
+            "line 4: loads: `exec:make` needs a shell, and the guest has none → name find, launch or file-move"
+        ],
+    );
+    check(
+        "loads = [\"find\", \"find\"]",
+        expect!["line 2: loads: `find` is listed twice → list each load once"],
+    );
+    check(
+        "preempt = []",
+        expect![[
+            r#"line 2: preempt: no model is listed → write ["default"] for what the kernel does when not told"#
+        ]],
+    );
+    check(
+        "preempt = [\"ful\"]",
+        expect![
+            "line 2: preempt: `ful` is not a preemption model → write none, voluntary, full, lazy, rt or default"
+        ],
+    );
+    check(
+        "preempt = [\"full\", \"full\"]",
+        expect!["line 2: preempt: `full` is listed twice → list each model once"],
+    );
+    check(
+        "[preempt_of]\nother = [\"rt\"]",
+        expect![
+            "line 2: preempt_of: `other` is not among the kernels → list it in `kernels`, written the same way, or leave it out here"
+        ],
+    );
+    check(
+        "[preempt_of]\nk = [\"RT\"]",
+        expect![
+            "line 2: preempt_of: `RT` is not a preemption model → write none, voluntary, full, lazy, rt or default"
+        ],
+    );
+    check(
+        "compare = [\"none:full\"]",
+        expect![
+            "line 2: compare: no kernel has both sides of `none:full` → add the missing model to `preempt`, or name kernel/model on both sides"
+        ],
+    );
+    check(
+        "fail_above = [\"1ms\", \"p99.99=1ms\"]",
+        expect![
+            "line 2: fail_above: a lab's cells do not carry p99.99 → write max, p99.9, p99 or p50"
+        ],
+    );
+    check(
+        "fail_above = [\"p50\"]",
+        expect!["line 2: fail_above: `p50` needs a time → write p50=100us"],
+    );
+    check(
+        "published = [1]",
+        expect![
+            "line 2: invalid type: integer `1`, expected a string → docs/reference/plan.md lists the keys of a plan"
+        ],
+    );
+    check(
+        "kernels = []",
+        expect![
+            "line 2: duplicate key `kernels` in document root → docs/reference/plan.md lists the keys of a plan"
+        ],
+    );
+    check(
+        "seeds = 1 2",
+        expect!["line 2: expected newline, `#` → docs/reference/plan.md lists the keys of a plan"],
+    );
+}
+
+#[test]
+fn kernels_are_checked() {
+    for (list, want) in [
+        (r#"["a", "a"]"#, "`a` is listed twice"),
+        (r#"["a", "*"]"#, "`*` stands for every kernel"),
+        (r#"[""]"#, "names no kernel"),
+        (r#"["a,b"]"#, "holds a comma"),
+        (r#"["a\u001b[31m"]"#, "control character"),
+    ] {
+        let e = Plan::parse(format!("kernels = {list}")).unwrap_err().to_string();
+        assert!(e.starts_with("line 1: kernels: ") && e.contains(want), "{list}: {e}");
+    }
+}
+
+#[test]
+fn sizes_have_bounds() {
+    let long = format!("# {}", "x".repeat(LARGEST_FILE));
+    assert_eq!(Plan::parse(long), Err(PlanError::TooLarge));
+    assert_eq!(Plan::parse([0xff]), Err(PlanError::NotText));
+    let many: Vec<String> = (0..201).map(|i| format!("\"k{i}\"")).collect();
+    let too_many = |n: usize, rest: &str| format!("kernels = [{}]\n{rest}", many[..n].join(","));
+    for (text, want) in [
+        (too_many(201, ""), "201 entries"),
+        (too_many(200, "seeds = 1000"), "800,000 cells"),
+        (format!("description = \"{}\"", "x".repeat(501)), "501 characters"),
+        (format!("x = {}", "[".repeat(100_000)), "recursion limit"),
+    ] {
+        let e = Plan::parse(&text).unwrap_err().to_string();
+        assert!(e.contains(want), "{e}");
+    }
+}
+
+#[test]
+fn shipped_plans_can_be_followed() {
+    for (name, description) in Plan::names() {
+        let plan = Plan::shipped(&name).unwrap();
+        assert_eq!(plan.name, name);
+        assert!(description.len() > 20 && description == plan.description);
+        let offers = [Offer { name: "6.1-cloud".into(), preempt: vec![Asked::None, Asked::Full] }];
+        let plan = plan.expand(&offers).unwrap();
+        assert!(!plan.cells().is_empty());
+        assert!(plan.published.iter().all(|line| line.chars().count() <= 98), "{name}");
+        // As many seeds as it takes to decide all that is compared.
+        let figures = plan.pairs().unwrap().len() * plan.loads.len() * 2;
+        let needed = wakescope_core::paired::pairs_needed(figures, 0.05) as usize;
+        assert!(figures == 0 || plan.seeds.len() >= needed, "{name} needs {needed} seeds");
+    }
+    let e = Plan::shipped("nobodys").unwrap_err();
+    assert!(e.to_string().contains("`nobodys`") && e.remedy().contains("linux-journal"));
+}
+
+#[test]
+fn every_kernel_is_asked_for_its_models() {
+    let plan = Plan::parse(
+        "kernels = [\"*\"]\npreempt = [\"none\", \"full\", \"rt\"]\nseeds = 1\nloads = [\"find\"]",
+    );
+    let plan = plan.unwrap();
+    assert_eq!(plan.kernels, Kernels::Every);
+    let offer =
+        |name: &str, preempt: &[Asked]| Offer { name: name.into(), preempt: preempt.into() };
+    let plan = plan
+        .expand(&[
+            offer("cloud", &[Asked::Full, Asked::Voluntary, Asked::None]),
+            offer("rt", &[Asked::Rt]),
+            offer("arm", &[Asked::Default]),
+        ])
+        .unwrap();
+    let cells: Vec<String> =
+        plan.cells().iter().map(|c| format!("{}/{}", c.kernel, c.asked)).collect();
+    assert_eq!(cells, ["cloud/none", "cloud/full", "rt/rt", "arm/default"]);
+    assert!(Plan::parse("kernels = [\"*\"]\n[preempt_of]\na = [\"rt\"]").is_err());
+}
+
+#[test]
+fn the_command_line_has_the_last_word() {
+    let plan = Plan::parse(FULL).unwrap();
+    assert_eq!(plan.clone().with(&Overrides::default()).unwrap(), plan);
+    let said = Overrides {
+        kernels: Some(vec!["a".into(), "6.1-rt".into()]),
+        loads: Some(vec!["find".parse().unwrap()]),
+        seeds: Some(Seeds::Count(2)),
+        samples: Some(500),
+        compare: Some(vec!["a/none:6.1-rt/rt".into()]),
+        fail_above: Some(vec![]),
+        ..Overrides::default()
+    };
+    let got = plan.clone().with(&said).unwrap();
+    assert_eq!((got.samples, got.cell_count(), got.fail_above.len()), (500, 6, 0));
+    assert_eq!((got.margin, got.name), (0.05, "mine".into()), "the rest stays");
+    let models = Overrides { preempt: Some(vec![Asked::Full]), compare: Some(vec![]), ..said };
+    let got = plan.with(&models).unwrap();
+    assert_eq!(got.preempt_of("6.1-rt"), [Asked::Full], "the word is for every kernel");
+}
+
+#[test]
+fn a_comparison_that_lost_a_side_is_no_silent_success() {
+    let said = Overrides { preempt: Some(vec![Asked::None]), ..Overrides::default() };
+    let e = Plan::shipped("linux-journal").unwrap().with(&said).unwrap_err();
+    assert_eq!(e.to_string(), "compare: no kernel has both sides of `none:full`");
+}
+
+#[test]
+fn policy_and_priority_go_together() {
+    let with = |policy, priority| {
+        let said = Overrides { policy, priority, ..Overrides::default() };
+        Plan::default().with(&said).map(|p| (p.policy, p.priority))
+    };
+    assert_eq!(with(None, None), Ok((Policy::Fifo, Some(90))));
+    assert_eq!(with(Some(Policy::Other), None), Ok((Policy::Other, None)));
+    assert_eq!(with(Some(Policy::Rr), Some(5)), Ok((Policy::Rr, Some(5))));
+    assert_eq!(with(None, Some(5)), Ok((Policy::Fifo, Some(5))));
+    assert!(with(Some(Policy::Other), Some(5)).is_err());
+}
+
+proptest! {
+    #[test]
+    fn damaged_plans_are_refused_or_within_bounds(
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<bool>(),
+    ) {
+        let mut text = FULL.as_bytes().to_vec();
+        let at = at.index(text.len());
+        if cut { text.truncate(at) } else { text[at] = byte }
+        if let Ok(plan) = Plan::parse(&text) {
+            prop_assert!(plan.cell_count() <= 100_000 && plan.pairs().is_ok());
+        }
+    }
+}
