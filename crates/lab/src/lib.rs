@@ -4,3 +4,4 @@
 //! This crate does not measure: the guest runs `wakescope` itself.
 
 pub mod kernel;
+pub mod store;
