@@ -11,6 +11,7 @@ pub mod machine;
 pub mod parcel;
 pub mod plan;
 pub mod qemu;
+pub mod store;
 pub mod sum;
 pub mod watch;
 

@@ -1,0 +1,179 @@
+//! The cache of cells: what has been run is not run again.
+//!
+//! A cell is a folder named by its [`Key`]. Beside the files that the guest gave stand its
+//! `recipe.json`, its `ending.json`, `meta.json` with what differs between repetitions, and `sums`
+//! with the checksums of all files whose bits must repeat. While a cell is run, its folder is
+//! called `<key>.new` and the file `<key>.lock` is locked; so labs of several processes can share a
+//! cache, and what a killed one leaves is known by its free lock.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wakescope_sys::file::room;
+
+mod cell;
+mod ending;
+mod error;
+mod lock;
+mod prune;
+mod recipe;
+mod scratch;
+mod slot;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+pub use cell::{Label, Lookup, Meta, StoredCell};
+pub use ending::{Ending, Failed, FailureKind};
+pub use error::StoreError;
+pub use prune::{Pruned, Size};
+pub use recipe::{Ingredients, Key, Recipe};
+pub use scratch::Scratch;
+pub use slot::Slot;
+pub use sums::CONSOLE;
+
+use lock::{LOCK, NameLock};
+use slot::{NEW, OLD, remove};
+
+/// Bytes that must be free for a cell to be run, and to be believed when it says that it has no
+/// result. A cell takes some hundred kB.
+pub const LEAST_ROOM: u64 = 4 << 20;
+
+/// The cache of cells.
+#[derive(Debug)]
+pub struct CellStore {
+    folder: PathBuf,
+}
+
+/// What one gets who wants to run a cell.
+#[derive(Debug)]
+pub enum Claim {
+    /// It was run already.
+    Stored(Box<StoredCell>),
+    /// It is to be run, here.
+    Free(Box<Slot>),
+    /// Somebody runs it at this moment.
+    Busy,
+}
+
+impl CellStore {
+    /// The cache in `folder`, which is made if need be. What killed labs left there is removed.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let store = Self { folder: folder.into() };
+        fs::create_dir_all(folder).map_err(|e| store.error("create", folder, e))?;
+        store.clean_up()?;
+        Ok(store)
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether there is a cell of this name, be it damaged. Much cheaper than [`Self::lookup`].
+    pub fn has(&self, key: &Key) -> bool {
+        fs::symlink_metadata(self.place(key)).is_ok()
+    }
+
+    /// What is known of `key`. Each file whose bits matter is read and held against its checksum.
+    pub fn lookup(&self, key: &Key) -> Lookup {
+        let found = cell::look(&self.place(key), key);
+        if let Lookup::Stored(cell) = &found {
+            cell.touch();
+        }
+        found
+    }
+
+    /// The cell if it was run, else the right to run it, unless somebody else has that.
+    pub fn begin(&self, recipe: &Recipe) -> Result<Claim, StoreError> {
+        let key = recipe.key();
+        if let Lookup::Stored(cell) = self.lookup(&key) {
+            return Ok(Claim::Stored(cell));
+        }
+        let Some(lock) = self.lock(key.as_str())? else { return Ok(Claim::Busy) };
+        // Somebody may have run it between the look and the lock.
+        let damaged = match self.lookup(&key) {
+            Lookup::Stored(cell) => return Ok(Claim::Stored(cell)),
+            Lookup::Damaged(why) => Some(why),
+            Lookup::Absent => None,
+        };
+        self.check_room()?;
+        Ok(Claim::Free(Box::new(Slot::new(&self.folder, recipe, damaged, lock)?)))
+    }
+
+    /// Fails if there is too little room to run a cell.
+    pub fn check_room(&self) -> Result<(), StoreError> {
+        match room(&self.folder) {
+            Ok(room) if room.bytes < LEAST_ROOM || room.files < 100 => Err(StoreError::Full {
+                folder: self.folder.clone(),
+                free: room.bytes,
+                needed: LEAST_ROOM,
+            }),
+            // Where it cannot be told, writing will tell.
+            _ => Ok(()),
+        }
+    }
+
+    /// The names of all cells, in order.
+    pub fn keys(&self) -> Result<Vec<Key>, StoreError> {
+        let names = self.names()?;
+        Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
+    }
+
+    /// A folder beside the cells, for what nobody keeps.
+    pub fn scratch(&self) -> Result<Scratch, StoreError> {
+        for number in 1_u32.. {
+            let name = format!("scratch-{number}");
+            if let Some(lock) = self.lock(&name)? {
+                let path = self.folder.join(format!("{name}.{NEW}"));
+                remove(&path)
+                    .and_then(|()| fs::create_dir(&path))
+                    .map_err(|e| self.error("create", &path, e))?;
+                return Ok(Scratch::new(path, Some(lock)));
+            }
+        }
+        Err(self.error("create", &self.folder, io::ErrorKind::AlreadyExists.into()))
+    }
+
+    /// Removes what killed labs left: what is in the making, but by nobody.
+    fn clean_up(&self) -> Result<(), StoreError> {
+        let in_the_making = |name: &String| {
+            let (stem, kind) = name.rsplit_once('.')?;
+            [NEW, OLD, LOCK].contains(&kind).then(|| stem.to_string())
+        };
+        let stems: BTreeSet<String> = self.names()?.iter().filter_map(in_the_making).collect();
+        for stem in stems {
+            let Some(_lock) = self.lock(&stem)? else { continue };
+            for kind in [NEW, OLD] {
+                let path = self.folder.join(format!("{stem}.{kind}"));
+                remove(&path).map_err(|e| self.error("remove", &path, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> Result<Vec<String>, StoreError> {
+        let read = || -> io::Result<Vec<String>> {
+            let entries = fs::read_dir(&self.folder)?.collect::<io::Result<Vec<_>>>()?;
+            Ok(entries.iter().filter_map(|e| e.file_name().into_string().ok()).collect())
+        };
+        let mut names = read().map_err(|e| self.error("read", &self.folder, e))?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn lock(&self, name: &str) -> Result<Option<NameLock>, StoreError> {
+        let path = || self.folder.join(format!("{name}.{LOCK}"));
+        NameLock::take(&self.folder, name).map_err(|e| self.error("lock", &path(), e))
+    }
+
+    fn place(&self, key: &Key) -> PathBuf {
+        self.folder.join(key.as_str())
+    }
+
+    fn error(&self, task: &'static str, path: &Path, cause: io::Error) -> StoreError {
+        StoreError::new(task, path, &self.folder, cause)
+    }
+}

@@ -1,0 +1,74 @@
+//! What can keep the cache from working.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wakescope_core::units::grouped;
+
+/// Why the cache cannot do what was asked.
+#[derive(Debug)]
+pub enum StoreError {
+    /// There is no room.
+    Full {
+        /// The cache.
+        folder: PathBuf,
+        /// Bytes that can still be written.
+        free: u64,
+        /// Bytes that a cell must find free.
+        needed: u64,
+    },
+    /// Anything else.
+    Io {
+        /// What was to be done: `write`, `lock`.
+        task: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        cause: io::Error,
+    },
+}
+
+impl StoreError {
+    /// What went wrong with `path`, which lies in the cache `folder`.
+    pub(super) fn new(task: &'static str, path: &Path, folder: &Path, cause: io::Error) -> Self {
+        if is_full(&cause) {
+            return Self::Full { folder: folder.into(), free: 0, needed: super::LEAST_ROOM };
+        }
+        Self::Io { task, path: path.into(), cause }
+    }
+
+    /// What the user can do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Full { .. } => {
+                "make room there or use a cache elsewhere; what has been run is kept, and the same command goes on from there"
+            }
+            Self::Io { .. } => "use a cache in a folder that you may write to",
+        }
+    }
+}
+
+/// Whether it is for want of room.
+pub(crate) fn is_full(cause: &io::Error) -> bool {
+    matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { folder, free, needed } => write!(
+                f,
+                "no room left for cells in {}: {} bytes are free, {} are needed",
+                folder.display(),
+                grouped(*free),
+                grouped(*needed)
+            ),
+            Self::Io { task, path, cause } => {
+                write!(f, "cannot {task} {}: {cause}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,133 @@
+//! The checksums of a cell's files, in the form that `sha256sum -c sums` reads.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use wakescope_sys::machine::open_without_waiting;
+
+/// The checksums' own file.
+pub(crate) const SUMS: &str = "sums";
+/// What the emulator's serial line said. Its bits need not repeat.
+pub const CONSOLE: &str = "console.log";
+/// What differs between repetitions.
+pub(crate) const META: &str = "meta.json";
+
+/// Files whose bits need not repeat, and which have no checksum.
+const UNSUMMED: [&str; 3] = [SUMS, CONSOLE, META];
+
+/// The most files that a cell may have. A guest writes a handful.
+const MOST_FILES: usize = 100;
+
+/// Names of files with their SHA-256.
+pub(crate) type Sums = BTreeMap<String, String>;
+
+/// The checksums of all files in `folder` whose bits must repeat. What is not a plain file has no
+/// place in a cell.
+pub(crate) fn sums_of(folder: &Path) -> io::Result<Sums> {
+    let mut sums = Sums::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_str().filter(|name| is_plain(name));
+        let name = name.ok_or_else(|| refused(&entry.file_name().to_string_lossy()))?;
+        if !entry.file_type()?.is_file() || sums.len() == MOST_FILES {
+            return Err(refused(name));
+        }
+        if !UNSUMMED.contains(&name) {
+            sums.insert(name.into(), sum_of(&entry.path())?);
+        }
+    }
+    Ok(sums)
+}
+
+/// A name that needs no quoting anywhere.
+fn is_plain(name: &str) -> bool {
+    name.len() <= 100
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+}
+
+fn refused(name: &str) -> io::Error {
+    let why = format!("{name:?} is not one of a few plain files, as a cell holds them");
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+fn sum_of(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut file = open_without_waiting(path)?;
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hex(&hash.finalize())),
+            n => hash.update(&buffer[..n]),
+        }
+    }
+}
+
+/// The text of the file `sums`.
+pub(crate) fn to_text(sums: &Sums) -> String {
+    sums.iter().map(|(name, sum)| format!("{sum}  {name}\n")).collect()
+}
+
+/// What the file `sums` says; `None` if it was not written by [`to_text`].
+pub(crate) fn from_text(text: &str) -> Option<Sums> {
+    let pair = |line: &str| line.split_once("  ").map(|(sum, name)| (name.into(), sum.into()));
+    text.lines().map(pair).collect()
+}
+
+/// Reads a small file; a larger one than `limit` bytes is refused.
+pub(crate) fn read_small(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file: File = open_without_waiting(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a plain file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let why = format!("it is larger than {limit} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(bytes)
+}
+
+/// `bytes` in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_written_as_sha256sum_does() {
+        let sums = Sums::from([("run.json".into(), hex(&Sha256::digest("abc")))]);
+        let text = to_text(&sums);
+        assert_eq!(
+            text,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  run.json\n"
+        );
+        assert_eq!(from_text(&text), Some(sums));
+        assert_eq!(from_text("nonsense\n"), None);
+    }
+
+    #[test]
+    fn names_that_could_lead_elsewhere_are_not_plain() {
+        for (name, plain) in [
+            ("run.json", true),
+            ("kernel-1_2.log", true),
+            ("a b", false),
+            ("a\nb", false),
+            ("a/b", false),
+            ("ä", false),
+        ] {
+            assert_eq!(is_plain(name), plain, "{name}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+use std::fs;
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::cell::{ENDING, RECIPE};
+use super::sums::{META, SUMS};
+use super::*;
+
+fn recipe(seed: u32) -> Recipe {
+    let (kernel, guest) = ("1".repeat(64), "2".repeat(64));
+    let line = format!("preempt=full -- --seed {seed}");
+    Recipe::new(&Ingredients {
+        kernel_sha256: &kernel,
+        guest_sha256: &guest,
+        emulator: "QEMU 10.0.13",
+        arguments: &["-icount".into(), "shift=0,sleep=off".into()],
+        command_line: &line,
+    })
+}
+
+fn slot(store: &CellStore, recipe: &Recipe) -> Slot {
+    match store.begin(recipe).unwrap() {
+        Claim::Free(slot) => *slot,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn fill(store: &CellStore, seed: u32) -> StoredCell {
+    let slot = slot(store, &recipe(seed));
+    fs::write(slot.folder().join("run.json"), format!("{{\"seed\": {seed}}}")).unwrap();
+    fs::write(slot.folder().join(CONSOLE), "booting").unwrap();
+    let label = Label { kernel: "6.1".into(), seed: Some(u64::from(seed)), ..Label::default() };
+    let meta = Meta { label, host_ns: 5, host: "here".into(), ended: "now".into() };
+    slot.commit(Ending::Measured, &meta).unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_committed_is_found_and_nothing_else_stays() {
+    let folder = Scratch::for_test("store-commit");
+    let store = CellStore::open(folder.path()).unwrap();
+    assert_eq!(store.lookup(&recipe(1).key()), Lookup::Absent);
+    let cell = fill(&store, 1);
+    assert_eq!(store.lookup(&cell.key), Lookup::Stored(Box::new(cell.clone())));
+    assert_eq!(cell.recipe, recipe(1));
+    assert_eq!(cell.results().collect::<Vec<_>>(), ["run.json"]);
+    assert_eq!(cell.read("run.json", 100).unwrap(), b"{\"seed\": 1}");
+    assert!(cell.read("run.json", 3).is_err(), "more than asked for was read");
+    assert_eq!((cell.meta.host_ns, cell.meta.label.seed), (5, Some(1)));
+    assert_eq!(names(store.folder()), [cell.key.as_str()]);
+    let files = [CONSOLE, ENDING, META, RECIPE, "run.json", SUMS];
+    assert_eq!(names(&cell.folder), files);
+    assert!(matches!(store.begin(&recipe(1)).unwrap(), Claim::Stored(_)));
+}
+
+#[test]
+fn what_is_not_committed_leaves_nothing() {
+    let folder = Scratch::for_test("store-drop");
+    let store = CellStore::open(folder.path()).unwrap();
+    let slot = slot(&store, &recipe(1));
+    fs::write(slot.folder().join("run.json"), "half").unwrap();
+    assert_eq!(store.lookup(&recipe(1).key()), Lookup::Absent);
+    assert!(matches!(store.begin(&recipe(1)).unwrap(), Claim::Busy));
+    // Another lab that starts meanwhile leaves alone what somebody works on.
+    let other = CellStore::open(folder.path()).unwrap();
+    assert!(slot.folder().join("run.json").exists());
+    assert!(matches!(other.begin(&recipe(1)).unwrap(), Claim::Busy));
+    drop(slot);
+    assert_eq!(names(store.folder()), [""; 0]);
+}
+
+#[test]
+fn leftovers_of_the_dead_are_removed() {
+    let folder = Scratch::for_test("store-leftovers");
+    let key = recipe(1).key();
+    for name in [format!("{key}.new"), format!("{key}.old"), "scratch-1.new".into()] {
+        fs::create_dir(folder.path().join(&name)).unwrap();
+        fs::write(folder.path().join(&name).join("run.json"), "half").unwrap();
+    }
+    for name in [format!("{key}.lock"), "scratch-1.lock".into(), "README".into()] {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    let store = CellStore::open(folder.path()).unwrap();
+    assert_eq!(names(store.folder()), ["README"], "what is not the store's is left alone");
+    fill(&store, 1);
+}
+
+#[track_caller]
+fn check_damage(name: &str, damage: fn(&Path), want: &str) {
+    let folder = Scratch::for_test(&format!("store-damage-{name}"));
+    let store = CellStore::open(folder.path()).unwrap();
+    let cell = fill(&store, 1);
+    damage(&cell.folder);
+    match store.lookup(&cell.key) {
+        Lookup::Damaged(why) => assert!(why.contains(want), "{name}: {why}"),
+        other => panic!("{name}: {other:?}"),
+    }
+    let slot = slot(&store, &recipe(1));
+    assert!(slot.damaged().is_some_and(|why| why.contains(want)));
+    drop(slot);
+    assert!(matches!(store.lookup(&cell.key), Lookup::Damaged(_)), "{name}: found again");
+    fill(&store, 1);
+    assert!(matches!(store.lookup(&cell.key), Lookup::Stored(_)), "{name}: mended");
+    assert_eq!(names(store.folder()), [cell.key.as_str()]);
+}
+
+#[test]
+fn damage_is_found_and_can_be_mended() {
+    let flip = |folder: &Path| fs::write(folder.join("run.json"), "{\"seed\": 2}").unwrap();
+    check_damage("flip", flip, "run.json is not what was written");
+    let lose = |folder: &Path| fs::remove_file(folder.join("run.json")).unwrap();
+    check_damage("lose", lose, "run.json is missing");
+    let cut = |folder: &Path| fs::write(folder.join(ENDING), "").unwrap();
+    check_damage("cut", cut, "ending.json is not what was written");
+    let unsummed = |folder: &Path| fs::remove_file(folder.join(SUMS)).unwrap();
+    check_damage("unsummed", unsummed, "sums: ");
+    let emptied = |folder: &Path| fs::write(folder.join(SUMS), "").unwrap();
+    check_damage("emptied", emptied, "is not what was written");
+    let added = |folder: &Path| fs::write(folder.join("more"), "").unwrap();
+    check_damage("added", added, "more is not what was written");
+    let nested = |folder: &Path| fs::create_dir(folder.join("deep")).unwrap();
+    check_damage("nested", nested, "is not one of a few plain files");
+    let linked = |folder: &Path| {
+        fs::remove_file(folder.join("run.json")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", folder.join("run.json")).unwrap();
+    };
+    check_damage("linked", linked, "is not one of a few plain files");
+    let file = |folder: &Path| {
+        fs::remove_dir_all(folder).unwrap();
+        fs::write(folder, "").unwrap();
+    };
+    check_damage("file", file, "sums: ");
+}
+
+#[test]
+fn a_cell_under_another_name_is_not_taken_for_it() {
+    let folder = Scratch::for_test("store-renamed");
+    let store = CellStore::open(folder.path()).unwrap();
+    let cell = fill(&store, 1);
+    let other = recipe(2).key();
+    fs::rename(&cell.folder, store.folder().join(other.as_str())).unwrap();
+    let want = "recipe.json is that of another cell";
+    assert_eq!(store.lookup(&other), Lookup::Damaged(want.into()));
+}
+
+#[test]
+fn what_differs_between_repetitions_may_change_or_be_lost() {
+    let folder = Scratch::for_test("store-meta");
+    let store = CellStore::open(folder.path()).unwrap();
+    let cell = fill(&store, 1);
+    fs::write(cell.folder.join(CONSOLE), "other").unwrap();
+    fs::remove_file(cell.folder.join(META)).unwrap();
+    let Lookup::Stored(found) = store.lookup(&cell.key) else { panic!("it is whole") };
+    assert_eq!(found.meta, Meta::default());
+}
+
+#[test]
+fn the_longest_unused_goes_first_and_only_as_many_as_need_be() {
+    let folder = Scratch::for_test("store-prune");
+    let store = CellStore::open(folder.path()).unwrap();
+    let cells: Vec<StoredCell> = (0..4).map(|seed| fill(&store, seed)).collect();
+    // Used in the order 2, 0, 3; then 1, by a lookup.
+    for (age, cell) in [(4, 2), (3, 0), (2, 3), (5, 1)] {
+        let sums = fs::File::open(cells[cell].folder.join(SUMS)).unwrap();
+        sums.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000 - age)).unwrap();
+    }
+    store.lookup(&cells[1].key);
+    let size = store.size().unwrap();
+    assert_eq!(size.cells, 4);
+    assert!(size.bytes > 0);
+    assert_eq!(store.prune(size.bytes).unwrap().removed, Size::default());
+    // That of the oldest is at work, so the next one goes.
+    fs::write(cells[2].folder.join("run.json"), "damaged").unwrap();
+    let busy = slot(&store, &cells[2].recipe);
+    let pruned = store.prune(size.bytes - 1).unwrap();
+    assert_eq!((pruned.removed.cells, pruned.kept.cells), (1, 3));
+    assert!(!store.has(&cells[0].key));
+    drop(busy);
+    assert_eq!(store.prune(pruned.kept.bytes / 3).unwrap().kept.cells, 1);
+    assert_eq!(store.keys().unwrap(), [cells[1].key.clone()]);
+    store.prune(0).unwrap();
+    assert_eq!(names(store.folder()), [""; 0]);
+}
+
+#[test]
+fn scratch_folders_do_not_meet_and_are_no_cells() {
+    let folder = Scratch::for_test("store-scratch");
+    let store = CellStore::open(folder.path()).unwrap();
+    let (a, b) = (store.scratch().unwrap(), store.scratch().unwrap());
+    assert_ne!(a.path(), b.path());
+    assert_eq!(store.keys().unwrap(), []);
+    CellStore::open(folder.path()).unwrap();
+    assert!(a.path().is_dir() && b.path().is_dir(), "they are in use");
+    drop((a, b));
+    assert_eq!(names(store.folder()), [""; 0]);
+}
+
+#[test]
+fn errors_name_the_thing_and_the_cause() {
+    let folder = Scratch::for_test("store-errors");
+    fs::write(folder.path().join("file"), "").unwrap();
+    let error = CellStore::open(&folder.path().join("file/cells")).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("cannot create ") && text.contains("file/cells: "), "{text}");
+    let full = io::Error::from(io::ErrorKind::StorageFull);
+    let error = StoreError::new("write", Path::new("/c/x/y"), Path::new("/c"), full);
+    let want = "no room left for cells in /c: 0 bytes are free, 4,194,304 are needed";
+    assert_eq!(error.to_string(), want);
+    assert!(error.remedy().starts_with("make room there"));
+}
