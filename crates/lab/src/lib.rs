@@ -5,6 +5,7 @@
 
 pub mod archive;
 pub mod cache;
+pub mod cell;
 pub mod guest;
 pub mod kernel;
 pub mod machine;
