@@ -3,5 +3,6 @@
 //!
 //! This crate does not measure: the guest runs `wakescope` itself.
 
+pub mod farm;
 pub mod kernel;
 pub mod store;
