@@ -6,6 +6,7 @@
 pub mod archive;
 pub mod cache;
 pub mod cell;
+pub mod farm;
 pub mod guest;
 pub mod kernel;
 pub mod machine;

@@ -25,6 +25,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cell::host_name;
 pub use cell::{Label, Lookup, Meta, StoredCell};
 pub use ending::{Ending, Failed, FailureKind};
 pub use error::StoreError;
@@ -114,6 +115,12 @@ impl CellStore {
             // Where it cannot be told, writing will tell.
             _ => Ok(()),
         }
+    }
+
+    /// That there is no room.
+    pub(crate) fn full(&self) -> StoreError {
+        let unknown = || self.error("write", &self.folder, io::ErrorKind::StorageFull.into());
+        self.check_room().err().unwrap_or_else(unknown)
     }
 
     /// The names of all cells, in order.
