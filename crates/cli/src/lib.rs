@@ -8,6 +8,7 @@ use wakescope_probe::load::launched_output;
 mod check;
 mod failure;
 mod folder;
+mod lab;
 mod live;
 mod load;
 mod measure;
@@ -34,6 +35,7 @@ enum Verb {
     Measure(Box<measure::MeasureArgs>),
     Load(load::LoadArgs),
     Report(report::ReportArgs),
+    Lab(lab::LabArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
 }
@@ -84,6 +86,7 @@ pub fn main() -> ExitCode {
         Verb::Measure(args) => measure::run(&args),
         Verb::Load(args) => load::run(&args),
         Verb::Report(args) => report::run(&args),
+        Verb::Lab(args) => lab::run(&args),
         Verb::LoadKeeper(args) => load::run_keeper(&args),
     };
     match result {
