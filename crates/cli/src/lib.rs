@@ -9,6 +9,7 @@ mod check;
 mod failure;
 mod folder;
 mod guest;
+mod lab;
 mod live;
 mod load;
 mod measure;
@@ -35,6 +36,7 @@ enum Verb {
     Measure(Box<measure::MeasureArgs>),
     Load(load::LoadArgs),
     Report(report::ReportArgs),
+    Lab(lab::LabArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
     #[command(hide = true)]
@@ -90,6 +92,7 @@ pub fn main() -> ExitCode {
         Verb::Measure(args) => measure::run(&args),
         Verb::Load(args) => load::run(&args),
         Verb::Report(args) => report::run(&args),
+        Verb::Lab(args) => lab::run(&args),
         Verb::LoadKeeper(args) => load::run_keeper(&args),
         Verb::LabGuest(args) => guest::run(&args),
     };

@@ -20,6 +20,9 @@ use crate::watch::{Step, Watch};
 /// How long package lists are good for, in seconds.
 const GOOD_FOR_S: u64 = 24 * 3600;
 
+/// The same, where the lists are not all there.
+const PARTLY_GOOD_FOR_S: u64 = 3600;
+
 /// The largest catalogue that is read.
 const LARGEST_CATALOGUE: u64 = 16 << 20;
 
@@ -79,7 +82,15 @@ impl<E: Into<ArchiveError>> From<E> for FetchError {
 struct Remembered {
     /// Which archive that was.
     site: String,
+    /// Whether all lists came in.
+    complete: bool,
     packages: Vec<Package>,
+}
+
+impl Remembered {
+    fn good_for(&self) -> u64 {
+        if self.complete { GOOD_FOR_S } else { PARTLY_GOOD_FOR_S }
+    }
 }
 
 /// A kernel that is in the cache now.
@@ -114,20 +125,18 @@ impl<'a> Source<'a> {
         refresh: bool,
         watch: &mut dyn Watch,
     ) -> Result<Catalogue, ArchiveError> {
-        let (packages, age) = match self.remembered() {
-            Some((packages, age)) => (Some(packages), age),
-            None => (None, u64::MAX),
-        };
-        if let Some(packages) = packages.as_deref().filter(|_| !refresh && age < GOOD_FOR_S) {
-            return Ok(Catalogue::of(packages, self.arch));
+        let known = self.remembered();
+        if let Some((known, _)) = known.as_ref().filter(|(k, age)| !refresh && *age < k.good_for())
+        {
+            return Ok(Catalogue::of(&known.packages, self.arch));
         }
-        match (self.look(watch), packages) {
+        match (self.look(watch), known) {
             (Ok(packages), _) => Ok(Catalogue::of(&packages, self.arch)),
             (Err(ArchiveError::Stopped), _) => Err(ArchiveError::Stopped),
-            (Err(e), Some(packages)) if !refresh => {
-                let age = age / GOOD_FOR_S;
-                watch.step(&Step::Note(&format!("{e}; going by a list {age} days old")));
-                Ok(Catalogue::of(&packages, self.arch))
+            (Err(e), Some((known, age))) if !refresh => {
+                let days = age / GOOD_FOR_S;
+                watch.step(&Step::Note(&format!("{e}; going by a list that is {days} days old")));
+                Ok(Catalogue::of(&known.packages, self.arch))
             }
             (Err(e), _) => Err(e),
         }
@@ -137,20 +146,25 @@ impl<'a> Source<'a> {
     fn look(&self, watch: &mut dyn Watch) -> Result<Vec<Package>, ArchiveError> {
         let _lock = self.lock(watch)?;
         let archive = self.archive()?;
-        archive.update(watch)?;
+        let wrong = archive.update(watch)?;
+        for line in &wrong {
+            watch.step(&Step::Note(&format!("kernels may be missing from the list: {line}")));
+        }
         let packages = archive.packages(|name| Part::of_package(name).is_some(), watch)?;
-        let remembered = Remembered { site: format!("{:?}", self.site), packages };
-        let text = serde_json::to_vec(&remembered).unwrap_or_default();
+        let site = format!("{:?}", self.site);
+        let known = Remembered { site, complete: wrong.is_empty(), packages };
+        let text = serde_json::to_vec(&known).unwrap_or_default();
         Cache::write(&self.place(), &text)?;
-        Ok(remembered.packages)
+        Ok(known.packages)
     }
 
-    fn remembered(&self) -> Option<(Vec<Package>, u64)> {
+    /// What the archive had when it was looked at last, and how long ago that was, in seconds.
+    fn remembered(&self) -> Option<(Remembered, u64)> {
         let place = self.place();
         let age = age_s(&fs::metadata(&place).ok()?);
         let text = read_bounded(&place, LARGEST_CATALOGUE).ok()?;
-        let remembered: Remembered = serde_json::from_slice(&text).ok()?;
-        (remembered.site == format!("{:?}", self.site)).then_some((remembered.packages, age))
+        let known: Remembered = serde_json::from_slice(&text).ok()?;
+        (known.site == format!("{:?}", self.site)).then_some((known, age))
     }
 
     fn place(&self) -> PathBuf {
