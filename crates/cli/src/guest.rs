@@ -107,7 +107,12 @@ impl Exit {
         started.map(drop).map_err(|e| Failure::new(format!("cannot start a thread: {e}")))
     }
 
-    fn leave(&self, began: MonoNs, time_up: bool, done: Result<Vec<Item>, Failure>) -> Result<Outcome, Failure> {
+    fn leave(
+        &self,
+        began: MonoNs,
+        time_up: bool,
+        done: Result<Vec<Item>, Failure>,
+    ) -> Result<Outcome, Failure> {
         if self.taken.swap(true, Ordering::SeqCst) {
             // Another thread is on its way out. It restarts the machine.
             loop {

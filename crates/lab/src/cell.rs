@@ -261,8 +261,7 @@ fn verify(items: &[Item], log: &[u8], wanted: &str) -> Result<Option<Run>, Faile
         return Err(Failed::new(FailureKind::Oops, verdict.what).with_evidence(verdict.lines));
     }
     if let Some(error) = facts.error {
-        let kind =
-            if facts.time_up { FailureKind::VirtualTimeLimit } else { FailureKind::Refused };
+        let kind = if facts.time_up { FailureKind::VirtualTimeLimit } else { FailureKind::Refused };
         return Err(Failed::new(kind, error).with_evidence(last_lines(kernel_log)));
     }
     let missing = || without_result(log, &format!("the guest sent no {wanted}"));

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::Arch;
 
+/// Changes when images are made in another way of the same files.
+pub const FORMAT: &str = "wakescope.guest/1";
+
 /// The verb that the first process of a guest is started with.
 pub const VERB: &str = "lab-guest";
 

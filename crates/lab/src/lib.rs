@@ -10,6 +10,7 @@ pub mod farm;
 pub mod guest;
 pub mod kernel;
 pub mod machine;
+pub mod matrix;
 pub mod parcel;
 pub mod plan;
 pub mod qemu;
