@@ -3,6 +3,7 @@
 //!
 //! This crate does not measure: the guest runs `wakescope` itself.
 
+pub mod bisect;
 pub mod farm;
 pub mod kernel;
 pub mod store;
