@@ -13,12 +13,16 @@ use wakescope_sys::clock;
 
 use crate::store::{CellStore, Ending, Failed, Label, Recipe, StoreError, StoredCell};
 
+mod difference;
 mod forecast;
 mod queue;
 mod standing;
+mod verify;
 mod worker;
 
+pub use difference::Difference;
 pub use standing::{Running, Standing};
+pub use verify::{Repeated, Verification, Verified, verify};
 
 use queue::Queue;
 use worker::{Message, Worker};
@@ -95,6 +99,18 @@ pub enum Event<'a> {
     },
     /// Time has passed.
     Tick,
+}
+
+impl Event<'_> {
+    /// The event, its job known by another place: that which `places` has for it.
+    fn at(self, places: &[usize]) -> Self {
+        match self {
+            Self::Started { job, damaged } => Self::Started { job: places[job], damaged },
+            Self::Waits { job } => Self::Waits { job: places[job] },
+            Self::Finished { job, outcome } => Self::Finished { job: places[job], outcome },
+            Self::Tick => Self::Tick,
+        }
+    }
 }
 
 /// What the watcher says to each event: `Break` ends the farm.

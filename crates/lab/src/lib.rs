@@ -4,6 +4,7 @@
 //! This crate does not measure: the guest runs `wakescope` itself.
 
 pub mod archive;
+pub mod bisect;
 pub mod cache;
 pub mod cell;
 pub mod farm;

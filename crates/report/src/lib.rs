@@ -4,6 +4,7 @@
 
 pub mod check;
 pub mod lab;
+pub mod lab_progress;
 pub mod load;
 pub mod plot;
 pub mod progress;

@@ -3,6 +3,7 @@
 mod bench;
 mod disk;
 mod shared;
+mod verifying;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
