@@ -130,7 +130,11 @@ fn table(rows: &[Row], all: bool) -> String {
     for row in rows {
         let name = if all { row.name.exact() } else { row.name.short() };
         let cached = if row.stored.is_some() { "yes" } else { "" };
-        let preemption = row.stored.as_ref().map_or(String::new(), preemption);
+        let preemption = match (&row.stored, &row.offer) {
+            (Some(stored), _) => preemption(stored),
+            (None, Some(offer)) if !offer.complete => "(no more than the image)".into(),
+            _ => String::new(),
+        };
         let size = megabytes(row.size());
         lines.push([name, row.name.release(), cached.into(), size, preemption]);
     }
@@ -148,7 +152,7 @@ fn table(rows: &[Row], all: bool) -> String {
 /// What the configuration of a kernel says, in a few words.
 fn preemption(kernel: &Stored) -> String {
     match kernel.preemption().model {
-        Model::Unknown => String::new(),
+        Model::Unknown => "not known: it has no configuration".into(),
         Model::Rt => "RT".into(),
         model if kernel.is_dynamic() => format!("{model} unless chosen at boot"),
         model => format!("{model}, built in"),
@@ -169,6 +173,7 @@ fn json(rows: &[Row], arch: Arch) -> String {
                 "package_version": clean(row.package_version(), 80),
                 "fetched_bytes": row.size(),
                 "can_be_fetched": row.offer.is_some(),
+                "complete": row.offer.as_ref().map(|o| o.complete),
                 "cached": row.stored.is_some(),
                 "version": card.map(|c| &c.version),
                 "sha256": card.map(|c| &c.sha256),

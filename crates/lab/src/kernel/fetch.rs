@@ -234,6 +234,10 @@ impl<'a> Source<'a> {
         if let Some(kernel) = there(&mut memo) {
             return Ok(Fetched { kernel, was_there: true, bytes: 0 });
         }
+        if !offer.complete {
+            let text = format!("the archive has no more than the image of {exact}: no modules");
+            watch.step(&Step::Note(&text));
+        }
         let _lock = self.lock(watch)?;
         // Another lab may have fetched it while this one waited.
         if let Some(kernel) = there(&mut memo) {
@@ -282,7 +286,11 @@ fn arrange(tree: &Path, place: &Path, offer: &Offer) -> Result<Card, FetchError>
     let is = checked(&image, name)
         .map_err(|e| lacking(&format!("hold a kernel image that cannot be booted: {e}")))?;
     take(&image, &place.join("image"))?;
-    take(&found.config.ok_or_else(|| lacking("hold no configuration"))?, &place.join("config"))?;
+    match found.config {
+        Some(config) => take(&config, &place.join("config"))?,
+        None if offer.complete => return Err(lacking("hold no configuration")),
+        None => {}
+    }
     if let Some(symbols) = found.symbols.filter(|path| is_real_map(path)) {
         take(&symbols, &place.join("System.map"))?;
     }
