@@ -8,12 +8,17 @@ use wakescope_lab::cache::{Cache, CacheError};
 use wakescope_lab::kernel::Arch;
 use wakescope_lab::kernel::fetch::FetchError;
 use wakescope_lab::qemu::{QemuError, SetUpError};
+use wakescope_lab::store::StoreError;
 use wakescope_report::style::clean;
 
 use crate::{Failure, Outcome};
 
+mod asking;
+mod equipping;
 mod fetch;
 mod kernels;
+mod run;
+mod showing;
 mod waiting;
 
 /// Boot kernels in virtual time, where the same kernel gives the same figures on any machine
@@ -25,7 +30,8 @@ mod waiting;
     after_help = "\
 Examples:
   wakescope lab kernels
-  wakescope lab fetch qemu 6.1-cloud 6.1-rt"
+  wakescope lab fetch qemu 6.1-cloud 6.1-rt
+  wakescope lab run --plan linux-journal"
 )]
 pub(crate) struct LabArgs {
     #[command(subcommand)]
@@ -36,6 +42,7 @@ pub(crate) struct LabArgs {
 enum Verb {
     Kernels(kernels::KernelsArgs),
     Fetch(fetch::FetchArgs),
+    Run(Box<run::RunArgs>),
 }
 
 /// Runs `wakescope lab`.
@@ -43,6 +50,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Outcome, Failure> {
     match &args.verb {
         Verb::Kernels(args) => kernels::run(args),
         Verb::Fetch(args) => fetch::run(args),
+        Verb::Run(args) => run::run(args),
     }
 }
 
@@ -69,6 +77,10 @@ fn failure_of_cache(e: &CacheError) -> Failure {
             failure.try_this("keep kernels in another folder: WAKESCOPE_CACHE=DIR")
         }
     }
+}
+
+fn failure_of_store(e: &StoreError) -> Failure {
+    Failure::new(clean(&e.to_string(), 400)).try_this(e.remedy())
 }
 
 fn make_room(failure: Failure) -> Failure {

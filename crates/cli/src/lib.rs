@@ -16,6 +16,7 @@ mod measure;
 mod output;
 mod report;
 mod samples;
+mod screen;
 
 pub use failure::Failure;
 
@@ -52,6 +53,8 @@ pub enum Outcome {
     Failed,
     /// No judgement is possible.
     Inconclusive,
+    /// Part of what was asked could not be done; what could is shown.
+    Undone,
 }
 
 impl From<Outcome> for ExitCode {
@@ -59,6 +62,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => Self::SUCCESS,
             Outcome::Failed => Self::from(1),
+            Outcome::Undone => Self::from(2),
             Outcome::Inconclusive => Self::from(3),
         }
     }

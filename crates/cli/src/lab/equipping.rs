@@ -21,8 +21,8 @@ use wakescope_report::style::clean;
 
 use super::waiting::Waiting;
 use super::{
-    failure_of_archive, failure_of_cache, failure_of_fetch, failure_of_qemu, failure_of_set_up,
-    failure_of_store, parse_arch, shown,
+    failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up,
+    failure_of_store, parse_arch,
 };
 use crate::Failure;
 
@@ -76,6 +76,11 @@ pub(super) struct Equipping {
 }
 
 impl Equipping {
+    /// CPUs of a guest.
+    pub(super) fn cpus(&self) -> u16 {
+        self.experimental_smp
+    }
+
     /// How many guests run at a time.
     fn parallel(&self) -> usize {
         let all = || wakescope_sys::sched::affinity().map_or(1, |cpus| cpus.len());
@@ -201,7 +206,8 @@ impl Equipping {
     }
 }
 
-fn site() -> Result<Site, Failure> {
+/// Where packages come from.
+pub(super) fn site() -> Result<Site, Failure> {
     Site::from_env().map_err(|e| failure_of_archive("fetch anything", &ArchiveError::Site(e)))
 }
 
@@ -216,8 +222,4 @@ fn failure_of_own(e: &OwnError) -> Failure {
         .try_this("a kernel is a bzImage (amd64) or an Image (arm64), as `make` leaves it in arch/*/boot")
 }
 
-/// The lab's folder.
-pub(super) fn cache() -> Result<Cache, Failure> {
-    Cache::locate().map_err(|e| failure_of_cache(&e))
-}
 
