@@ -3,6 +3,7 @@
 //! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings.
 
 pub mod check;
+pub mod lab;
 pub mod load;
 pub mod plot;
 pub mod progress;
