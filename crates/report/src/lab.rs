@@ -7,7 +7,7 @@ use wakescope_core::lab::{Asked, Lab, Status};
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{SpanNs, grouped};
 
-use self::matrix::{Figure, Matrix, Rank, Shown};
+use self::matrix::{Figure, Matrix};
 use crate::style::{Style, clean};
 
 mod figures;
@@ -79,11 +79,8 @@ fn title(matrix: &Matrix, figure: &str, with_work: bool) -> String {
 /// What one must know to read the table.
 fn legend(lab: &Lab, matrix: &Matrix) -> Vec<String> {
     let mut lines = Vec::new();
-    let is_ranked =
-        |shown: &Shown| matches!(shown, Shown::Figure { rank: Rank::Least | Rank::Largest, .. });
-    let rows = || matrix.kernels.iter().flat_map(|kernel| &kernel.rows);
-    let shown = |figure| rows().flat_map(move |row| matrix.shown(row, figure, false));
-    if matrix_figures().into_iter().any(|(_, figure, _)| shown(figure).any(|s| is_ranked(&s))) {
+    let is_ranked = |figure| matrix.view(figure, false).is_ranked();
+    if matrix_figures().into_iter().any(|(_, figure, _)| is_ranked(figure)) {
         lines.push("↓ best (least) and ↑ worst (largest) of a load".into());
     }
     lines.extend(units_of_work(lab));
