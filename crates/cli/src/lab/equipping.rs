@@ -9,7 +9,8 @@ use wakescope_lab::archive::{ArchiveError, Site};
 use wakescope_lab::cache::Cache;
 use wakescope_lab::cell::Workshop;
 use wakescope_lab::kernel::fetch::{FetchError, Source};
-use wakescope_lab::kernel::{Arch, Files, Kernel, OwnError};
+use wakescope_lab::kernel::own::{Files, OwnError};
+use wakescope_lab::kernel::{Arch, Kernel};
 use wakescope_lab::machine::{MEMORY_MIB, Machine};
 use wakescope_lab::matrix::Equipment;
 use wakescope_lab::plan::CpuSpeed;
@@ -21,8 +22,8 @@ use wakescope_report::style::clean;
 
 use super::waiting::Waiting;
 use super::{
-    failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up,
-    failure_of_store, parse_arch,
+    failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up, failure_of_store,
+    parse_arch,
 };
 use crate::Failure;
 
@@ -127,7 +128,8 @@ impl Equipping {
             config: self.config.get(place).cloned(),
             symbols: self.symbols.get(place).cloned(),
         };
-        Kernel::from_files(&files, self.arch, &mut Memo::open(cache)).map_err(|e| failure_of_own(&e))
+        Kernel::from_files(&files, self.arch, &mut Memo::open(cache))
+            .map_err(|e| failure_of_own(&e))
     }
 
     /// A kernel that is here is taken as it is: only `lab fetch` looks for a newer one.
@@ -218,8 +220,7 @@ fn ended() -> Failure {
 }
 
 fn failure_of_own(e: &OwnError) -> Failure {
-    Failure::new(clean(&e.to_string(), 400))
-        .try_this("a kernel is a bzImage (amd64) or an Image (arm64), as `make` leaves it in arch/*/boot")
+    Failure::new(clean(&e.to_string(), 400)).try_this(
+        "a kernel is a bzImage (amd64) or an Image (arm64), as `make` leaves it in arch/*/boot",
+    )
 }
-
-

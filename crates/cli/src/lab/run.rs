@@ -108,9 +108,8 @@ fn offers(
     waiting: &mut Waiting,
 ) -> Result<Vec<Offer>, Failure> {
     let source = Source::new(cache, site()?, equipping.arch());
-    let catalogue = source
-        .catalogue(false, waiting)
-        .map_err(|e| failure_of_archive("list kernels", &e))?;
+    let catalogue =
+        source.catalogue(false, waiting).map_err(|e| failure_of_archive("list kernels", &e))?;
     let offer = |name: &wakescope_lab::kernel::name::Name| Offer {
         name: name.short(),
         preempt: match name.flavour {
