@@ -93,9 +93,15 @@ impl CellStore {
         if let Lookup::Stored(cell) = self.lookup(&key) {
             return Ok(Claim::Stored(cell));
         }
-        let Some(lock) = self.lock(key.as_str())? else { return Ok(Claim::Busy) };
-        // Somebody may have run it between the look and the lock.
-        let damaged = match self.lookup(&key) {
+        match self.lock(key.as_str())? {
+            Some(lock) => self.begin_locked(recipe, lock),
+            None => Ok(Claim::Busy),
+        }
+    }
+
+    /// Somebody may have run it between the look and the lock.
+    fn begin_locked(&self, recipe: &Recipe, lock: NameLock) -> Result<Claim, StoreError> {
+        let damaged = match self.lookup(&recipe.key()) {
             Lookup::Stored(cell) => return Ok(Claim::Stored(cell)),
             Lookup::Damaged(why) => Some(why),
             Lookup::Absent => None,

@@ -42,17 +42,23 @@ fn is_full(outcome: &Outcome) -> bool {
 
 #[test]
 fn a_runner_that_finds_the_disk_full() {
-    check("disk-noticed", Act::FillAndFail(FailureKind::DiskFull), is_full);
+    check("a_runner_that_finds_the_disk_full", Act::FillAndFail(FailureKind::DiskFull), is_full);
 }
 
 #[test]
 fn a_full_disk_is_not_taken_for_a_failure_of_the_guest() {
-    check("disk-unnoticed", Act::FillAndFail(FailureKind::NoResult), is_full);
+    check(
+        "a_full_disk_is_not_taken_for_a_failure_of_the_guest",
+        Act::FillAndFail(FailureKind::NoResult),
+        is_full,
+    );
 }
 
 #[test]
 fn a_result_that_cannot_be_kept_is_no_result() {
-    check("disk-measured", Act::FillAndMeasure, |outcome| *outcome == Outcome::NotRun);
+    check("a_result_that_cannot_be_kept_is_no_result", Act::FillAndMeasure, |outcome| {
+        *outcome == Outcome::NotRun
+    });
 }
 
 #[test]
