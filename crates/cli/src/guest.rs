@@ -13,7 +13,7 @@ use wakescope_core::behaviour::judge;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::suffers::host_findings;
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_lab::guest::{FACTS, KERNEL_LOG, MODULES, RUN, VERB};
+use wakescope_lab::guest::{FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
 use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::host::{self, Files};
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &GuestArgs) -> Result<Outcome, Failure> {
             Task::Measure(task) => run_measurement(task),
         }
     });
-    exit.leave(began, done)
+    exit.leave(began, false, done)
 }
 
 /// The way out of the guest, for whoever takes it first.
@@ -101,13 +101,18 @@ impl Exit {
             let _ = sched::set_schedule(Schedule::Fifo { priority: 99 });
             std::thread::sleep(std::time::Duration::from_nanos(limit.0));
             let failure = format!("the guest was not done after {limit} of virtual time");
-            exit.leave(began, Err(Failure::new(failure)))
+            exit.leave(began, true, Err(Failure::new(failure)))
         };
         let started = std::thread::Builder::new().spawn(wait);
         started.map(drop).map_err(|e| Failure::new(format!("cannot start a thread: {e}")))
     }
 
-    fn leave(&self, began: MonoNs, done: Result<Vec<Item>, Failure>) -> Result<Outcome, Failure> {
+    fn leave(
+        &self,
+        began: MonoNs,
+        time_up: bool,
+        done: Result<Vec<Item>, Failure>,
+    ) -> Result<Outcome, Failure> {
         if self.taken.swap(true, Ordering::SeqCst) {
             // Another thread is on its way out. It restarts the machine.
             loop {
@@ -118,7 +123,8 @@ impl Exit {
             Ok(items) => (items, None),
             Err(failure) => (Vec::new(), Some(failure.to_string())),
         };
-        let facts = json!({"error": error, "began_ns": began.0, "ended_ns": clock::now().0});
+        let (began_ns, ended_ns) = (began.0, clock::now().0);
+        let facts = json!(Facts { error, time_up, began_ns, ended_ns });
         items.push(Item::new(FACTS, facts.to_string()));
         items.push(Item::new(KERNEL_LOG, kernel_log().unwrap_or_default()));
         self.send(&pack(&items)).map_err(|e| {

@@ -9,12 +9,14 @@ mod check;
 mod failure;
 mod folder;
 mod guest;
+mod lab;
 mod live;
 mod load;
 mod measure;
 mod output;
 mod report;
 mod samples;
+mod screen;
 
 pub use failure::Failure;
 
@@ -35,6 +37,7 @@ enum Verb {
     Measure(Box<measure::MeasureArgs>),
     Load(load::LoadArgs),
     Report(report::ReportArgs),
+    Lab(lab::LabArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
     #[command(hide = true)]
@@ -50,6 +53,8 @@ pub enum Outcome {
     Failed,
     /// No judgement is possible.
     Inconclusive,
+    /// Part of what was asked could not be done; what could is shown.
+    Undone,
 }
 
 impl From<Outcome> for ExitCode {
@@ -57,6 +62,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => Self::SUCCESS,
             Outcome::Failed => Self::from(1),
+            Outcome::Undone => Self::from(2),
             Outcome::Inconclusive => Self::from(3),
         }
     }
@@ -90,6 +96,7 @@ pub fn main() -> ExitCode {
         Verb::Measure(args) => measure::run(&args),
         Verb::Load(args) => load::run(&args),
         Verb::Report(args) => report::run(&args),
+        Verb::Lab(args) => lab::run(&args),
         Verb::LoadKeeper(args) => load::run_keeper(&args),
         Verb::LabGuest(args) => guest::run(&args),
     };

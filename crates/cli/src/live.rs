@@ -1,13 +1,13 @@
 //! Progress on stderr: a block that is redrawn on a terminal, a line now and then elsewhere.
 
 use std::collections::VecDeque;
-use std::fmt::Write;
 
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::session::Progress;
 use wakescope_report::progress::{Line, block, line};
 
 use crate::output;
+use crate::screen::{HEIGHT, Screen};
 
 /// How often the block is redrawn.
 const REDRAW: SpanNs = SpanNs(250_000_000);
@@ -15,31 +15,26 @@ const REDRAW: SpanNs = SpanNs(250_000_000);
 const REPORT: SpanNs = SpanNs(10_000_000_000);
 /// Slices of time that each CPU's picture shows.
 const SLICES: usize = 20;
-/// The most lines that the block takes: a terminal of 24 lines still shows it whole.
-const HEIGHT: usize = 20;
 
 /// Shows how a measurement stands.
 pub(crate) struct Live {
     title: String,
-    terminal: bool,
+    screen: Option<Screen>,
     next: MonoNs,
-    drawn_lines: usize,
     recent: Vec<VecDeque<u64>>,
 }
 
 impl Live {
     /// Begins to show progress under `title`, first at `now`.
     pub(crate) fn new(title: String, now: MonoNs) -> Self {
-        // A dumb terminal cannot move the cursor.
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let terminal = output::can_redraw() && !dumb;
-        let next = now.after(if terminal { REDRAW } else { REPORT });
-        Self { title, terminal, next, drawn_lines: 0, recent: Vec::new() }
+        let screen = Screen::of_terminal();
+        let next = now.after(if screen.is_some() { REDRAW } else { REPORT });
+        Self { title, screen, next, recent: Vec::new() }
     }
 
     /// How often there is something to show.
     pub(crate) fn pace(&self) -> SpanNs {
-        if self.terminal { REDRAW } else { REPORT }
+        if self.screen.is_some() { REDRAW } else { REPORT }
     }
 
     /// Whether it is time to show something.
@@ -70,32 +65,18 @@ impl Live {
             })
             .collect();
         let elapsed = SpanNs(progress.elapsed.0.min(progress.total.0));
-        if self.terminal {
-            self.redraw(&block(&self.title, elapsed, progress.total, &lines, HEIGHT));
-        } else {
-            output::tell(&line(elapsed, progress.total, &lines));
+        match &mut self.screen {
+            Some(screen) => {
+                screen.draw(&block(&self.title, elapsed, progress.total, &lines, HEIGHT));
+            }
+            None => output::tell(&line(elapsed, progress.total, &lines)),
         }
     }
 
     /// Takes the block away, so that the result stands alone.
     pub(crate) fn clear(&mut self) {
-        if self.drawn_lines > 0 {
-            output::draw(&format!("\x1b[{}A\x1b[J", self.drawn_lines));
-            self.drawn_lines = 0;
+        if let Some(screen) = &mut self.screen {
+            screen.clear();
         }
-    }
-
-    fn redraw(&mut self, block: &str) {
-        let mut out = String::new();
-        if self.drawn_lines > 0 {
-            let _ = write!(out, "\x1b[{}A", self.drawn_lines);
-        }
-        self.drawn_lines = 0;
-        for line in block.lines() {
-            // Each line ends by clearing what an earlier, longer one left.
-            let _ = writeln!(out, "{line}\x1b[K");
-            self.drawn_lines += 1;
-        }
-        output::draw(&out);
     }
 }

@@ -24,6 +24,9 @@ pub use standing::Standing;
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.lab/1";
 
+/// How likely a lab may be to call alike kernels better or worse, over all that it compares.
+pub const ALPHA: f64 = 0.05;
+
 /// Everything that a lab found out. It holds nothing that differs between repetitions, but for
 /// [`Cell::cached`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

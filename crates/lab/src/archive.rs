@@ -156,8 +156,9 @@ impl Archive {
         }
     }
 
-    /// Fetches the package lists, where they have changed.
-    pub fn update(&self, watch: &mut dyn Watch) -> Result<(), ArchiveError> {
+    /// Fetches the package lists, where they have changed. Returns what was wrong with some of
+    /// them, a line each; fails if there are none at all.
+    pub fn update(&self, watch: &mut dyn Watch) -> Result<Vec<String>, ArchiveError> {
         let mut command = self.apt(&self.apt_get);
         command.args(["-q", "update"]);
         let lists = self.root.join("lists");
@@ -168,13 +169,16 @@ impl Archive {
             let bytes = root::bytes_below(&lists).saturating_sub(before);
             watch.step(&Step::Lists { bytes });
         })?;
-        // A suite that could not be reached is a warning for apt, as there are older lists of it;
-        // where there are none, the kernels of that suite would be missing in silence.
+        // For apt it is but a warning when a suite cannot be reached of which it has older lists.
         let unreached = ended.complaints.lines().any(|l| l.starts_with("W: Failed to fetch"));
-        if !ended.status.success() || unreached {
-            return Err(failed("fetch the package lists", &ended.complaints));
+        if ended.status.success() && !unreached {
+            return Ok(Vec::new());
         }
-        Ok(())
+        match failed("fetch the package lists", &ended.complaints) {
+            // A mirror need not have every suite.
+            ArchiveError::Failed { complaints, .. } if root::has_lists(&lists) => Ok(complaints),
+            e => Err(e),
+        }
     }
 
     /// The packages whose names `wanted` likes, each in the newest version that its suites allow.

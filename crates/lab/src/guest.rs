@@ -11,8 +11,12 @@ mod elf;
 pub mod modules;
 
 use cpio::Archive;
+use serde::{Deserialize, Serialize};
 
 use crate::kernel::Arch;
+
+/// Changes when images are made in another way of the same files.
+pub const FORMAT: &str = "wakescope.guest/1";
 
 /// The verb that the first process of a guest is started with.
 pub const VERB: &str = "lab-guest";
@@ -26,12 +30,24 @@ pub const RUN: &str = "run.json";
 /// Of the parcel: what `wakescope check --probe --json` prints.
 pub const CHECK: &str = "check.json";
 
-/// Of the parcel: whether it worked, and when it began and ended. Keys: `error` (text or null),
-/// `began_ns` and `ended_ns` of `CLOCK_MONOTONIC`.
+/// Of the parcel: [`Facts`].
 pub const FACTS: &str = "guest.json";
 
 /// Of the parcel: the kernel's log.
 pub const KERNEL_LOG: &str = "kernel.log";
+
+/// How it went, as the guest itself has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Why there is no result; `null` if there is one.
+    pub error: Option<String>,
+    /// Whether that is because its virtual time was up.
+    pub time_up: bool,
+    /// `CLOCK_MONOTONIC` when the first process began: how long the kernel took to boot.
+    pub began_ns: u64,
+    /// `CLOCK_MONOTONIC` when results began to be sent.
+    pub ended_ns: u64,
+}
 
 /// A program that is larger is surely not the one to run in the guest.
 const PROGRAM_MOST: u64 = 256 << 20;

@@ -4,10 +4,14 @@
 //! This crate does not measure: the guest runs `wakescope` itself.
 
 pub mod archive;
+pub mod bisect;
 pub mod cache;
+pub mod cell;
+pub mod farm;
 pub mod guest;
 pub mod kernel;
 pub mod machine;
+pub mod matrix;
 pub mod parcel;
 pub mod plan;
 pub mod qemu;

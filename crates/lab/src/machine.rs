@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::kernel::Arch;
+use crate::plan::CpuSpeed;
 
 pub mod console;
 pub mod power;
@@ -13,8 +14,8 @@ pub mod power;
 pub struct Machine {
     /// What kernels it runs.
     pub arch: Arch,
-    /// Million instructions per virtual second.
-    pub mips: Mips,
+    /// How fast the CPU is.
+    pub cpu: CpuSpeed,
     /// Memory, in MiB.
     pub memory_mib: u32,
     /// Processors. With more than one, QEMU lets them take turns in slices of about a millisecond,
@@ -24,31 +25,6 @@ pub struct Machine {
 
 /// A load that copies files in memory takes an eighth of it, and wants 144 MiB.
 pub const MEMORY_MIB: u32 = 1280;
-
-/// Million instructions per virtual second: 1000, or a half, a quarter, … of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mips {
-    shift: u8,
-}
-
-impl Mips {
-    const SHIFTS: std::ops::RangeInclusive<u8> = 0..=9;
-
-    /// An instruction takes 2^shift ns, with a shift from 0 to 9: 1000, 500, 250, 125, 62, … 1.
-    pub fn new(mips: u32) -> Option<Self> {
-        Self::SHIFTS.map(|shift| Self { shift }).find(|m| m.get() == mips)
-    }
-
-    /// The value, rounded down.
-    pub fn get(self) -> u32 {
-        1000 >> self.shift
-    }
-
-    /// All that can be had, the fastest first.
-    pub fn all() -> impl Iterator<Item = u32> {
-        Self::SHIFTS.map(|shift| Self { shift }.get())
-    }
-}
 
 /// The files of a boot.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +44,7 @@ pub struct Boot<'a> {
 impl Machine {
     /// One CPU that executes an instruction per virtual nanosecond.
     pub fn new(arch: Arch) -> Self {
-        Self { arch, mips: Mips { shift: 0 }, memory_mib: MEMORY_MIB, cpus: 1 }
+        Self { arch, cpu: CpuSpeed::default(), memory_mib: MEMORY_MIB, cpus: 1 }
     }
 
     /// The arguments of the emulator that make the machine, without the files of a boot. All that
@@ -86,7 +62,7 @@ impl Machine {
             Arch::Amd64 => "max,-rdrand,-rdseed",
             Arch::Arm64 => "cortex-a57",
         };
-        let icount = format!("shift={},sleep=off", self.mips.shift);
+        let icount = format!("shift={},sleep=off", self.cpu.shift());
         [
             ["-M", machine],
             ["-cpu", cpu],
@@ -179,16 +155,6 @@ fn escaped(value: &OsString) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn speeds_are_halves_of_one_instruction_per_nanosecond() {
-        for (mips, want) in
-            [(1000, Some(0)), (125, Some(3)), (62, Some(4)), (100, None), (0, None), (2000, None)]
-        {
-            assert_eq!(Mips::new(mips).map(|m| m.shift), want, "{mips}");
-        }
-        assert!(Mips::all().all(|mips| Mips::new(mips).is_some_and(|m| m.get() == mips)));
-    }
 
     #[test]
     fn nothing_lets_time_or_chance_of_the_host_in() {

@@ -25,6 +25,7 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cell::host_name;
 pub use cell::{Label, Lookup, Meta, StoredCell};
 pub use ending::{Ending, Failed, FailureKind};
 pub use error::StoreError;
@@ -92,9 +93,15 @@ impl CellStore {
         if let Lookup::Stored(cell) = self.lookup(&key) {
             return Ok(Claim::Stored(cell));
         }
-        let Some(lock) = self.lock(key.as_str())? else { return Ok(Claim::Busy) };
-        // Somebody may have run it between the look and the lock.
-        let damaged = match self.lookup(&key) {
+        match self.lock(key.as_str())? {
+            Some(lock) => self.begin_locked(recipe, lock),
+            None => Ok(Claim::Busy),
+        }
+    }
+
+    /// Somebody may have run it between the look and the lock.
+    fn begin_locked(&self, recipe: &Recipe, lock: NameLock) -> Result<Claim, StoreError> {
+        let damaged = match self.lookup(&recipe.key()) {
             Lookup::Stored(cell) => return Ok(Claim::Stored(cell)),
             Lookup::Damaged(why) => Some(why),
             Lookup::Absent => None,
@@ -114,6 +121,12 @@ impl CellStore {
             // Where it cannot be told, writing will tell.
             _ => Ok(()),
         }
+    }
+
+    /// That there is no room.
+    pub(crate) fn full(&self) -> StoreError {
+        let unknown = || self.error("write", &self.folder, io::ErrorKind::StorageFull.into());
+        self.check_room().err().unwrap_or_else(unknown)
     }
 
     /// The names of all cells, in order.

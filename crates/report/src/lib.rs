@@ -3,6 +3,8 @@
 //! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings.
 
 pub mod check;
+pub mod lab;
+pub mod lab_progress;
 pub mod load;
 pub mod plot;
 pub mod progress;

@@ -72,7 +72,7 @@ fn span_or_dash(span_ns: Option<u64>) -> String {
 }
 
 /// `0:07`, `1:02:03`.
-fn clock(span: SpanNs) -> String {
+pub(crate) fn clock(span: SpanNs) -> String {
     let s = span.0 / 1_000_000_000;
     let (h, m, s) = (s / 3600, s / 60 % 60, s % 60);
     if h > 0 { format!("{h}:{m:02}:{s:02}") } else { format!("{m}:{s:02}") }

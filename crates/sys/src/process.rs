@@ -48,10 +48,20 @@ pub enum Apart {
     Namespace,
 }
 
+/// The environment of a new process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Environment {
+    /// That of this process.
+    #[default]
+    Inherited,
+    /// None: what the user set for other programs has no effect on it.
+    Empty,
+}
+
 /// How to start a process.
 #[derive(Debug)]
 pub struct Start<'a> {
-    /// What it runs, in the environment of this process.
+    /// What it runs.
     pub program: &'a Program,
     /// Its standard input, output and error.
     pub stdio: [BorrowedFd<'a>; 3],
@@ -59,6 +69,8 @@ pub struct Start<'a> {
     pub apart: Apart,
     /// Whether it is killed when the *thread* that starts it ends.
     pub dies_with_thread: bool,
+    /// Its environment.
+    pub environment: Environment,
 }
 
 impl Start<'_> {
@@ -84,6 +96,7 @@ impl Start<'_> {
                 _ => unsafe { libc::getpid() },
             },
             dies_with_thread: self.dies_with_thread,
+            empty_environment: self.environment == Environment::Empty,
         };
         let namespace = if self.apart == Apart::Namespace { libc::CLONE_NEWPID } else { 0 };
         // SAFETY: without CLONE_VM this is a fork: parent and child each go on with memory of
@@ -136,6 +149,7 @@ struct Plan {
     session: bool,
     parent: libc::pid_t,
     dies_with_thread: bool,
+    empty_environment: bool,
 }
 
 impl Plan {
@@ -174,7 +188,12 @@ impl Plan {
                     return failed();
                 }
             }
-            libc::execv(self.path, self.argv);
+            if self.empty_environment {
+                let nothing: [*const libc::c_char; 1] = [ptr::null()];
+                libc::execve(self.path, self.argv, nothing.as_ptr());
+            } else {
+                libc::execv(self.path, self.argv);
+            }
         }
         failed()
     }

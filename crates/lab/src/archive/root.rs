@@ -13,10 +13,16 @@ use crate::cache::{Cache, CacheError};
 use crate::kernel::Arch;
 use crate::watch::Unwatched;
 
-/// What is kept of the system's settings: how to get through to the net. All else, such as what
-/// to do after an update, is the system's own business.
-const KEPT: [&str; 4] =
-    ["Acquire::http", "Acquire::https", "Acquire::ForceIPv", "Acquire::Retries"];
+/// What is kept of the system's settings: how to get through to the net, and whether the mirrors
+/// that it leads to may be behind. All else, such as what to do after an update, is the system's
+/// own business.
+const KEPT: [&str; 5] = [
+    "Acquire::http",
+    "Acquire::https",
+    "Acquire::ForceIPv",
+    "Acquire::Retries",
+    "Acquire::Check-Valid-Until",
+];
 
 /// Where kernels come from: `(suite, whether it is one of security updates)`.
 const KERNEL_SUITES: [(&str, bool); 7] = [
@@ -90,6 +96,8 @@ fn settings(root: &Path, arch: Arch) -> Result<String, ArchiveError> {
          Dir::State::extended_states \"{path}/extended_states\";\n\
          Dir::Cache \"{path}\";\n\
          Dir::Cache::archives \"{path}/archives\";\n\
+         Dir::Cache::pkgcache \"\";\n\
+         Dir::Cache::srcpkgcache \"\";\n\
          Dir::Log \"{path}\";\n\
          Dir::Etc::sourcelist \"{path}/archive.sources\";\n\
          Dir::Etc::sourceparts \"{path}/parts\";\n\
@@ -100,6 +108,7 @@ fn settings(root: &Path, arch: Arch) -> Result<String, ArchiveError> {
          APT::Architecture \"{arch}\";\n\
          APT::Architectures {{ \"{arch}\"; }};\n\
          APT::Get::List-Cleanup \"true\";\n\
+         Acquire::GzipIndexes \"true\";\n\
          Acquire::Languages \"none\";\n\
          Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n\
          Acquire::IndexTargets::deb::CNF::DefaultEnabled \"false\";\n\
@@ -132,6 +141,12 @@ fn kept_settings() -> String {
 fn kept(dump: &str) -> String {
     let lines = dump.lines().filter(|line| KEPT.iter().any(|key| line.starts_with(key)));
     lines.map(|line| format!("{line}\n")).collect()
+}
+
+/// Whether there are any package lists in `folder`.
+pub(super) fn has_lists(folder: &Path) -> bool {
+    let names = folder.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.into_iter().any(|name| name.to_string_lossy().contains("_Packages"))
 }
 
 /// Bytes of all files in `folder` and its folder `partial`, as far as they can be seen.

@@ -18,6 +18,9 @@ pub struct Offer {
     pub version: String,
     /// What must be fetched; the image is in the first.
     pub packages: Vec<Package>,
+    /// Whether that is all of it: the archive drops the configuration and the modules of an old
+    /// kernel before its image.
+    pub complete: bool,
 }
 
 impl Offer {
@@ -63,16 +66,21 @@ impl Catalogue {
         let mut offers: Vec<Offer> = parts
             .iter()
             .filter(|(part, _, _)| *part == Part::Image)
-            .filter_map(|(_, name, image)| {
-                let packages = match find(Part::Binary, name) {
+            .map(|(_, name, image)| {
+                let (packages, complete) = match find(Part::Binary, name) {
                     // Older kernels have a `linux-base` too: documents.
-                    None => vec![*image],
+                    None => (vec![*image], true),
                     Some(binary) => {
-                        vec![binary, find(Part::Base, name)?, find(Part::Modules, name)?]
+                        let others = [Part::Base, Part::Modules].map(|part| find(part, name));
+                        let complete = others.iter().all(Option::is_some);
+                        (
+                            std::iter::once(binary).chain(others.into_iter().flatten()).collect(),
+                            complete,
+                        )
                     }
                 };
-                let packages: Vec<Package> = packages.into_iter().cloned().collect();
-                Some(Offer { name: name.clone(), version: image.version.clone(), packages })
+                let packages = packages.into_iter().cloned().collect();
+                Offer { name: name.clone(), version: image.version.clone(), packages, complete }
             })
             .collect();
         offers.sort_by(|a, b| {
@@ -85,19 +93,19 @@ impl Catalogue {
         Self { offers }
     }
 
-    /// The newest kernel that answers to `text`: `6.1-cloud`, `6.1.0-56-cloud`.
+    /// The newest kernel that answers to `text`: `6.1-cloud`, `6.1.0-56-cloud`. One that is
+    /// complete comes before one that is not.
     pub fn find(&self, text: &str) -> Result<&Offer, NoSuchKernel> {
-        let fitting = self.offers.iter().rev().find(|offer| offer.name.answers_to(text));
-        fitting.ok_or_else(|| NoSuchKernel::new(text, self.offers.iter().map(|o| &o.name)))
+        let fitting = || self.offers.iter().rev().filter(|offer| offer.name.answers_to(text));
+        let found = fitting().find(|offer| offer.complete).or_else(|| fitting().next());
+        found.ok_or_else(|| NoSuchKernel::new(text, self.offers.iter().map(|o| &o.name)))
     }
 
-    /// The newest kernel of each series and flavour.
+    /// The kernels that short names mean: the newest of each series and flavour.
     pub fn newest(&self) -> impl Iterator<Item = &Offer> {
-        self.offers.iter().enumerate().filter_map(|(i, offer)| {
-            let next = self.offers.get(i + 1);
-            let same = next.is_some_and(|next| next.name.short() == offer.name.short());
-            (!same).then_some(offer)
-        })
+        let mut shorts: Vec<String> = self.offers.iter().map(|o| o.name.short()).collect();
+        shorts.dedup();
+        shorts.into_iter().filter_map(|short| self.find(&short).ok())
     }
 }
 
@@ -160,9 +168,12 @@ mod tests {
                 // Its image is not signed yet.
                 package("linux-base-7.3.4+deb13-cloud-amd64", "7.3.4-1", 1),
                 package("linux-binary-unsigned-7.3.4+deb13-cloud-amd64", "7.3.4-1", 1),
-                // Its modules are missing.
-                package("linux-image-7.4.1+deb13-amd64", "7.4.1-1", 1),
-                package("linux-binary-7.4.1+deb13-amd64", "7.4.1-1", 1),
+                // The archive has dropped the rest.
+                package("linux-image-7.2.13+deb13-cloud-amd64", "7.2.13-1~bpo13+1", 1),
+                package("linux-binary-7.2.13+deb13-cloud-amd64", "7.2.13-1~bpo13+1", 10),
+                package("linux-image-7.1.8+deb13-amd64", "7.1.8-1", 1),
+                package("linux-binary-7.1.8+deb13-amd64", "7.1.8-1", 9),
+                package("linux-base-7.1.8+deb13-amd64", "7.1.8-1", 2),
             ],
             Arch::Amd64,
         )
@@ -179,7 +190,8 @@ mod tests {
             ("6.12.117+deb12-cloud", Some("6.12.117+deb12-cloud")),
             ("7.2.12+deb13-cloud-amd64", Some("7.2.12+deb13-cloud")),
             ("7.3-cloud", None),
-            ("7.4", None),
+            ("7.1", Some("7.1.8+deb13")),
+            ("7.2.13-cloud", Some("7.2.13+deb13-cloud")),
             ("6.1-rt", None),
             ("6.1.0-56-cloud-arm64", None),
             ("", None),
@@ -195,6 +207,7 @@ mod tests {
         for (text, packages, size) in [
             ("6.1-cloud", &["linux-image-6.1.0-56-cloud-amd64"][..], 21),
             ("6.12-cloud", &["linux-image-6.12.117+deb13-cloud-amd64"], 41),
+            ("7.1", &["linux-binary-7.1.8+deb13-amd64", "linux-base-7.1.8+deb13-amd64"], 11),
             (
                 "7.2-cloud",
                 &[
@@ -208,6 +221,7 @@ mod tests {
             let catalogue = catalogue();
             let offer = catalogue.find(text).unwrap();
             let names: Vec<&str> = offer.packages.iter().map(|p| &*p.name).collect();
+            assert_eq!(offer.complete, text != "7.1");
             assert_eq!((&*names, offer.size()), (packages, size), "{text}");
         }
     }
@@ -217,7 +231,13 @@ mod tests {
         let names: Vec<String> = catalogue().newest().map(|offer| offer.name.exact()).collect();
         assert_eq!(
             names,
-            ["6.1.0-56", "6.1.0-56-cloud", "6.12.117+deb13-cloud", "7.2.12+deb13-cloud"]
+            [
+                "6.1.0-56",
+                "6.1.0-56-cloud",
+                "6.12.117+deb13-cloud",
+                "7.1.8+deb13",
+                "7.2.12+deb13-cloud",
+            ]
         );
     }
 

@@ -20,6 +20,9 @@ use crate::watch::{Step, Watch};
 /// How long package lists are good for, in seconds.
 const GOOD_FOR_S: u64 = 24 * 3600;
 
+/// The same, where the lists are not all there.
+const PARTLY_GOOD_FOR_S: u64 = 3600;
+
 /// The largest catalogue that is read.
 const LARGEST_CATALOGUE: u64 = 16 << 20;
 
@@ -79,7 +82,15 @@ impl<E: Into<ArchiveError>> From<E> for FetchError {
 struct Remembered {
     /// Which archive that was.
     site: String,
+    /// Whether all lists came in.
+    complete: bool,
     packages: Vec<Package>,
+}
+
+impl Remembered {
+    fn good_for(&self) -> u64 {
+        if self.complete { GOOD_FOR_S } else { PARTLY_GOOD_FOR_S }
+    }
 }
 
 /// A kernel that is in the cache now.
@@ -114,20 +125,18 @@ impl<'a> Source<'a> {
         refresh: bool,
         watch: &mut dyn Watch,
     ) -> Result<Catalogue, ArchiveError> {
-        let (packages, age) = match self.remembered() {
-            Some((packages, age)) => (Some(packages), age),
-            None => (None, u64::MAX),
-        };
-        if let Some(packages) = packages.as_deref().filter(|_| !refresh && age < GOOD_FOR_S) {
-            return Ok(Catalogue::of(packages, self.arch));
+        let known = self.remembered();
+        if let Some((known, _)) = known.as_ref().filter(|(k, age)| !refresh && *age < k.good_for())
+        {
+            return Ok(Catalogue::of(&known.packages, self.arch));
         }
-        match (self.look(watch), packages) {
+        match (self.look(watch), known) {
             (Ok(packages), _) => Ok(Catalogue::of(&packages, self.arch)),
             (Err(ArchiveError::Stopped), _) => Err(ArchiveError::Stopped),
-            (Err(e), Some(packages)) if !refresh => {
-                let age = age / GOOD_FOR_S;
-                watch.step(&Step::Note(&format!("{e}; going by a list {age} days old")));
-                Ok(Catalogue::of(&packages, self.arch))
+            (Err(e), Some((known, age))) if !refresh => {
+                let days = age / GOOD_FOR_S;
+                watch.step(&Step::Note(&format!("{e}; going by a list that is {days} days old")));
+                Ok(Catalogue::of(&known.packages, self.arch))
             }
             (Err(e), _) => Err(e),
         }
@@ -137,20 +146,25 @@ impl<'a> Source<'a> {
     fn look(&self, watch: &mut dyn Watch) -> Result<Vec<Package>, ArchiveError> {
         let _lock = self.lock(watch)?;
         let archive = self.archive()?;
-        archive.update(watch)?;
+        let wrong = archive.update(watch)?;
+        for line in &wrong {
+            watch.step(&Step::Note(&format!("kernels may be missing from the list: {line}")));
+        }
         let packages = archive.packages(|name| Part::of_package(name).is_some(), watch)?;
-        let remembered = Remembered { site: format!("{:?}", self.site), packages };
-        let text = serde_json::to_vec(&remembered).unwrap_or_default();
+        let site = format!("{:?}", self.site);
+        let known = Remembered { site, complete: wrong.is_empty(), packages };
+        let text = serde_json::to_vec(&known).unwrap_or_default();
         Cache::write(&self.place(), &text)?;
-        Ok(remembered.packages)
+        Ok(known.packages)
     }
 
-    fn remembered(&self) -> Option<(Vec<Package>, u64)> {
+    /// What the archive had when it was looked at last, and how long ago that was, in seconds.
+    fn remembered(&self) -> Option<(Remembered, u64)> {
         let place = self.place();
         let age = age_s(&fs::metadata(&place).ok()?);
         let text = read_bounded(&place, LARGEST_CATALOGUE).ok()?;
-        let remembered: Remembered = serde_json::from_slice(&text).ok()?;
-        (remembered.site == format!("{:?}", self.site)).then_some((remembered.packages, age))
+        let known: Remembered = serde_json::from_slice(&text).ok()?;
+        (known.site == format!("{:?}", self.site)).then_some((known, age))
     }
 
     fn place(&self) -> PathBuf {
@@ -220,6 +234,10 @@ impl<'a> Source<'a> {
         if let Some(kernel) = there(&mut memo) {
             return Ok(Fetched { kernel, was_there: true, bytes: 0 });
         }
+        if !offer.complete {
+            let text = format!("the archive has no more than the image of {exact}: no modules");
+            watch.step(&Step::Note(&text));
+        }
         let _lock = self.lock(watch)?;
         // Another lab may have fetched it while this one waited.
         if let Some(kernel) = there(&mut memo) {
@@ -268,7 +286,11 @@ fn arrange(tree: &Path, place: &Path, offer: &Offer) -> Result<Card, FetchError>
     let is = checked(&image, name)
         .map_err(|e| lacking(&format!("hold a kernel image that cannot be booted: {e}")))?;
     take(&image, &place.join("image"))?;
-    take(&found.config.ok_or_else(|| lacking("hold no configuration"))?, &place.join("config"))?;
+    match found.config {
+        Some(config) => take(&config, &place.join("config"))?,
+        None if offer.complete => return Err(lacking("hold no configuration")),
+        None => {}
+    }
     if let Some(symbols) = found.symbols.filter(|path| is_real_map(path)) {
         take(&symbols, &place.join("System.map"))?;
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use wakescope_core::preemption::{Preemption, Reading, Sources, judge};
 
-use super::name::Name;
+use super::name::{Flavour, Name};
 use super::order::compare;
 use super::{Arch, Kernel};
 use crate::cache::{Cache, read_bounded};
@@ -130,18 +130,24 @@ impl Stored {
 
     /// What its configuration says about preemption.
     pub fn preemption(&self) -> Preemption {
-        let path = self.folder.join("config");
-        let text = match read_bounded(&path, LARGEST_CONFIG) {
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(e) => Err(e.to_string()),
-        };
         judge(&Sources {
             release: self.card.release.clone(),
             version: self.card.version.clone(),
             arch: self.name.arch.machine().into(),
-            config: Reading { source: "config".into(), text },
+            config: Reading { source: "config".into(), text: self.config() },
             ..Sources::default()
         })
+    }
+
+    /// Whether `preempt=` on its command line chooses the model, as its configuration says.
+    pub fn is_dynamic(&self) -> bool {
+        let dynamic = |text: String| text.lines().any(|l| l.trim() == "CONFIG_PREEMPT_DYNAMIC=y");
+        self.name.flavour != Flavour::Rt && self.config().is_ok_and(dynamic)
+    }
+
+    fn config(&self) -> Result<String, String> {
+        let bytes = read_bounded(&self.folder.join("config"), LARGEST_CONFIG);
+        bytes.map(|b| String::from_utf8_lossy(&b).into_owned()).map_err(|e| e.to_string())
     }
 }
 

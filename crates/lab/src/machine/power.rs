@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
-use wakescope_sys::process::{Apart, Exit, Program, Start};
+use wakescope_sys::process::{Apart, Environment, Exit, Program, Start};
 
 /// A guest that prints more than that has lost its mind.
 const OUTPUT_MOST: u64 = 64 << 20;
@@ -70,7 +70,15 @@ pub fn run(program: &Path, arguments: &[OsString], words: &Path, watch: Watch) -
         let program = Program::new(program, arguments)?;
         let stdio = [nothing.as_fd(), words.as_fd(), words.as_fd()];
         // In a session of its own: what the terminal sends to this process is not for the guest.
-        Start { program: &program, stdio, apart: Apart::Session, dies_with_thread: true }.run()
+        Start {
+            program: &program,
+            stdio,
+            apart: Apart::Session,
+            dies_with_thread: true,
+            // A private emulator has libraries of its own; what the user preloads is not for it.
+            environment: Environment::Empty,
+        }
+        .run()
     });
     let mut child = match started {
         Ok(child) => child,

@@ -416,3 +416,49 @@ proptest! {
         }
     }
 }
+
+/// docs/reference/plan.md
+const PAGE: &str = include_str!("../../../../docs/reference/plan.md");
+
+#[test]
+fn the_page_documents_every_key() {
+    let e = Plan::parse("unheard_of = 1").unwrap_err().to_string();
+    let (_, keys) = e.split_once("expected one of ").unwrap();
+    let keys: Vec<&str> = keys.split(", ").map(|key| key.trim_matches('`')).collect();
+    assert!(keys.len() > 10, "{keys:?}");
+    let rows = PAGE.split("| key |").nth(1).unwrap().lines().skip(2);
+    let documented: Vec<&str> =
+        rows.map_while(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    assert_eq!(documented, keys);
+    let plans: Vec<String> = Plan::names().into_iter().map(|(name, _)| name).collect();
+    for name in plans {
+        assert!(PAGE.contains(&format!("| `{name}` |")), "the page does not list {name}");
+    }
+}
+
+#[test]
+fn the_example_of_the_page_is_a_plan_with_every_key() {
+    let example = PAGE.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let plan = Plan::parse(example).unwrap();
+    assert_eq!(plan.pairs().unwrap().len(), 5);
+    let keys = FULL.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
+    for key in keys {
+        let has = example.lines().any(|line| line.starts_with(&format!("{key} = ")));
+        assert!(has, "the example does not show {key}");
+    }
+}
+
+#[test]
+fn the_defaults_of_the_page_are_the_plans() {
+    let rows = PAGE.split("| key |").nth(1).unwrap().lines().skip(2);
+    let defaults: Vec<String> = rows
+        .map_while(|line| {
+            let cells: Vec<&str> =
+                line.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+            (cells.len() > 3).then(|| format!("{} = {}", cells[1], cells[2]))
+        })
+        .filter(|line| !line.ends_with("= "))
+        .collect();
+    assert!(defaults.len() >= 9, "{defaults:?}");
+    assert_eq!(Plan::parse(defaults.join("\n")).unwrap(), Plan::default());
+}

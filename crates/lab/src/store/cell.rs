@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+use wakescope_report::style::clean;
 use wakescope_sys::clock::{self, Clock};
 
 use super::ending::Ending;
@@ -104,6 +105,12 @@ impl StoredCell {
         // A cache that one may only read keeps no such notes.
         let _ = File::open(self.folder.join(SUMS)).and_then(|file| file.set_modified(now));
     }
+}
+
+/// This host's name; empty if it has none.
+pub(crate) fn host_name() -> String {
+    let name = read_small(Path::new("/proc/sys/kernel/hostname"), 100).unwrap_or_default();
+    clean(String::from_utf8_lossy(&name).trim(), 64)
 }
 
 /// What is in `folder`, which should be the cell `key`.

@@ -1,5 +1,7 @@
 //! How a guest's run ended.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use wakescope_report::style::clean;
 
@@ -73,6 +75,24 @@ impl FailureKind {
                 false
             }
         }
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Panic => "panic",
+            Self::Oops => "oops",
+            Self::Reboot => "reboot",
+            Self::VirtualTimeLimit => "virtual time limit",
+            Self::Refused => "refused",
+            Self::NoResult => "no result",
+            Self::HostTimeLimit => "host time limit",
+            Self::Emulator => "emulator",
+            Self::DiskFull => "disk full",
+            Self::Cancelled => "cancelled",
+            Self::Lab => "fault in the lab",
+        })
     }
 }
 

@@ -58,6 +58,11 @@ impl Slot {
         self.damaged.as_deref()
     }
 
+    /// How many files there are whose bits must repeat. Fails if there is what no cell can hold.
+    pub(crate) fn results(&self) -> io::Result<usize> {
+        sums_of(&self.folder).map(|sums| sums.len())
+    }
+
     /// Keeps the cell, all of it or nothing.
     ///
     /// Nothing is forced onto the disk: after a power cut, a file that is not whole is found out by

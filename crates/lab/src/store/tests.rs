@@ -76,6 +76,17 @@ fn what_is_not_committed_leaves_nothing() {
 }
 
 #[test]
+fn a_cell_committed_before_the_lock_was_had_is_not_run_again() {
+    let folder = Scratch::for_test("store-late");
+    let store = CellStore::open(folder.path()).unwrap();
+    let cell = fill(&store, 1);
+    let lock = store.lock(cell.key.as_str()).unwrap().unwrap();
+    let claim = store.begin_locked(&cell.recipe, lock).unwrap();
+    assert!(matches!(claim, Claim::Stored(_)), "{claim:?}");
+    assert_eq!(names(store.folder()), [cell.key.as_str()]);
+}
+
+#[test]
 fn leftovers_of_the_dead_are_removed() {
     let folder = Scratch::for_test("store-leftovers");
     let key = recipe(1).key();

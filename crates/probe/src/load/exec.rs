@@ -9,8 +9,8 @@ use std::time::Duration;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::process::{
-    Apart, Exit, Program, Start, adopt_orphans, collect_any, kill_child, pipe, set_nonblocking,
-    wait_readable,
+    Apart, Environment, Exit, Program, Start, adopt_orphans, collect_any, kill_child, pipe,
+    set_nonblocking, wait_readable,
 };
 
 use super::keeper::{Desk, fault};
@@ -45,7 +45,13 @@ pub(super) fn run(command: &str, desk: &Desk) -> Result<(), String> {
         use std::os::fd::AsFd;
         [nothing.as_fd(), output.as_ref().unwrap_or(&complaints).as_fd(), complaints.as_fd()]
     };
-    let start = Start { program: &program, stdio, apart: Apart::No, dies_with_thread: true };
+    let start = Start {
+        program: &program,
+        stdio,
+        apart: Apart::No,
+        dies_with_thread: true,
+        environment: Environment::Inherited,
+    };
     let shell = start.run().map_err(|e| fault("start", Path::new(SHELL), &e))?;
     // Now only the command and its offspring hold the other end.
     drop(complaints);

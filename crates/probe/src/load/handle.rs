@@ -12,7 +12,7 @@ use wakescope_core::run::LoadResult;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::process::{
-    Apart, Child, Exit, Program, Start, pipe, set_nonblocking, wait_readable,
+    Apart, Child, Environment, Exit, Program, Start, pipe, set_nonblocking, wait_readable,
 };
 
 use super::Spec;
@@ -99,7 +99,14 @@ impl Load {
         let stderr = io::stderr();
         let start = |apart| {
             let stdio = [requests_read.as_fd(), reports_write.as_fd(), stderr.as_fd()];
-            Start { program: &program, stdio, apart, dies_with_thread: false }.run()
+            Start {
+                program: &program,
+                stdio,
+                apart,
+                dies_with_thread: false,
+                environment: Environment::Inherited,
+            }
+            .run()
         };
         // A command may start what it likes; a namespace catches all of it. Loads of our own start
         // nothing that lasts, and process numbers in two namespaces would slow down their forks.

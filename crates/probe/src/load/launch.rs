@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 
-use wakescope_sys::process::{Apart, Exit, Program, Start, pipe, set_nonblocking};
+use wakescope_sys::process::{Apart, Environment, Exit, Program, Start, pipe, set_nonblocking};
 
 use super::keeper::{Desk, streams};
 use super::this_program;
@@ -74,7 +74,13 @@ impl Launcher {
     /// Starts the program, waits until it ends, and reads what it printed, which must be `line`.
     fn launch(&self, program: &Program, line: &str) -> Result<(), String> {
         let stdio = streams(&self.nothing, &self.screen);
-        let start = Start { program, stdio, apart: Apart::No, dies_with_thread: true };
+        let start = Start {
+            program,
+            stdio,
+            apart: Apart::No,
+            dies_with_thread: true,
+            environment: Environment::Inherited,
+        };
         let child = start.run().map_err(|e| format!("cannot launch a program: {e}"))?;
         let exit = child.wait();
         // A line fits the pipe, so the program did not have to wait for anybody to read it.

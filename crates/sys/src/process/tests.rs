@@ -16,7 +16,17 @@ fn start(script: &str, apart: Apart) -> io::Result<(Child, File)> {
     let (reader, writer) = pipe()?;
     let stdio = [nothing.as_fd(), writer.as_fd(), writer.as_fd()];
     let program = shell(script);
-    Ok((Start { program: &program, stdio, apart, dies_with_thread: false }.run()?, reader))
+    Ok((
+        Start {
+            program: &program,
+            stdio,
+            apart,
+            dies_with_thread: false,
+            environment: Environment::Inherited,
+        }
+        .run()?,
+        reader,
+    ))
 }
 
 fn output(mut reader: File) -> String {
@@ -45,7 +55,13 @@ fn a_program_that_cannot_run_is_an_error() {
     let program = Program::new(Path::new("/does/not/exist"), ["x"]).unwrap();
     let (nothing, _) = pipe().unwrap();
     let stdio = [nothing.as_fd(); 3];
-    let start = Start { program: &program, stdio, apart: Apart::No, dies_with_thread: false };
+    let start = Start {
+        program: &program,
+        stdio,
+        apart: Apart::No,
+        dies_with_thread: false,
+        environment: Environment::Inherited,
+    };
     assert_eq!(start.run().unwrap_err().kind(), io::ErrorKind::NotFound);
     assert!(Program::new(Path::new("/bin/sh"), ["a\0b"]).is_err());
 }
@@ -96,7 +112,15 @@ fn a_process_dies_with_the_thread_that_started_it() {
         let (nothing, _) = pipe().unwrap();
         let program = shell("exec sleep 1000");
         let stdio = [nothing.as_fd(), writer.as_fd(), writer.as_fd()];
-        Start { program: &program, stdio, apart: Apart::No, dies_with_thread: true }.run().unwrap()
+        Start {
+            program: &program,
+            stdio,
+            apart: Apart::No,
+            dies_with_thread: true,
+            environment: Environment::Inherited,
+        }
+        .run()
+        .unwrap()
     });
     assert_eq!(child.join().unwrap().wait(), Exit::Signal(libc::SIGKILL));
     drop(reader);

@@ -1,1 +1,311 @@
+use std::process::Command;
 
+use super::*;
+use crate::archive::tool;
+use crate::testing::{Folder, bzimage};
+use crate::watch::Unwatched;
+
+/// An archive with signed lists, as small as one can be, and a cache.
+struct Mirror {
+    folder: Folder,
+    cache: Cache,
+    notes: Vec<String>,
+}
+
+/// Notes what is said.
+struct Notes<'a>(&'a mut Vec<String>);
+
+impl Watch for Notes<'_> {
+    fn step(&mut self, step: &Step<'_>) {
+        if let Step::Note(text) = step {
+            self.0.push((*text).to_owned());
+        }
+    }
+
+    fn stopped(&mut self) -> bool {
+        false
+    }
+}
+
+const SUITES: [&str; 5] = ["bookworm", "bookworm-backports", "trixie", "trixie-backports", "sid"];
+
+impl Mirror {
+    /// `None`, with a word about it, where the tools to make an archive are missing.
+    fn new(name: &str) -> Option<Self> {
+        for tool in ["apt-get", "dpkg-deb", "dpkg-scanpackages", "gpg"] {
+            if tool::find(tool).is_none() {
+                // Nothing else can be said from a test.
+                #[allow(clippy::print_stderr)]
+                {
+                    eprintln!("skipped: {name}: there is no `{tool}` on this machine");
+                }
+                return None;
+            }
+        }
+        let folder = Folder::new(name);
+        let cache = Cache::at(folder.path().join("cache"));
+        let site = Self { folder, cache, notes: Vec::new() };
+        fs::create_dir_all(site.path("pool")).unwrap();
+        fs::create_dir_all(site.path("gnupg")).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        fs::set_permissions(site.path("gnupg"), mode).unwrap();
+        site.gpg(&["--quick-generate-key", "lab@example.com", "ed25519", "sign", "never"]);
+        site.gpg(&["--output", &site.path("keys.gpg").display().to_string(), "--export"]);
+        Some(site)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn gpg(&self, args: &[&str]) {
+        let mut command = Command::new("gpg");
+        command.args(["--batch", "--yes", "--quiet", "--passphrase", "", "--homedir"]);
+        run(command.arg(self.path("gnupg")).args(args));
+    }
+
+    /// Puts a package into the pool.
+    fn add(&self, name: &str, version: &str, files: &[(&str, &[u8])]) {
+        let tree = self.path("tree");
+        let control = format!(
+            "Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: x <x@x>\n\
+             Description: x\n"
+        );
+        for (file, bytes) in files.iter().chain(&[("DEBIAN/control", control.as_bytes())]) {
+            fs::create_dir_all(tree.join(file).parent().unwrap()).unwrap();
+            fs::write(tree.join(file), bytes).unwrap();
+        }
+        let deb = self.path("pool").join(format!("{name}_{version}_amd64.deb"));
+        run(Command::new("dpkg-deb").arg("--root-owner-group").arg("--build").args([&tree, &deb]));
+        fs::remove_dir_all(tree).unwrap();
+    }
+
+    /// Writes the lists anew, and signs them.
+    fn publish(&self) {
+        let mut scan = Command::new("dpkg-scanpackages");
+        let packages = run(scan.args(["--multiversion", "pool"]).current_dir(self.folder.path()));
+        let name = "main/binary-amd64/Packages";
+        for suite in SUITES {
+            let dist = self.path("dists").join(suite);
+            fs::create_dir_all(dist.join("main/binary-amd64")).unwrap();
+            let list = if suite == "trixie" { packages.as_slice() } else { b"" };
+            fs::write(dist.join(name), list).unwrap();
+            let release = format!(
+                "Origin: Test\nSuite: {suite}\nCodename: {suite}\nArchitectures: amd64\n\
+                 Components: main\nDate: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n {} {} {name}\n",
+                sum::of_bytes(list),
+                list.len()
+            );
+            let (plain, signed) = (dist.join("Release"), dist.join("InRelease"));
+            fs::write(&plain, release).unwrap();
+            let text = |path: &Path| path.display().to_string();
+            self.gpg(&["--output", &text(&signed), "--clearsign", &text(&plain)]);
+            fs::remove_file(plain).unwrap();
+        }
+    }
+
+    fn fetch(&mut self, name: &str, refresh: bool) -> Result<Fetched, FetchError> {
+        let mirror = format!("file://{}", self.folder.path().display());
+        // The same again for security updates: every suite must be there.
+        for suite in ["bookworm-security", "trixie-security"] {
+            let from = self.path("dists/sid");
+            let _ = std::os::unix::fs::symlink(from, self.path("dists").join(suite));
+        }
+        let site = Site::of(&format!("{mirror} {mirror}"), Some(self.path("keys.gpg"))).unwrap();
+        let source = Source::new(&self.cache, site, Arch::Amd64);
+        source.fetch(name, refresh, &mut Notes(&mut self.notes))
+    }
+
+    fn stored(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.cache.kernels(Arch::Amd64)).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
+    }
+}
+
+#[track_caller]
+fn run(command: &mut Command) -> Vec<u8> {
+    let out = command.output().unwrap();
+    let told = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{command:?}: {told}");
+    out.stdout
+}
+
+fn add_old_layout(site: &Mirror, version: &str, package_version: &str) {
+    let release = format!("{version}-cloud-amd64");
+    site.add(
+        &format!("linux-image-{release}"),
+        package_version,
+        &[
+            (&format!("boot/vmlinuz-{release}"), &bzimage(&release)),
+            (&format!("boot/config-{release}"), b"CONFIG_PREEMPT_VOLUNTARY=y\n"),
+            (
+                &format!("boot/System.map-{release}"),
+                b"ffffffffffffffff B The real one is not here\n",
+            ),
+            (&format!("lib/modules/{release}/kernel/fs/ext4.ko"), b"x"),
+            (&format!("lib/modules/{release}/kernel/sound/hda.ko"), b"x"),
+        ],
+    );
+}
+
+#[test]
+fn kernels_of_both_layouts_are_fetched_and_stay() {
+    let Some(mut site) = Mirror::new("layouts") else { return };
+    add_old_layout(&site, "6.1.0-9", "6.1.27-1");
+    add_old_layout(&site, "6.1.0-10", "6.1.37-1");
+    let release = "7.2.12+deb13-rt-amd64";
+    let dir = format!("usr/lib/modules/{release}");
+    let map: String = (0..20).map(|i| format!("ffffffff8100000{i:x} T f{i}\n")).collect();
+    site.add(&format!("linux-image-{release}"), "7.2.12-1", &[]);
+    site.add(
+        &format!("linux-binary-{release}"),
+        "7.2.12-1",
+        &[(&format!("{dir}/vmlinuz"), &bzimage(release))],
+    );
+    site.add(
+        &format!("linux-base-{release}"),
+        "7.2.12-1",
+        &[
+            (&format!("{dir}/config"), b"CONFIG_PREEMPT_RT=y\n"),
+            (&format!("{dir}/System.map"), map.as_bytes()),
+        ],
+    );
+    site.add(
+        &format!("linux-modules-{release}"),
+        "7.2.12-1",
+        &[(&format!("{dir}/kernel/fs/ext4.ko"), b"x")],
+    );
+    site.publish();
+
+    let old = site.fetch("6.1-cloud", false).unwrap();
+    assert!(!old.was_there && old.bytes > 0);
+    assert_eq!(old.kernel.name, "6.1-cloud");
+    assert_eq!(old.kernel.release, "6.1.0-10-cloud-amd64");
+    assert_eq!(old.kernel.package.as_deref(), Some("linux-image-6.1.0-10-cloud-amd64 6.1.37-1"));
+    assert_eq!(old.kernel.symbols, None, "a System.map that is none");
+    let modules = old.kernel.modules.unwrap();
+    assert!(modules.join("kernel/fs/ext4.ko").exists() && !modules.join("kernel/sound").exists());
+
+    let new = site.fetch("7.2.12+deb13-rt", false).unwrap().kernel;
+    assert!(new.symbols.is_some() && new.config.is_some(), "{new:?}");
+    assert!(new.modules.unwrap().join("kernel/fs/ext4.ko").exists());
+    assert_eq!(new.sha256, sum::of_bytes(&bzimage(release)));
+
+    assert!(site.fetch("6.1-cloud", false).unwrap().was_there);
+    let mut stored = site.stored();
+    stored.sort();
+    assert_eq!(stored, ["6.1.0-10-cloud", "7.2.12+deb13-rt"]);
+    let Err(FetchError::NoSuchKernel(e)) = site.fetch("6.1-rt", false) else { panic!() };
+    assert_eq!(e.nearest.first().map(String::as_str), Some("7.2-rt"));
+    assert_eq!(site.notes, Vec::<String>::new());
+
+    // The archive is gone.
+    fs::remove_dir_all(site.path("dists")).unwrap();
+    fs::remove_dir_all(site.path("pool")).unwrap();
+    assert!(site.fetch("6.1-cloud", false).unwrap().was_there);
+    assert!(site.fetch("6.1.0-10-cloud", true).unwrap().was_there);
+    assert!(matches!(site.fetch("6.1.0-9-cloud", false), Err(FetchError::Archive(_))));
+    fs::remove_dir_all(site.cache.apt()).unwrap();
+    let kernel = site.fetch("6.1-cloud", false).unwrap().kernel;
+    assert_eq!(kernel.release, "6.1.0-10-cloud-amd64");
+    assert!(site.notes.iter().any(|note| note.contains("6.1.0-10-cloud from the cache")));
+}
+
+#[test]
+fn an_archive_that_moves_on_is_looked_at_again() {
+    let Some(mut site) = Mirror::new("moving") else { return };
+    add_old_layout(&site, "6.1.0-9", "6.1.27-1");
+    site.publish();
+    // The list of today is remembered; then the kernel that is in it goes.
+    let unknown = site.fetch("6.1-rt", false);
+    assert!(matches!(unknown, Err(FetchError::NoSuchKernel(_))), "{unknown:?}");
+    fs::remove_dir_all(site.path("pool")).unwrap();
+    fs::create_dir(site.path("pool")).unwrap();
+    add_old_layout(&site, "6.1.0-10", "6.1.37-1");
+    site.publish();
+    let kernel = site.fetch("6.1-cloud", false).unwrap().kernel;
+    assert_eq!(kernel.release, "6.1.0-10-cloud-amd64");
+}
+
+#[test]
+fn what_is_not_signed_or_not_what_was_signed_is_refused() {
+    let Some(mut site) = Mirror::new("signatures") else { return };
+    add_old_layout(&site, "6.1.0-9", "6.1.27-1");
+    site.publish();
+    let deb = site.path("pool/linux-image-6.1.0-9-cloud-amd64_6.1.27-1_amd64.deb");
+    let good = fs::read(&deb).unwrap();
+    let mut bad = good.clone();
+    let last = bad.len() - 10;
+    bad[last] ^= 1;
+    fs::write(&deb, bad).unwrap();
+    let e = site.fetch("6.1-cloud", false).unwrap_err();
+    assert!(matches!(&e, FetchError::Archive(ArchiveError::Failed { .. })), "{e:?}");
+    assert_eq!(site.stored(), Vec::<String>::new());
+
+    fs::write(&deb, good).unwrap();
+    fs::remove_dir_all(site.cache.apt()).unwrap();
+    let list = site.path("dists/trixie/InRelease");
+    let text = fs::read_to_string(&list).unwrap().replace("Origin: Test", "Origin: Fake");
+    fs::write(&list, text).unwrap();
+    let e = site.fetch("6.1-cloud", false).unwrap_err();
+    assert!(matches!(&e, FetchError::NoSuchKernel(_) | FetchError::Archive(_)), "{e:?}");
+    assert_eq!(site.stored(), Vec::<String>::new());
+
+    site.publish();
+    site.fetch("6.1-cloud", true).unwrap();
+    assert_eq!(site.stored(), ["6.1.0-9-cloud"]);
+}
+
+#[test]
+fn a_package_that_lies_about_its_kernel_is_refused() {
+    let Some(mut site) = Mirror::new("lies") else { return };
+    let cut = &bzimage("6.1.0-9-cloud-amd64")[..2000];
+    for (name, image) in [("6.1.0-9", cut), ("6.1.0-8", &bzimage("6.1.0-7-cloud-amd64"))] {
+        let release = format!("{name}-cloud-amd64");
+        let path = format!("boot/vmlinuz-{release}");
+        site.add(&format!("linux-image-{release}"), "6.1.1", &[(&path, image)]);
+    }
+    site.publish();
+    for (name, want) in [("6.1.0-9-cloud", "truncated"), ("6.1.0-8-cloud", "another kernel")] {
+        let e = site.fetch(name, false).unwrap_err().to_string();
+        assert!(e.contains(want), "{e}");
+    }
+    assert_eq!(site.stored(), Vec::<String>::new());
+}
+
+#[test]
+fn an_image_that_was_changed_is_fetched_again() {
+    let Some(mut site) = Mirror::new("changed") else { return };
+    add_old_layout(&site, "6.1.0-9", "6.1.27-1");
+    site.publish();
+    let kernel = site.fetch("6.1-cloud", false).unwrap().kernel;
+    fs::write(&kernel.image, "damaged").unwrap();
+    let mut memo = Memo::open(&site.cache);
+    let e = Kernel::from_cache(&site.cache, Arch::Amd64, "6.1-cloud", &mut memo).unwrap_err();
+    assert!(e.to_string().contains("its image has changed"), "{e}");
+    assert!(!site.fetch("6.1-cloud", false).unwrap().was_there);
+    assert_eq!(
+        Kernel::from_cache(&site.cache, Arch::Amd64, "6.1-cloud", &mut memo).unwrap(),
+        kernel
+    );
+}
+
+#[test]
+fn two_labs_fetch_a_kernel_once() {
+    let Some(site) = Mirror::new("twice") else { return };
+    add_old_layout(&site, "6.1.0-9", "6.1.27-1");
+    site.publish();
+    let mirror = format!("file://{}", site.folder.path().display());
+    let there = Site::of(&format!("{mirror} {mirror}"), Some(site.path("keys.gpg"))).unwrap();
+    let fetch = || {
+        let source = Source::new(&site.cache, there.clone(), Arch::Amd64);
+        source.fetch("6.1-cloud", false, &mut Unwatched).unwrap().was_there
+    };
+    let mut was_there = std::thread::scope(|scope| {
+        let threads = [scope.spawn(fetch), scope.spawn(fetch)];
+        threads.map(|thread| thread.join().unwrap())
+    });
+    was_there.sort_unstable();
+    assert_eq!(was_there, [false, true]);
+    assert_eq!(site.stored(), ["6.1.0-9-cloud"]);
+}

@@ -1,0 +1,176 @@
+//! `wakescope lab`
+
+use std::path::Path;
+
+use clap::Subcommand;
+use wakescope_lab::archive::ArchiveError;
+use wakescope_lab::cache::{Cache, CacheError};
+use wakescope_lab::kernel::Arch;
+use wakescope_lab::kernel::fetch::FetchError;
+use wakescope_lab::qemu::{QemuError, SetUpError};
+use wakescope_lab::store::StoreError;
+use wakescope_report::style::clean;
+
+use crate::{Failure, Outcome};
+
+mod asking;
+mod equipping;
+mod fetch;
+mod kernels;
+mod run;
+mod showing;
+mod waiting;
+
+/// Boot kernels in virtual time, where the same kernel gives the same figures on any machine
+#[derive(clap::Args)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  wakescope lab kernels
+  wakescope lab fetch qemu 6.1-cloud 6.1-rt
+  wakescope lab run --plan linux-journal"
+)]
+pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Kernels(kernels::KernelsArgs),
+    Fetch(fetch::FetchArgs),
+    Run(Box<run::RunArgs>),
+}
+
+/// Runs `wakescope lab`.
+pub(crate) fn run(args: &LabArgs) -> Result<Outcome, Failure> {
+    match &args.verb {
+        Verb::Kernels(args) => kernels::run(args),
+        Verb::Fetch(args) => fetch::run(args),
+        Verb::Run(args) => run::run(args),
+    }
+}
+
+/// The lab's folder.
+fn cache() -> Result<Cache, Failure> {
+    Cache::locate().map_err(|e| failure_of_cache(&e))
+}
+
+/// What to do without the archive.
+const OWN_KERNEL: &str = "or boot a kernel of your own, which needs none of this: --kernel bzImage";
+
+/// A path on one line, whatever it is made of.
+fn shown(path: &Path) -> String {
+    clean(&path.display().to_string(), 200)
+}
+
+fn failure_of_cache(e: &CacheError) -> Failure {
+    let failure = Failure::new(clean(&e.to_string(), 400));
+    match e {
+        CacheError::NoHome => failure.try_this("name a folder for it: WAKESCOPE_CACHE=DIR"),
+        CacheError::Stopped => failure,
+        CacheError::Io { .. } if e.is_full() => make_room(failure),
+        CacheError::Io { .. } => {
+            failure.try_this("keep kernels in another folder: WAKESCOPE_CACHE=DIR")
+        }
+    }
+}
+
+fn failure_of_store(e: &StoreError) -> Failure {
+    Failure::new(clean(&e.to_string(), 400)).try_this(e.remedy())
+}
+
+fn make_room(failure: Failure) -> Failure {
+    let failure = failure.because("there is no room left for what the lab keeps");
+    let failure = match Cache::locate() {
+        Ok(cache) => failure.try_this(format!(
+            "remove kernels that you do not need from {}",
+            shown(&cache.root().join("kernels"))
+        )),
+        Err(_) => failure,
+    };
+    failure.try_this("or keep them in another folder: WAKESCOPE_CACHE=DIR")
+}
+
+/// What could not be done, and why the archive was of no help: `what` is `fetch 6.1-cloud`.
+fn failure_of_archive(what: &str, e: &ArchiveError) -> Failure {
+    let mut failure = Failure::new(clean(&format!("cannot {what}: {e}"), 400));
+    if e.is_full() {
+        return make_room(failure);
+    }
+    match e {
+        ArchiveError::NoTool(_) => failure
+            .because("Debian's packages are fetched with apt, and unpacked with dpkg")
+            .try_this("install them, on Debian and Ubuntu: apt install apt dpkg")
+            .try_this(OWN_KERNEL),
+        ArchiveError::NoKeys(_) => failure
+            .because("without them nobody can tell whether packages are Debian's")
+            .try_this("install them, on Debian and Ubuntu: apt install debian-archive-keyring")
+            .try_this("or name their file: WAKESCOPE_KEYRING=FILE")
+            .try_this(OWN_KERNEL),
+        ArchiveError::Site(_) => {
+            failure.try_this("as in WAKESCOPE_MIRROR=http://mirror.example/debian")
+        }
+        ArchiveError::Failed { complaints, .. } => {
+            for line in complaints {
+                failure = failure.because(clean(line, 200));
+            }
+            failure
+                .try_this("another mirror may help: WAKESCOPE_MIRROR=http://mirror.example/debian")
+                .try_this(OWN_KERNEL)
+        }
+        ArchiveError::Cache(e) => failure_of_cache(e),
+        ArchiveError::Start { .. } => failure.try_this(OWN_KERNEL),
+        ArchiveError::Stopped => failure,
+    }
+}
+
+fn failure_of_fetch(name: &str, e: &FetchError) -> Failure {
+    let name = clean(name, 80);
+    match e {
+        FetchError::Archive(e) => failure_of_archive(&format!("fetch {name}"), e),
+        FetchError::NoSuchKernel(e) => {
+            let near: Vec<String> = e.nearest.iter().map(|name| clean(name, 80)).collect();
+            let failure = Failure::new(clean(&e.to_string(), 200));
+            let failure = match near.as_slice() {
+                [] => failure,
+                near => failure.because(format!("near to it are {}", near.join(", "))),
+            };
+            failure.try_this("see what there is: wakescope lab kernels --all")
+        }
+        FetchError::Package { .. } => {
+            Failure::new(clean(&format!("cannot fetch {name}: {e}"), 400)).try_this(OWN_KERNEL)
+        }
+    }
+}
+
+fn failure_of_set_up(e: &SetUpError) -> Failure {
+    let own = "or use one that is installed, of version 8 or newer: WAKESCOPE_QEMU=PROGRAM";
+    match e {
+        SetUpError::Archive(e) => failure_of_archive("set up QEMU", e),
+        SetUpError::Qemu(e) => failure_of_qemu(e),
+        other => Failure::new(clean(&format!("cannot set up QEMU: {other}"), 400)).try_this(own),
+    }
+}
+
+/// Why there is no emulator to be had.
+fn failure_of_qemu(e: &QemuError) -> Failure {
+    let failure = Failure::new(clean(&e.to_string(), 400));
+    let set_up = "set up one that fits, for the lab alone: wakescope lab fetch qemu";
+    match e {
+        QemuError::TooOld { .. } => failure
+            .because("QEMU 7.2 lets kernels from 6.12 on die of a double fault while they boot")
+            .try_this(set_up),
+        QemuError::Arch { wanted, .. } => failure
+            .try_this(format!("name one for {wanted}, or none, and the lab looks for it itself")),
+        QemuError::Missing { .. } | QemuError::Unusable { .. } => failure.try_this(set_up),
+    }
+}
+
+/// What `--arch` reads.
+fn parse_arch(text: &str) -> Result<Arch, String> {
+    text.parse()
+}

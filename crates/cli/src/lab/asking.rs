@@ -1,0 +1,145 @@
+//! What is asked of a lab: a plan, and what the command line says instead.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use wakescope_core::lab::{Asked, parse_limit};
+use wakescope_core::limit::Limit;
+use wakescope_core::plan::Policy;
+use wakescope_core::units::SpanNs;
+use wakescope_lab::plan::{
+    CpuSpeed, LARGEST_FILE, LoadSet, Overrides, Plan, PlanError, Seeds, parse_margin, repeat,
+};
+use wakescope_report::style::clean;
+
+use crate::Failure;
+
+/// The arguments that make a plan.
+#[derive(clap::Args)]
+pub(super) struct Asking {
+    /// A plan that comes with wakescope (williams, linux-journal, debian-atlas), or a plan's file
+    #[arg(long, value_name = "NAME|FILE")]
+    plan: Option<String>,
+
+    /// Kernels: 6.1-cloud and the like (see `wakescope lab kernels`), or files: old/bzImage
+    #[arg(long, value_name = "NAME|FILE,…", value_delimiter = ',')]
+    kernel: Vec<String>,
+
+    /// Preemption models to boot each with: none, voluntary, full, lazy, rt, default
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
+    preempt: Vec<Asked>,
+
+    /// Loads: idle, find, launch, file-move, cpu; several at once as find+launch
+    #[arg(long, value_name = "LOAD,…", value_delimiter = ',')]
+    load: Vec<LoadSet>,
+
+    /// How many seeds, or which: 10, or 3,7,11. Each moves the probe's phase and changes the loads
+    #[arg(long, value_name = "N|LIST")]
+    seeds: Option<Seeds>,
+
+    /// Wakeups per cell
+    #[arg(long, value_name = "N")]
+    samples: Option<u64>,
+
+    /// Period of the grid of wakeups, in virtual time
+    #[arg(long, value_name = "TIME")]
+    interval: Option<SpanNs>,
+
+    /// How long the load runs alone, and then the probe unrecorded, in virtual time
+    #[arg(long, value_name = "TIME")]
+    warmup: Option<SpanNs>,
+
+    /// How fast the guest's CPU is, in million instructions per virtual second: 1000, 500, 250, 125
+    #[arg(long, value_name = "MIPS")]
+    cpu_mips: Option<CpuSpeed>,
+
+    /// Scheduling policy of the probe
+    #[arg(long, value_parser = policy, value_name = "POLICY")]
+    policy: Option<Policy>,
+
+    /// Its real-time priority, 1 to 99
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99))]
+    priority: Option<u8>,
+
+    /// Is B worse than A: kernels, models or both, as in none:full or old/bzImage:new/bzImage
+    #[arg(long, value_name = "A:B")]
+    compare: Vec<String>,
+
+    /// By how much they must differ for a verdict: 10% or 0.1
+    #[arg(long, value_name = "SHARE", value_parser = parse_margin)]
+    margin: Option<f64>,
+
+    /// Exit with 1 if the maximum of any cell, or a percentile, is above a time: 100us, p99.9=50us
+    #[arg(long, value_name = "[pN=]TIME", value_parser = parse_limit)]
+    fail_above: Vec<Limit>,
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    match text {
+        "fifo" => Ok(Policy::Fifo),
+        "rr" => Ok(Policy::Rr),
+        "other" => Ok(Policy::Other),
+        _ => Err("the lab's probe runs under fifo, rr or other".into()),
+    }
+}
+
+impl Asking {
+    /// The plan; its kernels may still be those of the whole catalogue.
+    pub(super) fn plan(&self) -> Result<Plan, Failure> {
+        let plan = match self.plan.as_deref() {
+            None => Plan::default(),
+            Some(name) => read(name)?,
+        };
+        plan.with(&self.overrides()).map_err(|e| failure_of_plan("the command line", &e))
+    }
+
+    /// The command that asks the same.
+    pub(super) fn repeat(&self) -> String {
+        repeat(self.plan.as_deref(), &self.overrides())
+    }
+
+    fn overrides(&self) -> Overrides {
+        Overrides {
+            kernels: said(&self.kernel),
+            preempt: said(&self.preempt),
+            loads: said(&self.load),
+            seeds: self.seeds.clone(),
+            samples: self.samples,
+            interval: self.interval,
+            warmup: self.warmup,
+            cpu: self.cpu_mips,
+            policy: self.policy,
+            priority: self.priority,
+            compare: said(&self.compare),
+            margin: self.margin,
+            fail_above: said(&self.fail_above),
+        }
+    }
+}
+
+fn said<T: Clone>(list: &[T]) -> Option<Vec<T>> {
+    (!list.is_empty()).then(|| list.to_vec())
+}
+
+/// The plan of this name, or in this file. What looks like a path is one.
+fn read(name: &str) -> Result<Plan, Failure> {
+    let path = PathBuf::from(name);
+    if !name.contains('/') && !path.is_file() {
+        return Plan::shipped(name).map_err(|e| failure_of_plan("--plan", &e));
+    }
+    let mut text = Vec::new();
+    File::open(&path)
+        .and_then(|file| file.take(LARGEST_FILE as u64 + 1).read_to_end(&mut text))
+        .map_err(|e| Failure::new(format!("cannot read the plan {}: {e}", shown(&path))))?;
+    Plan::parse(text).map_err(|e| failure_of_plan(&shown(&path), &e))
+}
+
+fn shown(path: &Path) -> String {
+    super::shown(path)
+}
+
+/// `place` is where the plan comes from.
+pub(super) fn failure_of_plan(place: &str, e: &PlanError) -> Failure {
+    Failure::new(clean(&format!("{place}: {e}"), 400)).try_this(clean(&e.remedy(), 300))
+}

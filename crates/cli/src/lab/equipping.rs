@@ -1,0 +1,226 @@
+//! What a lab works with: kernels, an emulator, guests. What is missing is fetched.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wakescope_core::units::SpanNs;
+use wakescope_lab::archive::{ArchiveError, Site};
+use wakescope_lab::cache::Cache;
+use wakescope_lab::cell::Workshop;
+use wakescope_lab::kernel::fetch::{FetchError, Source};
+use wakescope_lab::kernel::own::{Files, OwnError};
+use wakescope_lab::kernel::{Arch, Kernel};
+use wakescope_lab::machine::{MEMORY_MIB, Machine};
+use wakescope_lab::matrix::Equipment;
+use wakescope_lab::plan::CpuSpeed;
+use wakescope_lab::qemu::{Qemu, QemuError, SetUpError, set_up};
+use wakescope_lab::store::CellStore;
+use wakescope_lab::sum::Memo;
+use wakescope_probe::load::this_program;
+use wakescope_report::style::clean;
+
+use super::waiting::Waiting;
+use super::{
+    failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up, failure_of_store,
+    parse_arch,
+};
+use crate::Failure;
+
+/// The arguments that say what to work with.
+#[derive(clap::Args)]
+pub(super) struct Equipping {
+    /// What Debian's kernels are to run on: amd64 or arm64 (default: as this machine)
+    #[arg(long, value_parser = parse_arch)]
+    arch: Option<Arch>,
+
+    /// The configuration of a kernel given as a file; repeated, in the order of the kernels
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
+
+    /// Its modules: what /lib/modules/RELEASE would be, or where they were installed to
+    #[arg(long, value_name = "DIR")]
+    modules: Vec<PathBuf>,
+
+    /// Its System.map
+    #[arg(long, value_name = "FILE")]
+    symbols: Vec<PathBuf>,
+
+    /// Modules that guests load before they measure, with those that these need
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    module: Vec<String>,
+
+    /// More for the kernels' command line, as in 'nohz=off threadirqs'
+    #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
+    append: String,
+
+    /// The emulator: QEMU 8 or newer (default: the lab's own, or the machine's)
+    #[arg(long, value_name = "PROGRAM")]
+    qemu: Option<PathBuf>,
+
+    /// The guest's program, a static wakescope for the kernels' architecture (default: this one)
+    #[arg(long, value_name = "FILE")]
+    guest_program: Option<PathBuf>,
+
+    /// Guests to run side by side (default: one per CPU)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+
+    /// The most time of this machine that a guest may take
+    #[arg(long, value_name = "TIME", default_value = "30min")]
+    timeout: SpanNs,
+
+    /// CPUs of a guest. With more than one, the emulator lets them take turns of about a
+    /// millisecond, and the figures show that, not the kernel
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
+    experimental_smp: u16,
+}
+
+impl Equipping {
+    /// CPUs of a guest.
+    pub(super) fn cpus(&self) -> u16 {
+        self.experimental_smp
+    }
+
+    /// How many guests run at a time.
+    fn parallel(&self) -> usize {
+        let all = || wakescope_sys::sched::affinity().map_or(1, |cpus| cpus.len());
+        self.jobs.map_or_else(all, usize::from)
+    }
+
+    /// What Debian's kernels run on.
+    pub(super) fn arch(&self) -> Arch {
+        self.arch.or_else(Arch::of_this_program).unwrap_or(Arch::Amd64)
+    }
+
+    /// The kernels of these names: files, or Debian's, which are fetched if they are not here.
+    pub(super) fn kernels(
+        &self,
+        names: &[String],
+        cache: &Cache,
+        waiting: &mut Waiting,
+    ) -> Result<Vec<Kernel>, Failure> {
+        let mut own = 0;
+        let mut kernels = Vec::new();
+        for name in names {
+            if name.contains('/') || Path::new(name).is_file() {
+                kernels.push(self.own_kernel(name, own, cache)?);
+                own += 1;
+            } else {
+                kernels.push(self.debian_kernel(name, cache, waiting)?);
+            }
+        }
+        let given = [self.config.len(), self.modules.len(), self.symbols.len()];
+        if let Some(most) = given.into_iter().max().filter(|&most| most > own) {
+            return Err(Failure::new(format!(
+                "--config, --modules and --symbols are given for {most} kernels, but {own} of the \
+                 kernels are files"
+            ))
+            .try_this("give each as often as there are kernel files, in their order"));
+        }
+        Ok(kernels)
+    }
+
+    fn own_kernel(&self, name: &str, place: usize, cache: &Cache) -> Result<Kernel, Failure> {
+        let files = Files {
+            image: name.into(),
+            modules: self.modules.get(place).cloned(),
+            config: self.config.get(place).cloned(),
+            symbols: self.symbols.get(place).cloned(),
+        };
+        Kernel::from_files(&files, self.arch, &mut Memo::open(cache))
+            .map_err(|e| failure_of_own(&e))
+    }
+
+    /// A kernel that is here is taken as it is: only `lab fetch` looks for a newer one.
+    fn debian_kernel(
+        &self,
+        name: &str,
+        cache: &Cache,
+        waiting: &mut Waiting,
+    ) -> Result<Kernel, Failure> {
+        let arch = self.arch();
+        if let Ok(kernel) = Kernel::from_cache(cache, arch, name, &mut Memo::open(cache)) {
+            return Ok(kernel);
+        }
+        let source = Source::new(cache, site()?, arch);
+        match source.fetch(name, false, waiting) {
+            Ok(fetched) => Ok(fetched.kernel),
+            Err(FetchError::Archive(ArchiveError::Stopped)) => Err(ended()),
+            Err(e) => Err(failure_of_fetch(name, &e)),
+        }
+    }
+
+    /// Everything that `kernels` need.
+    pub(super) fn equipment(
+        &self,
+        kernels: &[Kernel],
+        cpu: CpuSpeed,
+        cache: Cache,
+        waiting: &mut Waiting,
+    ) -> Result<Equipment, Failure> {
+        let mut workshops = BTreeMap::new();
+        let mut programs = BTreeMap::new();
+        for arch in Arch::ALL.into_iter().filter(|a| kernels.iter().any(|k| k.arch == *a)) {
+            let qemu = Arc::new(self.emulator(arch, &cache, waiting)?);
+            let machine =
+                Machine { arch, cpu, memory_mib: MEMORY_MIB, cpus: self.experimental_smp.into() };
+            let (parameters, limit) = (self.append.clone(), self.timeout);
+            workshops.insert(arch, Workshop { qemu, machine, parameters, limit });
+            programs.insert(arch, self.program(arch)?);
+        }
+        let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
+        let (modules, parallel) = (self.module.clone(), self.parallel());
+        Ok(Equipment { cache, store, workshops, programs, modules, parallel })
+    }
+
+    /// The emulator. Where there is none, or one that is too old, the lab sets up its own.
+    fn emulator(&self, arch: Arch, cache: &Cache, waiting: &mut Waiting) -> Result<Qemu, Failure> {
+        let explicit = self.qemu.as_deref();
+        let mut memo = Memo::open(cache);
+        match Qemu::find(arch, explicit, cache, &mut memo) {
+            Ok(qemu) => return Ok(qemu),
+            Err(QemuError::Missing { .. } | QemuError::TooOld { .. })
+                if explicit.is_none() && std::env::var_os("WAKESCOPE_QEMU").is_none() => {}
+            Err(e) => return Err(failure_of_qemu(&e)),
+        }
+        match set_up(cache, &site()?, false, waiting) {
+            Ok(_) => {}
+            Err(SetUpError::Archive(ArchiveError::Stopped)) => return Err(ended()),
+            Err(e) => return Err(failure_of_set_up(&e)),
+        }
+        Qemu::find(arch, None, cache, &mut memo).map_err(|e| failure_of_qemu(&e))
+    }
+
+    /// The guest's program: the one that is named, or this one.
+    fn program(&self, arch: Arch) -> Result<PathBuf, Failure> {
+        let variable = format!("WAKESCOPE_GUEST_{}", arch.to_string().to_uppercase());
+        let named = std::env::var_os(&variable).filter(|v| !v.is_empty()).map(PathBuf::from);
+        if let Some(program) = self.guest_program.clone().or(named) {
+            return Ok(program);
+        }
+        if Arch::of_this_program() == Some(arch) {
+            return Ok(this_program());
+        }
+        Err(Failure::new(format!("there is no wakescope for guests of {arch}"))
+            .because("a guest runs wakescope itself, and this one is for another architecture")
+            .try_this(format!("build one (make guest-{arch}) and name it: --guest-program FILE, or {variable}=FILE")))
+    }
+}
+
+/// Where packages come from.
+pub(super) fn site() -> Result<Site, Failure> {
+    Site::from_env().map_err(|e| failure_of_archive("fetch anything", &ArchiveError::Site(e)))
+}
+
+fn ended() -> Failure {
+    Failure::new("ended while what the lab needs was being fetched")
+        .because("nothing half fetched is left; what had been fetched before it stays")
+        .try_this("the same command goes on from there")
+}
+
+fn failure_of_own(e: &OwnError) -> Failure {
+    Failure::new(clean(&e.to_string(), 400)).try_this(
+        "a kernel is a bzImage (amd64) or an Image (arm64), as `make` leaves it in arch/*/boot",
+    )
+}

@@ -1,0 +1,94 @@
+//! `wakescope lab fetch`
+
+use wakescope_lab::archive::{ArchiveError, Site};
+use wakescope_lab::cache::Cache;
+use wakescope_lab::kernel::Arch;
+use wakescope_lab::kernel::fetch::{FetchError, Fetched, Source};
+use wakescope_lab::qemu::{SetUpError, set_up};
+
+use super::waiting::{Waiting, megabytes};
+use super::{failure_of_archive, failure_of_fetch, failure_of_set_up, parse_arch};
+use crate::{Failure, Outcome};
+
+/// What stands for the emulator among the names of kernels.
+const QEMU: &str = "qemu";
+
+/// Fetch kernels from Debian's archive, and the emulator that boots them, for the lab alone
+///
+/// Signatures are checked; the system's own packages and settings are neither used nor changed.
+/// What has been fetched is kept in $WAKESCOPE_CACHE, or ~/.cache/wakescope.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  wakescope lab fetch qemu 6.1-cloud 6.1-rt 7.2-cloud
+  wakescope lab fetch 6.1.0-56-cloud --arch arm64")]
+pub(super) struct FetchArgs {
+    /// A kernel, as `wakescope lab kernels` lists it: 6.1-cloud for the newest of its kind, or
+    /// 6.1.0-56-cloud; or `qemu`
+    #[arg(value_name = "NAME", required = true)]
+    names: Vec<String>,
+
+    /// What the kernels run on: amd64 or arm64 (default: as this machine)
+    #[arg(long, value_parser = parse_arch)]
+    arch: Option<Arch>,
+
+    /// Look for newer ones, also if that was done today
+    #[arg(long)]
+    refresh: bool,
+}
+
+/// Runs `wakescope lab fetch`.
+pub(super) fn run(args: &FetchArgs) -> Result<Outcome, Failure> {
+    let cache = super::cache()?;
+    let arch = args.arch.or_else(Arch::of_this_program).unwrap_or(Arch::Amd64);
+    let site = Site::from_env()
+        .map_err(|e| failure_of_archive("fetch anything", &ArchiveError::Site(e)))?;
+    let mut waiting = Waiting::new()?;
+    let mut refresh = args.refresh;
+    for name in &args.names {
+        if name == QEMU {
+            fetch_qemu(&cache, &site, args.refresh, &mut waiting)?;
+        } else {
+            let source = Source::new(&cache, site.clone(), arch);
+            match source.fetch(name, refresh, &mut waiting) {
+                Ok(fetched) => tell_kernel(name, &fetched, &mut waiting),
+                Err(FetchError::Archive(ArchiveError::Stopped)) => return Err(ended(name)),
+                Err(e) => return Err(failure_of_fetch(name, &e)),
+            }
+            // The lists are new now.
+            refresh = false;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn fetch_qemu(
+    cache: &Cache,
+    site: &Site,
+    refresh: bool,
+    waiting: &mut Waiting,
+) -> Result<(), Failure> {
+    match set_up(cache, site, refresh, waiting) {
+        Ok(done) => {
+            waiting.tell(&format!("qemu: {}{}", done.qemu.banner, how(done.was_there, done.bytes)));
+            Ok(())
+        }
+        Err(SetUpError::Archive(ArchiveError::Stopped)) => Err(ended(QEMU)),
+        Err(e) => Err(failure_of_set_up(&e)),
+    }
+}
+
+fn tell_kernel(name: &str, fetched: &Fetched, waiting: &mut Waiting) {
+    let release = &fetched.kernel.release;
+    waiting.tell(&format!("{name}: {release}{}", how(fetched.was_there, fetched.bytes)));
+}
+
+fn how(was_there: bool, bytes: u64) -> String {
+    if was_there { ", was here already".into() } else { format!(", {}", megabytes(bytes)) }
+}
+
+fn ended(name: &str) -> Failure {
+    Failure::new(format!("ended while {name} was being fetched"))
+        .because("nothing half fetched is left; what had been fetched before it stays")
+        .try_this("the same command goes on from there")
+}

@@ -1,0 +1,152 @@
+//! `wakescope lab run`
+
+use std::ops::ControlFlow;
+
+use wakescope_core::lab::{Asked, Lab, Standing as LabStanding};
+use wakescope_core::units::SpanNs;
+use wakescope_lab::cache::Cache;
+use wakescope_lab::farm::FarmError;
+use wakescope_lab::kernel::fetch::Source;
+use wakescope_lab::kernel::name::Flavour;
+use wakescope_lab::matrix::{self, LabError};
+use wakescope_lab::plan::{Kernels, Offer, Plan};
+use wakescope_report::lab as table;
+use wakescope_report::style::clean;
+use wakescope_sys::clock;
+
+use super::asking::{Asking, failure_of_plan};
+use super::equipping::{Equipping, site};
+use super::showing::Showing;
+use super::waiting::Waiting;
+use super::{cache, failure_of_archive, failure_of_cache, failure_of_store};
+use crate::{Failure, Outcome, output};
+
+/// Run kernels × preemption models × loads × seeds in virtual time, and compare them
+///
+/// What has been run is kept by its content and not run again; Ctrl-C keeps what is finished, and
+/// the same command goes on from there. Exit: 1 if B is worse than A or a limit is broken, 2 if a
+/// guest failed, 3 if the seeds do not tell.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  wakescope lab run --plan linux-journal
+  wakescope lab run --kernel 6.1-cloud --preempt none,full --load find --seeds 10 --compare none:full
+  wakescope lab run --kernel old/bzImage,new/bzImage --compare old/bzImage:new/bzImage")]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    asking: Asking,
+
+    #[command(flatten)]
+    equipping: Equipping,
+
+    /// Print JSON: the record of the lab
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+
+    /// Print Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Runs `wakescope lab run`.
+pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
+    let began = clock::now();
+    let plan = args.asking.plan()?;
+    let cache = cache()?;
+    let mut waiting = Waiting::new()?;
+    let plan = expand(plan, &args.equipping, &cache, &mut waiting)?;
+    let kernels = args.equipping.kernels(plan.kernel_names(), &cache, &mut waiting)?;
+    let equipment = args.equipping.equipment(&kernels, plan.cpu, cache, &mut waiting)?;
+    if args.equipping.cpus() > 1 {
+        output::tell(SMP);
+    }
+    let mut showing = Showing::new(waiting);
+    let mut watch = |phase, event: wakescope_lab::farm::Event<'_>, standing: &_| {
+        if showing.attend(phase, &event, standing) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let done = matrix::run(&plan, &kernels, args.asking.repeat(), &equipment, &mut watch);
+    drop(showing);
+    let done = done.map_err(|e| failure_of_lab(&e))?;
+    show(&done.lab, args, clock::now().since(began))?;
+    if done.stopped {
+        output::tell("ended before its last cell; the same command goes on from there");
+    }
+    Ok(match done.lab.standing() {
+        LabStanding::Done => Outcome::Done,
+        LabStanding::Failed => Outcome::Failed,
+        LabStanding::CouldNot => Outcome::Undone,
+        LabStanding::Inconclusive => Outcome::Inconclusive,
+    })
+}
+
+const SMP: &str = "wakescope: with more than one CPU, the emulator lets them take turns of about a \
+                   millisecond: the figures show that, not the kernel";
+
+/// The plan with its kernels named, where it is about all that can be had.
+fn expand(
+    plan: Plan,
+    equipping: &Equipping,
+    cache: &Cache,
+    waiting: &mut Waiting,
+) -> Result<Plan, Failure> {
+    let offers = match plan.kernels {
+        Kernels::Named(_) => Vec::new(),
+        Kernels::Every => offers(equipping, cache, waiting)?,
+    };
+    plan.expand(&offers).map_err(|e| failure_of_plan("the plan", &e))
+}
+
+/// The newest kernel of each series and flavour, and the models that are worth asking it for:
+/// whether it knows them turns out in the guest.
+fn offers(
+    equipping: &Equipping,
+    cache: &Cache,
+    waiting: &mut Waiting,
+) -> Result<Vec<Offer>, Failure> {
+    let source = Source::new(cache, site()?, equipping.arch());
+    let catalogue =
+        source.catalogue(false, waiting).map_err(|e| failure_of_archive("list kernels", &e))?;
+    let offer = |name: &wakescope_lab::kernel::name::Name| Offer {
+        name: name.short(),
+        preempt: match name.flavour {
+            Flavour::Rt => vec![Asked::Rt],
+            Flavour::Generic | Flavour::Cloud => {
+                vec![Asked::None, Asked::Voluntary, Asked::Full, Asked::Lazy]
+            }
+        },
+    };
+    Ok(catalogue.newest().map(|newest| offer(&newest.name)).collect())
+}
+
+fn show(lab: &Lab, args: &RunArgs, spent: SpanNs) -> Result<(), Failure> {
+    if args.json {
+        let text = serde_json::to_string_pretty(lab)
+            .map_err(|e| Failure::new(format!("cannot write JSON: {e}")))?;
+        return output::print(&format!("{text}\n"));
+    }
+    if args.markdown {
+        return output::print(&table::markdown(lab));
+    }
+    output::print(&table::text(lab, output::style()))?;
+    // What differs each time is no part of the result.
+    output::tell(&table::footer(lab, Some(spent)));
+    Ok(())
+}
+
+pub(super) fn failure_of_lab(e: &LabError) -> Failure {
+    let failure = || Failure::new(clean(&e.to_string(), 400));
+    match e {
+        LabError::Guest(_) => failure()
+            .because("a guest runs one program, which must bring all it needs")
+            .try_this("build a static one (make build) and name it: --guest-program FILE"),
+        LabError::Cache(e) => failure_of_cache(e),
+        LabError::Store(e) | LabError::Farm(FarmError::Store(e)) => failure_of_store(e),
+        LabError::Farm(FarmError::Thread(_)) => failure().try_this("run fewer guests: --jobs 1"),
+        LabError::Plan(e) => failure_of_plan("the plan", e),
+        LabError::NoMachine(_) => failure(),
+    }
+}

@@ -1,0 +1,143 @@
+//! Tells the user what long work is at, once it takes long, and lets Ctrl-C end it.
+
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_lab::watch::{Step, Watch};
+use wakescope_report::style::clean;
+use wakescope_sys::clock;
+use wakescope_sys::signal::EndSignals;
+
+use crate::{Failure, output};
+
+/// What is over sooner is not talked about.
+const SHORT: SpanNs = SpanNs(2_000_000_000);
+
+/// How often progress is shown: where it is redrawn, and where each is a line that stays.
+const REDRAW_EVERY: SpanNs = SpanNs(250_000_000);
+const LINE_EVERY: SpanNs = SpanNs(10_000_000_000);
+
+/// The widest line that no terminal wraps.
+const WIDTH: usize = 79;
+
+/// Someone at a terminal, or a log.
+pub(super) struct Waiting {
+    signals: EndSignals,
+    stopped: bool,
+    redraws: bool,
+    next: MonoNs,
+    drawn: bool,
+}
+
+impl Waiting {
+    /// From now on, signals that end a program are fetched here.
+    pub(super) fn new() -> Result<Self, Failure> {
+        let signals = EndSignals::block()
+            .map_err(|e| Failure::new(format!("cannot take over Ctrl-C and SIGTERM: {e}")))?;
+        let next = clock::now().after(SHORT);
+        let redraws = output::can_redraw();
+        Ok(Self { signals, stopped: false, redraws, next, drawn: false })
+    }
+
+    /// Says something that stays.
+    pub(super) fn tell(&mut self, text: &str) {
+        self.clear();
+        output::tell(&clean(text, 300));
+    }
+
+    /// Takes the line of progress away.
+    pub(super) fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            output::redraw("");
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Watch for Waiting {
+    fn step(&mut self, step: &Step<'_>) {
+        if let Step::Note(text) = step {
+            return self.tell(text);
+        }
+        let now = clock::now();
+        if now < self.next {
+            return;
+        }
+        let line = clean(&line(step), WIDTH);
+        if self.redraws {
+            self.next = now.after(REDRAW_EVERY);
+            self.drawn = true;
+            output::redraw(&line);
+        } else {
+            self.next = now.after(LINE_EVERY);
+            output::tell(&line);
+        }
+    }
+
+    fn stopped(&mut self) -> bool {
+        // Once it has been asked for, it holds for all that follows.
+        self.stopped |= self.signals.wait(SpanNs(0)).is_some();
+        self.stopped
+    }
+}
+
+fn line(step: &Step<'_>) -> String {
+    match step {
+        Step::Waiting(what) => format!("waiting for another wakescope ({what})"),
+        Step::Lists { bytes: 0 } => "reading the archive's lists".into(),
+        Step::Lists { bytes } => format!("reading the archive's lists: {}", megabytes(*bytes)),
+        Step::Download { what, bytes, of } => {
+            format!("fetching {what}: {} of {}", megabytes(*bytes), megabytes(*of))
+        }
+        Step::Unpack(what) => format!("unpacking {what}"),
+        Step::Note(text) => (*text).to_owned(),
+    }
+}
+
+/// `27 MB`, `0.1 MB`.
+pub(super) fn megabytes(bytes: u64) -> String {
+    let tenths = bytes.saturating_add(50_000) / 100_000;
+    match tenths {
+        0..100 => format!("{}.{} MB", tenths / 10, tenths % 10),
+        _ => format!("{} MB", (tenths + 5) / 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_shown_in_megabytes() {
+        for (bytes, want) in [
+            (0, "0.0 MB"),
+            (49_999, "0.0 MB"),
+            (120_000, "0.1 MB"),
+            (9_940_000, "9.9 MB"),
+            (9_960_000, "10 MB"),
+            (26_713_492, "27 MB"),
+            (u64::MAX, "18446744073710 MB"),
+        ] {
+            assert_eq!(megabytes(bytes), want, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn steps_are_told_in_a_line() {
+        for (step, want) in [
+            (Step::Waiting("apt-amd64"), "waiting for another wakescope (apt-amd64)"),
+            (Step::Lists { bytes: 0 }, "reading the archive's lists"),
+            (Step::Lists { bytes: 2_000_000 }, "reading the archive's lists: 2.0 MB"),
+            (
+                Step::Download { what: "6.1.0-56-amd64", bytes: 3_000_000, of: 27_000_000 },
+                "fetching 6.1.0-56-amd64: 3.0 MB of 27 MB",
+            ),
+            (Step::Unpack("x"), "unpacking x"),
+        ] {
+            assert_eq!(line(&step), want);
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! A cell: one guest that boots a kernel, does one task, and ends.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use wakescope_core::finding::{Severity, Verdict};
+use wakescope_core::lab::Asked;
+use wakescope_core::plan::Policy;
+use wakescope_core::run::Run;
+use wakescope_core::units::SpanNs;
+
+use crate::farm::{Job, Runner};
+use crate::guest::{CHECK, FACTS, Facts, KERNEL_LOG, RUN, VERB};
+use crate::kernel::Kernel;
+use crate::machine::console::{last_lines, trouble};
+use crate::machine::power::{self, End, Watch};
+use crate::machine::{Boot, Machine};
+use crate::parcel::{Item, unpack};
+use crate::plan::{LoadSet, Plan};
+use crate::qemu::Qemu;
+use crate::store::{CONSOLE, Ending, Failed, FailureKind, Ingredients, Label, Recipe};
+
+/// What a guest is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Tell what model it runs, also from its behaviour.
+    Check,
+    /// Measure.
+    Measure(Measurement),
+}
+
+/// What a guest is to measure. Times are virtual.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measurement {
+    /// Under which loads.
+    pub load: LoadSet,
+    /// Of the phase of the grid and of what the loads do.
+    pub seed: u64,
+    /// How many wakeups.
+    pub samples: u64,
+    /// Period of the grid.
+    pub interval: SpanNs,
+    /// How long the load runs alone, and then the probe unrecorded.
+    pub warmup: SpanNs,
+    /// The probe's policy.
+    pub policy: Policy,
+    /// Its priority.
+    pub priority: Option<u8>,
+}
+
+impl Measurement {
+    /// What `plan` measures under `load` with `seed`.
+    pub fn of(plan: &Plan, load: &LoadSet, seed: u64) -> Self {
+        Self {
+            load: load.clone(),
+            seed,
+            samples: plan.samples,
+            interval: plan.interval,
+            warmup: plan.warmup,
+            policy: plan.policy,
+            priority: plan.priority,
+        }
+    }
+
+    /// How long it takes if nothing is late.
+    fn planned(&self) -> SpanNs {
+        SpanNs(self.samples.saturating_mul(self.interval.0).saturating_add(2 * self.warmup.0))
+    }
+
+    /// The arguments of `wakescope measure`.
+    fn arguments(&self) -> String {
+        let Self { seed, samples, interval, warmup, policy, .. } = self;
+        let mut all = format!(
+            "measure --samples {samples} --interval {}ns --warmup {}ns --seed {seed} --policy {policy}",
+            interval.0, warmup.0
+        );
+        if let Some(priority) = self.priority {
+            all += &format!(" --priority {priority}");
+        }
+        let loads = self.load.names();
+        if !loads.is_empty() {
+            all += &format!(" --load {}", loads.join(","));
+        }
+        all
+    }
+}
+
+/// What a guest is booted with.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// The initramfs.
+    pub image: PathBuf,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: String,
+    /// The modules in it, in the order in which they are loaded.
+    pub modules: Vec<String>,
+}
+
+/// What the runner needs to boot a guest.
+#[derive(Clone, Debug)]
+pub struct Work {
+    qemu: Arc<Qemu>,
+    machine: Machine,
+    kernel: PathBuf,
+    guest: PathBuf,
+    cmdline: String,
+    task: Task,
+    /// Of the host's time.
+    limit: SpanNs,
+}
+
+/// How the machines of a lab are made.
+#[derive(Clone, Debug)]
+pub struct Workshop {
+    /// The emulator.
+    pub qemu: Arc<Qemu>,
+    /// The machine.
+    pub machine: Machine,
+    /// More for the kernel's command line.
+    pub parameters: String,
+    /// The most time of the host that a guest may take.
+    pub limit: SpanNs,
+}
+
+/// The least virtual time that a guest is given: for the slowest boots, loads that fill their
+/// files, and the check of a kernel's behaviour.
+const LEAST_LIMIT: SpanNs = SpanNs(60_000_000_000);
+
+impl Workshop {
+    /// The cell in which `kernel`, asked for a model, does `task`.
+    pub fn job(&self, kernel: &Kernel, guest: &Guest, asked: Asked, task: Task) -> Job<Work> {
+        let machine = self.machine;
+        let planned = match &task {
+            Task::Check => SpanNs(0),
+            Task::Measure(measurement) => measurement.planned(),
+        };
+        // A kernel that hangs wakeups for long must not be cut short in the middle of it.
+        let limit = SpanNs(LEAST_LIMIT.0.saturating_add(planned.0.saturating_mul(4)));
+        let (_, line) = machine.lines();
+        let mut arguments = format!("{VERB} --results {line} --limit {}ns", limit.0);
+        for module in &guest.modules {
+            arguments += &format!(" --module {module}");
+        }
+        arguments += " ";
+        arguments += &match &task {
+            Task::Check => "check".into(),
+            Task::Measure(measurement) => measurement.arguments(),
+        };
+        let cmdline = machine.cmdline(parameter(asked), &self.parameters, &arguments);
+        let recipe = Recipe::new(&Ingredients {
+            kernel_sha256: &kernel.sha256,
+            guest_sha256: &guest.sha256,
+            emulator: &format!("{} {}", self.qemu.banner, self.qemu.sha256),
+            arguments: &machine.arguments(),
+            command_line: &cmdline,
+        });
+        let (load, seed) = match &task {
+            Task::Check => ("check".into(), None),
+            Task::Measure(m) => (m.load.to_string(), Some(m.seed)),
+        };
+        Job {
+            recipe,
+            label: Label { kernel: kernel.name.clone(), model: asked.to_string(), load, seed },
+            work: Work {
+                qemu: Arc::clone(&self.qemu),
+                machine,
+                kernel: kernel.image.clone(),
+                guest: guest.image.clone(),
+                cmdline,
+                task,
+                limit: self.limit,
+            },
+        }
+    }
+}
+
+/// What `preempt=` is told. RT kernels have one model, so asking for it is asking for nothing.
+fn parameter(asked: Asked) -> Option<&'static str> {
+    match asked {
+        Asked::Default | Asked::Rt => None,
+        Asked::None | Asked::Voluntary | Asked::Full | Asked::Lazy => Some(asked.word()),
+    }
+}
+
+/// Runs guests in the emulator.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Emulation;
+
+/// While a guest runs: what comes out of its line of results, and what the emulator says.
+const RESULTS: &str = "results.parcel";
+const WORDS: &str = "emulator.log";
+
+impl Runner<Work> for Emulation {
+    fn run(&self, job: &Job<Work>, folder: &Path, cancel: &AtomicBool) -> Ending {
+        let Work { qemu, machine, kernel, guest, cmdline, limit, .. } = &job.work;
+        let [console, results, words] = [CONSOLE, RESULTS, WORDS].map(|name| folder.join(name));
+        let boot = Boot { kernel, guest, cmdline, console: &console, results: &results };
+        let (program, first) = qemu.command.split_first().expect("an emulator has a program");
+        let mut arguments: Vec<OsString> = first.to_vec();
+        arguments.extend(machine.boot_arguments(&boot));
+        let watch = Watch { limit: *limit, outputs: &[console.clone(), results.clone()], cancel };
+        let end = power::run(Path::new(program), &arguments, &words, watch);
+        let ending = conclude(&end, job, folder, &results, &console);
+        // They served; a cell keeps what repeats, and the console.
+        for path in [&results, &words] {
+            let _ = fs::remove_file(path);
+        }
+        ending
+    }
+}
+
+/// What came of a guest: its files are written to `folder`.
+fn conclude(end: &End, job: &Job<Work>, folder: &Path, results: &Path, console: &Path) -> Ending {
+    let read = |path| fs::read(path).unwrap_or_default();
+    let log = read(console);
+    if !matches!(end, End::Restarted) {
+        return of_host(end, &log).into();
+    }
+    let parcel = unpack(&read(results));
+    // A panic ends a guest while it sends, or before.
+    let Ok(items) = parcel else {
+        return without_result(&log, &parcel.unwrap_err().to_string()).into();
+    };
+    let result = match &job.work.task {
+        Task::Check => CHECK,
+        Task::Measure(_) => RUN,
+    };
+    match verify(&items, &log, result) {
+        Err(failed) => {
+            let _ = keep(folder, &items, &[FACTS, KERNEL_LOG]);
+            failed.into()
+        }
+        Ok(mut run) => {
+            if let Some(run) = &mut run {
+                run.id = job.recipe.key().as_str()[..16].to_string();
+            }
+            let record = run.map(|run| Item::new(RUN, run.to_json()));
+            let others = keep(folder, &items, &[CHECK, FACTS, KERNEL_LOG]);
+            let kept = record.map_or(Ok(()), |item| keep(folder, &[item], &[RUN]));
+            match others.and(kept) {
+                Ok(()) => Ending::Measured,
+                Err(e) => {
+                    let reason = format!("cannot write the results to {}: {e}", folder.display());
+                    Failed::new(FailureKind::DiskFull, reason).into()
+                }
+            }
+        }
+    }
+}
+
+/// Whether what came out of a guest is a result; the run record, if it is one.
+fn verify(items: &[Item], log: &[u8], wanted: &str) -> Result<Option<Run>, Failed> {
+    let find = |name: &str| items.iter().find(|item| item.name == name).map(|item| &item.bytes[..]);
+    let facts = find(FACTS).and_then(|bytes| serde_json::from_slice::<Facts>(bytes).ok());
+    let facts = facts.ok_or_else(|| without_result(log, "the guest did not say how it went"))?;
+    let kernel_log = find(KERNEL_LOG).unwrap_or_default();
+    if let Some(verdict) = trouble(log).or_else(|| trouble(kernel_log)) {
+        return Err(Failed::new(FailureKind::Oops, verdict.what).with_evidence(verdict.lines));
+    }
+    if let Some(error) = facts.error {
+        let kind = if facts.time_up { FailureKind::VirtualTimeLimit } else { FailureKind::Refused };
+        return Err(Failed::new(kind, error).with_evidence(last_lines(kernel_log)));
+    }
+    let missing = || without_result(log, &format!("the guest sent no {wanted}"));
+    let bytes = find(wanted).ok_or_else(missing)?;
+    if wanted != RUN {
+        return Ok(None);
+    }
+    let run = Run::from_json(bytes)
+        .map_err(|e| Failed::new(FailureKind::NoResult, format!("of the guest's record: {e}")))?;
+    if run.validity.verdict == Verdict::Invalid {
+        let grave = run.validity.findings.iter().filter(|f| f.severity == Severity::Error);
+        let messages: Vec<&str> = grave.map(|f| f.message.as_str()).collect();
+        return Err(Failed::new(FailureKind::Refused, messages.join("; ")));
+    }
+    Ok(Some(run))
+}
+
+/// The failure of a guest that ended by itself and left nothing to read.
+fn without_result(log: &[u8], why: &str) -> Failed {
+    match trouble(log) {
+        Some(verdict) => Failed::new(FailureKind::Panic, verdict.what).with_evidence(verdict.lines),
+        None => Failed::new(FailureKind::Reboot, format!("the guest restarted; {why}"))
+            .with_evidence(last_lines(log)),
+    }
+}
+
+/// The failure of a guest that was ended from outside.
+fn of_host(end: &End, log: &[u8]) -> Failed {
+    let kind = match end {
+        End::TimeUp(_) => FailureKind::HostTimeLimit,
+        End::Flood => FailureKind::NoResult,
+        End::Cancelled => FailureKind::Cancelled,
+        End::Restarted | End::Killed(_) | End::Refused(_) | End::NotStarted(_) => {
+            FailureKind::Emulator
+        }
+    };
+    let lines = trouble(log).map_or_else(|| last_lines(log), |verdict| verdict.lines);
+    Failed::new(kind, end.to_string()).with_evidence(lines)
+}
+
+/// Writes those of `items` that are among `names`.
+fn keep(folder: &Path, items: &[Item], names: &[&str]) -> std::io::Result<()> {
+    let wanted = items.iter().filter(|item| names.contains(&item.name.as_str()));
+    wanted.into_iter().try_for_each(|item| fs::write(folder.join(&item.name), &item.bytes))
+}

@@ -1,0 +1,162 @@
+//! Runs cells of the cache once more, and says where a bit differs.
+
+use std::fs;
+use std::io;
+
+use super::difference::{self, Difference};
+use super::{Continue, End, Event, Job, Outcome, Runner, Standing, run};
+use crate::store::{CellStore, Ending, Failed, Key, Label, Lookup, StoreError, StoredCell};
+
+/// The largest file that is looked into for where it differs, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// How a cell stands to its repetition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repeated {
+    /// Bit by bit the same; of a failure, the same kind.
+    Same,
+    /// Not the same.
+    Differs(Difference),
+    /// The stored cell is not what was written, for this reason.
+    Damaged(String),
+    /// It cannot be run again, for this reason: its kernel is gone, or the host does not let it.
+    CannotRun(String),
+    /// The farm ended before.
+    NotRun,
+}
+
+/// A cell and what came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// The cell.
+    pub key: Key,
+    /// What it was called when it was run; empty if that is not known.
+    pub label: Label,
+    /// How it stands to its repetition.
+    pub repeated: Repeated,
+}
+
+/// What a verification found.
+#[derive(Debug)]
+pub struct Verification {
+    /// One for each key, in their order.
+    pub cells: Vec<Verified>,
+    /// Whether that is all.
+    pub end: End,
+}
+
+/// Runs the cells `keys` of `store` once more, beside it, and compares the files whose bits must
+/// repeat. The store stays as it is.
+///
+/// `prepare` says how a cell is run, or why that cannot be. `watch` is called as by [`run`], with
+/// places in `keys`.
+pub fn verify<W: Sync>(
+    keys: &[Key],
+    parallel: usize,
+    store: &CellStore,
+    prepare: &dyn Fn(&StoredCell) -> Result<Job<W>, String>,
+    runner: &dyn Runner<W>,
+    watch: &mut dyn FnMut(Event<'_>, &Standing) -> Continue,
+) -> Result<Verification, StoreError> {
+    let scratch = store.scratch()?;
+    let repetitions = CellStore::open(scratch.path())?;
+    let mut cells = Vec::new();
+    let (mut jobs, mut places, mut stored) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, key) in keys.iter().enumerate() {
+        let (label, ready) = ready(key, store, prepare);
+        let repeated = match ready {
+            Ok((cell, job)) => {
+                stored.push(cell);
+                jobs.push(job);
+                places.push(place);
+                Repeated::NotRun
+            }
+            Err(repeated) => repeated,
+        };
+        cells.push(Verified { key: key.clone(), label, repeated });
+    }
+    let harvest = run(&jobs, parallel, &repetitions, runner, &mut |event, standing| {
+        if let Event::Finished { job, outcome } = event {
+            cells[places[job]].repeated = judge(&stored[job], outcome);
+        }
+        watch(event.at(&places), standing)
+    });
+    Ok(Verification { cells, end: harvest.end })
+}
+
+/// The stored cell and how to run it again, or why not.
+fn ready<W>(
+    key: &Key,
+    store: &CellStore,
+    prepare: &dyn Fn(&StoredCell) -> Result<Job<W>, String>,
+) -> (Label, Result<(StoredCell, Job<W>), Repeated>) {
+    let cell = match store.lookup(key) {
+        Lookup::Stored(cell) => *cell,
+        Lookup::Damaged(why) => return (Label::default(), Err(Repeated::Damaged(why))),
+        Lookup::Absent => {
+            let why = "there is no such cell in the cache".into();
+            return (Label::default(), Err(Repeated::CannotRun(why)));
+        }
+    };
+    let label = cell.meta.label.clone();
+    let ready = match prepare(&cell) {
+        Err(why) => Err(Repeated::CannotRun(why)),
+        Ok(job) if job.recipe != cell.recipe => {
+            let why = "it would be run in another way now: with another guest, emulator or kernel";
+            Err(Repeated::CannotRun(why.into()))
+        }
+        Ok(job) => Ok((cell, job)),
+    };
+    (label, ready)
+}
+
+/// How `stored` stands to its repetition, which is removed: thousands of them would need room.
+fn judge(stored: &StoredCell, outcome: &Outcome) -> Repeated {
+    match outcome {
+        Outcome::Kept { cell, .. } => {
+            let difference = compare(stored, cell);
+            // What stays goes with the whole folder.
+            let _ = fs::remove_dir_all(&cell.folder);
+            match difference {
+                Ok(None) => Repeated::Same,
+                Ok(Some(difference)) => Repeated::Differs(difference),
+                Err(e) => Repeated::CannotRun(format!("what it gave cannot be read: {e}")),
+            }
+        }
+        Outcome::Failed(failed) => Repeated::CannotRun(failed.reason.clone()),
+        Outcome::NotRun => Repeated::NotRun,
+    }
+}
+
+fn compare(stored: &StoredCell, repeated: &StoredCell) -> io::Result<Option<Difference>> {
+    match (&stored.ending, &repeated.ending) {
+        (Ending::Measured, Ending::Measured) => compare_files(stored, repeated),
+        // How much a guest wrote before it was taken away depends on the host.
+        (Ending::Failed(a), Ending::Failed(b)) if a.kind == b.kind => Ok(None),
+        (a, b) => Ok(Some(Difference::of_endings(&in_words(a), &in_words(b)))),
+    }
+}
+
+fn in_words(ending: &Ending) -> String {
+    let why = |failed: &Failed| format!("{}: {}", failed.kind, failed.reason);
+    ending.failed().map_or_else(|| "with a result".into(), why)
+}
+
+fn compare_files(stored: &StoredCell, repeated: &StoredCell) -> io::Result<Option<Difference>> {
+    let mut names: Vec<&str> = stored.results().chain(repeated.results()).collect();
+    // A record says more than a log.
+    names.sort_unstable_by_key(|name| (!name.ends_with(".json"), *name));
+    for name in names {
+        match (stored.sum(name), repeated.sum(name)) {
+            (Some(a), Some(b)) if a == b => {}
+            (Some(_), Some(_)) => {
+                let (a, b) = (stored.read(name, LARGEST)?, repeated.read(name, LARGEST)?);
+                return Ok(difference::between(name, &a, &b));
+            }
+            (a, b) => {
+                return Ok(Some(Difference::of_presence(name, a.is_some(), b.is_some())));
+            }
+        }
+    }
+    Ok(None)
+}

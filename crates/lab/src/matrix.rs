@@ -1,0 +1,422 @@
+//! A lab from its plan to its record: finds out what each kernel runs, then runs the cells.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use wakescope_core::behaviour::Agreement;
+use wakescope_core::host::Host;
+use wakescope_core::lab::{Asked, Cell, Lab, LabKernel, SCHEMA, Settings, Status, compare, limits};
+use wakescope_core::preemption::Model;
+use wakescope_core::run::Run;
+
+use crate::cache::{Cache, CacheError};
+use crate::cell::{Emulation, Guest, Measurement, Task, Work, Workshop};
+use crate::farm::{self, Continue, End, Event, FarmError, Job, Outcome, Standing};
+use crate::guest::{self, CHECK, GuestError, RUN};
+use crate::kernel::{Arch, Kernel};
+use crate::plan::{CellSpec, Plan, PlanError};
+use crate::store::{CellStore, StoreError, StoredCell};
+use crate::sum::{self, Memo};
+
+/// Corrected p-values up to this count as no chance.
+const ALPHA: f64 = 0.05;
+
+/// No file of a cell that is read is larger, in bytes.
+const LARGEST: u64 = 16 << 20;
+
+/// What a lab has to work with.
+#[derive(Debug)]
+pub struct Equipment {
+    /// The lab's folder.
+    pub cache: Cache,
+    /// What has been run.
+    pub store: CellStore,
+    /// How machines are made, by architecture.
+    pub workshops: BTreeMap<Arch, Workshop>,
+    /// The guest's program, by architecture: a static wakescope.
+    pub programs: BTreeMap<Arch, PathBuf>,
+    /// Modules that guests load first.
+    pub modules: Vec<String>,
+    /// Guests at a time.
+    pub parallel: usize,
+}
+
+/// Why there is no lab.
+#[derive(Debug)]
+pub enum LabError {
+    /// The guest's image cannot be made.
+    Guest(GuestError),
+    /// The lab's folder cannot be used.
+    Cache(CacheError),
+    /// The cache of cells cannot be used.
+    Store(StoreError),
+    /// The farm cannot go on.
+    Farm(FarmError),
+    /// The plan compares what is not in it.
+    Plan(PlanError),
+    /// There is no machine, or no program, for an architecture.
+    NoMachine(Arch),
+}
+
+impl fmt::Display for LabError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Guest(e) => e.fmt(f),
+            Self::Cache(e) => e.fmt(f),
+            Self::Store(e) => e.fmt(f),
+            Self::Farm(e) => e.fmt(f),
+            Self::Plan(e) => e.fmt(f),
+            Self::NoMachine(arch) => write!(f, "there is no machine for kernels of {arch}"),
+        }
+    }
+}
+
+impl std::error::Error for LabError {}
+
+/// What a lab is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Guests tell what their kernels run.
+    Checking,
+    /// Guests measure.
+    Measuring,
+}
+
+/// Who watches a lab.
+pub type Watcher<'a> = dyn FnMut(Phase, Event<'_>, &Standing) -> Continue + 'a;
+
+/// A lab that is done, or was ended.
+#[derive(Debug)]
+pub struct Done {
+    /// What it found out.
+    pub lab: Lab,
+    /// Whether the watcher ended it.
+    pub stopped: bool,
+}
+
+/// What a kernel was found to run when it was asked for a model.
+#[derive(Clone, Debug, Default)]
+struct Found {
+    model: Option<Model>,
+    status: Status,
+    reason: String,
+    evidence: Vec<String>,
+}
+
+/// Does what `plan` says with `kernels`, which are all that it names, in its order.
+///
+/// First every kernel is booted once per model that it is asked for, and tells what it runs; cells
+/// of models that it does not run are not measured.
+pub fn run(
+    plan: &Plan,
+    kernels: &[Kernel],
+    repeat: String,
+    equipment: &Equipment,
+    watch: &mut Watcher<'_>,
+) -> Result<Done, LabError> {
+    let pairs = plan.pairs().map_err(LabError::Plan)?;
+    let booted = make_guests(kernels, equipment)?;
+    let (found, stopped) = check(plan, &booted, equipment, watch)?;
+    let (cells, stopped) = if stopped {
+        (plan.cells().iter().map(|spec| blank(spec, &Found::default())).collect(), true)
+    } else {
+        measure(plan, &booted, &found, equipment, watch)?
+    };
+    let comparisons = compare(&cells, &pairs, plan.margin, ALPHA);
+    let limits = limits(&cells, &plan.fail_above);
+    let lab = Lab {
+        schema: SCHEMA.into(),
+        plan: plan.name.clone(),
+        repeat,
+        settings: settings(plan, &booted, equipment),
+        kernels: kernels.iter().map(described).collect(),
+        cells,
+        comparisons,
+        limits,
+        published: plan.published.clone(),
+        ..Lab::default()
+    };
+    Ok(Done { lab, stopped })
+}
+
+/// A kernel with what it is booted with.
+struct Booted<'a> {
+    kernel: &'a Kernel,
+    guest: Guest,
+    workshop: &'a Workshop,
+}
+
+fn make_guests<'a>(
+    kernels: &'a [Kernel],
+    equipment: &'a Equipment,
+) -> Result<Vec<Booted<'a>>, LabError> {
+    let mut memo = Memo::open(&equipment.cache);
+    let booted = kernels.iter().map(|kernel| {
+        let workshop = equipment.workshops.get(&kernel.arch);
+        let workshop = workshop.ok_or(LabError::NoMachine(kernel.arch))?;
+        Ok(Booted { kernel, guest: make_guest(kernel, equipment, &mut memo)?, workshop })
+    });
+    booted.collect()
+}
+
+/// The guest's image for `kernel`, from the cache if it was made before of the same files.
+fn make_guest(kernel: &Kernel, equipment: &Equipment, memo: &mut Memo) -> Result<Guest, LabError> {
+    let program = equipment.programs.get(&kernel.arch).ok_or(LabError::NoMachine(kernel.arch))?;
+    let config = kernel.config.as_deref();
+    let mut sum =
+        |path: &Path| memo.sum(path).map_err(|e| LabError::Guest(GuestError::Read(path.into(), e)));
+    let mut parts = vec![guest::FORMAT.to_string(), kernel.release.clone(), sum(program)?];
+    parts.push(config.map(&mut sum).transpose()?.unwrap_or_default());
+    let key = sum::of_bytes(parts.join("\n").as_bytes());
+    let image = equipment.cache.guests().join(format!("{key}.cpio"));
+    if !image.is_file() {
+        let config = config.map(|config| (kernel.release.as_str(), config));
+        let bytes = guest::image(program, kernel.arch, config, &[]).map_err(LabError::Guest)?;
+        Cache::write(&image, &bytes).map_err(LabError::Cache)?;
+    }
+    let sha256 = sum(&image)?;
+    Ok(Guest { image, sha256, modules: Vec::new() })
+}
+
+fn settings(plan: &Plan, booted: &[Booted], equipment: &Equipment) -> Settings {
+    let first = booted.first().map(|b| b.workshop);
+    let mut memo = Memo::open(&equipment.cache);
+    let program = booted.first().and_then(|b| equipment.programs.get(&b.kernel.arch));
+    Settings {
+        interval_ns: plan.interval.0,
+        samples: plan.samples,
+        warmup_ns: plan.warmup.0,
+        policy: plan.policy,
+        priority: plan.priority,
+        cpu_mips: plan.cpu.mips(),
+        cpus: first.map_or(1, |w| w.machine.cpus),
+        emulator: first.map(|w| w.qemu.banner.clone()).unwrap_or_default(),
+        guest_sha256: program.and_then(|p| memo.sum(p).ok()).unwrap_or_default(),
+    }
+}
+
+fn described(kernel: &Kernel) -> LabKernel {
+    LabKernel {
+        name: kernel.name.clone(),
+        release: kernel.release.clone(),
+        version: kernel.version.clone(),
+        arch: kernel.arch.to_string(),
+        sha256: kernel.sha256.clone(),
+        package: kernel.package.clone(),
+    }
+}
+
+/// Kernels by the name that cells have for them, and models.
+type Arms = BTreeMap<(String, Asked), Found>;
+
+/// What each kernel runs when it is asked for each of its models; and whether the watcher stopped.
+fn check(
+    plan: &Plan,
+    booted: &[Booted],
+    equipment: &Equipment,
+    watch: &mut Watcher<'_>,
+) -> Result<(Arms, bool), LabError> {
+    let mut jobs = Vec::new();
+    let mut arms = Vec::new();
+    for Booted { kernel, guest, workshop } in booted {
+        for &asked in plan.preempt_of(&kernel.name) {
+            jobs.push(workshop.job(kernel, guest, asked, Task::Check));
+            arms.push((kernel.name.clone(), asked));
+        }
+    }
+    let (outcomes, stopped) = harvest(&jobs, equipment, Phase::Checking, watch)?;
+    let found =
+        arms.iter().zip(outcomes).map(|(arm, outcome)| (arm.clone(), told(arm.1, &outcome)));
+    Ok((found.collect(), stopped))
+}
+
+fn harvest(
+    jobs: &[Job<Work>],
+    equipment: &Equipment,
+    phase: Phase,
+    watch: &mut Watcher<'_>,
+) -> Result<(Vec<Outcome>, bool), LabError> {
+    let mut watch = |event: Event<'_>, standing: &Standing| watch(phase, event, standing);
+    let parallel = equipment.parallel;
+    let harvest = farm::run(jobs, parallel, &equipment.store, &Emulation, &mut watch);
+    match harvest.end {
+        End::Complete => Ok((harvest.outcomes, false)),
+        End::Stopped => Ok((harvest.outcomes, true)),
+        End::Broken(e) => Err(LabError::Farm(e)),
+    }
+}
+
+/// What a guest that was asked for a model told about it.
+fn told(asked: Asked, outcome: &Outcome) -> Found {
+    if let Some(failed) = outcome.failed() {
+        return Found {
+            status: Status::Failed,
+            reason: failed.reason.clone(),
+            evidence: failed.evidence.clone(),
+            ..Found::default()
+        };
+    }
+    let Outcome::Kept { cell, .. } = outcome else { return Found::default() };
+    let failed = |reason: String| Found { status: Status::Failed, reason, ..Found::default() };
+    let check =
+        cell.read(CHECK, LARGEST).ok().and_then(|b| serde_json::from_slice::<Value>(&b).ok());
+    let Some(check) = check else { return failed("the guest's check cannot be read".into()) };
+    let behaviour = &check["behaviour"];
+    let agreement = serde_json::from_value::<Agreement>(behaviour["agreement"].clone()).ok();
+    let behaves_as = serde_json::from_value::<Vec<Model>>(behaviour["models"].clone());
+    let Ok(host) = serde_json::from_value::<Host>(check.clone()) else {
+        return failed("the guest's check cannot be read".into());
+    };
+    let model = host.preemption.model;
+    if agreement == Some(Agreement::Contradict) {
+        let models: Vec<String> =
+            behaves_as.unwrap_or_default().iter().map(ToString::to_string).collect();
+        return Found {
+            model: Some(model),
+            status: Status::Ignored,
+            reason: format!(
+                "{} ({}), but it behaves like {}",
+                says(model),
+                host.preemption.because,
+                models.join(" or ")
+            ),
+            ..Found::default()
+        };
+    }
+    if runs(asked, model) {
+        return Found { model: Some(model), status: Status::Ok, ..Found::default() };
+    }
+    let mut reason = format!("asked for {asked}, {}: {}", says(model), host.preemption.because);
+    for conflict in &host.preemption.conflicts {
+        reason += &format!("; {conflict}");
+    }
+    Found { model: Some(model), status: Status::Ignored, reason, ..Found::default() }
+}
+
+fn says(model: Model) -> String {
+    match model {
+        Model::Unknown => "the kernel does not tell what it runs".into(),
+        model => format!("the kernel runs {model}"),
+    }
+}
+
+/// Whether a kernel that runs `model` does what it was asked.
+fn runs(asked: Asked, model: Model) -> bool {
+    match asked {
+        Asked::Default => model != Model::Unknown,
+        Asked::None => model == Model::None,
+        Asked::Voluntary => model == Model::Voluntary,
+        Asked::Full => model == Model::Full,
+        Asked::Lazy => model == Model::Lazy,
+        Asked::Rt => model == Model::Rt,
+    }
+}
+
+/// The cells of the plan; and whether the watcher stopped.
+fn measure(
+    plan: &Plan,
+    booted: &[Booted],
+    found: &Arms,
+    equipment: &Equipment,
+    watch: &mut Watcher<'_>,
+) -> Result<(Vec<Cell>, bool), LabError> {
+    let by_name: BTreeMap<&str, &Booted> =
+        booted.iter().map(|b| (b.kernel.name.as_str(), b)).collect();
+    let nothing = Found::default();
+    let mut cells = Vec::new();
+    let (mut jobs, mut places) = (Vec::new(), Vec::new());
+    for spec in plan.cells() {
+        let found = found.get(&(spec.kernel.clone(), spec.asked)).unwrap_or(&nothing);
+        if let (Status::Ok, Some(booted)) = (found.status, by_name.get(spec.kernel.as_str())) {
+            let Booted { kernel, guest, workshop } = booted;
+            let task = Task::Measure(Measurement::of(plan, &spec.load, spec.seed));
+            jobs.push(workshop.job(kernel, guest, spec.asked, task));
+            places.push(cells.len());
+        }
+        cells.push(blank(&spec, found));
+    }
+    let (outcomes, stopped) = harvest(&jobs, equipment, Phase::Measuring, watch)?;
+    for (place, outcome) in places.into_iter().zip(outcomes) {
+        fill(&mut cells[place], &outcome);
+    }
+    Ok((cells, stopped))
+}
+
+/// A cell before it is run, or that is not.
+fn blank(spec: &CellSpec, found: &Found) -> Cell {
+    let status = match found.status {
+        Status::Ok => Status::NotRun,
+        other => other,
+    };
+    Cell {
+        kernel: spec.kernel.clone(),
+        asked: spec.asked.to_string(),
+        model: found.model,
+        load: spec.load.to_string(),
+        seed: spec.seed,
+        status,
+        reason: found.reason.clone(),
+        evidence: found.evidence.clone(),
+        ..Cell::default()
+    }
+}
+
+fn fill(cell: &mut Cell, outcome: &Outcome) {
+    match outcome {
+        Outcome::NotRun => {}
+        Outcome::Failed(_) => {}
+        Outcome::Kept { cell: stored, cached } => {
+            cell.cached = *cached;
+            cell.run = Some(stored.folder.display().to_string());
+            if stored.ending.failed().is_none() {
+                fill_in_run(cell, stored);
+            }
+        }
+    }
+    if let Some(failed) = outcome.failed() {
+        cell.status = Status::Failed;
+        cell.reason.clone_from(&failed.reason);
+        cell.evidence.clone_from(&failed.evidence);
+    }
+}
+
+fn fill_in_run(cell: &mut Cell, stored: &StoredCell) {
+    let bytes = stored.read(RUN, LARGEST).map_err(|e| e.to_string());
+    let run = match bytes.and_then(|bytes| Run::from_json(&bytes).map_err(|e| e.to_string())) {
+        Ok(run) => run,
+        Err(e) => {
+            cell.status = Status::Failed;
+            cell.reason = format!("its record cannot be read: {e}");
+            return;
+        }
+    };
+    let model = run.host.preemption.model;
+    if cell.model.is_some_and(|checked| checked != model) {
+        cell.status = Status::Ignored;
+        cell.reason = format!("{} in this guest", says(model));
+        return;
+    }
+    let percentile = |p: &str| run.summary.percentiles.get(p).copied().flatten();
+    cell.status = Status::Ok;
+    cell.model = Some(model);
+    cell.min_ns = run.summary.min_ns;
+    cell.p50_ns = percentile("p50");
+    cell.p99_ns = percentile("p99");
+    cell.p999_ns = percentile("p99.9");
+    cell.max_ns = run.summary.max_ns;
+    cell.count = run.summary.count;
+    cell.histogram_sha256 = Some(histogram_sum(&run));
+    if let Some(load) = run.load.first() {
+        cell.throughput = Some(load.per_second);
+        cell.unit.clone_from(&load.unit);
+    }
+}
+
+/// SHA-256 over the histogram of lateness per expiry, as it stands in the record.
+fn histogram_sum(run: &Run) -> String {
+    let histogram = serde_json::to_vec(&run.expiries().histogram).unwrap_or_default();
+    Sha256::digest(histogram).iter().map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,177 @@
+//! Cells of the cache, run once more.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wakescope_lab::farm::{Continue, End, Event, Job, Repeated, Runner, verify};
+use wakescope_lab::store::{
+    CellStore, Ending, Failed, FailureKind, Ingredients, Key, Label, Recipe, StoredCell,
+};
+
+use crate::bench::{Folder, eventually, names};
+
+/// What a guest gives on this host, which may not be what it gave before.
+#[derive(Clone, Debug)]
+struct Gives {
+    max_ns: u32,
+    ending: Ending,
+    extra: bool,
+    hangs: bool,
+}
+
+impl Default for Gives {
+    fn default() -> Self {
+        Self { max_ns: 113, ending: Ending::Measured, extra: false, hangs: false }
+    }
+}
+
+struct Guest;
+
+impl Runner<Gives> for Guest {
+    fn run(&self, job: &Job<Gives>, folder: &Path, cancel: &AtomicBool) -> Ending {
+        if job.work.hangs {
+            eventually("it is cancelled", || cancel.load(Ordering::SeqCst));
+            return Failed::new(FailureKind::Cancelled, "cancelled").into();
+        }
+        let record = format!("{{\"threads\": [{{\"max_ns\": {}}}]}}", job.work.max_ns);
+        fs::write(folder.join("run.json"), record).unwrap();
+        fs::write(folder.join("kernel.log"), format!("took {}", job.work.max_ns)).unwrap();
+        if job.work.extra {
+            fs::write(folder.join("check.json"), "{}").unwrap();
+        }
+        job.work.ending.clone()
+    }
+}
+
+fn job(seed: u64, gives: Gives) -> Job<Gives> {
+    let recipe = Recipe::new(&Ingredients {
+        kernel_sha256: "11",
+        guest_sha256: "22",
+        emulator: "none",
+        arguments: &[],
+        command_line: &format!("--seed {seed}"),
+    });
+    let label = Label { kernel: "6.1".into(), seed: Some(seed), ..Label::default() };
+    Job { recipe, label, work: gives }
+}
+
+fn failed(kind: FailureKind, reason: &str) -> Gives {
+    Gives { ending: Failed::new(kind, reason).into(), ..Gives::default() }
+}
+
+/// Runs a cell that gives `before`, then verifies it on a host where it gives `now`.
+#[track_caller]
+fn check(before: Gives, now: &Result<Gives, String>, want: &str) {
+    let folder = Folder::new("verify");
+    let store = folder.store();
+    let first = job(1, before);
+    run(&store, std::slice::from_ref(&first));
+    let prepare = |cell: &StoredCell| {
+        let work = now.clone()?;
+        Ok(Job { recipe: cell.recipe.clone(), label: cell.meta.label.clone(), work })
+    };
+    let key = first.recipe.key();
+    let found =
+        verify(std::slice::from_ref(&key), 2, &store, &prepare, &Guest, &mut go_on).unwrap();
+    assert!(matches!(found.end, End::Complete));
+    let cell = &found.cells[0];
+    assert_eq!((&cell.key, cell.label.seed), (&key, Some(1)));
+    let text = match &cell.repeated {
+        Repeated::Differs(difference) => difference.to_string(),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(text, want);
+    assert_eq!(names(store.folder()), [key.as_str()], "nothing of it stays");
+}
+
+fn run(store: &CellStore, jobs: &[Job<Gives>]) {
+    wakescope_lab::farm::run(jobs, 1, store, &Guest, &mut go_on);
+}
+
+fn go_on(_: Event<'_>, _: &wakescope_lab::farm::Standing) -> Continue {
+    Continue::Continue(())
+}
+
+#[test]
+fn each_way_in_which_a_repetition_can_come_out() {
+    use FailureKind::{Emulator, Oops, Panic};
+    let usual = Gives::default;
+    check(usual(), &Ok(usual()), "Same");
+    check(
+        usual(),
+        &Ok(Gives { max_ns: 114, ..usual() }),
+        "run.json, threads[0].max_ns: 113, repeated 114",
+    );
+    check(
+        usual(),
+        &Ok(Gives { extra: true, ..usual() }),
+        "check.json, the whole of it: nothing, repeated a file",
+    );
+    check(
+        usual(),
+        &Ok(failed(Panic, "it panicked")),
+        "ending.json, how it ended: with a result, repeated panic: it panicked",
+    );
+    check(failed(Panic, "at 1"), &Ok(failed(Panic, "at 2")), "Same");
+    check(
+        failed(Panic, "at 1"),
+        &Ok(failed(Oops, "at 1")),
+        "ending.json, how it ended: panic: at 1, repeated oops: at 1",
+    );
+    check(usual(), &Ok(failed(Emulator, "killed")), "CannotRun(\"killed\")");
+    check(usual(), &Err("its kernel is gone".into()), "CannotRun(\"its kernel is gone\")");
+}
+
+#[test]
+fn damaged_and_unknown_cells_and_other_recipes_are_said() {
+    let folder = Folder::new("verify-odd");
+    let store = folder.store();
+    let jobs: Vec<_> = (0..3).map(|seed| job(seed, Gives::default())).collect();
+    run(&store, &jobs);
+    let mut keys: Vec<Key> = jobs.iter().map(|job| job.recipe.key()).collect();
+    keys.push(job(9, Gives::default()).recipe.key());
+    fs::write(store.folder().join(keys[0].as_str()).join("run.json"), "{}").unwrap();
+    let prepare = |cell: &StoredCell| {
+        // As after an update of the emulator.
+        let changed = cell.meta.label.seed == Some(1);
+        let recipe =
+            if changed { cell.recipe.clone().with("more", "") } else { cell.recipe.clone() };
+        Ok(Job { recipe, label: cell.meta.label.clone(), work: Gives::default() })
+    };
+    let mut told = Vec::new();
+    let found = verify(&keys, 1, &store, &prepare, &Guest, &mut |event, standing| {
+        if let Event::Finished { job, .. } = event {
+            told.push((job, standing.total));
+        }
+        Continue::Continue(())
+    });
+    let repeated: Vec<Repeated> = found.unwrap().cells.into_iter().map(|c| c.repeated).collect();
+    let cannot = |why: &str| Repeated::CannotRun(why.into());
+    let want = [
+        Repeated::Damaged("run.json is not what was written".into()),
+        cannot("it would be run in another way now: with another guest, emulator or kernel"),
+        Repeated::Same,
+        cannot("there is no such cell in the cache"),
+    ];
+    assert_eq!(repeated, want);
+    assert_eq!(told, [(2, 1)], "the watcher is told the place in the list that was given");
+}
+
+#[test]
+fn a_verification_can_be_ended() {
+    let folder = Folder::new("verify-end");
+    let store = folder.store();
+    let jobs: Vec<_> = (0..3).map(|seed| job(seed, Gives::default())).collect();
+    run(&store, &jobs);
+    let keys = store.keys().unwrap();
+    let prepare = |cell: &StoredCell| {
+        let (recipe, label) = (cell.recipe.clone(), cell.meta.label.clone());
+        Ok(Job { recipe, label, work: Gives { hangs: true, ..Gives::default() } })
+    };
+    let found =
+        verify(&keys, 1, &store, &prepare, &Guest, &mut |_, _| Continue::Break(())).unwrap();
+    assert!(found.cells.iter().all(|cell| cell.repeated == Repeated::NotRun), "{found:?}");
+    assert!(matches!(found.end, End::Stopped));
+    assert_eq!(store.keys().unwrap(), keys);
+}

@@ -1,0 +1,179 @@
+//! The table of a lab: kernels × models × loads, and what follows from it.
+//!
+//! Everything is made from the record, so that what is printed today can be printed again
+//! tomorrow. What differs between repetitions is in [`footer`] only.
+
+use wakescope_core::lab::{Asked, Lab, Status};
+use wakescope_core::preemption::Model;
+use wakescope_core::units::{SpanNs, grouped};
+
+use self::matrix::{Figure, Matrix};
+use crate::style::{Style, clean};
+
+mod figures;
+mod limits;
+mod markdown;
+mod matrix;
+mod names;
+mod notes;
+mod text;
+mod verdicts;
+
+/// The widest line, in characters.
+const WIDTH: usize = 100;
+
+/// What every table of a lab ends with.
+const VIRTUAL_TIME: &str = "Virtual time counts instructions: order and steps between kernels \
+    mean something, absolute times do not. Caches, idle states and firmware are not in it.";
+
+/// What has to be said besides where the guest has more than one CPU.
+const SEVERAL_CPUS: &str = "The emulator lets the guest's CPUs take turns of about a virtual ms: \
+    with more than one of them, that is what latencies consist of.";
+
+/// The table, verdicts, limits and what was published, for a terminal of 100 columns.
+pub fn text(lab: &Lab, style: Style) -> String {
+    text::render(lab, style)
+}
+
+/// The same as Markdown.
+pub fn markdown(lab: &Lab) -> String {
+    markdown::render(lab)
+}
+
+/// What it took this time: `90 cells, 31 cached, 6.20 min`.
+pub fn footer(lab: &Lab, spent: Option<SpanNs>) -> String {
+    let counted = |count: usize| grouped(count as u64);
+    let cells = lab.cells.len();
+    let mut parts =
+        vec![format!("{} {}", counted(cells), if cells == 1 { "cell" } else { "cells" })];
+    parts.push(format!("{} cached", counted(lab.cells.iter().filter(|c| c.cached).count())));
+    for (status, what) in [(Status::Failed, "failed"), (Status::NotRun, "not run")] {
+        match lab.cells.iter().filter(|cell| cell.status == status).count() {
+            0 => {}
+            count => parts.push(format!("{} {what}", counted(count))),
+        }
+    }
+    parts.extend(spent.map(|spent| spent.to_string()));
+    format!(" {} · verify: wakescope lab verify\n", parts.join(", "))
+}
+
+/// The figures that have a block each: its title, and whether the work stands beside it.
+fn matrix_figures() -> [(&'static str, Figure, bool); 3] {
+    [
+        ("largest wakeup latency, virtual µs", |cell| cell.max_ns, true),
+        ("p99.9 of wakeup latency, virtual µs", |cell| cell.p999_ns, false),
+        ("p50 of wakeup latency, virtual µs", |cell| cell.p50_ns, false),
+    ]
+}
+
+/// A block's title, with what its numbers are.
+fn title(matrix: &Matrix, figure: &str, with_work: bool) -> String {
+    let seeds = match matrix.seeds {
+        1 => " · one seed".into(),
+        seeds => format!(" · median of {seeds} seeds (range)"),
+    };
+    let work = if with_work { " · work per virtual second" } else { "" };
+    format!("{figure}{seeds}{work}")
+}
+
+/// What one must know to read the table.
+fn legend(lab: &Lab, matrix: &Matrix) -> Vec<String> {
+    let mut lines = Vec::new();
+    let is_ranked = |figure| matrix.view(figure, false).is_ranked();
+    if matrix_figures().into_iter().any(|(_, figure, _)| is_ranked(figure)) {
+        lines.push("↓ best (least) and ↑ worst (largest) of a load".into());
+    }
+    lines.extend(units_of_work(lab));
+    if matrix.lacks(|cell| cell.p999_ns) {
+        lines.push("p99.9 takes 2,000 wakeups per cell".into());
+    }
+    lines.extend(defaults(lab));
+    match lab.cells.iter().filter(|cell| cell.status == Status::NotRun).count() {
+        0 => {}
+        1 => lines.push("1 cell was not run".into()),
+        count => lines.push(format!("{} cells were not run", grouped(count as u64))),
+    }
+    lines
+}
+
+/// What the work of each load is counted in.
+fn units_of_work(lab: &Lab) -> Option<String> {
+    let mut units: Vec<String> = Vec::new();
+    for cell in lab.cells.iter().filter(|c| c.throughput.is_some() && !c.unit.is_empty()) {
+        let unit = format!("{} in {}", names::load(&cell.load), clean(&cell.unit, 16));
+        if !units.contains(&unit) {
+            units.push(unit);
+        }
+    }
+    (!units.is_empty()).then(|| format!("work: {}", units.join(", ")))
+}
+
+/// Which model a kernel runs when it is not told.
+fn defaults(lab: &Lab) -> Option<String> {
+    let mut kernels_of: Vec<(Model, Vec<String>)> = Vec::new();
+    for cell in lab.cells.iter().filter(|cell| cell.asked == Asked::Default.word()) {
+        // An RT kernel's default stands in the column RT.
+        let Some(model) = cell.model.filter(|&model| model != Model::Rt) else { continue };
+        let at = kernels_of.iter().position(|(m, _)| *m == model).unwrap_or(kernels_of.len());
+        if at == kernels_of.len() {
+            kernels_of.push((model, Vec::new()));
+        }
+        let kernel = names::kernel(&cell.kernel, 60);
+        if !kernels_of[at].1.contains(&kernel) {
+            kernels_of[at].1.push(kernel);
+        }
+    }
+    let told = kernels_of.iter().map(|(model, on)| format!("{model} on {}", on.join(", ")));
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("default is {}", told.join("; ")))
+}
+
+/// How the cells were run, in a line.
+fn settings(lab: &Lab) -> String {
+    let settings = &lab.settings;
+    let priority = settings.priority.map(|p| format!(" {p}")).unwrap_or_default();
+    format!(
+        "{} wakeups every {} of virtual time, {}{priority} · {} CPU{}, {} MIPS · {}",
+        grouped(settings.samples),
+        SpanNs(settings.interval_ns),
+        settings.policy,
+        settings.cpus,
+        if settings.cpus == 1 { "" } else { "s" },
+        settings.cpu_mips,
+        clean(&settings.emulator, 60),
+    )
+}
+
+/// What virtual time leaves out.
+fn caveats(lab: &Lab) -> Vec<&'static str> {
+    let several = (lab.settings.cpus > 1).then_some(SEVERAL_CPUS);
+    std::iter::once(VIRTUAL_TIME).chain(several).collect()
+}
+
+/// What was published, safe to print.
+fn published(lab: &Lab) -> Vec<String> {
+    lab.published.iter().map(|line| clean(line, 500)).collect()
+}
+
+/// A blank at which no line is broken, until [`unglued`] makes it an ordinary one.
+const GLUE: char = '\u{a0}';
+
+/// `text` without blanks that end no line.
+fn glued(text: &str) -> String {
+    text.replace(' ', &GLUE.to_string())
+}
+
+/// `text` with ordinary blanks only.
+fn unglued(text: &str) -> String {
+    text.replace(GLUE, " ")
+}
+
+/// The longest command that is shown.
+const LONGEST_COMMAND: usize = 2_000;
+
+fn repeat(lab: &Lab) -> String {
+    clean(&lab.repeat, LONGEST_COMMAND)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! The table as Markdown.
+
+use wakescope_core::lab::Lab;
+
+use super::figures::raised;
+use super::matrix::{Figure, Matrix, Shown};
+use super::{caveats, limits, names, published, repeat, settings, verdicts};
+
+pub(super) fn render(lab: &Lab) -> String {
+    let matrix = Matrix::of(lab);
+    let mut parts = Vec::new();
+    if matrix.kernels.is_empty() {
+        parts.push("There are no cells.\n".to_owned());
+    }
+    for (title, figure, with_work) in super::matrix_figures() {
+        if !matrix.kernels.is_empty() && (with_work || matrix.has(figure)) {
+            parts.push(block(&matrix, title, figure, with_work));
+        }
+    }
+    parts.push(notes(lab, &matrix));
+    parts.push(told_verdicts(lab));
+    parts.push(limits::told(lab).iter().map(|l| format!("- {}\n", escaped(&l.text))).collect());
+    parts.push(match &published(lab)[..] {
+        [] => String::new(),
+        lines => fenced("text", &lines.join("\n")),
+    });
+    parts.push(basis(lab));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+fn block(matrix: &Matrix, title: &str, figure: Figure, with_work: bool) -> String {
+    let view = matrix.view(figure, with_work);
+    let mut rows = String::new();
+    let mut has_work = false;
+    for kernel in &matrix.kernels {
+        for row in &kernel.rows {
+            let shown = view.of(row);
+            has_work |= shown.iter().any(Shown::has_work);
+            let cells: Vec<String> = shown.iter().map(cell).collect();
+            let name = escaped(&names::kernel(kernel.name, 98));
+            let load = escaped(&names::load(row.load));
+            rows.push_str(&format!("| {name} | {load} | {} |\n", cells.join(" | ")));
+        }
+    }
+    let columns: Vec<String> = matrix.columns.iter().map(|title| escaped(title)).collect();
+    let title = super::title(matrix, title, has_work);
+    format!(
+        "**{title}**\n\n| kernel | load | {} |\n|---|---|{}\n{rows}",
+        columns.join(" | "),
+        "---|".repeat(columns.len()),
+    )
+}
+
+fn cell(shown: &Shown) -> String {
+    match shown {
+        Shown::Nothing => String::new(),
+        Shown::Words(words) => escaped(words),
+        Shown::Figure { rank, median, range, work } => {
+            let figure = format!("{}{median} {range}", rank.mark());
+            let parts = [figure.trim_end(), work];
+            parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
+        }
+    }
+}
+
+fn notes(lab: &Lab, matrix: &Matrix) -> String {
+    let mut out: String =
+        super::legend(lab, matrix).iter().map(|line| format!("- {}\n", escaped(line))).collect();
+    for note in matrix.notes.shown() {
+        out.push_str(&format!("- {} {}\n", raised(note.number), escaped(&note.text)));
+        if !note.log.is_empty() {
+            let log = fenced("text", &note.log.join("\n"));
+            out.extend(log.lines().map(|line| format!("  {line}\n")));
+        }
+    }
+    out
+}
+
+fn told_verdicts(lab: &Lab) -> String {
+    let mut out = String::new();
+    for told in verdicts::told(lab) {
+        let figures = match told.figures.as_str() {
+            "" => String::new(),
+            figures => format!(": {}", escaped(&super::unglued(figures))),
+        };
+        let (load, sentence) = (escaped(&told.load), escaped(&told.sentence));
+        out.push_str(&format!("- {load}: **{sentence}**{figures}\n"));
+        out.extend(told.reasons.iter().map(|reason| format!("  - {}\n", escaped(reason))));
+    }
+    match verdicts::rule(lab).as_str() {
+        "" => out,
+        rule => format!("{out}\n{}\n", escaped(rule)),
+    }
+}
+
+fn basis(lab: &Lab) -> String {
+    let mut out = format!("{}\n\n{}\n", caveats(lab).join(" "), escaped(&settings(lab)));
+    if !lab.repeat.is_empty() {
+        out.push_str(&format!("\nTo repeat it:\n\n{}", fenced("sh", &repeat(lab))));
+    }
+    out
+}
+
+/// `text` between fences that it does not contain.
+fn fenced(language: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(3.max(longest + 1));
+    format!("{fence}{language}\n{text}\n{fence}\n")
+}
+
+/// `text` as it is, where Markdown and HTML would read more into it.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if "\\`*_{}[]<>|#~&!".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}

@@ -1,0 +1,97 @@
+//! Comparisons in sentences.
+
+use wakescope_core::lab::{ALPHA, Comparison, Effect, Lab, Verdict};
+
+use super::figures::{chance, times};
+use super::glued;
+use super::names::{self, Sides};
+use crate::style::clean;
+
+/// A comparison in words.
+pub(super) struct Told {
+    pub(super) load: String,
+    /// `full better than none`
+    pub(super) sentence: String,
+    /// What that rests on.
+    pub(super) figures: String,
+    /// Why it is not clearer, or what else one must know.
+    pub(super) reasons: Vec<String>,
+    pub(super) verdict: Verdict,
+}
+
+/// Every comparison of a lab in words.
+pub(super) fn told(lab: &Lab) -> Vec<Told> {
+    let sides = Sides::of(&lab.comparisons);
+    lab.comparisons.iter().map(|comparison| tell(comparison, sides)).collect()
+}
+
+fn tell(comparison: &Comparison, sides: Sides) -> Told {
+    let (a, b) = (sides.name(&comparison.a), sides.name(&comparison.b));
+    let sentence = match comparison.verdict {
+        Verdict::Better => format!("{b} better than {a}"),
+        Verdict::Worse => format!("{b} worse than {a}"),
+        Verdict::NoDifference => format!("{b} no different from {a}"),
+        Verdict::Inconclusive => format!("{b} against {a} inconclusive"),
+    };
+    let mut parts = figures(comparison);
+    if let Some(ratio) = comparison.throughput_ratio {
+        parts.push(glued(&format!("work {} ×", times(ratio))));
+    }
+    Told {
+        load: names::load(&comparison.load),
+        sentence,
+        figures: parts.join(", "),
+        reasons: comparison.reasons.iter().map(|reason| clean(reason, 400)).collect(),
+        verdict: comparison.verdict,
+    }
+}
+
+/// `max 0.10 ×, p99.9 0.12 × (10 of 10 seeds, p = 0.012)`, or each with its own parentheses where
+/// they rest on something else.
+fn figures(comparison: &Comparison) -> Vec<String> {
+    let named = [("max", &comparison.max), ("p99.9", &comparison.p999)];
+    let known: Vec<(String, String)> = named
+        .iter()
+        .filter_map(|(name, effect)| Some((name, effect.as_ref()?)))
+        .map(|(name, e)| (glued(&format!("{name} {} ×", times(e.ratio))), basis(e)))
+        .collect();
+    match &known[..] {
+        [(max, basis), (p999, same)] if basis == same => {
+            vec![max.clone(), format!("{p999} {same}")]
+        }
+        _ => known.iter().map(|(figure, basis)| format!("{figure} {basis}")).collect(),
+    }
+}
+
+/// What a figure rests on: `(10 of 10 seeds, p = 0.012)`.
+fn basis(effect: &Effect) -> String {
+    let Effect { seeds, ratio, low, high, better, worse, p_adjusted, verdict, .. } = effect;
+    let seeds_word = if *seeds == 1 { "seed" } else { "seeds" };
+    match verdict {
+        Verdict::NoDifference => {
+            let range = format!("{}–{}", times(*low), times(*high));
+            format!("({range} {})", glued(&format!("over {seeds} {seeds_word}")))
+        }
+        _ => {
+            let agree = if *ratio < 1.0 { better } else { worse };
+            let counted = glued(&format!("({agree} of {seeds} {seeds_word},"));
+            format!("{counted} {})", glued(&chance(*p_adjusted)))
+        }
+    }
+}
+
+/// How verdicts are found; empty if there are none.
+pub(super) fn rule(lab: &Lab) -> String {
+    let Some(first) = lab.comparisons.first() else { return String::new() };
+    let figures: usize = lab.comparisons.iter().map(|c| c.max.iter().chain(&c.p999).count()).sum();
+    let corrected = match figures {
+        0 | 1 => String::new(),
+        _ => format!(", corrected for the {figures} compared"),
+    };
+    let percent = format!("{:.2}", first.margin * 100.0);
+    let percent = percent.trim_end_matches('0').trim_end_matches('.');
+    format!(
+        "× is the median over the seeds, of which so many agree. p is how likely chance is to bring \
+         such a figure{corrected}. Better or worse takes p ≤ {ALPHA} and more than {percent} %."
+    )
+}
