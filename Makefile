@@ -22,7 +22,7 @@ setup:
 	@scripts/setup
 
 build: setup
-	scripts/cargo build --locked --release --package wakescope-cli
+	scripts/cargo release
 
 run: build
 	$(BINARY) measure --duration 10s --load find,launch,file-move
