@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::{Qemu, QemuError, Version};
-use crate::archive::{Archive, ArchiveError, Purpose, Site, tool};
+use crate::archive::tool::{self, Tool};
+use crate::archive::{Archive, ArchiveError, Purpose, Site};
 use crate::cache::{Cache, CacheError, Stage};
 use crate::kernel::Arch;
 use crate::sum::Memo;
@@ -214,10 +214,9 @@ fn loaded(
     tree: &Path,
     watch: &mut dyn Watch,
 ) -> Result<Vec<PathBuf>, SetUpError> {
-    let mut command = Command::new(loader);
-    command.arg("--inhibit-cache").arg("--library-path").arg(libraries).arg("--list").arg(program);
-    command.env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
-    let ended = tool::run(command, tool::text(1 << 20), watch, |_| {})?;
+    let tool = Tool::new(loader).arg("--inhibit-cache").arg("--library-path").arg(libraries);
+    let tool = tool.arg("--list").arg(program);
+    let ended = tool::run(&tool, tool::text(1 << 20), watch, |_| Ok(()))?;
     let lines = ended.output.lines().filter_map(|line| line.split_once(" => "));
     let paths =
         lines.map(|(name, rest)| (name.trim(), rest.split(" (").next().unwrap_or_default()));
@@ -230,7 +229,7 @@ fn loaded(
             return Err(SetUpError::Incomplete(format!("the library {name} is missing")));
         }
     }
-    if !ended.status.success() || found.is_empty() {
+    if !ended.success() || found.is_empty() {
         return Err(SetUpError::Incomplete("the loader does not list the libraries".into()));
     }
     Ok(found)
