@@ -160,7 +160,8 @@ pub(super) fn newest(cache: &Cache, arch: Arch) -> Option<PathBuf> {
 pub(super) fn loader(root: &Path) -> Option<(PathBuf, PathBuf)> {
     let usr = root.join("usr");
     let libraries = folders(&usr.join("lib")).find(|dir| dir.join("libc.so.6").is_file())?;
-    let candidates = [libraries.clone(), usr.join("lib"), usr.join("lib64"), root.join("lib64")];
+    // Where programs expect it comes before where it really is.
+    let candidates = [usr.join("lib64"), root.join("lib64"), usr.join("lib"), libraries.clone()];
     let found = candidates.iter().find_map(|dir| {
         let entries = dir.read_dir().into_iter().flatten().flatten();
         let mut files = entries.map(|entry| entry.path());
