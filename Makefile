@@ -5,13 +5,15 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup build run test check bench install clean
+.PHONY: help setup build guest-arm64 run test check bench install clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move'
 	@echo 'make test       every test and lint'
 	@echo 'make build      the command: $(BINARY)'
 	@echo 'make check      formatting and lints only'
+	@echo 'make guest-arm64'
+	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
 	@echo 'make bench      time, instructions and memory against cyclictest and jitterdebugger'
 	@echo 'make install    the command, its man pages and completions, under PREFIX=$(PREFIX)'
 	@echo 'make clean      remove what was built'
@@ -23,6 +25,9 @@ setup:
 
 build: setup
 	scripts/cargo release
+
+guest-arm64:
+	@scripts/guest-arm64
 
 run: build
 	$(BINARY) measure --duration 10s --load find,launch,file-move
