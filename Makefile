@@ -24,7 +24,7 @@ setup:
 	@scripts/setup
 
 build: setup
-	scripts/cargo build --locked --release --package wakescope-cli
+	scripts/cargo release
 
 guest-arm64:
 	@scripts/guest-arm64

@@ -14,11 +14,14 @@ use wakescope_report::style::clean;
 use crate::{Failure, Outcome};
 
 mod asking;
+mod bisect;
+mod building;
 mod equipping;
 mod fetch;
 mod kernels;
 mod run;
 mod showing;
+mod verify;
 mod waiting;
 
 /// Boot kernels in virtual time, where the same kernel gives the same figures on any machine
@@ -43,6 +46,8 @@ enum Verb {
     Kernels(kernels::KernelsArgs),
     Fetch(fetch::FetchArgs),
     Run(Box<run::RunArgs>),
+    Verify(verify::VerifyArgs),
+    Bisect(Box<bisect::BisectArgs>),
 }
 
 /// Runs `wakescope lab`.
@@ -51,7 +56,15 @@ pub(crate) fn run(args: &LabArgs) -> Result<Outcome, Failure> {
         Verb::Kernels(args) => kernels::run(args),
         Verb::Fetch(args) => fetch::run(args),
         Verb::Run(args) => run::run(args),
+        Verb::Verify(args) => verify::run(args),
+        Verb::Bisect(args) => bisect::run(args),
     }
+}
+
+/// How many guests run at a time: `asked`, or one per CPU that this process may use.
+fn parallel(asked: Option<u16>) -> usize {
+    let all = || wakescope_sys::sched::affinity().map_or(1, |cpus| cpus.len());
+    asked.map_or_else(all, usize::from)
 }
 
 /// The lab's folder.

@@ -120,6 +120,11 @@ impl Cache {
         self.root.join("guests")
     }
 
+    /// Images of kernels that were built for a bisection, each named after its revision.
+    pub fn built(&self) -> PathBuf {
+        self.root.join("built")
+    }
+
     /// Results.
     pub fn cells(&self) -> PathBuf {
         self.root.join("cells")

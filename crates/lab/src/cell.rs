@@ -21,6 +21,10 @@ use crate::machine::{Boot, Machine};
 use crate::parcel::{Item, unpack};
 use crate::plan::{LoadSet, Plan};
 use crate::qemu::Qemu;
+mod again;
+
+pub use again::Again;
+
 use crate::store::{CONSOLE, Ending, Failed, FailureKind, Ingredients, Label, Recipe};
 
 /// What a guest is to do.
@@ -99,15 +103,20 @@ pub struct Guest {
     pub modules: Vec<String>,
 }
 
+/// What a cell is called, in place of its load, in which a guest tells what its kernel runs.
+const CHECKING: &str = "check";
+
 /// What the runner needs to boot a guest.
 #[derive(Clone, Debug)]
 pub struct Work {
     qemu: Arc<Qemu>,
-    machine: Machine,
+    /// The emulator's arguments that make the machine.
+    machine: Vec<String>,
     kernel: PathBuf,
     guest: PathBuf,
     cmdline: String,
-    task: Task,
+    /// The file that the guest must send: [`RUN`] or [`CHECK`].
+    result: &'static str,
     /// Of the host's time.
     limit: SpanNs,
 }
@@ -157,20 +166,20 @@ impl Workshop {
             arguments: &machine.arguments(),
             command_line: &cmdline,
         });
-        let (load, seed) = match &task {
-            Task::Check => ("check".into(), None),
-            Task::Measure(m) => (m.load.to_string(), Some(m.seed)),
+        let (load, seed, result) = match &task {
+            Task::Check => (CHECKING.into(), None, CHECK),
+            Task::Measure(m) => (m.load.to_string(), Some(m.seed), RUN),
         };
         Job {
             recipe,
             label: Label { kernel: kernel.name.clone(), model: asked.to_string(), load, seed },
             work: Work {
                 qemu: Arc::clone(&self.qemu),
-                machine,
+                machine: machine.arguments(),
                 kernel: kernel.image.clone(),
                 guest: guest.image.clone(),
                 cmdline,
-                task,
+                result,
                 limit: self.limit,
             },
         }
@@ -200,7 +209,7 @@ impl Runner<Work> for Emulation {
         let boot = Boot { kernel, guest, cmdline, console: &console, results: &results };
         let (program, first) = qemu.command.split_first().expect("an emulator has a program");
         let mut arguments: Vec<OsString> = first.to_vec();
-        arguments.extend(machine.boot_arguments(&boot));
+        arguments.extend(boot.arguments(qemu.arch, machine));
         let watch = Watch { limit: *limit, outputs: &[console.clone(), results.clone()], cancel };
         let end = power::run(Path::new(program), &arguments, &words, watch);
         let ending = conclude(&end, job, folder, &results, &console);
@@ -224,11 +233,7 @@ fn conclude(end: &End, job: &Job<Work>, folder: &Path, results: &Path, console: 
     let Ok(items) = parcel else {
         return without_result(&log, &parcel.unwrap_err().to_string()).into();
     };
-    let result = match &job.work.task {
-        Task::Check => CHECK,
-        Task::Measure(_) => RUN,
-    };
-    match verify(&items, &log, result) {
+    match verify(&items, &log, job.work.result) {
         Err(failed) => {
             let _ = keep(folder, &items, &[FACTS, KERNEL_LOG]);
             failed.into()

@@ -86,30 +86,6 @@ impl Machine {
         .collect()
     }
 
-    /// The arguments that boot `boot` on it.
-    pub fn boot_arguments(&self, boot: &Boot) -> Vec<OsString> {
-        let mut all: Vec<OsString> = self.arguments().into_iter().map(Into::into).collect();
-        let mut add = |flag: &str, value: OsString| all.extend([flag.into(), value]);
-        add("-kernel", boot.kernel.into());
-        add("-initrd", boot.guest.into());
-        add("-append", boot.cmdline.into());
-        for (id, path) in [("console", boot.console), ("results", boot.results)] {
-            let mut backend = OsString::from(format!("file,id={id},path="));
-            backend.push(path);
-            add("-chardev", escaped(&backend));
-            match (self.arch, id) {
-                (Arch::Amd64, _) => {
-                    let index = u8::from(id == "results");
-                    add("-device", format!("isa-serial,chardev={id},index={index}").into());
-                }
-                (Arch::Arm64, "console") => add("-serial", format!("chardev:{id}").into()),
-                // `virt` has a second line of its own from QEMU 9.1 on only; a card works in all.
-                (Arch::Arm64, _) => add("-device", format!("pci-serial,chardev={id}").into()),
-            }
-        }
-        all
-    }
-
     /// The console and the line of results, as the guest's kernel names them.
     pub fn lines(&self) -> (&'static str, &'static str) {
         match self.arch {
@@ -135,6 +111,34 @@ impl Machine {
             all += &format!(" {extra}");
         }
         format!("{all} -- {guest}")
+    }
+}
+
+impl Boot<'_> {
+    /// The arguments of an emulator for `arch` that boot this on the machine that the arguments
+    /// `machine` make.
+    pub fn arguments(&self, arch: Arch, machine: &[String]) -> Vec<OsString> {
+        let boot = self;
+        let mut all: Vec<OsString> = machine.iter().map(Into::into).collect();
+        let mut add = |flag: &str, value: OsString| all.extend([flag.into(), value]);
+        add("-kernel", boot.kernel.into());
+        add("-initrd", boot.guest.into());
+        add("-append", boot.cmdline.into());
+        for (id, path) in [("console", boot.console), ("results", boot.results)] {
+            let mut backend = OsString::from(format!("file,id={id},path="));
+            backend.push(path);
+            add("-chardev", escaped(&backend));
+            match (arch, id) {
+                (Arch::Amd64, _) => {
+                    let index = u8::from(id == "results");
+                    add("-device", format!("isa-serial,chardev={id},index={index}").into());
+                }
+                (Arch::Arm64, "console") => add("-serial", format!("chardev:{id}").into()),
+                // `virt` has a second line of its own from QEMU 9.1 on only; a card works in all.
+                (Arch::Arm64, _) => add("-device", format!("pci-serial,chardev={id}").into()),
+            }
+        }
+        all
     }
 }
 
@@ -186,7 +190,7 @@ mod tests {
     fn paths_may_hold_commas() {
         let path = Path::new("/a,b");
         let boot = Boot { kernel: path, guest: path, cmdline: "a,b", console: path, results: path };
-        let all = Machine::new(Arch::Amd64).boot_arguments(&boot);
+        let all = boot.arguments(Arch::Amd64, &Machine::new(Arch::Amd64).arguments());
         assert!(all.contains(&"file,id=results,path=/a,,b".into()), "{all:?}");
         assert!(all.contains(&"/a,b".into()) && all.contains(&"a,b".into()), "{all:?}");
     }

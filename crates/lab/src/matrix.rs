@@ -83,6 +83,8 @@ pub enum Phase {
     Checking,
     /// Guests measure.
     Measuring,
+    /// Cells are run once more.
+    Repeating,
 }
 
 /// Who watches a lab.

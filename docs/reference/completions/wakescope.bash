@@ -19,6 +19,9 @@ _wakescope() {
             wakescope,check)
                 cmd="wakescope__subcmd__check"
                 ;;
+            wakescope,lab)
+                cmd="wakescope__subcmd__lab"
+                ;;
             wakescope,load)
                 cmd="wakescope__subcmd__load"
                 ;;
@@ -28,6 +31,12 @@ _wakescope() {
             wakescope,report)
                 cmd="wakescope__subcmd__report"
                 ;;
+            wakescope__subcmd__lab,fetch)
+                cmd="wakescope__subcmd__lab__subcmd__fetch"
+                ;;
+            wakescope__subcmd__lab,kernels)
+                cmd="wakescope__subcmd__lab__subcmd__kernels"
+                ;;
             *)
                 ;;
         esac
@@ -35,7 +44,7 @@ _wakescope() {
 
     case "${cmd}" in
         wakescope)
-            opts="-h -V --help --version check measure load report"
+            opts="-h -V --help --version check measure load report lab"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -56,6 +65,56 @@ _wakescope() {
             fi
             case "${prev}" in
                 --cpu)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        wakescope__subcmd__lab)
+            opts="-h --help kernels fetch"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        wakescope__subcmd__lab__subcmd__fetch)
+            opts="-h --arch --refresh --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --arch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        wakescope__subcmd__lab__subcmd__kernels)
+            opts="-h --all --arch --refresh --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --arch)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

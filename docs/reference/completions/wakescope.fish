@@ -30,6 +30,7 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "check" -d 'What
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'How late are wakeups here, and can the number be trusted'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads by themselves, until Ctrl-C or for a while, and tell how much work they did'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show a run: as text, JSON, or the statistics block of realfeel'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "lab" -d 'Boot kernels in virtual time, where the same kernel gives the same figures on any machine'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'The CPU to probe [default: the last that this process may use]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'Print JSON: the `host` of a run, with `suffers` and `instruments`'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l probe -d 'Also tell the preemption model from behaviour: time wakeups inside long system calls, for some seconds, on one CPU'
@@ -68,3 +69,14 @@ realfeel\t'The block of Clark Williams\' paper of 2002: statistics, shares below
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch" -s h -l help -d 'Print help'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch" -f -a "kernels" -d 'List the kernels that can be fetched, and those that have been'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch" -f -a "fetch" -d 'Fetch kernels from Debian\'s archive, and the emulator that boots them, for the lab alone'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l arch -d 'What the kernels run on: amd64 or arm64 (default: as this machine)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l all -d 'List every version, not just the newest of each series and flavour'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l refresh -d 'Look for newer ones, also if that was done today'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l json -d 'Print the list as JSON'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -s h -l help -d 'Print help'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l arch -d 'What the kernels run on: amd64 or arm64 (default: as this machine)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l refresh -d 'Look for newer ones, also if that was done today'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -s h -l help -d 'Print help (see more with \'--help\')'

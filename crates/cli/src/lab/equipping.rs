@@ -23,7 +23,7 @@ use wakescope_report::style::clean;
 use super::waiting::Waiting;
 use super::{
     failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up, failure_of_store,
-    parse_arch,
+    parallel, parse_arch,
 };
 use crate::Failure;
 
@@ -80,12 +80,6 @@ impl Equipping {
     /// CPUs of a guest.
     pub(super) fn cpus(&self) -> u16 {
         self.experimental_smp
-    }
-
-    /// How many guests run at a time.
-    fn parallel(&self) -> usize {
-        let all = || wakescope_sys::sched::affinity().map_or(1, |cpus| cpus.len());
-        self.jobs.map_or_else(all, usize::from)
     }
 
     /// What Debian's kernels run on.
@@ -170,7 +164,7 @@ impl Equipping {
             programs.insert(arch, self.program(arch)?);
         }
         let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
-        let (modules, parallel) = (self.module.clone(), self.parallel());
+        let (modules, parallel) = (self.module.clone(), parallel(self.jobs));
         Ok(Equipment { cache, store, workshops, programs, modules, parallel })
     }
 

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use wakescope_core::lab::{Asked, Lab, Standing as LabStanding};
 use wakescope_core::units::SpanNs;
 use wakescope_lab::cache::Cache;
-use wakescope_lab::farm::FarmError;
+use wakescope_lab::farm::{Continue, Event, FarmError, Standing};
 use wakescope_lab::kernel::fetch::Source;
 use wakescope_lab::kernel::name::Flavour;
-use wakescope_lab::matrix::{self, LabError};
+use wakescope_lab::matrix::{self, LabError, Phase};
 use wakescope_lab::plan::{Kernels, Offer, Plan};
 use wakescope_report::lab as table;
 use wakescope_report::style::clean;
@@ -61,14 +61,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         output::tell(SMP);
     }
     let mut showing = Showing::new(waiting);
-    let mut watch = |phase, event: wakescope_lab::farm::Event<'_>, standing: &_| {
-        if showing.attend(phase, &event, standing) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    };
+    let mut watch = watcher(&mut showing);
     let done = matrix::run(&plan, &kernels, args.asking.repeat(), &equipment, &mut watch);
+    drop(watch);
     drop(showing);
     let done = done.map_err(|e| failure_of_lab(&e))?;
     show(&done.lab, args, clock::now().since(began))?;
@@ -81,6 +76,19 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         LabStanding::CouldNot => Outcome::Undone,
         LabStanding::Inconclusive => Outcome::Inconclusive,
     })
+}
+
+/// What a lab calls with all that happens: it is shown, and a signal ends the lab.
+pub(super) fn watcher(
+    showing: &mut Showing,
+) -> impl FnMut(Phase, Event<'_>, &Standing) -> Continue + '_ {
+    move |phase, event, standing| {
+        if showing.attend(phase, &event, standing) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
 }
 
 const SMP: &str = "wakescope: with more than one CPU, the emulator lets them take turns of about a \

@@ -64,6 +64,7 @@ impl Showing {
         let title = match phase {
             Phase::Checking => "asking kernels what they run",
             Phase::Measuring => "measuring in virtual time",
+            Phase::Repeating => "repeating cells",
         };
         match &mut self.screen {
             Some(screen) => {

@@ -1,0 +1,240 @@
+//! `wakescope lab bisect`
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+use wakescope_core::lab::{Lab, Status};
+use wakescope_lab::bisect::{BisectError, Bisection, Examine, Examined, Step, Verdict, bisect};
+use wakescope_lab::cache::Cache;
+use wakescope_lab::matrix;
+use wakescope_lab::plan::Plan;
+use wakescope_report::style::clean;
+
+use super::asking::{Asking, failure_of_plan};
+use super::building::{Building, Built};
+use super::cache;
+use super::equipping::Equipping;
+use super::run::{failure_of_lab, watcher};
+use super::showing::Showing;
+use super::waiting::Waiting;
+use crate::{Failure, Outcome, output};
+
+/// Find the first of an ordered list of kernels that breaks a limit
+///
+/// Each kernel is measured under one load and model, with all seeds; it is bad if any seed breaks
+/// the limit. Figures repeat to the bit, so no step is repeated for noise. Exit: 0 if it was found,
+/// 1 if the first kernel is bad already or the last still good, 3 if kernels that could not be
+/// measured leave it open.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  wakescope lab bisect --kernel 6.1-cloud,6.12-cloud,7.2-cloud --load find --fail-above 100us
+  wakescope lab bisect --repo linux --good v6.11 --bad v6.12 --build 'git checkout -q $REVISION && make -j8 bzImage' --image arch/x86/boot/bzImage --load find --fail-above 100us")]
+pub(super) struct BisectArgs {
+    #[command(flatten)]
+    asking: Asking,
+
+    #[command(flatten)]
+    equipping: Equipping,
+
+    #[command(flatten)]
+    building: Building,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `wakescope lab bisect`.
+pub(super) fn run(args: &BisectArgs) -> Result<Outcome, Failure> {
+    let plan = args.asking.plan()?;
+    expect_one_cell(&plan)?;
+    let cache = cache()?;
+    let candidates = match args.building.revisions()? {
+        Some(revisions) => revisions,
+        None => plan.kernel_names().to_vec(),
+    };
+    let mut examiner = Examiner { args, plan, cache, candidates: &candidates };
+    let found = bisect(candidates.len(), &mut examiner);
+    match found {
+        Ok(bisection) => {
+            if args.json {
+                output::print(&format!("{:#}\n", as_json(&bisection, &candidates)))?;
+            } else {
+                output::print(&as_text(&bisection, &candidates))?;
+            }
+            Ok(if bisection.found().is_some() { Outcome::Done } else { Outcome::Inconclusive })
+        }
+        Err(BisectError::Examine(failure)) => Err(failure),
+        Err(e @ (BisectError::FirstIsBad(_) | BisectError::LastIsGood(_))) => {
+            output::print(&format!("{}.\n", without_failure(&e)))?;
+            Ok(Outcome::Failed)
+        }
+        Err(e @ BisectError::TooFew(_)) => Err(Failure::new(without_failure(&e))
+            .try_this("name the kernels in their order: --kernel A,B,C; or build them: --repo, --good, --bad, --build, --image")),
+        Err(e @ BisectError::EndSkipped { .. }) => Err(Failure::new(clean(&without_failure(&e), 400))
+            .try_this("begin and end with kernels that boot and measure")),
+    }
+}
+
+/// What the error says; one of an examination never comes here.
+fn without_failure(e: &BisectError<Failure>) -> String {
+    e.to_string()
+}
+
+/// A bisection is about one load, one model and at least one limit.
+fn expect_one_cell(plan: &Plan) -> Result<(), Failure> {
+    let wrong = |what: &str, remedy: &str| Err(Failure::new(what.to_string()).try_this(remedy));
+    if plan.fail_above.is_empty() {
+        return wrong(
+            "a bisection needs a limit to tell good from bad",
+            "give one: --fail-above 100us, or p99.9=50us",
+        );
+    }
+    if plan.loads.len() != 1 {
+        return wrong(
+            "a bisection is about one load",
+            "name it: --load find; several at once as find+launch",
+        );
+    }
+    if plan.preempt.len() != 1 || !plan.preempt_of.is_empty() {
+        return wrong("a bisection is about one preemption model", "name it: --preempt full");
+    }
+    Ok(())
+}
+
+struct Examiner<'a> {
+    args: &'a BisectArgs,
+    plan: Plan,
+    cache: Cache,
+    candidates: &'a [String],
+}
+
+impl Examine for Examiner<'_> {
+    type Error = Failure;
+
+    fn examine(&mut self, candidate: usize) -> Result<Examined, Failure> {
+        let name = &self.candidates[candidate];
+        output::tell(&format!("examining {}", clean(name, 100)));
+        let kernel = match self.args.building.build(name, &self.cache)? {
+            Built::Named => name.clone(),
+            Built::Image(path) => path.display().to_string(),
+            Built::No(reason) => {
+                return Ok(told(Examined { verdict: Verdict::Skip(reason), evidence: Vec::new() }));
+            }
+        };
+        let lab = self.measure(&kernel)?;
+        Ok(told(judge(&lab)))
+    }
+}
+
+impl Examiner<'_> {
+    fn measure(&self, kernel: &str) -> Result<Lab, Failure> {
+        let Self { args, cache, .. } = self;
+        let mut plan = self.plan.clone();
+        plan.kernels = wakescope_lab::plan::Kernels::Named(vec![kernel.to_string()]);
+        plan.compare.clear();
+        let plan = plan.expand(&[]).map_err(|e| failure_of_plan("the command line", &e))?;
+        let mut waiting = Waiting::new()?;
+        let kernels = args.equipping.kernels(plan.kernel_names(), cache, &mut waiting)?;
+        let equipment =
+            args.equipping.equipment(&kernels, plan.cpu, cache.clone(), &mut waiting)?;
+        let mut showing = Showing::new(waiting);
+        let mut watch = watcher(&mut showing);
+        let done = matrix::run(&plan, &kernels, args.asking.repeat(), &equipment, &mut watch);
+        drop(watch);
+        drop(showing);
+        let done = done.map_err(|e| failure_of_lab(&e))?;
+        if done.stopped {
+            return Err(Failure::new("ended before it was found")
+                .try_this("the same command goes on from there: what was measured is kept"));
+        }
+        Ok(done.lab)
+    }
+}
+
+/// What the cells of one kernel say about it.
+fn judge(lab: &Lab) -> Examined {
+    let runs = lab.cells.iter().filter_map(|cell| cell.run.clone());
+    let mut evidence: Vec<String> = Vec::new();
+    for limit in &lab.limits {
+        if let (Some(ns), Some(seed)) = (limit.observed_ns, limit.seed) {
+            let observed = wakescope_core::units::SpanNs(ns);
+            evidence.push(format!("{}: {observed} of virtual time with seed {seed}", limit.limit));
+        }
+    }
+    let broken = lab.limits.iter().any(|limit| limit.within == Some(false));
+    let bad_cell = lab.cells.iter().find(|cell| cell.status != Status::Ok);
+    let undecided = lab.limits.iter().find(|limit| limit.within.is_none());
+    let verdict = if broken {
+        Verdict::Bad
+    } else if let Some(cell) = bad_cell {
+        Verdict::Skip(cell.reason.clone())
+    } else if let Some(limit) = undecided {
+        Verdict::Skip(limit.reason.clone())
+    } else {
+        Verdict::Good
+    };
+    evidence.extend(runs);
+    Examined { verdict, evidence }
+}
+
+/// Tells the user how a step came out.
+fn told(examined: Examined) -> Examined {
+    output::tell(&clean(&in_words(&examined), 300));
+    examined
+}
+
+fn in_words(examined: &Examined) -> String {
+    let figures: Vec<&str> = examined
+        .evidence
+        .iter()
+        .filter(|line| !line.starts_with('/'))
+        .map(String::as_str)
+        .collect();
+    match &examined.verdict {
+        Verdict::Good => format!("good: {}", figures.join("; ")),
+        Verdict::Bad => format!("bad: {}", figures.join("; ")),
+        Verdict::Skip(reason) => format!("skipped: {reason}"),
+    }
+}
+
+fn as_text(bisection: &Bisection, candidates: &[String]) -> String {
+    let name = |place: usize| clean(&candidates[place], 120);
+    let mut text = match bisection.found() {
+        Some(place) => format!("{} is the first that breaks the limit.\n", name(place)),
+        None => format!(
+            "One of {} kernels is the first that breaks the limit; those between could not be measured:\n{}",
+            bisection.suspects().count(),
+            bisection.suspects().map(|place| format!(" {}\n", name(place))).collect::<String>()
+        ),
+    };
+    text += "\n";
+    let width =
+        bisection.steps.iter().map(|s| name(s.candidate).chars().count()).max().unwrap_or(0);
+    for Step { candidate, examined } in &bisection.steps {
+        let _ = writeln!(text, " {:width$}  {}", name(*candidate), clean(&in_words(examined), 200));
+        for run in examined.evidence.iter().filter(|line| line.starts_with('/')).take(1) {
+            let _ = writeln!(text, " {:width$}    {}", "", clean(run, 200));
+        }
+    }
+    text
+}
+
+fn as_json(bisection: &Bisection, candidates: &[String]) -> serde_json::Value {
+    let steps = bisection.steps.iter().map(|Step { candidate, examined }| {
+        let (verdict, reason) = match &examined.verdict {
+            Verdict::Good => ("good", ""),
+            Verdict::Bad => ("bad", ""),
+            Verdict::Skip(reason) => ("skip", reason.as_str()),
+        };
+        json!({"kernel": candidates[*candidate], "verdict": verdict, "reason": reason, "evidence": examined.evidence})
+    });
+    json!({
+        "schema": "wakescope.bisect/1",
+        "first_bad": bisection.found().map(|place| &candidates[place]),
+        "suspects": bisection.suspects().map(|place| &candidates[place]).collect::<Vec<_>>(),
+        "last_good": candidates[bisection.last_good],
+        "steps": steps.collect::<Vec<_>>(),
+    })
+}

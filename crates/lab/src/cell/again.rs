@@ -1,0 +1,88 @@
+//! How a stored cell is run once more: from its recipe, and from what is still there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use wakescope_core::units::SpanNs;
+
+use super::{CHECKING, Work};
+use crate::cache::Cache;
+use crate::farm::Job;
+use crate::guest::{CHECK, RUN};
+use crate::kernel::Arch;
+use crate::kernel::image::identify;
+use crate::kernel::store::stored;
+use crate::qemu::Qemu;
+use crate::store::StoredCell;
+use crate::sum::Memo;
+
+/// What there is to run cells with, by what it holds.
+#[derive(Debug)]
+pub struct Again {
+    kernels: BTreeMap<String, PathBuf>,
+    guests: BTreeMap<String, PathBuf>,
+    emulators: Vec<Arc<Qemu>>,
+    limit: SpanNs,
+}
+
+impl Again {
+    /// Looks for kernels and guests in `cache`. `limit` is the most time of the host that a guest
+    /// may take.
+    pub fn new(cache: &Cache, emulators: Vec<Arc<Qemu>>, limit: SpanNs) -> Self {
+        let mut memo = Memo::open(cache);
+        let mut by_sum = |paths: Vec<PathBuf>| {
+            let known = paths.into_iter().filter_map(|path| Some((memo.sum(&path).ok()?, path)));
+            known.collect::<BTreeMap<_, _>>()
+        };
+        let fetched = Arch::ALL.into_iter().flat_map(|arch| stored(cache, arch));
+        let mut images: Vec<_> = fetched.map(|kernel| kernel.folder.join("image")).collect();
+        images.extend(files_of(&cache.built()));
+        Self {
+            kernels: by_sum(images),
+            guests: by_sum(files_of(&cache.guests())),
+            emulators,
+            limit,
+        }
+    }
+
+    /// The job of `cell`, or why it cannot be run again.
+    pub fn job(&self, cell: &StoredCell) -> Result<Job<Work>, String> {
+        let part = |name| cell.recipe.part(name).unwrap_or_default();
+        let kernel = self.kernel(part("kernel"), &cell.meta.label.kernel)?;
+        let guest = self.guests.get(part("guest")).ok_or("its guest image is gone")?.clone();
+        let arch = identify(&kernel).map_err(|e| e.to_string())?.arch;
+        let qemu = self.emulators.iter().find(|qemu| {
+            qemu.arch == arch && format!("{} {}", qemu.banner, qemu.sha256) == part("emulator")
+        });
+        let qemu = qemu.ok_or_else(|| format!("it was run by {}", part("emulator")))?;
+        let machine = cell.recipe.parts().filter(|(name, _)| *name == "argument");
+        Ok(Job {
+            recipe: cell.recipe.clone(),
+            label: cell.meta.label.clone(),
+            work: Work {
+                qemu: Arc::clone(qemu),
+                machine: machine.map(|(_, value)| value.to_owned()).collect(),
+                kernel,
+                guest,
+                cmdline: part("command_line").into(),
+                result: if cell.meta.label.load == CHECKING { CHECK } else { RUN },
+                limit: self.limit,
+            },
+        })
+    }
+
+    /// The kernel of this sum: one of the cache's, or the file that it was called after.
+    fn kernel(&self, sha256: &str, name: &str) -> Result<PathBuf, String> {
+        let named = Path::new(name);
+        let is_it = |path: &&Path| crate::sum::of_file(path).is_ok_and(|sum| sum == sha256);
+        let own = Some(named).filter(|path| path.is_file()).filter(is_it).map(Path::to_owned);
+        own.or_else(|| self.kernels.get(sha256).cloned()).ok_or_else(|| "its kernel is gone".into())
+    }
+}
+
+fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
+}
