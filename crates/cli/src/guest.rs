@@ -210,7 +210,7 @@ const CHECK_WAKEUPS: usize = 80;
 fn check() -> Result<Vec<Item>, Failure> {
     let (host, instruments) = host::examine(&Files::of_this_machine(), &[]);
     let observations = observe(0, &Options { wakeups: CHECK_WAKEUPS, ..Options::default() });
-    let judgement = judge(&observations);
+    let judgement = judge(&observations, TimeDomain::Virtual);
     let suffers = host_findings(&host, TimeDomain::Virtual, &host.cpus_allowed);
     let check = Check { host, suffers, instruments, behaviour: Some((observations, judgement)) };
     let value = check.json().map_err(|e| Failure::new(format!("cannot write JSON: {e}")))?;

@@ -70,16 +70,25 @@ pub(super) struct Equipping {
     #[arg(long, value_name = "TIME", default_value = "30min")]
     timeout: SpanNs,
 
-    /// CPUs of a guest. With more than one, the emulator lets them take turns of about a
-    /// millisecond, and the figures show that, not the kernel
+    /// CPUs of a guest; more than one takes --experimental-smp
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
-    experimental_smp: u16,
+    cpus: u16,
+
+    /// Allow more than one CPU: the emulator lets them take turns of about a millisecond, and the
+    /// figures show that, not the kernel
+    #[arg(long)]
+    experimental_smp: bool,
 }
 
 impl Equipping {
-    /// CPUs of a guest.
-    pub(super) fn cpus(&self) -> u16 {
-        self.experimental_smp
+    /// CPUs of a guest, as far as that makes sense.
+    fn cpus(&self) -> Result<u32, Failure> {
+        if self.cpus > 1 && !self.experimental_smp {
+            return Err(Failure::new(format!("guests of {} CPUs would not measure the kernel", self.cpus))
+                .because("while instructions are counted, the emulator runs one CPU at a time, in turns of about a millisecond: that is what each wakeup would wait for")
+                .try_this("leave --cpus out; or see for yourself: --experimental-smp"));
+        }
+        Ok(self.cpus.into())
     }
 
     /// What Debian's kernels run on.
@@ -155,10 +164,10 @@ impl Equipping {
     ) -> Result<Equipment, Failure> {
         let mut workshops = BTreeMap::new();
         let mut programs = BTreeMap::new();
+        let cpus = self.cpus()?;
         for arch in Arch::ALL.into_iter().filter(|a| kernels.iter().any(|k| k.arch == *a)) {
             let qemu = Arc::new(self.emulator(arch, &cache, waiting)?);
-            let machine =
-                Machine { arch, cpu, memory_mib: MEMORY_MIB, cpus: self.experimental_smp.into() };
+            let machine = Machine { arch, cpu, memory_mib: MEMORY_MIB, cpus };
             let (parameters, limit) = (self.append.clone(), self.timeout);
             workshops.insert(arch, Workshop { qemu, machine, parameters, limit });
             programs.insert(arch, self.program(arch)?);

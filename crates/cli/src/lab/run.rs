@@ -57,9 +57,6 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let plan = expand(plan, &args.equipping, &cache, &mut waiting)?;
     let kernels = args.equipping.kernels(plan.kernel_names(), &cache, &mut waiting)?;
     let equipment = args.equipping.equipment(&kernels, plan.cpu, cache, &mut waiting)?;
-    if args.equipping.cpus() > 1 {
-        output::tell(SMP);
-    }
     let mut showing = Showing::new(waiting);
     let mut watch = watcher(&mut showing);
     let done = matrix::run(&plan, &kernels, args.asking.repeat(), &equipment, &mut watch);
@@ -90,9 +87,6 @@ pub(super) fn watcher(
         }
     }
 }
-
-const SMP: &str = "wakescope: with more than one CPU, the emulator lets them take turns of about a \
-                   millisecond: the figures show that, not the kernel";
 
 /// The plan with its kernels named, where it is about all that can be had.
 fn expand(

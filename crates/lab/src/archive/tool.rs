@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
-use wakescope_sys::process::{Apart, Child, Exit, Program, Start, pipe};
+use wakescope_sys::process::{Apart, Child, Environment, Exit, Program, Start, pipe};
 
 use super::ArchiveError;
 use crate::watch::Watch;
@@ -98,6 +98,7 @@ impl Tool {
             // What it started in turn ends with it, and Ctrl-C is for this process to hear.
             apart: Apart::Session,
             dies_with_thread: true,
+            environment: Environment::Inherited,
         }
         .run()
     }
