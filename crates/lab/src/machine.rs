@@ -118,13 +118,12 @@ impl Boot<'_> {
     /// The arguments of an emulator for `arch` that boot this on the machine that the arguments
     /// `machine` make.
     pub fn arguments(&self, arch: Arch, machine: &[String]) -> Vec<OsString> {
-        let boot = self;
         let mut all: Vec<OsString> = machine.iter().map(Into::into).collect();
         let mut add = |flag: &str, value: OsString| all.extend([flag.into(), value]);
-        add("-kernel", boot.kernel.into());
-        add("-initrd", boot.guest.into());
-        add("-append", boot.cmdline.into());
-        for (id, path) in [("console", boot.console), ("results", boot.results)] {
+        add("-kernel", self.kernel.into());
+        add("-initrd", self.guest.into());
+        add("-append", self.cmdline.into());
+        for (id, path) in [("console", self.console), ("results", self.results)] {
             let mut backend = OsString::from(format!("file,id={id},path="));
             backend.push(path);
             add("-chardev", escaped(&backend));
