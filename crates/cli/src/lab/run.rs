@@ -145,6 +145,10 @@ pub(super) fn failure_of_lab(e: &LabError) -> Failure {
         LabError::Guest(_) => failure()
             .because("a guest runs one program, which must bring all it needs")
             .try_this("build a static one (make build) and name it: --guest-program FILE"),
+        LabError::Modules(e) => failure().try_this(e.remedy()),
+        LabError::NoModules(_) => failure()
+            .try_this("of a kernel that is a file, name their folder: --modules DIR")
+            .try_this("of one of Debian's, take another: the archive keeps only the image of some"),
         LabError::Cache(e) => failure_of_cache(e),
         LabError::Store(e) | LabError::Farm(FarmError::Store(e)) => failure_of_store(e),
         LabError::Farm(FarmError::Thread(_)) => failure().try_this("run fewer guests: --jobs 1"),
