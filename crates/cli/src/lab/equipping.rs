@@ -112,12 +112,13 @@ impl Equipping {
         }
         options.extend(self.qemu.iter().map(|path| ("qemu", shown(path))));
         options.extend(self.guest_program.iter().map(|path| ("guest-program", shown(path))));
-        if self.experimental_smp > 1 {
-            options.push(("experimental-smp", self.experimental_smp.to_string()));
+        if self.cpus > 1 {
+            options.push(("cpus", self.cpus.to_string()));
         }
         // With `=`, a value that begins with a dash is still a value.
         let option = |(name, value): &(&str, String)| format!(" --{name}={}", shell_quoted(value));
-        options.iter().map(option).collect()
+        let flag = if self.experimental_smp { " --experimental-smp" } else { "" };
+        options.iter().map(option).chain([flag.to_string()]).collect()
     }
 
     /// What Debian's kernels run on.
