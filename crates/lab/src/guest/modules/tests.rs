@@ -133,6 +133,7 @@ fn modules_are_unpacked() {
         let path = folder.path().join(format!("kernel/{program}.ko"));
         fs::write(&path, &bytes).unwrap();
         let Some(tool) = tool::find(program) else {
+            #[allow(clippy::print_stderr)]
             eprintln!("skipped: modules_are_unpacked: {program}: not installed");
             continue;
         };
