@@ -1,3 +1,4 @@
+#![allow(clippy::print_stderr)]
 use std::fs;
 use std::io::Write;
 
@@ -133,7 +134,6 @@ fn modules_are_unpacked() {
         let path = folder.path().join(format!("kernel/{program}.ko"));
         fs::write(&path, &bytes).unwrap();
         let Some(tool) = tool::find(program) else {
-            #[allow(clippy::print_stderr)]
             eprintln!("skipped: modules_are_unpacked: {program}: not installed");
             continue;
         };
