@@ -40,6 +40,9 @@ _wakescope() {
             wakescope__subcmd__lab,kernels)
                 cmd="wakescope__subcmd__lab__subcmd__kernels"
                 ;;
+            wakescope__subcmd__lab,prune)
+                cmd="wakescope__subcmd__lab__subcmd__prune"
+                ;;
             wakescope__subcmd__lab,run)
                 cmd="wakescope__subcmd__lab__subcmd__run"
                 ;;
@@ -85,7 +88,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab)
-            opts="-h -V --help --version kernels fetch run verify bisect"
+            opts="-h -V --help --version kernels fetch run verify bisect prune"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -258,6 +261,24 @@ _wakescope() {
             fi
             case "${prev}" in
                 --arch)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        wakescope__subcmd__lab__subcmd__prune)
+            opts="-h --keep --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --keep)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

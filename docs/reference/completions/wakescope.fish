@@ -69,13 +69,14 @@ realfeel\t'The block of Clark Williams\' paper of 2002: statistics, shares below
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect" -s h -l help -d 'Print help'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect" -s V -l version -d 'Print version'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect" -f -a "kernels" -d 'List the kernels that can be fetched, and those that have been'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect" -f -a "fetch" -d 'Fetch kernels from Debian\'s archive, and the emulator that boots them, for the lab alone'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect" -f -a "run" -d 'Run kernels × preemption models × loads × seeds in virtual time, and compare them'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect" -f -a "verify" -d 'Run cells that are kept once more, and fail if a bit differs'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect" -f -a "bisect" -d 'Find the first of an ordered list of kernels that breaks a limit'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -s h -l help -d 'Print help'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -s V -l version -d 'Print version'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "kernels" -d 'List the kernels that can be fetched, and those that have been'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "fetch" -d 'Fetch kernels from Debian\'s archive, and the emulator that boots them, for the lab alone'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "run" -d 'Run kernels × preemption models × loads × seeds in virtual time, and compare them'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "verify" -d 'Run cells that are kept once more, and fail if a bit differs'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "bisect" -d 'Find the first of an ordered list of kernels that breaks a limit'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "prune" -d 'Make what is kept smaller: remove the cells that were not used for the longest time'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l arch -d 'What the kernels run on: amd64 or arm64 (default: as this machine)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l all -d 'List every version, not just the newest of each series and flavour'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l refresh -d 'Look for newer ones, also if that was done today'
@@ -152,3 +153,5 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l experimental-smp -d 'Allow more than one CPU: the emulator lets them take turns of about a millisecond, and the figures show that, not the kernel'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l json -d 'Print JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from prune" -l keep -d 'How much cells may take: 500MB, 2GB; 0 removes all' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from prune" -s h -l help -d 'Print help (see more with \'--help\')'
