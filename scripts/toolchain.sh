@@ -49,6 +49,7 @@ find_toolchain() {
 
 # What builds for arm64.
 ARM64_TARGET=aarch64-unknown-linux-gnu
+# shellcheck disable=SC2034
 ARM64_LINKER=aarch64-linux-gnu-gcc
 
 # has_arm64 RUSTC: whether a compiler has the standard library for arm64.
