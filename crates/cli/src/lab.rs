@@ -19,6 +19,7 @@ mod building;
 mod equipping;
 mod fetch;
 mod kernels;
+mod prune;
 mod run;
 mod showing;
 mod verify;
@@ -48,6 +49,7 @@ enum Verb {
     Run(Box<run::RunArgs>),
     Verify(verify::VerifyArgs),
     Bisect(Box<bisect::BisectArgs>),
+    Prune(prune::PruneArgs),
 }
 
 /// Runs `wakescope lab`.
@@ -58,6 +60,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Outcome, Failure> {
         Verb::Run(args) => run::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::Bisect(args) => bisect::run(args),
+        Verb::Prune(args) => prune::run(args),
     }
 }
 

@@ -161,8 +161,8 @@ fn judge(lab: &Lab) -> Examined {
     let mut evidence: Vec<String> = Vec::new();
     for limit in &lab.limits {
         if let (Some(ns), Some(seed)) = (limit.observed_ns, limit.seed) {
-            let observed = wakescope_core::units::SpanNs(ns);
-            evidence.push(format!("{}: {observed} of virtual time with seed {seed}", limit.limit));
+            let us = microseconds(ns);
+            evidence.push(format!("{us} virtual µs with seed {seed}, allowed is {}", limit.limit));
         }
     }
     let broken = lab.limits.iter().any(|limit| limit.within == Some(false));
@@ -179,6 +179,12 @@ fn judge(lab: &Lab) -> Examined {
     };
     evidence.extend(runs);
     Examined { verdict, evidence }
+}
+
+/// Microseconds with two digits after the point.
+#[allow(clippy::cast_precision_loss)] // Days of nanoseconds are exact.
+fn microseconds(ns: u64) -> String {
+    format!("{:.2}", ns as f64 / 1e3)
 }
 
 /// Tells the user how a step came out.
