@@ -247,7 +247,7 @@ fn visible(command: &Command) -> Command {
     let version: Option<&'static str> =
         command.get_version().map(|version| &*version.to_owned().leak());
     Command::new(name)
-        .version(Resettable::from(version))
+        .version(Resettable::from(version.map(clap::builder::Str::from)))
         .about(command.get_about().cloned().unwrap_or_default())
         .long_about(Resettable::from(command.get_long_about().cloned()))
         .after_help(Resettable::from(command.get_after_help().cloned()))
