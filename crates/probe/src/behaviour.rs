@@ -10,7 +10,6 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{self, Schedule};
 
-use crate::prober::turnaround;
 use crate::schedule::ordinary;
 
 mod victim;
@@ -57,17 +56,30 @@ pub fn observe(cpu: u32, options: &Options) -> Observations {
 /// How long a call may be.
 fn longest_call(options: &Options) -> SpanNs {
     const LONGEST: SpanNs = SpanNs(2_000_000);
-    /// A wakeup is then a hundredth of a call: far from the quarter that decides.
-    const WAKEUPS: u64 = 100;
+    /// A wakeup then takes about a twentieth of what is left of a call: far from the quarter that
+    /// decides.
+    const WAKEUPS: u64 = 60;
     if !options.undisturbed {
         return LONGEST;
     }
     // In a thread of its own, so that the caller's timers stay what they are.
-    let wakeup = std::thread::spawn(|| sched::set_timer_slack(SpanNs(1)).map(|()| turnaround()));
-    match wakeup.join() {
-        Ok(Ok(wakeup)) => SpanNs(wakeup.0.saturating_mul(WAKEUPS)).min(LONGEST),
+    match std::thread::spawn(usual_lateness).join() {
+        Ok(Ok(lateness)) => SpanNs(lateness.0.saturating_mul(WAKEUPS)).min(LONGEST),
         _ => LONGEST,
     }
+}
+
+/// How late a wakeup usually is when the CPU is idle.
+fn usual_lateness() -> io::Result<SpanNs> {
+    sched::set_timer_slack(SpanNs(1))?;
+    let mut all = [SpanNs(0); 21];
+    for lateness in &mut all {
+        let expiry = clock::now().after(SpanNs(1_000_000));
+        clock::sleep_until(expiry)?;
+        *lateness = clock::now().since(expiry);
+    }
+    all.sort_unstable();
+    Ok(all[all.len() / 2])
 }
 
 /// Far above the victim, and below what handles interrupts on RT kernels.
