@@ -209,7 +209,8 @@ const CHECK_WAKEUPS: usize = 80;
 
 fn check() -> Result<Vec<Item>, Failure> {
     let (host, instruments) = host::examine(&Files::of_this_machine(), &[]);
-    let observations = observe(0, &Options { wakeups: CHECK_WAKEUPS, ..Options::default() });
+    let options = Options { wakeups: CHECK_WAKEUPS, undisturbed: true, ..Options::default() };
+    let observations = observe(0, &options);
     let judgement = judge(&observations, TimeDomain::Virtual);
     let suffers = host_findings(&host, TimeDomain::Virtual, &host.cpus_allowed);
     let check = Check { host, suffers, instruments, behaviour: Some((observations, judgement)) };
@@ -240,6 +241,7 @@ fn measure_virtually(args: &MeasureArgs) -> Result<Run, Failure> {
     let mut pause = |span| signals.wait(span).is_some();
     let mut session = Session::begin(identity, plan, host, findings, loads, &mut pause)
         .map_err(measure::explain)?;
+    session.abandon_loads();
     while !session.is_finished() {
         let left = session.planned_end().since(clock::now());
         signals.wait(left.min(measure::WATCH).max(SpanNs(2_000_000)));
