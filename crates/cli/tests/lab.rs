@@ -1,5 +1,7 @@
 //! `wakescope lab` with guests that boot. What takes minutes is in `lab_long.rs`.
 
+#[path = "lab/bisected.rs"]
+mod bisected;
 #[path = "lab/bits.rs"]
 mod bits;
 mod common;

@@ -21,6 +21,9 @@ pub(crate) const NOWHERE: &str = "http://127.0.0.1:9/debian";
 /// The kernel of most tests: it offers none, voluntary and full.
 pub(crate) const KERNEL: &str = "6.1-cloud";
 
+/// For a kernel's command line: it panics, when it is done with all else.
+pub(crate) const NO_INIT: &str = "rdinit=/nonexistent init=/nonexistent";
+
 /// What the tests of a process have in common: kernels and an emulator, which stay for the next
 /// time, and a cache for results, which is emptied each time.
 pub(crate) struct Stock {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wakescope_core::lab::Status;
 use wakescope_lab::parcel::{Item, pack};
 
-use crate::common::lab::{Bench, KERNEL, Ran, Stock, first_lab};
+use crate::common::lab::{Bench, KERNEL, NO_INIT, Ran, Stock, first_lab};
 use crate::made_up::{End, MadeUp};
 
 /// Runs a lab of one cell with `kernel`.
@@ -31,16 +31,7 @@ fn a_kernel_that_panics_is_a_failed_cell_with_the_panic() {
     let name = "a_kernel_that_panics_is_a_failed_cell_with_the_panic";
     let Some(stock) = Stock::get(name) else { return };
     let bench = Bench::new(stock, "panic");
-    let args = [
-        "--kernel",
-        KERNEL,
-        "--load",
-        "idle",
-        "--seeds",
-        "1",
-        "--append",
-        "rdinit=/nonexistent init=/nonexistent",
-    ];
+    let args = ["--kernel", KERNEL, "--load", "idle", "--seeds", "1", "--append", NO_INIT];
     let ran = bench.run(&args);
     assert_failed(&ran, "the kernel panicked: not syncing: ", "Kernel panic - not syncing: ");
     assert_eq!(bench.cells().len(), 1, "a panic repeats, so it is kept");

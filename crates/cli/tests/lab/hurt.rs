@@ -5,8 +5,9 @@ use std::io::Write;
 
 use wakescope_core::lab::Status;
 
-use crate::common::bench::{Disk, Running, eventually, eventually_some, kill};
-use crate::common::lab::{Bench, Ran, Stock};
+use crate::common::bench::{Disk, Ended, Running, eventually, eventually_some, kill};
+use crate::common::lab::{Bench, KERNEL, NO_INIT, Ran, Stock};
+use crate::common::measured::names;
 use crate::made_up::{End, MadeUp};
 
 /// Starts a lab of two seeds with a kernel that hangs, and waits until its emulator runs.
@@ -15,14 +16,9 @@ fn hung(bench: &Bench) -> (Running, i32) {
     let path = kernel.write(&bench.test.dir, "kernel");
     let args = ["--kernel", path.to_str().unwrap(), "--load", "idle", "--seeds", "2"];
     let running = bench.start(&args);
-    let says_so = || {
-        let consoles = bench.cells().into_iter().map(|cell| {
-            fs::read(bench.cache.join("cells").join(cell).join("console.log")).unwrap_or_default()
-        });
-        let mut consoles = consoles;
-        consoles.any(|text| text.ends_with(b"I stay\n"))
-    };
-    eventually("the guest has booted", says_so);
+    let console = |cell: String| bench.cache.join("cells").join(cell).join("console.log");
+    let has_booted = |cell| fs::read(console(cell)).is_ok_and(|text| text == b"I stay\n");
+    eventually("the guest has booted", || bench.cells().into_iter().any(has_booted));
     (running, eventually_some("there is an emulator", || bench.emulators().first().copied()))
 }
 
@@ -84,38 +80,48 @@ fn fill(filler: &mut File) {
 }
 
 #[test]
-fn a_disk_that_is_full_ends_the_lab() {
-    let name = "a_disk_that_is_full_ends_the_lab";
+fn a_lab_without_room_begins_nothing() {
+    let name = "a_lab_without_room_begins_nothing";
     let Some(stock) = Stock::get(name) else { return };
-    // Too small for the guest's image; for a cell; and one that fills up while the guest runs.
-    for (folder, size, later) in
-        [("guests", "size=1m", false), ("cells", "size=2m", false), ("cells", "size=8m", true)]
-    {
+    // Too little for the guest's image, and for a cell.
+    for (folder, size) in [("guests", "size=1m"), ("cells", "size=2m")] {
         let bench = Bench::new(stock, "full");
         let place = bench.cache.join(folder);
         fs::create_dir(&place).unwrap();
         let Some(_disk) = Disk::mount(&place, size, name) else { return };
-        let ended = if later {
-            let (running, _) = hung(&bench);
-            let mut filler = File::create(place.join("filler")).unwrap();
-            fill(&mut filler);
-            kill("KILL", &bench.emulators());
-            running.output()
-        } else {
-            let kernel = MadeUp::new(End::Restart).write(&bench.test.dir, "kernel");
-            let args = ["--kernel", kernel.to_str().unwrap(), "--load", "idle", "--seeds", "1"];
-            bench.start(&args).output()
-        };
-        if later {
-            // The emulator was killed, which comes before any lack of room.
-            assert_eq!(ended.code, Some(2), "{ended:?}");
-            assert_eq!(bench.cells(), ["filler"]);
-        } else {
-            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-            assert!(ended.stderr.contains("room"), "{}", ended.stderr);
-            assert!(ended.stderr.contains('→'), "{}", ended.stderr);
-            let left = crate::common::measured::names(&place);
-            assert!(left.iter().all(|name| name.ends_with(".lock")), "{left:?}");
-        }
+        let kernel = MadeUp::new(End::Restart).write(&bench.test.dir, "kernel");
+        let args = ["--kernel", kernel.to_str().unwrap(), "--load", "idle", "--seeds", "1"];
+        let ended = bench.start(&args).output();
+        assert_out_of_room(&ended);
+        let left: Vec<String> =
+            names(&place).into_iter().filter(|name| !name.ends_with(".lock")).collect();
+        assert_eq!(left, [""; 0]);
     }
+}
+
+#[test]
+fn a_disk_that_fills_up_is_not_taken_for_a_failure_of_the_guest() {
+    let name = "a_disk_that_fills_up_is_not_taken_for_a_failure_of_the_guest";
+    let Some(stock) = Stock::get(name) else { return };
+    let bench = Bench::new(stock, "fills-up");
+    let place = bench.cache.join("cells");
+    fs::create_dir(&place).unwrap();
+    let Some(_disk) = Disk::mount(&place, "size=8m", name) else { return };
+    // A guest that takes its time until it says its last word, for which there is no room then.
+    let args = ["--kernel", KERNEL, "--load", "idle", "--seeds", "1", "--append", NO_INIT];
+    let running = bench.start(&args);
+    eventually("the guest runs", || !bench.emulators().is_empty());
+    fill(&mut File::create(place.join("filler")).unwrap());
+    assert_out_of_room(&running.output());
+    assert_eq!(bench.cells(), ["filler"]);
+    fs::remove_file(place.join("filler")).unwrap();
+    let ran = bench.run(&args);
+    assert!(ran.cell().reason.contains("panicked"), "{}", ran.json);
+}
+
+#[track_caller]
+fn assert_out_of_room(ended: &Ended) {
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("room"), "{}", ended.stderr);
+    assert!(ended.stderr.contains('→'), "no next step: {}", ended.stderr);
 }

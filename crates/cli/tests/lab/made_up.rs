@@ -18,7 +18,7 @@ pub(crate) enum End {
 /// A kernel that writes two texts, and ends.
 #[derive(Clone)]
 pub(crate) struct MadeUp {
-    pub(crate) release: &'static str,
+    pub(crate) release: String,
     pub(crate) console: Vec<u8>,
     /// For the line of results.
     pub(crate) results: Vec<u8>,
@@ -35,7 +35,7 @@ const LOADED_FROM: usize = 0x200;
 
 impl MadeUp {
     pub(crate) fn new(end: End) -> Self {
-        Self { release: "9.9.9-made-up", console: Vec::new(), results: Vec::new(), end }
+        Self { release: "9.9.9-made-up".into(), console: Vec::new(), results: Vec::new(), end }
     }
 
     pub(crate) fn says(text: impl Into<Vec<u8>>) -> Self {
