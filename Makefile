@@ -12,7 +12,7 @@ help:
 	@echo 'make test       every test and lint'
 	@echo 'make build      the command: $(BINARY)'
 	@echo 'make check      formatting and lints only'
-	@echo 'make bench      time, instructions and memory against cyclictest and jitterdebugger'
+	@echo 'make bench      what it costs, against cyclictest and jitterdebugger; the lab against QEMU'
 	@echo 'make install    the command, its man pages and completions, under PREFIX=$(PREFIX)'
 	@echo 'make clean      remove what was built'
 	@echo
