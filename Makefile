@@ -13,13 +13,9 @@ help:
 	@echo 'make test-lab   the tests that boot many guests, which take long'
 	@echo 'make build      the command: $(BINARY)'
 	@echo 'make check      formatting and lints only'
-<<<<<<< HEAD
 	@echo 'make guest-arm64'
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
-	@echo 'make bench      time, instructions and memory against cyclictest and jitterdebugger'
-=======
 	@echo 'make bench      what it costs, against cyclictest and jitterdebugger; the lab against QEMU'
->>>>>>> bench
 	@echo 'make install    the command, its man pages and completions, under PREFIX=$(PREFIX)'
 	@echo 'make clean      remove what was built'
 	@echo
