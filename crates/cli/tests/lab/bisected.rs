@@ -74,8 +74,15 @@ fn the_first_bad_one_of_a_list_is_found() {
         let list = names.join(",");
         bisect(&bench, &figures.limit, &[&["--kernel", &list], args].concat())
     };
-    for first_bad in [1, 5, 7] {
-        let ended = find(first_bad, &[], &["--json"]);
+    // Each has a configuration of its own, or none has.
+    let configs: Vec<String> = (0..names.len()).map(|i| format!("--config=config-{i}")).collect();
+    for i in 0..names.len() {
+        let text = format!("CONFIG_HZ=250\nCONFIG_LOG_BUF_SHIFT={i}\n");
+        fs::write(bench.test.dir.join(format!("config-{i}")), text).unwrap();
+    }
+    let configs: Vec<&str> = configs.iter().map(String::as_str).collect();
+    for (first_bad, more) in [(1, &[][..]), (5, &configs), (7, &[])] {
+        let ended = find(first_bad, &[], &[&["--json"], more].concat());
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let found: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(found["first_bad"], names[first_bad], "{found:#}");
