@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What measuring costs, beside cyclictest and jitterdebugger in the same minutes.
+"""What measuring costs, beside cyclictest and jitterdebugger in the same minutes; and what the lab
+costs, beside QEMU alone.
 
 Prints a Markdown page on stdout and progress on stderr. Runs of different programs alternate,
 and ratios are formed within a round, so that a machine that slows down slows all of them.
-Needs root (or leave to use SCHED_FIFO), rt-tests, jitterdebugger, valgrind and GNU time:
-`scripts/setup bench` installs them.
+Needs root (or leave to use SCHED_FIFO; the lab does without), rt-tests, jitterdebugger, valgrind,
+GNU time and a static busybox: `scripts/setup bench` installs them.
 """
 
 import argparse
@@ -12,65 +13,16 @@ import json
 import os
 import platform
 import re
-import signal
 import subprocess
-import sys
 import tempfile
-import threading
-from dataclasses import dataclass
 from pathlib import Path
 
 import figures
-from figures import significant, spread
+import lab
+from figures import spread
+from running import execute, say
 
 PRIORITY = 90
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-
-
-@dataclass
-class Result:
-    """What a program did: CPU seconds (user and system), peak resident KiB, output, run record."""
-
-    cpu_s: float
-    peak_kib: int
-    output: str
-    run: dict | None = None
-
-    def wakeups(self):
-        if self.run is None:
-            return figures.wakeups(self.output)
-        return sum(thread["woken"]["count"] for thread in self.run["threads"])
-
-
-def say(text):
-    print(f"bench: {text}", file=sys.stderr, flush=True)
-
-
-def execute(command, patience_s):
-    """Runs a program to its end and accounts for it. Kills it, with all it started, when it
-    takes longer than `patience_s`."""
-    with tempfile.TemporaryDirectory(prefix="wakescope-bench-") as folder:
-        peak, output = Path(folder, "peak"), Path(folder, "output")
-        # A child of this interpreter would inherit its peak of resident memory across exec;
-        # `time` is small enough not to matter.
-        timed = ["/usr/bin/time", "-q", "-f", "%M", "-o", str(peak), *command]
-        with open(output, "wb") as out:
-            process = subprocess.Popen(timed, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
-        late = threading.Timer(patience_s, lambda: os.killpg(process.pid, signal.SIGKILL))
-        late.start()
-        try:
-            _pid, status, usage = os.wait4(process.pid, 0)
-        except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise
-        finally:
-            late.cancel()
-        # The process is gone: its object must not wait for it again.
-        process.returncode = os.waitstatus_to_exitcode(status)
-        text = output.read_text(errors="replace")
-        if process.returncode != 0:
-            raise SystemExit(f"bench: {' '.join(command)}: exit {process.returncode}\n{text[-2000:]}")
-        return Result(usage.ru_utime + usage.ru_stime, int(peak.read_text()), text)
 
 
 # The programs: each builds its command from the same few wishes. `amount` is samples per CPU, or
@@ -284,6 +236,10 @@ PARTS = {
 }
 
 
+# The results of these are kept apart, each between marks of its own: one can be made anew without the other.
+PAGES = {"results": list(PARTS), "lab": list(lab.PARTS)}
+
+
 def first_line(*command):
     """The first line that a program prints, on either channel."""
     try:
@@ -293,7 +249,7 @@ def first_line(*command):
     return (done.stdout.decode(errors="replace").strip().splitlines() or ["?"])[0].strip()
 
 
-def machine(plan):
+def machine(plan, page):
     """What the figures were made on."""
     cpuinfo = Path("/proc/cpuinfo").read_text()
     model = re.search(r"^(?:model name|Model|Processor)\s*: (.*)", cpuinfo, re.MULTILINE)
@@ -301,14 +257,15 @@ def machine(plan):
     clock = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     rows = [
         ["processor", (model[1] if model else platform.machine()) + (", a virtual machine" if guest else "")],
-        ["CPUs", f"{os.cpu_count()}, measured: {plan.cpu}"],
+        ["CPUs", f"{os.cpu_count()}" + (f", measured: {plan.cpu}" if page == "results" else "")],
         ["kernel", f"{platform.release()} {platform.version()}"],
         ["clocksource", clock.read_text().strip() if clock.exists() else "?"],
         ["load average", " ".join(f"{load:.2f}" for load in os.getloadavg())],
         ["cyclictest", first_line("cyclictest", "--help")],
-        ["jitterdebugger", first_line("jitterdebugger", "--version")],
-        ["valgrind", first_line("valgrind", "--version")],
     ]
+    if page == "results":
+        rows.append(["jitterdebugger", first_line("jitterdebugger", "--version")])
+        rows.append(["valgrind", first_line("valgrind", "--version")])
     if "wakescope" in plan.names:
         rows.append(["wakescope", first_line(BINARY, "--version")])
     return "### Machine\n\n" + figures.table(["", ""], rows).replace("---:", "---")
@@ -327,18 +284,23 @@ def may_use_fifo():
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     default = int(os.environ.get("BENCH_ROUNDS", "5"))
     parser.add_argument("--rounds", type=int, default=default, help="runs of each program (BENCH_ROUNDS; default 5)")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
-    parser.add_argument("--only", default=",".join(PARTS), help="parts, of: " + ",".join(PARTS))
+    known = [part for parts in PAGES.values() for part in parts]
+    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; lab is all of the lab's")
     parser.add_argument("--cpu", type=int, help="the CPU to measure (default: the last one allowed)")
     parser.add_argument("--peers-only", action="store_true", help="leave wakescope out")
     parser.add_argument("--into", help="put the results into this page, between its marks")
     plan = parser.parse_args()
-    unknown = set(plan.only.split(",")) - set(PARTS)
+    wanted = [part for word in plan.only.split(",") for part in (PAGES["lab"] if word == "lab" else [word])]
+    unknown = set(wanted) - set(known)
     if unknown or plan.rounds < 1:
         parser.error(f"no such part: {', '.join(sorted(unknown))}" if unknown else "--rounds is at least 1")
+    plan.pages = {page: [part for part in wanted if part in parts] for page, parts in PAGES.items()}
+    if plan.peers_only:
+        plan.pages["lab"] = []
     plan.cpus = sorted(os.sched_getaffinity(0))
     plan.cpu = plan.cpus[-1] if plan.cpu is None else plan.cpu
     if plan.cpu not in plan.cpus:
@@ -349,22 +311,31 @@ def arguments():
     return plan
 
 
-def main():
-    plan = arguments()
+def results_of(plan, page):
+    """All that is to be measured for a page, as Markdown."""
+    if page == "lab":
+        return lab.results_of(plan.pages[page], plan, BINARY)
     if not may_use_fifo():
         raise SystemExit(
             f"bench: may not use SCHED_FIFO {PRIORITY}\n"
             f"  → make build, then as root: BINARY={BINARY} python3 benches/bench.py"
         )
-    parts = [machine(plan)]
-    for name in plan.only.split(","):
+    parts = []
+    for name in plan.pages[page]:
         say(name)
         parts.append(PARTS[name](plan))
-    page = "\n\n".join(parts)
-    print(page)
-    if plan.into:
-        path = Path(plan.into)
-        path.write_text(figures.put_between(path.read_text(), BEGIN, END, "\n" + page + "\n"))
+    return parts
+
+
+def main():
+    plan = arguments()
+    for page in (page for page, parts in plan.pages.items() if parts):
+        text = "\n\n".join([machine(plan, page), *results_of(plan, page)])
+        print(text, flush=True)
+        if plan.into:
+            path = Path(plan.into)
+            begin, end = f"<!-- {page}: begin -->", f"<!-- {page}: end -->"
+            path.write_text(figures.put_between(path.read_text(), begin, end, "\n" + text + "\n"))
 
 
 BINARY = os.environ.get("BINARY", "target/release/wakescope")

@@ -3,6 +3,7 @@
 Nothing here runs a program, so that all of it can be tested (test_figures.py).
 """
 
+import math
 import re
 import statistics
 
@@ -39,15 +40,20 @@ def wakeups(text):
     return sum(int(count) for count in last.values())
 
 
-def median_of_counts(counts, beyond=0):
-    """The median of `counts` by value with `beyond` samples above all; None if it is one of those."""
-    rank = (sum(counts.values()) + beyond + 1) // 2
+def quantile_of_counts(counts, share, beyond=0):
+    """The value that `share` of the samples are not above, of `counts` by value with `beyond`
+    samples above all; None if it is one of those."""
+    rank = max(1, math.ceil((sum(counts.values()) + beyond) * share))
     seen = 0
     for value in sorted(counts):
         seen += counts[value]
         if seen >= rank:
             return value
     return None
+
+
+def median_of_counts(counts, beyond=0):
+    return quantile_of_counts(counts, 0.5, beyond)
 
 
 def buckets_as_counts(histogram):
@@ -69,6 +75,11 @@ def callgrind_totals(text):
         if number in numbers:
             calls += int(count)
     return total, calls
+
+
+def upper_edges_as_counts(histogram):
+    """A run's histogram as counts by the largest value that each bucket may hold."""
+    return {upper - 1: count for _lower, upper, count in histogram}
 
 
 def slope(low, high):

@@ -69,6 +69,9 @@ class Computing(unittest.TestCase):
         self.assertEqual(figures.median_of_counts({1: 3, 2: 3}, 4), 2)
         self.assertIsNone(figures.median_of_counts({1: 3, 2: 3}, 7))
         self.assertIsNone(figures.median_of_counts({}))
+        for share, want in [(0.01, 1), (0.5, 1), (0.51, 2), (1, 2)]:
+            self.assertEqual(figures.quantile_of_counts({1: 50, 2: 50}, share), want)
+        self.assertEqual(figures.upper_edges_as_counts([[8112, 8128, 3]]), {8127: 3})
         self.assertEqual(figures.buckets_as_counts([[8112, 8128, 3], [9000, 9016, 1]]), {8112: 3, 9000: 1})
 
     def test_slope(self):

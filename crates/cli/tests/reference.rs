@@ -244,9 +244,10 @@ fn visible(command: &Command) -> Command {
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(visible);
     // Without its feature `string`, clap wants names that live for ever.
     let name: &'static str = command.get_name().to_owned().leak();
-    let version: &'static str = command.get_version().unwrap_or_default().to_owned().leak();
+    let version: Option<&'static str> =
+        command.get_version().map(|version| &*version.to_owned().leak());
     Command::new(name)
-        .version(version)
+        .version(Resettable::from(version.map(clap::builder::Str::from)))
         .about(command.get_about().cloned().unwrap_or_default())
         .long_about(Resettable::from(command.get_long_about().cloned()))
         .after_help(Resettable::from(command.get_after_help().cloned()))

@@ -88,7 +88,7 @@ impl fmt::Display for ArchiveError {
             Self::Start { program, source } => {
                 write!(f, "cannot start {}: {source}", program.display())
             }
-            Self::Failed { task, .. } => write!(f, "its tools could not {task}"),
+            Self::Failed { task, .. } => write!(f, "apt or dpkg could not {task}"),
             Self::Cache(e) => e.fmt(f),
             Self::Stopped => f.write_str("ended before it was done"),
         }

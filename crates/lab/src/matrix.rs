@@ -11,6 +11,7 @@ use wakescope_core::host::Host;
 use wakescope_core::lab::{Asked, Cell, Lab, LabKernel, SCHEMA, Settings, Status, compare, limits};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
+use wakescope_report::style::clean;
 
 use crate::cache::{Cache, CacheError};
 use crate::cell::{Emulation, Guest, Measurement, Task, Work, Workshop};
@@ -27,6 +28,9 @@ const ALPHA: f64 = 0.05;
 
 /// No file of a cell that is read is larger, in bytes.
 const LARGEST: u64 = 16 << 20;
+
+/// The most characters of what a guest says about its kernel: it can say anything.
+const LONGEST: usize = 400;
 
 /// What a lab has to work with.
 #[derive(Debug)]
@@ -298,11 +302,14 @@ fn told(asked: Asked, outcome: &Outcome) -> Found {
         return Found {
             model: Some(model),
             status: Status::Ignored,
-            reason: format!(
-                "{} ({}), but it behaves like {}",
-                says(model),
-                host.preemption.because,
-                models.join(" or ")
+            reason: clean(
+                &format!(
+                    "{} ({}), but it behaves like {}",
+                    says(model),
+                    host.preemption.because,
+                    models.join(" or ")
+                ),
+                LONGEST,
             ),
             ..Found::default()
         };
@@ -314,6 +321,7 @@ fn told(asked: Asked, outcome: &Outcome) -> Found {
     for conflict in &host.preemption.conflicts {
         reason += &format!("; {conflict}");
     }
+    let reason = clean(&reason, LONGEST);
     Found { model: Some(model), status: Status::Ignored, reason, ..Found::default() }
 }
 

@@ -93,7 +93,8 @@ fn cells(lab: &LabProgress) -> String {
 /// `2:10, about 3:40 left`.
 fn times(lab: &LabProgress) -> String {
     match lab.left {
-        Some(left) if lab.done < lab.total => {
+        // What takes longer than was thought is not almost done.
+        Some(left) if lab.done < lab.total && left >= SpanNs(1_000_000_000) => {
             format!("{}, about {} left", clock(lab.elapsed), clock(left))
         }
         _ => clock(lab.elapsed),

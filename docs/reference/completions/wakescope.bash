@@ -88,7 +88,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab)
-            opts="-h -V --help --version kernels fetch run verify bisect prune"
+            opts="-h --help kernels fetch run verify bisect prune"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -116,29 +116,30 @@ impl Examine for Examiner<'_> {
     fn examine(&mut self, candidate: usize) -> Result<Examined, Failure> {
         let name = &self.candidates[candidate];
         output::tell(&format!("examining {}", clean(name, 100)));
-        let file = match self.args.building.build(name, &self.cache)? {
-            Built::Named => name.clone(),
-            Built::Image(path) => path.display().to_string(),
+        let (files, place) = match self.args.building.build(name, &self.cache)? {
+            Built::Named => (self.candidates.to_vec(), candidate),
+            Built::Image(path) => (vec![path.display().to_string()], 0),
             Built::No(reason) => {
                 return Ok(told(Examined { verdict: Verdict::Skip(reason), evidence: Vec::new() }));
             }
         };
-        let lab = self.measure(name, &file)?;
+        let lab = self.measure(name, &files, place)?;
         Ok(told(judge(&lab)))
     }
 }
 
 impl Examiner<'_> {
-    /// Measures the kernel that `file` names, and calls it `name`.
-    fn measure(&self, name: &str, file: &str) -> Result<Lab, Failure> {
+    /// Measures the kernel at `place` among `files`, and calls it `name`.
+    fn measure(&self, name: &str, files: &[String], place: usize) -> Result<Lab, Failure> {
         let Self { args, cache, .. } = self;
         let mut plan = self.plan.clone();
         plan.kernels = Kernels::Named(vec![name.to_string()]);
         plan.compare.clear();
         let plan = plan.expand(&[]).map_err(|e| failure_of_plan("the command line", &e))?;
         let mut waiting = Waiting::new()?;
-        let mut kernels = args.equipping.kernels(&[file.to_string()], cache, &mut waiting)?;
-        kernels.iter_mut().for_each(|kernel| kernel.name = name.to_string());
+        let mut kernel = args.equipping.kernel(files, place, cache, &mut waiting)?;
+        kernel.name = name.to_string();
+        let kernels = [kernel];
         let equipment =
             args.equipping.equipment(&kernels, plan.cpu, cache.clone(), &mut waiting)?;
         let mut showing = Showing::new(waiting);

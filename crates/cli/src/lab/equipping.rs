@@ -133,25 +133,39 @@ impl Equipping {
         cache: &Cache,
         waiting: &mut Waiting,
     ) -> Result<Vec<Kernel>, Failure> {
-        let mut own = 0;
-        let mut kernels = Vec::new();
-        for name in names {
-            if name.contains('/') || Path::new(name).is_file() {
-                kernels.push(self.own_kernel(name, own, cache)?);
-                own += 1;
-            } else {
-                kernels.push(self.debian_kernel(name, cache, waiting)?);
-            }
+        (0..names.len()).map(|place| self.kernel(names, place, cache, waiting)).collect()
+    }
+
+    /// The one of them that has this place among `names`.
+    pub(super) fn kernel(
+        &self,
+        names: &[String],
+        place: usize,
+        cache: &Cache,
+        waiting: &mut Waiting,
+    ) -> Result<Kernel, Failure> {
+        self.expect_files(names)?;
+        let name = &names[place];
+        if is_file(name) {
+            let own = names[..place].iter().filter(|name| is_file(name)).count();
+            self.own_kernel(name, own, cache)
+        } else {
+            self.debian_kernel(name, cache, waiting)
         }
+    }
+
+    /// Fails if there are more files beside kernels than files that are kernels.
+    fn expect_files(&self, names: &[String]) -> Result<(), Failure> {
+        let own = names.iter().filter(|name| is_file(name)).count();
         let given = [self.config.len(), self.modules.len(), self.symbols.len()];
-        if let Some(most) = given.into_iter().max().filter(|&most| most > own) {
-            return Err(Failure::new(format!(
+        match given.into_iter().max().filter(|&most| most > own) {
+            None => Ok(()),
+            Some(most) => Err(Failure::new(format!(
                 "--config, --modules and --symbols are given for {most} kernels, but {own} of the \
                  kernels are files"
             ))
-            .try_this("give each as often as there are kernel files, in their order"));
+            .try_this("give each as often as there are kernel files, in their order")),
         }
-        Ok(kernels)
     }
 
     fn own_kernel(&self, name: &str, place: usize, cache: &Cache) -> Result<Kernel, Failure> {
@@ -239,6 +253,11 @@ impl Equipping {
             .because("a guest runs wakescope itself, and this one is for another architecture")
             .try_this(format!("build one (make guest-{arch}) and name it: --guest-program FILE, or {variable}=FILE")))
     }
+}
+
+/// Whether the kernel of this name is a file.
+fn is_file(name: &str) -> bool {
+    name.contains('/') || Path::new(name).is_file()
 }
 
 /// Where packages come from.

@@ -86,7 +86,8 @@ fn notes(lab: &Lab, matrix: &Matrix) -> String {
 
 fn told_verdicts(lab: &Lab) -> String {
     let mut out = String::new();
-    for told in verdicts::told(lab) {
+    let (told, shared) = verdicts::told(lab);
+    for told in told {
         let figures = match told.figures.as_str() {
             "" => String::new(),
             figures => format!(": {}", escaped(&super::unglued(figures))),
@@ -94,6 +95,9 @@ fn told_verdicts(lab: &Lab) -> String {
         let (load, sentence) = (escaped(&told.load), escaped(&told.sentence));
         out.push_str(&format!("- {load}: **{sentence}**{figures}\n"));
         out.extend(told.reasons.iter().map(|reason| format!("  - {}\n", escaped(reason))));
+    }
+    for reason in shared {
+        out.push_str(&format!("\n{}\n", escaped(&reason)));
     }
     match verdicts::rule(lab).as_str() {
         "" => out,

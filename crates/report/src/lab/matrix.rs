@@ -162,15 +162,21 @@ impl View<'_> {
 
     /// Whether a load has a best and a worst.
     pub(super) fn is_ranked(&self) -> bool {
-        self.extremes.values().any(|(least, largest)| least < largest)
+        self.extremes.values().any(|(least, largest)| micros(*least) != micros(*largest))
     }
 
+    /// What reads the same has the same rank.
     fn rank(&self, load: &str, median: f64) -> Rank {
-        match self.extremes.get(load) {
-            Some((least, largest)) if least == largest => Rank::Between,
-            Some((least, _)) if median == *least => Rank::Least,
-            Some((_, largest)) if median == *largest => Rank::Largest,
-            _ => Rank::Between,
+        let Some((least, largest)) = self.extremes.get(load) else { return Rank::Between };
+        let (median, least, largest) = (micros(median), micros(*least), micros(*largest));
+        if least == largest {
+            Rank::Between
+        } else if median == least {
+            Rank::Least
+        } else if median == largest {
+            Rank::Largest
+        } else {
+            Rank::Between
         }
     }
 }

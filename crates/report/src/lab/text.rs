@@ -217,7 +217,7 @@ fn part_of_legend(part: &str) -> String {
 }
 
 fn told_verdicts(lab: &Lab, style: Style) -> String {
-    let told = verdicts::told(lab);
+    let (told, shared) = verdicts::told(lab);
     let loads = told.iter().map(|t| t.load.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     for verdict in &told {
@@ -240,6 +240,9 @@ fn told_verdicts(lab: &Lab, style: Style) -> String {
         for reason in &verdict.reasons {
             out.push_str(&wrapped(reason, indent + 2, indent + 2));
         }
+    }
+    for reason in &shared {
+        out.push_str(&wrapped(reason, 1, 1));
     }
     let rule = verdicts::rule(lab);
     if !rule.is_empty() {

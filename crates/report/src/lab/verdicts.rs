@@ -20,10 +20,17 @@ pub(super) struct Told {
     pub(super) verdict: Verdict,
 }
 
-/// Every comparison of a lab in words.
-pub(super) fn told(lab: &Lab) -> Vec<Told> {
+/// Every comparison of a lab in words, and the reasons that all of them have, which are told once.
+pub(super) fn told(lab: &Lab) -> (Vec<Told>, Vec<String>) {
     let sides = Sides::of(&lab.comparisons);
-    lab.comparisons.iter().map(|comparison| tell(comparison, sides)).collect()
+    let mut told: Vec<Told> = lab.comparisons.iter().map(|c| tell(c, sides)).collect();
+    let [first, _, ..] = &told[..] else { return (told, Vec::new()) };
+    let is_shared = |reason: &&String| told.iter().all(|told| told.reasons.contains(reason));
+    let shared: Vec<String> = first.reasons.iter().filter(is_shared).cloned().collect();
+    for one in &mut told {
+        one.reasons.retain(|reason| !shared.contains(reason));
+    }
+    (told, shared)
 }
 
 fn tell(comparison: &Comparison, sides: Sides) -> Told {

@@ -59,12 +59,12 @@ fn named(seeds: &[u64], of: usize) -> String {
 
 /// Of `lacking` of `seeds` seeds without a 99.9th percentile.
 pub(super) fn of_few_samples(lacking: usize, seeds: usize) -> Option<String> {
-    (lacking > 0).then(|| {
-        format!(
-            "p99.9 is not known with {lacking} of {seeds} seeds: it takes {} samples.",
-            grouped(SAMPLES_FOR_P999)
-        )
-    })
+    let takes = || format!("it takes {} samples", grouped(SAMPLES_FOR_P999));
+    match lacking {
+        0 => None,
+        all if all == seeds => Some(format!("p99.9 is not known: {}.", takes())),
+        some => Some(format!("p99.9 is not known with {some} of {seeds} seeds: {}.", takes())),
+    }
 }
 
 /// Why the verdict is no clearer, where it is not clear. `figures` is the number of all that were

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use wakescope_core::lab::{Status, limits, parse_limit};
 
-use super::{Model, add, check, empty, judge, markdown};
+use super::{Extent, Model, Style, add, check, empty, judge, markdown, text};
 
 #[test]
 fn a_model_that_is_ignored() {
@@ -46,10 +46,9 @@ fn a_model_that_is_ignored() {
             | ¹ 6.1-arm, asked for full, runs voluntary: it is built without PREEMPT_DYNAMIC
             |
             | find  full against default inconclusive
-            |         6.1-arm/full has no result: that kernel runs voluntary instead.
             | idle  full against default inconclusive
             |         There are no cells of 6.1-arm/default under this load.
-            |         6.1-arm/full has no result: that kernel runs voluntary instead.
+            | 6.1-arm/full has no result: that kernel runs voluntary instead.
             |
             | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
             | not. Caches, idle states and firmware are not in it.
@@ -252,6 +251,25 @@ fn one_seed_has_no_range_and_no_verdict() {
             | repeat: wakescope lab run --plan linux-journal
         "#]],
     );
+}
+
+#[test]
+fn reasons_of_all_comparisons_are_told_once() {
+    let mut lab = empty();
+    for load in ["find", "launch"] {
+        // What reads the same is neither best nor worst.
+        add(&mut lab, "6.1-cloud", "none", load, (110, 110), 1);
+        add(&mut lab, "6.1-cloud", "full", load, (110, 110), 1);
+    }
+    lab.cells[0].max_ns = Some(110_040);
+    lab.cells.iter_mut().for_each(|cell| cell.p999_ns = None);
+    judge(&mut lab, &[("6.1-cloud/none", "6.1-cloud/full")]);
+    let told = text(&lab, Extent::Screen, Style::default());
+    for once in ["p99.9 is not known: it takes 2,000 samples.", "1 seed cannot decide 2 figures"] {
+        assert_eq!(told.matches(once).count(), 1, "{told}");
+        assert_eq!(markdown(&lab).matches(once.split('.').next().unwrap()).count(), 1);
+    }
+    assert!(!told.contains(['↓', '↑']), "{told}");
 }
 
 #[test]

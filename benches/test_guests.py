@@ -1,0 +1,107 @@
+"""What the benchmark does with the lab's guests, without running one."""
+
+import re
+import unittest
+
+import guests
+
+COMMAND = [
+    "qemu", "-M", "microvm,pit=on", "-nodefaults", "-no-user-config", "-initrd", "/guest.cpio",
+    "-append", "console=ttyS0 nokaslr panic=-1 oops=panic quiet cryptomgr.notests tsc=reliable preempt=full -- lab-guest measure --seed 1",
+    "-chardev", "file,id=console,path=/cells/a,,b/console.log", "-device", "isa-serial,chardev=console,index=0",
+    "-chardev", "file,id=results,path=/cells/a,,b/results.parcel",
+]  # fmt: skip
+
+LDD = """\tlinux-vdso.so.1 (0x00007f1ce3946000)
+\tlibnuma.so.1 => /lib/x86_64-linux-gnu/libnuma.so.1 (0x00007f1ce390d000)
+\tlibgone.so.1 => not found
+\t/lib64/ld-linux-x86-64.so.2 (0x00007f1ce3948000)
+"""
+
+
+class Commands(unittest.TestCase):
+    def test_values_are_replaced_in_place(self):
+        changed = guests.with_value(COMMAND, "-initrd", "/other.cpio")
+        self.assertEqual(guests.value(changed, "-initrd"), "/other.cpio")
+        self.assertEqual(len(changed), len(COMMAND))
+        self.assertEqual(guests.value(COMMAND, "-initrd"), "/guest.cpio")
+        self.assertEqual(guests.without(["a", "-x", "b"], "-x", "-y"), ["a", "b"])
+
+    def test_parameters(self):
+        kernel, process = guests.parameters(COMMAND)
+        self.assertEqual((kernel[0], kernel[-1]), ("console=ttyS0", "preempt=full"))
+        self.assertEqual(process, ["lab-guest", "measure", "--seed", "1"])
+        self.assertEqual(guests.with_parameters(COMMAND, kernel, process), COMMAND)
+
+    def test_output_goes_elsewhere(self):
+        moved = guests.into(COMMAND, "/tmp/x,y")
+        self.assertIn("file,id=console,path=/tmp/x,,y/console", moved)
+        self.assertIn("file,id=results,path=/tmp/x,,y/results", moved)
+        self.assertFalse([word for word in moved if "/cells/" in word])
+        self.assertIn("isa-serial,chardev=console,index=0", moved)
+
+    def test_which_emulator_measures(self):
+        self.assertTrue(guests.is_measuring(COMMAND))
+        self.assertFalse(guests.is_measuring(guests.with_parameters(COMMAND, [], ["lab-guest", "check"])))
+        self.assertFalse(guests.is_measuring(["wakescope", "lab", "run"]))
+
+    def test_each_step_takes_something_out_of_the_boot(self):
+        commands = [command for _name, command in guests.taken_out(COMMAND)]
+        self.assertEqual(commands[-1], COMMAND)
+        self.assertEqual(guests.parameters(commands[0])[0], ["console=ttyS0", "panic=-1", "preempt=full"])
+        self.assertNotIn("-nodefaults", commands[0])
+        self.assertEqual([guests.value(command, "-M") for command in commands], ["pc"] * 4 + ["microvm,pit=on"] * 2)
+        for before, after in zip(commands, commands[1:]):
+            self.assertNotEqual(before, after)
+        for command in commands:
+            self.assertEqual(guests.parameters(command)[1], guests.parameters(COMMAND)[1])
+
+
+class Results(unittest.TestCase):
+    def test_parcels(self):
+        parcel = b"wakescope parcel 1\nguest.json 2\n{}\nkernel.log 4\na\nb\n\nend 0123\n"
+        self.assertEqual(guests.unpacked(parcel), {"guest.json": b"{}", "kernel.log": b"a\nb\n"})
+        for wrong in [b"", b"cyclictest: no\n"]:
+            with self.assertRaises(ValueError):
+                guests.unpacked(wrong)
+        with self.assertRaises(ValueError):
+            guests.unpacked(parcel[:40])
+
+    def test_moments(self):
+        run = {"origin_ns": 1_400_000_000, "plan": {"interval_ns": 1_000_000}}
+        self.assertEqual(guests.moments({"began_ns": 420_000_000}, run), (0.42, 1.401))
+
+
+class Image(unittest.TestCase):
+    def test_libraries(self):
+        self.assertEqual(guests.libraries(LDD), ["/lib/x86_64-linux-gnu/libnuma.so.1", "/lib64/ld-linux-x86-64.so.2"])
+        self.assertEqual(guests.libraries("\tnot a dynamic executable\n"), [])
+
+    def test_archive(self):
+        out = guests.archive([("dev", guests.DIR, b""), ("dev/console", guests.DEVICE, b""), ("init", guests.FILE, b"abcde")])
+        self.assertEqual(len(out) % 512, 0)
+        found, at = [], 0
+        while True:
+            head = out[at : at + 110]
+            self.assertEqual(head[:6], b"070701")
+            mode, length, major, minor, name = (int(head[6 + 8 * field : 14 + 8 * field], 16) for field in (1, 6, 9, 10, 11))
+            path = out[at + 110 : at + 110 + name - 1].decode()
+            if path == "TRAILER!!!":
+                break
+            at += (110 + name + 3) // 4 * 4
+            found.append((path, mode, out[at : at + length], (major, minor)))
+            at += (length + 3) // 4 * 4
+        want = [("dev", 0o40755, b"", (0, 0)), ("dev/console", 0o20600, b"", (5, 1)), ("init", 0o100755, b"abcde", (0, 0))]
+        self.assertEqual(found, want)
+
+    def test_the_first_process_runs_what_it_is_told(self):
+        script = guests.INIT.format(arguments="-m -q")
+        self.assertIn("/bin/cyclictest -m -q >", script)
+        # Rows of nothing stay in the guest, all others leave it.
+        rows = re.search(r"grep -vE '(.*)'", script)[1].replace("[[:space:]]", r"\s")
+        kept = [row for row in ["000001 000000", "000002 000010", "000003 000000\t", "# Min Latencies: 00000"] if not re.search(rows, row)]
+        self.assertEqual(kept, ["000002 000010", "# Min Latencies: 00000"])
+
+
+if __name__ == "__main__":
+    unittest.main()
