@@ -142,6 +142,26 @@ fn kernels_for_arm64_repeat_to_the_bit() {
 }
 
 #[test]
+fn modules_are_loaded_with_all_that_they_need() {
+    let name = "modules_are_loaded_with_all_that_they_need";
+    // Those of the second are compressed.
+    let kernels = [KERNEL, "6.12-cloud"];
+    let Some(stock) = stock(name, &kernels) else { return };
+    let bench = Bench::new(stock, "modules");
+    for kernel in kernels {
+        let args = ["--kernel", kernel, "--load", "idle", "--seeds", "1", "--samples", "100"];
+        let ran = bench.run(&[&args[..], &["--module", "dm-crypt,null_blk,loop"]].concat());
+        assert_all_ok(&ran);
+        let log = bench.bits(&ran.keys()[0]).remove("kernel.log").unwrap();
+        let log = String::from_utf8_lossy(&log);
+        // dm_mod says this, which dm-crypt needs, and null_blk, which is behind them.
+        for said in ["device-mapper: ioctl: ", "null_blk: module loaded", "loop: module loaded"] {
+            assert!(log.contains(said), "{kernel}, {said}: {log}");
+        }
+    }
+}
+
+#[test]
 fn a_guest_of_two_cpus_is_measured_when_asked_for_twice() {
     let name = "a_guest_of_two_cpus_is_measured_when_asked_for_twice";
     let Some(stock) = stock(name, &[]) else { return };

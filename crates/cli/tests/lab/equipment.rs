@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::common::bench::{Ended, Running, Test};
-use crate::common::lab::NOWHERE;
+use crate::common::lab::{Bench, KERNEL, NOWHERE, Stock};
 use crate::made_up::{End, MadeUp};
 
 /// Runs `wakescope lab run` with `args`, an empty cache and nothing to fetch from.
@@ -125,4 +125,14 @@ fn several_cpus_are_refused_with_the_reason() {
     let kernel = amd64(&test);
     let ended = run(&test, &path(), &["--kernel", &kernel, "--cpus", "2"]);
     assert_undone(&ended, &["guests of 2 CPUs", "one CPU at a time", "--experimental-smp"]);
+}
+
+#[test]
+fn a_module_that_is_not_there_is_named() {
+    let Some(stock) = Stock::get("a_module_that_is_not_there_is_named") else { return };
+    let bench = Bench::new(stock, "module");
+    let ended =
+        bench.lab(&["run", "--arch", "amd64", "--kernel", KERNEL, "--module", "null_blk,nobody"]);
+    assert_undone(&ended, &["there is no module `nobody` in ", "as lsmod does"]);
+    assert!(bench.cells().is_empty(), "no guest was booted");
 }
