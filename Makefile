@@ -5,13 +5,16 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup build run test check bench install clean
+.PHONY: help setup build guest-arm64 run test test-lab check bench install clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move'
-	@echo 'make test       every test and lint'
+	@echo 'make test       every test and lint, but for'
+	@echo 'make test-lab   the tests that boot many guests, which take long'
 	@echo 'make build      the command: $(BINARY)'
 	@echo 'make check      formatting and lints only'
+	@echo 'make guest-arm64'
+	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
 	@echo 'make bench      what it costs, against cyclictest and jitterdebugger; the lab against QEMU'
 	@echo 'make install    the command, its man pages and completions, under PREFIX=$(PREFIX)'
 	@echo 'make clean      remove what was built'
@@ -24,17 +27,27 @@ setup:
 build: setup
 	scripts/cargo release
 
+guest-arm64:
+	@scripts/guest-arm64
+
 run: build
 	$(BINARY) measure --duration 10s --load find,launch,file-move
 
 check: setup
 	scripts/cargo lint
 
-test: check
+# Guests of the lab run a static program, which tests' own builds are not.
+WITH_GUEST = WAKESCOPE_GUEST_AMD64="$${WAKESCOPE_GUEST_AMD64:-$(abspath $(BINARY))}"
+
+test: check build
 	@if command -v python3 >/dev/null; \
 	then python3 -B -m unittest discover -q benches; \
 	else echo 'skipped: arithmetic of the benchmark: python3 is not installed' >&2; fi
-	scripts/cargo test --locked --workspace --no-fail-fast
+	$(WITH_GUEST) scripts/cargo test --locked --workspace --no-fail-fast
+
+# One after the other: each uses every CPU.
+test-lab: build
+	$(WITH_GUEST) WAKESCOPE_TEST_LAB=1 scripts/cargo test --locked --package wakescope-cli --test lab_long -- --test-threads 1
 
 bench:
 	@scripts/setup bench

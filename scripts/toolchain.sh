@@ -1,4 +1,5 @@
-# Finds a Rust toolchain that is new enough. Sourced by scripts/setup and scripts/cargo.
+# Finds a Rust toolchain that is new enough. Sourced by scripts/setup, scripts/cargo and
+# scripts/guest-arm64.
 # shellcheck shell=bash
 
 # The first minor version of Rust 1 that builds this workspace: rust-version in Cargo.toml.
@@ -43,5 +44,31 @@ find_toolchain() {
             return
         fi
     done < <(every_cargo)
+    return 1
+}
+
+# What builds for arm64.
+ARM64_TARGET=aarch64-unknown-linux-gnu
+ARM64_LINKER=aarch64-linux-gnu-gcc
+
+# has_arm64 RUSTC: whether a compiler has the standard library for arm64.
+has_arm64() {
+    compgen -G "$("$1" --print sysroot)/lib/rustlib/$ARM64_TARGET/lib/libstd-*.rlib" >/dev/null
+}
+
+# The Rust compiler that the distribution installed, if it is new enough: its package, that
+# package's version, and the program.
+distribution_rustc() {
+    command -v dpkg-query >/dev/null || return 1
+    local program package version
+    for program in /usr/bin/rustc /usr/bin/rustc-1.*; do
+        if (($(minor "$program") < $(rust_needed))); then continue; fi
+        # The program may be a link to one that lies where its version has a folder.
+        package=$(dpkg-query -S "$program" "$(readlink -f "$program")" 2>/dev/null | sed -n '1s/:.*//p') || true
+        if [[ -n $package ]] && version=$(dpkg-query -W -f '${Version}' "$package"); then
+            echo "$package $version $program"
+            return
+        fi
+    done
     return 1
 }

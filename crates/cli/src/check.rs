@@ -41,7 +41,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome, Failure> {
             "wakescope: timing wakeups inside long system calls on CPU {cpu}, for some seconds"
         ));
         let observations = observe(cpu, &Options::default());
-        let judgement = judge(&observations);
+        let judgement = judge(&observations, TimeDomain::Real);
         check.behaviour = Some((observations, judgement));
     }
     if args.json {

@@ -19,6 +19,7 @@ mod building;
 mod equipping;
 mod fetch;
 mod kernels;
+mod prune;
 mod run;
 mod showing;
 mod verify;
@@ -48,6 +49,7 @@ enum Verb {
     Run(Box<run::RunArgs>),
     Verify(verify::VerifyArgs),
     Bisect(Box<bisect::BisectArgs>),
+    Prune(prune::PruneArgs),
 }
 
 /// Runs `wakescope lab`.
@@ -58,6 +60,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Outcome, Failure> {
         Verb::Run(args) => run::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::Bisect(args) => bisect::run(args),
+        Verb::Prune(args) => prune::run(args),
     }
 }
 
@@ -110,6 +113,11 @@ fn make_room(failure: Failure) -> Failure {
 
 /// What could not be done, and why the archive was of no help: `what` is `fetch 6.1-cloud`.
 fn failure_of_archive(what: &str, e: &ArchiveError) -> Failure {
+    without_archive(what, e, OWN_KERNEL)
+}
+
+/// The same, with what is to be had without the archive: `own`.
+fn without_archive(what: &str, e: &ArchiveError, own: &str) -> Failure {
     let mut failure = Failure::new(clean(&format!("cannot {what}: {e}"), 400));
     if e.is_full() {
         return make_room(failure);
@@ -118,12 +126,12 @@ fn failure_of_archive(what: &str, e: &ArchiveError) -> Failure {
         ArchiveError::NoTool(_) => failure
             .because("Debian's packages are fetched with apt, and unpacked with dpkg")
             .try_this("install them, on Debian and Ubuntu: apt install apt dpkg")
-            .try_this(OWN_KERNEL),
+            .try_this(own),
         ArchiveError::NoKeys(_) => failure
             .because("without them nobody can tell whether packages are Debian's")
             .try_this("install them, on Debian and Ubuntu: apt install debian-archive-keyring")
             .try_this("or name their file: WAKESCOPE_KEYRING=FILE")
-            .try_this(OWN_KERNEL),
+            .try_this(own),
         ArchiveError::Site(_) => {
             failure.try_this("as in WAKESCOPE_MIRROR=http://mirror.example/debian")
         }
@@ -133,10 +141,10 @@ fn failure_of_archive(what: &str, e: &ArchiveError) -> Failure {
             }
             failure
                 .try_this("another mirror may help: WAKESCOPE_MIRROR=http://mirror.example/debian")
-                .try_this(OWN_KERNEL)
+                .try_this(own)
         }
         ArchiveError::Cache(e) => failure_of_cache(e),
-        ArchiveError::Start { .. } => failure.try_this(OWN_KERNEL),
+        ArchiveError::Start { .. } => failure.try_this(own),
         ArchiveError::Stopped => failure,
     }
 }
@@ -163,7 +171,7 @@ fn failure_of_fetch(name: &str, e: &FetchError) -> Failure {
 fn failure_of_set_up(e: &SetUpError) -> Failure {
     let own = "or use one that is installed, of version 8 or newer: WAKESCOPE_QEMU=PROGRAM";
     match e {
-        SetUpError::Archive(e) => failure_of_archive("set up QEMU", e),
+        SetUpError::Archive(e) => without_archive("set up QEMU", e, own),
         SetUpError::Qemu(e) => failure_of_qemu(e),
         other => Failure::new(clean(&format!("cannot set up QEMU: {other}"), 400)).try_this(own),
     }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
 use common::bench::{Disk, NOBODY, PATIENCE, Test, eventually, kill, skip};
-use wakescope_probe::load::{Load, LoadError, Options, Spec};
+use wakescope_probe::load::{Load, LoadError, Options, Spec, abandon_all};
 use wakescope_sys::file::effective_user;
 use wakescope_sys::sched::{Schedule, set_schedule};
 use wakescope_sys::signal::EndSignals;
@@ -208,6 +208,24 @@ fn a_keeper_that_hangs_is_not_waited_for() {
     let result = load.finish();
     assert!(!result.alive && result.fault.contains("did not answer"), "{result:?}");
     test.assert_nothing_is_left();
+}
+
+#[test]
+fn abandoned_loads_tell_what_they_did_and_leave_their_files() {
+    let test = Test::new("abandoned");
+    let loads = ["find", "file-move", "launch"].map(|name| {
+        let mut load = test.start(name);
+        load.wait_ready(PATIENCE).unwrap();
+        load.mark();
+        let first = load.status().work;
+        eventually("it works", || load.status().work > first);
+        load
+    });
+    for result in abandon_all(loads.into()) {
+        assert!(result.alive && result.fault.is_empty() && result.work > 0, "{result:?}");
+    }
+    assert_eq!(test.directories(), 2);
+    eventually("no process is left", || test.processes().is_empty());
 }
 
 #[test]

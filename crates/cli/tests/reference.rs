@@ -199,23 +199,55 @@ fn man_pages_and_completions_are_up_to_date() {
 
 #[test]
 fn hidden_verbs_stay_out_of_man_pages_and_completions() {
-    let hidden = Command::new("inner").hide(true).about("not for people");
-    let command = Command::new("tool").subcommand(Command::new("outer")).subcommand(hidden);
-    for (path, text) in generated(visible(&command)) {
-        let text = String::from_utf8(text).unwrap();
+    let hidden = || Command::new("inner").hide(true).about("not for people");
+    let nested = Command::new("outer").subcommand(Command::new("nested")).subcommand(hidden());
+    let command = Command::new("tool").subcommand(nested).subcommand(hidden());
+    let files = generated(visible(&command));
+    for (path, text) in &files {
+        let text = String::from_utf8_lossy(text);
         assert!(!path.to_string_lossy().contains("inner"), "{path:?}");
         assert!(!text.contains("inner") && !text.contains("not for people"), "{path:?}: {text}");
     }
+    let pages: Vec<_> = files.iter().filter_map(|(path, _)| path.file_name()?.to_str()).collect();
+    assert!(pages.contains(&"tool-outer-nested.1"), "{pages:?}");
 }
 
-/// `command` without its hidden verbs, which clap's generators would list.
+#[test]
+fn every_verb_has_a_man_page_and_is_named_by_the_one_above_it() {
+    let command = visible(&wakescope_cli::command());
+    let pages: Vec<(String, String)> = generated(command.clone())
+        .into_iter()
+        .map(|(path, text)| (path.display().to_string(), String::from_utf8(text).unwrap()))
+        .collect();
+    let page = |name: &str| {
+        let path = format!("docs/reference/man/{name}.1");
+        let found = pages.iter().find(|(known, _)| *known == path);
+        // roff writes a dash that is not a hyphen as `\-`.
+        found.map(|(_, text)| text.replace("\\-", "-")).unwrap_or_else(|| panic!("no {path}"))
+    };
+    for verb in command.get_subcommands() {
+        let name = format!("wakescope-{}", verb.get_name());
+        assert!(page("wakescope").contains(&format!("{name}(1)")), "{name}");
+        for nested in verb.get_subcommands() {
+            let inner = format!("{name}-{}", nested.get_name());
+            assert!(page(&name).contains(&format!("{inner}(1)")), "{inner}");
+            assert!(page(&inner).contains("SYNOPSIS"), "{inner}");
+        }
+    }
+}
+
+/// `command` without its hidden verbs, at any depth, which clap's generators would list.
 fn visible(command: &Command) -> Command {
-    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    if !command.has_subcommands() {
+        return command.clone();
+    }
+    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(visible);
     // Without its feature `string`, clap wants names that live for ever.
     let name: &'static str = command.get_name().to_owned().leak();
-    let version: &'static str = command.get_version().unwrap_or_default().to_owned().leak();
+    let version: Option<&'static str> =
+        command.get_version().map(|version| &*version.to_owned().leak());
     Command::new(name)
-        .version(version)
+        .version(Resettable::from(version.map(clap::builder::Str::from)))
         .about(command.get_about().cloned().unwrap_or_default())
         .long_about(Resettable::from(command.get_long_about().cloned()))
         .after_help(Resettable::from(command.get_after_help().cloned()))
@@ -224,6 +256,12 @@ fn visible(command: &Command) -> Command {
         .disable_help_subcommand(true)
         .args(command.get_arguments().cloned())
         .subcommands(verbs)
+}
+
+/// `command` with all that is below it.
+fn with_verbs(command: &Command) -> Vec<&Command> {
+    let below = command.get_subcommands().flat_map(with_verbs);
+    std::iter::once(command).chain(below).collect()
 }
 
 /// Every generated file, by its path in the repository.
@@ -242,7 +280,7 @@ fn generated(mut command: Command) -> Vec<(PathBuf, Vec<u8>)> {
     }
     command.build();
     let man = PathBuf::from("docs/reference/man");
-    for page in std::iter::once(&command).chain(command.get_subcommands()) {
+    for page in with_verbs(&command) {
         let title = page.get_display_name().unwrap_or(page.get_name()).to_owned();
         let mut text = Vec::new();
         clap_mangen::Man::new(page.clone())
@@ -295,7 +333,7 @@ fn full_run() -> Run {
             "steal",
             Severity::Warning,
             "the hypervisor took 38 ms".into(),
-            "measure on the bare machine",
+            "measure on the bare machine, or compare kernels with `wakescope lab`",
         )]),
         limits: vec![Judgement {
             limit: "p99.9 ≤ 100 µs".into(),

@@ -121,15 +121,33 @@ fn commands_in_documents_parse() {
         check_command("Makefile", &format!("wakescope {line}"));
         seen += 1;
     }
-    for verb in wakescope_cli::command().get_subcommands() {
-        let help = [verb.get_after_help(), verb.get_after_long_help()];
-        let help: String = help.into_iter().flatten().map(|text| format!("{text}\n")).collect();
+    for (verb, help) in helps("", &wakescope_cli::command()) {
         for line in help.lines().map(str::trim).filter(|line| line.starts_with("wakescope ")) {
-            check_command(&format!("help of {}", verb.get_name()), line);
+            check_command(&format!("help of{verb}"), line);
             seen += 1;
         }
     }
     assert!(seen > 5, "only {seen} commands were found: are examples still recognized?");
+}
+
+/// What the help of every verb, at any depth, ends with, by the verb: ` lab run`.
+fn helps(above: &str, command: &clap::Command) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for verb in command.get_subcommands() {
+        let name = format!("{above} {}", verb.get_name());
+        let texts = [verb.get_after_help(), verb.get_after_long_help()];
+        let help = texts.into_iter().flatten().map(|text| format!("{text}\n")).collect();
+        found.extend(helps(&name, verb));
+        found.push((name, help));
+    }
+    found
+}
+
+#[test]
+fn examples_of_nested_verbs_are_checked_too() {
+    let helps = helps("", &wakescope_cli::command());
+    let run = helps.iter().find(|(verb, _)| verb == " lab run");
+    assert!(run.is_some_and(|(_, help)| help.contains("wakescope lab run ")), "{helps:?}");
 }
 
 #[track_caller]

@@ -12,6 +12,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::preemption::Model;
+use crate::run::TimeDomain;
 
 /// A long system call. What it does in the kernel was checked in the sources of Linux 6.1 and 6.12,
 /// and how it behaves on 6.1 (none, voluntary, full, RT) and 6.18 (none).
@@ -153,8 +154,12 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Fewer wakeups in a call decide nothing.
+/// Fewer wakeups in a call decide nothing: some of them are disturbed by others.
 pub const WAKEUPS_NEEDED: usize = 30;
+
+/// As many are needed in virtual time, where nothing disturbs, and a call is preempted always or
+/// never.
+pub const WAKEUPS_NEEDED_VIRTUALLY: usize = 6;
 
 /// A series summed up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -172,13 +177,13 @@ pub struct Summary {
 }
 
 impl Summary {
-    fn of(series: &Series) -> Self {
+    fn of(series: &Series, needed: usize) -> Self {
         let mut shares = series.shares.clone();
         shares.sort_by(f64::total_cmp);
         let median_share = shares.get(shares.len() / 2).copied();
         let answer = match median_share {
-            Some(share) if shares.len() >= WAKEUPS_NEEDED && share < 0.25 => Answer::Preempted,
-            Some(share) if shares.len() >= WAKEUPS_NEEDED && share > 0.75 => Answer::Waited,
+            Some(share) if shares.len() >= needed && share < 0.25 => Answer::Preempted,
+            Some(share) if shares.len() >= needed && share > 0.75 => Answer::Waited,
             _ => Answer::Undecided,
         };
         let (call, prober) = (series.call, series.prober);
@@ -199,9 +204,13 @@ pub struct Judgement {
 
 const ALL: [Model; 5] = [Model::None, Model::Voluntary, Model::Full, Model::Lazy, Model::Rt];
 
-/// Judges what was observed.
-pub fn judge(observations: &Observations) -> Judgement {
-    let series: Vec<_> = observations.series.iter().map(Summary::of).collect();
+/// Judges what was observed in a time: in virtual time, less is enough.
+pub fn judge(observations: &Observations, time: TimeDomain) -> Judgement {
+    let needed = match time {
+        TimeDomain::Real => WAKEUPS_NEEDED,
+        TimeDomain::Virtual | TimeDomain::Simulated => WAKEUPS_NEEDED_VIRTUALLY,
+    };
+    let series: Vec<_> = observations.series.iter().map(|s| Summary::of(s, needed)).collect();
     let answer = |call, prober| {
         let of = |s: &&Summary| s.call == call && s.prober == prober;
         series.iter().find(of).map_or(Answer::Undecided, |s| s.answer)

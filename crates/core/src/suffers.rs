@@ -65,7 +65,7 @@ fn hypervisor(host: &Host) -> Option<Finding> {
         "hypervisor",
         Severity::Warning,
         format!("this machine is a guest of {name}: maxima include what the hypervisor does"),
-        "measure on the bare machine",
+        "measure on the bare machine, or compare kernels with `wakescope lab`",
     ))
 }
 
@@ -259,6 +259,17 @@ mod tests {
             |h| h.governors = vec!["powersave".into(), "performance".into(), "schedutil".into()],
             &[("governor", Note, "powersave, schedutil")],
         );
+    }
+
+    #[test]
+    fn a_guest_is_sent_to_the_bare_machine_or_to_the_lab() {
+        let mut host = sound();
+        host.hypervisor = Some("KVM".into());
+        let [found] = &host_findings(&host, TimeDomain::Real, &[])[..] else { panic!() };
+        assert!(found.hint.contains("bare machine") && found.hint.contains("`wakescope lab`"));
+        // In the lab itself nobody is sent there.
+        let in_lab = host_findings(&host, TimeDomain::Virtual, &[]);
+        assert!(in_lab.iter().all(|f| !f.hint.contains("wakescope lab")), "{in_lab:?}");
     }
 
     #[test]

@@ -317,7 +317,7 @@ fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
                 "the hypervisor took {} from these CPUs: maxima are partly not this kernel's",
                 SpanNs(seen.steal_ns)
             ),
-            "measure on the bare machine",
+            "measure on the bare machine, or compare kernels with `wakescope lab`",
         ));
     }
     if seen.quota_stops > 0 {

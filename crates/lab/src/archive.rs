@@ -4,7 +4,6 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +15,9 @@ mod root;
 mod site;
 pub(crate) mod tool;
 
+use root::Room;
 pub use site::{Site, SiteError};
+use tool::Tool;
 
 /// The longest line of a package list that is of interest.
 const LONGEST_LINE: usize = 64 << 10;
@@ -70,11 +71,7 @@ impl ArchiveError {
     pub fn is_full(&self) -> bool {
         match self {
             Self::Cache(e) => e.is_full(),
-            Self::Failed { complaints, .. } => complaints.iter().any(|line| {
-                ["No space left on device", "Disk quota exceeded", "enough free space"]
-                    .iter()
-                    .any(|sign| line.contains(sign))
-            }),
+            Self::Failed { complaints, .. } => complaints.iter().any(|line| tells_of_full(line)),
             _ => false,
         }
     }
@@ -91,7 +88,7 @@ impl fmt::Display for ArchiveError {
             Self::Start { program, source } => {
                 write!(f, "cannot start {}: {source}", program.display())
             }
-            Self::Failed { task, .. } => write!(f, "apt could not {task}"),
+            Self::Failed { task, .. } => write!(f, "its tools could not {task}"),
             Self::Cache(e) => e.fmt(f),
             Self::Stopped => f.write_str("ended before it was done"),
         }
@@ -159,19 +156,20 @@ impl Archive {
     /// Fetches the package lists, where they have changed. Returns what was wrong with some of
     /// them, a line each; fails if there are none at all.
     pub fn update(&self, watch: &mut dyn Watch) -> Result<Vec<String>, ArchiveError> {
-        let mut command = self.apt(&self.apt_get);
-        command.args(["-q", "update"]);
+        let tool = self.apt(&self.apt_get).args(["-q", "update"]);
         let lists = self.root.join("lists");
         watch.step(&Step::Lists { bytes: 0 });
         // Lists that stay as they are do not come in.
         let before = root::bytes_below(&lists);
-        let ended = tool::run(command, tool::text(1 << 20), watch, |watch| {
-            let bytes = root::bytes_below(&lists).saturating_sub(before);
-            watch.step(&Step::Lists { bytes });
+        let mut room = Room::of(&lists);
+        let ended = tool::run(&tool, tool::text(1 << 20), watch, |watch| {
+            let all = root::bytes_below(&lists);
+            watch.step(&Step::Lists { bytes: all.saturating_sub(before) });
+            room.check(all)
         })?;
         // For apt it is but a warning when a suite cannot be reached of which it has older lists.
         let unreached = ended.complaints.lines().any(|l| l.starts_with("W: Failed to fetch"));
-        if ended.status.success() && !unreached {
+        if ended.success() && !unreached {
             return Ok(Vec::new());
         }
         match failed("fetch the package lists", &ended.complaints) {
@@ -187,10 +185,10 @@ impl Archive {
         wanted: impl Fn(&str) -> bool + Send,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Package>, ArchiveError> {
-        let mut command = self.apt(&self.apt_cache);
-        command.arg("dumpavail");
-        let ended = tool::run(command, |out| stanzas(BufReader::new(out), wanted), watch, |_| {})?;
-        if !ended.status.success() {
+        let tool = self.apt(&self.apt_cache).arg("dumpavail");
+        let read = |out| stanzas(BufReader::new(out), wanted);
+        let ended = tool::run(&tool, read, watch, |_| Ok(()))?;
+        if !ended.success() {
             return Err(failed("read the package lists", &ended.complaints));
         }
         Ok(ended.output)
@@ -202,10 +200,11 @@ impl Archive {
         names: &[&str],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Package>, ArchiveError> {
-        let mut command = self.apt(&self.apt_get);
-        command.args(["-q", "--simulate", "--no-install-recommends", "install"]).args(names);
-        let ended = tool::run(command, tool::text(4 << 20), watch, |_| {})?;
-        if !ended.status.success() {
+        let tool = self.apt(&self.apt_get);
+        let tool = tool.args(["-q", "--simulate", "--no-install-recommends", "install"]);
+        let tool = tool.args(names.iter().copied());
+        let ended = tool::run(&tool, tool::text(4 << 20), watch, |_| Ok(()))?;
+        if !ended.success() {
             return Err(failed(&format!("find all of {}", names.join(", ")), &ended.complaints));
         }
         let mut chosen: Vec<Package> = ended.output.lines().filter_map(installed).collect();
@@ -236,11 +235,10 @@ impl Archive {
         debs.sort();
         for deb in debs {
             watch.step(&Step::Unpack(what));
-            let mut command = Command::new(&self.dpkg_deb);
-            command.arg("--extract").arg(&deb).arg(into);
-            let ended = tool::run(command, tool::text(1 << 16), watch, |_| {})?;
-            if !ended.status.success() {
-                return Err(failed(&format!("unpack {}", deb.display()), &ended.complaints));
+            let tool = Tool::new(&self.dpkg_deb).arg("--extract").arg(&deb).arg(into);
+            let ended = tool::run(&tool, tool::text(1 << 16), watch, |_| Ok(()))?;
+            if !ended.success() {
+                return Err(failed(&format!("unpack {what}"), &ended.complaints));
             }
             let _ = std::fs::remove_file(deb);
         }
@@ -255,34 +253,44 @@ impl Archive {
         watch: &mut dyn Watch,
     ) -> Result<(), ArchiveError> {
         let of = packages.iter().map(|p| p.size).sum();
-        let mut command = self.apt(&self.apt_get);
-        command.args(["-q", "download"]).current_dir(folder);
-        command.args(packages.iter().map(|p| format!("{}={}", p.name, p.version)));
+        let tool = self.apt(&self.apt_get).current_dir(folder).args(["-q", "download"]);
+        let tool = tool.args(packages.iter().map(|p| format!("{}={}", p.name, p.version)));
+        let mut room = Room::of(folder);
         watch.step(&Step::Download { what, bytes: 0, of });
-        let ended = tool::run(command, tool::text(1 << 20), watch, |watch| {
-            let bytes = root::bytes_below(folder).min(of);
-            watch.step(&Step::Download { what, bytes, of });
+        let ended = tool::run(&tool, tool::text(1 << 20), watch, |watch| {
+            let bytes = root::bytes_below(folder);
+            watch.step(&Step::Download { what, bytes: bytes.min(of), of });
+            room.check(bytes)
         })?;
-        if !ended.status.success() {
+        if !ended.success() {
             return Err(failed(&format!("fetch {what}"), &ended.complaints));
         }
         Ok(())
     }
 
-    fn apt(&self, program: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.env("APT_CONFIG", root::config(&self.root));
-        command
+    fn apt(&self, program: &Path) -> Tool {
+        Tool::new(program).env("APT_CONFIG", &root::config(&self.root))
     }
 }
 
-/// What apt complained about: errors where there are any, else all it said.
+/// Whether a program complains that there is no room left.
+fn tells_of_full(line: &str) -> bool {
+    let signs = ["No space left on device", "Disk quota exceeded", "enough free space"];
+    signs.iter().any(|sign| line.contains(sign))
+}
+
+/// What a program complained about: that there is no room, for the rest follows from that; else
+/// errors where there are any; else all it said.
 fn failed(task: &str, complaints: &str) -> ArchiveError {
-    let lines = || complaints.lines().map(str::trim).filter(|line| !line.is_empty());
-    let errors: Vec<&str> =
-        lines().filter(|l| l.starts_with("E: ") || l.contains("error")).collect();
-    let said = if errors.is_empty() { lines().collect() } else { errors };
-    let complaints = said.into_iter().take(5).map(str::to_owned).collect();
+    let lines: Vec<&str> =
+        complaints.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let only = |wanted: &dyn Fn(&str) -> bool| -> Vec<&str> {
+        lines.iter().copied().filter(|line| wanted(line)).collect()
+    };
+    let full: Vec<&str> = only(&tells_of_full).into_iter().take(1).collect();
+    let errors = only(&|line| line.starts_with("E: ") || line.contains("error"));
+    let said = [full, errors, lines].into_iter().find(|lines| !lines.is_empty());
+    let complaints = said.unwrap_or_default().into_iter().take(5).map(str::to_owned).collect();
     ArchiveError::Failed { task: task.into(), complaints }
 }
 

@@ -11,6 +11,7 @@ mod elf;
 pub mod modules;
 
 use cpio::Archive;
+use modules::Module;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::Arch;
@@ -82,14 +83,15 @@ impl fmt::Display for GuestError {
 
 impl std::error::Error for GuestError {}
 
-/// The bytes of an initramfs in which `program` is the first process, with `modules` to load.
+/// The bytes of an initramfs in which `program` is the first process, with `modules` to load: see
+/// [`modules::resolve`].
 /// `config` is the kernel's configuration, if known: what the guest says about its kernel rests on
 /// it, where the kernel itself does not tell.
 pub fn image(
     program: &Path,
     arch: Arch,
     config: Option<(&str, &Path)>,
-    modules: &[PathBuf],
+    modules: &[Module],
 ) -> Result<Vec<u8>, GuestError> {
     let bytes = read(program)?;
     match elf::kind(&bytes) {
@@ -111,8 +113,7 @@ pub fn image(
         archive.file(&format!("boot/config-{release}"), 0o444, &read(config)?);
     }
     for module in modules {
-        let name = module.file_name().unwrap_or_default().to_string_lossy();
-        archive.file(&format!("modules/{name}"), 0o444, &read(module)?);
+        archive.file(&format!("modules/{}", module.file_name()), 0o444, &module.bytes);
     }
     Ok(archive.finish())
 }
@@ -149,7 +150,12 @@ mod tests {
         assert_eq!(first.len() % 512, 0);
         fs::write(&config, b"CONFIG_PREEMPT=n\n").unwrap();
         assert_ne!(first, make());
-        assert_ne!(first, image(&program, Arch::Amd64, None, &[]).unwrap());
+        let bare = image(&program, Arch::Amd64, None, &[]).unwrap();
+        assert_ne!(first, bare);
+        let module = Module { name: "brd".into(), bytes: b"code".to_vec() };
+        let loaded = image(&program, Arch::Amd64, None, &[module]).unwrap();
+        assert!(loaded.windows(15).any(|w| w == b"modules/brd.ko\0"), "under its name");
+        assert_ne!(loaded, bare);
     }
 
     #[test]

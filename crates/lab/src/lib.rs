@@ -10,6 +10,7 @@ pub mod cell;
 pub mod farm;
 pub mod guest;
 pub mod kernel;
+pub mod leftovers;
 pub mod machine;
 pub mod matrix;
 pub mod parcel;

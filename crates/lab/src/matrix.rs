@@ -11,10 +11,12 @@ use wakescope_core::host::Host;
 use wakescope_core::lab::{Asked, Cell, Lab, LabKernel, SCHEMA, Settings, Status, compare, limits};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
+use wakescope_report::style::clean;
 
 use crate::cache::{Cache, CacheError};
 use crate::cell::{Emulation, Guest, Measurement, Task, Work, Workshop};
 use crate::farm::{self, Continue, End, Event, FarmError, Job, Outcome, Standing};
+use crate::guest::modules::{Module, ModulesError, resolve};
 use crate::guest::{self, CHECK, GuestError, RUN};
 use crate::kernel::{Arch, Kernel};
 use crate::plan::{CellSpec, Plan, PlanError};
@@ -26,6 +28,9 @@ const ALPHA: f64 = 0.05;
 
 /// No file of a cell that is read is larger, in bytes.
 const LARGEST: u64 = 16 << 20;
+
+/// The most characters of what a guest says about its kernel: it can say anything.
+const LONGEST: usize = 400;
 
 /// What a lab has to work with.
 #[derive(Debug)]
@@ -49,6 +54,10 @@ pub struct Equipment {
 pub enum LabError {
     /// The guest's image cannot be made.
     Guest(GuestError),
+    /// Modules that are to be loaded cannot be had.
+    Modules(ModulesError),
+    /// Modules are to be loaded, and this kernel is here without any.
+    NoModules(String),
     /// The lab's folder cannot be used.
     Cache(CacheError),
     /// The cache of cells cannot be used.
@@ -65,6 +74,8 @@ impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Guest(e) => e.fmt(f),
+            Self::Modules(e) => e.fmt(f),
+            Self::NoModules(kernel) => write!(f, "the modules of {kernel} are not here"),
             Self::Cache(e) => e.fmt(f),
             Self::Store(e) => e.fmt(f),
             Self::Farm(e) => e.fmt(f),
@@ -172,15 +183,27 @@ fn make_guest(kernel: &Kernel, equipment: &Equipment, memo: &mut Memo) -> Result
         |path: &Path| memo.sum(path).map_err(|e| LabError::Guest(GuestError::Read(path.into(), e)));
     let mut parts = vec![guest::FORMAT.to_string(), kernel.release.clone(), sum(program)?];
     parts.push(config.map(&mut sum).transpose()?.unwrap_or_default());
+    let modules = modules(kernel, &equipment.modules)?;
+    parts.extend(modules.iter().map(|m| format!("{} {}", m.name, sum::of_bytes(&m.bytes))));
     let key = sum::of_bytes(parts.join("\n").as_bytes());
     let image = equipment.cache.guests().join(format!("{key}.cpio"));
     if !image.is_file() {
         let config = config.map(|config| (kernel.release.as_str(), config));
-        let bytes = guest::image(program, kernel.arch, config, &[]).map_err(LabError::Guest)?;
+        let bytes =
+            guest::image(program, kernel.arch, config, &modules).map_err(LabError::Guest)?;
         Cache::write(&image, &bytes).map_err(LabError::Cache)?;
     }
     let sha256 = sum(&image)?;
-    Ok(Guest { image, sha256, modules: Vec::new() })
+    Ok(Guest { image, sha256, modules: modules.iter().map(Module::file_name).collect() })
+}
+
+/// The modules of these names, and what they need.
+fn modules(kernel: &Kernel, names: &[String]) -> Result<Vec<Module>, LabError> {
+    match &kernel.modules {
+        _ if names.is_empty() => Ok(Vec::new()),
+        Some(folder) => resolve(folder, names).map_err(LabError::Modules),
+        None => Err(LabError::NoModules(kernel.name.clone())),
+    }
 }
 
 fn settings(plan: &Plan, booted: &[Booted], equipment: &Equipment) -> Settings {
@@ -279,11 +302,14 @@ fn told(asked: Asked, outcome: &Outcome) -> Found {
         return Found {
             model: Some(model),
             status: Status::Ignored,
-            reason: format!(
-                "{} ({}), but it behaves like {}",
-                says(model),
-                host.preemption.because,
-                models.join(" or ")
+            reason: clean(
+                &format!(
+                    "{} ({}), but it behaves like {}",
+                    says(model),
+                    host.preemption.because,
+                    models.join(" or ")
+                ),
+                LONGEST,
             ),
             ..Found::default()
         };
@@ -295,6 +321,7 @@ fn told(asked: Asked, outcome: &Outcome) -> Found {
     for conflict in &host.preemption.conflicts {
         reason += &format!("; {conflict}");
     }
+    let reason = clean(&reason, LONGEST);
     Found { model: Some(model), status: Status::Ignored, reason, ..Found::default() }
 }
 

@@ -10,6 +10,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{self, Schedule};
 
+use crate::prober::turnaround;
 use crate::schedule::ordinary;
 
 mod victim;
@@ -23,11 +24,14 @@ pub struct Options {
     pub wakeups: usize,
     /// When to give up aiming, for each of at most three stages.
     pub patience: SpanNs,
+    /// Whether nothing disturbs this machine, as in virtual time: then calls that are long against a
+    /// wakeup will do. Else they are long against whatever else may hold one up.
+    pub undisturbed: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { wakeups: 120, patience: SpanNs(3_000_000_000) }
+        Self { wakeups: 120, patience: SpanNs(3_000_000_000), undisturbed: false }
     }
 }
 
@@ -37,15 +41,33 @@ impl Default for Options {
 /// It needs no privilege, but without real-time priority it can only use ordinary priorities.
 pub fn observe(cpu: u32, options: &Options) -> Observations {
     let mut observations = Observations { cpu, ..Observations::default() };
+    let limit = longest_call(options);
+    let pipes = move || Pipes::new(limit);
     match may_use_fifo() {
         Ok(()) => {
-            add(&mut observations, Prober::Realtime, options, Pipes::new);
+            add(&mut observations, Prober::Realtime, options, pipes);
             add(&mut observations, Prober::Realtime, options, Locks::new);
         }
         Err(e) => observations.obstacles.push(format!("no real-time prober: {e}")),
     }
-    add(&mut observations, Prober::Fair, options, Pipes::new);
+    add(&mut observations, Prober::Fair, options, pipes);
     observations
+}
+
+/// How long a call may be.
+fn longest_call(options: &Options) -> SpanNs {
+    const LONGEST: SpanNs = SpanNs(2_000_000);
+    /// A wakeup is then a hundredth of a call: far from the quarter that decides.
+    const WAKEUPS: u64 = 100;
+    if !options.undisturbed {
+        return LONGEST;
+    }
+    // In a thread of its own, so that the caller's timers stay what they are.
+    let wakeup = std::thread::spawn(|| sched::set_timer_slack(SpanNs(1)).map(|()| turnaround()));
+    match wakeup.join() {
+        Ok(Ok(wakeup)) => SpanNs(wakeup.0.saturating_mul(WAKEUPS)).min(LONGEST),
+        _ => LONGEST,
+    }
 }
 
 /// Far above the victim, and below what handles interrupts on RT kernels.
@@ -65,7 +87,7 @@ fn add<W: Work>(
     observations: &mut Observations,
     prober: Prober,
     options: &Options,
-    work: fn() -> io::Result<W>,
+    work: impl FnOnce() -> io::Result<W> + Send,
 ) {
     let wakeups = options.wakeups.saturating_mul(W::CALLS.len());
     match disturb(observations.cpu, prober, wakeups, options.patience, work) {
@@ -88,7 +110,7 @@ fn disturb<W: Work>(
     prober: Prober,
     wakeups: usize,
     patience: SpanNs,
-    work: fn() -> io::Result<W>,
+    work: impl FnOnce() -> io::Result<W> + Send,
 ) -> io::Result<(Vec<CallTimes>, Vec<Wakeup>)> {
     let (victim_schedule, prober_schedule) = match prober {
         Prober::Realtime => (VICTIM, PROBER),
@@ -125,7 +147,7 @@ const CALLS_LIMIT: usize = 50_000;
 fn suffer<W: Work>(
     cpu: u32,
     schedule: Schedule,
-    work: fn() -> io::Result<W>,
+    work: impl FnOnce() -> io::Result<W> + Send,
     shared: &Shared,
 ) -> io::Result<Vec<CallTimes>> {
     let mut work = work()?;
@@ -205,12 +227,13 @@ fn await_first_round(shared: &Shared, deadline: MonoNs) -> io::Result<()> {
 mod tests {
     use super::*;
     use wakescope_core::behaviour::{Agreement, judge};
+    use wakescope_core::run::TimeDomain;
 
     #[test]
     fn the_behaviour_does_not_contradict_the_evidence() {
         let host = crate::host::read(&[]);
         let cpu = *host.cpus_allowed.last().expect("a process may run somewhere");
-        let judgement = judge(&observe(cpu, &Options::default()));
+        let judgement = judge(&observe(cpu, &Options::default()), TimeDomain::Real);
         let agreement = judgement.agreement(host.preemption.model);
         assert_ne!(agreement, Agreement::Contradict, "{judgement:#?} {:#?}", host.preemption);
     }
@@ -224,7 +247,11 @@ mod tests {
 
     #[test]
     fn patience_ends() {
-        let options = Options { wakeups: usize::MAX >> 8, patience: SpanNs(20_000_000) };
+        let options = Options {
+            wakeups: usize::MAX >> 8,
+            patience: SpanNs(20_000_000),
+            ..Options::default()
+        };
         let cpu = sched::affinity().unwrap()[0];
         let shares = observe(cpu, &options).series.iter().map(|s| s.shares.len()).sum::<usize>();
         assert!(shares < 100_000);

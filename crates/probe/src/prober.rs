@@ -248,7 +248,7 @@ fn touch_stack() {
 
 /// The time that a sleep takes whose expiry has all but passed: the shortest period that a loop of
 /// sleeps can keep. Three in four take longer, so that a busy machine is not taken for a slow one.
-fn turnaround() -> SpanNs {
+pub(crate) fn turnaround() -> SpanNs {
     let mut spans: Vec<u64> = (0..51)
         .map(|_| {
             let before = clock::now();

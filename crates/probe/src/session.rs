@@ -17,7 +17,7 @@ use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
 use crate::claim::{Claim, claim};
-use crate::load::{Load, LoadError, finish_all};
+use crate::load::{Load, LoadError, abandon_all, finish_all};
 use crate::prober::{Prober, Ready, Task, Times};
 
 use crate::schedule::{same, settle_schedule, words};
@@ -92,6 +92,7 @@ pub struct Session {
     origin: MonoNs,
     before: Surroundings,
     claim: Claim,
+    abandons_loads: bool,
     _idle: Option<WakeLimit>,
 }
 
@@ -243,6 +244,7 @@ impl Session {
             origin,
             before,
             claim,
+            abandons_loads: false,
             _idle: idle,
         })
     }
@@ -250,6 +252,11 @@ impl Session {
     /// The plan as it is carried out: where a default could not be had, with what is done instead.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Lets the end take no care of what loads leave behind: for a machine that restarts next.
+    pub fn abandon_loads(&mut self) {
+        self.abandons_loads = true;
     }
 
     /// Whether every probe has done what was asked.
@@ -342,7 +349,8 @@ impl Session {
         let stalled = |r: &Running| (r.load.spec().to_string(), r.stalled.0);
         let stalls = self.loads.iter().filter(|r| r.stalled > STALL).map(stalled).collect();
         let loads = std::mem::take(&mut self.loads).into_iter().map(|running| running.load);
-        let loads = finish_all(loads.collect());
+        let end_loads = if self.abandons_loads { abandon_all } else { finish_all };
+        let loads = end_loads(loads.collect());
         let observed = Observed {
             threads: ended.iter().map(|e| e.observed(self.schedule)).collect(),
             policy_refused: self.policy_refused.take(),

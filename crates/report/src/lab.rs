@@ -3,7 +3,7 @@
 //! Everything is made from the record, so that what is printed today can be printed again
 //! tomorrow. What differs between repetitions is in [`footer`] only.
 
-use wakescope_core::lab::{Asked, Lab, Status};
+use wakescope_core::lab::{Asked, Lab};
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{SpanNs, grouped};
 
@@ -11,6 +11,7 @@ use self::matrix::{Figure, Matrix};
 use crate::style::{Style, clean};
 
 mod figures;
+mod headline;
 mod limits;
 mod markdown;
 mod matrix;
@@ -30,9 +31,19 @@ const VIRTUAL_TIME: &str = "Virtual time counts instructions: order and steps be
 const SEVERAL_CPUS: &str = "The emulator lets the guest's CPUs take turns of about a virtual ms: \
     with more than one of them, that is what latencies consist of.";
 
-/// The table, verdicts, limits and what was published, for a terminal of 100 columns.
-pub fn text(lab: &Lab, style: Style) -> String {
-    text::render(lab, style)
+/// How much of the table is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// The largest latencies; p99.9 and p50 as well where all of that fits on a screen.
+    #[default]
+    Screen,
+    /// Every figure.
+    All,
+}
+
+/// The answer, the table, verdicts, limits and what was published, for a terminal of 100 columns.
+pub fn text(lab: &Lab, extent: Extent, style: Style) -> String {
+    text::render(lab, extent, style)
 }
 
 /// The same as Markdown.
@@ -40,21 +51,28 @@ pub fn markdown(lab: &Lab) -> String {
     markdown::render(lab)
 }
 
-/// What it took this time: `90 cells, 31 cached, 6.20 min`.
+/// What it took this time, on one line: `90 cells, 31 cached, 6 min 12 s`.
 pub fn footer(lab: &Lab, spent: Option<SpanNs>) -> String {
     let counted = |count: usize| grouped(count as u64);
     let cells = lab.cells.len();
     let mut parts =
         vec![format!("{} {}", counted(cells), if cells == 1 { "cell" } else { "cells" })];
-    parts.push(format!("{} cached", counted(lab.cells.iter().filter(|c| c.cached).count())));
-    for (status, what) in [(Status::Failed, "failed"), (Status::NotRun, "not run")] {
-        match lab.cells.iter().filter(|cell| cell.status == status).count() {
-            0 => {}
-            count => parts.push(format!("{} {what}", counted(count))),
-        }
+    match lab.cells.iter().filter(|cell| cell.cached).count() {
+        0 => {}
+        count => parts.push(format!("{} cached", counted(count))),
     }
-    parts.extend(spent.map(|spent| spent.to_string()));
-    format!(" {} · verify: wakescope lab verify\n", parts.join(", "))
+    parts.extend(spent.map(in_words));
+    format!(" {} · verify: wakescope lab verify", parts.join(", "))
+}
+
+/// `45 s`, `6 min 12 s`, `2 h 5 min`.
+fn in_words(span: SpanNs) -> String {
+    let s = span.0 / 1_000_000_000;
+    match (s / 3_600, s / 60 % 60, s % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, min, s) => format!("{min} min {s} s"),
+        (h, min, _) => format!("{h} h {min} min"),
+    }
 }
 
 /// The figures that have a block each: its title, and whether the work stands beside it.
@@ -76,24 +94,20 @@ fn title(matrix: &Matrix, figure: &str, with_work: bool) -> String {
     format!("{figure}{seeds}{work}")
 }
 
-/// What one must know to read the table.
+/// What one must know to read the table, in a few words each.
 fn legend(lab: &Lab, matrix: &Matrix) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut parts = Vec::new();
     let is_ranked = |figure| matrix.view(figure, false).is_ranked();
     if matrix_figures().into_iter().any(|(_, figure, _)| is_ranked(figure)) {
-        lines.push("↓ best (least) and ↑ worst (largest) of a load".into());
+        parts.push("↓ best, ↑ worst of a load".into());
     }
-    lines.extend(units_of_work(lab));
-    if matrix.lacks(|cell| cell.p999_ns) {
-        lines.push("p99.9 takes 2,000 wakeups per cell".into());
+    parts.extend(units_of_work(lab));
+    // A comparison says so itself.
+    if lab.comparisons.is_empty() && matrix.lacks(|cell| cell.p999_ns) {
+        parts.push("p99.9 takes 2,000 wakeups per cell".into());
     }
-    lines.extend(defaults(lab));
-    match lab.cells.iter().filter(|cell| cell.status == Status::NotRun).count() {
-        0 => {}
-        1 => lines.push("1 cell was not run".into()),
-        count => lines.push(format!("{} cells were not run", grouped(count as u64))),
-    }
-    lines
+    parts.extend(defaults(lab));
+    parts
 }
 
 /// What the work of each load is counted in.
@@ -140,8 +154,14 @@ fn settings(lab: &Lab) -> String {
         settings.cpus,
         if settings.cpus == 1 { "" } else { "s" },
         settings.cpu_mips,
-        clean(&settings.emulator, 60),
+        emulator(&settings.emulator),
     )
+}
+
+/// An emulator without its packager's version, which the record has.
+fn emulator(banner: &str) -> String {
+    let short = banner.split_once(" (").map_or(banner, |(short, _)| short);
+    clean(short, 60)
 }
 
 /// What virtual time leaves out.

@@ -67,9 +67,9 @@ pub fn block(title: &str, lab: &LabProgress, height: usize, width: usize) -> Str
 
 /// The line that is printed now and then where there is no terminal.
 pub fn line(lab: &LabProgress) -> String {
-    let mut text = format!("{}: {}", times(lab), cells(lab));
+    let mut text = format!("{} · {}", cells(lab), times(lab));
     if let Some(first) = lab.running.first() {
-        text += &format!("; runs {}", name(first).join(" ").trim_end());
+        text += &format!(" · now {}", name(first).join(" ").trim_end());
         match lab.running.len() {
             1 => {}
             2 => text += " and 1 other",
@@ -204,13 +204,13 @@ mod tests {
     #[test]
     fn a_line_for_logs() {
         let mut lab = lab();
-        expect!["2:10, about 1:02:03 left: 31 / 1,090 cells · 12 cached · 1 failed · 2 run by another lab; runs 6.1-cloud full find seed 3 and 1 other"]
+        expect!["31 / 1,090 cells · 12 cached · 1 failed · 2 run by another lab · 2:10, about 1:02:03 left · now 6.1-cloud full find seed 3 and 1 other"]
             .assert_eq(&line(&lab));
         lab.running.truncate(1);
-        assert!(line(&lab).ends_with("; runs 6.1-cloud full find seed 3"));
+        assert!(line(&lab).ends_with(" · now 6.1-cloud full find seed 3"));
         lab.running.clear();
-        assert!(line(&lab).ends_with("another lab"));
+        assert!(!line(&lab).contains("now"));
         lab.running = vec![running("full", "check", None, 1); 4];
-        assert!(line(&lab).ends_with("; runs 6.1-cloud full check and 3 others"), "{}", line(&lab));
+        assert!(line(&lab).ends_with(" · now 6.1-cloud full check and 3 others"), "{}", line(&lab));
     }
 }

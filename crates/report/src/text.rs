@@ -365,7 +365,7 @@ pub(crate) mod tests {
                 Severity::Warning,
                 "the hypervisor took 38 ms from these CPUs: maxima are partly not this kernel's"
                     .into(),
-                "measure on the bare machine, or compare kernels in virtual time, where no hypervisor can take any",
+                "measure on the bare machine, or compare kernels in virtual time: `wakescope lab run --plan linux-journal`",
             ),
         ]);
         expect![[r#"
@@ -383,8 +383,8 @@ pub(crate) mod tests {
              find       412,233 files         41,200
 
              ! steal  the hypervisor took 38 ms from these CPUs: maxima are partly not this kernel's
-                      → measure on the bare machine, or compare kernels in virtual time, where no hypervisor can
-                        take any
+                      → measure on the bare machine, or compare kernels in virtual time: `wakescope lab run
+                        --plan linux-journal`
              · noted, see the report: idle-states
 
              kernel 6.12.95 · tsc

@@ -11,6 +11,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_lab::plan::{
     CpuSpeed, LARGEST_FILE, LoadSet, Overrides, Plan, PlanError, Seeds, parse_margin, repeat,
 };
+use wakescope_probe::load::Spec;
 use wakescope_report::style::clean;
 
 use crate::Failure;
@@ -91,7 +92,10 @@ impl Asking {
             None => Plan::default(),
             Some(name) => read(name)?,
         };
-        plan.with(&self.overrides()).map_err(|e| failure_of_plan("the command line", &e))
+        let plan =
+            plan.with(&self.overrides()).map_err(|e| failure_of_plan("the command line", &e))?;
+        expect_known_loads(&plan)?;
+        Ok(plan)
     }
 
     /// The command that asks the same.
@@ -120,6 +124,19 @@ impl Asking {
 
 fn said<T: Clone>(list: &[T]) -> Option<Vec<T>> {
     (!list.is_empty()).then(|| list.to_vec())
+}
+
+/// A load that nobody knows is not to be found out by the guests, one after the other.
+fn expect_known_loads(plan: &Plan) -> Result<(), Failure> {
+    for name in plan.loads.iter().flat_map(LoadSet::names) {
+        if name.parse::<Spec>().is_err() {
+            let known: Vec<&str> =
+                Spec::list().iter().map(|load| load.0).filter(|name| !name.contains(':')).collect();
+            return Err(Failure::new(format!("there is no load `{}`", clean(name, 40)))
+                .try_this(format!("guests know idle, {}", known.join(", "))));
+        }
+    }
+    Ok(())
 }
 
 /// The plan of this name, or in this file. What looks like a path is one.

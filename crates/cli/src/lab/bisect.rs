@@ -7,7 +7,7 @@ use wakescope_core::lab::{Lab, Status};
 use wakescope_lab::bisect::{BisectError, Bisection, Examine, Examined, Step, Verdict, bisect};
 use wakescope_lab::cache::Cache;
 use wakescope_lab::matrix;
-use wakescope_lab::plan::Plan;
+use wakescope_lab::plan::{Kernels, Plan};
 use wakescope_report::style::clean;
 
 use super::asking::{Asking, failure_of_plan};
@@ -116,27 +116,29 @@ impl Examine for Examiner<'_> {
     fn examine(&mut self, candidate: usize) -> Result<Examined, Failure> {
         let name = &self.candidates[candidate];
         output::tell(&format!("examining {}", clean(name, 100)));
-        let kernel = match self.args.building.build(name, &self.cache)? {
+        let file = match self.args.building.build(name, &self.cache)? {
             Built::Named => name.clone(),
             Built::Image(path) => path.display().to_string(),
             Built::No(reason) => {
                 return Ok(told(Examined { verdict: Verdict::Skip(reason), evidence: Vec::new() }));
             }
         };
-        let lab = self.measure(&kernel)?;
+        let lab = self.measure(name, &file)?;
         Ok(told(judge(&lab)))
     }
 }
 
 impl Examiner<'_> {
-    fn measure(&self, kernel: &str) -> Result<Lab, Failure> {
+    /// Measures the kernel that `file` names, and calls it `name`.
+    fn measure(&self, name: &str, file: &str) -> Result<Lab, Failure> {
         let Self { args, cache, .. } = self;
         let mut plan = self.plan.clone();
-        plan.kernels = wakescope_lab::plan::Kernels::Named(vec![kernel.to_string()]);
+        plan.kernels = Kernels::Named(vec![name.to_string()]);
         plan.compare.clear();
         let plan = plan.expand(&[]).map_err(|e| failure_of_plan("the command line", &e))?;
         let mut waiting = Waiting::new()?;
-        let kernels = args.equipping.kernels(plan.kernel_names(), cache, &mut waiting)?;
+        let mut kernels = args.equipping.kernels(&[file.to_string()], cache, &mut waiting)?;
+        kernels.iter_mut().for_each(|kernel| kernel.name = name.to_string());
         let equipment =
             args.equipping.equipment(&kernels, plan.cpu, cache.clone(), &mut waiting)?;
         let mut showing = Showing::new(waiting);
@@ -159,8 +161,8 @@ fn judge(lab: &Lab) -> Examined {
     let mut evidence: Vec<String> = Vec::new();
     for limit in &lab.limits {
         if let (Some(ns), Some(seed)) = (limit.observed_ns, limit.seed) {
-            let observed = wakescope_core::units::SpanNs(ns);
-            evidence.push(format!("{}: {observed} of virtual time with seed {seed}", limit.limit));
+            let us = microseconds(ns);
+            evidence.push(format!("{us} virtual µs with seed {seed}, allowed is {}", limit.limit));
         }
     }
     let broken = lab.limits.iter().any(|limit| limit.within == Some(false));
@@ -177,6 +179,12 @@ fn judge(lab: &Lab) -> Examined {
     };
     evidence.extend(runs);
     Examined { verdict, evidence }
+}
+
+/// Microseconds with two digits after the point.
+#[allow(clippy::cast_precision_loss)] // Days of nanoseconds are exact.
+fn microseconds(ns: u64) -> String {
+    format!("{:.2}", ns as f64 / 1e3)
 }
 
 /// Tells the user how a step came out.

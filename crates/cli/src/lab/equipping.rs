@@ -9,11 +9,12 @@ use wakescope_lab::archive::{ArchiveError, Site};
 use wakescope_lab::cache::Cache;
 use wakescope_lab::cell::Workshop;
 use wakescope_lab::kernel::fetch::{FetchError, Source};
+use wakescope_lab::kernel::image::ImageError;
 use wakescope_lab::kernel::own::{Files, OwnError};
 use wakescope_lab::kernel::{Arch, Kernel};
 use wakescope_lab::machine::{MEMORY_MIB, Machine};
 use wakescope_lab::matrix::Equipment;
-use wakescope_lab::plan::CpuSpeed;
+use wakescope_lab::plan::{CpuSpeed, shell_quoted};
 use wakescope_lab::qemu::{Qemu, QemuError, SetUpError, set_up};
 use wakescope_lab::store::CellStore;
 use wakescope_lab::sum::Memo;
@@ -23,7 +24,7 @@ use wakescope_report::style::clean;
 use super::waiting::Waiting;
 use super::{
     failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up, failure_of_store,
-    parallel, parse_arch,
+    parallel, parse_arch, shown,
 };
 use crate::Failure;
 
@@ -70,16 +71,54 @@ pub(super) struct Equipping {
     #[arg(long, value_name = "TIME", default_value = "30min")]
     timeout: SpanNs,
 
-    /// CPUs of a guest. With more than one, the emulator lets them take turns of about a
-    /// millisecond, and the figures show that, not the kernel
+    /// CPUs of a guest; more than one takes --experimental-smp
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
-    experimental_smp: u16,
+    cpus: u16,
+
+    /// Allow more than one CPU: the emulator lets them take turns of about a millisecond, and the
+    /// figures show that, not the kernel
+    #[arg(long)]
+    experimental_smp: bool,
 }
 
 impl Equipping {
-    /// CPUs of a guest.
-    pub(super) fn cpus(&self) -> u16 {
-        self.experimental_smp
+    /// CPUs of a guest, as far as that makes sense.
+    fn cpus(&self) -> Result<u32, Failure> {
+        if self.cpus > 1 && !self.experimental_smp {
+            return Err(Failure::new(format!("guests of {} CPUs would not measure the kernel", self.cpus))
+                .because("while instructions are counted, the emulator runs one CPU at a time, in turns of about a millisecond: that is what each wakeup would wait for")
+                .try_this("leave --cpus out; or see for yourself: --experimental-smp"));
+        }
+        Ok(self.cpus.into())
+    }
+
+    /// The options that make a difference to a cell, as they were given: each after a blank, safe
+    /// to paste into a shell.
+    pub(super) fn repeat(&self) -> String {
+        let files = |name, paths: &[PathBuf]| paths.iter().map(move |p| (name, shown(p))).collect();
+        let mut options: Vec<(&str, String)> =
+            self.arch.iter().map(|arch| ("arch", arch.to_string())).collect();
+        let lists: [Vec<_>; 3] = [
+            files("config", &self.config),
+            files("modules", &self.modules),
+            files("symbols", &self.symbols),
+        ];
+        options.extend(lists.into_iter().flatten());
+        if !self.module.is_empty() {
+            options.push(("module", self.module.join(",")));
+        }
+        if !self.append.is_empty() {
+            options.push(("append", self.append.clone()));
+        }
+        options.extend(self.qemu.iter().map(|path| ("qemu", shown(path))));
+        options.extend(self.guest_program.iter().map(|path| ("guest-program", shown(path))));
+        if self.cpus > 1 {
+            options.push(("cpus", self.cpus.to_string()));
+        }
+        // With `=`, a value that begins with a dash is still a value.
+        let option = |(name, value): &(&str, String)| format!(" --{name}={}", shell_quoted(value));
+        let flag = if self.experimental_smp { " --experimental-smp" } else { "" };
+        options.iter().map(option).chain([flag.to_string()]).collect()
     }
 
     /// What Debian's kernels run on.
@@ -155,10 +194,10 @@ impl Equipping {
     ) -> Result<Equipment, Failure> {
         let mut workshops = BTreeMap::new();
         let mut programs = BTreeMap::new();
+        let cpus = self.cpus()?;
         for arch in Arch::ALL.into_iter().filter(|a| kernels.iter().any(|k| k.arch == *a)) {
             let qemu = Arc::new(self.emulator(arch, &cache, waiting)?);
-            let machine =
-                Machine { arch, cpu, memory_mib: MEMORY_MIB, cpus: self.experimental_smp.into() };
+            let machine = Machine { arch, cpu, memory_mib: MEMORY_MIB, cpus };
             let (parameters, limit) = (self.append.clone(), self.timeout);
             workshops.insert(arch, Workshop { qemu, machine, parameters, limit });
             programs.insert(arch, self.program(arch)?);
@@ -214,7 +253,17 @@ fn ended() -> Failure {
 }
 
 fn failure_of_own(e: &OwnError) -> Failure {
-    Failure::new(clean(&e.to_string(), 400)).try_this(
-        "a kernel is a bzImage (amd64) or an Image (arm64), as `make` leaves it in arch/*/boot",
-    )
+    let failure = Failure::new(clean(&e.to_string(), 400));
+    match e {
+        OwnError::Image { source: ImageError::Io(_), .. } | OwnError::Io { .. } => failure
+            .try_this("name a file that can be read; what has a slash in it is taken for a file"),
+        OwnError::Image { .. } => failure.try_this(
+            "a kernel is a bzImage (amd64) or an Image (arm64), as `make` leaves it in arch/*/boot",
+        ),
+        OwnError::Arch { is, .. } => {
+            failure.try_this(format!("boot it as what it is: --arch {is}"))
+        }
+        OwnError::NotA { .. } => failure
+            .try_this("--config, --modules and --symbols are read in the order of the kernels"),
+    }
 }

@@ -116,6 +116,7 @@ fn rows(catalogue: &Catalogue, stored: &[Stored], all: bool) -> Vec<Row> {
         compare(a.name.series(), b.name.series())
             .then_with(|| a.name.flavour.cmp(&b.name.flavour))
             .then_with(|| compare(a.package_version(), b.package_version()))
+            .then_with(|| compare(&a.name.version, &b.name.version))
     });
     rows
 }
@@ -127,8 +128,10 @@ fn rows(catalogue: &Catalogue, stored: &[Stored], all: bool) -> Vec<Row> {
 /// ```
 fn table(rows: &[Row], all: bool) -> String {
     let mut lines = vec![["kernel", "release", "cached", "size", "preemption"].map(String::from)];
-    for row in rows {
-        let name = if all { row.name.exact() } else { row.name.short() };
+    for (i, row) in rows.iter().enumerate() {
+        // The short name means the newest.
+        let newer = rows.get(i + 1).is_some_and(|next| next.name.short() == row.name.short());
+        let name = if all || newer { row.name.exact() } else { row.name.short() };
         let cached = if row.stored.is_some() { "yes" } else { "" };
         let preemption = match (&row.stored, &row.offer) {
             (Some(stored), _) => preemption(stored),
@@ -152,7 +155,7 @@ fn table(rows: &[Row], all: bool) -> String {
 /// What the configuration of a kernel says, in a few words.
 fn preemption(kernel: &Stored) -> String {
     match kernel.preemption().model {
-        Model::Unknown => "not known: it has no configuration".into(),
+        Model::Unknown => "not known".into(),
         Model::Rt => "RT".into(),
         model if kernel.is_dynamic() => format!("{model} unless chosen at boot"),
         model => format!("{model}, built in"),

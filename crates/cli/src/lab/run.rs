@@ -10,7 +10,7 @@ use wakescope_lab::kernel::fetch::Source;
 use wakescope_lab::kernel::name::Flavour;
 use wakescope_lab::matrix::{self, LabError, Phase};
 use wakescope_lab::plan::{Kernels, Offer, Plan};
-use wakescope_report::lab as table;
+use wakescope_report::lab::{self as table, Extent};
 use wakescope_report::style::clean;
 use wakescope_sys::clock;
 
@@ -39,13 +39,29 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     equipping: Equipping,
 
+    /// Show p99.9 and p50 beside the maximum, also where all of that fits no screen
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    all_figures: bool,
+
     /// Print JSON: the record of the lab
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
 
-    /// Print Markdown
+    /// Print Markdown, with all figures
     #[arg(long)]
     markdown: bool,
+}
+
+impl RunArgs {
+    /// How much of the table is shown.
+    fn extent(&self) -> Extent {
+        if self.all_figures { Extent::All } else { Extent::Screen }
+    }
+
+    /// The command that asks the same.
+    fn repeat(&self) -> String {
+        self.asking.repeat() + &self.equipping.repeat()
+    }
 }
 
 /// Runs `wakescope lab run`.
@@ -57,12 +73,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let plan = expand(plan, &args.equipping, &cache, &mut waiting)?;
     let kernels = args.equipping.kernels(plan.kernel_names(), &cache, &mut waiting)?;
     let equipment = args.equipping.equipment(&kernels, plan.cpu, cache, &mut waiting)?;
-    if args.equipping.cpus() > 1 {
-        output::tell(SMP);
-    }
     let mut showing = Showing::new(waiting);
     let mut watch = watcher(&mut showing);
-    let done = matrix::run(&plan, &kernels, args.asking.repeat(), &equipment, &mut watch);
+    let done = matrix::run(&plan, &kernels, args.repeat(), &equipment, &mut watch);
     drop(watch);
     drop(showing);
     let done = done.map_err(|e| failure_of_lab(&e))?;
@@ -90,9 +103,6 @@ pub(super) fn watcher(
         }
     }
 }
-
-const SMP: &str = "wakescope: with more than one CPU, the emulator lets them take turns of about a \
-                   millisecond: the figures show that, not the kernel";
 
 /// The plan with its kernels named, where it is about all that can be had.
 fn expand(
@@ -139,7 +149,7 @@ fn show(lab: &Lab, args: &RunArgs, spent: SpanNs) -> Result<(), Failure> {
     if args.markdown {
         return output::print(&table::markdown(lab));
     }
-    output::print(&table::text(lab, output::style()))?;
+    output::print(&table::text(lab, args.extent(), output::style()))?;
     // What differs each time is no part of the result.
     output::tell(&table::footer(lab, Some(spent)));
     Ok(())
@@ -151,6 +161,10 @@ pub(super) fn failure_of_lab(e: &LabError) -> Failure {
         LabError::Guest(_) => failure()
             .because("a guest runs one program, which must bring all it needs")
             .try_this("build a static one (make build) and name it: --guest-program FILE"),
+        LabError::Modules(e) => failure().try_this(e.remedy()),
+        LabError::NoModules(_) => failure()
+            .try_this("of a kernel that is a file, name their folder: --modules DIR")
+            .try_this("of one of Debian's, take another: the archive keeps only the image of some"),
         LabError::Cache(e) => failure_of_cache(e),
         LabError::Store(e) | LabError::Farm(FarmError::Store(e)) => failure_of_store(e),
         LabError::Farm(FarmError::Thread(_)) => failure().try_this("run fewer guests: --jobs 1"),

@@ -12,9 +12,13 @@ use super::waiting::Waiting;
 use crate::output;
 use crate::screen::{HEIGHT, Screen};
 
-/// How often progress is shown: where it is redrawn, and where each is a line that stays.
+/// How often progress is shown where it is redrawn.
 const REDRAW_EVERY: SpanNs = SpanNs(500_000_000);
+
+/// Where each is a line that stays: often at first, and later often enough to show that it lives.
+/// A lab takes hours, and nobody reads thousands of lines.
 const LINE_EVERY: SpanNs = SpanNs(10_000_000_000);
+const LINE_EVERY_MOST: SpanNs = SpanNs(60_000_000_000);
 
 /// As wide as all that wakescope prints.
 const WIDTH: usize = 100;
@@ -47,8 +51,7 @@ impl Showing {
         let now = clock::now();
         if now >= self.next {
             self.show(phase, standing, now);
-            let pace = if self.screen.is_some() { REDRAW_EVERY } else { LINE_EVERY };
-            self.next = now.after(pace);
+            self.next = now.after(self.pace(now));
         }
         self.waiting.stopped()
     }
@@ -59,8 +62,20 @@ impl Showing {
         output::tell(&clean(text, 300));
     }
 
+    /// How long to wait until progress is shown again.
+    fn pace(&self, now: MonoNs) -> SpanNs {
+        match self.screen {
+            Some(_) => REDRAW_EVERY,
+            None => SpanNs(now.since(self.began).0 / 10).clamp(LINE_EVERY, LINE_EVERY_MOST),
+        }
+    }
+
     fn show(&mut self, phase: Phase, standing: &Standing, now: MonoNs) {
-        let progress = progress(standing, self.began, now);
+        let mut progress = progress(standing, self.began, now);
+        if phase == Phase::Checking {
+            // What these take says nothing about the measurements that follow.
+            progress.left = None;
+        }
         let title = match phase {
             Phase::Checking => "asking kernels what they run",
             Phase::Measuring => "measuring in virtual time",

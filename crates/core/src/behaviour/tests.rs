@@ -56,7 +56,7 @@ fn kernel(model: Model, prober: Prober) -> Observations {
 #[test]
 fn each_model_is_told_from_the_others() {
     for model in ALL {
-        let judgement = judge(&kernel(model, Prober::Realtime));
+        let judgement = judge(&kernel(model, Prober::Realtime), TimeDomain::Real);
         assert_eq!(judgement.models, [model], "{judgement:#?}");
         assert_eq!(judgement.agreement(model), Agreement::Agree);
         let other = if model == Model::Full { Model::None } else { Model::Full };
@@ -68,7 +68,7 @@ fn each_model_is_told_from_the_others() {
 #[test]
 fn without_priority_the_model_is_still_among_the_answers() {
     for model in ALL {
-        let judgement = judge(&kernel(model, Prober::Fair));
+        let judgement = judge(&kernel(model, Prober::Fair), TimeDomain::Real);
         assert!(judgement.models.contains(&model), "{model}: {judgement:#?}");
         assert!(judgement.models.len() <= 2, "{model}: {judgement:#?}");
         assert!(!judgement.reason.is_empty());
@@ -79,7 +79,7 @@ fn without_priority_the_model_is_still_among_the_answers() {
 fn check(change: impl Fn(&mut Observations), want: &[Model]) {
     let mut observations = kernel(Model::Full, Prober::Realtime);
     change(&mut observations);
-    let judgement = judge(&observations);
+    let judgement = judge(&observations, TimeDomain::Real);
     assert_eq!(judgement.models, want, "{judgement:#?}");
 }
 
@@ -104,13 +104,28 @@ fn what_is_undecided_leaves_models_open() {
 }
 
 #[test]
+fn in_virtual_time_fewer_wakeups_do() {
+    for model in ALL {
+        let mut observations = kernel(model, Prober::Realtime);
+        let mut keep =
+            |count| observations.series.iter_mut().for_each(|s| s.shares.truncate(count));
+        keep(WAKEUPS_NEEDED_VIRTUALLY);
+        let mut fewer = observations.clone();
+        assert_eq!(judge(&observations, TimeDomain::Virtual).models, [model]);
+        assert_eq!(judge(&observations, TimeDomain::Real).models, ALL);
+        fewer.series[0].shares.pop();
+        assert_eq!(judge(&fewer, TimeDomain::Virtual).models, ALL);
+    }
+}
+
+#[test]
 fn a_third_of_strange_wakeups_changes_nothing() {
     for model in ALL {
         let mut observations = kernel(model, Prober::Realtime);
         for series in &mut observations.series {
             series.shares.iter_mut().step_by(3).for_each(|share| *share = 1.0 - *share);
         }
-        assert_eq!(judge(&observations).models, [model]);
+        assert_eq!(judge(&observations, TimeDomain::Real).models, [model]);
     }
 }
 

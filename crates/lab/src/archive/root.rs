@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use wakescope_sys::file::effective_user;
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
+use wakescope_sys::file::{effective_user, room};
 
 use super::site::Site;
-use super::{ArchiveError, Purpose, tool};
+use super::tool::{self, Tool};
+use super::{ArchiveError, Purpose};
 use crate::cache::{Cache, CacheError};
 use crate::kernel::Arch;
 use crate::watch::Unwatched;
@@ -132,9 +134,9 @@ fn open_to_all(folder: &Path) -> bool {
 /// The system's settings that are kept.
 fn kept_settings() -> String {
     let Some(apt_config) = tool::find("apt-config") else { return String::new() };
-    let mut command = Command::new(apt_config);
-    command.args(["dump", "--no-empty", "--format", "%F \"%V\";%n", "Acquire"]);
-    let ended = tool::run(command, tool::text(1 << 20), &mut Unwatched, |_| {});
+    let tool = Tool::new(apt_config);
+    let tool = tool.args(["dump", "--no-empty", "--format", "%F \"%V\";%n", "Acquire"]);
+    let ended = tool::run(&tool, tool::text(1 << 20), &mut Unwatched, |_| Ok(()));
     ended.map_or_else(|_| String::new(), |ended| kept(&ended.output))
 }
 
@@ -158,6 +160,42 @@ pub(super) fn bytes_below(folder: &Path) -> u64 {
         .filter(std::fs::Metadata::is_file)
         .map(|meta| meta.len())
         .sum()
+}
+
+/// Sees when the disk is full. Some of apt's helpers then try again for ever.
+pub(super) struct Room<'a> {
+    folder: &'a Path,
+    bytes: u64,
+    grew_at: MonoNs,
+}
+
+/// Less room than this is none: what apt writes at once is not more.
+const NO_ROOM: u64 = 1 << 20;
+
+/// What writing fails with then, on every architecture of Linux.
+const ENOSPC: i32 = 28;
+
+/// How long nothing may grow where there is no room.
+const STALLED: SpanNs = SpanNs(3_000_000_000);
+
+impl<'a> Room<'a> {
+    pub(super) fn of(folder: &'a Path) -> Self {
+        Self { folder, bytes: 0, grew_at: clock::now() }
+    }
+
+    /// Fails if the disk is full and the files, of `bytes` together, have not grown for a while.
+    pub(super) fn check(&mut self, bytes: u64) -> Result<(), ArchiveError> {
+        let now = clock::now();
+        if bytes != self.bytes {
+            (self.bytes, self.grew_at) = (bytes, now);
+        }
+        let stalled = now.since(self.grew_at) > STALLED;
+        if stalled && room(self.folder).is_ok_and(|room| room.bytes < NO_ROOM) {
+            let source = std::io::Error::from_raw_os_error(ENOSPC);
+            return Err(CacheError::io("write to", self.folder)(source).into());
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

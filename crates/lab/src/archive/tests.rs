@@ -36,6 +36,8 @@ fn of_complaints_the_errors_are_kept() {
     };
     assert_eq!(complaints("W: old\nE: broken\n"), ["E: broken"]);
     assert_eq!(complaints("one\n\ntwo\n"), ["one", "two"]);
-    assert!(failed("x", "dpkg-deb: error: cannot write: No space left on device").is_full());
+    let full = "tar: x: Cannot write: No space left on device\ntar: y: the same\nE: error\n";
+    assert_eq!(complaints(full), ["tar: x: Cannot write: No space left on device"]);
+    assert!(failed("x", full).is_full());
     assert!(!failed("x", "E: Unable to locate package").is_full());
 }

@@ -30,7 +30,7 @@ pub(super) fn kind(file: &[u8]) -> Option<Kind> {
 }
 
 /// The little-endian number of `size` bytes at `at`.
-fn number(file: &[u8], at: u64, size: u64) -> Option<u64> {
+pub(super) fn number(file: &[u8], at: u64, size: u64) -> Option<u64> {
     let (from, to) = (usize::try_from(at).ok()?, usize::try_from(at.checked_add(size)?).ok()?);
     Some(file.get(from..to)?.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
 }

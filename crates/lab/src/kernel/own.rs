@@ -200,7 +200,8 @@ mod tests {
         let folder = Folder::new("not-own");
         let there = folder.path().to_owned();
         let path = |name: &str| Some(there.join(name));
-        let cases: [(&dyn Fn(&mut Files), &str); 7] = [
+        type Change<'a> = &'a dyn Fn(&mut Files);
+        let cases: [(Change<'_>, &str); 7] = [
             (&|f| f.image = there.join("System.map"), "it is no kernel image"),
             (&|f| f.image = there.join("none"), "No such file"),
             (&|f| f.config = path("System.map"), "is no kernel configuration"),

@@ -88,6 +88,7 @@ pub fn run(program: &Path, arguments: &[OsString], words: &Path, watch: Watch) -
     loop {
         if let Some(exit) = child.try_wait() {
             return match exit {
+                Exit::Status(0) if was_terminated(words) => End::Killed(Exit::Signal(TERMINATED)),
                 Exit::Status(0) => End::Restarted,
                 Exit::Status(_) => End::Refused(last_words(words)),
                 exit => End::Killed(exit),
@@ -113,6 +114,15 @@ pub fn run(program: &Path, arguments: &[OsString], words: &Path, watch: Watch) -
 
 fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
+}
+
+/// The signal that asks programs to end, as a host does when it shuts down.
+const TERMINATED: i32 = 15;
+
+/// Whether the emulator says that it was asked to end: it does so as if its guest had.
+fn was_terminated(words: &Path) -> bool {
+    let text = fs::read(words).unwrap_or_default();
+    String::from_utf8_lossy(&text).contains("terminating on signal")
 }
 
 /// The end of what the emulator said, on one line.

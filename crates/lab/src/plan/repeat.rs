@@ -1,5 +1,6 @@
 //! The command that repeats a lab.
 
+use wakescope_core::limit::Limit;
 use wakescope_core::units::SpanNs;
 
 use super::Overrides;
@@ -39,7 +40,7 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
     ];
     let once = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let compare = compare.iter().flatten().map(|pair| ("compare", pair.clone()));
-    let limits = fail_above.iter().flatten().map(|limit| ("fail-above", limit.as_argument()));
+    let limits = fail_above.iter().flatten().map(|limit| ("fail-above", as_argument(limit)));
     let mut command = String::from("wakescope lab run");
     for (name, value) in once.chain(compare).chain(limits) {
         // With `=`, a value that begins with a dash is still a value.
@@ -51,6 +52,14 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
 
 fn texts<T: ToString>(list: &[T]) -> Vec<String> {
     list.iter().map(ToString::to_string).collect()
+}
+
+/// A limit as `--fail-above` reads it.
+fn as_argument(limit: &Limit) -> String {
+    match limit.percentile {
+        Some(p) => format!("{p}={}", exactly(limit.above)),
+        None => exactly(limit.above),
+    }
 }
 
 /// A length of time without loss, in the largest unit that it is a whole number of.
@@ -105,7 +114,7 @@ mod tests {
             r"wakescope lab run --kernel '6.1-cloud,it'\''s/bzImage' --preempt none,rt \
               --load idle,find+launch --seeds 7, --samples 2000 --interval 1500us --warmup 0s \
               --cpu-mips 125 --policy rr --priority 50 --margin 0.05 --compare none:full \
-              --compare='-a:$b' --fail-above p99.9=1000000ns"
+              --compare='-a:$b' --fail-above p99.9=1ms"
                 .replace(" \\\n             ", "")
         );
     }

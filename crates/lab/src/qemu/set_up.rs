@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::{Qemu, QemuError, Version};
-use crate::archive::{Archive, ArchiveError, Purpose, Site, tool};
+use crate::archive::tool::{self, Tool};
+use crate::archive::{Archive, ArchiveError, Purpose, Site};
 use crate::cache::{Cache, CacheError, Stage};
 use crate::kernel::Arch;
 use crate::sum::Memo;
@@ -160,7 +160,8 @@ pub(super) fn newest(cache: &Cache, arch: Arch) -> Option<PathBuf> {
 pub(super) fn loader(root: &Path) -> Option<(PathBuf, PathBuf)> {
     let usr = root.join("usr");
     let libraries = folders(&usr.join("lib")).find(|dir| dir.join("libc.so.6").is_file())?;
-    let candidates = [libraries.clone(), usr.join("lib"), usr.join("lib64"), root.join("lib64")];
+    // Where programs expect it comes before where it really is.
+    let candidates = [usr.join("lib64"), root.join("lib64"), usr.join("lib"), libraries.clone()];
     let found = candidates.iter().find_map(|dir| {
         let entries = dir.read_dir().into_iter().flatten().flatten();
         let mut files = entries.map(|entry| entry.path());
@@ -214,10 +215,9 @@ fn loaded(
     tree: &Path,
     watch: &mut dyn Watch,
 ) -> Result<Vec<PathBuf>, SetUpError> {
-    let mut command = Command::new(loader);
-    command.arg("--inhibit-cache").arg("--library-path").arg(libraries).arg("--list").arg(program);
-    command.env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
-    let ended = tool::run(command, tool::text(1 << 20), watch, |_| {})?;
+    let tool = Tool::new(loader).arg("--inhibit-cache").arg("--library-path").arg(libraries);
+    let tool = tool.arg("--list").arg(program);
+    let ended = tool::run(&tool, tool::text(1 << 20), watch, |_| Ok(()))?;
     let lines = ended.output.lines().filter_map(|line| line.split_once(" => "));
     let paths =
         lines.map(|(name, rest)| (name.trim(), rest.split(" (").next().unwrap_or_default()));
@@ -230,7 +230,7 @@ fn loaded(
             return Err(SetUpError::Incomplete(format!("the library {name} is missing")));
         }
     }
-    if !ended.status.success() || found.is_empty() {
+    if !ended.success() || found.is_empty() {
         return Err(SetUpError::Incomplete("the loader does not list the libraries".into()));
     }
     Ok(found)

@@ -56,7 +56,7 @@ fn emulators_of_no_use_are_refused() {
         (&arm, "does not emulate amd64"),
         (&text, "it is no program"),
         (Path::new("/does/not/exist"), "it is not there"),
-        (Path::new("/bin/false"), "exit status: 1"),
+        (Path::new("/bin/false"), "exit status 1"),
     ] {
         let got = find(&folder, path).unwrap_err().to_string();
         assert!(got.contains(want), "{got:?} is not {want:?}");

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 
 use super::Start;
-use crate::archive::tool;
+use crate::archive::tool::{self, Tool};
 use crate::cache::{Cache, read_bounded};
 use crate::watch::{Step, Watch};
 
@@ -79,18 +78,16 @@ fn read(place: &Path) -> BTreeMap<String, Answer> {
 }
 
 fn run(start: &Start, args: &[&str]) -> Result<String, String> {
-    let words = start.command();
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).args(args);
-    command.env_remove("LD_LIBRARY_PATH").env_remove("LD_PRELOAD");
+    let mut words = start.command().into_iter();
+    let tool = Tool::new(words.next().unwrap_or_default()).args(words).args(args.iter().copied());
     let mut patience = Patience(clock::now().after(PATIENCE));
-    let ended = tool::run(command, tool::text(64 << 10), &mut patience, |_| {})
+    let ended = tool::run(&tool, tool::text(64 << 10), &mut patience, |_| Ok(()))
         .map_err(|e| e.to_string())?;
-    if ended.status.success() {
+    if ended.success() {
         return Ok(ended.output);
     }
     let said = ended.complaints.lines().last().unwrap_or_default().to_owned();
-    Err(if said.is_empty() { ended.status.to_string() } else { said })
+    Err(if said.is_empty() { ended.exit.to_string() } else { said })
 }
 
 /// Ends what takes too long.

@@ -32,28 +32,25 @@ pub(super) struct Pipes {
     times: usize,
 }
 
-/// To begin with; that much is copied in about a millisecond.
-const LONG_BYTES: usize = 8 << 20;
-
-/// What every user may have a pipe hold (/proc/sys/fs/pipe-max-size).
-const ALLOWED_BYTES: usize = 1 << 20;
-
 /// What a pipe has without asking.
 const SHORTEST_BYTES: usize = 64 << 10;
 
+/// That much is copied in about a millisecond.
+const LONGEST_BYTES: usize = 8 << 20;
+
 impl Pipes {
-    /// With calls that are long against a wakeup, yet so short that a tick seldom falls into one:
-    /// at the tick, a lazy kernel preempts what it has let run on.
-    pub(super) fn new() -> io::Result<Self> {
-        let limit = SpanNs(machine::tick().0 / 2).min(SpanNs(2_000_000));
-        let mut size = LONG_BYTES;
-        let mut pipes = Self::of(size).or_else(|_| {
-            size = ALLOWED_BYTES;
-            Self::of(size)
-        })?;
-        while size > SHORTEST_BYTES && pipes.shortest_read()? > limit {
-            size /= 2;
-            pipes = Self::of(size)?;
+    /// With calls of at most `limit`, yet so short that a tick seldom falls into one: at the tick, a
+    /// lazy kernel preempts what it has let run on.
+    pub(super) fn new(limit: SpanNs) -> io::Result<Self> {
+        let limit = SpanNs(machine::tick().0 / 2).min(limit);
+        let mut pipes = Self::of(SHORTEST_BYTES)?;
+        while pipes.bytes.len() < LONGEST_BYTES {
+            // Without privileges a pipe may hold what /proc/sys/fs/pipe-max-size says.
+            let Ok(mut longer) = Self::of(2 * pipes.bytes.len()) else { break };
+            if longer.shortest_read()? > limit {
+                break;
+            }
+            pipes = longer;
         }
         // Clearing memory is faster than copying it, by how much depends on the machine. The control
         // is made the longest call, so that it is the last to be undecided.

@@ -29,7 +29,7 @@ mod scratch;
 mod seen;
 mod spec;
 
-pub use handle::{Load, LoadError, Options, Status, finish_all};
+pub use handle::{Load, LoadError, Options, Status, abandon_all, finish_all};
 pub use keeper::{KEEPER_VERB, keep};
 pub use launch::launched_output;
 pub use scratch::clean_up_leftovers;

@@ -70,7 +70,7 @@ fn probed(pipe_write: f64) -> Check {
         ],
         obstacles: vec!["record locks: no such file".into()],
     };
-    let judgement = judge(&observations);
+    let judgement = judge(&observations, TimeDomain::Real);
     Check { behaviour: Some((observations, judgement)), ..laptop() }
 }
 

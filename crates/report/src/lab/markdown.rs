@@ -4,11 +4,11 @@ use wakescope_core::lab::Lab;
 
 use super::figures::raised;
 use super::matrix::{Figure, Matrix, Shown};
-use super::{caveats, limits, names, published, repeat, settings, verdicts};
+use super::{caveats, headline, limits, names, published, repeat, settings, verdicts};
 
 pub(super) fn render(lab: &Lab) -> String {
     let matrix = Matrix::of(lab);
-    let mut parts = Vec::new();
+    let mut parts = vec![told_headline(lab)];
     if matrix.kernels.is_empty() {
         parts.push("There are no cells.\n".to_owned());
     }
@@ -27,6 +27,13 @@ pub(super) fn render(lab: &Lab) -> String {
     parts.push(basis(lab));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
+}
+
+fn told_headline(lab: &Lab) -> String {
+    match headline::headline(lab).as_str() {
+        "" => String::new(),
+        answer => format!("**{}**\n", escaped(answer)),
+    }
 }
 
 fn block(matrix: &Matrix, title: &str, figure: Figure, with_work: bool) -> String {

@@ -98,13 +98,13 @@ fn journal() -> Lab {
 
 #[track_caller]
 fn check(lab: &Lab, want: Expect) {
-    let text = text(lab, Style::default());
+    let text = text(lab, Extent::Screen, Style::default());
     // `expect!` takes off the blanks that all lines begin with; a frame keeps them.
     let framed: String = text.lines().map(|line| format!("|{line}\n")).collect();
     want.assert_eq(&framed);
     assert_fits(lab, &text);
     // Colour only repeats what the words say.
-    let coloured = super::text(lab, Style { colour: true });
+    let coloured = super::text(lab, Extent::Screen, Style { colour: true });
     assert_eq!(without_colour(&coloured), text);
 }
 
@@ -129,6 +129,8 @@ fn a_full_matrix() {
     check(
         &journal(),
         expect![[r#"
+            | full is better than none under find and launch, no different under file-move.
+            |
             | largest wakeup latency, virtual µs · median of 10 seeds (range) · work per virtual second
             |               none                  voluntary             full                 RT
             | 6.1-cloud
@@ -140,37 +142,14 @@ fn a_full_matrix() {
             |   launch                                                                       ↓6.0 (6.0–6.0)  457
             |   file-move                                                                    ↓7.0 (6.0–8.0) 1.9G
             |
-            | p99.9 of wakeup latency, virtual µs · median of 10 seeds (range)
-            |               none            voluntary        full            RT
-            | 6.1-cloud
-            |   find        ↑54 (52–57)       23 (22–25)      13 (5.0–22)
-            |   launch      ↑56 (54–58)       31 (22–41)     5.7 (5.5–6.0)
-            |   file-move   132 (130–134)   ↑134 (132–136)   121 (119–122)
-            | 6.1-rt
-            |   find                                                         ↓3.2 (3.0–3.5)
-            |   launch                                                       ↓3.0 (3.0–3.0)
-            |   file-move                                                    ↓3.5 (3.0–4.0)
-            |
-            | p50 of wakeup latency, virtual µs · median of 10 seeds (range)
-            |               none             voluntary       full               RT
-            | 6.1-cloud
-            |   find        ↑5.4 (5.2–5.7)   2.3 (2.2–2.5)    1.3 (0.50–2.2)
-            |   launch      ↑5.6 (5.5–5.8)   3.1 (2.2–4.1)   0.57 (0.55–0.60)
-            |   file-move     13 (13–13)     ↑13 (13–14)       12 (12–12)
-            | 6.1-rt
-            |   find                                                            ↓0.32 (0.30–0.35)
-            |   launch                                                          ↓0.30 (0.30–0.30)
-            |   file-move                                                       ↓0.35 (0.30–0.40)
-            |
-            | ↓ best (least) and ↑ worst (largest) of a load
-            | work: find in files, launch in programs, file-move in bytes
+            | ↓ best, ↑ worst of a load · work: find in files, launch in programs, file-move in bytes
+            | p99.9 and p50: --all-figures
             |
             | find       full better than none: max 0.25 ×, p99.9 0.25 × (10 of 10 seeds, p = 0.012), work 1.00 ×
             | launch     full better than none: max 0.10 ×, p99.9 0.10 × (10 of 10 seeds, p = 0.012), work 1.00 ×
             | file-move  full no different from none: max 0.91 ×, p99.9 0.91 × (0.91–0.92 over 10 seeds),
             |              work 1.00 ×
-            | × is the median over the seeds, of which so many agree. p is how likely chance is to bring such a
-            | figure, corrected for the 6 compared. Better or worse takes p ≤ 0.05 and more than 10 %.
+            | Better or worse: p ≤ 0.05, corrected for 6 figures, and more than the margin of 10 %.
             |
             | Linux Journal, 2002: find 78.51 → 0.48 ms
             |
@@ -185,6 +164,8 @@ fn a_full_matrix() {
 #[test]
 fn the_same_as_markdown() {
     expect![[r#"
+        **full is better than none under find and launch, no different under file-move.**
+
         **largest wakeup latency, virtual µs · median of 10 seeds (range) · work per virtual second**
 
         | kernel | load | none | voluntary | full | RT |
@@ -218,14 +199,14 @@ fn the_same_as_markdown() {
         | 6.1-rt | launch |  |  |  | ↓0.30 (0.30–0.30) |
         | 6.1-rt | file-move |  |  |  | ↓0.35 (0.30–0.40) |
 
-        - ↓ best (least) and ↑ worst (largest) of a load
+        - ↓ best, ↑ worst of a load
         - work: find in files, launch in programs, file-move in bytes
 
         - find: **full better than none**: max 0.25 ×, p99.9 0.25 × (10 of 10 seeds, p = 0.012), work 1.00 ×
         - launch: **full better than none**: max 0.10 ×, p99.9 0.10 × (10 of 10 seeds, p = 0.012), work 1.00 ×
         - file-move: **full no different from none**: max 0.91 ×, p99.9 0.91 × (0.91–0.92 over 10 seeds), work 1.00 ×
 
-        × is the median over the seeds, of which so many agree. p is how likely chance is to bring such a figure, corrected for the 6 compared. Better or worse takes p ≤ 0.05 and more than 10 %.
+        Better or worse: p ≤ 0.05, corrected for 6 figures, and more than the margin of 10 %.
 
         ```text
         Linux Journal, 2002: find 78.51 → 0.48 ms
@@ -259,6 +240,9 @@ fn long_paths_are_shortened_and_two_kernels_compared() {
     check(
         &lab,
         expect![[r#"
+            | …nux/linux/new/arch/x86/boot/bzImage is worse than …nux/linux/old/arch/x86/boot/bzImage under both
+            | loads.
+            |
             | largest wakeup latency, virtual µs · median of 10 seeds (range) · work per virtual second
             |                 full
             | …/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/old/arch/x86/boot/bzImage
@@ -268,33 +252,14 @@ fn long_paths_are_shortened_and_two_kernels_compared() {
             |   find          ↑105 (90–120) 8.0k
             |   find+launch   ↑105 (90–120) 1.9G
             |
-            | p99.9 of wakeup latency, virtual µs · median of 10 seeds (range)
-            |                 full
-            | …/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/old/arch/x86/boot/bzImage
-            |   find          ↓26 (25–28)
-            |   find+launch   ↓26 (25–28)
-            | …/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/new/arch/x86/boot/bzImage
-            |   find          ↑52 (45–60)
-            |   find+launch   ↑52 (45–60)
-            |
-            | p50 of wakeup latency, virtual µs · median of 10 seeds (range)
-            |                 full
-            | …/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/old/arch/x86/boot/bzImage
-            |   find          ↓2.6 (2.5–2.8)
-            |   find+launch   ↓2.6 (2.5–2.8)
-            | …/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/new/arch/x86/boot/bzImage
-            |   find          ↑5.2 (4.5–6.0)
-            |   find+launch   ↑5.2 (4.5–6.0)
-            |
-            | ↓ best (least) and ↑ worst (largest) of a load
-            | work: find in files, find+launch in bytes
+            | ↓ best, ↑ worst of a load · work: find in files, find+launch in bytes
+            | p99.9 and p50: --all-figures
             |
             | find         …nux/linux/new/arch/x86/boot/bzImage worse than …nux/linux/old/arch/x86/boot/bzImage:
             |                max 2.00 ×, p99.9 2.00 × (10 of 10 seeds, p = 0.008), work 1.00 ×
             | find+launch  …nux/linux/new/arch/x86/boot/bzImage worse than …nux/linux/old/arch/x86/boot/bzImage:
             |                max 2.00 ×, p99.9 2.00 × (10 of 10 seeds, p = 0.008), work 1.00 ×
-            | × is the median over the seeds, of which so many agree. p is how likely chance is to bring such a
-            | figure, corrected for the 4 compared. Better or worse takes p ≤ 0.05 and more than 10 %.
+            | Better or worse: p ≤ 0.05, corrected for 4 figures, and more than the margin of 10 %.
             |
             | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
             | not. Caches, idle states and firmware are not in it.
@@ -315,7 +280,7 @@ fn twelve_kernels_and_more_columns_than_fit() {
     for cell in lab.cells.iter_mut().filter(|cell| cell.asked == "default") {
         cell.model = Some(Model::Lazy);
     }
-    let told = text(&lab, Style::default());
+    let told = text(&lab, Extent::All, Style::default());
     assert_fits(&lab, &told);
     // The largest latencies with the work beside them take two parts, the others one each.
     let parts =
@@ -337,7 +302,7 @@ fn twelve_kernels_and_more_columns_than_fit() {
 fn comparisons_across_kernels_name_both() {
     let mut lab = journal();
     judge(&mut lab, &[("6.1-cloud/full", "6.1-rt/default"), ("6.1-cloud/none", "6.1-cloud/full")]);
-    let told = text(&lab, Style::default());
+    let told = text(&lab, Extent::Screen, Style::default());
     assert!(told.contains("6.1-rt/default better than 6.1-cloud/full"), "{told}");
 }
 
@@ -360,20 +325,46 @@ fn hostile_names_do_not_reach_the_terminal() {
     lab.comparisons[0].reasons.push(hostile.into());
     lab.limits = limits(&lab.cells, &[parse_limit("1ms").unwrap()]);
     lab.limits[0].reason = hostile.into();
-    for text in [text(&lab, Style::default()), markdown(&lab), footer(&lab, None)] {
+    for text in [text(&lab, Extent::Screen, Style::default()), markdown(&lab), footer(&lab, None)] {
         let control = |c: &char| c.is_control() && *c != '\n' || *c == '\u{202e}';
         assert_eq!(text.chars().find(control), None, "{text}");
     }
 }
 
 #[test]
+fn what_fits_no_screen_is_shown_when_asked_for() {
+    let lab = journal();
+    let told = |extent| text(&lab, extent, Style::default());
+    let (screen, all) = (told(Extent::Screen), told(Extent::All));
+    assert!(screen.lines().count() <= 34, "{screen}");
+    assert!(screen.contains("--all-figures") && !screen.contains("p50 of wakeup latency"));
+    assert!(!all.contains("--all-figures") && all.contains("p50 of wakeup latency"), "{all}");
+    // Where there is room, nobody need ask.
+    let mut small = empty();
+    add(&mut small, "6.1-cloud", "none", "find", (103, 114), 2);
+    assert_eq!(
+        text(&small, Extent::Screen, Style::default()),
+        text(&small, Extent::All, Style::default())
+    );
+}
+
+#[test]
+fn times_are_told_in_words() {
+    for (s, want) in
+        [(0, "0 s"), (59, "59 s"), (60, "1 min 0 s"), (372, "6 min 12 s"), (7_500, "2 h 5 min")]
+    {
+        assert_eq!(in_words(SpanNs(s * 1_000_000_000)), want);
+    }
+}
+
+#[test]
 fn what_it_took_is_no_part_of_the_table() {
     let mut lab = journal();
-    let before = text(&lab, Style::default());
+    let before = text(&lab, Extent::Screen, Style::default());
     assert_eq!(
         footer(&lab, Some(SpanNs(372_000_000_000))),
-        " 120 cells, 36 cached, 6.20 min · verify: wakescope lab verify\n"
+        " 120 cells, 36 cached, 6 min 12 s · verify: wakescope lab verify"
     );
     lab.cells.iter_mut().for_each(|cell| cell.cached = true);
-    assert_eq!(text(&lab, Style::default()), before);
+    assert_eq!(text(&lab, Extent::Screen, Style::default()), before);
 }

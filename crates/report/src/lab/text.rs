@@ -4,7 +4,9 @@ use wakescope_core::lab::{Lab, Verdict};
 
 use super::figures::raised;
 use super::matrix::{Figure, Matrix, Rank, Shown};
-use super::{WIDTH, caveats, limits, names, published, repeat, settings, verdicts};
+use super::{
+    Extent, WIDTH, caveats, glued, headline, limits, names, published, repeat, settings, verdicts,
+};
 use crate::style::Style;
 
 /// Blanks between columns.
@@ -13,9 +15,16 @@ const GAP: usize = 3;
 /// Blanks before a load's name.
 const INDENT: usize = 3;
 
-pub(super) fn render(lab: &Lab, style: Style) -> String {
+/// What the blocks of figures may take of a screen, in lines.
+const SCREEN: usize = 24;
+
+/// What is said where only the first block is shown.
+const MORE: &str = "p99.9 and p50: --all-figures";
+
+pub(super) fn render(lab: &Lab, extent: Extent, style: Style) -> String {
     let matrix = Matrix::of(lab);
-    let mut parts = vec![blocks(&matrix, style), notes(lab, &matrix, style)];
+    let (blocks, is_cut) = blocks(&matrix, extent, style);
+    let mut parts = vec![told_headline(lab, style), blocks, notes(lab, &matrix, is_cut, style)];
     parts.push(told_verdicts(lab, style));
     parts.push(told_limits(lab, style));
     parts.push(told_basis(lab, style));
@@ -23,10 +32,17 @@ pub(super) fn render(lab: &Lab, style: Style) -> String {
     parts.join("\n")
 }
 
-/// The blocks of figures, each with its title.
-fn blocks(matrix: &Matrix, style: Style) -> String {
+fn told_headline(lab: &Lab, style: Style) -> String {
+    match headline::headline(lab).as_str() {
+        "" => String::new(),
+        answer => wrapped(&style.strong(answer), 1, 1),
+    }
+}
+
+/// The blocks of figures, each with its title; and whether some are left out for want of room.
+fn blocks(matrix: &Matrix, extent: Extent, style: Style) -> (String, bool) {
     if matrix.kernels.is_empty() {
-        return " There are no cells.\n".into();
+        return (" There are no cells.\n".into(), false);
     }
     let mut out = Vec::new();
     for (title, figure, with_work) in super::matrix_figures() {
@@ -34,7 +50,11 @@ fn blocks(matrix: &Matrix, style: Style) -> String {
             out.push(block(matrix, title, figure, with_work, style));
         }
     }
-    out.join("\n")
+    let all = out.join("\n");
+    if extent == Extent::Screen && out.len() > 1 && all.lines().count() > SCREEN {
+        return (out.swap_remove(0), true);
+    }
+    (all, false)
 }
 
 /// One figure of every cell, in as many parts as its width takes.
@@ -169,10 +189,15 @@ impl<'a> Column<'a> {
 }
 
 /// What one must know to read the table, and why some places have no number.
-fn notes(lab: &Lab, matrix: &Matrix, style: Style) -> String {
+fn notes(lab: &Lab, matrix: &Matrix, is_cut: bool, style: Style) -> String {
+    let legend: Vec<String> =
+        super::legend(lab, matrix).iter().map(|part| part_of_legend(part)).collect();
+    let legend = legend.join(" · ");
     let mut out = String::new();
-    for line in super::legend(lab, matrix) {
-        out.push_str(&wrapped(&style.faint(&line), 1, 1));
+    for line in [legend.as_str(), if is_cut { MORE } else { "" }] {
+        if !line.is_empty() {
+            out.push_str(&wrapped(&style.faint(line), 1, 1));
+        }
     }
     for note in matrix.notes.shown() {
         let number = raised(note.number);
@@ -184,6 +209,11 @@ fn notes(lab: &Lab, matrix: &Matrix, style: Style) -> String {
         }
     }
     out
+}
+
+/// A short part of the legend, which is not to be broken, as one word; a long one as it is.
+fn part_of_legend(part: &str) -> String {
+    if part.chars().count() < WIDTH / 2 { glued(part) } else { part.into() }
 }
 
 fn told_verdicts(lab: &Lab, style: Style) -> String {

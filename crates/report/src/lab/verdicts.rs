@@ -1,6 +1,7 @@
 //! Comparisons in sentences.
 
 use wakescope_core::lab::{ALPHA, Comparison, Effect, Lab, Verdict};
+use wakescope_core::paired::pairs_needed;
 
 use super::figures::{chance, times};
 use super::glued;
@@ -74,24 +75,31 @@ fn basis(effect: &Effect) -> String {
         }
         _ => {
             let agree = if *ratio < 1.0 { better } else { worse };
-            let counted = glued(&format!("({agree} of {seeds} {seeds_word},"));
-            format!("{counted} {})", glued(&chance(*p_adjusted)))
+            let counted = glued(&format!("({agree} of {seeds} {seeds_word}"));
+            match tells(effect) {
+                true => format!("{counted}, {})", glued(&chance(*p_adjusted))),
+                false => format!("{counted})"),
+            }
         }
     }
 }
 
-/// How verdicts are found; empty if there are none.
+/// Whether a p-value of so few seeds can be small enough to say anything.
+fn tells(effect: &Effect) -> bool {
+    effect.seeds >= pairs_needed(1, ALPHA)
+}
+
+/// How verdicts are found; empty if no figure could have one.
 pub(super) fn rule(lab: &Lab) -> String {
-    let Some(first) = lab.comparisons.first() else { return String::new() };
-    let figures: usize = lab.comparisons.iter().map(|c| c.max.iter().chain(&c.p999).count()).sum();
-    let corrected = match figures {
+    let figures = || lab.comparisons.iter().flat_map(|c| c.max.iter().chain(&c.p999));
+    let Some(first) = lab.comparisons.first().filter(|_| figures().any(tells)) else {
+        return String::new();
+    };
+    let corrected = match figures().count() {
         0 | 1 => String::new(),
-        _ => format!(", corrected for the {figures} compared"),
+        figures => format!(", corrected for {figures} figures,"),
     };
     let percent = format!("{:.2}", first.margin * 100.0);
     let percent = percent.trim_end_matches('0').trim_end_matches('.');
-    format!(
-        "× is the median over the seeds, of which so many agree. p is how likely chance is to bring \
-         such a figure{corrected}. Better or worse takes p ≤ {ALPHA} and more than {percent} %."
-    )
+    format!("Better or worse: p ≤ {ALPHA}{corrected} and more than the margin of {percent} %.")
 }

@@ -22,6 +22,8 @@ fn a_model_that_is_ignored() {
     check(
         &lab,
         expect![[r#"
+            | Whether full is better or worse than default is open under both loads.
+            |
             | largest wakeup latency, virtual µs · median of 10 seeds (range) · work per virtual second
             |          full              default
             | 6.1-arm
@@ -40,8 +42,7 @@ fn a_model_that_is_ignored() {
             |   find   runs voluntary¹   5.2 (5.0–5.5)
             |   idle   runs voluntary¹
             |
-            | work: find in files
-            | default is voluntary on 6.1-arm
+            | work: find in files · default is voluntary on 6.1-arm
             | ¹ 6.1-arm, asked for full, runs voluntary: it is built without PREEMPT_DYNAMIC
             |
             | find  full against default inconclusive
@@ -49,8 +50,6 @@ fn a_model_that_is_ignored() {
             | idle  full against default inconclusive
             |         There are no cells of 6.1-arm/default under this load.
             |         6.1-arm/full has no result: that kernel runs voluntary instead.
-            | × is the median over the seeds, of which so many agree. p is how likely chance is to bring such a
-            | figure. Better or worse takes p ≤ 0.05 and more than 10 %.
             |
             | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
             | not. Caches, idle states and firmware are not in it.
@@ -94,6 +93,9 @@ fn cells_that_failed_and_cells_that_were_not_run() {
     check(
         &lab,
         expect![[r#"
+            | full is better than none under find, open under launch. Of 12 limits 2 are broken, 7 undecided, 3
+            | kept. 11 of 60 cells failed, 18 were not run.
+            |
             | largest wakeup latency, virtual µs · median of 10 seeds (range) · work per virtual second
             |            none                   full               lazy
             | 6.1-cloud
@@ -112,9 +114,7 @@ fn cells_that_failed_and_cells_that_were_not_run() {
             |   find     ↑5.5 (5.2–5.7)¹   ↓1.3 (0.50–2.2)   –
             |   launch   ↑5.4 (5.2–5.7)    failed²           ↓0.58 (0.57–0.59)
             |
-            | ↓ best (least) and ↑ worst (largest) of a load
-            | work: find in files, launch in programs
-            | 18 cells were not run
+            | ↓ best, ↑ worst of a load · work: find in files, launch in programs
             | ¹ 6.1-cloud/none find, seed 3: the kernel panicked
             |   │ [    3.141592] BUG: unable to handle page fault for address: ffff888000000000
             |   │ [    3.141593] �[31mKernel panic - not syncing: Fatal exception�
@@ -127,8 +127,7 @@ fn cells_that_failed_and_cells_that_were_not_run() {
             |           6.1-cloud/none failed with seed 3.
             | launch  full against none inconclusive
             |           6.1-cloud/full failed with 10 of 10 seeds (1, 2, 3, 4, 5, …).
-            | × is the median over the seeds, of which so many agree. p is how likely chance is to bring such a
-            | figure, corrected for the 2 compared. Better or worse takes p ≤ 0.05 and more than 10 %.
+            | Better or worse: p ≤ 0.05, corrected for 2 figures, and more than the margin of 10 %.
             |
             | max ≤ 100 µs of virtual time broken: 114 virtual µs, 6.1-cloud/none find, seed 7
             | max ≤ 100 µs of virtual time broken: 114 virtual µs, 6.1-cloud/none launch, seed 7
@@ -149,6 +148,8 @@ fn cells_that_failed_and_cells_that_were_not_run() {
         "#]],
     );
     expect![[r#"
+        **full is better than none under find, open under launch. Of 12 limits 2 are broken, 7 undecided, 3 kept. 11 of 60 cells failed, 18 were not run.**
+
         **largest wakeup latency, virtual µs · median of 10 seeds (range) · work per virtual second**
 
         | kernel | load | none | full | lazy |
@@ -170,9 +171,8 @@ fn cells_that_failed_and_cells_that_were_not_run() {
         | 6.1-cloud | find | ↑5.5 (5.2–5.7)¹ | ↓1.3 (0.50–2.2) | – |
         | 6.1-cloud | launch | ↑5.4 (5.2–5.7) | failed² | ↓0.58 (0.57–0.59) |
 
-        - ↓ best (least) and ↑ worst (largest) of a load
+        - ↓ best, ↑ worst of a load
         - work: find in files, launch in programs
-        - 18 cells were not run
         - ¹ 6.1-cloud/none find, seed 3: the kernel panicked
           ```text
           [    3.141592] BUG: unable to handle page fault for address: ffff888000000000
@@ -189,7 +189,7 @@ fn cells_that_failed_and_cells_that_were_not_run() {
         - launch: **full against none inconclusive**
           - 6.1-cloud/full failed with 10 of 10 seeds (1, 2, 3, 4, 5, …).
 
-        × is the median over the seeds, of which so many agree. p is how likely chance is to bring such a figure, corrected for the 2 compared. Better or worse takes p ≤ 0.05 and more than 10 %.
+        Better or worse: p ≤ 0.05, corrected for 2 figures, and more than the margin of 10 %.
 
         - max ≤ 100 µs of virtual time broken: 114 virtual µs, 6.1-cloud/none find, seed 7
         - max ≤ 100 µs of virtual time broken: 114 virtual µs, 6.1-cloud/none launch, seed 7
@@ -224,6 +224,8 @@ fn one_seed_has_no_range_and_no_verdict() {
     check(
         &lab,
         expect![[r#"
+            | Whether full is better or worse than none is open under find.
+            |
             | largest wakeup latency, virtual µs · one seed · work per virtual second
             |          none        full
             | 6.1-cloud
@@ -239,13 +241,10 @@ fn one_seed_has_no_range_and_no_verdict() {
             | 6.1-cloud
             |   find   ↑5.5   ↓0.55
             |
-            | ↓ best (least) and ↑ worst (largest) of a load
-            | work: find in files
+            | ↓ best, ↑ worst of a load · work: find in files
             |
-            | find  full against none inconclusive: max 0.10 ×, p99.9 0.10 × (1 of 1 seed, p = 1), work 1.00 ×
+            | find  full against none inconclusive: max 0.10 ×, p99.9 0.10 × (1 of 1 seed), work 1.00 ×
             |         1 seed cannot decide 2 figures compared together: it takes 7.
-            | × is the median over the seeds, of which so many agree. p is how likely chance is to bring such a
-            | figure, corrected for the 2 compared. Better or worse takes p ≤ 0.05 and more than 10 %.
             |
             | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
             | not. Caches, idle states and firmware are not in it.
@@ -271,6 +270,8 @@ fn without_load_and_with_few_samples() {
     check(
         &lab,
         expect![[r#"
+            | Of 4 limits 2 are undecided, 2 kept.
+            |
             | largest wakeup latency, virtual µs · median of 2 seeds (range)
             |          none            full
             | 6.1-cloud

@@ -1,0 +1,86 @@
+//! `wakescope lab prune`
+
+use std::fs;
+
+use wakescope_lab::leftovers::leftovers;
+use wakescope_lab::store::CellStore;
+
+use super::waiting::megabytes;
+use super::{cache, failure_of_store};
+use crate::{Failure, Outcome, output};
+
+/// Make what is kept smaller: remove the cells that were not used for the longest time
+///
+/// Guest images that no cell was run with any more go, too. Kernels and the emulator stay. Nothing is
+/// ever removed unless this is asked for; what is gone is run again when it is needed.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  wakescope lab prune --keep 200MB
+  wakescope lab prune --keep 0")]
+pub(super) struct PruneArgs {
+    /// How much cells may take: 500MB, 2GB; 0 removes all
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    keep: u64,
+}
+
+/// Runs `wakescope lab prune`.
+pub(super) fn run(args: &PruneArgs) -> Result<Outcome, Failure> {
+    let cache = cache()?;
+    let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
+    let pruned = store.prune(args.keep).map_err(|e| failure_of_store(&e))?;
+    let mut images = (0, 0);
+    for file in leftovers(&cache, &store).map_err(|e| failure_of_store(&e))? {
+        if fs::remove_file(&file.path).is_ok() {
+            images = (images.0 + 1, images.1 + file.bytes);
+        }
+    }
+    let (removed, kept) = (pruned.removed, pruned.kept);
+    output::print(&format!(
+        "Removed: {} cells ({}), {} images ({}). Kept: {} cells ({}).\n",
+        removed.cells,
+        megabytes(removed.bytes),
+        images.0,
+        megabytes(images.1),
+        kept.cells,
+        megabytes(kept.bytes)
+    ))?;
+    Ok(Outcome::Done)
+}
+
+/// Reads `500MB`; a number alone is bytes.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "write a size, as in 500MB or 2GB".to_string();
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(at);
+    let scale = match unit.trim() {
+        "" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000_u64,
+        _ => return Err(wrong()),
+    };
+    digits.parse::<u64>().ok().and_then(|n| n.checked_mul(scale)).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, want) in [
+            ("0", Some(0)),
+            ("500MB", Some(500_000_000)),
+            ("2 GB", Some(2_000_000_000)),
+            ("1kB", Some(1_000)),
+            ("", None),
+            ("MB", None),
+            ("-1", None),
+            ("1.5GB", None),
+            ("99999999999GB", None),
+        ] {
+            assert_eq!(size(text).ok(), want, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! `wakescope lab` with guests that boot. What takes minutes is in `lab_long.rs`.
+
+#[path = "lab/bits.rs"]
+mod bits;
+mod common;
+#[path = "lab/equipment.rs"]
+mod equipment;
+#[path = "lab/guests.rs"]
+mod guests;
+#[path = "lab/hurt.rs"]
+mod hurt;
+#[path = "lab/made_up.rs"]
+mod made_up;
+#[path = "lab/record.rs"]
+mod record;
+#[path = "lab/resumed.rs"]
+mod resumed;

@@ -1,0 +1,139 @@
+//! The same cell gives the same bits.
+
+use std::process::Command;
+
+use wakescope_core::lab::Status;
+
+use crate::common::bench::{Running, Test, skip};
+use crate::common::lab::{Bench, FIRST, KERNEL, Ran, first_lab};
+use crate::common::measured::allowed_cpus;
+
+/// Fails unless every cell of `bench` has the bits that it has in `other`.
+#[track_caller]
+fn assert_same_bits(bench: &Bench, other: &Bench) {
+    for cell in bench.cells() {
+        assert!(other.cells().contains(&cell), "{cell} is another cell");
+        let (ours, theirs) = (bench.bits(&cell), other.bits(&cell));
+        assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
+        for (name, bytes) in &ours {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert_eq!(text(bytes), text(&theirs[name]), "{name} of {cell}");
+        }
+    }
+}
+
+/// Starts the command in a system of another name, where this is permitted.
+fn elsewhere(command: &Command) -> Command {
+    let mut other = Command::new("unshare");
+    let script = "hostname elsewhere && exec \"$0\" \"$@\"";
+    other.args(["--uts", "sh", "-c", script]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    other.current_dir(command.get_current_dir().unwrap());
+    other
+}
+
+fn may_rename_hosts() -> bool {
+    let mut try_it = Command::new("unshare");
+    try_it.args(["--uts", "hostname", "elsewhere"]).stderr(std::process::Stdio::null());
+    try_it.status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_cell_run_twice_gives_the_same_bits() {
+    let name = "a_cell_run_twice_gives_the_same_bits";
+    let Some((stock, pool, first)) = first_lab(name) else { return };
+    let bench = Bench::new(stock, "twice");
+    let mut command = bench.command(&[
+        "run",
+        "--arch",
+        "amd64",
+        "--json",
+        "--kernel",
+        KERNEL,
+        "--preempt",
+        "full",
+        "--load",
+        "idle,find",
+        "--seeds",
+        "1",
+        "--samples",
+        "200",
+        "--jobs",
+        "1",
+    ]);
+    if may_rename_hosts() {
+        command = elsewhere(&command);
+    } else {
+        skip(name, "on a host of another name: this is not permitted");
+    }
+    let again = Ran::of(Running::start(&mut command).output());
+    assert_eq!((again.code, again.states()), (Some(0), vec![Status::Ok; 2]), "{}", again.json);
+    assert_eq!(again.cached(), [false; 2]);
+    // What the guest told of its kernel is a cell, too.
+    assert_eq!(bench.cells().len(), 3);
+    assert_same_bits(&bench, &pool);
+    let known: Vec<_> = first.result().cells;
+    assert!(again.result().cells.iter().all(|cell| known.contains(cell)), "{}", again.json);
+}
+
+/// A process per CPU that does nothing but take time.
+fn keep_busy(test: &Test) -> Vec<Running> {
+    let spin = || {
+        let mut command = test.program("/bin/sh".as_ref());
+        Running::start(command.args(["-c", "while :; do :; done"]))
+    };
+    allowed_cpus().iter().map(|_| spin()).collect()
+}
+
+#[test]
+fn neither_a_busy_host_nor_more_jobs_change_a_bit() {
+    let name = "neither_a_busy_host_nor_more_jobs_change_a_bit";
+    let Some((stock, pool, first)) = first_lab(name) else { return };
+    let bench = Bench::new(stock, "busy");
+    bench.take_checks(&pool);
+    let spinning = keep_busy(&bench.test);
+    // The first lab ran two at a time.
+    let again = bench.run(&[
+        "--kernel",
+        KERNEL,
+        "--preempt",
+        "none,full",
+        "--load",
+        "find",
+        "--seeds",
+        "2",
+        "--samples",
+        "200",
+        "--jobs",
+        "4",
+    ]);
+    drop(spinning);
+    assert_eq!((again.code, again.states()), (Some(0), vec![Status::Ok; 4]), "{}", again.json);
+    assert_eq!(again.cached(), [false; 4]);
+    assert_eq!(bench.measurements().len(), 4);
+    assert_same_bits(&bench, &pool);
+    let known: Vec<_> = first.result().cells;
+    assert!(again.result().cells.iter().all(|cell| known.contains(cell)), "{}", again.json);
+}
+
+#[test]
+fn what_was_run_is_not_run_again() {
+    let Some((_, pool, first)) = first_lab("what_was_run_is_not_run_again") else { return };
+    let written = |bench: &Bench| -> Vec<Vec<u8>> {
+        let meta = |cell: &String| bench.cache.join("cells").join(cell).join("meta.json");
+        bench.cells().iter().map(|cell| std::fs::read(meta(cell)).unwrap()).collect()
+    };
+    let before = written(&pool);
+    let again = pool.run(&FIRST);
+    assert_eq!(again.code, first.code);
+    let ran: Vec<bool> = again.lab.cells.iter().map(|c| c.status == Status::Ok).collect();
+    assert_eq!(again.cached(), ran);
+    assert_eq!(again.result(), first.result());
+    assert_eq!(again.keys(), first.keys());
+    assert_eq!(written(&pool), before);
+}

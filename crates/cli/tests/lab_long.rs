@@ -1,0 +1,154 @@
+//! `wakescope lab` on more kernels, with more seeds: many minutes (`make test-lab`).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use common::bench::skip;
+use common::lab::{Bench, KERNEL, Ran, Stock};
+use wakescope_core::lab::{Cell, Status};
+use wakescope_core::preemption::Model;
+
+mod common;
+
+/// `None`, and so said for `test`, unless it was asked for what takes long.
+fn stock(test: &str, kernels: &[&str]) -> Option<&'static Stock> {
+    if std::env::var_os("WAKESCOPE_TEST_LAB").is_none() {
+        skip(test, "it takes many minutes, and WAKESCOPE_TEST_LAB is not set (make test-lab)");
+        return None;
+    }
+    let stock = Stock::get(test)?;
+    match stock.fetch("amd64", kernels) {
+        Ok(()) => Some(stock),
+        Err(why) => {
+            skip(test, &why);
+            None
+        }
+    }
+}
+
+/// The median over the seeds of the largest lateness, by load and model.
+fn medians(cells: &[Cell]) -> BTreeMap<(String, String), u64> {
+    let mut all: BTreeMap<_, Vec<u64>> = BTreeMap::new();
+    for cell in cells {
+        let max = cell.max_ns.unwrap_or_else(|| panic!("{cell:?}"));
+        all.entry((cell.load.clone(), cell.asked.clone())).or_default().push(max);
+    }
+    let median = |mut values: Vec<u64>| {
+        values.sort_unstable();
+        u64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2])
+    };
+    all.into_iter().map(|(arm, values)| (arm, median(values))).collect()
+}
+
+#[track_caller]
+fn assert_all_ok(ran: &Ran) {
+    assert!(ran.lab.cells.iter().all(|cell| cell.status == Status::Ok), "{}", ran.json);
+}
+
+#[test]
+fn models_come_out_in_the_order_that_theory_has() {
+    let name = "models_come_out_in_the_order_that_theory_has";
+    let Some(stock) = stock(name, &["6.1-rt"]) else { return };
+    let bench = Bench::new(stock, "order");
+    let common = ["--load", "find,launch", "--seeds", "10", "--samples", "2000"];
+    let stock_kernel = ["--kernel", KERNEL, "--preempt", "none,voluntary,full"];
+    let compare = ["--compare", "none:full"];
+    let ran = bench.run(&[&stock_kernel[..], &common, &compare].concat());
+    assert_all_ok(&ran);
+    let rt = bench.run(&[&["--kernel", "6.1-rt", "--preempt", "rt"], &common[..]].concat());
+    assert_all_ok(&rt);
+    let (stock_kernel, rt) = (medians(&ran.lab.cells), medians(&rt.lab.cells));
+    for load in ["find", "launch"] {
+        let of = |model: &str| stock_kernel[&(load.into(), model.into())];
+        let [none, voluntary, full] = ["none", "voluntary", "full"].map(of);
+        let rt = rt[&(load.into(), "rt".into())];
+        let all = format!("{load}: none {none}, voluntary {voluntary}, full {full}, rt {rt} ns");
+        assert!(none >= voluntary && voluntary >= full && full > rt, "{all}");
+        // What preemption is for.
+        assert!(none > 2 * full, "{all}");
+    }
+    assert_eq!(ran.code, Some(0), "{:?}", ran.lab.comparisons);
+}
+
+/// Fails unless two labs, each with an empty cache, have the same bits.
+#[track_caller]
+fn assert_repeats(stock: &Stock, args: &[&str]) -> Ran {
+    let benches = ["once", "again"].map(|name| Bench::new(stock, name));
+    let [once, again] = benches.each_ref().map(|bench| bench.run(args));
+    assert_eq!(once.result(), again.result());
+    assert_eq!(benches[0].cells(), benches[1].cells());
+    for cell in benches[0].cells() {
+        let [one, other] = benches.each_ref().map(|bench| bench.bits(&cell));
+        assert!(one == other, "{cell}: {:?}", differing(&one, &other));
+    }
+    once
+}
+
+fn differing<'a>(
+    one: &'a BTreeMap<String, Vec<u8>>,
+    other: &BTreeMap<String, Vec<u8>>,
+) -> Vec<&'a String> {
+    one.iter().filter(|(name, bytes)| other.get(*name) != Some(bytes)).map(|(n, _)| n).collect()
+}
+
+#[test]
+fn every_load_repeats_to_the_bit() {
+    let Some(stock) = stock("every_load_repeats_to_the_bit", &[]) else { return };
+    let loads = "idle,find,launch,file-move,cpu,find+launch";
+    let args = ["--kernel", KERNEL, "--preempt", "none", "--load", loads, "--seeds", "2"];
+    let ran = assert_repeats(stock, &[&args[..], &["--samples", "300"]].concat());
+    assert_all_ok(&ran);
+    assert_eq!(ran.lab.cells.len(), 12);
+}
+
+#[test]
+fn newer_kernels_run_what_they_are_asked_for_and_repeat_to_the_bit() {
+    let name = "newer_kernels_run_what_they_are_asked_for_and_repeat_to_the_bit";
+    let kernels = ["6.12-cloud", "7.2-cloud", "7.2-rt"];
+    let Some(stock) = stock(name, &kernels) else { return };
+    for (kernel, models) in [
+        ("6.12-cloud", &[Model::None, Model::Voluntary, Model::Full][..]),
+        ("7.2-cloud", &[Model::Full, Model::Lazy]),
+        ("7.2-rt", &[Model::Rt]),
+    ] {
+        let asked: Vec<String> = models.iter().map(|m| m.to_string().to_lowercase()).collect();
+        let asked = asked.join(",");
+        let args = ["--kernel", kernel, "--preempt", &asked, "--load", "find", "--seeds", "1"];
+        let ran = assert_repeats(stock, &[&args[..], &["--samples", "300"]].concat());
+        assert_all_ok(&ran);
+        let ran_models: Vec<_> = ran.lab.cells.iter().filter_map(|cell| cell.model).collect();
+        assert_eq!(ran_models, models, "{kernel}");
+    }
+}
+
+#[test]
+fn kernels_for_arm64_repeat_to_the_bit() {
+    let name = "kernels_for_arm64_repeat_to_the_bit";
+    let Some(stock) = stock(name, &[]) else { return };
+    let named = std::env::var_os("WAKESCOPE_GUEST_ARM64").map(PathBuf::from);
+    let program = named.unwrap_or(common::root().join("target/guest/wakescope-aarch64"));
+    if !program.is_file() {
+        return skip(name, &format!("there is no {} (make guest-arm64)", program.display()));
+    }
+    if let Err(why) = stock.fetch("arm64", &[KERNEL]) {
+        return skip(name, &why);
+    }
+    let program = program.to_str().unwrap();
+    let args = ["--arch", "arm64", "--guest-program", program, "--kernel", KERNEL];
+    let more = ["--load", "idle,find", "--seeds", "2", "--samples", "300"];
+    let ran = assert_repeats(stock, &[args, more].concat());
+    assert_all_ok(&ran);
+    assert_eq!(ran.lab.kernels[0].arch, "arm64");
+}
+
+#[test]
+fn a_guest_of_two_cpus_is_measured_when_asked_for_twice() {
+    let name = "a_guest_of_two_cpus_is_measured_when_asked_for_twice";
+    let Some(stock) = stock(name, &[]) else { return };
+    let bench = Bench::new(stock, "smp");
+    let args = ["--kernel", KERNEL, "--preempt", "full", "--load", "idle", "--seeds", "1"];
+    let two = ["--samples", "100", "--cpus", "2", "--experimental-smp"];
+    let ran = bench.run(&[&args[..], &two].concat());
+    assert_all_ok(&ran);
+    assert_eq!(ran.lab.settings.cpus, 2);
+}

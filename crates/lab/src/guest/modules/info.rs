@@ -1,0 +1,106 @@
+//! What a module says about itself: the section `.modinfo` of its ELF file.
+
+use super::{is_name, kernel_name};
+use crate::guest::elf::{self, number};
+
+/// The names of the modules that `module` needs, as the kernel has them.
+pub(super) fn depends(module: &[u8]) -> Result<Vec<String>, &'static str> {
+    if elf::kind(module).is_none() {
+        return Err("it is no ELF file of 64 bits");
+    }
+    let info = section(module, b".modinfo").ok_or("it has no .modinfo")?;
+    // `key=value`, each with a NUL behind it.
+    let depends = info.split(|&b| b == 0).find_map(|entry| entry.strip_prefix(b"depends="));
+    let depends = std::str::from_utf8(depends.unwrap_or_default()).unwrap_or("?");
+    let names = depends.split(',').filter(|name| !name.is_empty());
+    let known = |name: &str| is_name(name).then(|| kernel_name(name));
+    names.map(known).collect::<Option<_>>().ok_or("it needs what cannot be a module's name")
+}
+
+/// The content of a section.
+fn section<'a>(file: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let (start, size) = (number(file, 40, 8)?, number(file, 58, 2)?);
+    let (count, names) = (number(file, 60, 2)?, number(file, 62, 2)?);
+    let header = |i: u64| start.checked_add(i * size);
+    let content = |at: u64| {
+        let from = usize::try_from(number(file, at.checked_add(24)?, 8)?).ok()?;
+        let length = usize::try_from(number(file, at.checked_add(32)?, 8)?).ok()?;
+        file.get(from..from.checked_add(length)?)
+    };
+    let texts = content(header(names)?)?;
+    let named = |at: u64| {
+        let begin = usize::try_from(number(file, at, 4)?).ok()?;
+        Some(texts.get(begin..)?.strip_prefix(name)?.first() == Some(&0))
+    };
+    content((0..count).filter_map(header).find(|&at| named(at) == Some(true))?)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The least that looks like a module with this `.modinfo`.
+    pub(in crate::guest::modules) fn module(info: &str) -> Vec<u8> {
+        let names = b"\0.modinfo\0";
+        let (texts, content) = (64, 64 + names.len());
+        let headers = content + info.len();
+        let mut file = vec![0; headers + 3 * 64];
+        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[18] = 62;
+        let mut put = |at: usize, value: usize| {
+            file[at..at + 8].copy_from_slice(&(value as u64).to_le_bytes());
+        };
+        put(40, headers);
+        // Size, number and names of sections share eight bytes, behind two that are not read.
+        put(56, 64 << 16 | 3 << 32 | 1 << 48);
+        for (section, name, from, length) in
+            [(1, 0, texts, names.len()), (2, 1, content, info.len())]
+        {
+            let at = headers + section * 64;
+            put(at, name);
+            put(at + 24, from);
+            put(at + 32, length);
+        }
+        file[texts..content].copy_from_slice(names);
+        file[content..headers].copy_from_slice(info.as_bytes());
+        file
+    }
+
+    #[track_caller]
+    fn check(info: &str, want: Result<&[&str], &'static str>) {
+        let want = want.map(|names| names.iter().map(|&name| name.into()).collect());
+        assert_eq!(depends(&module(info)), want, "{info:?}");
+    }
+
+    #[test]
+    fn a_module_says_what_it_needs() {
+        check("license=GPL\0depends=\0name=brd\0", Ok(&[]));
+        check("name=brd\0", Ok(&[]));
+        check("depends=a,b-c,d_e\0", Ok(&["a", "b_c", "d_e"]));
+        check("xdepends=a\0depends=b", Ok(&["b"]));
+        let no_names = Err("it needs what cannot be a module's name");
+        check("depends=../a\0", no_names);
+        check("depends=a b\0", no_names);
+        check(&format!("depends={}\0", "a".repeat(65)), no_names);
+        assert_eq!(depends(b"\x7fELF"), Err("it is no ELF file of 64 bits"));
+        let program = elf::tests::program(62, false);
+        assert_eq!(depends(&program), Err("it has no .modinfo"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_a_danger(
+            at in any::<prop::sample::Index>(),
+            bytes in prop::collection::vec(any::<u8>(), 1..9),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut file = module("depends=a,b\0");
+            let at = at.index(file.len());
+            let end = file.len().min(at + bytes.len());
+            file[at..end].copy_from_slice(&bytes[..end - at]);
+            file.truncate(cut.index(file.len() + 1));
+            let _ = depends(&file);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The answer of a lab, in a sentence or two.
+
+use wakescope_core::lab::{Comparison, Lab, Status, Verdict};
+use wakescope_core::units::grouped;
+
+use super::names::{self, Sides};
+
+/// Verdicts in the order in which they matter.
+const ORDER: [Verdict; 4] =
+    [Verdict::Worse, Verdict::Better, Verdict::NoDifference, Verdict::Inconclusive];
+
+/// More loads than that are counted, not named.
+const MOST_NAMED: usize = 4;
+
+/// What was asked, answered; empty where the table is the answer.
+pub(super) fn headline(lab: &Lab) -> String {
+    let parts = [compared(&lab.comparisons), limited(lab), missing(lab)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+fn compared(comparisons: &[Comparison]) -> Option<String> {
+    let first = comparisons.first()?;
+    if comparisons.iter().all(|c| c.a == first.a && c.b == first.b) {
+        Some(one_pair(comparisons))
+    } else {
+        Some(counted_verdicts(comparisons))
+    }
+}
+
+/// `full is better than none under find and launch, no different under file-move.`
+fn one_pair(comparisons: &[Comparison]) -> String {
+    let sides = Sides::of(comparisons);
+    let (a, b) = (sides.name(&comparisons[0].a), sides.name(&comparisons[0].b));
+    let mut parts: Vec<String> = Vec::new();
+    for verdict in ORDER {
+        let of_it = comparisons.iter().filter(|c| c.verdict == verdict);
+        let loads: Vec<String> = of_it.map(|c| names::load(&c.load)).collect();
+        if loads.is_empty() {
+            continue;
+        }
+        let under = under(&loads, comparisons.len());
+        parts.push(match (parts.is_empty(), verdict) {
+            (true, Verdict::Worse) => format!("{b} is worse than {a} {under}"),
+            (true, Verdict::Better) => format!("{b} is better than {a} {under}"),
+            (true, Verdict::NoDifference) => format!("{b} is no different from {a} {under}"),
+            (true, Verdict::Inconclusive) => {
+                format!("whether {b} is better or worse than {a} is open {under}")
+            }
+            (false, verdict) => format!("{} {under}", word(verdict)),
+        });
+    }
+    sentence(&parts.join(", "))
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Worse => "worse",
+        Verdict::Better => "better",
+        Verdict::NoDifference => "no different",
+        Verdict::Inconclusive => "open",
+    }
+}
+
+fn under(loads: &[String], all: usize) -> String {
+    match loads {
+        [one] => format!("under {one}"),
+        [_, _] if all == 2 => "under both loads".into(),
+        many if many.len() == all => format!("under all {all} loads"),
+        many if many.len() > MOST_NAMED => format!("under {} of {all} loads", many.len()),
+        [first @ .., last] => format!("under {} and {last}", first.join(", ")),
+        [] => String::new(),
+    }
+}
+
+/// `Of 12 comparisons 1 is worse, 7 better, 4 open.`
+fn counted_verdicts(comparisons: &[Comparison]) -> String {
+    let count = |verdict| comparisons.iter().filter(|c| c.verdict == verdict).count();
+    let counts = ORDER.map(|verdict| (count(verdict), word(verdict)));
+    format!("Of {} comparisons {}.", grouped(comparisons.len() as u64), counted(&counts))
+}
+
+/// `Of 6 limits 2 are broken, 1 undecided, 3 kept.`
+fn limited(lab: &Lab) -> Option<String> {
+    let count = |within| lab.limits.iter().filter(|limit| limit.within == within).count();
+    let counts =
+        [(count(Some(false)), "broken"), (count(None), "undecided"), (count(Some(true)), "kept")];
+    match lab.limits.len() {
+        0 => None,
+        1 => Some(format!("The limit {}.", counted(&counts).replacen("1 ", "", 1))),
+        all if counts[2].0 == all => Some(format!("All {} limits are kept.", grouped(all as u64))),
+        all => Some(format!("Of {} limits {}.", grouped(all as u64), counted(&counts))),
+    }
+}
+
+/// `2 are broken, 3 kept`: those of which there are any; there is one at least.
+fn counted(counts: &[(usize, &str)]) -> String {
+    let some: Vec<_> = counts.iter().filter(|(count, _)| *count > 0).collect();
+    let told = some.iter().enumerate().map(|(place, (count, what))| {
+        let verb = match (place, count) {
+            (0, 1) => " is",
+            (0, _) => " are",
+            _ => "",
+        };
+        format!("{}{verb} {what}", grouped(*count as u64))
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// `3 of 120 cells failed, 18 were not run.`
+fn missing(lab: &Lab) -> Option<String> {
+    let count = |status| lab.cells.iter().filter(|cell| cell.status == status).count();
+    let told = [
+        (count(Status::Failed), "failed", "failed"),
+        (count(Status::NotRun), "was not run", "were not run"),
+    ];
+    let mut parts: Vec<String> = Vec::new();
+    for (count, one, many) in told.into_iter().filter(|told| told.0 > 0) {
+        let of = match parts.is_empty() {
+            true => format!(" of {} cells", grouped(lab.cells.len() as u64)),
+            false => String::new(),
+        };
+        let what = if count == 1 { one } else { many };
+        parts.push(format!("{}{of} {what}", grouped(count as u64)));
+    }
+    (!parts.is_empty()).then(|| format!("{}.", parts.join(", ")))
+}
+
+/// With a full stop, and a capital unless it begins with a name.
+fn sentence(text: &str) -> String {
+    match text.strip_prefix("whether ") {
+        Some(rest) => format!("Whether {rest}."),
+        None => format!("{text}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakescope_core::lab::{Arm, Cell, CellLimit};
+
+    fn comparison(kernel: &str, asked: &str, load: &str, verdict: Verdict) -> Comparison {
+        let arm = |asked: &str| Arm { kernel: kernel.into(), asked: asked.into() };
+        let (a, b, load) = (arm("none"), arm(asked), load.into());
+        Comparison { a, b, load, verdict, ..Comparison::default() }
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Lab), want: &str) {
+        let mut lab = Lab::default();
+        change(&mut lab);
+        assert_eq!(headline(&lab), want);
+    }
+
+    #[test]
+    fn one_pair_is_answered_by_load() {
+        use Verdict::{Better, Inconclusive, NoDifference, Worse};
+        let pair = |verdicts: &[(&str, Verdict)]| {
+            let told =
+                verdicts.iter().map(|(load, verdict)| comparison("k", "full", load, *verdict));
+            let told: Vec<_> = told.collect();
+            move |lab: &mut Lab| lab.comparisons = told
+        };
+        check(|_| {}, "");
+        check(pair(&[("find", Better)]), "full is better than none under find.");
+        check(
+            pair(&[("find", Better), ("launch", Better), ("file-move", NoDifference)]),
+            "full is better than none under find and launch, no different under file-move.",
+        );
+        check(
+            pair(&[
+                ("idle", NoDifference),
+                ("find", Inconclusive),
+                ("cpu", Better),
+                ("launch", Worse),
+            ]),
+            "full is worse than none under launch, better under cpu, no different under idle, open under \
+             find.",
+        );
+        check(
+            pair(&[("idle", Inconclusive), ("find", Inconclusive)]),
+            "Whether full is better or worse than none is open under both loads.",
+        );
+        let many = ["a", "b", "c", "d", "e"].map(|load| (load, NoDifference));
+        check(
+            pair(&[&many[..], &[("find", Worse)]].concat()),
+            "full is worse than none under find, no different under 5 of 6 loads.",
+        );
+    }
+
+    #[test]
+    fn several_pairs_are_counted() {
+        check(
+            |lab| {
+                lab.comparisons = vec![
+                    comparison("k", "full", "find", Verdict::Better),
+                    comparison("k", "lazy", "find", Verdict::Better),
+                    comparison("l", "full", "find", Verdict::Inconclusive),
+                ];
+            },
+            "Of 3 comparisons 2 are better, 1 open.",
+        );
+    }
+
+    #[test]
+    fn limits_and_what_is_missing_are_counted() {
+        let limits = |within: &[Option<bool>]| {
+            let limits: Vec<_> =
+                within.iter().map(|&within| CellLimit { within, ..CellLimit::default() }).collect();
+            move |lab: &mut Lab| lab.limits = limits
+        };
+        check(limits(&[Some(true)]), "The limit is kept.");
+        check(limits(&[Some(false)]), "The limit is broken.");
+        check(limits(&[Some(true), Some(true)]), "All 2 limits are kept.");
+        check(
+            limits(&[Some(true), None, Some(false), Some(false)]),
+            "Of 4 limits 2 are broken, 1 undecided, 1 kept.",
+        );
+        check(limits(&[None, None]), "Of 2 limits 2 are undecided.");
+        check(
+            |lab| {
+                let status = [Status::Ok, Status::Failed, Status::NotRun, Status::NotRun];
+                lab.cells = status.map(|status| Cell { status, ..Cell::default() }).into();
+                lab.limits = vec![CellLimit { within: Some(false), ..CellLimit::default() }];
+            },
+            "The limit is broken. 1 of 4 cells failed, 2 were not run.",
+        );
+        check(
+            |lab| lab.cells = vec![Cell { status: Status::NotRun, ..Cell::default() }],
+            "1 of 1 cells was not run.",
+        );
+    }
+}
