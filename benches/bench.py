@@ -5,7 +5,7 @@ costs, beside QEMU alone.
 Prints a Markdown page on stdout and progress on stderr. Runs of different programs alternate,
 and ratios are formed within a round, so that a machine that slows down slows all of them.
 Needs root (or leave to use SCHED_FIFO; the lab does without), rt-tests, jitterdebugger, valgrind,
-GNU time and a static busybox: `scripts/setup bench` installs them.
+GNU time and busybox: `scripts/setup bench` installs them.
 """
 
 import argparse
@@ -13,7 +13,9 @@ import json
 import os
 import platform
 import re
+import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -23,7 +25,6 @@ from figures import spread
 from running import execute, say
 
 PRIORITY = 90
-
 
 # The programs: each builds its command from the same few wishes. `amount` is samples per CPU, or
 # seconds as text: "20s".
@@ -329,6 +330,8 @@ def results_of(plan, page):
 
 def main():
     plan = arguments()
+    # As Ctrl-C does: nothing that runs is left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended"))
     for page in (page for page, parts in plan.pages.items() if parts):
         text = "\n\n".join([machine(plan, page), *results_of(plan, page)])
         print(text, flush=True)

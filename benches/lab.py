@@ -86,8 +86,8 @@ class Lab:
             said = process.stderr.read(2000).decode(errors="replace") if process.poll() is not None else "it takes too long"
             raise SystemExit(f"bench: no guest measured: {' '.join(self.command(*asked))}\n{said}")
         finally:
-            # SIGINT: it ends its guest, and leaves nothing half done.
-            process.send_signal(2)
+            # It ends its guest, and leaves nothing half done.
+            process.terminate()
             process.communicate(timeout=60)
 
     def note_kernel(self, command):
