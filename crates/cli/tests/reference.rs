@@ -312,6 +312,9 @@ fn empty_run() -> Run {
         threads: vec![Thread::default()],
         load: vec![],
         worst: vec![],
+        explanation: None,
+        components: None,
+        causes: Vec::new(),
         summary: Summary::default(),
         other: [].into(),
     }

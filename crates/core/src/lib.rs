@@ -7,6 +7,7 @@
 pub mod behaviour;
 pub mod btf;
 pub mod distribution;
+pub mod explain;
 pub mod finding;
 pub mod histogram;
 pub mod host;

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::{Distribution, period_not_excluded_ns};
+use crate::explain::{CauseRow, ComponentTable, Components, Explanation, Share, Step};
 use crate::finding::Validity;
 use crate::host::Host;
 use crate::limit::Judgement;
@@ -80,6 +81,15 @@ pub struct Run {
     /// The latest wakeups, worst first.
     #[serde(default)]
     pub worst: Vec<Episode>,
+    /// How the run was explained; `None` if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+    /// The components of all wakeups that were followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub components: Option<ComponentTable>,
+    /// What made wakeups late, the largest share first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<CauseRow>,
     /// Figures that follow from `threads`, for programs that do not want to add up histograms.
     #[serde(default)]
     pub summary: Summary,
@@ -142,6 +152,16 @@ pub struct Episode {
     /// Expiries that it swallowed.
     #[serde(default)]
     pub missed: u64,
+    /// What it was made of, if it was explained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub components: Option<Components>,
+    /// Whose it was, the largest share first, if it was explained. The shares add up to the
+    /// wakeup latency.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blame: Vec<Share>,
+    /// What happened, in order of time, if it was explained.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Step>,
     /// Keys that this version does not know. They are kept.
     #[serde(flatten)]
     pub other: BTreeMap<String, serde_json::Value>,
@@ -312,6 +332,9 @@ pub(crate) mod tests {
             threads: threads.collect(),
             load: Vec::new(),
             worst: vec![Episode::default()],
+            explanation: None,
+            components: None,
+            causes: Vec::new(),
             summary: Summary::default(),
             other: [("components".to_string(), components)].into(),
         };

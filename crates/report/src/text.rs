@@ -310,6 +310,9 @@ pub(crate) mod tests {
             threads,
             load: vec![],
             worst,
+            explanation: None,
+            components: None,
+            causes: Vec::new(),
             summary: Default::default(),
             other: Default::default(),
         };

@@ -56,6 +56,9 @@ pub(super) fn run(
         threads: ended.into_iter().map(Ended::into_thread).collect(),
         load: Vec::new(),
         worst,
+        explanation: None,
+        components: None,
+        causes: Vec::new(),
         summary: Default::default(),
         other: Default::default(),
     };

@@ -1,0 +1,185 @@
+//! What a tracer saw of one wakeup.
+
+use crate::units::MonoNs;
+
+/// One wakeup from its stimulus to its response, and what was seen meanwhile on the CPU that the
+/// task waited for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wakeup {
+    /// The CPU that the task ran on in the end.
+    pub cpu: u32,
+    /// Who was to wake.
+    pub task: Task,
+    /// What was to wake it.
+    pub stimulus: Stimulus,
+    /// The points that part it into components.
+    pub marks: Marks,
+    /// What the CPU was at when the interrupt came, or the task was made ready.
+    pub interrupted: Option<Context>,
+    /// In the order of their times.
+    pub events: Vec<Event>,
+    /// Events between the first and the last that are missing.
+    pub lost: u32,
+    /// The kernel stack where the CPU was finally given up, innermost first: `function+0x10`.
+    pub given_up_at: Vec<String>,
+    /// The task's page faults between `switch_in` and `response`.
+    pub page_faults: u64,
+    /// What the kernel knows to keep such a task from running: a throttled queue.
+    pub throttled: bool,
+}
+
+/// What was to wake a task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Stimulus {
+    /// Its timer, on the CPU `on`.
+    Timer {
+        /// Where the interrupt was.
+        on: u32,
+    },
+    /// Somebody else, on the CPU `on`: a futex, a pipe, a device.
+    #[default]
+    Unknown,
+    /// Another task, or an interrupt that it was in.
+    Waker {
+        /// Who.
+        task: Task,
+        /// Where.
+        on: u32,
+        /// Whether it was in an interrupt.
+        in_interrupt: bool,
+    },
+}
+
+/// The points of a wakeup. Those that this kernel does not show are `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// When it was due: the timer's expiry, or when a waker made the task ready.
+    pub due: MonoNs,
+    /// The interrupt of the timer was taken.
+    pub irq_entry: Option<MonoNs>,
+    /// That interrupt's handler returned.
+    pub irq_exit: Option<MonoNs>,
+    /// The scheduler was entered that picked the task.
+    pub sched_entry: Option<MonoNs>,
+    /// The CPU was switched to the task.
+    pub switch_in: Option<MonoNs>,
+    /// The task ran on.
+    pub response: MonoNs,
+}
+
+/// A task as the scheduler sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// The kernel's id of the thread; 0 is the idle task.
+    pub pid: u32,
+    /// Its name.
+    pub comm: String,
+    /// How it is scheduled.
+    pub policy: Policy,
+    /// The kernel's priority: less is more urgent, 0 to 99 are real-time, −1 a deadline.
+    pub prio: i32,
+}
+
+/// A scheduling policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// `SCHED_OTHER`
+    #[default]
+    Other,
+    /// `SCHED_FIFO`
+    Fifo,
+    /// `SCHED_RR`
+    RoundRobin,
+    /// `SCHED_BATCH`
+    Batch,
+    /// `SCHED_IDLE`
+    Idle,
+    /// `SCHED_DEADLINE`
+    Deadline,
+    /// `SCHED_EXT`
+    Ext,
+    /// One that this version does not know.
+    Unknown(u32),
+}
+
+/// What a CPU was at when an interrupt came.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Context {
+    /// The task that ran.
+    pub task: Task,
+    /// In which mode.
+    pub mode: Mode,
+    /// How many times preemption was disabled, the interrupt itself apart; `None` if this kernel
+    /// does not count it.
+    pub preempt_depth: Option<u32>,
+    /// The softirq that it was in, by its number.
+    pub softirq: Option<u8>,
+    /// Whether the kernel would have left this place at once for a more urgent task: it runs full
+    /// preemption or RT. `None` if that is not known.
+    pub preemptible: Option<bool>,
+    /// The kernel stack of what was interrupted, without the interrupt's own part, innermost first.
+    pub stack: Vec<String>,
+    /// Of the user stack, the same.
+    pub user_stack: Vec<String>,
+}
+
+/// The mode of a CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Not known.
+    #[default]
+    Unknown,
+    /// A program's own code.
+    User,
+    /// The kernel, for a task.
+    Kernel,
+    /// Idle, in this state if it has a name or number.
+    Idle(String),
+}
+
+/// Something seen on the CPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When.
+    pub at: MonoNs,
+    /// What.
+    pub what: What,
+}
+
+/// What an event is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// A hard interrupt begins.
+    IrqEntry(Interrupt),
+    /// The innermost hard interrupt ends.
+    IrqExit(Interrupt),
+    /// Within a timer interrupt, this function of a timer begins.
+    TimerEntry(String),
+    /// That function ends.
+    TimerExit,
+    /// A softirq begins, by its number.
+    SoftirqEntry(u8),
+    /// That softirq ends.
+    SoftirqExit(u8),
+    /// An NMI handler of this name ends that took so long, nanoseconds.
+    Nmi(String, u64),
+    /// The CPU is switched from one task to another.
+    Switch {
+        /// Who ran.
+        from: Task,
+        /// Who runs now.
+        to: Task,
+    },
+    /// The scheduler is entered.
+    SchedEntry,
+    /// The reading of the CPU's clock of stolen time, nanoseconds.
+    Steal(u64),
+    /// The CPU waits for a lock, held elsewhere.
+    ContentionBegin,
+    /// It has got it.
+    ContentionEnd,
+}
+
+/// A hard interrupt, by what it is called: `local_timer`, `reschedule`, `eth0`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interrupt(pub String);
