@@ -17,7 +17,7 @@ use wakescope_lab::guest::{FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
 use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::host::{self, Files};
-use wakescope_probe::session::{Identity, SampleSink, SavedSample, Session, Unsaved};
+use wakescope_probe::session::{Identity, SampleSink, SavedSample, Session, Unobserved, Unsaved};
 use wakescope_report::check::Check;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::guest::{drain, kernel_log, load_module, mount, restart, set_raw};
@@ -239,8 +239,9 @@ fn measure_virtually(args: &MeasureArgs) -> Result<Run, Failure> {
     let findings = host_findings(&host, TimeDomain::Virtual, &plan.cpus);
     let loads = measure::start_loads(args)?;
     let mut pause = |span| signals.wait(span).is_some();
-    let mut session = Session::begin(identity, plan, host, findings, loads, &mut pause)
-        .map_err(measure::explain)?;
+    let mut session =
+        Session::begin(identity, plan, host, findings, loads, &mut Unobserved, &mut pause)
+            .map_err(measure::explain)?;
     session.abandon_loads();
     while !session.is_finished() {
         let left = session.planned_end().since(clock::now());

@@ -10,7 +10,7 @@ use wakescope_core::suffers::host_findings;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
 use wakescope_probe::load::{Load, Options, Spec, default_dir, this_program};
-use wakescope_probe::session::{Identity, MeasureError, Session, outcome};
+use wakescope_probe::session::{Identity, MeasureError, Session, Unobserved, outcome};
 use wakescope_report::text;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::signal::{EndSignals, allow_interrupts};
@@ -49,7 +49,9 @@ pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
     let host_findings = host_findings(&host, TimeDomain::Real, &plan.cpus);
     let begun = start_loads(args).and_then(|loads| {
         let mut pause = patience(&signals);
-        Session::begin(identity, plan, host, host_findings, loads, &mut pause).map_err(explain)
+        let nobody = &mut Unobserved;
+        Session::begin(identity, plan, host, host_findings, loads, nobody, &mut pause)
+            .map_err(explain)
     });
     let session = match begun {
         Ok(session) => session,
@@ -250,6 +252,6 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         MeasureError::IdleStates(_) => failure.try_this("run as root, or leave them: --idle-states as-is"),
         MeasureError::Load(_) => failure
             .try_this("see what the loads do and need: wakescope load --list; --load-dir names another place for their files"),
-        MeasureError::Ended => failure,
+        MeasureError::Observer(_) | MeasureError::Ended => failure,
     }
 }

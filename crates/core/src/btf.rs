@@ -12,8 +12,21 @@ pub enum Kind {
     Function,
     /// A `typedef`; each tracepoint has one called `btf_trace_<tracepoint>`.
     Typedef,
+    /// A variable; of those the kernel lists the ones that each CPU has.
+    Variable,
     /// Anything else.
     Other,
+}
+
+/// A named thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its name, never empty.
+    pub name: &'a str,
+    /// Its number among all types, by which the kernel knows it.
+    pub id: u32,
 }
 
 /// Where the data stop making sense.
@@ -36,6 +49,7 @@ pub struct Names<'a> {
     types: &'a [u8],
     strings: &'a [u8],
     at: usize,
+    id: u32,
     little_endian: bool,
 }
 
@@ -55,7 +69,7 @@ impl<'a> Names<'a> {
                 begin.zip(Some(header(offset + 4)? as usize)).and_then(|(b, l)| b.checked_add(l));
             begin.zip(end).and_then(|(b, e)| data.get(b..e)).ok_or(Damaged { offset })
         };
-        Ok(Self { types: section(8)?, strings: section(16)?, at: 0, little_endian })
+        Ok(Self { types: section(8)?, strings: section(16)?, at: 0, id: 0, little_endian })
     }
 
     /// The type at `self.at` with its whole length.
@@ -65,7 +79,8 @@ impl<'a> Names<'a> {
         word(8)?;
         let (members, kind) = (info as usize & 0xffff, info >> 24 & 0x1f);
         let (kind, rest) = match kind {
-            1 | 14 | 17 => (Kind::Other, 4),
+            14 => (Kind::Variable, 4),
+            1 | 17 => (Kind::Other, 4),
             2 | 7 | 9..=11 | 16 | 18 => (Kind::Other, 0),
             3 => (Kind::Other, 12),
             4 | 5 | 15 | 19 => (Kind::Other, 12 * members),
@@ -82,7 +97,7 @@ impl<'a> Names<'a> {
 }
 
 impl<'a> Iterator for Names<'a> {
-    type Item = Result<(Kind, &'a str), Damaged>;
+    type Item = Result<Named<'a>, Damaged>;
 
     /// The next thing that has a name. After damage nothing follows.
     fn next(&mut self) -> Option<Self::Item> {
@@ -93,8 +108,10 @@ impl<'a> Iterator for Names<'a> {
                 return Some(Err(Damaged { offset }));
             };
             self.at += length;
+            // Ids count from 1: 0 is `void`, which is not in the file.
+            self.id += 1;
             if !name.is_empty() {
-                return Some(Ok((kind, name)));
+                return Some(Ok(Named { kind, name, id: self.id }));
             }
         }
         None
@@ -131,10 +148,12 @@ mod tests {
     #[test]
     fn names_are_found_in_both_byte_orders() {
         let want = [
-            Ok((Kind::Other, "task")),
-            Ok((Kind::Function, "rt_spin_lock")),
-            Ok((Kind::Typedef, "btf_trace_sched_waking")),
+            (Kind::Other, "task"),
+            (Kind::Function, "rt_spin_lock"),
+            (Kind::Typedef, "btf_trace_sched_waking"),
         ];
+        let want = want.iter().zip(1..).map(|(&(kind, name), id)| Ok(Named { kind, name, id }));
+        let want: Vec<_> = want.collect();
         for big in [false, true] {
             assert_eq!(Names::of(&sample(big)).unwrap().collect::<Vec<_>>(), want);
         }

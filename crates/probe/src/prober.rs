@@ -11,6 +11,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::memory::PageFaults;
 use wakescope_sys::sched::{self, CpuReader, Schedule, ThreadId};
+use wakescope_sys::shared::Word;
 use wakescope_sys::signal::ThreadHandle;
 
 use crate::stimulus::timer::{Ending, Grid, KernelTimer, sample};
@@ -22,7 +23,7 @@ const STACK_BYTES: usize = 128 << 10;
 const RESET: SpanNs = SpanNs(2_000_000);
 
 /// What a probe is to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct Task {
     /// The CPU to measure.
     pub cpu: u32,
@@ -32,6 +33,8 @@ pub struct Task {
     pub worst: usize,
     /// Room for samples on their way to a file; 0 if none are saved.
     pub ring_slots: usize,
+    /// Where the time of each answer goes.
+    pub response: Option<Word>,
 }
 
 /// When a probe is to measure. All probes get the same one but for the phase.
@@ -112,11 +115,12 @@ impl Prober {
         let (start, times) = sync_channel(1);
         let (say_ready, ready) = sync_channel(1);
         let theirs = Arc::clone(&shared);
+        let cpu = task.cpu;
         let thread = std::thread::Builder::new()
-            .name(format!("wakescope/{}", task.cpu))
+            .name(format!("wakescope/{cpu}"))
             .stack_size(STACK_BYTES)
             .spawn(move || live(&task, &theirs, &say_ready, &times))?;
-        Ok(Self { cpu: task.cpu, shared, start, ready, thread: ThreadHandle::new(thread) })
+        Ok(Self { cpu, shared, start, ready, thread: ThreadHandle::new(thread) })
     }
 
     /// Waits until the thread is prepared, or could not be.
@@ -210,7 +214,7 @@ fn live(
     }
     // Nobody starts the measurement if another probe could not be prepared.
     let times = times.recv().ok()?;
-    Some(measure(pinned.then_some(task.cpu), shared, times))
+    Some(measure(pinned.then_some(task.cpu), task.response.clone(), shared, times))
 }
 
 fn prepare(task: &Task, shared: &Shared) -> io::Result<Ready> {
@@ -261,9 +265,9 @@ fn turnaround() -> SpanNs {
     SpanNs(spans[spans.len() / 4])
 }
 
-fn measure(home: Option<u32>, shared: &Shared, times: Times) -> Report {
+fn measure(home: Option<u32>, response: Option<Word>, shared: &Shared, times: Times) -> Report {
     let Shared { recorder, ring, stop, .. } = shared;
-    let mut timer = KernelTimer { home, cpu: CpuReader::new(), stop };
+    let mut timer = KernelTimer { home, cpu: CpuReader::new(), stop, response };
     warm_up(&mut timer, shared, times);
     recorder.reset();
     shared.measuring.store(true, Ordering::Release);

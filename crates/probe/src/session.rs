@@ -13,7 +13,8 @@ use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::{Observed, findings};
 use wakescope_sys::pm_qos::WakeLimit;
-use wakescope_sys::sched::Schedule;
+use wakescope_sys::sched::{Schedule, ThreadId};
+use wakescope_sys::shared::Word;
 use wakescope_sys::{clock, memory};
 
 use crate::claim::{Claim, claim};
@@ -41,6 +42,8 @@ pub enum MeasureError {
     IdleStates(io::Error),
     /// A load could not be started.
     Load(LoadError),
+    /// Whoever looks on cannot.
+    Observer(String),
     /// The user ended it before it began.
     Ended,
 }
@@ -58,6 +61,7 @@ impl fmt::Display for MeasureError {
             ),
             Self::IdleStates(e) => write!(f, "cannot limit idle states: /dev/cpu_dma_latency: {e}"),
             Self::Load(e) => e.fmt(f),
+            Self::Observer(e) => f.write_str(e),
             Self::Ended => write!(f, "ended before the first wakeup was measured"),
         }
     }
@@ -163,6 +167,33 @@ pub trait SampleSink {
     fn close(&mut self) -> Unsaved;
 }
 
+/// Who looks on from the kernel while probes measure. What keeps it from that ends the measurement.
+pub trait Observer {
+    /// Where the probe on the plan's CPU at `rank` is to put the time of each answer, if anywhere.
+    fn response(&self, rank: usize) -> Option<Word>;
+    /// The next probe, in the order of the plan's CPUs, is `thread`.
+    fn follow(&mut self, thread: ThreadId) -> Result<(), String>;
+    /// Wakeups count that are due at `origin` or later.
+    fn begin(&mut self, origin: MonoNs) -> Result<(), String>;
+}
+
+/// Nobody looks on.
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn response(&self, _: usize) -> Option<Word> {
+        None
+    }
+
+    fn follow(&mut self, _: ThreadId) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn begin(&mut self, _: MonoNs) -> Result<(), String> {
+        Ok(())
+    }
+}
+
 /// Samples that could not be kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unsaved {
@@ -193,13 +224,15 @@ impl Session {
     /// Begins a measurement under `loads`. `pause` waits for a time and says whether the user ended
     /// it meanwhile.
     ///
-    /// Every CPU of the plan must be one that this process may use.
+    /// Every CPU of the plan must be one that this process may use. `observer` gets to know each
+    /// probe before anything is measured.
     pub fn begin(
         identity: Identity,
         mut plan: Plan,
         host: Host,
         host_findings: Vec<Finding>,
         loads: Vec<Load>,
+        observer: &mut dyn Observer,
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
         let mut loads = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
@@ -209,13 +242,14 @@ impl Session {
             IdleStates::Shallow => Some(WakeLimit::request(0).map_err(MeasureError::IdleStates)?),
         };
         let (schedule, policy_refused) = settle_schedule(&mut plan)?;
-        let probes = start_probes(&plan, schedule)?;
+        let probes = start_probes(&plan, schedule, observer)?;
         // All that the loop touches is there by now: code, stacks, recorders.
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
         let warmup = clock::now().after(SETTLE);
         let seed_phase = SpanNs(scatter(identity.seed) % plan.interval_ns);
         let origin = warmup.after(SpanNs(plan.warmup_ns)).after(seed_phase);
+        observer.begin(origin).map_err(MeasureError::Observer)?;
         for probe in &probes {
             probe.prober.go(Times {
                 warmup,
@@ -438,16 +472,24 @@ fn settle_loads(
 }
 
 /// Starts a probe per CPU, all prepared and waiting.
-fn start_probes(plan: &Plan, schedule: Schedule) -> Result<Vec<Probe>, MeasureError> {
+fn start_probes(
+    plan: &Plan,
+    schedule: Schedule,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
-    let task = |cpu| Task { cpu, schedule, worst: plan.worst, ring_slots };
+    let task = |rank, cpu| {
+        let response = observer.response(rank);
+        Task { cpu, schedule, worst: plan.worst, ring_slots, response }
+    };
     let started: Vec<(u32, io::Result<Prober>)> =
-        plan.cpus.iter().map(|&cpu| (cpu, Prober::spawn(task(cpu)))).collect();
+        plan.cpus.iter().enumerate().map(|(i, &cpu)| (cpu, Prober::spawn(task(i, cpu)))).collect();
     let count = plan.cpus.len().max(1) as u64;
     let mut probes = Vec::new();
     for (rank, (cpu, prober)) in (0_u64..).zip(started) {
         let prober = prober.map_err(|e| MeasureError::Cpu(cpu, e))?;
         let ready = prober.wait_ready().map_err(|e| MeasureError::Cpu(cpu, e))?;
+        observer.follow(ready.thread).map_err(MeasureError::Observer)?;
         // Expiries of different CPUs are spread over the interval: if all came at once they would
         // meet at the same locks, and the probes would measure each other.
         let phase = SpanNs(plan.interval_ns * rank / count);

@@ -17,6 +17,7 @@ pub mod process;
 pub mod record_lock;
 pub mod repeat;
 pub mod sched;
+pub mod shared;
 pub mod signal;
 
 /// The result of a call that reports failure as -1 and the reason in `errno`.

@@ -11,6 +11,13 @@ use crate::checked;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId(libc::pid_t);
 
+impl ThreadId {
+    /// The number by which the kernel and its tools know the thread.
+    pub fn number(self) -> u32 {
+        self.0.unsigned_abs()
+    }
+}
+
 /// The calling thread.
 pub fn this_thread() -> ThreadId {
     // The C library's `gettid` is weak in std, which makes it null in a static binary (Rust 1.95,

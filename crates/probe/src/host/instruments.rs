@@ -65,7 +65,8 @@ fn tracepoints(files: &Files, data: &Result<Vec<u8>, String>) -> Vec<Instrument>
 fn tracepoint_typedefs(data: &[u8]) -> Result<BTreeSet<&str>, btf::Damaged> {
     let mut all = BTreeSet::new();
     for thing in btf::Names::of(data)? {
-        if let (btf::Kind::Typedef, name) = thing? {
+        let btf::Named { kind, name, .. } = thing?;
+        if kind == btf::Kind::Typedef {
             all.extend(name.strip_prefix("btf_trace_"));
         }
     }

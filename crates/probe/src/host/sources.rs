@@ -136,7 +136,8 @@ pub(super) fn btf_evidence(data: &Result<Vec<u8>, String>) -> (String, Result<Tr
 fn traits(data: &[u8]) -> Result<Traits, btf::Damaged> {
     let mut traits = Traits::default();
     for thing in btf::Names::of(data)? {
-        match thing? {
+        let btf::Named { kind, name, .. } = thing?;
+        match (kind, name) {
             (btf::Kind::Function, "rt_spin_lock") => traits.rt = true,
             (btf::Kind::Function, "sched_dynamic_update") => traits.dynamic = true,
             _ => {}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Helpers of the kernel that programs call, by their numbers in include/uapi/linux/bpf.h. */
+#pragma once
+
+#include "kernel.h"
+
+#define SEC(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+#define HOT(x) __builtin_expect(!!(x), 1)
+#define COLD(x) __builtin_expect(!!(x), 0)
+
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*bpf_map_delete_elem)(void *map, const void *key) = (void *)3;
+static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
+static u64 (*bpf_get_current_task)(void) = (void *)35;
+static long (*bpf_get_stack)(void *ctx, void *buf, u32 size, u64 flags) = (void *)67;
+static long (*bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (void *)113;
+static long (*bpf_probe_read_kernel_str)(void *dst, u32 size, const void *src) = (void *)115;
+static void *(*bpf_ringbuf_reserve)(void *map, u64 size, u64 flags) = (void *)131;
+static void (*bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
+static void *(*bpf_this_cpu_ptr)(const void *percpu) = (void *)154;
+
+/* Map types, and a flag of theirs: include/uapi/linux/bpf.h, 5.10. */
+#define MAP_HASH 1
+#define MAP_ARRAY 2
+#define MAP_RINGBUF 27
+#define MAP_MMAPABLE (1U << 10)
+
+#define MAP(map_type, key_type, value_type, entries, flags)                                        \
+	struct {                                                                                   \
+		int(*type)[map_type];                                                              \
+		int(*max_entries)[entries];                                                        \
+		int(*map_flags)[flags];                                                            \
+		key_type *key;                                                                     \
+		value_type *value;                                                                 \
+	}
+
+/* What the compiler must neither merge nor reorder. */
+#define READ_ONCE(x) (*(volatile typeof(x) *)&(x))
+#define WRITE_ONCE(x, v) (*(volatile typeof(x) *)&(x) = (v))
+
+/* A field behind a pointer that the verifier does not know: 0 where it cannot be read. */
+#define READ(pointer, field)                                                                       \
+	({                                                                                         \
+		typeof((pointer)->field) _value = 0;                                               \
+		bpf_probe_read_kernel(&_value, sizeof(_value),                                     \
+				      __builtin_preserve_access_index(&(pointer)->field));         \
+		_value;                                                                            \
+	})

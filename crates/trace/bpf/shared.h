@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What programs and the loader share: the same layouts are in src/shared.rs, and a test compares. */
+#pragma once
+
+#include "kernel.h"
+
+/* Events that a CPU remembers, a power of two. */
+#define RING 256
+/* Events of one wakeup that leave the kernel. */
+#define EVENTS 64
+/* Frames of a stack. */
+#define FRAMES 32
+
+enum kind {
+	IRQ_ENTRY = 1,
+	IRQ_EXIT,
+	TIMER_ENTRY,
+	TIMER_EXIT,
+	SOFTIRQ_ENTRY,
+	SOFTIRQ_EXIT,
+	NMI,
+	SWITCH,
+	SCHED_ENTRY,
+	CONTENTION_BEGIN,
+	CONTENTION_END,
+};
+
+/* Interrupts that have no name of their own: events IRQ_ENTRY and IRQ_EXIT with number NO_LINE + one of these. */
+enum vector {
+	LOCAL_TIMER = 1,
+	RESCHEDULE,
+	CALL_FUNCTION,
+	CALL_FUNCTION_SINGLE,
+	IRQ_WORK,
+	IPI,
+};
+#define NO_LINE (1U << 31)
+
+struct event {
+	u64 at;
+	/* The CPU's clock of stolen time; 0 if there is none. */
+	u64 steal;
+	/* NMI: how long. TIMER_ENTRY: the function. CONTENTION_BEGIN: flags. */
+	u64 value;
+	/* NMI: the handler. */
+	u64 address;
+	/* enum kind */
+	u32 kind;
+	/* IRQ_…: the line or NO_LINE + vector. SOFTIRQ_…: its number. SWITCH: the thread that is next. */
+	u32 number;
+	s32 prio;
+	u32 policy;
+	/* SWITCH: the name of the task that is next. IRQ_ENTRY: that of the line. */
+	char name[16];
+};
+
+struct task {
+	u32 pid;
+	s32 prio;
+	u32 policy;
+	u32 pad;
+	char comm[16];
+};
+
+enum state {
+	IDLE = 0,
+	/* Made ready, or about to be. */
+	WOKEN = 1,
+	/* On its CPU, and has not answered yet. */
+	RUNNING = 2,
+};
+
+/* A wakeup of a thread that is followed. */
+struct wakeup {
+	u64 due;
+	u64 irq_entry;
+	u64 woken;
+	u64 irq_exit;
+	u64 sched_entry;
+	u64 switch_in;
+	u64 response;
+	/* Page faults of the task when it was switched to, and when it had answered. */
+	u64 faults_before;
+	u64 faults_after;
+	/* Where what was interrupted went on. */
+	u64 interrupted_ip;
+	/* How many events its CPU had seen when it began. */
+	u64 events_before;
+	u32 state;
+	/* Where it waits, and where its stimulus was. */
+	u32 cpu;
+	u32 stimulus_cpu;
+	/* 1 for a timer, 2 for a task, 3 for an interrupt. */
+	u32 stimulus;
+	/* As the kernel counts, with what interrupts and tracing add. */
+	u32 preempt_count;
+	/* 1 + number of the softirq that was interrupted. */
+	u32 softirq;
+	/* 1 + number of the idle state that was interrupted. */
+	u32 idle;
+	/* Whether what was interrupted was looked at: task, preempt_count, mode and stack. */
+	u32 looked;
+	/* 1 user, 2 kernel, 0 unknown */
+	u32 mode;
+	u32 throttled;
+	s32 stack_bytes;
+	s32 away_bytes;
+	s32 user_bytes;
+	u32 pad;
+	struct task task;
+	struct task interrupted;
+	struct task waker;
+	u64 stack[FRAMES];
+	u64 away[FRAMES];
+};
+
+/* A late wakeup on its way out of the kernel. */
+struct record {
+	struct wakeup wakeup;
+	/* Valid ones, and those that there was no room for. */
+	u32 events;
+	u32 events_lost;
+	struct event event[EVENTS];
+};
+
+/* The scale of histograms: 512 buckets per octave up to 2^40 ns, as in the rest of wakescope. */
+#define KEPT_BITS 9
+#define BUCKETS (32 << KEPT_BITS)
+
+struct figures {
+	u64 count;
+	u64 min;
+	u64 max;
+	/* When the wakeup of the maximum was due. */
+	u64 max_due;
+	u64 sum;
+	u32 buckets[BUCKETS];
+};
+
+enum component {
+	IRQ_LATENCY,
+	HANDLER_DURATION,
+	SCHED_LATENCY,
+	SCHED_DURATION,
+	WAKEUP_LATENCY,
+	COMPONENTS,
+};
+
+/* Written by the loader while programs run. */
+struct control {
+	/* Wakeups due before this do not count. 0: not yet. */
+	u64 start;
+	/* Wakeups at least so late leave the kernel. 0: those half as late as the worst so far. */
+	u64 keep;
+};
+
+/* Written by programs. */
+struct counts {
+	u64 records;
+	u64 lost_records;
+	/* Wakeups that began while the last was still open, or could not be followed to their end. */
+	u64 broken;
+	/* Wakeups for whose thread there was no room. */
+	u64 no_room;
+	/* The least preempt_count & 0xff seen in an interrupt, plus one: what tracing adds. */
+	u64 least_depth;
+	u64 wakeups;
+};

@@ -1,0 +1,707 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Follows wakeups from stimulus to response.
+ *
+ * What is seen is kept per CPU in a ring that forgets; all that is counted is counted here. Only a
+ * wakeup that was late leaves the kernel, with the events of its CPU. Programs that run at each
+ * switch look at one word and return where no wakeup waits for the CPU.
+ */
+#include "bpf.h"
+#include "shared.h"
+
+/* --- What the loader sets before anything runs --------------------------------------------- */
+
+/* Whose wakeups are followed: threads that the loader names; those of a process, of a name, of a cgroup. */
+enum { NAMED = 0, PROCESS = 1, COMM = 2, CGROUP = 3 };
+const volatile u32 targets = NAMED;
+const volatile u32 target_pid = 0;
+const volatile u64 target_comm[2] = {};
+const volatile u64 target_cgroup = 0;
+/* Where hrtimers of sleeping tasks call back; 0 if that is not known. */
+const volatile u64 hrtimer_wakeup = 0;
+/* Whether the running kernel has the variable of its name. */
+const volatile u32 has_preempt_count = 0;
+const volatile u32 has_pcpu_hot = 0;
+const volatile u32 has_irq_regs = 0;
+const volatile u32 has_steal_time = 0;
+/* Whether a more urgent task takes over anywhere in the kernel where preemption is not off. */
+const volatile u32 preemptible = 0;
+
+/*
+ * Per-CPU variables of the kernel. The loader puts the variable's type in place of these numbers,
+ * as `extern … __ksym` would have it, and never comes here where the kernel lacks the variable.
+ */
+#define PER_CPU(number)                                                                            \
+	({                                                                                         \
+		const void *_var;                                                                  \
+		asm volatile("%0 = " #number " ll" : "=r"(_var));                                  \
+		bpf_this_cpu_ptr(_var);                                                            \
+	})
+#define PREEMPT_COUNT PER_CPU(0x57414b4500000001)
+#define PCPU_HOT PER_CPU(0x57414b4500000002)
+#define IRQ_REGS PER_CPU(0x57414b4500000003)
+#define STEAL_TIME PER_CPU(0x57414b4500000004)
+
+struct cpu {
+	/* Wakeups that wait for this CPU. */
+	u32 open;
+	u32 irq_depth;
+	/* 1 + number */
+	u32 softirq;
+	u32 idle;
+	/* Threads whose wakeups began in the interrupt that goes on. */
+	u32 woken[4];
+	u32 woken_count;
+	u32 pad;
+	/* When the outermost interrupt began. */
+	u64 irq_entry;
+	/* When the timer was due whose function runs; 0 if none does. */
+	u64 timer_due;
+	u64 sched_entry;
+	/* The lock that is spun for. */
+	u64 contended;
+	u64 seen;
+	struct event ring[RING];
+};
+
+MAP(MAP_ARRAY, u32, struct cpu, 1, 0) cpus SEC(".maps");
+MAP(MAP_HASH, u32, struct wakeup, 1024, 0) wakeups SEC(".maps");
+/* All zero: too large for a program's stack. */
+MAP(MAP_ARRAY, u32, struct wakeup, 1, 0) blank_wakeup SEC(".maps");
+/* Per thread that is named: when it last answered. Written by the thread itself. */
+MAP(MAP_ARRAY, u32, u64, 1, MAP_MMAPABLE) responses SEC(".maps");
+/* Thread to index in `responses`. */
+MAP(MAP_HASH, u32, u32, 1024, 0) slots SEC(".maps");
+/* Per thread that is named, or per CPU: COMPONENTS of them. */
+MAP(MAP_ARRAY, u32, struct figures, 1, 0) figures SEC(".maps");
+MAP(MAP_ARRAY, u32, struct control, 1, 0) control SEC(".maps");
+MAP(MAP_ARRAY, u32, struct counts, 1, 0) counts SEC(".maps");
+MAP(MAP_RINGBUF, void, void, 1 << 20, 0) records SEC(".maps");
+
+INLINE struct cpu *cpu_of(u32 number)
+{
+	return bpf_map_lookup_elem(&cpus, &number);
+}
+
+INLINE struct cpu *this_cpu(void)
+{
+	return cpu_of(bpf_get_smp_processor_id());
+}
+
+INLINE struct counts *all_counts(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&counts, &zero);
+}
+
+INLINE u64 stolen(void)
+{
+	if (!has_steal_time)
+		return 0;
+	struct kvm_steal_time *time = STEAL_TIME;
+	return time->steal;
+}
+
+INLINE u32 preempt_count(void)
+{
+	if (has_preempt_count)
+		return *(u32 *)PREEMPT_COUNT;
+	if (has_pcpu_hot)
+		return ((struct pcpu_hot *)PCPU_HOT)->preempt_count;
+	return 0;
+}
+
+INLINE u32 task_cpu(struct task_struct *task)
+{
+	if (FIELD_EXISTS(task->thread_info.cpu))
+		return task->thread_info.cpu;
+	return ((struct task_struct___cpu *)task)->cpu;
+}
+
+INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
+{
+	struct event *event = &cpu->ring[cpu->seen & (RING - 1)];
+	cpu->seen++;
+	event->at = at;
+	event->steal = stolen();
+	event->kind = kind;
+	return event;
+}
+
+/* --- Interrupts ------------------------------------------------------------------------------ */
+
+INLINE struct event *irq_entry(u32 number)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	if (cpu->irq_depth == 0)
+		cpu->irq_entry = now;
+	cpu->irq_depth++;
+	struct event *event = next_event(cpu, IRQ_ENTRY, now);
+	event->number = number;
+	event->name[0] = 0;
+	return event;
+}
+
+INLINE void irq_exit(u32 number)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return;
+	u64 now = bpf_ktime_get_ns();
+	next_event(cpu, IRQ_EXIT, now)->number = number;
+	/* Attached in the middle of one, the end is seen first. */
+	if (cpu->irq_depth > 0)
+		cpu->irq_depth--;
+	if (cpu->irq_depth > 0)
+		return;
+	for (u32 i = 0; i < 4; i++) {
+		if (i >= cpu->woken_count)
+			break;
+		u32 pid = cpu->woken[i];
+		struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+		if (wakeup && wakeup->state == WOKEN && !wakeup->irq_exit)
+			wakeup->irq_exit = now;
+	}
+	cpu->woken_count = 0;
+}
+
+#define VECTOR(name, number)                                                                       \
+	SEC("tp_btf/" #name "_entry") int on_##name##_entry(u64 *ctx)                              \
+	{                                                                                          \
+		irq_entry(NO_LINE + number);                                                       \
+		return 0;                                                                          \
+	}                                                                                          \
+	SEC("tp_btf/" #name "_exit") int on_##name##_exit(u64 *ctx)                                \
+	{                                                                                          \
+		irq_exit(NO_LINE + number);                                                        \
+		return 0;                                                                          \
+	}
+
+VECTOR(local_timer, LOCAL_TIMER)
+VECTOR(reschedule, RESCHEDULE)
+VECTOR(call_function, CALL_FUNCTION)
+VECTOR(call_function_single, CALL_FUNCTION_SINGLE)
+VECTOR(irq_work, IRQ_WORK)
+/* arm64 */
+VECTOR(ipi, IPI)
+
+SEC("tp_btf/irq_handler_entry") int on_irq_handler_entry(u64 *ctx)
+{
+	struct irqaction *action = (void *)ctx[1];
+	struct event *event = irq_entry(ctx[0]);
+	if (event)
+		bpf_probe_read_kernel_str(event->name, sizeof(event->name), action->name);
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit") int on_irq_handler_exit(u64 *ctx)
+{
+	irq_exit(ctx[0]);
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry") int on_softirq_entry(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	cpu->softirq = ctx[0] + 1;
+	if (COLD(cpu->open))
+		next_event(cpu, SOFTIRQ_ENTRY, bpf_ktime_get_ns())->number = ctx[0];
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	cpu->softirq = 0;
+	if (COLD(cpu->open))
+		next_event(cpu, SOFTIRQ_EXIT, bpf_ktime_get_ns())->number = ctx[0];
+	return 0;
+}
+
+SEC("tp_btf/nmi_handler") int on_nmi_handler(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	struct event *event = next_event(cpu, NMI, bpf_ktime_get_ns());
+	event->address = ctx[0];
+	event->value = ctx[1];
+	return 0;
+}
+
+SEC("tp_btf/cpu_idle") int on_cpu_idle(u64 *ctx)
+{
+	struct cpu *cpu = cpu_of(ctx[1]);
+	/* The state is (u32)-1 when idle ends. */
+	if (cpu)
+		cpu->idle = (u32)ctx[0] + 1;
+	return 0;
+}
+
+/* A lock that is waited for asleep gives the CPU away: only those that spin hold it up. */
+#define SPINS 1
+
+SEC("tp_btf/contention_begin") int on_contention_begin(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu || !(ctx[1] & SPINS))
+		return 0;
+	cpu->contended = ctx[0];
+	next_event(cpu, CONTENTION_BEGIN, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/contention_end") int on_contention_end(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu || cpu->contended != ctx[0])
+		return 0;
+	cpu->contended = 0;
+	next_event(cpu, CONTENTION_END, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* --- Wakeups begin --------------------------------------------------------------------------- */
+
+INLINE void describe(struct task *to, struct task_struct *task)
+{
+	bpf_probe_read_kernel(&to->pid, sizeof(to->pid), &task->pid);
+	bpf_probe_read_kernel(&to->prio, sizeof(to->prio), &task->prio);
+	bpf_probe_read_kernel(&to->policy, sizeof(to->policy), &task->policy);
+	bpf_probe_read_kernel(to->comm, sizeof(to->comm), &task->comm);
+}
+
+/* What this CPU was at when the interrupt came, as far as it may matter. */
+INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeup, u64 now)
+{
+	wakeup->looked = 1;
+	describe(&wakeup->interrupted, (void *)bpf_get_current_task());
+	wakeup->preempt_count = preempt_count();
+	struct counts *all = all_counts();
+	u32 depth = wakeup->preempt_count & 0xff;
+	if (all && (!all->least_depth || depth + 1 < all->least_depth))
+		all->least_depth = depth + 1;
+	if (has_irq_regs) {
+		void *regs = *(void **)IRQ_REGS;
+		struct pt_regs___x86 *x86 = regs;
+		struct pt_regs___arm64 *arm64 = regs;
+		if (!regs) {
+			/* No interrupt: a waker in its own context, which is the kernel's. */
+			wakeup->mode = 2;
+		} else if (FIELD_EXISTS(x86->cs)) {
+			wakeup->interrupted_ip = READ(x86, ip);
+			wakeup->mode = READ(x86, cs) & 3 ? 1 : 2;
+		} else if (FIELD_EXISTS(arm64->pstate)) {
+			wakeup->interrupted_ip = READ(arm64, pc);
+			wakeup->mode = READ(arm64, pstate) & 0xf ? 2 : 1;
+		}
+	}
+	/*
+	 * A stack takes about a microsecond, which the wakeup is then later. It is not needed of
+	 * user code and idle, nor where the kernel switches at once. 0xff00 counts softirqs and
+	 * places where they are off.
+	 */
+	if (wakeup->mode == 1 || (wakeup->mode == 2 && !wakeup->interrupted.pid))
+		return;
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	u64 keep = asked ? asked->keep : 0;
+	int late = now > wakeup->due && now - wakeup->due > keep / 4;
+	u32 least = all ? all->least_depth : 0;
+	int held = depth + 1 > least || (wakeup->preempt_count & 0xff00) || !preemptible;
+	if (late || held || !wakeup->mode)
+		wakeup->stack_bytes = bpf_get_stack(ctx, wakeup->stack, sizeof(wakeup->stack), 0);
+}
+
+INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u32 pid, u64 due,
+		  u64 now, u32 stimulus)
+{
+	u32 here = bpf_get_smp_processor_id();
+	struct cpu *cpu = cpu_of(here);
+	u32 there = task_cpu(task);
+	struct cpu *waits = cpu_of(there);
+	if (!cpu || !waits)
+		return;
+	if (wakeup->state != IDLE) {
+		/* Its end was not seen. */
+		struct cpu *was = cpu_of(wakeup->cpu);
+		struct counts *all = all_counts();
+		if (all)
+			__sync_fetch_and_add(&all->broken, 1);
+		if (was && was->open)
+			__sync_fetch_and_add(&was->open, -1);
+	}
+	wakeup->due = due;
+	wakeup->woken = now;
+	wakeup->irq_entry = 0;
+	wakeup->irq_exit = 0;
+	wakeup->sched_entry = 0;
+	wakeup->switch_in = 0;
+	wakeup->response = 0;
+	wakeup->interrupted_ip = 0;
+	wakeup->cpu = there;
+	wakeup->stimulus_cpu = here;
+	wakeup->stimulus = stimulus;
+	wakeup->mode = 0;
+	wakeup->looked = 0;
+	wakeup->softirq = waits->softirq;
+	wakeup->idle = waits->idle;
+	wakeup->throttled = 0;
+	wakeup->stack_bytes = 0;
+	wakeup->away_bytes = 0;
+	wakeup->user_bytes = 0;
+	wakeup->events_before = waits->seen;
+	wakeup->faults_before = 0;
+	wakeup->faults_after = 0;
+	describe(&wakeup->task, task);
+	if (stimulus == 1)
+		wakeup->irq_entry = cpu->irq_entry;
+	else
+		describe(&wakeup->waker, (void *)bpf_get_current_task());
+	if (cpu->irq_depth && cpu->woken_count < 4) {
+		cpu->woken[cpu->woken_count & 3] = pid;
+		cpu->woken_count++;
+	}
+	wakeup->state = WOKEN;
+	__sync_fetch_and_add(&waits->open, 1);
+	if (here == there)
+		look_at_interrupted(ctx, cpu, wakeup, now);
+}
+
+/* When a timer is due on the monotonic clock. */
+INLINE u64 due_of(struct hrtimer *timer, s64 expires)
+{
+	struct hrtimer_clock_base *base = timer->base;
+	s64 offset = FIELD_EXISTS(base->offset) ? READ(base, offset) : 0;
+	return expires - offset;
+}
+
+/* The threads that the loader named sleep by a timer of their own: which task it wakes tells who. */
+SEC("tp_btf/hrtimer_expire_entry") int on_timer_entry(u64 *ctx)
+{
+	struct hrtimer *timer = (void *)ctx[0];
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u64 function = (u64)timer->function;
+	next_event(cpu, TIMER_ENTRY, now)->value = function;
+	if (targets != NAMED) {
+		cpu->timer_due = due_of(timer, timer->node.expires);
+		return 0;
+	}
+	if (hrtimer_wakeup && function != hrtimer_wakeup)
+		return 0;
+	struct hrtimer_sleeper *sleeper = (void *)timer;
+	struct task_struct *task = READ(sleeper, task);
+	if (!task)
+		return 0;
+	u32 pid = READ(task, pid);
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	if (!wakeup)
+		return 0;
+	begin(ctx, wakeup, task, pid, due_of(timer, timer->_softexpires), now, 1);
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_exit") int on_timer_exit(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	cpu->timer_due = 0;
+	next_event(cpu, TIMER_EXIT, bpf_ktime_get_ns());
+	return 0;
+}
+
+INLINE int is_target(struct task_struct *task)
+{
+	if (targets == PROCESS)
+		return task->tgid == target_pid || task->pid == target_pid;
+	if (targets == COMM) {
+		u64 comm[2];
+		bpf_probe_read_kernel(comm, sizeof(comm), &task->comm);
+		return comm[0] == target_comm[0] && comm[1] == target_comm[1];
+	}
+	if (targets == CGROUP)
+		return task->cgroups->dfl_cgrp->kn->id == target_cgroup;
+	return 0;
+}
+
+SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	if (HOT(!is_target(task)))
+		return 0;
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	u32 pid = task->pid;
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	if (!wakeup) {
+		u32 zero = 0;
+		void *blank = bpf_map_lookup_elem(&blank_wakeup, &zero);
+		if (blank)
+			bpf_map_update_elem(&wakeups, &pid, blank, 0);
+		wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	}
+	if (!wakeup) {
+		struct counts *all = all_counts();
+		if (all)
+			__sync_fetch_and_add(&all->no_room, 1);
+		return 0;
+	}
+	/* It is awake already, or still on its way to sleep: the switch away never came. */
+	if (wakeup->state == WOKEN)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u64 due = cpu->timer_due;
+	if (due && due <= now)
+		begin(ctx, wakeup, task, pid, due, now, 1);
+	else
+		begin(ctx, wakeup, task, pid, now, now, cpu->irq_depth ? 3 : 2);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit") int on_exit(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	if (HOT(!is_target(task)))
+		return 0;
+	u32 pid = task->pid;
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	if (!wakeup)
+		return 0;
+	if (wakeup->state != IDLE) {
+		struct cpu *cpu = cpu_of(wakeup->cpu);
+		if (cpu && cpu->open)
+			__sync_fetch_and_add(&cpu->open, -1);
+	}
+	bpf_map_delete_elem(&wakeups, &pid);
+	return 0;
+}
+
+/* --- Wakeups move and end -------------------------------------------------------------------- */
+
+SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	u32 pid = task->pid;
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	if (HOT(!wakeup) || wakeup->state != WOKEN)
+		return 0;
+	struct cpu *from = cpu_of(wakeup->cpu);
+	struct cpu *to = cpu_of(ctx[1]);
+	if (!from || !to)
+		return 0;
+	if (from->open)
+		__sync_fetch_and_add(&from->open, -1);
+	__sync_fetch_and_add(&to->open, 1);
+	wakeup->cpu = ctx[1];
+	wakeup->events_before = to->seen;
+	return 0;
+}
+
+SEC("tp_btf/sched_entry_tp") int on_sched_entry(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (HOT(!cpu || !cpu->open))
+		return 0;
+	cpu->sched_entry = bpf_ktime_get_ns();
+	next_event(cpu, SCHED_ENTRY, cpu->sched_entry);
+	return 0;
+}
+
+INLINE u32 bucket_of(u64 value)
+{
+	u32 shift = 0;
+	u64 rest = value >> (KEPT_BITS + 1);
+#pragma unroll
+	for (u32 step = 16; step; step /= 2) {
+		if (rest >> step) {
+			rest >>= step;
+			shift += step;
+		}
+	}
+	if (rest)
+		shift++;
+	u32 bucket = (shift << KEPT_BITS) + (u32)(value >> shift);
+	return bucket < BUCKETS ? bucket : BUCKETS - 1;
+}
+
+INLINE void count(u32 place, u32 component, u64 value, u64 due)
+{
+	u32 index = place * COMPONENTS + component;
+	struct figures *all = bpf_map_lookup_elem(&figures, &index);
+	if (!all)
+		return;
+	u32 bucket = bucket_of(value);
+	if (bucket < BUCKETS)
+		all->buckets[bucket]++;
+	if (!all->count || value < all->min)
+		all->min = value;
+	if (!all->count || value > all->max) {
+		all->max = value;
+		all->max_due = due;
+	}
+	all->sum += value;
+	all->count++;
+}
+
+/* What must hold for points to part a wakeup: they are there, and follow one another. */
+INLINE u64 point(u64 at, u64 least, u64 most)
+{
+	return at < least ? least : at > most ? most : at;
+}
+
+INLINE void count_components(struct wakeup *wakeup, u32 place)
+{
+	u64 due = wakeup->due;
+	u64 end = wakeup->response;
+	u64 entry = wakeup->irq_entry ? point(wakeup->irq_entry, due, end) : due;
+	u64 exit = wakeup->irq_exit ? point(wakeup->irq_exit, entry, end) : entry;
+	u64 sched = wakeup->sched_entry ? point(wakeup->sched_entry, exit, end) : end;
+	count(place, IRQ_LATENCY, entry - due, due);
+	count(place, HANDLER_DURATION, exit - entry, due);
+	count(place, SCHED_LATENCY, sched - exit, due);
+	if (wakeup->sched_entry)
+		count(place, SCHED_DURATION, end - sched, due);
+	count(place, WAKEUP_LATENCY, end - due, due);
+}
+
+INLINE void send(struct wakeup *wakeup, struct cpu *cpu)
+{
+	struct counts *all = all_counts();
+	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!all) {
+		if (record)
+			bpf_ringbuf_submit(record, 0);
+		return;
+	}
+	if (!record) {
+		__sync_fetch_and_add(&all->lost_records, 1);
+		return;
+	}
+	__sync_fetch_and_add(&all->records, 1);
+	bpf_probe_read_kernel(&record->wakeup, sizeof(record->wakeup), wakeup);
+	/* A few from before it began: the interrupt that it began in, and what was held up by. */
+	u64 last = cpu->seen;
+	u64 first = last > EVENTS ? last - EVENTS : 0;
+	record->events_lost = 0;
+	if (first > wakeup->events_before)
+		record->events_lost = first - wakeup->events_before;
+	u32 taken = 0;
+#pragma nounroll
+	for (u32 i = 0; i < EVENTS; i++) {
+		u64 index = first + i;
+		if (index >= last)
+			break;
+		bpf_probe_read_kernel(&record->event[i & (EVENTS - 1)], sizeof(struct event),
+				      &cpu->ring[index & (RING - 1)]);
+		taken++;
+	}
+	record->events = taken;
+	bpf_ringbuf_submit(record, 0);
+}
+
+/* What is late, as long as the loader has too few wakeups to say. */
+INLINE u64 half_of_worst(u32 place)
+{
+	u32 index = place * COMPONENTS + WAKEUP_LATENCY;
+	struct figures *all = bpf_map_lookup_elem(&figures, &index);
+	return all ? all->max / 2 : 0;
+}
+
+INLINE void end(struct wakeup *wakeup, struct cpu *cpu, u32 place, u64 response)
+{
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	wakeup->response = response;
+	wakeup->state = IDLE;
+	if (cpu->open)
+		__sync_fetch_and_add(&cpu->open, -1);
+	if (!asked || !asked->start || wakeup->due < asked->start)
+		return;
+	if (response < wakeup->due)
+		wakeup->response = response = wakeup->due;
+	struct counts *all = all_counts();
+	if (all)
+		__sync_fetch_and_add(&all->wakeups, 1);
+	u64 late = response - wakeup->due;
+	u64 keep = asked->keep ? asked->keep : half_of_worst(place);
+	count_components(wakeup, place);
+	if (late >= keep)
+		send(wakeup, cpu);
+}
+
+INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct *next, u64 now)
+{
+	u32 pid = next->pid;
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	if (!wakeup || wakeup->state != WOKEN)
+		return;
+	if (wakeup->cpu != number) {
+		/* Moved without a word. */
+		struct cpu *was = cpu_of(wakeup->cpu);
+		if (was && was->open)
+			__sync_fetch_and_add(&was->open, -1);
+		__sync_fetch_and_add(&cpu->open, 1);
+		wakeup->cpu = number;
+	}
+	wakeup->switch_in = now;
+	wakeup->sched_entry = cpu->sched_entry >= wakeup->woken ? cpu->sched_entry : 0;
+	wakeup->faults_before = next->min_flt + next->maj_flt;
+	/* Its stack is where the CPU was given up. About a microsecond, so only where that is little. */
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	if (asked && asked->keep && now - wakeup->due >= asked->keep)
+		wakeup->away_bytes = bpf_get_stack(ctx, wakeup->away, sizeof(wakeup->away), 0);
+	if (targets == NAMED)
+		wakeup->state = RUNNING;
+	else
+		end(wakeup, cpu, number, now);
+}
+
+/* A thread that is named has answered if it says so by a time after it was switched to. */
+INLINE void switch_out(struct cpu *cpu, struct task_struct *prev)
+{
+	u32 pid = prev->pid;
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	if (!wakeup || wakeup->state != RUNNING)
+		return;
+	u32 *slot = bpf_map_lookup_elem(&slots, &pid);
+	u64 *response = slot ? bpf_map_lookup_elem(&responses, slot) : 0;
+	if (!slot || !response || *response < wakeup->switch_in)
+		return;
+	wakeup->faults_after = prev->min_flt + prev->maj_flt;
+	end(wakeup, cpu, *slot, *response);
+}
+
+SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
+{
+	u32 number = bpf_get_smp_processor_id();
+	struct cpu *cpu = cpu_of(number);
+	if (HOT(!cpu || !cpu->open))
+		return 0;
+	struct task_struct *prev = (void *)ctx[1];
+	struct task_struct *next = (void *)ctx[2];
+	u64 now = bpf_ktime_get_ns();
+	if (targets == NAMED)
+		switch_out(cpu, prev);
+	struct event *event = next_event(cpu, SWITCH, now);
+	event->number = next->pid;
+	event->prio = next->prio;
+	event->policy = next->policy;
+	bpf_probe_read_kernel(event->name, sizeof(event->name), &next->comm);
+	switch_in(ctx, cpu, number, next, now);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,274 @@
+//! From what programs wrote to what a wakeup means.
+
+use wakescope_core::explain::{
+    Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
+};
+use wakescope_core::units::MonoNs;
+
+use crate::kept::Late;
+use crate::shared::{self, EVENTS, FRAMES, NO_LINE, kind};
+use crate::symbols::Symbols;
+
+/// Addresses whose names are needed.
+pub(crate) fn addresses(late: &Late) -> impl Iterator<Item = u64> + '_ {
+    let events = late.events.iter().filter_map(|event| match event.kind {
+        kind::NMI => Some(event.address),
+        kind::TIMER_ENTRY => Some(event.value),
+        _ => None,
+    });
+    let Late { wakeup, .. } = late;
+    let stacks = stack(&wakeup.stack, wakeup.stack_bytes)
+        .iter()
+        .chain(stack(&wakeup.away, wakeup.away_bytes));
+    events.chain(stacks.copied()).chain([wakeup.interrupted_ip])
+}
+
+/// The frames that were written.
+fn stack(frames: &[u64; FRAMES], bytes: i32) -> &[u64] {
+    let count = usize::try_from(bytes).unwrap_or(0) / size_of::<u64>();
+    &frames[..count.min(FRAMES)]
+}
+
+/// What is needed to understand what was written.
+pub(crate) struct Decoder<'a> {
+    pub(crate) symbols: &'a Symbols,
+    /// One more than the least depth of disabled preemption seen, which is what tracing itself
+    /// adds; 0 if none was seen.
+    pub(crate) least_depth: u64,
+    /// See [`Context::preemptible`].
+    pub(crate) preemptible: Option<bool>,
+    /// Names of idle states.
+    pub(crate) idle_states: &'a [String],
+}
+
+impl Decoder<'_> {
+    pub(crate) fn wakeup(&self, late: &Late) -> Wakeup {
+        let wakeup = &late.wakeup;
+        let due = MonoNs(wakeup.due);
+        let seen = |at: u64| (at != 0).then_some(MonoNs(at));
+        let task = task(&wakeup.task);
+        // Programs keep what the ring has room for, from before the wakeup on: a full one may have
+        // begun too late.
+        let cut = late.events.len() == EVENTS
+            && late.events.first().is_some_and(|first| first.at > wakeup.due);
+        Wakeup {
+            cpu: wakeup.cpu,
+            stimulus: stimulus(wakeup),
+            marks: Marks {
+                due,
+                irq_entry: seen(wakeup.irq_entry),
+                irq_exit: seen(wakeup.irq_exit),
+                sched_entry: seen(wakeup.sched_entry),
+                switch_in: seen(wakeup.switch_in),
+                response: MonoNs(wakeup.response),
+            },
+            interrupted: self.interrupted(wakeup),
+            events: self.events(late, &task),
+            lost: late.lost.max(u32::from(cut)),
+            given_up_at: self.given_up_at(wakeup),
+            page_faults: wakeup.faults_after.saturating_sub(wakeup.faults_before),
+            throttled: wakeup.throttled != 0,
+            task,
+        }
+    }
+
+    fn interrupted(&self, wakeup: &shared::Wakeup) -> Option<Context> {
+        let idle = wakeup.idle.checked_sub(1).map(|state| self.idle_state(state));
+        let softirq = wakeup.softirq.checked_sub(1).and_then(|number| u8::try_from(number).ok());
+        if wakeup.looked == 0 {
+            // Of another CPU this much is known.
+            let mode = Mode::Idle(idle?);
+            return Some(Context { mode, softirq, ..Default::default() });
+        }
+        let task = task(&wakeup.interrupted);
+        let mode = match wakeup.mode {
+            _ if task.pid == 0 => Mode::Idle(idle.unwrap_or_default()),
+            1 => Mode::User,
+            2 => Mode::Kernel,
+            _ => Mode::Unknown,
+        };
+        let depth = u64::from(wakeup.preempt_count & 0xff);
+        // Without the variable all counts are 0, and one that was seen is at least 1.
+        let counted = wakeup.preempt_count != 0 && self.least_depth > 0;
+        let preempt_depth = counted
+            .then(|| u32::try_from((depth + 1).saturating_sub(self.least_depth)).unwrap_or(0));
+        Some(Context {
+            task,
+            mode,
+            preempt_depth,
+            softirq,
+            preemptible: self.preemptible,
+            stack: self.interrupted_stack(wakeup),
+            user_stack: Vec::new(),
+        })
+    }
+
+    fn idle_state(&self, number: u32) -> String {
+        let name = self.idle_states.get(number as usize).cloned();
+        name.unwrap_or_else(|| format!("state {number}"))
+    }
+
+    /// The stack from the place on that the interrupt broke into.
+    fn interrupted_stack(&self, wakeup: &shared::Wakeup) -> Vec<String> {
+        let frames = stack(&wakeup.stack, wakeup.stack_bytes);
+        let by_address = frames.iter().position(|&frame| frame == wakeup.interrupted_ip);
+        let begin = by_address.or_else(|| {
+            let is_entry = |&frame: &u64| is_interrupt_entry(&self.symbols.function(frame));
+            frames.iter().rposition(is_entry).map(|at| at + 1)
+        });
+        let begin = begin.unwrap_or_else(|| {
+            let ours = |&frame: &u64| !is_tracing(&self.symbols.function(frame));
+            frames.iter().position(ours).unwrap_or(0)
+        });
+        frames[begin..].iter().map(|&frame| self.symbols.place(frame)).collect()
+    }
+
+    /// The stack below the scheduler.
+    fn given_up_at(&self, wakeup: &shared::Wakeup) -> Vec<String> {
+        let frames = stack(&wakeup.away, wakeup.away_bytes);
+        let scheduler = frames.iter().position(|&f| self.symbols.function(f) == "__schedule");
+        let below = scheduler.map_or(0, |at| at + 1);
+        frames[below..].iter().map(|&frame| self.symbols.place(frame)).collect()
+    }
+
+    /// The events from when the wakeup was due until it was answered. What had begun before and
+    /// went on then, begins with it.
+    fn events(&self, late: &Late, ours: &Task) -> Vec<Event> {
+        let (due, response) = (late.wakeup.due, late.wakeup.response);
+        let before = late.events.iter().take_while(|event| event.at < due);
+        let begun = going_on(before.clone()).into_iter().map(|event| (due, event));
+        let after = late.events.iter().skip(before.count());
+        let during = after.take_while(|event| event.at <= response).map(|event| (event.at, event));
+        let mut running = late.wakeup.interrupted;
+        let mut steal = None;
+        let mut events = Vec::new();
+        for (at, event) in begun.chain(during) {
+            if event.steal != 0 && steal != Some(event.steal) {
+                events.push(Event { at: MonoNs(at), what: What::Steal(event.steal) });
+                steal = Some(event.steal);
+            }
+            if let Some(what) = self.what(event, &running, ours) {
+                events.push(Event { at: MonoNs(at), what });
+            }
+            if event.kind == kind::SWITCH {
+                running = next_task(event);
+            }
+        }
+        events
+    }
+
+    fn what(&self, event: &shared::Event, running: &shared::Task, ours: &Task) -> Option<What> {
+        Some(match event.kind {
+            kind::IRQ_ENTRY => What::IrqEntry(interrupt(event)),
+            kind::IRQ_EXIT => What::IrqExit(interrupt(event)),
+            kind::TIMER_ENTRY => What::TimerEntry(self.symbols.function(event.value)),
+            kind::TIMER_EXIT => What::TimerExit,
+            kind::SOFTIRQ_ENTRY => What::SoftirqEntry(u8::try_from(event.number).ok()?),
+            kind::SOFTIRQ_EXIT => What::SoftirqExit(u8::try_from(event.number).ok()?),
+            kind::NMI => What::Nmi(self.symbols.function(event.address), event.value),
+            kind::SWITCH => {
+                let next = next_task(event);
+                let to = if next.pid == ours.pid { ours.clone() } else { task(&next) };
+                What::Switch { from: task(running), to }
+            }
+            kind::SCHED_ENTRY => What::SchedEntry,
+            kind::CONTENTION_BEGIN => What::ContentionBegin,
+            kind::CONTENTION_END => What::ContentionEnd,
+            _ => return None,
+        })
+    }
+}
+
+/// What of `events` had begun and not ended.
+fn going_on<'a>(events: impl Iterator<Item = &'a shared::Event>) -> Vec<&'a shared::Event> {
+    let mut open: Vec<&shared::Event> = Vec::new();
+    for event in events {
+        let ends = match event.kind {
+            kind::IRQ_ENTRY | kind::TIMER_ENTRY | kind::SOFTIRQ_ENTRY | kind::CONTENTION_BEGIN => {
+                open.push(event);
+                continue;
+            }
+            kind::IRQ_EXIT => kind::IRQ_ENTRY,
+            kind::TIMER_EXIT => kind::TIMER_ENTRY,
+            kind::SOFTIRQ_EXIT => kind::SOFTIRQ_ENTRY,
+            kind::CONTENTION_END => kind::CONTENTION_BEGIN,
+            _ => continue,
+        };
+        if let Some(at) = open.iter().rposition(|begun| begun.kind == ends) {
+            open.truncate(at);
+        }
+    }
+    open
+}
+
+fn stimulus(wakeup: &shared::Wakeup) -> Stimulus {
+    let on = wakeup.stimulus_cpu;
+    match wakeup.stimulus {
+        1 => Stimulus::Timer { on },
+        2 => Stimulus::Waker { task: task(&wakeup.waker), on, in_interrupt: false },
+        3 => Stimulus::Waker { task: task(&wakeup.waker), on, in_interrupt: true },
+        _ => Stimulus::Unknown,
+    }
+}
+
+fn task(task: &shared::Task) -> Task {
+    Task { pid: task.pid, comm: text(&task.comm), policy: policy(task.policy), prio: task.prio }
+}
+
+fn next_task(event: &shared::Event) -> shared::Task {
+    let &shared::Event { number: pid, prio, policy, name: comm, .. } = event;
+    shared::Task { pid, prio, policy, pad: 0, comm }
+}
+
+/// Numbers of include/uapi/linux/sched.h.
+fn policy(number: u32) -> Policy {
+    match number {
+        0 => Policy::Other,
+        1 => Policy::Fifo,
+        2 => Policy::RoundRobin,
+        3 => Policy::Batch,
+        5 => Policy::Idle,
+        6 => Policy::Deadline,
+        7 => Policy::Ext,
+        other => Policy::Unknown(other),
+    }
+}
+
+fn interrupt(event: &shared::Event) -> Interrupt {
+    let vector = match event.number.checked_sub(NO_LINE) {
+        Some(1) => "local_timer",
+        Some(2) => "reschedule",
+        Some(3) => "call_function",
+        Some(4) => "call_function_single",
+        Some(5) => "irq_work",
+        Some(6) => "IPI",
+        Some(_) => "vector",
+        None => "",
+    };
+    let name = text(&event.name);
+    Interrupt(match (vector, name) {
+        ("", name) if name.is_empty() => format!("irq {}", event.number),
+        ("", name) => name,
+        (vector, _) => vector.into(),
+    })
+}
+
+/// The text before the first zero byte.
+fn text(bytes: &[u8; 16]) -> String {
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// Whether a function is where the processor enters the kernel for an interrupt: arch/x86/entry and
+/// arch/arm64/kernel/entry.S.
+fn is_interrupt_entry(function: &str) -> bool {
+    let entries =
+        ["asm_sysvec_", "asm_common_interrupt", "asm_exc_nmi", "el1h_64_irq", "el0t_64_irq"];
+    entries.iter().any(|entry| function.starts_with(entry))
+}
+
+/// Whether a function belongs to tracing itself, which is the top of each stack.
+fn is_tracing(function: &str) -> bool {
+    let own = ["bpf_", "__bpf_", "__traceiter_", "trace_", "__trace_"];
+    own.iter().any(|begin| function.starts_with(begin))
+}

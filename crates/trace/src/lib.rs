@@ -1,0 +1,20 @@
+//! Follows wakeups through the kernel, by BPF programs on its tracepoints.
+//!
+//! What is counted is counted in the kernel; only wakeups that were late leave it, as
+//! [`wakescope_core::explain::Wakeup`]s. What they mean is none of this crate's business.
+#![allow(unsafe_code)]
+
+mod counted;
+mod decode;
+mod kept;
+mod kernel;
+mod object;
+mod programs;
+mod shared;
+mod symbols;
+mod target;
+mod tracer;
+
+pub use counted::Counted;
+pub use target::{Target, TargetError};
+pub use tracer::{Options, TraceError, Traced, Tracer};

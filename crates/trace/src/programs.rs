@@ -1,0 +1,83 @@
+//! The programs: what each is attached to, and what goes unseen without it.
+
+/// A program and its place.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// Its function in bpf/wakeups.bpf.c.
+    pub(crate) name: &'static str,
+    /// The tracepoint that it is attached to.
+    pub(crate) tracepoint: &'static str,
+    /// When it is needed.
+    pub(crate) need: Need,
+    /// What is not seen where the kernel lacks it; empty if nothing that it could show is missed.
+    pub(crate) unseen: &'static str,
+}
+
+/// When a program is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Without it there is nothing to explain.
+    Always,
+    /// Where the kernel has it.
+    IfThere,
+    /// To follow threads that may change their CPU.
+    IfTheyMove,
+    /// To follow others' threads, and without it that cannot be done.
+    ForOthers,
+}
+
+const fn program(
+    name: &'static str,
+    tracepoint: &'static str,
+    need: Need,
+    unseen: &'static str,
+) -> Program {
+    Program { name, tracepoint, need, unseen }
+}
+
+/// All programs. Those that follow a wakeup come last: when they run, what they ask for is there.
+pub(crate) const PROGRAMS: &[Program] = &[
+    program(
+        "on_local_timer_entry",
+        "local_timer_entry",
+        Need::IfThere,
+        // arm64's timer is an interrupt like others.
+        "",
+    ),
+    program("on_local_timer_exit", "local_timer_exit", Need::IfThere, ""),
+    program("on_reschedule_entry", "reschedule_entry", Need::IfThere, ""),
+    program("on_reschedule_exit", "reschedule_exit", Need::IfThere, ""),
+    program("on_call_function_entry", "call_function_entry", Need::IfThere, ""),
+    program("on_call_function_exit", "call_function_exit", Need::IfThere, ""),
+    program("on_call_function_single_entry", "call_function_single_entry", Need::IfThere, ""),
+    program("on_call_function_single_exit", "call_function_single_exit", Need::IfThere, ""),
+    program("on_irq_work_entry", "irq_work_entry", Need::IfThere, ""),
+    program("on_irq_work_exit", "irq_work_exit", Need::IfThere, ""),
+    program("on_ipi_entry", "ipi_entry", Need::IfThere, ""),
+    program("on_ipi_exit", "ipi_exit", Need::IfThere, ""),
+    program("on_irq_handler_entry", "irq_handler_entry", Need::Always, "interrupts of devices"),
+    program("on_irq_handler_exit", "irq_handler_exit", Need::Always, ""),
+    program("on_softirq_entry", "softirq_entry", Need::Always, "softirqs"),
+    program("on_softirq_exit", "softirq_exit", Need::Always, ""),
+    program("on_nmi_handler", "nmi_handler", Need::IfThere, "NMIs"),
+    program("on_cpu_idle", "cpu_idle", Need::IfThere, "which idle state the CPU was in"),
+    program(
+        "on_contention_begin",
+        "contention_begin",
+        Need::IfThere,
+        "waiting for locks (from 5.19 on)",
+    ),
+    program("on_contention_end", "contention_end", Need::IfThere, ""),
+    program("on_migrate", "sched_migrate_task", Need::IfTheyMove, ""),
+    program("on_timer_exit", "hrtimer_expire_exit", Need::Always, ""),
+    program(
+        "on_sched_entry",
+        "sched_entry_tp",
+        Need::IfThere,
+        "the scheduler's entry (from 6.18 on): scheduler latency and scheduling duration are one",
+    ),
+    program("on_switch", "sched_switch", Need::Always, ""),
+    program("on_exit", "sched_process_exit", Need::ForOthers, ""),
+    program("on_waking", "sched_waking", Need::ForOthers, ""),
+    program("on_timer_entry", "hrtimer_expire_entry", Need::Always, ""),
+];

@@ -1,0 +1,214 @@
+//! What programs and this crate share: the layouts of bpf/shared.h.
+
+use aya::Pod;
+
+/// Frames of a stack.
+pub(crate) const FRAMES: usize = 32;
+/// Events of one wakeup that leave the kernel.
+pub(crate) const EVENTS: usize = 64;
+/// Buckets of a histogram: those of the scale of `wakescope_core::histogram`, up to 2^40 ns.
+pub(crate) const BUCKETS: usize = 32 << 9;
+/// Components, and their sum.
+pub(crate) const COMPONENTS: usize = 5;
+/// Numbers of interrupts from here on are those of vectors that have no line.
+pub(crate) const NO_LINE: u32 = 1 << 31;
+
+/// What an event is.
+pub(crate) mod kind {
+    pub(crate) const IRQ_ENTRY: u32 = 1;
+    pub(crate) const IRQ_EXIT: u32 = 2;
+    pub(crate) const TIMER_ENTRY: u32 = 3;
+    pub(crate) const TIMER_EXIT: u32 = 4;
+    pub(crate) const SOFTIRQ_ENTRY: u32 = 5;
+    pub(crate) const SOFTIRQ_EXIT: u32 = 6;
+    pub(crate) const NMI: u32 = 7;
+    pub(crate) const SWITCH: u32 = 8;
+    pub(crate) const SCHED_ENTRY: u32 = 9;
+    pub(crate) const CONTENTION_BEGIN: u32 = 10;
+    pub(crate) const CONTENTION_END: u32 = 11;
+}
+
+/// See `struct event`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Event {
+    pub(crate) at: u64,
+    pub(crate) steal: u64,
+    pub(crate) value: u64,
+    pub(crate) address: u64,
+    pub(crate) kind: u32,
+    pub(crate) number: u32,
+    pub(crate) prio: i32,
+    pub(crate) policy: u32,
+    pub(crate) name: [u8; 16],
+}
+
+/// See `struct task`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Task {
+    pub(crate) pid: u32,
+    pub(crate) prio: i32,
+    pub(crate) policy: u32,
+    pub(crate) pad: u32,
+    pub(crate) comm: [u8; 16],
+}
+
+/// See `struct wakeup`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Wakeup {
+    pub(crate) due: u64,
+    pub(crate) irq_entry: u64,
+    pub(crate) woken: u64,
+    pub(crate) irq_exit: u64,
+    pub(crate) sched_entry: u64,
+    pub(crate) switch_in: u64,
+    pub(crate) response: u64,
+    pub(crate) faults_before: u64,
+    pub(crate) faults_after: u64,
+    pub(crate) interrupted_ip: u64,
+    pub(crate) events_before: u64,
+    pub(crate) state: u32,
+    pub(crate) cpu: u32,
+    pub(crate) stimulus_cpu: u32,
+    pub(crate) stimulus: u32,
+    pub(crate) preempt_count: u32,
+    pub(crate) softirq: u32,
+    pub(crate) idle: u32,
+    pub(crate) looked: u32,
+    pub(crate) mode: u32,
+    pub(crate) throttled: u32,
+    pub(crate) stack_bytes: i32,
+    pub(crate) away_bytes: i32,
+    pub(crate) user_bytes: i32,
+    pub(crate) pad: u32,
+    pub(crate) task: Task,
+    pub(crate) interrupted: Task,
+    pub(crate) waker: Task,
+    pub(crate) stack: [u64; FRAMES],
+    pub(crate) away: [u64; FRAMES],
+}
+
+/// See `struct record`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Record {
+    pub(crate) wakeup: Wakeup,
+    pub(crate) events: u32,
+    pub(crate) events_lost: u32,
+    pub(crate) event: [Event; EVENTS],
+}
+
+/// See `struct figures`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Figures {
+    pub(crate) count: u64,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+    pub(crate) max_due: u64,
+    pub(crate) sum: u64,
+    pub(crate) buckets: [u32; BUCKETS],
+}
+
+/// See `struct counts`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) records: u64,
+    pub(crate) lost_records: u64,
+    pub(crate) broken: u64,
+    pub(crate) no_room: u64,
+    pub(crate) least_depth: u64,
+    pub(crate) wakeups: u64,
+}
+
+/// See `struct control`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Control {
+    pub(crate) start: u64,
+    pub(crate) keep: u64,
+}
+
+// SAFETY: all of these are made of integers and arrays of integers, so any bytes are one; laid out as
+// in C, with gaps filled by `pad`, so that each is its bytes.
+unsafe impl Pod for Record {}
+// SAFETY: as above.
+unsafe impl Pod for Wakeup {}
+// SAFETY: as above.
+unsafe impl Pod for Figures {}
+// SAFETY: as above.
+unsafe impl Pod for Counts {}
+// SAFETY: as above.
+unsafe impl Pod for Control {}
+
+/// What `bytes` begin with; `None` if they are too few.
+pub(crate) fn from_bytes<T: Pod>(bytes: &[u8]) -> Option<Box<T>> {
+    if bytes.len() < size_of::<T>() {
+        return None;
+    }
+    let mut value = Box::<T>::new_uninit();
+    // SAFETY: there are as many bytes to read as the value has, which is fresh memory of its own,
+    // and any bytes are a value of such a type.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            bytes.as_ptr(),
+            value.as_mut_ptr().cast::<u8>(),
+            size_of::<T>(),
+        );
+        Some(value.assume_init())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+    use std::mem::offset_of;
+    use std::process::Command;
+
+    /// Asks the compiler of the programs whether it sees the same layouts.
+    #[test]
+    fn layouts_are_those_of_the_programs() {
+        let mut source = String::from("#include \"shared.h\"\n");
+        let mut same = |c: &str, rust: usize| {
+            writeln!(source, "_Static_assert({c} == {rust}, \"{c}\");").unwrap();
+        };
+        same("sizeof(struct event)", size_of::<Event>());
+        same("__builtin_offsetof(struct event, name)", offset_of!(Event, name));
+        same("sizeof(struct task)", size_of::<Task>());
+        same("sizeof(struct wakeup)", size_of::<Wakeup>());
+        same("__builtin_offsetof(struct wakeup, state)", offset_of!(Wakeup, state));
+        same("__builtin_offsetof(struct wakeup, user_bytes)", offset_of!(Wakeup, user_bytes));
+        same("__builtin_offsetof(struct wakeup, task)", offset_of!(Wakeup, task));
+        same("__builtin_offsetof(struct wakeup, away)", offset_of!(Wakeup, away));
+        same("sizeof(struct record)", size_of::<Record>());
+        same("__builtin_offsetof(struct record, event)", offset_of!(Record, event));
+        same("sizeof(struct figures)", size_of::<Figures>());
+        same("sizeof(struct counts)", size_of::<Counts>());
+        same("sizeof(struct control)", size_of::<Control>());
+        same("COMPONENTS", COMPONENTS);
+        same("CONTENTION_END", kind::CONTENTION_END as usize);
+        same("SWITCH", kind::SWITCH as usize);
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
+        let file = std::env::temp_dir().join(format!("wakescope-{}.c", std::process::id()));
+        std::fs::write(&file, &source).unwrap();
+        let clang = std::env::var_os("CLANG").unwrap_or("clang".into());
+        let ended = Command::new(clang)
+            .args(["-target", "bpf", "-fsyntax-only", "-I", dir])
+            .arg(&file)
+            .output();
+        std::fs::remove_file(&file).unwrap();
+        let ended = ended.unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+
+    #[test]
+    fn too_few_bytes_are_nothing() {
+        assert!(from_bytes::<Counts>(&[0; 47]).is_none());
+        let counts = from_bytes::<Counts>(&[1; 50]).unwrap();
+        assert_eq!(counts.wakeups, u64::from_ne_bytes([1; 8]));
+    }
+}

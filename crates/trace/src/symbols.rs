@@ -1,0 +1,134 @@
+//! Names of the kernel's addresses, from /proc/kallsyms.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Where the kernel lists its symbols.
+const KALLSYMS: &str = "/proc/kallsyms";
+
+/// Longer than a kernel with every module has.
+const LARGEST: u64 = 256 << 20;
+
+/// How far from its symbol an address may be: further away it is in no function.
+const FARTHEST: u64 = 1 << 20;
+
+/// Names of addresses that were asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Symbols {
+    /// For each address the symbol before it, and where that begins.
+    names: BTreeMap<u64, (u64, String)>,
+}
+
+impl Symbols {
+    /// Names `addresses`, in one pass over the list: it is long, and few of its lines are needed.
+    pub(crate) fn of(addresses: impl IntoIterator<Item = u64>) -> io::Result<Self> {
+        let list = BufReader::with_capacity(1 << 16, File::open(KALLSYMS)?.take(LARGEST));
+        Self::from_list(list, addresses)
+    }
+
+    fn from_list(list: impl BufRead, addresses: impl IntoIterator<Item = u64>) -> io::Result<Self> {
+        // The nearest symbol so far, for each address.
+        let mut names: BTreeMap<u64, (u64, String)> =
+            addresses.into_iter().filter(|&a| a != 0).map(|a| (a, (0, String::new()))).collect();
+        let highest = names.keys().next_back().copied().unwrap_or(0);
+        for_each_line(list, |start, name| {
+            if start == 0 || start > highest {
+                return;
+            }
+            // Nobody is further from the symbol than that, so few addresses are looked at.
+            for (_, nearest) in names.range_mut(start..=start.saturating_add(FARTHEST)) {
+                if nearest.0 < start {
+                    *nearest = (start, name.to_string());
+                }
+            }
+        })?;
+        names.retain(|_, (start, _)| *start != 0);
+        Ok(Self { names })
+    }
+
+    /// `function+0x10`; the bare address if it has no name.
+    pub(crate) fn place(&self, address: u64) -> String {
+        match self.names.get(&address) {
+            Some((start, name)) => format!("{name}+{:#x}", address - start),
+            None => format!("{address:#x}"),
+        }
+    }
+
+    /// `function`; the bare address if it has no name.
+    pub(crate) fn function(&self, address: u64) -> String {
+        match self.names.get(&address) {
+            Some((_, name)) => name.clone(),
+            None => format!("{address:#x}"),
+        }
+    }
+}
+
+/// The address of the function `name`; `None` if the kernel does not list it or hides addresses.
+pub(crate) fn address_of(name: &str) -> Option<u64> {
+    let list = BufReader::with_capacity(1 << 16, File::open(KALLSYMS).ok()?.take(LARGEST));
+    let mut found = None;
+    for_each_line(list, |start, symbol| {
+        if symbol == name && start != 0 && found.is_none() {
+            found = Some(start);
+        }
+    })
+    .ok()?;
+    found
+}
+
+/// Calls `each` with the address and name of every line: `ffffffff81000000 T _stext`, and for
+/// modules `ffffffffc0000000 t function	[module]`.
+fn for_each_line(mut list: impl BufRead, mut each: impl FnMut(u64, &str)) -> io::Result<()> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if list.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        let Ok(text) = std::str::from_utf8(&line) else { continue };
+        let mut words = text.split_ascii_whitespace();
+        let (start, kind, name) = (words.next(), words.next(), words.next());
+        let start = start.and_then(|hex| u64::from_str_radix(hex, 16).ok());
+        // Of data and of absolute numbers there are more than of functions.
+        if let (Some(start), Some("t" | "T" | "w" | "W"), Some(name)) = (start, kind, name) {
+            each(start, name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "\
+0000000000000000 A fixed_percpu_data
+ffffffff81000000 T _stext
+ffffffff81000100 t helper
+ffffffff81000180 d data
+not a line
+ffffffff81000200 T last
+ffffffffc0000000 t in_module\t[module]
+";
+
+    #[test]
+    fn an_address_belongs_to_the_function_before_it() {
+        let asked = [0xffff_ffff_8100_0104, 0xffff_ffff_8100_01f0, 0xffff_ffff_8100_0200, 0x10, 0];
+        let asked = asked.into_iter().chain([0xffff_ffff_c000_0010, 0xffff_ffff_f000_0000]);
+        let symbols = Symbols::from_list(LIST.as_bytes(), asked.clone()).unwrap();
+        let places: Vec<_> = asked.map(|a| symbols.place(a)).collect();
+        assert_eq!(
+            places,
+            [
+                "helper+0x4",
+                "helper+0xf0",
+                "last+0x0",
+                "0x10",
+                "0x0",
+                "in_module+0x10",
+                "0xfffffffff0000000",
+            ]
+        );
+        assert_eq!(symbols.function(0xffff_ffff_8100_0104), "helper");
+    }
+}

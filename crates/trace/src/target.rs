@@ -1,0 +1,112 @@
+//! Whose wakeups are followed.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Whose wakeups are followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Threads of our own, which are told one by one and say when they have answered: as many at
+    /// most.
+    Probes(u32),
+    /// All threads of the process, or the one thread, with this id.
+    Process(u32),
+    /// All threads of this name.
+    Comm(String),
+    /// All threads in this cgroup of the unified hierarchy, not in those below it.
+    Cgroup(PathBuf),
+}
+
+/// Why a target cannot be followed.
+#[derive(Debug)]
+pub enum TargetError {
+    /// There is no process or thread with this id.
+    NoProcess(u32),
+    /// A name of a thread has 1 to 15 bytes.
+    Comm(String),
+    /// This is no folder of a cgroup.
+    Cgroup(PathBuf, io::Error),
+}
+
+impl fmt::Display for TargetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoProcess(pid) => write!(f, "there is no process or thread {pid}"),
+            Self::Comm(name) => {
+                write!(f, "`{name}` is no name of a thread: the kernel keeps 1 to 15 bytes")
+            }
+            Self::Cgroup(path, e) => write!(f, "{} is no cgroup: {e}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for TargetError {}
+
+/// A target as programs are told of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filter {
+    pub(crate) targets: u32,
+    pub(crate) pid: u32,
+    pub(crate) comm: [u64; 2],
+    pub(crate) cgroup: u64,
+}
+
+impl Target {
+    pub(crate) fn filter(&self) -> Result<Filter, TargetError> {
+        let none = Filter::default();
+        match self {
+            Self::Probes(_) => Ok(none),
+            &Self::Process(pid) if Path::new(&format!("/proc/{pid}")).exists() => {
+                Ok(Filter { targets: 1, pid, ..none })
+            }
+            &Self::Process(pid) => Err(TargetError::NoProcess(pid)),
+            Self::Comm(name) => {
+                let comm = comm(name).ok_or_else(|| TargetError::Comm(name.clone()))?;
+                Ok(Filter { targets: 2, comm, ..none })
+            }
+            Self::Cgroup(path) => {
+                let cgroup = cgroup(path).map_err(|e| TargetError::Cgroup(path.clone(), e))?;
+                Ok(Filter { targets: 3, cgroup, ..none })
+            }
+        }
+    }
+}
+
+/// A name as a task keeps it: 16 bytes, filled up with zeroes.
+fn comm(name: &str) -> Option<[u64; 2]> {
+    let bytes = name.as_bytes();
+    if bytes.is_empty() || bytes.len() > 15 || bytes.contains(&0) {
+        return None;
+    }
+    let mut comm = [0; 16];
+    comm[..bytes.len()].copy_from_slice(bytes);
+    let half = |at: usize| u64::from_ne_bytes(comm[at..at + 8].try_into().expect("8 bytes"));
+    Some([half(0), half(8)])
+}
+
+/// The id of the cgroup with this folder: on 64-bit kernels that is its inode (5.10).
+fn cgroup(path: &Path) -> io::Result<u64> {
+    if !path.join("cgroup.procs").exists() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "it has no cgroup.procs"));
+    }
+    Ok(fs::metadata(path)?.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_followed_is_refused() {
+        assert!(matches!(Target::Process(0x7fff_fff0).filter(), Err(TargetError::NoProcess(_))));
+        for name in ["", "a name of a thread", "nul\0"] {
+            assert!(matches!(Target::Comm(name.into()).filter(), Err(TargetError::Comm(_))));
+        }
+        assert!(matches!(Target::Cgroup("/proc".into()).filter(), Err(TargetError::Cgroup(..))));
+        assert_eq!(Target::Process(1).filter().unwrap().pid, 1);
+        assert_eq!(Target::Comm("a".into()).filter().unwrap().comm, [u64::from(b'a').to_le(), 0]);
+    }
+}

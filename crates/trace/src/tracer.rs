@@ -1,0 +1,412 @@
+//! Loading the programs, looking after them, and taking what they found.
+
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+
+use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, Ebpf, EbpfLoader};
+use wakescope_core::explain::Wakeup;
+use wakescope_core::units::MonoNs;
+use wakescope_sys::shared::Word;
+
+use crate::counted::Counted;
+use crate::decode::{Decoder, addresses};
+use crate::kept::{Kept, Late};
+use crate::kernel::Kernel;
+use crate::object::for_kernel;
+use crate::programs::{Need, PROGRAMS, Program};
+use crate::shared::{self, COMPONENTS, Control, Counts, Figures, Record, from_bytes};
+use crate::symbols::{Symbols, address_of};
+use crate::target::{Filter, Target, TargetError};
+
+/// What is to be followed, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whose wakeups.
+    pub target: Target,
+    /// Whether these threads stay on their CPUs.
+    pub pinned: bool,
+    /// How late a wakeup must be to leave the kernel, nanoseconds; `None` for the latest ones,
+    /// however late they are.
+    pub above_ns: Option<u64>,
+    /// Which part of all wakeups is late where that follows from them: 0.001 for p99.9.
+    pub tail: f64,
+    /// Whether the kernel leaves its own code for a more urgent task wherever preemption is not
+    /// off. `None` if that is not known.
+    pub preemptible: Option<bool>,
+    /// Names of idle states, by their numbers.
+    pub idle_states: Vec<String>,
+    /// How many late wakeups to keep.
+    pub room: usize,
+}
+
+/// Why wakeups cannot be followed.
+#[derive(Debug)]
+pub enum TraceError {
+    /// The target.
+    Target(TargetError),
+    /// The kernel shows no type information.
+    NoTypes(io::Error),
+    /// The kernel lacks this tracepoint.
+    NoTracepoint(&'static str),
+    /// This process may not load programs.
+    NotAllowed(String),
+    /// The kernel refuses a program, or a map: which, and why.
+    Refused(&'static str, String),
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Target(e) => e.fmt(f),
+            Self::NoTypes(e) => {
+                write!(f, "the kernel shows no type information: {}: {e}", crate::kernel::BTF)
+            }
+            Self::NoTracepoint(name) => write!(f, "this kernel has no tracepoint {name} for BPF"),
+            Self::NotAllowed(e) => write!(f, "this process may not load BPF programs: {e}"),
+            Self::Refused(what, e) => write!(f, "the kernel refuses the BPF program {what}: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+/// Programs that follow wakeups. They go when this does, and with the process whatever ends it.
+pub struct Tracer {
+    programs: Ebpf,
+    options: Options,
+    records: RingBuf<MapData>,
+    control: Array<MapData, Control>,
+    responses: Vec<Word>,
+    followed: u32,
+    start: MonoNs,
+    keep_ns: u64,
+    kept: Kept,
+    seen_with: Vec<String>,
+    not_seen: Vec<String>,
+}
+
+/// What was found out.
+#[derive(Debug, Default)]
+pub struct Traced {
+    /// Late wakeups, the latest first; no more than there was room for.
+    pub wakeups: Vec<Wakeup>,
+    /// All wakeups.
+    pub counted: Counted,
+    /// Wakeups that left the kernel, and those that could not.
+    pub records: u64,
+    /// See `records`.
+    pub lost_records: u64,
+    /// Wakeups that could not be followed to their end.
+    pub broken: u64,
+    /// Wakeups of threads for which there was no room.
+    pub no_room: u64,
+    /// Tracepoints that were used.
+    pub seen_with: Vec<String>,
+    /// What this kernel does not show.
+    pub not_seen: Vec<String>,
+}
+
+impl Tracer {
+    /// Loads and attaches what this kernel has a place for. Nothing counts before [`Self::begin`].
+    pub fn start(options: Options) -> Result<Self, TraceError> {
+        let filter = options.target.filter().map_err(TraceError::Target)?;
+        let (kernel, types) = Kernel::read().map_err(TraceError::NoTypes)?;
+        let types = Btf::parse(&types, aya::Endianness::default())
+            .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;
+        let mut programs = load(&options, filter, &kernel, &types)?;
+        let (mut seen_with, mut not_seen) = (Vec::new(), unseen_variables(&kernel));
+        for program in PROGRAMS.iter().filter(|p| is_needed(p, &options)) {
+            if kernel.has(program.tracepoint) {
+                attach(&mut programs, program, &types)?;
+                if !program.tracepoint.ends_with("_exit") {
+                    seen_with.push(program.tracepoint.to_string());
+                }
+            } else if program.need != Need::IfThere {
+                return Err(TraceError::NoTracepoint(program.tracepoint));
+            } else if !program.unseen.is_empty() {
+                not_seen.push(program.unseen.to_string());
+            }
+        }
+        not_seen.push("edges of sections with interrupts or preemption off".into());
+        let taken = |programs: &mut Ebpf, name| {
+            programs.take_map(name).ok_or(TraceError::Refused(name, "it has no such map".into()))
+        };
+        let refused = |name| move |e: aya::maps::MapError| TraceError::Refused(name, e.to_string());
+        let records =
+            RingBuf::try_from(taken(&mut programs, "records")?).map_err(refused("records"))?;
+        let control =
+            Array::try_from(taken(&mut programs, "control")?).map_err(refused("control"))?;
+        let responses = taken(&mut programs, "responses")?;
+        let responses = words(&responses, &options.target)
+            .map_err(|e| TraceError::Refused("responses", e.to_string()))?;
+        let kept = Kept::with_room_for(options.room);
+        let keep_ns = options.above_ns.unwrap_or(0);
+        Ok(Self {
+            programs,
+            options,
+            records,
+            control,
+            responses,
+            followed: 0,
+            start: MonoNs(0),
+            keep_ns,
+            kept,
+            seen_with,
+            not_seen,
+        })
+    }
+
+    /// Where the probe that is followed as the `index`th tells when it answered: the time after
+    /// each wakeup, before it sleeps again.
+    pub fn response(&self, index: usize) -> Option<Word> {
+        self.responses.get(index).cloned()
+    }
+
+    /// Follows the thread `id`, which is the next probe.
+    pub fn follow(&mut self, id: u32) -> Result<(), TraceError> {
+        let refused = |e: aya::maps::MapError| TraceError::Refused("wakeups", e.to_string());
+        let map = |e: &str| TraceError::Refused("wakeups", e.into());
+        let slots = self.programs.map_mut("slots").ok_or_else(|| map("absent"))?;
+        let mut slots = HashMap::<_, u32, u32>::try_from(slots).map_err(refused)?;
+        slots.insert(id, self.followed, 0).map_err(refused)?;
+        let wakeups = self.programs.map_mut("wakeups").ok_or_else(|| map("absent"))?;
+        let mut wakeups = HashMap::<_, u32, shared::Wakeup>::try_from(wakeups).map_err(refused)?;
+        wakeups.insert(id, shared::Wakeup::default(), 0).map_err(refused)?;
+        self.followed += 1;
+        Ok(())
+    }
+
+    /// From `start` on, wakeups count that are due then or later.
+    pub fn begin(&mut self, start: MonoNs) -> Result<(), TraceError> {
+        // 0 is no start.
+        self.start = start.max(MonoNs(1));
+        self.set_control()
+    }
+
+    fn set_control(&mut self) -> Result<(), TraceError> {
+        let refused = |e: aya::maps::MapError| TraceError::Refused("control", e.to_string());
+        let control = Control { start: self.start.0, keep: self.keep_ns };
+        self.control.set(0, control, 0).map_err(refused)
+    }
+
+    /// Takes what has left the kernel. To be called some ten times a second.
+    pub fn poll(&mut self) {
+        // A bound: programs that are faster than this must not hold the caller.
+        for _ in 0..100_000 {
+            let Some(bytes) = self.records.next() else { break };
+            if let Some(record) = from_bytes::<Record>(&bytes) {
+                self.kept.add(Late::of(&record));
+            }
+        }
+    }
+
+    /// Lets fewer wakeups leave the kernel once it is known how late the late ones are. To be called
+    /// about twice a second.
+    pub fn adapt(&mut self) {
+        if self.options.above_ns.is_some() {
+            return;
+        }
+        let counted = self.counted();
+        if let Some(keep_ns) = worth_keeping(&counted, self.options.tail) {
+            self.keep_ns = keep_ns;
+            // The old bound goes on to hold, which costs only time.
+            let _ = self.set_control();
+        }
+    }
+
+    fn counted(&self) -> Counted {
+        let places = match self.options.target {
+            Target::Probes(count) => count,
+            _ => possible_cpus(),
+        };
+        let Some(map) = self.programs.map("figures") else { return Counted::default() };
+        let Ok(map) = Array::<_, Figures>::try_from(map) else { return Counted::default() };
+        let figures = |place: u32, component: usize| -> Option<Box<Figures>> {
+            let index = place * u32::try_from(COMPONENTS).ok()? + u32::try_from(component).ok()?;
+            Some(Box::new(map.get(&index, 0).ok()?))
+        };
+        let place = |place| -> Option<[Box<Figures>; COMPONENTS]> {
+            let all: Option<Vec<_>> = (0..COMPONENTS).map(|c| figures(place, c)).collect();
+            all?.try_into().ok()
+        };
+        let all: Vec<_> = (0..places).filter_map(place).collect();
+        Counted::of(&all)
+    }
+
+    /// Detaches everything and tells what was found. Where a thread is followed that still waits,
+    /// that wakeup is not.
+    pub fn finish(mut self) -> Traced {
+        for (_, program) in self.programs.programs_mut() {
+            if let Ok(program) = <&mut BtfTracePoint>::try_from(program) {
+                // One that was never loaded; all others end with the process at the latest.
+                let _ = program.unload();
+            }
+        }
+        self.poll();
+        let counted = self.counted();
+        let counts = self.counts();
+        let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
+        let mut not_seen = self.not_seen;
+        let symbols = Symbols::of(late.iter().flat_map(addresses)).unwrap_or_else(|e| {
+            not_seen.push(format!("names of functions: /proc/kallsyms: {e}"));
+            Symbols::default()
+        });
+        let decoder = Decoder {
+            symbols: &symbols,
+            least_depth: counts.least_depth,
+            preemptible: self.options.preemptible,
+            idle_states: &self.options.idle_states,
+        };
+        Traced {
+            wakeups: late.iter().map(|late| decoder.wakeup(late)).collect(),
+            counted,
+            records: counts.records,
+            lost_records: counts.lost_records,
+            broken: counts.broken,
+            no_room: counts.no_room,
+            seen_with: self.seen_with,
+            not_seen,
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        let map = self.programs.map("counts").and_then(|m| Array::<_, Counts>::try_from(m).ok());
+        map.and_then(|map| map.get(&0, 0).ok()).unwrap_or_default()
+    }
+}
+
+/// CPUs that there may ever be.
+fn possible_cpus() -> u32 {
+    aya::util::nr_cpus().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(1)
+}
+
+fn load(
+    options: &Options,
+    filter: Filter,
+    kernel: &Kernel,
+    types: &Btf,
+) -> Result<Ebpf, TraceError> {
+    let object =
+        for_kernel(&kernel.variables).map_err(|e| TraceError::Refused("object", e.to_string()))?;
+    let cpus = possible_cpus();
+    let (probes, places) = match options.target {
+        Target::Probes(count) => (count.max(1), count.max(1)),
+        _ => (1, cpus),
+    };
+    let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
+    let sleepers_call = address_of("hrtimer_wakeup").unwrap_or(0);
+    let preemptible = u32::from(options.preemptible == Some(true));
+    let mut loader = EbpfLoader::new();
+    loader
+        .btf(Some(types))
+        .set_max_entries("cpus", cpus)
+        .set_max_entries("figures", places * components)
+        .set_max_entries("responses", probes)
+        .set_max_entries("slots", probes.max(1_024))
+        .set_max_entries("wakeups", probes.max(8_192))
+        .set_global("targets", &filter.targets, true)
+        .set_global("target_pid", &filter.pid, true)
+        .set_global("target_comm", &filter.comm, true)
+        .set_global("target_cgroup", &filter.cgroup, true)
+        .set_global("hrtimer_wakeup", &sleepers_call, true)
+        .set_global("preemptible", &preemptible, true);
+    for (variable, _) in &kernel.variables {
+        loader.set_global(variable.switch(), &1_u32, true);
+    }
+    loader.load(&object).map_err(|e| match denied(&e) {
+        true => TraceError::NotAllowed(innermost(&e)),
+        false => TraceError::Refused("maps", innermost(&e)),
+    })
+}
+
+/// What variables that the kernel lacks would have shown.
+fn unseen_variables(kernel: &Kernel) -> Vec<String> {
+    use crate::object::PerCpu::{IrqRegs, PcpuHot, PreemptCount, StealTime};
+    let has = |variable| kernel.variables.iter().any(|&(known, _)| known == variable);
+    let mut unseen = Vec::new();
+    if !has(PreemptCount) && !has(PcpuHot) {
+        unseen.push("whether preemption was off".to_string());
+    }
+    if !has(IrqRegs) {
+        unseen.push("whether a program or the kernel was interrupted".to_string());
+    }
+    if !has(StealTime) {
+        unseen.push("time that a hypervisor took".to_string());
+    }
+    unseen
+}
+
+fn is_needed(program: &Program, options: &Options) -> bool {
+    let others = !matches!(options.target, Target::Probes(_));
+    match program.need {
+        Need::Always | Need::IfThere => true,
+        Need::IfTheyMove => others || !options.pinned,
+        Need::ForOthers => others,
+    }
+}
+
+fn attach(programs: &mut Ebpf, program: &Program, types: &Btf) -> Result<(), TraceError> {
+    let refused = |e: ProgramError| match denied(&e) {
+        true => TraceError::NotAllowed(innermost(&e)),
+        false => TraceError::Refused(program.name, innermost(&e)),
+    };
+    let found = programs.program_mut(program.name);
+    let found: &mut BtfTracePoint = found
+        .ok_or(TraceError::Refused(program.name, "it is not among those compiled".into()))?
+        .try_into()
+        .map_err(refused)?;
+    found.load(program.tracepoint, types).map_err(refused)?;
+    found.attach().map(drop).map_err(refused)
+}
+
+/// Whether what lies behind `error` is that this process may not.
+fn denied(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut at = Some(error);
+    while let Some(e) = at {
+        let denied = e.downcast_ref::<io::Error>().map(io::Error::kind);
+        if denied == Some(io::ErrorKind::PermissionDenied) {
+            return true;
+        }
+        at = e.source();
+    }
+    false
+}
+
+/// The error and all that lies behind it, on one line.
+fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(e) = at {
+        text = format!("{text}: {e}");
+        at = e.source();
+    }
+    text
+}
+
+/// The words that probes write to.
+fn words(map: &Map, target: &Target) -> io::Result<Vec<Word>> {
+    match (map, target) {
+        (Map::Array(data), &Target::Probes(count)) => Word::map(data.fd().as_fd(), count as usize),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// How late a wakeup must be to be among the latest: those that will be asked for in the end, and
+/// some more, for the share of late ones changes while a run lasts.
+fn worth_keeping(counted: &Counted, tail: f64) -> Option<u64> {
+    /// So many are always worth it.
+    const LEAST: u64 = 64;
+    /// How many times as many as will be asked for.
+    const MORE: f64 = 4.0;
+    let all = &counted.wakeup_latency;
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let wanted = (all.count as f64 * tail * MORE) as u64 + LEAST;
+    let mut above = 0;
+    all.histogram.buckets().iter().rev().find_map(|bucket| {
+        above += bucket.count;
+        (above >= wanted).then_some(bucket.lower)
+    })
+}
