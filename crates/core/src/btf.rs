@@ -3,6 +3,7 @@
 //! Format: Documentation/bpf/btf.rst. Every offset is checked: the file comes from the kernel, but
 //! a damaged one must give an error and not a panic.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A kind of named thing.
@@ -14,6 +15,8 @@ pub enum Kind {
     Typedef,
     /// A variable; of those the kernel lists the ones that each CPU has.
     Variable,
+    /// A list of variables that lie together.
+    Section,
     /// Anything else.
     Other,
 }
@@ -49,8 +52,27 @@ pub struct Names<'a> {
     types: &'a [u8],
     strings: &'a [u8],
     at: usize,
+    /// Where the type begins that came last.
+    last: usize,
     id: u32,
     little_endian: bool,
+}
+
+/// Where each variable of `section` lies in it, by name.
+pub fn variables<'a>(data: &'a [u8], section: &str) -> Result<BTreeMap<&'a str, u32>, Damaged> {
+    let mut names = Names::of(data)?;
+    let mut known = BTreeMap::new();
+    let mut places = Vec::new();
+    while let Some(thing) = names.next() {
+        let Named { kind, name, id } = thing?;
+        match kind {
+            Kind::Variable => drop(known.insert(id, name)),
+            Kind::Section if name == section => places = names.places(),
+            _ => {}
+        }
+    }
+    let named = |(id, offset)| known.get(&id).map(|&name| (name, offset));
+    Ok(places.into_iter().filter_map(named).collect())
 }
 
 impl<'a> Names<'a> {
@@ -69,7 +91,19 @@ impl<'a> Names<'a> {
                 begin.zip(Some(header(offset + 4)? as usize)).and_then(|(b, l)| b.checked_add(l));
             begin.zip(end).and_then(|(b, e)| data.get(b..e)).ok_or(Damaged { offset })
         };
-        Ok(Self { types: section(8)?, strings: section(16)?, at: 0, id: 0, little_endian })
+        Ok(Self { types: section(8)?, strings: section(16)?, at: 0, last: 0, id: 0, little_endian })
+    }
+
+    /// Of the section that came last, the ids of its variables and where they lie.
+    fn places(&self) -> Vec<(u32, u32)> {
+        let mut at = self.last + 12;
+        std::iter::from_fn(|| {
+            let word = |offset| word(self.types, at + offset, self.little_endian);
+            let place = (at < self.at).then(|| word(0).zip(word(4))).flatten();
+            at += 12;
+            place
+        })
+        .collect()
     }
 
     /// The type at `self.at` with its whole length.
@@ -83,7 +117,8 @@ impl<'a> Names<'a> {
             1 | 17 => (Kind::Other, 4),
             2 | 7 | 9..=11 | 16 | 18 => (Kind::Other, 0),
             3 => (Kind::Other, 12),
-            4 | 5 | 15 | 19 => (Kind::Other, 12 * members),
+            15 => (Kind::Section, 12 * members),
+            4 | 5 | 19 => (Kind::Other, 12 * members),
             6 | 13 => (Kind::Other, 8 * members),
             8 => (Kind::Typedef, 0),
             12 => (Kind::Function, 0),
@@ -107,6 +142,7 @@ impl<'a> Iterator for Names<'a> {
                 self.at = self.types.len();
                 return Some(Err(Damaged { offset }));
             };
+            self.last = self.at;
             self.at += length;
             // Ids count from 1: 0 is `void`, which is not in the file.
             self.id += 1;
@@ -134,6 +170,10 @@ mod tests {
         let types =
             [[1, 4 << 24 | 1, 8].as_slice(), &[0, 0, 0], &[6, 12 << 24, 1], &[19, 8 << 24, 1]]
                 .concat();
+        file(&types, strings, big)
+    }
+
+    fn file(types: &[u32], strings: &[u8], big: bool) -> Vec<u8> {
         let length = |n: usize| u32::try_from(n).unwrap();
         let header =
             [24, 0, length(types.len() * 4), length(types.len() * 4), length(strings.len())];
@@ -157,6 +197,23 @@ mod tests {
         for big in [false, true] {
             assert_eq!(Names::of(&sample(big)).unwrap().collect::<Vec<_>>(), want);
         }
+    }
+
+    #[test]
+    fn variables_are_found_in_their_section() {
+        let strings = b"\0first\0second\0.data..percpu\0.data\0";
+        let variable = |name| [name, 14 << 24, 1, 1];
+        let section = |name, places: [[u32; 3]; 1]| [&[name, 15 << 24 | 1, 0], &places[0][..]].concat();
+        let types = [
+            variable(1).to_vec(),
+            variable(7).to_vec(),
+            section(14, [[2, 40, 8]]),
+            section(28, [[1, 16, 8]]),
+        ]
+        .concat();
+        let data = file(&types, strings, false);
+        assert_eq!(variables(&data, ".data..percpu"), Ok([("second", 40)].into()));
+        assert_eq!(variables(&data, ".bss"), Ok([].into()));
     }
 
     #[test]

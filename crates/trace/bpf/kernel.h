@@ -18,6 +18,13 @@ struct thread_info {
 	u32 cpu;
 } CORE;
 
+/* arm64 keeps the count in the task. It lies first in `task_struct`. */
+struct thread_info___arm64 {
+	struct {
+		u32 count;
+	} preempt;
+} CORE;
+
 struct kernfs_node {
 	u64 id;
 } CORE;
@@ -30,24 +37,14 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 } CORE;
 
-struct cfs_rq {
-	s32 throttle_count;
-} CORE;
+struct rq;
 
-struct rt_rq {
-	s32 rt_throttled;
+struct cfs_rq {
+	struct rq *rq;
 } CORE;
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
-} CORE;
-
-struct sched_rt_entity {
-	struct rt_rq *rt_rq;
-} CORE;
-
-struct rq {
-	struct rt_rq rt;
 } CORE;
 
 struct task_struct {

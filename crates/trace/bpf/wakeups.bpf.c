@@ -19,28 +19,21 @@ const volatile u64 target_comm[2] = {};
 const volatile u64 target_cgroup = 0;
 /* Where hrtimers of sleeping tasks call back; 0 if that is not known. */
 const volatile u64 hrtimer_wakeup = 0;
-/* Whether the running kernel has the variable of its name. */
-const volatile u32 has_preempt_count = 0;
-const volatile u32 has_pcpu_hot = 0;
-const volatile u32 has_irq_regs = 0;
-const volatile u32 has_steal_time = 0;
+/*
+ * Variables that each CPU has: how far from its run queue they lie, and whether the kernel has them.
+ * `extern … __ksym` would be the usual way, but kernels without KALLSYMS_ALL do not give the
+ * addresses of data (6.18), while their type information has all places.
+ */
+struct place {
+	s64 from_runqueue;
+	u64 is_known;
+};
+const volatile struct place preempt_count_place = {};
+const volatile struct place pcpu_hot_place = {};
+const volatile struct place irq_regs_place = {};
+const volatile struct place steal_time_place = {};
 /* Whether a more urgent task takes over anywhere in the kernel where preemption is not off. */
 const volatile u32 preemptible = 0;
-
-/*
- * Per-CPU variables of the kernel. The loader puts the variable's type in place of these numbers,
- * as `extern … __ksym` would have it, and never comes here where the kernel lacks the variable.
- */
-#define PER_CPU(number)                                                                            \
-	({                                                                                         \
-		const void *_var;                                                                  \
-		asm volatile("%0 = " #number " ll" : "=r"(_var));                                  \
-		bpf_this_cpu_ptr(_var);                                                            \
-	})
-#define PREEMPT_COUNT PER_CPU(0x57414b4500000001)
-#define PCPU_HOT PER_CPU(0x57414b4500000002)
-#define IRQ_REGS PER_CPU(0x57414b4500000003)
-#define STEAL_TIME PER_CPU(0x57414b4500000004)
 
 struct cpu {
 	/* Wakeups that wait for this CPU. */
@@ -60,6 +53,8 @@ struct cpu {
 	u64 sched_entry;
 	/* The lock that is spun for. */
 	u64 contended;
+	/* The kernel's `struct rq` of this CPU. */
+	u64 runqueue;
 	u64 seen;
 	struct event ring[RING];
 };
@@ -76,7 +71,10 @@ MAP(MAP_HASH, u32, u32, 1024, 0) slots SEC(".maps");
 MAP(MAP_ARRAY, u32, struct figures, 1, 0) figures SEC(".maps");
 MAP(MAP_ARRAY, u32, struct control, 1, 0) control SEC(".maps");
 MAP(MAP_ARRAY, u32, struct counts, 1, 0) counts SEC(".maps");
-MAP(MAP_RINGBUF, void, void, 1 << 20, 0) records SEC(".maps");
+struct {
+	int(*type)[MAP_RINGBUF];
+	int(*max_entries)[1 << 20];
+} records SEC(".maps");
 
 INLINE struct cpu *cpu_of(u32 number)
 {
@@ -94,28 +92,55 @@ INLINE struct counts *all_counts(void)
 	return bpf_map_lookup_elem(&counts, &zero);
 }
 
-INLINE u64 stolen(void)
+/* The task that runs has a queue of its group on this CPU, and that knows the CPU's own. */
+INLINE u64 runqueue(struct cpu *cpu)
 {
-	if (!has_steal_time)
-		return 0;
-	struct kvm_steal_time *time = STEAL_TIME;
-	return time->steal;
+	if (HOT(cpu->runqueue))
+		return cpu->runqueue;
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct cfs_rq *queue = READ(task, se.cfs_rq);
+	if (queue && FIELD_EXISTS(queue->rq))
+		cpu->runqueue = (u64)READ(queue, rq);
+	return cpu->runqueue;
 }
 
-INLINE u32 preempt_count(void)
+/* Where `place` is on this CPU; 0 if the kernel lacks it. */
+INLINE void *per_cpu(struct cpu *cpu, const volatile struct place *place)
 {
-	if (has_preempt_count)
-		return *(u32 *)PREEMPT_COUNT;
-	if (has_pcpu_hot)
-		return ((struct pcpu_hot *)PCPU_HOT)->preempt_count;
-	return 0;
+	if (!place->is_known)
+		return 0;
+	u64 base = runqueue(cpu);
+	return base ? (void *)(base + place->from_runqueue) : 0;
+}
+
+INLINE u64 stolen(struct cpu *cpu)
+{
+	struct kvm_steal_time *time = per_cpu(cpu, &steal_time_place);
+	return time ? READ(time, steal) : 0;
+}
+
+INLINE u32 preempt_count(struct cpu *cpu)
+{
+	u32 count = 0;
+	void *plain = per_cpu(cpu, &preempt_count_place);
+	struct pcpu_hot *hot = per_cpu(cpu, &pcpu_hot_place);
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct thread_info___arm64 *info = (void *)task;
+	if (FIELD_EXISTS(info->preempt.count))
+		return READ(info, preempt.count);
+	if (plain)
+		bpf_probe_read_kernel(&count, sizeof(count), plain);
+	else if (hot)
+		count = READ(hot, preempt_count);
+	return count;
 }
 
 INLINE u32 task_cpu(struct task_struct *task)
 {
+	struct task_struct___cpu *older = (void *)task;
 	if (FIELD_EXISTS(task->thread_info.cpu))
-		return task->thread_info.cpu;
-	return ((struct task_struct___cpu *)task)->cpu;
+		return READ(task, thread_info.cpu);
+	return READ(older, cpu);
 }
 
 INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
@@ -123,7 +148,7 @@ INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
 	struct event *event = &cpu->ring[cpu->seen & (RING - 1)];
 	cpu->seen++;
 	event->at = at;
-	event->steal = stolen();
+	event->steal = stolen(cpu);
 	event->kind = kind;
 	return event;
 }
@@ -283,13 +308,15 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 {
 	wakeup->looked = 1;
 	describe(&wakeup->interrupted, (void *)bpf_get_current_task());
-	wakeup->preempt_count = preempt_count();
+	wakeup->preempt_count = preempt_count(cpu);
 	struct counts *all = all_counts();
 	u32 depth = wakeup->preempt_count & 0xff;
 	if (all && (!all->least_depth || depth + 1 < all->least_depth))
 		all->least_depth = depth + 1;
-	if (has_irq_regs) {
-		void *regs = *(void **)IRQ_REGS;
+	void **where = per_cpu(cpu, &irq_regs_place);
+	if (where) {
+		void *regs = 0;
+		bpf_probe_read_kernel(&regs, sizeof(regs), where);
 		struct pt_regs___x86 *x86 = regs;
 		struct pt_regs___arm64 *arm64 = regs;
 		if (!regs) {
@@ -674,11 +701,13 @@ INLINE void switch_out(struct cpu *cpu, struct task_struct *prev)
 {
 	u32 pid = prev->pid;
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
-	if (!wakeup || wakeup->state != RUNNING)
+	if (!wakeup || wakeup->state == IDLE)
 		return;
+	/* One that was woken before it had gone to sleep was never switched to. */
+	u64 least = wakeup->state == RUNNING ? wakeup->switch_in : wakeup->woken;
 	u32 *slot = bpf_map_lookup_elem(&slots, &pid);
 	u64 *response = slot ? bpf_map_lookup_elem(&responses, slot) : 0;
-	if (!slot || !response || *response < wakeup->switch_in)
+	if (!slot || !response || *response < least)
 		return;
 	wakeup->faults_after = prev->min_flt + prev->maj_flt;
 	end(wakeup, cpu, *slot, *response);
@@ -693,6 +722,8 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
 	u64 now = bpf_ktime_get_ns();
+	/* Nobody is switched to in an interrupt: an exit that was not seen is made up for here. */
+	cpu->irq_depth = 0;
 	if (targets == NAMED)
 		switch_out(cpu, prev);
 	struct event *event = next_event(cpu, SWITCH, now);

@@ -1,5 +1,7 @@
 //! From what programs wrote to what a wakeup means.
 
+use std::collections::BTreeMap;
+
 use wakescope_core::explain::{
     Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
 };
@@ -140,6 +142,8 @@ impl Decoder<'_> {
         let after = late.events.iter().skip(before.count());
         let during = after.take_while(|event| event.at <= response).map(|event| (event.at, event));
         let mut running = late.wakeup.interrupted;
+        // Only an interrupt's entry says what its line is called.
+        let mut lines = BTreeMap::new();
         let mut steal = None;
         let mut events = Vec::new();
         for (at, event) in begun.chain(during) {
@@ -147,7 +151,16 @@ impl Decoder<'_> {
                 events.push(Event { at: MonoNs(at), what: What::Steal(event.steal) });
                 steal = Some(event.steal);
             }
-            if let Some(what) = self.what(event, &running, ours) {
+            if event.kind == kind::IRQ_ENTRY {
+                lines.insert(event.number, interrupt(event));
+            }
+            let line = || lines.get(&event.number).cloned().unwrap_or_default();
+            let what = match event.kind {
+                kind::IRQ_ENTRY => Some(What::IrqEntry(line())),
+                kind::IRQ_EXIT => Some(What::IrqExit(line())),
+                _ => self.what(event, &running, ours),
+            };
+            if let Some(what) = what {
                 events.push(Event { at: MonoNs(at), what });
             }
             if event.kind == kind::SWITCH {
@@ -159,8 +172,6 @@ impl Decoder<'_> {
 
     fn what(&self, event: &shared::Event, running: &shared::Task, ours: &Task) -> Option<What> {
         Some(match event.kind {
-            kind::IRQ_ENTRY => What::IrqEntry(interrupt(event)),
-            kind::IRQ_EXIT => What::IrqExit(interrupt(event)),
             kind::TIMER_ENTRY => What::TimerEntry(self.symbols.function(event.value)),
             kind::TIMER_EXIT => What::TimerExit,
             kind::SOFTIRQ_ENTRY => What::SoftirqEntry(u8::try_from(event.number).ok()?),

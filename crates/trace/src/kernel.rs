@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 
-use wakescope_core::btf::{Damaged, Kind, Named, Names};
-
-use crate::object::PerCpu;
+use wakescope_core::btf::{Damaged, Kind, Names, variables};
 
 /// Where the kernel shows its type information.
 pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -14,16 +12,34 @@ pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// More than any kernel has: 6.18's are 6 MB.
 const LARGEST: u64 = 256 << 20;
 
+/// A variable that each CPU has one of: what the kernel calls it, the variable of the programs that
+/// says where it is, and what is not seen where the kernel lacks it.
+struct PerCpu {
+    name: &'static str,
+    place: &'static str,
+}
+
+/// `pcpu_hot` has the count that is `__preempt_count` otherwise, on x86 from 6.2 to 6.14.
+const PER_CPU: [PerCpu; 4] = [
+    PerCpu { name: "__preempt_count", place: "preempt_count_place" },
+    PerCpu { name: "pcpu_hot", place: "pcpu_hot_place" },
+    PerCpu { name: "__irq_regs", place: "irq_regs_place" },
+    PerCpu { name: "steal_time", place: "steal_time_place" },
+];
+
+/// Programs know the address of this one, and reach the others from there.
+const KNOWN: &str = "runqueues";
+
 /// What a kernel has.
 #[derive(Debug, Default)]
 pub(crate) struct Kernel {
     tracepoints: BTreeSet<String>,
-    /// Variables of each CPU, with the ids of their types.
-    pub(crate) variables: Vec<(PerCpu, u32)>,
+    /// Variables of programs, with how far from its run queue a CPU has what they stand for.
+    pub(crate) places: Vec<(&'static str, i64)>,
 }
 
 impl Kernel {
-    /// What the running kernel has.
+    /// What the running kernel has, and its type information.
     pub(crate) fn read() -> io::Result<(Self, Vec<u8>)> {
         let mut data = Vec::new();
         File::open(BTF)?.take(LARGEST).read_to_end(&mut data)?;
@@ -32,26 +48,58 @@ impl Kernel {
     }
 
     fn of(data: &[u8]) -> Result<Self, Damaged> {
-        let mut kernel = Self::default();
+        let mut tracepoints = BTreeSet::new();
         for thing in Names::of(data)? {
-            let Named { kind, name, id } = thing?;
-            match kind {
-                Kind::Typedef => {
-                    let tracepoint = name.strip_prefix("btf_trace_");
-                    kernel.tracepoints.extend(tracepoint.map(str::to_string));
-                }
-                Kind::Variable => {
-                    let known = PerCpu::ALL.into_iter().find(|v| v.name() == name);
-                    kernel.variables.extend(known.map(|variable| (variable, id)));
-                }
-                _ => {}
+            let thing = thing?;
+            if thing.kind == Kind::Typedef {
+                let tracepoint = thing.name.strip_prefix("btf_trace_");
+                tracepoints.extend(tracepoint.map(str::to_string));
             }
         }
-        Ok(kernel)
+        let offsets = variables(data, ".data..percpu")?;
+        let known = offsets.get(KNOWN).copied();
+        let places = PER_CPU.iter().filter_map(|variable| {
+            let place = i64::from(*offsets.get(variable.name)?) - i64::from(known?);
+            Some((variable.place, place))
+        });
+        let places = places.collect();
+        Ok(Self { tracepoints, places })
     }
 
     /// Whether it has the tracepoint of that name.
     pub(crate) fn has(&self, tracepoint: &str) -> bool {
         self.tracepoints.contains(tracepoint)
+    }
+
+    /// What goes unseen for want of variables.
+    pub(crate) fn unseen(&self) -> Vec<String> {
+        let has = |place| self.places.iter().any(|&(known, _)| known == place);
+        let mut unseen = Vec::new();
+        // arm64 has the count elsewhere.
+        let counts = has("preempt_count_place") || has("pcpu_hot_place") || cfg!(target_arch = "aarch64");
+        if !counts {
+            unseen.push("whether preemption was off".to_string());
+        }
+        if !has("irq_regs_place") {
+            unseen.push("whether a program or the kernel was interrupted".to_string());
+        }
+        if !has("steal_time_place") {
+            unseen.push("time that a hypervisor took".to_string());
+        }
+        unseen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_had_of_a_kernel_that_says_nothing() {
+        // A header of 24 bytes, and no types.
+        let data = [&[0x9f, 0xeb, 1, 0][..], &[24, 0, 0, 0], &[0; 16]].concat();
+        let kernel = Kernel::of(&data).unwrap();
+        assert!(!kernel.has("sched_switch") && kernel.places.is_empty());
+        assert!(kernel.unseen().contains(&"time that a hypervisor took".to_string()));
     }
 }

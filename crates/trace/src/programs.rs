@@ -35,46 +35,38 @@ const fn program(
     Program { name, tracepoint, need, unseen }
 }
 
-/// All programs. Those that follow a wakeup come last: when they run, what they ask for is there.
+/// All programs, in the order in which they are attached. Of a pair the end comes first: an end
+/// without a beginning is known for one, a beginning without an end is not. Those that follow a wakeup
+/// come last: when they run, what they ask for is there.
 pub(crate) const PROGRAMS: &[Program] = &[
-    program(
-        "on_local_timer_entry",
-        "local_timer_entry",
-        Need::IfThere,
-        // arm64's timer is an interrupt like others.
-        "",
-    ),
     program("on_local_timer_exit", "local_timer_exit", Need::IfThere, ""),
-    program("on_reschedule_entry", "reschedule_entry", Need::IfThere, ""),
+    // arm64's timer is an interrupt like others, and so are those between its CPUs.
+    program("on_local_timer_entry", "local_timer_entry", Need::IfThere, ""),
     program("on_reschedule_exit", "reschedule_exit", Need::IfThere, ""),
-    program("on_call_function_entry", "call_function_entry", Need::IfThere, ""),
+    program("on_reschedule_entry", "reschedule_entry", Need::IfThere, ""),
     program("on_call_function_exit", "call_function_exit", Need::IfThere, ""),
-    program("on_call_function_single_entry", "call_function_single_entry", Need::IfThere, ""),
+    program("on_call_function_entry", "call_function_entry", Need::IfThere, ""),
     program("on_call_function_single_exit", "call_function_single_exit", Need::IfThere, ""),
-    program("on_irq_work_entry", "irq_work_entry", Need::IfThere, ""),
+    program("on_call_function_single_entry", "call_function_single_entry", Need::IfThere, ""),
     program("on_irq_work_exit", "irq_work_exit", Need::IfThere, ""),
-    program("on_ipi_entry", "ipi_entry", Need::IfThere, ""),
+    program("on_irq_work_entry", "irq_work_entry", Need::IfThere, ""),
     program("on_ipi_exit", "ipi_exit", Need::IfThere, ""),
-    program("on_irq_handler_entry", "irq_handler_entry", Need::Always, "interrupts of devices"),
+    program("on_ipi_entry", "ipi_entry", Need::IfThere, ""),
     program("on_irq_handler_exit", "irq_handler_exit", Need::Always, ""),
-    program("on_softirq_entry", "softirq_entry", Need::Always, "softirqs"),
+    program("on_irq_handler_entry", "irq_handler_entry", Need::Always, ""),
     program("on_softirq_exit", "softirq_exit", Need::Always, ""),
+    program("on_softirq_entry", "softirq_entry", Need::Always, ""),
     program("on_nmi_handler", "nmi_handler", Need::IfThere, "NMIs"),
     program("on_cpu_idle", "cpu_idle", Need::IfThere, "which idle state the CPU was in"),
-    program(
-        "on_contention_begin",
-        "contention_begin",
-        Need::IfThere,
-        "waiting for locks (from 5.19 on)",
-    ),
     program("on_contention_end", "contention_end", Need::IfThere, ""),
+    program("on_contention_begin", "contention_begin", Need::IfThere, "waiting for locks"),
     program("on_migrate", "sched_migrate_task", Need::IfTheyMove, ""),
     program("on_timer_exit", "hrtimer_expire_exit", Need::Always, ""),
     program(
         "on_sched_entry",
         "sched_entry_tp",
         Need::IfThere,
-        "the scheduler's entry (from 6.18 on): scheduler latency and scheduling duration are one",
+        "the scheduler's entry: scheduler latency and scheduling duration are one",
     ),
     program("on_switch", "sched_switch", Need::Always, ""),
     program("on_exit", "sched_process_exit", Need::ForOthers, ""),

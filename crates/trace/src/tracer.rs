@@ -15,7 +15,7 @@ use crate::counted::Counted;
 use crate::decode::{Decoder, addresses};
 use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
-use crate::object::for_kernel;
+use crate::object;
 use crate::programs::{Need, PROGRAMS, Program};
 use crate::shared::{self, COMPONENTS, Control, Counts, Figures, Record, from_bytes};
 use crate::symbols::{Symbols, address_of};
@@ -117,7 +117,7 @@ impl Tracer {
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;
         let mut programs = load(&options, filter, &kernel, &types)?;
-        let (mut seen_with, mut not_seen) = (Vec::new(), unseen_variables(&kernel));
+        let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options)) {
             if kernel.has(program.tracepoint) {
                 attach(&mut programs, program, &types)?;
@@ -289,10 +289,9 @@ fn load(
     kernel: &Kernel,
     types: &Btf,
 ) -> Result<Ebpf, TraceError> {
-    let object =
-        for_kernel(&kernel.variables).map_err(|e| TraceError::Refused("object", e.to_string()))?;
+    let object = object::unpacked().map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = possible_cpus();
-    let (probes, places) = match options.target {
+    let (probes, figures) = match options.target {
         Target::Probes(count) => (count.max(1), count.max(1)),
         _ => (1, cpus),
     };
@@ -303,7 +302,7 @@ fn load(
     loader
         .btf(Some(types))
         .set_max_entries("cpus", cpus)
-        .set_max_entries("figures", places * components)
+        .set_max_entries("figures", figures * components)
         .set_max_entries("responses", probes)
         .set_max_entries("slots", probes.max(1_024))
         .set_max_entries("wakeups", probes.max(8_192))
@@ -313,30 +312,15 @@ fn load(
         .set_global("target_cgroup", &filter.cgroup, true)
         .set_global("hrtimer_wakeup", &sleepers_call, true)
         .set_global("preemptible", &preemptible, true);
-    for (variable, _) in &kernel.variables {
-        loader.set_global(variable.switch(), &1_u32, true);
+    let places: Vec<(&str, [i64; 2])> =
+        kernel.places.iter().map(|&(variable, place)| (variable, [place, 1])).collect();
+    for (variable, place) in &places {
+        loader.set_global(variable, place, true);
     }
     loader.load(&object).map_err(|e| match denied(&e) {
         true => TraceError::NotAllowed(innermost(&e)),
         false => TraceError::Refused("maps", innermost(&e)),
     })
-}
-
-/// What variables that the kernel lacks would have shown.
-fn unseen_variables(kernel: &Kernel) -> Vec<String> {
-    use crate::object::PerCpu::{IrqRegs, PcpuHot, PreemptCount, StealTime};
-    let has = |variable| kernel.variables.iter().any(|&(known, _)| known == variable);
-    let mut unseen = Vec::new();
-    if !has(PreemptCount) && !has(PcpuHot) {
-        unseen.push("whether preemption was off".to_string());
-    }
-    if !has(IrqRegs) {
-        unseen.push("whether a program or the kernel was interrupted".to_string());
-    }
-    if !has(StealTime) {
-        unseen.push("time that a hypervisor took".to_string());
-    }
-    unseen
 }
 
 fn is_needed(program: &Program, options: &Options) -> bool {
@@ -366,8 +350,8 @@ fn attach(programs: &mut Ebpf, program: &Program, types: &Btf) -> Result<(), Tra
 fn denied(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut at = Some(error);
     while let Some(e) = at {
-        let denied = e.downcast_ref::<io::Error>().map(io::Error::kind);
-        if denied == Some(io::ErrorKind::PermissionDenied) {
+        // EPERM: EACCES is what the verifier says of a program that it does not like.
+        if e.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) == Some(1) {
             return true;
         }
         at = e.source();
