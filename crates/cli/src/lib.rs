@@ -6,6 +6,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use wakescope_probe::load::launched_output;
 
 mod check;
+mod explain;
 mod failure;
 mod folder;
 mod guest;
@@ -35,6 +36,7 @@ struct Cli {
 enum Verb {
     Check(check::CheckArgs),
     Measure(Box<measure::MeasureArgs>),
+    Explain(Box<explain::ExplainArgs>),
     Load(load::LoadArgs),
     Report(report::ReportArgs),
     Lab(lab::LabArgs),
@@ -94,6 +96,7 @@ pub fn main() -> ExitCode {
     let result = match cli.verb {
         Verb::Check(args) => check::run(&args),
         Verb::Measure(args) => measure::run(&args),
+        Verb::Explain(args) => explain::run(&args),
         Verb::Load(args) => load::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Lab(args) => lab::run(&args),

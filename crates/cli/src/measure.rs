@@ -10,7 +10,7 @@ use wakescope_core::suffers::host_findings;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
 use wakescope_probe::load::{Load, Options, Spec, default_dir, this_program};
-use wakescope_probe::session::{Identity, MeasureError, Session, Unobserved, outcome};
+use wakescope_probe::session::{Identity, MeasureError, Observer, Session, Unobserved, outcome};
 use wakescope_report::text;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::signal::{EndSignals, allow_interrupts};
@@ -33,11 +33,45 @@ pub(crate) const WATCH: SpanNs = SpanNs(1_000_000_000);
 /// How often saved samples are taken from the probes.
 const DRAIN: SpanNs = SpanNs(100_000_000);
 
+/// Who looks on while a measurement lasts, and has something to say about it in the end.
+pub(crate) trait Onlooker: Observer {
+    /// How often to call [`Self::look`], at least; `None` if never.
+    fn pace(&self) -> Option<SpanNs>;
+    /// Takes what there is to see so far.
+    fn look(&mut self);
+    /// Adds to the run what was seen. Nothing is measured any more.
+    fn complete(&mut self, run: &mut Run);
+}
+
+impl Onlooker for Unobserved {
+    fn pace(&self) -> Option<SpanNs> {
+        None
+    }
+
+    fn look(&mut self) {}
+
+    fn complete(&mut self, _: &mut Run) {}
+}
+
 /// Runs `wakescope measure`.
 pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
     let plan = plan(args)?;
     let signals = prepare_process()?;
     let host = host::read(&plan.cpus);
+    carry_out(args, plan, host, &signals, &mut Unobserved, &|run| {
+        text::summary(run, output::style())
+    })
+}
+
+/// Measures, keeps the run, and shows it: the part that `measure` and `explain` have in common.
+pub(crate) fn carry_out(
+    args: &MeasureArgs,
+    plan: Plan,
+    host: Host,
+    signals: &EndSignals,
+    onlooker: &mut dyn Onlooker,
+    shown: &dyn Fn(&Run) -> String,
+) -> Result<Outcome, Failure> {
     let identity = identity(args.seed);
     let blank = blank_run(&identity, &plan, &host);
     let mut folder = RunFolder::create(
@@ -48,9 +82,8 @@ pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
     )?;
     let host_findings = host_findings(&host, TimeDomain::Real, &plan.cpus);
     let begun = start_loads(args).and_then(|loads| {
-        let mut pause = patience(&signals);
-        let nobody = &mut Unobserved;
-        Session::begin(identity, plan, host, host_findings, loads, nobody, &mut pause)
+        let mut pause = patience(signals);
+        Session::begin(identity, plan, host, host_findings, loads, onlooker, &mut pause)
             .map_err(explain)
     });
     let session = match begun {
@@ -61,13 +94,13 @@ pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
         }
     };
     let mut writer = RecordWriter::default();
-    let mut run = watch(session, &mut folder, &signals, &mut writer);
+    let mut run = watch(session, &mut folder, signals, onlooker, &mut writer);
     let record = writer.write(&mut run);
     let saved = folder.finish(record);
     if args.json {
         output::print(&format!("{}\n", String::from_utf8_lossy(record)))?;
     } else {
-        show(&run, saved.as_deref().ok())?;
+        show(shown(&run), saved.as_deref().ok())?;
     }
     saved?;
     Ok(match outcome(&run) {
@@ -117,6 +150,7 @@ fn watch(
     mut session: Session,
     folder: &mut RunFolder,
     signals: &EndSignals,
+    onlooker: &mut dyn Onlooker,
     writer: &mut RecordWriter,
 ) -> Run {
     let title = format!("measuring wakeups  {}", text::plan(session.plan()));
@@ -127,10 +161,12 @@ fn watch(
     let mut ended_by = None;
     while ended_by.is_none() && !session.is_finished() {
         let pace = if saves_samples { DRAIN } else { live.pace().min(CHECKPOINT) };
+        let pace = onlooker.pace().map_or(pace, |other| pace.min(other));
         let left = session.planned_end().since(clock::now());
         // Near the planned end, look often: whoever measures for 10 s does not want to wait 11.
         ended_by = signals.wait(pace.min(left).max(SpanNs(2_000_000)));
         session.drain(folder);
+        onlooker.look();
         let now = clock::now();
         if live.is_due(now) {
             live.show(&session.progress(), now);
@@ -145,7 +181,9 @@ fn watch(
         }
     }
     live.clear();
-    session.end(ended_by.map(|signal| signal.name().to_string()), folder)
+    let mut run = session.end(ended_by.map(|signal| signal.name().to_string()), folder);
+    onlooker.complete(&mut run);
+    run
 }
 
 /// Something to do again and again.
@@ -168,8 +206,7 @@ impl Due {
     }
 }
 
-fn show(run: &Run, saved: Option<&std::path::Path>) -> Result<(), Failure> {
-    let mut shown = text::summary(run, output::style());
+pub(crate) fn show(mut shown: String, saved: Option<&std::path::Path>) -> Result<(), Failure> {
     if let Some(path) = saved {
         let path = path.display();
         shown += &format!(" run: {path}   show: wakescope report {path}\n");
@@ -178,7 +215,7 @@ fn show(run: &Run, saved: Option<&std::path::Path>) -> Result<(), Failure> {
 }
 
 /// The record of a run that has not begun: what is found if the process is killed before it has.
-fn blank_run(identity: &Identity, plan: &Plan, host: &Host) -> Run {
+pub(crate) fn blank_run(identity: &Identity, plan: &Plan, host: &Host) -> Run {
     let unfinished = Finding::new(
         "unfinished",
         Severity::Error,
@@ -215,7 +252,7 @@ pub(crate) fn time_now() -> String {
     humantime::format_rfc3339_seconds(now).to_string()
 }
 
-fn identity(seed: u64) -> Identity {
+pub(crate) fn identity(seed: u64) -> Identity {
     // A host makes one process number at a time, so that and the nanosecond are enough.
     let id = format!("{:x}-{:x}", clock::read(Clock::Realtime), std::process::id());
     Identity { id, started: time_now(), seed, time_domain: TimeDomain::Real }

@@ -5,10 +5,14 @@
 //! the wakeup latency, and the shares of blame, which do so too. What was lost or makes no sense
 //! becomes [`Cause::Unexplained`], never a guess.
 
+mod account;
 mod event;
 mod record;
+mod seen;
 
+pub use account::account;
 pub use event::{Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What};
 pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share, Step,
 };
+pub use seen::{Above, Seen};

@@ -109,6 +109,8 @@ pub const CODES: &[(&str, &str)] = &[
     ("busy-probe", "another wakescope measures on the same CPU"),
     ("load-died", "a load ended, or did no work, during the run"),
     ("load-stalled", "a load did no work for a while"),
+    ("lost-records", "late wakeups could not be handed over to be explained"),
+    ("not-followed", "wakeups were not followed from stimulus to response"),
     ("interrupted", "the run was ended before its time"),
     ("unfinished", "the run's last word is missing: it was killed, or still goes on"),
     ("not-saved", "the run could not be written in full"),

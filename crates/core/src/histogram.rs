@@ -140,14 +140,23 @@ impl Histogram {
 
     /// As [`Self::percentile`], for a caller who knows the count.
     pub(crate) fn percentile_of(&self, percentile: Percentile, count: u64) -> Option<u64> {
+        self.bucket_at(percentile, count).map(|bucket| bucket.upper - 1)
+    }
+
+    /// The bucket of the sample at `percentile`. `None` if the samples do not carry it.
+    pub fn bucket_of_percentile(&self, percentile: Percentile) -> Option<Bucket> {
+        self.bucket_at(percentile, self.count())
+    }
+
+    fn bucket_at(&self, percentile: Percentile, count: u64) -> Option<Bucket> {
         if !percentile.is_carried_by(count) {
             return None;
         }
         let rank = percentile.rank(count);
         let mut seen = 0_u64;
-        self.buckets.iter().find_map(|bucket| {
+        self.buckets.iter().copied().find(|bucket| {
             seen = seen.saturating_add(bucket.count);
-            (seen >= rank).then_some(bucket.upper - 1)
+            seen >= rank
         })
     }
 
@@ -155,6 +164,12 @@ impl Histogram {
     /// Exact when `value` is an edge.
     pub fn count_below(&self, value: u64) -> u64 {
         self.buckets.iter().take_while(|b| b.upper <= value).fold(0, |sum, b| sum + b.count)
+    }
+
+    /// How many samples may be below `value`: those in buckets that begin before it. Exact when
+    /// `value` is an edge.
+    pub fn count_up_to(&self, value: u64) -> u64 {
+        self.buckets.iter().take_while(|b| b.lower < value).fold(0, |sum, b| sum + b.count)
     }
 
     /// What is wrong with this histogram, if anything: readers call it on what they are given.

@@ -39,6 +39,14 @@ impl Percentile {
         u64::try_from(rank).unwrap_or(count).max(1)
     }
 
+    /// The share of samples beyond it: 0.001 for p99.9.
+    pub fn tail(self) -> f64 {
+        // At most 10^9, which a double holds exactly.
+        #[allow(clippy::cast_precision_loss)]
+        let (beyond, whole) = ((WHOLE - self.0) as f64, WHOLE as f64);
+        beyond / whole
+    }
+
     /// Whether `count` samples say something about this percentile: at least two lie beyond it.
     pub fn is_carried_by(self, count: u64) -> bool {
         u128::from(count) * u128::from(WHOLE - self.0) >= u128::from(BEYOND * WHOLE)

@@ -55,11 +55,16 @@ pub enum Stimulus {
     /// A timer on an absolute grid of `CLOCK_MONOTONIC`.
     #[default]
     Timer,
+    /// Whatever wakes the threads that are followed: nobody probes.
+    Others,
 }
 
 impl fmt::Display for Stimulus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("timer")
+        f.pad(match self {
+            Self::Timer => "timer",
+            Self::Others => "others",
+        })
     }
 }
 

@@ -8,11 +8,11 @@ use crate::shared::{COMPONENTS, Figures};
 
 /// All wakeups that were followed from stimulus to response.
 #[derive(Clone, Debug, Default)]
-pub struct Counted {
+pub(crate) struct Counted {
     /// Their components. Times of maxima are `CLOCK_MONOTONIC`.
-    pub components: ComponentTable,
+    pub(crate) components: ComponentTable,
     /// Their lateness.
-    pub wakeup_latency: Distribution,
+    pub(crate) wakeup_latency: Distribution,
 }
 
 impl Counted {

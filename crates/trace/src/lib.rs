@@ -15,6 +15,5 @@ mod symbols;
 mod target;
 mod tracer;
 
-pub use counted::Counted;
 pub use target::{Target, TargetError};
-pub use tracer::{Options, TraceError, Traced, Tracer};
+pub use tracer::{Options, TraceError, Tracer};

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
-use wakescope_core::explain::Wakeup;
+use wakescope_core::explain::Seen;
 use wakescope_core::units::MonoNs;
 use wakescope_sys::shared::Word;
 
@@ -86,27 +86,6 @@ pub struct Tracer {
     kept: Kept,
     seen_with: Vec<String>,
     not_seen: Vec<String>,
-}
-
-/// What was found out.
-#[derive(Debug, Default)]
-pub struct Traced {
-    /// Late wakeups, the latest first; no more than there was room for.
-    pub wakeups: Vec<Wakeup>,
-    /// All wakeups.
-    pub counted: Counted,
-    /// Wakeups that left the kernel, and those that could not.
-    pub records: u64,
-    /// See `records`.
-    pub lost_records: u64,
-    /// Wakeups that could not be followed to their end.
-    pub broken: u64,
-    /// Wakeups of threads for which there was no room.
-    pub no_room: u64,
-    /// Tracepoints that were used.
-    pub seen_with: Vec<String>,
-    /// What this kernel does not show.
-    pub not_seen: Vec<String>,
 }
 
 impl Tracer {
@@ -238,7 +217,7 @@ impl Tracer {
 
     /// Detaches everything and tells what was found. Where a thread is followed that still waits,
     /// that wakeup is not.
-    pub fn finish(mut self) -> Traced {
+    pub fn finish(mut self) -> Seen {
         for (_, program) in self.programs.programs_mut() {
             if let Ok(program) = <&mut BtfTracePoint>::try_from(program) {
                 // One that was never loaded; all others end with the process at the latest.
@@ -260,9 +239,11 @@ impl Tracer {
             preemptible: self.options.preemptible,
             idle_states: &self.options.idle_states,
         };
-        Traced {
+        let Counted { components, wakeup_latency } = counted;
+        Seen {
             wakeups: late.iter().map(|late| decoder.wakeup(late)).collect(),
-            counted,
+            components,
+            wakeup_latency,
             records: counts.records,
             lost_records: counts.lost_records,
             broken: counts.broken,

@@ -1,0 +1,210 @@
+//! `wakescope explain`
+
+use std::path::PathBuf;
+
+use wakescope_core::explain::{Above, account};
+use wakescope_core::host::Host;
+use wakescope_core::plan::Policy;
+use wakescope_core::preemption::Model;
+use wakescope_core::run::Run;
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_probe::host;
+use wakescope_probe::session::Observer;
+use wakescope_report::explain::{Extent, text};
+use wakescope_sys::clock;
+use wakescope_sys::sched::ThreadId;
+use wakescope_sys::shared::Word;
+use wakescope_trace::{Options, Target, TraceError, Tracer};
+
+use crate::measure::{self, MeasureArgs, Onlooker};
+use crate::{Failure, Outcome, output, report};
+
+mod others;
+
+/// Why were wakeups late: which part of the way, and whose fault
+///
+/// Measures as `wakescope measure` does, and follows each wakeup through the kernel; or follows the
+/// wakeups of other threads; or shows again what a stored run knows.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  wakescope explain --load file-move --duration 30s\n  wakescope explain --above 100us --duration 10min\n  wakescope explain --pid 4711 --duration 10s\n  wakescope explain runs/2026-11-21T01-35-07"
+)]
+pub(crate) struct ExplainArgs {
+    /// Show this run, which has been explained, instead of measuring
+    run: Option<PathBuf>,
+
+    /// Which wakeups are late: those from a time or a percentile on
+    #[arg(long, value_name = "TIME|pN", default_value = "p99.9", allow_hyphen_values = true)]
+    above: Above,
+
+    /// Follow the threads of this process, or this thread, instead of probes
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), group = "others")]
+    pid: Option<u32>,
+
+    /// Follow all threads of this name
+    #[arg(long, value_name = "NAME", group = "others")]
+    comm: Option<String>,
+
+    /// Follow all threads in the cgroup with this folder, but not in those below it
+    #[arg(long, value_name = "DIR", group = "others")]
+    cgroup: Option<PathBuf>,
+
+    /// How many of the worst wakeups to show in full
+    #[arg(long, value_name = "N", default_value = "3")]
+    episodes: usize,
+
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+/// Runs `wakescope explain`.
+pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
+    if let Some(path) = &args.run {
+        return show_again(args, path);
+    }
+    match target(args) {
+        Some(target) => others::run(args, target),
+        None => explain_probes(args),
+    }
+}
+
+fn target(args: &ExplainArgs) -> Option<Target> {
+    let process = args.pid.map(Target::Process);
+    process
+        .or_else(|| args.comm.clone().map(Target::Comm))
+        .or_else(|| args.cgroup.clone().map(Target::Cgroup))
+}
+
+fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Failure> {
+    let run = report::read(path)?;
+    if run.explanation.is_none() {
+        return Err(Failure::new(format!("the run {} was not explained", path.display()))
+            .because("why a wakeup was late is only seen while it happens")
+            .try_this("explain a new one: wakescope explain, with the options it was measured with"));
+    }
+    match args.measure.json {
+        true => output::print(&(run.to_json() + "\n"))?,
+        false => output::print(&shown(args, &run))?,
+    }
+    Ok(Outcome::Done)
+}
+
+fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
+    let plan = measure::plan(&args.measure)?;
+    let signals = measure::prepare_process()?;
+    let host = host::read(&plan.cpus);
+    let pinned = plan.policy != Policy::Deadline;
+    let probes = u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX);
+    let mut follower = Follower::start(args.above, Target::Probes(probes), pinned, &host)?;
+    measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
+}
+
+fn shown(args: &ExplainArgs, run: &Run) -> String {
+    text(run, output::style(), Extent { episodes: args.episodes })
+}
+
+/// How often what has left the kernel is taken: the buffer holds more late wakeups than come in
+/// that time.
+const PACE: SpanNs = SpanNs(50_000_000);
+
+/// How often is decided anew what is worth handing over.
+const ADAPT: SpanNs = SpanNs(500_000_000);
+
+/// How many late wakeups are kept: with all their events, 5 MB at the most.
+const ROOM: usize = 2_048;
+
+/// Follows wakeups while others measure.
+pub(crate) struct Follower {
+    tracer: Option<Tracer>,
+    above: Above,
+    adapted: MonoNs,
+}
+
+impl Follower {
+    /// Attaches to the kernel. What of `host` decides over what is possible is its preemption
+    /// model.
+    pub(crate) fn start(
+        above: Above,
+        target: Target,
+        pinned: bool,
+        host: &Host,
+    ) -> Result<Self, Failure> {
+        let options = Options {
+            target,
+            pinned,
+            above_ns: above.time_ns(),
+            tail: above.tail(),
+            preemptible: preemptible(host.preemption.model),
+            idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
+            room: ROOM,
+        };
+        let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
+        Ok(Self { tracer: Some(tracer), above, adapted: clock::now() })
+    }
+}
+
+/// Whether a real-time task takes over anywhere in the kernel where preemption is not off.
+fn preemptible(model: Model) -> Option<bool> {
+    match model {
+        Model::None | Model::Voluntary => Some(false),
+        Model::Full | Model::Lazy | Model::Rt => Some(true),
+        Model::Unknown => None,
+    }
+}
+
+impl Observer for Follower {
+    fn response(&self, rank: usize) -> Option<Word> {
+        self.tracer.as_ref()?.response(rank)
+    }
+
+    fn follow(&mut self, thread: ThreadId) -> Result<(), String> {
+        let Some(tracer) = &mut self.tracer else { return Ok(()) };
+        tracer.follow(thread.number()).map_err(|e| e.to_string())
+    }
+
+    fn begin(&mut self, origin: MonoNs) -> Result<(), String> {
+        let Some(tracer) = &mut self.tracer else { return Ok(()) };
+        tracer.begin(origin).map_err(|e| e.to_string())
+    }
+}
+
+impl Onlooker for Follower {
+    fn pace(&self) -> Option<SpanNs> {
+        Some(PACE)
+    }
+
+    fn look(&mut self) {
+        let Some(tracer) = &mut self.tracer else { return };
+        tracer.poll();
+        let now = clock::now();
+        if now.since(self.adapted) >= ADAPT {
+            self.adapted = now;
+            tracer.adapt();
+        }
+    }
+
+    fn complete(&mut self, run: &mut Run) {
+        if let Some(tracer) = self.tracer.take() {
+            account(run, tracer.finish(), self.above);
+        }
+    }
+}
+
+/// What lies behind wakeups that cannot be followed, and what to do.
+fn cannot_trace(error: &TraceError) -> Failure {
+    let failure = Failure::new(format!("cannot follow wakeups: {error}"));
+    match error {
+        TraceError::NotAllowed(_) => failure
+            .because("that takes the capabilities CAP_BPF and CAP_PERFMON, and a kernel that is not locked down to confidentiality")
+            .try_this("run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep on wakescope"),
+        TraceError::NoTypes(_) => failure
+            .because("they are there in kernels with CONFIG_DEBUG_INFO_BTF, which distributions' have since 2020, where /sys is mounted")
+            .try_this("boot such a kernel, or measure without an explanation: wakescope measure"),
+        TraceError::NoTracepoint(_) => failure
+            .because("a kernel of 5.10 or later with tracing has it")
+            .try_this("see what this machine shows: wakescope check"),
+        TraceError::Refused(..) => failure
+            .try_this("see what this machine shows, and report this with it: wakescope check"),
+        TraceError::Target(_) => failure.try_this("name threads that there are: ps -eL -o pid,tid,comm"),
+    }
+}

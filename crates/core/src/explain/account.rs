@@ -1,0 +1,151 @@
+//! From what a tracer saw to what a run's record says about it.
+
+use crate::distribution::Distribution;
+use crate::explain::{
+    Above, Components, Explanation, Known, Seen, Share, Wakeup, blame, components, rank, sections,
+    timeline,
+};
+use crate::finding::{Finding, Severity, Validity};
+use crate::plan::Stimulus;
+use crate::run::{Episode, Run, Thread};
+
+/// A late wakeup, accounted for.
+struct Account<'a> {
+    wakeup: &'a Wakeup,
+    components: Components,
+    blame: Vec<Share>,
+}
+
+impl Account<'_> {
+    fn late_ns(&self) -> u64 {
+        self.components.total_ns()
+    }
+}
+
+/// Puts into `run` what was `seen`: the components of all wakeups, whose the lateness of the late
+/// ones was, and how the worst went.
+pub fn account(run: &mut Run, seen: Seen, above: Above) {
+    let (above_ns, above) = above.least_of(&seen.wakeup_latency);
+    let known = Known { delivery_ns: seen.components.irq_latency.min_ns.unwrap_or(0) };
+    let late: Vec<Account> = seen
+        .wakeups
+        .iter()
+        .map(|wakeup| Account {
+            wakeup,
+            components: components(&wakeup.marks),
+            blame: blame(wakeup, &known),
+        })
+        .filter(|account| account.late_ns() >= above_ns)
+        .collect();
+    if run.plan.stimulus == Stimulus::Others {
+        stand_in(run, &seen.wakeup_latency);
+    }
+    let all = &seen.wakeup_latency;
+    let certainly_late = all.count - all.histogram.count_up_to(above_ns);
+    let explained = late.len() as u64;
+    run.causes = rank(late.iter().map(|account| (account.late_ns(), &account.blame[..])));
+    explain_worst(run, &late);
+    run.explanation = Some(Explanation {
+        above_ns,
+        above: above.to_string(),
+        wakeups: all.count,
+        not_followed: run.woken().count.saturating_sub(all.count).max(seen.no_room),
+        late: certainly_late.max(explained),
+        explained,
+        records: seen.records,
+        lost_records: seen.lost_records,
+        sections: sections(late.iter().map(|account| &account.blame[..])),
+        late_components: late.iter().fold(Components::default(), |sum, account| {
+            sum.plus(&account.components)
+        }),
+        seen_with: seen.seen_with,
+        not_seen: seen.not_seen,
+        ..Default::default()
+    });
+    run.components = Some(from_start(seen.components, run.origin_ns));
+    doubt(run);
+}
+
+/// Where nobody probes, the wakeups that were seen are all that there are.
+fn stand_in(run: &mut Run, seen: &Distribution) {
+    let mut woken = seen.clone();
+    woken.max_at_ns = woken.max_at_ns.map(|at| at.saturating_sub(run.origin_ns));
+    let expiries = woken.clone();
+    run.threads = vec![Thread { cpu: None, woken, expiries, ..Default::default() }];
+    run.summarize();
+}
+
+/// Times of maxima, as all times in a record, count from the start of the run.
+fn from_start(
+    mut table: crate::explain::ComponentTable,
+    origin_ns: u64,
+) -> crate::explain::ComponentTable {
+    let parts = [&mut table.irq_latency, &mut table.handler_duration, &mut table.sched_latency];
+    for part in parts.into_iter().chain(table.sched_duration.as_mut()) {
+        part.max_at_ns = part.max_at_ns.map(|at| at.saturating_sub(origin_ns));
+    }
+    table
+}
+
+/// The run's own list of the worst, with what is known of them. Where a run has no list of its own,
+/// as one of others' wakeups, it is made of what was seen.
+fn explain_worst(run: &mut Run, late: &[Account]) {
+    let origin_ns = run.origin_ns;
+    let expiry_ns = |account: &Account| account.wakeup.marks.due.0.saturating_sub(origin_ns);
+    if run.plan.stimulus == Stimulus::Others {
+        run.worst = late.iter().take(run.plan.worst).map(|account| Episode {
+            cpu: Some(account.wakeup.cpu),
+            expiry_ns: expiry_ns(account),
+            wakeup_latency_ns: account.late_ns(),
+            ..Default::default()
+        }).collect();
+    }
+    for episode in &mut run.worst {
+        let same = |account: &&Account| {
+            expiry_ns(account) == episode.expiry_ns
+                && account.late_ns() == episode.wakeup_latency_ns
+                && episode.cpu.is_none_or(|cpu| cpu == account.wakeup.cpu)
+        };
+        if let Some(account) = late.iter().find(same) {
+            episode.components = Some(account.components);
+            episode.blame = account.blame.clone();
+            episode.timeline = timeline(account.wakeup);
+        }
+    }
+}
+
+/// What a reader must know of the explanation.
+fn doubt(run: &mut Run) {
+    let Some(explanation) = &run.explanation else { return };
+    let mut found = Vec::new();
+    if explanation.lost_records > 0 {
+        found.push(Finding::new(
+            "lost-records",
+            Severity::Warning,
+            format!(
+                "{} of {} late wakeups could not be handed over: causes lack them",
+                explanation.lost_records,
+                explanation.lost_records.saturating_add(explanation.records)
+            ),
+            "ask for fewer (--above with a longer time), or measure at a longer --interval",
+        ));
+    }
+    if explanation.not_followed > 0 {
+        let all = explanation.wakeups.saturating_add(explanation.not_followed);
+        found.push(Finding::new(
+            "not-followed",
+            // A wakeup now and then comes before its thread sleeps. Many are another matter.
+            if explanation.not_followed > all / 100 { Severity::Warning } else { Severity::Note },
+            format!(
+                "{} of {all} wakeups were not followed from stimulus to response: components and causes lack them",
+                explanation.not_followed
+            ),
+            "",
+        ));
+    }
+    if !found.is_empty() {
+        let mut all = std::mem::take(&mut run.validity.findings);
+        all.append(&mut found);
+        run.validity = Validity::of(all);
+    }
+}
