@@ -4,6 +4,7 @@
 
 pub mod check;
 mod domain;
+pub mod explain;
 mod findings;
 pub mod lab;
 pub mod lab_progress;
