@@ -8,6 +8,7 @@ use wakescope_core::preemption::Model;
 use wakescope_core::units::{SpanNs, grouped};
 
 use self::matrix::{Figure, Matrix};
+use crate::domain::VIRTUAL_TIME;
 use crate::style::{Style, clean};
 
 mod figures;
@@ -22,10 +23,6 @@ mod verdicts;
 
 /// The widest line, in characters.
 const WIDTH: usize = 100;
-
-/// What every table of a lab ends with.
-const VIRTUAL_TIME: &str = "Virtual time counts instructions: order and steps between kernels \
-    mean something, absolute times do not. Caches, idle states and firmware are not in it.";
 
 /// What has to be said besides where the guest has more than one CPU.
 const SEVERAL_CPUS: &str = "The emulator lets the guest's CPUs take turns of about a virtual ms: \

@@ -3,6 +3,9 @@
 //! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings.
 
 pub mod check;
+mod domain;
+pub mod explain;
+mod findings;
 pub mod lab;
 pub mod lab_progress;
 pub mod load;

@@ -69,13 +69,18 @@ fn rank(value: u64, per_octave: f64) -> i64 {
 
 /// A bar for `count`: one sample is just visible, ten times as many are one step longer.
 fn bar(count: u64, most: u64) -> String {
-    const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     if count == 0 {
         return String::new();
     }
     let share = ((count as f64).log10() + 0.3) / ((most as f64).log10() + 0.3);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // From 0 to 8 × BAR.
     let eighths = ((share * BAR * 8.0).round() as usize).max(1);
+    blocks(eighths)
+}
+
+/// A bar of so many eighths of a character.
+pub(crate) fn blocks(eighths: usize) -> String {
+    const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let mut out = "█".repeat(eighths / 8);
     if eighths % 8 > 0 {
         out.push(EIGHTHS[eighths % 8 - 1]);

@@ -3,13 +3,15 @@
 use std::fmt::Write;
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::finding::{Finding, Severity, Verdict};
+use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::{IdleStates, Plan};
-use wakescope_core::run::{Run, State, TimeDomain};
+use wakescope_core::run::{Run, State};
 use wakescope_core::units::{SpanNs, grouped};
 
+use crate::domain;
+use crate::findings::{self, Notes};
 use crate::plot;
 use crate::style::{Style, clean};
 use crate::table::columns;
@@ -19,10 +21,10 @@ pub fn report(run: &Run, style: Style) -> String {
     let mut out = overview(run, style, Notes::InFull);
     let all = run.expiries();
     if all.count > 0 {
-        let domain = domain_word(run.time_domain);
+        let kind = domain::word(run.time_domain);
         let _ = write!(
             out,
-            "\n expiries by {domain}lateness, both scales logarithmic\n{}",
+            "\n expiries by {kind}lateness, both scales logarithmic\n{}",
             plot::log_log(&all.histogram)
         );
     }
@@ -32,13 +34,6 @@ pub fn report(run: &Run, style: Style) -> String {
 /// The report without the histogram, and with notes by name only, as printed after a measurement.
 pub fn summary(run: &Run, style: Style) -> String {
     overview(run, style, Notes::ByName)
-}
-
-/// How findings that leave the numbers as they are appear.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Notes {
-    InFull,
-    ByName,
 }
 
 fn overview(run: &Run, style: Style, notes: Notes) -> String {
@@ -62,7 +57,7 @@ fn overview(run: &Run, style: Style, notes: Notes) -> String {
     if !run.load.is_empty() {
         let _ = write!(out, "\n{}", crate::load::table(&run.load));
     }
-    out.push_str(&findings(run, style, notes));
+    out.push_str(&findings::list(&run.validity.findings, style, notes));
     let _ = write!(out, "\n{}", machine(run));
     out
 }
@@ -85,20 +80,27 @@ fn headline(run: &Run, style: Style) -> String {
             format!(
                 "; {} % within {}",
                 p.to_string().trim_start_matches('p'),
-                span(ns, run.time_domain)
+                domain::span(ns, run.time_domain)
             )
         },
     );
-    let sentence =
-        format!("Worst wakeup {} late ({where_and_when}){share}.", span(max_ns, run.time_domain));
-    let verdict = match (run.validity.verdict, run.state) {
+    let sentence = format!(
+        "Worst wakeup {} late ({where_and_when}){share}.",
+        domain::span(max_ns, run.time_domain)
+    );
+    let verdict = verdict(run, style);
+    let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
+    format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+}
+
+/// Whether the run can be trusted, in a word or two.
+pub(crate) fn verdict(run: &Run, style: Style) -> String {
+    match (run.validity.verdict, run.state) {
         (Verdict::Valid, State::Complete) => style.good("valid"),
         (Verdict::Valid, _) => style.good("valid, ended early"),
         (Verdict::Degraded, _) => style.warn("degraded: see below"),
         (Verdict::Invalid, _) => style.bad("invalid: see below"),
-    };
-    let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
-    format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+    }
 }
 
 /// What the maximum proves: the rate of larger ones that the samples do not rule out.
@@ -113,8 +115,8 @@ fn what_it_proves(run: &Run) -> String {
     match (summary.max_ns, summary.not_excluded_every_ns) {
         (Some(max_ns), Some(every_ns)) => format!(
             "{counted}.\nNot excluded at 95 %: one wakeup above {} every {} at this rate.\n",
-            span(max_ns, run.time_domain),
-            span(every_ns, run.time_domain)
+            domain::span(max_ns, run.time_domain),
+            domain::span(every_ns, run.time_domain)
         ),
         (Some(_), None) => format!("{counted}: too few to say anything about larger ones.\n"),
         _ => String::new(),
@@ -134,12 +136,7 @@ fn cpus(run: &Run) -> String {
     if run.threads.len() > 1 {
         rows.push(row("all".into(), &run.expiries(), run.missed(), run.summary.min_ns));
     }
-    let caption = match run.time_domain {
-        TimeDomain::Real => String::new(),
-        TimeDomain::Virtual => " times are virtual: they count instructions\n".into(),
-        TimeDomain::Simulated => " times are simulated\n".into(),
-    };
-    caption + &columns(&rows, false)
+    domain::caption(run.time_domain).to_owned() + &columns(&rows, false)
 }
 
 /// The minimum is that of wakeups: an expiry that a stall swallowed just before its end is hardly
@@ -152,37 +149,8 @@ fn row(name: String, d: &Distribution, missed: u64, min_ns: Option<u64>) -> Vec<
     cells
 }
 
-fn findings(run: &Run, style: Style, notes: Notes) -> String {
-    let mut out = String::new();
-    let by_name = |f: &&Finding| f.severity == Severity::Note && notes == Notes::ByName;
-    let (named, all): (Vec<&Finding>, Vec<&Finding>) =
-        run.validity.findings.iter().partition(by_name);
-    let width = all.iter().map(|f| f.code.chars().count()).max().unwrap_or(0).min(24);
-    for finding in all {
-        let (mark, dress): (&str, fn(Style, &str) -> String) = match finding.severity {
-            Severity::Note => ("·", Style::faint),
-            Severity::Warning => ("!", Style::warn),
-            Severity::Error => ("✗", Style::bad),
-        };
-        let code = format!("{mark} {:<width$}", clean(&finding.code, 24));
-        let indent = " ".repeat(width + 5);
-        let message = wrapped(&clean(&finding.message, 400), 96 - width, &indent);
-        let _ = writeln!(out, " {}  {message}", dress(style, &code));
-        if !finding.hint.is_empty() {
-            let hint = wrapped(&clean(&finding.hint, 400), 94 - width, &format!("{indent}  "));
-            let _ = writeln!(out, "{indent}→ {hint}");
-        }
-    }
-    if !named.is_empty() {
-        let names: Vec<String> = named.iter().map(|f| clean(&f.code, 24)).collect();
-        let line = format!(" · noted, see the report: {}", names.join(", "));
-        let _ = writeln!(out, "{}", style.faint(&line));
-    }
-    if out.is_empty() { out } else { format!("\n{out}") }
-}
-
 /// What it was measured on and how.
-fn machine(run: &Run) -> String {
+pub(crate) fn machine(run: &Run) -> String {
     let host = &run.host;
     let preemption = match host.preemption.because.as_str() {
         "" => format!("preemption {}", host.preemption.model),
@@ -217,51 +185,16 @@ pub fn plan(plan: &Plan) -> String {
     parts.join(" · ")
 }
 
-/// A span in the time that the run was measured in; virtual time is never shown as real.
-fn span(ns: u64, domain: TimeDomain) -> String {
-    let text = SpanNs(ns).to_string();
-    match text.split_once(' ') {
-        Some((number, unit)) => format!("{number} {}{unit}", domain_word(domain)),
-        None => text,
-    }
-}
-
-fn domain_word(domain: TimeDomain) -> &'static str {
-    match domain {
-        TimeDomain::Real => "",
-        TimeDomain::Virtual => "virtual ",
-        TimeDomain::Simulated => "simulated ",
-    }
-}
-
-/// Breaks `text` at spaces so that no line is longer than `width`, where words allow.
-fn wrapped(text: &str, width: usize, indent: &str) -> String {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.len() - 1;
-        if !lines[line].is_empty() && lines[line].chars().count() + 1 + word.chars().count() > width
-        {
-            lines.push(word.into());
-        } else {
-            if !lines[line].is_empty() {
-                lines[line].push(' ');
-            }
-            lines[line].push_str(word);
-        }
-    }
-    lines.join(&format!("\n{indent}"))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use expect_test::expect;
-    use wakescope_core::finding::Validity;
+    use wakescope_core::finding::{Finding, Severity, Validity};
     use wakescope_core::histogram::Histogram;
     use wakescope_core::host::{Clock, Host};
     use wakescope_core::limit::Judgement;
     use wakescope_core::preemption::{Model, Preemption};
-    use wakescope_core::run::{Episode, LoadResult, SCHEMA, Thread};
+    use wakescope_core::run::{Episode, LoadResult, SCHEMA, Thread, TimeDomain};
 
     /// A run with one CPU per list of samples, each list in order of its expiries.
     pub(crate) fn run_of(cpus: &[&[u64]]) -> Run {
@@ -437,10 +370,5 @@ pub(crate) mod tests {
         let text = report(&run, PLAIN);
         assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
         assert!(!text.contains('\u{202e}'));
-    }
-
-    #[test]
-    fn long_text_is_broken_at_spaces() {
-        assert_eq!(wrapped("aa bb cc dddddd e", 5, "  "), "aa bb\n  cc\n  dddddd\n  e");
     }
 }

@@ -1,0 +1,35 @@
+//! Times, with the domain that they were measured in: virtual time is never shown as real.
+
+use wakescope_core::run::TimeDomain;
+use wakescope_core::units::SpanNs;
+
+/// What has to be said wherever figures in virtual time are shown.
+pub(crate) const VIRTUAL_TIME: &str = "Virtual time counts instructions: order and steps between \
+    kernels mean something, absolute times do not. Caches, idle states and firmware are not in it.";
+
+/// `4.31 ms`, `238 virtual µs`
+pub(crate) fn span(ns: u64, domain: TimeDomain) -> String {
+    let text = SpanNs(ns).to_string();
+    match text.split_once(' ') {
+        Some((number, unit)) => format!("{number} {}{unit}", word(domain)),
+        None => text,
+    }
+}
+
+/// What stands before a unit, with a blank: empty for real time.
+pub(crate) fn word(domain: TimeDomain) -> &'static str {
+    match domain {
+        TimeDomain::Real => "",
+        TimeDomain::Virtual => "virtual ",
+        TimeDomain::Simulated => "simulated ",
+    }
+}
+
+/// The line above a table, whose cells have no room for the word.
+pub(crate) fn caption(domain: TimeDomain) -> &'static str {
+    match domain {
+        TimeDomain::Real => "",
+        TimeDomain::Virtual => " times are virtual: they count instructions\n",
+        TimeDomain::Simulated => " times are simulated\n",
+    }
+}

@@ -1,0 +1,135 @@
+//! An explained run for people: what made its latest wakeup late, what makes wakeups late here, and
+//! how each part of that is known.
+//!
+//! Names of functions, tasks and interrupts come from a kernel or from anybody's record: all of them
+//! are cleaned and cut, and no list is longer than a screen bears.
+
+use wakescope_core::explain::Explanation;
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::{Episode, Run, TimeDomain};
+
+use crate::domain::{self, VIRTUAL_TIME};
+use crate::findings::{self, Notes, wrapped};
+use crate::style::Style;
+use crate::text;
+
+mod bar;
+mod basis;
+mod causes;
+mod components;
+mod episode;
+mod percent;
+mod verdict;
+mod words;
+
+/// The widest line, in characters.
+const WIDTH: usize = 100;
+
+/// How many of the worst episodes are shown with their timelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// At most so many.
+    Worst(usize),
+    /// Every one that the run holds an explanation of.
+    All,
+}
+
+impl Default for Extent {
+    fn default() -> Self {
+        Self::Worst(3)
+    }
+}
+
+impl Extent {
+    fn most(self) -> usize {
+        match self {
+            Self::Worst(count) => count,
+            Self::All => usize::MAX,
+        }
+    }
+}
+
+/// The verdict, the four components, the causes, what they rest on, and the worst episodes, for a
+/// terminal of 100 columns. Of a run that was not explained, no more than that.
+pub fn text(run: &Run, style: Style, extent: Extent) -> String {
+    let ranked = Ranked::of(run);
+    let mut out = verdict::sentence(run, &ranked, style);
+    if let Some(explanation) = &run.explanation {
+        out.push_str(&verdict::counts(run, explanation, style));
+        let explained = [
+            components::table(run, explanation),
+            causes::table(run, explanation),
+            basis::told(run, explanation, style),
+            ranked.shown(run.time_domain, style, extent.most()),
+        ];
+        explained.iter().for_each(|part| push_part(&mut out, part));
+    }
+    out.push_str(&findings::list(&run.validity.findings, style, Notes::ByName));
+    push_part(&mut out, &closing(run));
+    out
+}
+
+/// Adds a part after an empty line, if there is anything in it.
+fn push_part(out: &mut String, part: &str) {
+    if !part.is_empty() {
+        out.push('\n');
+        out.push_str(part);
+    }
+}
+
+/// Where it was measured, and what its time leaves out.
+fn closing(run: &Run) -> String {
+    let caveat = match run.time_domain {
+        TimeDomain::Virtual => format!(" {}\n", wrapped(VIRTUAL_TIME, WIDTH - 1, " ")),
+        TimeDomain::Real | TimeDomain::Simulated => String::new(),
+    };
+    caveat + &text::machine(run)
+}
+
+/// The worst episodes of a run, each with its rank from 1.
+struct Ranked<'a>(Vec<(usize, &'a Episode)>);
+
+impl<'a> Ranked<'a> {
+    fn of(run: &'a Run) -> Self {
+        let mut episodes: Vec<&Episode> = run.worst.iter().collect();
+        // A record of our own is in this order already; of others' nobody knows.
+        episodes.sort_by_key(|e| std::cmp::Reverse(e.wakeup_latency_ns));
+        Self((1..).zip(episodes).collect())
+    }
+
+    fn first(&self) -> Option<&'a Episode> {
+        self.0.first().map(|&(_, episode)| episode)
+    }
+
+    fn explained(&self) -> impl Iterator<Item = (usize, &'a Episode)> + '_ {
+        self.0.iter().copied().filter(|(_, episode)| is_explained(episode))
+    }
+
+    /// The worst of those that were explained, and which of the worse ones were not.
+    fn shown(&self, domain: TimeDomain, style: Style, most: usize) -> String {
+        let shown: Vec<(usize, &Episode)> = self.explained().take(most).collect();
+        let Some(&(last, _)) = shown.last() else { return String::new() };
+        let left_out = self.0.iter().filter(|(rank, e)| *rank < last && !is_explained(e));
+        let mut out = episode::not_explained(left_out.copied(), domain);
+        out.push_str(&episode::blocks(&shown, domain, style));
+        out
+    }
+}
+
+/// Whether it is known what made an episode late, or that nobody knows.
+fn is_explained(episode: &Episode) -> bool {
+    !episode.blame.is_empty()
+}
+
+/// The threshold above which wakeups are late ones: `50.0 µs`, `212 µs (p99.9)`.
+fn threshold(explanation: &Explanation, domain: TimeDomain) -> String {
+    let span = domain::span(explanation.above_ns, domain);
+    // A time that was asked for is the threshold itself.
+    match explanation.above.parse::<Percentile>() {
+        Ok(asked) => format!("{span} ({asked})"),
+        Err(_) => span,
+    }
+}
+
+#[cfg(test)]
+mod tests;

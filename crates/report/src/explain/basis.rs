@@ -1,0 +1,81 @@
+//! What an explanation rests on: what was seen, what was not, and what was lost.
+
+use wakescope_core::explain::{Cause, Explanation, Sections, Share};
+use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::units::grouped;
+
+use super::{WIDTH, episode, words};
+use crate::domain::span;
+use crate::findings::wrapped;
+use crate::style::{Style, clean};
+
+/// The most hooks that are named, and the longest name of one.
+const MOST_NAMED: usize = 16;
+const LONGEST_NAMED: usize = 80;
+
+/// The longest sections, with what the causes were seen, and what this kernel does not show.
+pub(super) fn told(run: &Run, explanation: &Explanation, style: Style) -> String {
+    let mut out = String::new();
+    if let Some(sections) = &explanation.sections {
+        out.push_str(&told_sections(sections, run.time_domain));
+    }
+    out.push_str(&listed("seen with: ", &explanation.seen_with));
+    out.push_str(&listed("not seen: ", &explanation.not_seen));
+    out.push_str(&told_losses(explanation, style));
+    out
+}
+
+/// The longest sections. What late wakeups show of them is a lower estimate.
+fn told_sections(sections: &Sections, domain: TimeDomain) -> String {
+    let mut out = String::new();
+    for share in [&sections.irq_off, &sections.preempt_off].into_iter().flatten() {
+        let kind = match share.cause {
+            Cause::IrqOff => "section with interrupts off",
+            Cause::NoPreemptionPoint => "stretch without a preemption point",
+            _ => "section with preemption off",
+        };
+        out.push_str(&told_section(kind, share, sections.exact, domain));
+    }
+    out
+}
+
+fn told_section(kind: &str, share: &Share, is_exact: bool, domain: TimeDomain) -> String {
+    let at_least = if is_exact { "" } else { "at least " };
+    let length = span(share.ns, domain);
+    let text = format!("longest {kind}: {at_least}{length}{}", words::whose(share));
+    let mut out = format!(" {}\n", wrapped(&text, WIDTH - 1, "   "));
+    // Otherwise it is the stack of an episode, which has its place there.
+    if is_exact {
+        out.push_str(&episode::stack(&share.stack, 4));
+    }
+    out
+}
+
+/// A list of names on as few lines as they take; empty without names.
+fn listed(title: &str, names: &[String]) -> String {
+    let mut shown: Vec<String> =
+        names.iter().take(MOST_NAMED).map(|name| clean(name, LONGEST_NAMED)).collect();
+    if names.len() > MOST_NAMED {
+        shown.push(format!("{} more", grouped((names.len() - MOST_NAMED) as u64)));
+    }
+    if shown.is_empty() {
+        return String::new();
+    }
+    format!(" {}\n", wrapped(&format!("{title}{}", shown.join(", ")), WIDTH - 1, "   "))
+}
+
+fn told_losses(explanation: &Explanation, style: Style) -> String {
+    let Explanation { records, lost_records: lost, late, explained, .. } = *explanation;
+    let text =
+        format!("lost records: {} of {}", grouped(lost), grouped(records.saturating_add(lost)));
+    let mut out = format!(" {}\n", if lost > 0 { style.warn(&text) } else { text });
+    if explained < late {
+        let text = format!(
+            "late wakeups not explained: {} of {}",
+            grouped(late - explained),
+            grouped(late)
+        );
+        out.push_str(&format!(" {}\n", style.warn(&text)));
+    }
+    out
+}

@@ -1,0 +1,95 @@
+//! What makes wakeups late, over all of them, the worst first.
+
+use wakescope_core::explain::{Cause, CauseRow, Explanation};
+use wakescope_core::run::Run;
+use wakescope_core::units::{SpanNs, grouped};
+
+use super::{percent, threshold};
+use crate::style::clean;
+use crate::table::columns;
+
+/// The most causes with a row of their own.
+const MOST: usize = 10;
+/// The longest name of a culprit.
+const LONGEST_CULPRIT: usize = 40;
+
+/// A line of the table.
+struct Line {
+    rank: String,
+    cause: String,
+    culprit: String,
+    /// Not known of several rows together: one wakeup may be in each.
+    episodes: Option<u64>,
+    worst_ns: u64,
+    total_ns: u64,
+}
+
+/// A row per cause, one for what is left of them, and always one for what nobody knows. Empty if
+/// nothing was late.
+pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
+    if explanation.late == 0 && run.causes.is_empty() {
+        return String::new();
+    }
+    let lines = lines(&run.causes);
+    let name_width = lines.iter().map(|l| l.cause.chars().count()).max().unwrap_or(0);
+    let shares = percent::of(&lines.iter().map(|l| l.total_ns).collect::<Vec<_>>());
+    let title = format!(
+        "causes of the {} wakeup{} above {}",
+        grouped(explanation.late),
+        if explanation.late == 1 { "" } else { "s" },
+        threshold(explanation, run.time_domain)
+    );
+    let mut rows = vec![[&title, "episodes", "worst", "share"].map(String::from).to_vec()];
+    rows.extend(lines.iter().zip(shares).map(|(line, share)| {
+        let Line { rank, cause, culprit, .. } = line;
+        let name = format!("{rank:>2}  {cause:<name_width$}  {culprit}");
+        let worst =
+            if line.worst_ns == 0 { String::new() } else { SpanNs(line.worst_ns).to_string() };
+        vec![name, line.episodes.map(grouped).unwrap_or_default(), worst, share]
+    }));
+    columns(&rows, true)
+}
+
+/// The rows of the table, in order.
+fn lines(causes: &[CauseRow]) -> Vec<Line> {
+    let (unexplained, mut known): (Vec<&CauseRow>, Vec<&CauseRow>) =
+        causes.iter().partition(|row| row.cause == Cause::Unexplained);
+    known.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
+    // A row for one other would take the place of that one.
+    let own = if known.len() == MOST + 1 { MOST + 1 } else { MOST.min(known.len()) };
+    let (own, others) = known.split_at(own);
+    let mut lines: Vec<Line> = (1..).zip(own).map(|(rank, row)| Line::of(rank, row)).collect();
+    if !others.is_empty() {
+        lines.push(Line::together(format!("{} others", grouped(others.len() as u64)), others));
+    }
+    let mut last = Line::together(Cause::Unexplained.name().into(), &unexplained);
+    if let [row] = unexplained.as_slice() {
+        last.episodes = Some(row.episodes);
+    }
+    lines.push(last);
+    lines
+}
+
+impl Line {
+    fn of(rank: usize, row: &CauseRow) -> Self {
+        Self {
+            rank: rank.to_string(),
+            cause: row.cause.name().into(),
+            culprit: clean(&row.culprit, LONGEST_CULPRIT),
+            episodes: Some(row.episodes),
+            worst_ns: row.worst_ns,
+            total_ns: row.total_ns,
+        }
+    }
+
+    fn together(cause: String, rows: &[&CauseRow]) -> Self {
+        Self {
+            rank: String::new(),
+            cause,
+            culprit: String::new(),
+            episodes: None,
+            worst_ns: rows.iter().map(|row| row.worst_ns).max().unwrap_or(0),
+            total_ns: rows.iter().fold(0, |sum, row| sum.saturating_add(row.total_ns)),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The four components of wakeups, and what each has to do with their being late.
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::{Components, Explanation};
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::Run;
+use wakescope_core::units::SpanNs;
+
+use super::percent;
+use crate::domain;
+use crate::plot::blocks;
+use crate::table::columns;
+
+/// How long the bar of a component is that has all of the late time, in characters.
+const BAR: usize = 18;
+
+/// A row per component; empty if the run has none.
+pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
+    let Some(all) = &run.components else { return String::new() };
+    let Late { components, title } = late(run, explanation);
+    let mut rows = vec![
+        ("interrupt latency", &all.irq_latency, components.irq_latency_ns),
+        ("handler duration", &all.handler_duration, components.handler_duration_ns),
+    ];
+    match &all.sched_duration {
+        Some(duration) => rows.extend([
+            ("scheduler latency", &all.sched_latency, components.sched_latency_ns),
+            ("scheduling duration", duration, components.sched_duration_ns.unwrap_or(0)),
+        ]),
+        None => rows.push((
+            "scheduler latency and duration",
+            &all.sched_latency,
+            components.sched_latency_ns.saturating_add(components.sched_duration_ns.unwrap_or(0)),
+        )),
+    }
+    let mut cells = vec![["", "min", "p50", "p99", "max"].map(String::from).to_vec()];
+    cells.extend(rows.iter().map(|&(name, values, _)| row(name, values)));
+    let late_ns: Vec<u64> = rows.iter().map(|&(_, _, ns)| ns).collect();
+    let beside = std::iter::once(format!("  {title}")).chain(beside(&late_ns));
+    let lines = columns(&cells, true);
+    let mut out = domain::caption(run.time_domain).to_owned();
+    for (line, beside) in lines.lines().zip(beside) {
+        out.push_str(format!("{line}{beside}").trim_end());
+        out.push('\n');
+    }
+    if all.sched_duration.is_none() {
+        out.push_str(
+            " This kernel does not show when its scheduler is entered: the last two are one here.\n",
+        );
+    }
+    out
+}
+
+fn row(name: &str, values: &Distribution) -> Vec<String> {
+    // Nobody has checked these, and a histogram that makes no sense has no percentiles.
+    let is_sound = values.fault().is_none();
+    let dash = |ns: Option<u64>| {
+        ns.filter(|_| is_sound).map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string())
+    };
+    let percentile = |p: Percentile| if is_sound { dash(values.percentile(p)) } else { dash(None) };
+    vec![
+        name.into(),
+        dash(values.min_ns),
+        percentile(Percentile::SHOWN[0]),
+        percentile(Percentile::SHOWN[1]),
+        dash(values.max_ns),
+    ]
+}
+
+/// Each component's share of late time, in percent and as a bar.
+fn beside(late_ns: &[u64]) -> Vec<String> {
+    let whole: u128 = late_ns.iter().copied().map(u128::from).sum();
+    let bar = |ns: u64| {
+        let eighths = (u128::from(ns) * 8 * BAR as u128).div_ceil(whole.max(1));
+        blocks(usize::try_from(eighths).unwrap_or(0))
+    };
+    let shares = percent::of(late_ns);
+    late_ns.iter().zip(shares).map(|(&ns, share)| format!("  {share:>6}  {}", bar(ns))).collect()
+}
+
+/// The components of late wakeups together, and what a column with their shares is called.
+struct Late {
+    components: Components,
+    title: String,
+}
+
+fn late(run: &Run, explanation: &Explanation) -> Late {
+    if let Some(components) = explanation.late_components {
+        return Late { components, title: "share of late time".into() };
+    }
+    let kept: Vec<&Components> = run.worst.iter().filter_map(|e| e.components.as_ref()).collect();
+    let components = kept.iter().fold(Components::default(), |sum, c| sum_of(&sum, c));
+    Late { components, title: format!("share, of the worst {}", kept.len()) }
+}
+
+fn sum_of(a: &Components, b: &Components) -> Components {
+    Components {
+        irq_latency_ns: a.irq_latency_ns.saturating_add(b.irq_latency_ns),
+        handler_duration_ns: a.handler_duration_ns.saturating_add(b.handler_duration_ns),
+        sched_latency_ns: a.sched_latency_ns.saturating_add(b.sched_latency_ns),
+        sched_duration_ns: match (a.sched_duration_ns, b.sched_duration_ns) {
+            (None, None) => None,
+            (x, y) => Some(x.unwrap_or(0).saturating_add(y.unwrap_or(0))),
+        },
+    }
+}

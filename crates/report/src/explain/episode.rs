@@ -1,0 +1,223 @@
+//! One late wakeup: a bar, what happened in order of time, and whose it was.
+
+use wakescope_core::explain::{Cause, Share, Step};
+use wakescope_core::run::{Episode, TimeDomain};
+use wakescope_core::units::grouped;
+
+use super::bar::{self, Part};
+use super::words::{LONGEST_NAME, known, micros, whose};
+use super::{WIDTH, percent};
+use crate::domain::{self, span};
+use crate::findings::wrapped;
+use crate::style::{Style, clean};
+use crate::table::columns;
+
+/// How wide the bar is where there is room, in characters.
+const BAR: usize = 80;
+/// The steps of a timeline that are shown: from its beginning, and from its end.
+const FIRST_STEPS: usize = 24;
+const LAST_STEPS: usize = 8;
+/// The deepest that a step is indented.
+const DEEPEST: u32 = 8;
+/// The shares of blame that are shown, and the functions of a stack.
+const MOST_SHARES: usize = 10;
+const MOST_FRAMES: usize = 12;
+/// Named among those that were not explained.
+const MOST_NAMED: usize = 6;
+
+/// Which episodes are left out for want of an explanation; empty if none are.
+pub(super) fn not_explained<'a>(
+    left_out: impl Iterator<Item = (usize, &'a Episode)>,
+    domain: TimeDomain,
+) -> String {
+    let all: Vec<String> = left_out
+        .map(|(rank, e)| format!("#{rank} {}", span(e.wakeup_latency_ns, domain)))
+        .collect();
+    match all.len() {
+        0 => String::new(),
+        n if n > MOST_NAMED => {
+            let named = all[..MOST_NAMED].join(", ");
+            format!(" not explained: {named}, {} more\n", grouped((n - MOST_NAMED) as u64))
+        }
+        _ => format!(" not explained: {}\n", all.join(", ")),
+    }
+}
+
+/// The episodes, each in a block of its own, their bars below each other.
+pub(super) fn blocks(ranked: &[(usize, &Episode)], domain: TimeDomain, style: Style) -> String {
+    let heads: Vec<String> = ranked.iter().map(|&(rank, e)| head(rank, e, domain)).collect();
+    let width = heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
+    let bar_width = BAR.min(WIDTH.saturating_sub(width));
+    let blocks = ranked.iter().zip(&heads).map(|(&(_, episode), head)| {
+        let shares = shares(episode);
+        let bar = bar::draw(parts(&shares), episode.wakeup_latency_ns, bar_width);
+        let head = style.strong(&format!("{head:<width$}"));
+        format!("{head}{bar}\n{}{}", timeline(episode, domain), blame(&shares, domain))
+    });
+    blocks.collect::<Vec<_>>().join("\n")
+}
+
+/// ` #1  CPU 0  238 µs  `
+fn head(rank: usize, episode: &Episode, domain: TimeDomain) -> String {
+    let cpu = episode.cpu.map(|cpu| format!("CPU {cpu}  ")).unwrap_or_default();
+    format!(" #{rank}  {cpu}{}  ", span(episode.wakeup_latency_ns, domain))
+}
+
+/// The shares in the usual order of a wakeup.
+fn parts(shares: &[Share]) -> Vec<Part> {
+    let mut shares: Vec<&Share> = shares.iter().collect();
+    shares.sort_by_key(|share| place(share.cause));
+    let part = |share: &&Share| Part {
+        ns: share.ns,
+        name: short(share.cause).into(),
+        culprit: clean(&share.culprit, LONGEST_NAME),
+    };
+    shares.iter().map(part).collect()
+}
+
+/// An episode's shares, the largest first, and what nobody knows last. What they leave of the episode
+/// nobody knows either.
+fn shares(episode: &Episode) -> Vec<Share> {
+    let sum =
+        |shares: &[Share]| shares.iter().fold(0_u64, |sum, share| sum.saturating_add(share.ns));
+    let told = sum(&episode.blame);
+    let there = episode.blame.iter().filter(|share| share.ns > 0).cloned();
+    let (unknown, mut known): (Vec<Share>, Vec<Share>) =
+        there.partition(|share| share.cause == Cause::Unexplained);
+    known.sort_by_key(|share| std::cmp::Reverse(share.ns));
+    let ns = sum(&unknown).saturating_add(episode.wakeup_latency_ns.saturating_sub(told));
+    if ns > 0 {
+        let first = unknown.into_iter().next().unwrap_or_default();
+        known.push(Share { ns, ..first });
+    }
+    known
+}
+
+/// Where a cause has its place between expiry and response. Shares have no times of their own: one
+/// may be in several pieces.
+fn place(cause: Cause) -> u8 {
+    match cause {
+        Cause::IdleExit => 0,
+        Cause::IrqOff => 1,
+        Cause::Steal => 2,
+        Cause::Nmi => 3,
+        Cause::Irq => 4,
+        Cause::Softirq => 5,
+        Cause::RemoteWakeup => 6,
+        Cause::PreemptOff => 7,
+        Cause::NoPreemptionPoint => 8,
+        Cause::HigherPriorityTask => 9,
+        Cause::EqualOrLowerTask => 10,
+        Cause::Throttled => 11,
+        Cause::Scheduler => 12,
+        Cause::PageFault => 13,
+        Cause::Unexplained => 14,
+    }
+}
+
+/// A cause's name where there is little room.
+fn short(cause: Cause) -> &'static str {
+    match cause {
+        Cause::HigherPriorityTask => "higher_priority",
+        Cause::EqualOrLowerTask => "equal_or_lower",
+        Cause::Scheduler => "sched",
+        cause => cause.name(),
+    }
+}
+
+/// A line per step, with its time from when the wakeup was due. Of a long one the middle is left out.
+fn timeline(episode: &Episode, domain: TimeDomain) -> String {
+    let steps = &episode.timeline;
+    let shown = if steps.len() > FIRST_STEPS + LAST_STEPS {
+        (&steps[..FIRST_STEPS], &steps[steps.len() - LAST_STEPS..])
+    } else {
+        (steps.as_slice(), &[][..])
+    };
+    let times = shown.0.iter().chain(shown.1).map(|step| micros(step.at_ns).len());
+    let width = times.max().unwrap_or(0).max(8);
+    let unit = format!("{}µs", domain::word(domain));
+    let mut out = String::new();
+    for (at, step) in shown.0.iter().enumerate() {
+        let unit = if at == 0 { unit.clone() } else { " ".repeat(unit.chars().count()) };
+        out.push_str(&told_step(step, width, &unit));
+    }
+    let left_out = steps.len() - shown.0.len() - shown.1.len();
+    if left_out > 0 {
+        let text = format!("… {} steps left out", grouped(left_out as u64));
+        out.push_str(&format!("{:>width$}  {text}\n", ""));
+    }
+    let blank = " ".repeat(unit.chars().count());
+    shown.1.iter().for_each(|step| out.push_str(&told_step(step, width, &blank)));
+    out
+}
+
+fn told_step(step: &Step, width: usize, unit: &str) -> String {
+    let indent = " ".repeat(2 * step.depth.min(DEEPEST) as usize);
+    let before = format!("{:>width$} {unit}  {indent}", micros(step.at_ns));
+    let what = clean(&step.what, WIDTH.saturating_sub(before.chars().count() + 1));
+    format!("{before}{what}").trim_end().to_owned() + "\n"
+}
+
+/// Whose the time was: how much, what, who, how that is known, and the stack.
+fn blame(shares: &[Share], domain: TimeDomain) -> String {
+    let percents = percent::of(&shares.iter().map(|share| share.ns).collect::<Vec<_>>());
+    let shown = &shares[..shares.len().min(MOST_SHARES)];
+    let lengths =
+        shown.iter().zip(percents).map(|(share, percent)| vec![span(share.ns, domain), percent]);
+    let table = columns(&lengths.collect::<Vec<_>>(), false);
+    let mut out = String::new();
+    for (length, share) in table.lines().zip(shown) {
+        let before = format!("   {length}  ");
+        let indent = before.chars().count();
+        let text = wrapped(&told_share(share), WIDTH - indent, &" ".repeat(indent));
+        out.push_str(&format!("{before}{text}\n"));
+        out.push_str(&stack(&share.stack, 9));
+    }
+    let others = shares.get(MOST_SHARES..).unwrap_or_default();
+    if !others.is_empty() {
+        let sum = others.iter().fold(0_u64, |sum, share| sum.saturating_add(share.ns));
+        let count = grouped(others.len() as u64);
+        out.push_str(&format!("    {count} others, {} together\n", span(sum, domain)));
+    }
+    out
+}
+
+/// `irq_off in uart_drain_fifo, called from serial_release in logger[231] · stack taken inside`
+fn told_share(share: &Share) -> String {
+    let known = match known(share) {
+        "" => String::new(),
+        words => format!(" · {words}"),
+    };
+    format!("{}{}{known}", share.cause.name(), whose(share))
+}
+
+/// A stack of functions, each called by the next, on as few lines as they take.
+pub(super) fn stack(frames: &[String], indent: usize) -> String {
+    // With what stands before a function, and at its end, on one line.
+    let longest = WIDTH.saturating_sub(indent + "… ←".chars().count());
+    let mut shown: Vec<String> =
+        frames.iter().take(MOST_FRAMES).map(|frame| clean(frame, longest)).collect();
+    if frames.len() > MOST_FRAMES {
+        shown.push(format!("… {} more", grouped((frames.len() - MOST_FRAMES) as u64)));
+    }
+    let blank = " ".repeat(indent);
+    let mut out = String::new();
+    let mut line = String::new();
+    for (at, frame) in shown.iter().enumerate() {
+        let arrow = if at + 1 < shown.len() { " ←" } else { "" };
+        let more = frame.chars().count() + arrow.chars().count();
+        if !line.is_empty() && indent + line.chars().count() + 1 + more > WIDTH {
+            out.push_str(&format!("{blank}{line}\n"));
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(frame);
+        line.push_str(arrow);
+    }
+    if !line.is_empty() {
+        out.push_str(&format!("{blank}{line}\n"));
+    }
+    out
+}

@@ -1,0 +1,371 @@
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::text::tests::run_of;
+use runs::{crowded, lossy, serial, table};
+
+mod hostile;
+mod runs;
+
+const PLAIN: Style = Style { colour: false };
+
+/// `expect!` takes off the blanks that all lines begin with; a frame keeps them.
+#[track_caller]
+fn check(run: &Run, extent: Extent, want: &Expect) {
+    let shown = text(run, PLAIN, extent);
+    want.assert_eq(&shown.lines().map(|line| format!("|{line}\n")).collect::<String>());
+}
+
+#[test]
+fn a_section_with_interrupts_off() {
+    check(
+        &serial(),
+        Extent::default(),
+        &expect![[r#"
+            |Worst wakeup 238 µs late: 231 µs interrupts off in uart_drain_fifo, called from serial_release in
+            |logger[231].
+            |20,000 wakeups followed, 41 above 50.0 µs · valid
+            |
+            |                          min      p50      p99      max  share of late time
+            | interrupt latency     180 ns   180 ns   540 ns   231 µs  88.9 %  ████████████████
+            | handler duration     1.40 µs  1.40 µs  4.20 µs  4.20 µs   2.7 %  ▌
+            | scheduler latency      90 ns    90 ns   270 ns   600 ns   5.8 %  █▏
+            | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs   2.6 %  ▌
+            |
+            | causes of the 41 wakeups above 50.0 µs     episodes    worst   share
+            |  1  irq_off              uart_drain_fifo         24   231 µs  87.8 %
+            |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   9.0 %
+            |  3  softirq              NET_RX                   5  58.0 µs   3.0 %
+            |     unexplained                                   2  6.00 µs   0.2 %
+            |
+            | longest section with interrupts off: at least 231 µs in uart_drain_fifo, called from serial_release
+            |   in logger[231]
+            | seen with: sched, irq, irq_vectors and hrtimer tracepoints
+            | not seen: edges of sections with interrupts off (no preemptirq tracepoints)
+            | lost records: 0 of 20,113
+            |
+            | #1  CPU 0  238 µs  ├irq_off 231 uart_drain_fifo─────────────────────────────────┤irq 3.1┤sched 3.5┤
+            |     0.0 µs  timer due; logger[231] running in the kernel
+            |   231.4     local_timer interrupt taken
+            |   232.0       hrtimer_wakeup wakes wakescope[400]
+            |   234.5     handler returns
+            |   235.1     scheduler entered
+            |   238.0     wakescope[400] runs
+            |     231 µs  97.2 %  irq_off in uart_drain_fifo, called from serial_release in logger[231] · stack
+            |                     taken inside
+            |         uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
+            |         tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
+            |         do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
+            |    3.50 µs   1.5 %  scheduler · both edges seen
+            |    3.10 µs   1.3 %  irq local_timer · both edges seen
+            |
+            | kernel 6.12.95 · tsc
+            | preemption voluntary: no preempt= on its command line
+            | timer 1.00 ms · fifo 90 · CPU 0
+        "#]],
+    );
+}
+
+#[test]
+fn many_causes_without_a_preemption_point() {
+    check(
+        &crowded(),
+        Extent::Worst(1),
+        &expect![[r#"
+            |Worst wakeup 412 µs late: 391 µs no preemption point in shmem_undo_range, called from exit_mmap in
+            |rm[412].
+            |20,000 wakeups followed, 41 above 31.2 µs (p99.9) · valid
+            |
+            |                          min      p50      p99      max  share of late time
+            | interrupt latency     180 ns   180 ns   540 ns   231 µs  88.9 %  ████████████████
+            | handler duration     1.40 µs  1.40 µs  4.20 µs  4.20 µs   2.7 %  ▌
+            | scheduler latency      90 ns    90 ns   270 ns   600 ns   5.8 %  █▏
+            | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs   2.6 %  ▌
+            |
+            | causes of the 41 wakeups above 31.2 µs (p99.9)  episodes   worst   share
+            |  1  no_preemption_point  function_0                   30  400 µs  50.0 %
+            |  2  no_preemption_point  function_1                   29  391 µs  25.0 %
+            |  3  no_preemption_point  function_2                   28  382 µs  12.5 %
+            |  4  no_preemption_point  function_3                   27  373 µs   6.2 %
+            |  5  no_preemption_point  function_4                   26  364 µs   3.1 %
+            |  6  no_preemption_point  function_5                   25  355 µs   1.6 %
+            |  7  no_preemption_point  function_6                   24  346 µs   0.8 %
+            |  8  no_preemption_point  function_7                   23  337 µs   0.4 %
+            |  9  no_preemption_point  function_8                   22  328 µs   0.2 %
+            | 10  no_preemption_point  function_9                   21  319 µs   0.1 %
+            |     20 others                                             310 µs   0.1 %
+            |     unexplained                                                      0 %
+            |
+            | longest section with interrupts off: 12.0 µs in tick_sched_timer
+            | longest stretch without a preemption point: 391 µs in shmem_undo_range, called from exit_mmap in
+            |   rm[412]
+            |    function_of_the_kernel_0+0x00 ← function_of_the_kernel_1+0x10 ← function_of_the_kernel_2+0x20 ←
+            |    function_of_the_kernel_3+0x30 ← function_of_the_kernel_4+0x40 ← function_of_the_kernel_5+0x50 ←
+            |    function_of_the_kernel_6+0x60 ← function_of_the_kernel_7+0x70 ← function_of_the_kernel_8+0x80 ←
+            |    function_of_the_kernel_9+0x90 ← function_of_the_kernel_10+0x100 ←
+            |    function_of_the_kernel_11+0x110 ← … 8 more
+            | seen with: sched, irq, irq_vectors and hrtimer tracepoints
+            | not seen: edges of sections with interrupts off (no preemptirq tracepoints)
+            | lost records: 0 of 20,113
+            |
+            | #1  CPU 0  412 µs  ├no_preemption_point +2 394───────────────────────┤higher_priority 14┤sched 4.0┤
+            |     0.0 µs  timer due
+            |     391 µs  94.9 %  no_preemption_point in shmem_undo_range, called from exit_mmap in rm[412] ·
+            |                     stack taken inside
+            |         function_of_the_kernel_0+0x00 ← function_of_the_kernel_1+0x10 ←
+            |         function_of_the_kernel_2+0x20 ← function_of_the_kernel_3+0x30 ←
+            |         function_of_the_kernel_4+0x40 ← function_of_the_kernel_5+0x50 ←
+            |         function_of_the_kernel_6+0x60 ← function_of_the_kernel_7+0x70 ←
+            |         function_of_the_kernel_8+0x80 ← function_of_the_kernel_9+0x90 ←
+            |         function_of_the_kernel_10+0x100 ← function_of_the_kernel_11+0x110 ← … 8 more
+            |    14.0 µs   3.4 %  higher_priority_task migration/0[19] fifo 99 · both edges seen
+            |    4.00 µs   1.0 %  scheduler · both edges seen
+            |    2.00 µs   0.5 %  irq local_timer · both edges seen
+            |    1.00 µs   0.2 %  irq_off · at most: what is left between two points
+            |
+            | kernel 6.12.95 · tsc
+            | preemption voluntary: no preempt= on its command line
+            | timer 1.00 ms · fifo 90 · CPU 0
+        "#]],
+    );
+}
+
+#[test]
+fn what_was_lost_is_unexplained() {
+    check(
+        &lossy(),
+        Extent::All,
+        &expect![[r#"
+            |Worst wakeup 4.31 ms late, not explained: 3 of the tracer's records were lost, 2 wakeups were not
+            |followed. The worst that is explained: 238 µs late, 231 µs interrupts off in uart_drain_fifo, called
+            |from serial_release in logger[231].
+            |20,000 wakeups followed, 2 not followed, 41 above 50.0 µs · degraded: see below
+            |
+            |                          min      p50      p99      max  share, of the worst 1
+            | interrupt latency     180 ns   180 ns   540 ns   231 µs  97.2 %  █████████████████▋
+            | handler duration     1.40 µs  1.40 µs  4.20 µs  4.20 µs   1.3 %  ▎
+            | scheduler latency      90 ns    90 ns   270 ns   600 ns   0.3 %  ▏
+            | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs   1.2 %  ▎
+            |
+            | causes of the 41 wakeups above 50.0 µs     episodes    worst   share
+            |  1  irq_off              uart_drain_fifo         24   231 µs  45.7 %
+            |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   4.7 %
+            |  3  softirq              NET_RX                   5  58.0 µs   1.5 %
+            |     unexplained                                      4.31 ms  48.1 %
+            |
+            | seen with: sched, irq, irq_vectors and hrtimer tracepoints
+            | not seen: edges of sections with interrupts off (no preemptirq tracepoints)
+            | lost records: 3 of 20,116
+            | late wakeups not explained: 1 of 41
+            |
+            | not explained: #1 4.31 ms
+            | #2  CPU 0  238 µs  ├irq_off 231 uart_drain_fifo─────────────────────────────────┤irq 3.1┤sched 3.5┤
+            |     0.0 µs  timer due; logger[231] running in the kernel
+            |   231.4     local_timer interrupt taken
+            |   232.0       hrtimer_wakeup wakes wakescope[400]
+            |   234.5     handler returns
+            |   235.1     scheduler entered
+            |   238.0     wakescope[400] runs
+            |     231 µs  97.2 %  irq_off in uart_drain_fifo, called from serial_release in logger[231] · stack
+            |                     taken inside
+            |         uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
+            |         tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
+            |         do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
+            |    3.50 µs   1.5 %  scheduler · both edges seen
+            |    3.10 µs   1.3 %  irq local_timer · both edges seen
+            |
+            | #3  CPU 0  120 µs  ├equal_or_lower 60 make[77]────────────┤unexplained 60─────────────────────────┤
+            |    60.0 µs  50.0 %  equal_or_lower_task make[77] · both edges seen
+            |    60.0 µs  50.0 %  unexplained
+            |
+            | ! steal  the hypervisor took 38 ms from these CPUs
+            |          → measure on the bare machine
+            |
+            | kernel 6.12.95 · tsc
+            | preemption voluntary: no preempt= on its command line
+            | timer 1.00 ms · fifo 90 · CPU 0
+        "#]],
+    );
+}
+
+#[test]
+fn virtual_time_is_called_virtual() {
+    let mut run = serial();
+    run.time_domain = TimeDomain::Virtual;
+    check(
+        &run,
+        Extent::default(),
+        &expect![[r#"
+            |Worst wakeup 238 virtual µs late: 231 virtual µs interrupts off in uart_drain_fifo, called from
+            |serial_release in logger[231].
+            |20,000 wakeups followed, 41 above 50.0 virtual µs · valid
+            |
+            | times are virtual: they count instructions
+            |                          min      p50      p99      max  share of late time
+            | interrupt latency     180 ns   180 ns   540 ns   231 µs  88.9 %  ████████████████
+            | handler duration     1.40 µs  1.40 µs  4.20 µs  4.20 µs   2.7 %  ▌
+            | scheduler latency      90 ns    90 ns   270 ns   600 ns   5.8 %  █▏
+            | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs   2.6 %  ▌
+            |
+            | causes of the 41 wakeups above 50.0 virtual µs  episodes    worst   share
+            |  1  irq_off              uart_drain_fifo              24   231 µs  87.8 %
+            |  2  no_preemption_point  dir_scan_entries             12  71.0 µs   9.0 %
+            |  3  softirq              NET_RX                        5  58.0 µs   3.0 %
+            |     unexplained                                        2  6.00 µs   0.2 %
+            |
+            | longest section with interrupts off: at least 231 virtual µs in uart_drain_fifo, called from
+            |   serial_release in logger[231]
+            | seen with: sched, irq, irq_vectors and hrtimer tracepoints
+            | not seen: edges of sections with interrupts off (no preemptirq tracepoints)
+            | lost records: 0 of 20,113
+            |
+            | #1  CPU 0  238 virtual µs  ├irq_off 231 uart_drain_fifo─────────────────────────┤irq 3.1┤sched 3.5┤
+            |     0.0 virtual µs  timer due; logger[231] running in the kernel
+            |   231.4             local_timer interrupt taken
+            |   232.0               hrtimer_wakeup wakes wakescope[400]
+            |   234.5             handler returns
+            |   235.1             scheduler entered
+            |   238.0             wakescope[400] runs
+            |     231 virtual µs  97.2 %  irq_off in uart_drain_fifo, called from serial_release in logger[231] ·
+            |                             stack taken inside
+            |         uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
+            |         tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
+            |         do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
+            |    3.50 virtual µs   1.5 %  scheduler · both edges seen
+            |    3.10 virtual µs   1.3 %  irq local_timer · both edges seen
+            |
+            | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
+            | not. Caches, idle states and firmware are not in it.
+            | kernel 6.12.95 · tsc
+            | preemption voluntary: no preempt= on its command line
+            | timer 1.00 ms · fifo 90 · CPU 0
+        "#]],
+    );
+}
+
+#[test]
+fn without_the_scheduler_s_entry_two_components_are_one() {
+    let mut run = serial();
+    let all = run.components.as_mut().unwrap();
+    all.sched_duration = None;
+    let explanation = run.explanation.as_mut().unwrap();
+    explanation.late_components.as_mut().unwrap().sched_duration_ns = None;
+    explanation.not_seen.push("when the scheduler is entered (no sched_entry tracepoint)".into());
+    check(
+        &run,
+        Extent::Worst(0),
+        &expect![[r#"
+        |Worst wakeup 238 µs late: 231 µs interrupts off in uart_drain_fifo, called from serial_release in
+        |logger[231].
+        |20,000 wakeups followed, 41 above 50.0 µs · valid
+        |
+        |                                     min      p50      p99      max  share of late time
+        | interrupt latency                180 ns   180 ns   540 ns   231 µs  91.3 %  ████████████████▌
+        | handler duration                1.40 µs  1.40 µs  4.20 µs  4.20 µs   2.8 %  ▋
+        | scheduler latency and duration    90 ns    90 ns   270 ns   600 ns   5.9 %  █▏
+        | This kernel does not show when its scheduler is entered: the last two are one here.
+        |
+        | causes of the 41 wakeups above 50.0 µs     episodes    worst   share
+        |  1  irq_off              uart_drain_fifo         24   231 µs  87.8 %
+        |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   9.0 %
+        |  3  softirq              NET_RX                   5  58.0 µs   3.0 %
+        |     unexplained                                   2  6.00 µs   0.2 %
+        |
+        | longest section with interrupts off: at least 231 µs in uart_drain_fifo, called from serial_release
+        |   in logger[231]
+        | seen with: sched, irq, irq_vectors and hrtimer tracepoints
+        | not seen: edges of sections with interrupts off (no preemptirq tracepoints), when the scheduler is
+        |   entered (no sched_entry tracepoint)
+        | lost records: 0 of 20,113
+        |
+        | kernel 6.12.95 · tsc
+        | preemption voluntary: no preempt= on its command line
+        | timer 1.00 ms · fifo 90 · CPU 0
+    "#]],
+    );
+}
+
+#[test]
+fn nothing_was_late() {
+    let mut run = run_of(&[&[2_600; 20_000]]);
+    run.components = Some(table([180, 1_400, 90, 1_100]));
+    run.explanation = Some(Explanation {
+        above_ns: 50_000,
+        above: "50us".into(),
+        wakeups: 20_000,
+        ..Explanation::default()
+    });
+    check(
+        &run,
+        Extent::default(),
+        &expect![[r#"
+        |Worst wakeup 2.60 µs late: none was later than 50.0 µs, so there is nothing to explain.
+        |20,000 wakeups followed, 0 above 50.0 µs · valid
+        |
+        |                          min      p50      p99      max  share, of the worst 0
+        | interrupt latency     180 ns   180 ns   540 ns   540 ns       –
+        | handler duration     1.40 µs  1.40 µs  4.20 µs  4.20 µs       –
+        | scheduler latency      90 ns    90 ns   270 ns   270 ns       –
+        | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs       –
+        |
+        | lost records: 0 of 0
+        |
+        | kernel 6.12.95 · tsc
+        | preemption voluntary: no preempt= on its command line
+        | timer 1.00 ms · fifo 90 · CPU 0
+    "#]],
+    );
+}
+
+#[test]
+fn a_run_without_an_explanation_says_so() {
+    let mut run = run_of(&[&[2_600; 20_000]]);
+    check(
+        &run,
+        Extent::default(),
+        &expect![[r#"
+        |Worst wakeup 2.60 µs late. Why is not known: this run was measured, not explained.
+        |
+        | kernel 6.12.95 · tsc
+        | preemption voluntary: no preempt= on its command line
+        | timer 1.00 ms · fifo 90 · CPU 0
+    "#]],
+    );
+    run.worst.clear();
+    assert!(text(&run, PLAIN, Extent::All).starts_with("No wakeup was seen.\n"));
+}
+
+#[test]
+fn the_extent_is_how_many_episodes_are_shown() {
+    let run = lossy();
+    for (extent, shown) in
+        [(Extent::Worst(0), 0), (Extent::Worst(1), 1), (Extent::Worst(9), 2), (Extent::All, 2)]
+    {
+        let text = text(&run, PLAIN, extent);
+        assert_eq!(text.matches('├').count(), shown, "{extent:?}");
+    }
+}
+
+#[test]
+fn colour_only_repeats_what_the_words_say() {
+    let run = lossy();
+    let coloured = text(&run, Style { colour: true }, Extent::All);
+    assert!(coloured.contains("\x1b[33mlost records: 3 of"), "{coloured}");
+    let mut plain = coloured;
+    for code in ["\x1b[1m", "\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[0m"] {
+        plain = plain.replace(code, "");
+    }
+    assert_eq!(plain, text(&run, PLAIN, Extent::All));
+}
+
+#[test]
+fn the_summary_of_a_measurement_is_not_changed_by_an_explanation() {
+    let explained = serial();
+    let mut measured = explained.clone();
+    (measured.explanation, measured.components) = (None, None);
+    measured.causes.clear();
+    for worst in &mut measured.worst {
+        (worst.components, worst.blame, worst.timeline) = (None, vec![], vec![]);
+    }
+    assert_eq!(crate::text::summary(&explained, PLAIN), crate::text::summary(&measured, PLAIN));
+}

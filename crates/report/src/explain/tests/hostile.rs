@@ -1,0 +1,118 @@
+//! Records that somebody made to do harm, or that are damaged.
+
+use proptest::prelude::*;
+use wakescope_core::explain::{Cause, CauseRow, Evidence, Sections, Share, Step};
+use wakescope_core::histogram::Histogram;
+
+use super::runs::{cause, components, episode, step};
+use super::*;
+
+/// Every line is short enough, and nothing in it moves a cursor.
+fn check_is_safe(shown: &str, widest_allowed: usize) -> Result<(), TestCaseError> {
+    let is_safe = |c: char| c == '\n' || !(c.is_control() || c == '\u{202e}');
+    prop_assert!(shown.chars().all(is_safe), "{:?}", shown);
+    let widest = shown.lines().max_by_key(|line| line.chars().count()).unwrap_or_default();
+    prop_assert!(widest.chars().count() <= widest_allowed, "{}", widest);
+    Ok(())
+}
+
+const EVIL: &str = "\x1b[2J\x1b]0;title\x07\r\n\u{202e}gnirts ";
+
+#[test]
+fn a_record_made_to_do_harm_is_shown_as_text() {
+    let name = EVIL.repeat(20);
+    let mut run = serial();
+    let hostile = |cause: Cause, ns: u64| Share {
+        cause,
+        ns,
+        culprit: name.clone(),
+        within: name.clone(),
+        evidence: Evidence::Stack,
+        stack: vec![name.clone(); 20],
+    };
+    let all =
+        [Cause::Steal, Cause::IrqOff, Cause::Irq, Cause::HigherPriorityTask, Cause::Unexplained];
+    run.causes = (0..10_000)
+        .map(|i| CauseRow { share: f64::NAN, ..cause(all[i % 5], &name, u64::MAX, 9, 1_000) })
+        .map(|row| CauseRow { total_ns: u64::MAX, worst_ns: u64::MAX, ..row })
+        .collect();
+    let blame =
+        (0..1_000_usize).map(|i| hostile(all[i % 5], [0, 1, u64::MAX, 0, 7][i % 7 % 5])).collect();
+    let timeline = (0..10_000).map(|i| step(u64::MAX - i, u32::MAX, &name)).collect();
+    run.worst = vec![episode(u64::MAX, blame, timeline); 3];
+    run.worst.push(episode(5, vec![hostile(Cause::Irq, 0)], vec![]));
+    let explanation = run.explanation.as_mut().unwrap();
+    *explanation = Explanation {
+        above_ns: u64::MAX,
+        above: format!("p{name}"),
+        wakeups: u64::MAX,
+        not_followed: u64::MAX,
+        late: u64::MAX,
+        explained: 0,
+        late_components: Some(components([u64::MAX; 4])),
+        records: u64::MAX,
+        lost_records: u64::MAX,
+        seen_with: vec![name.clone(); 1_000],
+        not_seen: vec![name.clone(); 1_000],
+        sections: Some(Sections {
+            exact: true,
+            irq_off: Some(hostile(Cause::IrqOff, u64::MAX)),
+            preempt_off: Some(hostile(Cause::NoPreemptionPoint, 0)),
+        }),
+    };
+    // A histogram from a record may have edges that make no sense.
+    let bad: Histogram = serde_json::from_str("[[5, 0, 1000], [3, 1, 9]]").unwrap();
+    run.components.as_mut().unwrap().irq_latency.histogram = bad;
+    for extent in [Extent::default(), Extent::All] {
+        let shown = text(&run, PLAIN, extent);
+        // Counts of 20 digits, which no machine can reach, have no room on 100 columns.
+        check_is_safe(&shown, 128).unwrap();
+        assert!(shown.lines().count() < 1_000, "{} lines", shown.lines().count());
+    }
+}
+
+fn any_cause() -> impl Strategy<Value = Cause> {
+    prop::sample::select(vec![
+        Cause::Steal,
+        Cause::Irq,
+        Cause::IrqOff,
+        Cause::NoPreemptionPoint,
+        Cause::IdleExit,
+        Cause::RemoteWakeup,
+        Cause::Unexplained,
+    ])
+}
+
+fn any_name() -> impl Strategy<Value = String> {
+    prop_oneof![Just(String::new()), "\\PC{0,80}", "[a-z_ ]{1,60}", Just(EVIL.into())]
+}
+
+fn any_share() -> impl Strategy<Value = Share> {
+    let ns = prop_oneof![Just(0), 1_u64..1_000_000, any::<u64>()];
+    let stack = prop::collection::vec(any_name(), 0..6);
+    (any_cause(), ns, any_name(), any_name(), stack).prop_map(
+        |(cause, ns, culprit, within, stack)| Share {
+            cause,
+            ns,
+            culprit,
+            within,
+            evidence: Evidence::Stack,
+            stack,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn lines_are_never_too_wide(
+        episodes in prop::collection::vec((any::<u64>(), prop::collection::vec(any_share(), 0..14)), 0..4),
+        steps in prop::collection::vec((any::<u64>(), any::<u32>(), any_name()), 0..50),
+        domain in prop::sample::select(vec![TimeDomain::Real, TimeDomain::Virtual, TimeDomain::Simulated]),
+    ) {
+        let mut run = serial();
+        run.time_domain = domain;
+        let steps: Vec<Step> = steps.iter().map(|(at, depth, what)| step(*at, *depth, what)).collect();
+        run.worst = episodes.into_iter().map(|(ns, blame)| episode(ns, blame, steps.clone())).collect();
+        check_is_safe(&text(&run, PLAIN, Extent::All), WIDTH)?;
+    }
+}

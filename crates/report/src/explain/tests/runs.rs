@@ -1,0 +1,220 @@
+//! Runs made by hand.
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::{
+    Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share, Step,
+};
+use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::histogram::Histogram;
+use wakescope_core::run::{Episode, Run};
+
+use crate::text::tests::run_of;
+
+pub(super) fn distribution(samples: &[u64]) -> Distribution {
+    Distribution {
+        count: samples.len() as u64,
+        min_ns: samples.iter().min().copied(),
+        max_ns: samples.iter().max().copied(),
+        max_at_ns: Some(0),
+        sum_ns: samples.iter().sum(),
+        histogram: Histogram::of(samples.iter().copied()),
+    }
+}
+
+pub(super) fn components(ns: [u64; 4]) -> Components {
+    Components {
+        irq_latency_ns: ns[0],
+        handler_duration_ns: ns[1],
+        sched_latency_ns: ns[2],
+        sched_duration_ns: Some(ns[3]),
+    }
+}
+
+/// Wakeups of 2.6 µs with one of these components among them.
+pub(super) fn table(worst: [u64; 4]) -> ComponentTable {
+    let one = |usual: u64, worst: u64| {
+        distribution(&[vec![usual; 19_000], vec![usual * 3; 999], vec![worst]].concat())
+    };
+    ComponentTable {
+        irq_latency: one(180, worst[0]),
+        handler_duration: one(1_400, worst[1]),
+        sched_latency: one(90, worst[2]),
+        sched_duration: Some(one(1_100, worst[3])),
+    }
+}
+
+pub(super) fn share(
+    cause: Cause,
+    ns: u64,
+    culprit: &str,
+    within: &str,
+    evidence: Evidence,
+) -> Share {
+    let (culprit, within) = (culprit.into(), within.into());
+    Share { cause, ns, culprit, within, evidence, stack: Vec::new() }
+}
+
+pub(super) fn cause(
+    cause: Cause,
+    culprit: &str,
+    episodes: u64,
+    worst_us: u64,
+    total_us: u64,
+) -> CauseRow {
+    let culprit = culprit.into();
+    let (total_ns, worst_ns) = (total_us * 1_000, worst_us * 1_000);
+    CauseRow { cause, culprit, episodes, total_ns, worst_ns, share: 0.0 }
+}
+
+pub(super) fn step(at_ns: u64, depth: u32, what: &str) -> Step {
+    Step { at_ns, depth, what: what.into() }
+}
+
+pub(super) fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+pub(super) fn episode(latency_ns: u64, blame: Vec<Share>, timeline: Vec<Step>) -> Episode {
+    Episode {
+        cpu: Some(0),
+        expiry_ns: 6_200_000_000,
+        wakeup_latency_ns: latency_ns,
+        blame,
+        timeline,
+        ..Episode::default()
+    }
+}
+
+/// A run whose worst wakeup waited for a driver with interrupts off.
+pub(super) fn serial() -> Run {
+    let mut run = run_of(&[&[&[2_600; 19_999][..], &[238_000]].concat()]);
+    let mut section = share(
+        Cause::IrqOff,
+        231_400,
+        "uart_drain_fifo",
+        "serial_release in logger[231]",
+        Evidence::Stack,
+    );
+    section.stack = names(&[
+        "uart_drain_fifo+0x1b2",
+        "_raw_spin_unlock_irqrestore+0x15",
+        "serial_release+0x40",
+        "tty_release+0x1f0",
+        "__fput+0xe3",
+        "task_work_run+0x59",
+        "exit_to_user_mode_loop+0x120",
+        "do_syscall_64+0x1a5",
+        "entry_SYSCALL_64_after_hwframe+0x76",
+    ]);
+    let blame = vec![
+        section,
+        share(Cause::Scheduler, 3_500, "", "", Evidence::Edge),
+        share(Cause::Irq, 3_100, "local_timer", "", Evidence::Edge),
+    ];
+    let timeline = vec![
+        step(0, 0, "timer due; logger[231] running in the kernel"),
+        step(231_400, 0, "local_timer interrupt taken"),
+        step(232_000, 1, "hrtimer_wakeup wakes wakescope[400]"),
+        step(234_500, 0, "handler returns"),
+        step(235_100, 0, "scheduler entered"),
+        step(238_000, 0, "wakescope[400] runs"),
+    ];
+    let parts = [231_400, 3_100, 600, 2_900];
+    let mut worst = episode(238_000, blame, timeline);
+    worst.components = Some(components(parts));
+    run.worst = vec![worst];
+    run.components = Some(table(parts));
+    run.causes = vec![
+        cause(Cause::IrqOff, "uart_drain_fifo", 24, 231, 4_100),
+        cause(Cause::NoPreemptionPoint, "dir_scan_entries", 12, 71, 420),
+        cause(Cause::Softirq, "NET_RX", 5, 58, 140),
+        cause(Cause::Unexplained, "", 2, 6, 9),
+    ];
+    run.explanation = Some(Explanation {
+        above_ns: 50_000,
+        above: "50us".into(),
+        wakeups: 20_000,
+        late: 41,
+        explained: 41,
+        late_components: Some(components([4_150_000, 127_000, 270_000, 122_000])),
+        records: 20_113,
+        seen_with: names(&["sched, irq, irq_vectors and hrtimer tracepoints"]),
+        not_seen: names(&["edges of sections with interrupts off (no preemptirq tracepoints)"]),
+        sections: Some(Sections {
+            exact: false,
+            irq_off: Some(run.worst[0].blame[0].clone()),
+            preempt_off: None,
+        }),
+        ..Explanation::default()
+    });
+    run
+}
+
+/// A kernel without preemption, and many causes.
+pub(super) fn crowded() -> Run {
+    let mut run = serial();
+    let mut rows: Vec<CauseRow> = (0..30)
+        .map(|i| {
+            cause(
+                Cause::NoPreemptionPoint,
+                &format!("function_{i}"),
+                30 - i,
+                400 - 9 * i,
+                9_000 >> i,
+            )
+        })
+        .collect();
+    rows.swap(0, 7);
+    run.causes = rows;
+    let mut worst = share(
+        Cause::NoPreemptionPoint,
+        391_000,
+        "shmem_undo_range",
+        "exit_mmap in rm[412]",
+        Evidence::Stack,
+    );
+    worst.stack = (0..20).map(|i| format!("function_of_the_kernel_{i}+0x{i}0")).collect();
+    let blame = vec![
+        worst,
+        share(Cause::HigherPriorityTask, 14_000, "migration/0[19] fifo 99", "", Evidence::Edge),
+        share(Cause::Scheduler, 4_000, "", "", Evidence::Edge),
+        share(Cause::Irq, 2_000, "local_timer", "", Evidence::Edge),
+        share(Cause::IrqOff, 1_000, "", "", Evidence::Bound),
+    ];
+    run.worst.insert(0, episode(412_000, blame, vec![step(0, 0, "timer due")]));
+    if let Some(explanation) = &mut run.explanation {
+        (explanation.above, explanation.above_ns) = ("p99.9".into(), 31_200);
+        explanation.sections = Some(Sections {
+            exact: true,
+            irq_off: Some(share(Cause::IrqOff, 12_000, "tick_sched_timer", "", Evidence::Edge)),
+            preempt_off: Some(run.worst[0].blame[0].clone()),
+        });
+    }
+    run
+}
+
+/// The worst wakeup has no explanation, another only a part of one.
+pub(super) fn lossy() -> Run {
+    let mut run = serial();
+    run.worst.insert(0, episode(4_310_000, vec![], vec![]));
+    let partly = vec![
+        share(Cause::EqualOrLowerTask, 60_000, "make[77]", "", Evidence::Edge),
+        share(Cause::Unexplained, 40_000, "", "", Evidence::Bound),
+    ];
+    run.worst.push(episode(120_000, partly, vec![]));
+    run.validity = Validity::of(vec![Finding::new(
+        "steal",
+        Severity::Warning,
+        "the hypervisor took 38 ms from these CPUs".into(),
+        "measure on the bare machine",
+    )]);
+    run.causes.push(cause(Cause::Unexplained, "", 1, 4_310, 4_310));
+    if let Some(explanation) = &mut run.explanation {
+        explanation.lost_records = 3;
+        explanation.not_followed = 2;
+        explanation.explained = 40;
+        explanation.late_components = None;
+        explanation.sections = None;
+    }
+    run
+}

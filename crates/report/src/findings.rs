@@ -1,0 +1,85 @@
+//! Findings: what makes a number doubtful, and what to do about it.
+
+use std::fmt::Write;
+
+use wakescope_core::finding::{Finding, Severity};
+
+use crate::style::{Style, clean};
+
+/// How findings that leave the numbers as they are appear.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notes {
+    /// As the others.
+    InFull,
+    /// All on one line, without what they say.
+    ByName,
+}
+
+/// A line per finding with what to do about it, after an empty line; empty if there are none.
+pub(crate) fn list(findings: &[Finding], style: Style, notes: Notes) -> String {
+    let mut out = String::new();
+    let by_name = |f: &&Finding| f.severity == Severity::Note && notes == Notes::ByName;
+    let (named, all): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(by_name);
+    let width = all.iter().map(|f| f.code.chars().count()).max().unwrap_or(0).min(24);
+    for finding in all {
+        let (mark, dress): (&str, fn(Style, &str) -> String) = match finding.severity {
+            Severity::Note => ("·", Style::faint),
+            Severity::Warning => ("!", Style::warn),
+            Severity::Error => ("✗", Style::bad),
+        };
+        let code = format!("{mark} {:<width$}", clean(&finding.code, 24));
+        let indent = " ".repeat(width + 5);
+        let message = wrapped(&clean(&finding.message, 400), 96 - width, &indent);
+        let _ = writeln!(out, " {}  {message}", dress(style, &code));
+        if !finding.hint.is_empty() {
+            let hint = wrapped(&clean(&finding.hint, 400), 94 - width, &format!("{indent}  "));
+            let _ = writeln!(out, "{indent}→ {hint}");
+        }
+    }
+    if !named.is_empty() {
+        let names: Vec<String> = named.iter().map(|f| clean(&f.code, 24)).collect();
+        let line = format!(" · noted, see the report: {}", names.join(", "));
+        let _ = writeln!(out, "{}", style.faint(&line));
+    }
+    if out.is_empty() { out } else { format!("\n{out}") }
+}
+
+/// Breaks `text` at spaces, and words that are longer than a line anywhere, so that no line is longer
+/// than `width`.
+pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> String {
+    let mut lines = vec![String::new()];
+    // Without blanks, and as long as is allowed, only a name from elsewhere can be.
+    for word in text.split(' ').flat_map(|word| pieces(word, width)) {
+        let line = lines.len() - 1;
+        if !lines[line].is_empty() && lines[line].chars().count() + 1 + word.chars().count() > width
+        {
+            lines.push(word);
+        } else {
+            if !lines[line].is_empty() {
+                lines[line].push(' ');
+            }
+            lines[line].push_str(&word);
+        }
+    }
+    lines.join(&format!("\n{indent}"))
+}
+
+/// `word` in pieces of at most `width` characters.
+fn pieces(word: &str, width: usize) -> Vec<String> {
+    let all: Vec<char> = word.chars().collect();
+    match all.len() {
+        0 => vec![String::new()],
+        _ => all.chunks(width.max(1)).map(|piece| piece.iter().collect()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_broken_at_spaces() {
+        assert_eq!(wrapped("aa bb cc ddddd e", 5, "  "), "aa bb\n  cc\n  ddddd\n  e");
+        assert_eq!(wrapped("aa bbbbbbb c", 5, "  "), "aa\n  bbbbb\n  bb c");
+    }
+}
