@@ -19,7 +19,7 @@ help:
 	@echo 'make install    the command, its man pages and completions, under PREFIX=$(PREFIX)'
 	@echo 'make clean      remove what was built'
 	@echo
-	@echo 'What is missing (Rust, a linker) is installed with apt on Debian and Ubuntu, and named elsewhere.'
+	@echo 'What is missing (Rust, a linker, clang) is installed with apt on Debian and Ubuntu, and named elsewhere.'
 
 setup:
 	@scripts/setup

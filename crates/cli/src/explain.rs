@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::explain::{Above, account};
 use wakescope_core::host::Host;
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::{Plan, Policy};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -35,7 +35,7 @@ pub(crate) struct ExplainArgs {
 
     /// Which wakeups are late: those from a time or a percentile on
     #[arg(long, value_name = "TIME|pN", default_value = "p99.9", allow_hyphen_values = true)]
-    above: Above,
+    pub(crate) above: Above,
 
     /// Follow the threads of this process, or this thread, instead of probes
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), group = "others")]
@@ -54,7 +54,7 @@ pub(crate) struct ExplainArgs {
     episodes: usize,
 
     #[command(flatten)]
-    measure: MeasureArgs,
+    pub(crate) measure: MeasureArgs,
 }
 
 /// Runs `wakescope explain`.
@@ -93,14 +93,12 @@ fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let plan = measure::plan(&args.measure)?;
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
-    let pinned = plan.policy != Policy::Deadline;
-    let probes = u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX);
-    let mut follower = Follower::start(args.above, Target::Probes(probes), pinned, &host)?;
+    let mut follower = Follower::of_probes(args.above, &plan, &host)?;
     measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
 }
 
 fn shown(args: &ExplainArgs, run: &Run) -> String {
-    text(run, output::style(), Extent { episodes: args.episodes })
+    text(run, output::style(), Extent::Worst(args.episodes))
 }
 
 /// How often what has left the kernel is taken: the buffer holds more late wakeups than come in
@@ -121,6 +119,12 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
+    /// Follows the probes of `plan`.
+    pub(crate) fn of_probes(above: Above, plan: &Plan, host: &Host) -> Result<Self, Failure> {
+        let probes = u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX);
+        Self::start(above, Target::Probes(probes), plan.policy != Policy::Deadline, host)
+    }
+
     /// Attaches to the kernel. What of `host` decides over what is possible is its preemption
     /// model.
     pub(crate) fn start(

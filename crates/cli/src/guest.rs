@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use wakescope_core::behaviour::judge;
+use wakescope_core::explain::Above;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::suffers::host_findings;
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -23,7 +24,8 @@ use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::guest::{drain, kernel_log, load_module, mount, restart, set_raw};
 use wakescope_sys::sched::{self, Schedule};
 
-use crate::measure::{self, MeasureArgs};
+use crate::explain::{ExplainArgs, Follower};
+use crate::measure::{self, MeasureArgs, Onlooker};
 use crate::{Failure, Outcome};
 
 /// What a guest of the lab does, as its first process
@@ -50,6 +52,7 @@ enum Task {
     /// Tell what kernel this is, also from its behaviour
     Check,
     Measure(Box<MeasureArgs>),
+    Explain(Box<ExplainArgs>),
 }
 
 /// The arguments that are meant for wakescope. To the first process of a machine the kernel also
@@ -79,6 +82,7 @@ pub(crate) fn run(args: &GuestArgs) -> Result<Outcome, Failure> {
         match &args.task {
             Task::Check => check(),
             Task::Measure(task) => run_measurement(task),
+            Task::Explain(task) => run_explanation(task),
         }
     });
     exit.leave(began, false, done)
@@ -219,13 +223,19 @@ fn check() -> Result<Vec<Item>, Failure> {
 }
 
 fn run_measurement(args: &MeasureArgs) -> Result<Vec<Item>, Failure> {
-    let run = measure_virtually(args)?;
+    let run = measure_virtually(args, None)?;
+    Ok(vec![Item::new(RUN, run.to_json())])
+}
+
+fn run_explanation(args: &ExplainArgs) -> Result<Vec<Item>, Failure> {
+    let run = measure_virtually(&args.measure, Some(args.above))?;
     Ok(vec![Item::new(RUN, run.to_json())])
 }
 
 /// Measures as `wakescope measure` does, but writes nothing down meanwhile: each record would cost
-/// virtual time, and there is no disk that it could be lost from.
-fn measure_virtually(args: &MeasureArgs) -> Result<Run, Failure> {
+/// virtual time, and there is no disk that it could be lost from. What is late is explained if it
+/// is said `above` what.
+fn measure_virtually(args: &MeasureArgs, above: Option<Above>) -> Result<Run, Failure> {
     let plan = measure::plan(args)?;
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
@@ -237,18 +247,28 @@ fn measure_virtually(args: &MeasureArgs) -> Result<Run, Failure> {
         time_domain: TimeDomain::Virtual,
     };
     let findings = host_findings(&host, TimeDomain::Virtual, &plan.cpus);
+    let mut nobody = Unobserved;
+    let mut follower = above.map(|above| Follower::of_probes(above, &plan, &host)).transpose()?;
+    let onlooker: &mut dyn Onlooker = match &mut follower {
+        Some(follower) => follower,
+        None => &mut nobody,
+    };
     let loads = measure::start_loads(args)?;
     let mut pause = |span| signals.wait(span).is_some();
     let mut session =
-        Session::begin(identity, plan, host, findings, loads, &mut Unobserved, &mut pause)
+        Session::begin(identity, plan, host, findings, loads, onlooker, &mut pause)
             .map_err(measure::explain)?;
     session.abandon_loads();
     while !session.is_finished() {
         let left = session.planned_end().since(clock::now());
-        signals.wait(left.min(measure::WATCH).max(SpanNs(2_000_000)));
+        let pace = onlooker.pace().unwrap_or(measure::WATCH);
+        signals.wait(left.min(pace).max(SpanNs(2_000_000)));
+        onlooker.look();
         session.watch();
     }
-    Ok(session.end(None, &mut Nowhere))
+    let mut run = session.end(None, &mut Nowhere);
+    onlooker.complete(&mut run);
+    Ok(run)
 }
 
 /// Where no samples go.

@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::explain::Share;
 use crate::plan::Policy;
 use crate::preemption::Model;
 
@@ -204,6 +205,9 @@ pub struct Cell {
     /// What a unit of work is: `files`, `programs`, `bytes`.
     #[serde(default)]
     pub unit: String,
+    /// The largest share of the latest wakeup's lateness; `null` where it was not explained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub culprit: Option<Share>,
     /// Of the histogram of lateness per expiry, as it stands in the run record.
     pub histogram_sha256: Option<String>,
     /// The run's folder.

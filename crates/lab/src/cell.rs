@@ -53,6 +53,8 @@ pub struct Measurement {
     pub policy: Policy,
     /// Its priority.
     pub priority: Option<u8>,
+    /// Whether late wakeups are explained.
+    pub explain: bool,
 }
 
 impl Measurement {
@@ -66,6 +68,7 @@ impl Measurement {
             warmup: plan.warmup,
             policy: plan.policy,
             priority: plan.priority,
+            explain: plan.explain,
         }
     }
 
@@ -74,11 +77,12 @@ impl Measurement {
         SpanNs(self.samples.saturating_mul(self.interval.0).saturating_add(2 * self.warmup.0))
     }
 
-    /// The arguments of `wakescope measure`.
+    /// The arguments of `wakescope measure`, or `explain`, which has them too.
     fn arguments(&self) -> String {
         let Self { seed, samples, interval, warmup, policy, .. } = self;
+        let verb = if self.explain { "explain" } else { "measure" };
         let mut all = format!(
-            "measure --samples {samples} --interval {}ns --warmup {}ns --seed {seed} --policy {policy}",
+            "{verb} --samples {samples} --interval {}ns --warmup {}ns --seed {seed} --policy {policy}",
             interval.0, warmup.0
         );
         if let Some(priority) = self.priority {

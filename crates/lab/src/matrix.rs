@@ -438,6 +438,7 @@ fn fill_in_run(cell: &mut Cell, stored: &StoredCell) {
     cell.max_ns = run.summary.max_ns;
     cell.count = run.summary.count;
     cell.histogram_sha256 = Some(histogram_sum(&run));
+    cell.culprit = run.worst.first().and_then(|worst| worst.blame.first()).cloned();
     if let Some(load) = run.load.first() {
         cell.throughput = Some(load.per_second);
         cell.unit.clone_from(&load.unit);

@@ -72,6 +72,9 @@ pub struct Plan {
     pub published: Vec<String>,
     /// Limits that every cell is held to.
     pub fail_above: Vec<Limit>,
+    /// Whether each guest explains its late wakeups. That takes instructions, so its figures are
+    /// not those of guests that do not.
+    pub explain: bool,
 }
 
 /// Which kernels a plan is about.
@@ -127,6 +130,7 @@ impl Default for Plan {
             margin: 0.1,
             published: Vec::new(),
             fail_above: Vec::new(),
+            explain: false,
         }
     }
 }

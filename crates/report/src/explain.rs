@@ -22,6 +22,8 @@ mod percent;
 mod verdict;
 mod words;
 
+pub(crate) use words::phrase;
+
 /// The widest line, in characters.
 const WIDTH: usize = 100;
 

@@ -11,6 +11,7 @@ use self::matrix::{Figure, Matrix};
 use crate::domain::VIRTUAL_TIME;
 use crate::style::{Style, clean};
 
+mod culprits;
 mod figures;
 mod headline;
 mod limits;

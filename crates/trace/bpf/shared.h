@@ -150,7 +150,7 @@ enum component {
 struct control {
 	/* Wakeups due before this do not count. 0: not yet. */
 	u64 start;
-	/* Wakeups at least so late leave the kernel. 0: those half as late as the worst so far. */
+	/* Wakeups at least so late leave the kernel. 0: those an eighth as late as the worst so far. */
 	u64 keep;
 };
 

@@ -639,11 +639,11 @@ INLINE void send(struct wakeup *wakeup, struct cpu *cpu)
 }
 
 /* What is late, as long as the loader has too few wakeups to say. */
-INLINE u64 half_of_worst(u32 place)
+INLINE u64 eighth_of_worst(u32 place)
 {
 	u32 index = place * COMPONENTS + WAKEUP_LATENCY;
 	struct figures *all = bpf_map_lookup_elem(&figures, &index);
-	return all ? all->max / 2 : 0;
+	return all ? all->max / 8 : 0;
 }
 
 INLINE void end(struct wakeup *wakeup, struct cpu *cpu, u32 place, u64 response)
@@ -662,7 +662,7 @@ INLINE void end(struct wakeup *wakeup, struct cpu *cpu, u32 place, u64 response)
 	if (all)
 		__sync_fetch_and_add(&all->wakeups, 1);
 	u64 late = response - wakeup->due;
-	u64 keep = asked->keep ? asked->keep : half_of_worst(place);
+	u64 keep = asked->keep ? asked->keep : eighth_of_worst(place);
 	count_components(wakeup, place);
 	if (late >= keep)
 		send(wakeup, cpu);

@@ -74,6 +74,11 @@ pub(super) struct Asking {
     /// Exit with 1 if the maximum of any cell, or a percentile, is above a time: 100us, p99.9=50us
     #[arg(long, value_name = "[pN=]TIME", value_parser = parse_limit)]
     fail_above: Vec<Limit>,
+
+    /// Let each guest explain its late wakeups. That takes virtual time of its own: do not compare
+    /// the figures with those of guests that do not
+    #[arg(long)]
+    explain: bool,
 }
 
 fn policy(text: &str) -> Result<Policy, String> {
@@ -118,6 +123,7 @@ impl Asking {
             compare: said(&self.compare),
             margin: self.margin,
             fail_above: said(&self.fail_above),
+            explain: self.explain.then_some(true),
         }
     }
 }

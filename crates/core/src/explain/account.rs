@@ -55,9 +55,9 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         records: seen.records,
         lost_records: seen.lost_records,
         sections: sections(late.iter().map(|account| &account.blame[..])),
-        late_components: late.iter().fold(Components::default(), |sum, account| {
+        late_components: Some(late.iter().fold(Components::default(), |sum, account| {
             sum.plus(&account.components)
-        }),
+        })),
         seen_with: seen.seen_with,
         not_seen: seen.not_seen,
         ..Default::default()

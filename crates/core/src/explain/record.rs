@@ -152,6 +152,21 @@ impl Components {
             .iter()
             .fold(self.sched_duration_ns.unwrap_or(0), |sum, &ns| sum.saturating_add(ns))
     }
+
+    /// Both, part by part.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let both = (self.sched_duration_ns, other.sched_duration_ns);
+        Self {
+            irq_latency_ns: self.irq_latency_ns.saturating_add(other.irq_latency_ns),
+            handler_duration_ns: self.handler_duration_ns.saturating_add(other.handler_duration_ns),
+            sched_latency_ns: self.sched_latency_ns.saturating_add(other.sched_latency_ns),
+            sched_duration_ns: match both {
+                (Some(one), Some(other)) => Some(one.saturating_add(other)),
+                (one, other) => one.or(other),
+            },
+        }
+    }
 }
 
 /// The components of all wakeups, one value per wakeup each.

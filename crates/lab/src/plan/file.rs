@@ -37,6 +37,7 @@ struct File {
     margin: Option<Spanned<Number>>,
     published: Option<Words>,
     fail_above: Option<Words>,
+    explain: Option<Spanned<bool>>,
 }
 
 type Words = Spanned<Vec<Spanned<String>>>;
@@ -65,6 +66,7 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
     take(&mut plan.name, &file.name);
     take(&mut plan.description, &file.description);
     take(&mut plan.samples, &file.samples);
+    take(&mut plan.explain, &file.explain);
     if let Some(list) = &file.kernels {
         plan.kernels = Kernels::of(words(list).map(str::to_owned).collect());
     }

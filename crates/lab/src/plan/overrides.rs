@@ -38,6 +38,8 @@ pub struct Overrides {
     pub margin: Option<f64>,
     /// Limits.
     pub fail_above: Option<Vec<Limit>>,
+    /// Whether guests explain their late wakeups.
+    pub explain: Option<bool>,
 }
 
 impl Plan {
@@ -71,6 +73,7 @@ impl Plan {
         take(&mut self.compare, &overrides.compare);
         take(&mut self.margin, &overrides.margin);
         take(&mut self.fail_above, &overrides.fail_above);
+        take(&mut self.explain, &overrides.explain);
         self.take_policy(overrides.policy, overrides.priority);
         self.checked()
     }

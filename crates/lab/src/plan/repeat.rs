@@ -22,6 +22,7 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
         compare,
         margin,
         fail_above,
+        explain,
     } = overrides;
     let joined = |list: &[String]| list.join(",");
     let options = [
@@ -46,6 +47,9 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
         // With `=`, a value that begins with a dash is still a value.
         let sign = if value.starts_with('-') { '=' } else { ' ' };
         command.push_str(&format!(" --{name}{sign}{}", shell_quoted(&value)));
+    }
+    if *explain == Some(true) {
+        command.push_str(" --explain");
     }
     command
 }
@@ -108,13 +112,14 @@ mod tests {
             compare: Some(vec!["none:full".into(), "-a:$b".into()]),
             margin: Some(0.05),
             fail_above: Some(vec![parse_limit("p99.9=1ms").unwrap()]),
+            explain: Some(true),
         };
         assert_eq!(
             repeat(None, &all),
             r"wakescope lab run --kernel '6.1-cloud,it'\''s/bzImage' --preempt none,rt \
               --load idle,find+launch --seeds 7, --samples 2000 --interval 1500us --warmup 0s \
               --cpu-mips 125 --policy rr --priority 50 --margin 0.05 --compare none:full \
-              --compare='-a:$b' --fail-above p99.9=1ms"
+              --compare='-a:$b' --fail-above p99.9=1ms --explain"
                 .replace(" \\\n             ", "")
         );
     }

@@ -10,7 +10,7 @@ use crate::style::clean;
 pub(super) const LONGEST_NAME: usize = 48;
 
 /// `231 µs interrupts off in uart_drain_fifo, called from serial_release in logger[231]`
-pub(super) fn phrase(share: &Share, domain: TimeDomain) -> String {
+pub(crate) fn phrase(share: &Share, domain: TimeDomain) -> String {
     format!("{} {}{}", domain::span(share.ns, domain), share.cause.words(), whose(share))
 }
 

@@ -4,7 +4,7 @@ use wakescope_core::lab::Lab;
 
 use super::figures::raised;
 use super::matrix::{Figure, Matrix, Shown};
-use super::{caveats, headline, limits, names, published, repeat, settings, verdicts};
+use super::{caveats, culprits, headline, limits, names, published, repeat, settings, verdicts};
 
 pub(super) fn render(lab: &Lab) -> String {
     let matrix = Matrix::of(lab);
@@ -20,6 +20,7 @@ pub(super) fn render(lab: &Lab) -> String {
     parts.push(notes(lab, &matrix));
     parts.push(told_verdicts(lab));
     parts.push(limits::told(lab).iter().map(|l| format!("- {}\n", escaped(&l.text))).collect());
+    parts.push(told_culprits(lab));
     parts.push(match &published(lab)[..] {
         [] => String::new(),
         lines => fenced("text", &lines.join("\n")),
@@ -27,6 +28,15 @@ pub(super) fn render(lab: &Lab) -> String {
     parts.push(basis(lab));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
+}
+
+fn told_culprits(lab: &Lab) -> String {
+    let lines = culprits::told(lab);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let told: String = lines.iter().map(|line| format!("- {}\n", escaped(line))).collect();
+    format!("**what held up the latest wakeups**\n\n{told}")
 }
 
 fn told_headline(lab: &Lab) -> String {

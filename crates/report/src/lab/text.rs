@@ -5,7 +5,7 @@ use wakescope_core::lab::{Lab, Verdict};
 use super::figures::raised;
 use super::matrix::{Figure, Matrix, Rank, Shown};
 use super::{
-    Extent, WIDTH, caveats, glued, headline, limits, names, published, repeat, settings, verdicts,
+    Extent, WIDTH, caveats, culprits, glued, headline, limits, names, published, repeat, settings, verdicts,
 };
 use crate::style::Style;
 
@@ -27,9 +27,20 @@ pub(super) fn render(lab: &Lab, extent: Extent, style: Style) -> String {
     let mut parts = vec![told_headline(lab, style), blocks, notes(lab, &matrix, is_cut, style)];
     parts.push(told_verdicts(lab, style));
     parts.push(told_limits(lab, style));
+    parts.push(told_culprits(lab, style));
     parts.push(told_basis(lab, style));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
+}
+
+/// What held up the latest wakeups, where that was asked for.
+fn told_culprits(lab: &Lab, style: Style) -> String {
+    let lines = culprits::told(lab);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let told: String = lines.iter().map(|line| wrapped(line, 2, 5)).collect();
+    format!(" {}\n{told}", style.strong("what held up the latest wakeups"))
 }
 
 fn told_headline(lab: &Lab, style: Style) -> String {
