@@ -77,7 +77,7 @@ fn parts(shares: &[Share]) -> Vec<Part> {
 
 /// An episode's shares, the largest first, and what nobody knows last. What they leave of the episode
 /// nobody knows either.
-fn shares(episode: &Episode) -> Vec<Share> {
+pub(super) fn shares(episode: &Episode) -> Vec<Share> {
     let sum =
         |shares: &[Share]| shares.iter().fold(0_u64, |sum, share| sum.saturating_add(share.ns));
     let told = sum(&episode.blame);

@@ -136,7 +136,7 @@ fn what_was_lost_is_unexplained() {
         &lossy(),
         Extent::All,
         &expect![[r#"
-            |Worst wakeup 4.31 ms late, not explained: 3 of the tracer's records were lost, 2 wakeups were not
+            |Worst wakeup 4.31 ms late, not explained; 3 of the tracer's records were lost, 2 wakeups were not
             |followed. The worst that is explained: 238 µs late, 231 µs interrupts off in uart_drain_fifo, called
             |from serial_release in logger[231].
             |20,000 wakeups followed, 2 not followed, 41 above 50.0 µs · degraded: see below
@@ -344,6 +344,49 @@ fn the_extent_is_how_many_episodes_are_shown() {
         let text = text(&run, PLAIN, extent);
         assert_eq!(text.matches('├').count(), shown, "{extent:?}");
     }
+}
+
+#[test]
+fn the_verdict_names_what_is_missing() {
+    let check = |change: fn(&mut Run), want: &str| {
+        let mut run = serial();
+        change(&mut run);
+        let shown = text(&run, PLAIN, Extent::default()).replace('\n', " ");
+        assert!(shown.starts_with(want), "{shown}");
+    };
+    let nothing_kept: fn(&mut Run) = |run| run.worst[0].blame.clear();
+    check(
+        nothing_kept,
+        "Worst wakeup 238 µs late, not explained; the tracer has no record of it. ",
+    );
+    check(
+        |run| {
+            run.worst[0].blame.clear();
+            run.explanation.as_mut().unwrap().explained = 40;
+        },
+        "Worst wakeup 238 µs late, not explained; 40 of 41 late ones are. ",
+    );
+    check(
+        |run| {
+            run.worst[0].blame.clear();
+            let explanation = run.explanation.as_mut().unwrap();
+            (explanation.lost_records, explanation.not_followed) = (1, 1);
+        },
+        "Worst wakeup 238 µs late, not explained; 1 of the tracer's records was lost, 1 wakeup was not \
+         followed. ",
+    );
+    // Shares that leave most of a wakeup have not explained it.
+    check(
+        |run| {
+            run.worst[0].blame.remove(0);
+        },
+        "Worst wakeup 238 µs late: 231 µs of it unexplained. ",
+    );
+    // The order of a record is not relied on.
+    check(
+        |run| run.worst[0].blame.reverse(),
+        "Worst wakeup 238 µs late: 231 µs interrupts off in ",
+    );
 }
 
 #[test]
