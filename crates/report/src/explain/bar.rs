@@ -29,12 +29,10 @@ const FEW: usize = 3;
 pub(super) fn draw(parts: Vec<Part>, whole_ns: u64, width: usize) -> String {
     let unit_ns = unit_of(whole_ns);
     let mut pieces: Vec<Piece> =
-        parts.into_iter().map(|part| Piece { part, ns_of_name: 0, more: 0 }).collect();
-    pieces.iter_mut().for_each(|piece| piece.ns_of_name = piece.part.ns);
+        parts.into_iter().map(|part| Piece { ns_of_name: part.ns, part, more: 0 }).collect();
     fold_smallest(&mut pieces);
-    while pieces.len() > 1
-        && least_widths(&pieces, unit_ns).iter().sum::<usize>() + pieces.len() >= width
-    {
+    let with_edges = |widths: &[usize]| widths.iter().sum::<usize>() + widths.len() + 1;
+    while pieces.len() > 1 && with_edges(&least_widths(&pieces, unit_ns)) > width {
         fold_one(&mut pieces);
     }
     if pieces.is_empty() || width < 3 {
@@ -70,7 +68,7 @@ impl Piece {
         let room = width.saturating_sub(text.chars().count() + 1);
         let culprit = &self.part.culprit;
         let is_short = culprit.chars().count() <= room;
-        if self.more == 0 && !culprit.is_empty() && (is_short || room >= LEAST_CULPRIT) {
+        if !culprit.is_empty() && (is_short || room >= LEAST_CULPRIT) {
             text = format!("{text} {}", cut(culprit, room));
         }
         format!("{text:─<width$}")
@@ -109,16 +107,13 @@ fn fold_smallest(pieces: &mut Vec<Piece>) {
     *pieces = folded;
 }
 
-/// Folds the shortest piece into its shorter neighbour. There must be two.
+/// Folds those two neighbours together that are the shortest, which spares the long ones. There must
+/// be two.
 fn fold_one(pieces: &mut Vec<Piece>) {
-    let ns_of = |at: usize| pieces.get(at).map(|piece| piece.part.ns);
-    let Some(shortest) = (0..pieces.len()).min_by_key(|&at| ns_of(at)) else { return };
-    let before = shortest.checked_sub(1);
-    let with_next = match (before.and_then(ns_of), ns_of(shortest + 1)) {
-        (Some(before), Some(after)) => after < before,
-        (before, _) => before.is_none(),
+    let both = |at: usize| u128::from(pieces[at].part.ns) + u128::from(pieces[at + 1].part.ns);
+    let Some(first) = (0..pieces.len().saturating_sub(1)).min_by_key(|&at| both(at)) else {
+        return;
     };
-    let first = if with_next { shortest } else { shortest - 1 };
     let next = pieces.remove(first + 1);
     pieces[first].take_in(next);
 }
@@ -168,6 +163,9 @@ fn unit_of(ns: u64) -> u64 {
         Some((_, "ns")) => 1,
         Some((_, "µs")) => 1_000,
         Some((_, "ms")) => 1_000_000,
+        Some((_, "min")) => 60_000_000_000,
+        Some((_, "h")) => 3_600_000_000_000,
+        Some((_, "d")) => 86_400_000_000_000,
         _ => 1_000_000_000,
     }
 }
@@ -235,6 +233,19 @@ mod tests {
         check(&parts, 28, "├irq_off 231──┤sched +1 7.0┤");
         check(&parts, 16, "├irq_off +2 238┤");
         check(&parts, 8, "├irq_o…┤");
+        // Of many parts the longest keeps its culprit, at the cost of the shortest ones.
+        let many = [
+            ("irq_off", 900, ""),
+            ("irq", 2_000, "local_timer"),
+            ("no_preemption_point", 391_000, "shmem_undo_range"),
+            ("higher_priority", 14_000, ""),
+            ("sched", 4_000, ""),
+        ];
+        check(
+            &many,
+            80,
+            "├irq +1 2.9┤no_preemption_point 391 shmem_undo_range─────┤higher_priority +1 18┤",
+        );
         check(&parts, 2, "");
         check(&[], 60, "");
     }
@@ -246,6 +257,7 @@ mod tests {
             30,
             "├a 4.0────────┤b 0.31┤c <0.01┤",
         );
+        check(&[("a", 90_000_000_000, ""), ("b", 30_000_000_000, "")], 20, "├a 1.5──────┤b 0.50┤");
         check(&[("a", 400, ""), ("b", 31, "")], 20, "├a 400────────┤b 31┤");
     }
 

@@ -13,12 +13,14 @@ use crate::style::{Style, clean};
 const MOST_NAMED: usize = 16;
 const LONGEST_NAMED: usize = 80;
 
-/// The longest sections, with what the causes were seen, and what this kernel does not show.
+/// The longest sections, what was used to see all this, what this kernel does not show, and what was
+/// lost.
 pub(super) fn told(run: &Run, explanation: &Explanation, style: Style) -> String {
     let mut out = String::new();
     if let Some(sections) = &explanation.sections {
         out.push_str(&told_sections(sections, run.time_domain));
     }
+    out.push_str(&told_bound(explanation));
     out.push_str(&listed("seen with: ", &explanation.seen_with));
     out.push_str(&listed("not seen: ", &explanation.not_seen));
     out.push_str(&told_losses(explanation, style));
@@ -49,6 +51,11 @@ fn told_section(kind: &str, share: &Share, is_exact: bool, domain: TimeDomain) -
         out.push_str(&episode::stack(&share.stack, 4));
     }
     out
+}
+
+/// The bound that the sections compose into; empty as long as records hold none.
+fn told_bound(_: &Explanation) -> String {
+    String::new()
 }
 
 /// A list of names on as few lines as they take; empty without names.

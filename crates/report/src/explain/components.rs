@@ -36,7 +36,9 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
     let mut cells = vec![["", "min", "p50", "p99", "max"].map(String::from).to_vec()];
     cells.extend(rows.iter().map(|&(name, values, _)| row(name, values)));
     let late_ns: Vec<u64> = rows.iter().map(|&(_, _, ns)| ns).collect();
+    let is_anything_late = late_ns.iter().any(|&ns| ns > 0);
     let beside = std::iter::once(format!("  {title}")).chain(beside(&late_ns));
+    let beside = beside.map(|text| if is_anything_late { text } else { String::new() });
     let lines = columns(&cells, true);
     let mut out = domain::caption(run.time_domain).to_owned();
     for (line, beside) in lines.lines().zip(beside) {
@@ -90,7 +92,7 @@ fn late(run: &Run, explanation: &Explanation) -> Late {
     }
     let kept: Vec<&Components> = run.worst.iter().filter_map(|e| e.components.as_ref()).collect();
     let components = kept.iter().fold(Components::default(), |sum, c| sum_of(&sum, c));
-    Late { components, title: format!("share, of the worst {}", kept.len()) }
+    Late { components, title: format!("share in the worst {}", kept.len()) }
 }
 
 fn sum_of(a: &Components, b: &Components) -> Components {

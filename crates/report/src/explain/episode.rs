@@ -66,7 +66,7 @@ fn head(rank: usize, episode: &Episode, domain: TimeDomain) -> String {
 /// The shares in the usual order of a wakeup.
 fn parts(shares: &[Share]) -> Vec<Part> {
     let mut shares: Vec<&Share> = shares.iter().collect();
-    shares.sort_by_key(|share| place(share.cause));
+    shares.sort_by_key(|share| ORDER.iter().position(|&cause| cause == share.cause));
     let part = |share: &&Share| Part {
         ns: share.ns,
         name: short(share.cause).into(),
@@ -77,7 +77,7 @@ fn parts(shares: &[Share]) -> Vec<Part> {
 
 /// An episode's shares, the largest first, and what nobody knows last. What they leave of the episode
 /// nobody knows either.
-fn shares(episode: &Episode) -> Vec<Share> {
+pub(super) fn shares(episode: &Episode) -> Vec<Share> {
     let sum =
         |shares: &[Share]| shares.iter().fold(0_u64, |sum, share| sum.saturating_add(share.ns));
     let told = sum(&episode.blame);
@@ -93,27 +93,25 @@ fn shares(episode: &Episode) -> Vec<Share> {
     known
 }
 
-/// Where a cause has its place between expiry and response. Shares have no times of their own: one
-/// may be in several pieces.
-fn place(cause: Cause) -> u8 {
-    match cause {
-        Cause::IdleExit => 0,
-        Cause::IrqOff => 1,
-        Cause::Steal => 2,
-        Cause::Nmi => 3,
-        Cause::Irq => 4,
-        Cause::Softirq => 5,
-        Cause::RemoteWakeup => 6,
-        Cause::PreemptOff => 7,
-        Cause::NoPreemptionPoint => 8,
-        Cause::HigherPriorityTask => 9,
-        Cause::EqualOrLowerTask => 10,
-        Cause::Throttled => 11,
-        Cause::Scheduler => 12,
-        Cause::PageFault => 13,
-        Cause::Unexplained => 14,
-    }
-}
+/// The causes in the order in which they have their place between expiry and response. Shares have
+/// no times of their own: one may be in several pieces.
+pub(super) const ORDER: [Cause; 15] = [
+    Cause::IdleExit,
+    Cause::IrqOff,
+    Cause::Steal,
+    Cause::Nmi,
+    Cause::Irq,
+    Cause::Softirq,
+    Cause::RemoteWakeup,
+    Cause::PreemptOff,
+    Cause::NoPreemptionPoint,
+    Cause::HigherPriorityTask,
+    Cause::EqualOrLowerTask,
+    Cause::Throttled,
+    Cause::Scheduler,
+    Cause::PageFault,
+    Cause::Unexplained,
+];
 
 /// A cause's name where there is little room.
 fn short(cause: Cause) -> &'static str {

@@ -108,7 +108,7 @@ fn many_causes_without_a_preemption_point() {
             | not seen: edges of sections with interrupts off (no preemptirq tracepoints)
             | lost records: 0 of 20,113
             |
-            | #1  CPU 0  412 µs  ├no_preemption_point +2 394───────────────────────┤higher_priority 14┤sched 4.0┤
+            | #1  CPU 0  412 µs  ├irq +1 3.0┤no_preemption_point 391 shmem_undo_range─────┤higher_priority +1 18┤
             |     0.0 µs  timer due
             |     391 µs  94.9 %  no_preemption_point in shmem_undo_range, called from exit_mmap in rm[412] ·
             |                     stack taken inside
@@ -136,12 +136,12 @@ fn what_was_lost_is_unexplained() {
         &lossy(),
         Extent::All,
         &expect![[r#"
-            |Worst wakeup 4.31 ms late, not explained: 3 of the tracer's records were lost, 2 wakeups were not
+            |Worst wakeup 4.31 ms late, not explained; 3 of the tracer's records were lost, 2 wakeups were not
             |followed. The worst that is explained: 238 µs late, 231 µs interrupts off in uart_drain_fifo, called
             |from serial_release in logger[231].
             |20,000 wakeups followed, 2 not followed, 41 above 50.0 µs · degraded: see below
             |
-            |                          min      p50      p99      max  share, of the worst 1
+            |                          min      p50      p99      max  share in the worst 1
             | interrupt latency     180 ns   180 ns   540 ns   231 µs  97.2 %  █████████████████▋
             | handler duration     1.40 µs  1.40 µs  4.20 µs  4.20 µs   1.3 %  ▎
             | scheduler latency      90 ns    90 ns   270 ns   600 ns   0.3 %  ▏
@@ -299,21 +299,21 @@ fn nothing_was_late() {
         &run,
         Extent::default(),
         &expect![[r#"
-        |Worst wakeup 2.60 µs late: none was later than 50.0 µs, so there is nothing to explain.
-        |20,000 wakeups followed, 0 above 50.0 µs · valid
-        |
-        |                          min      p50      p99      max  share, of the worst 0
-        | interrupt latency     180 ns   180 ns   540 ns   540 ns       –
-        | handler duration     1.40 µs  1.40 µs  4.20 µs  4.20 µs       –
-        | scheduler latency      90 ns    90 ns   270 ns   270 ns       –
-        | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs       –
-        |
-        | lost records: 0 of 0
-        |
-        | kernel 6.12.95 · tsc
-        | preemption voluntary: no preempt= on its command line
-        | timer 1.00 ms · fifo 90 · CPU 0
-    "#]],
+            |Worst wakeup 2.60 µs late: none was later than 50.0 µs, so there is nothing to explain.
+            |20,000 wakeups followed, 0 above 50.0 µs · valid
+            |
+            |                          min      p50      p99      max
+            | interrupt latency     180 ns   180 ns   540 ns   540 ns
+            | handler duration     1.40 µs  1.40 µs  4.20 µs  4.20 µs
+            | scheduler latency      90 ns    90 ns   270 ns   270 ns
+            | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs
+            |
+            | lost records: 0 of 0
+            |
+            | kernel 6.12.95 · tsc
+            | preemption voluntary: no preempt= on its command line
+            | timer 1.00 ms · fifo 90 · CPU 0
+        "#]],
     );
 }
 
@@ -347,6 +347,49 @@ fn the_extent_is_how_many_episodes_are_shown() {
 }
 
 #[test]
+fn the_verdict_names_what_is_missing() {
+    let check = |change: fn(&mut Run), want: &str| {
+        let mut run = serial();
+        change(&mut run);
+        let shown = text(&run, PLAIN, Extent::default()).replace('\n', " ");
+        assert!(shown.starts_with(want), "{shown}");
+    };
+    let nothing_kept: fn(&mut Run) = |run| run.worst[0].blame.clear();
+    check(
+        nothing_kept,
+        "Worst wakeup 238 µs late, not explained; the tracer has no record of it. ",
+    );
+    check(
+        |run| {
+            run.worst[0].blame.clear();
+            run.explanation.as_mut().unwrap().explained = 40;
+        },
+        "Worst wakeup 238 µs late, not explained; 40 of 41 late ones are. ",
+    );
+    check(
+        |run| {
+            run.worst[0].blame.clear();
+            let explanation = run.explanation.as_mut().unwrap();
+            (explanation.lost_records, explanation.not_followed) = (1, 1);
+        },
+        "Worst wakeup 238 µs late, not explained; 1 of the tracer's records was lost, 1 wakeup was not \
+         followed. ",
+    );
+    // Shares that leave most of a wakeup have not explained it.
+    check(
+        |run| {
+            run.worst[0].blame.remove(0);
+        },
+        "Worst wakeup 238 µs late: 231 µs of it unexplained. ",
+    );
+    // The order of a record is not relied on.
+    check(
+        |run| run.worst[0].blame.reverse(),
+        "Worst wakeup 238 µs late: 231 µs interrupts off in ",
+    );
+}
+
+#[test]
 fn colour_only_repeats_what_the_words_say() {
     let run = lossy();
     let coloured = text(&run, Style { colour: true }, Extent::All);
@@ -368,4 +411,23 @@ fn the_summary_of_a_measurement_is_not_changed_by_an_explanation() {
         (worst.components, worst.blame, worst.timeline) = (None, vec![], vec![]);
     }
     assert_eq!(crate::text::summary(&explained, PLAIN), crate::text::summary(&measured, PLAIN));
+}
+
+/// The page for users.
+const PAGE: &str = include_str!("../../../../docs/explain.md");
+
+#[test]
+fn the_page_for_users_shows_what_is_printed() {
+    let shown = text(&serial(), PLAIN, Extent::default());
+    let example = PAGE.split("```\n").find(|block| block.starts_with("Worst wakeup"));
+    let example = example.expect("docs/explain.md has no example any more");
+    assert!(shown.starts_with(example), "docs/explain.md shows another text than\n{shown}");
+}
+
+#[test]
+fn the_page_for_users_tells_of_every_cause() {
+    for cause in episode::ORDER {
+        let row = format!("| `{}` |", cause.name());
+        assert!(PAGE.contains(&row), "docs/explain.md has no row for {cause}");
+    }
 }

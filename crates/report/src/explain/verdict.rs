@@ -1,10 +1,10 @@
 //! The answer: what made the worst wakeup late, and of how many that is known.
 
-use wakescope_core::explain::{Cause, Explanation, Share};
+use wakescope_core::explain::{Cause, Explanation};
 use wakescope_core::run::{Episode, Run, TimeDomain};
 use wakescope_core::units::grouped;
 
-use super::{Ranked, WIDTH, threshold, words};
+use super::{Ranked, WIDTH, episode, threshold, words};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::Style;
@@ -30,21 +30,19 @@ fn told(run: &Run, ranked: &Ranked) -> String {
             threshold(explanation, domain)
         ),
         Some((_, best)) => format!(
-            "{late}, not explained: {}. The worst that is explained: {} late, {}.",
+            "{late}, not explained; {}. The worst that is explained: {} late, {}.",
             missing(explanation),
             span(best.wakeup_latency_ns, domain),
             because(best, domain)
         ),
-        None => format!("{late}, not explained: {}.", missing(explanation)),
+        None => format!("{late}, not explained; {}.", missing(explanation)),
     }
 }
 
-/// The largest share of an episode. Which of two equal ones makes no difference to anybody, but
-/// must not depend on chance: the first.
+/// The largest share of an episode; of two equal ones the first, so that it does not depend on chance.
 fn because(episode: &Episode, domain: TimeDomain) -> String {
-    let larger = |a: &'_ &Share, b: &'_ &Share| a.ns >= b.ns;
-    let largest = episode.blame.iter().reduce(|a, b| if larger(&a, &b) { a } else { b });
-    match largest {
+    let shares = episode::shares(episode);
+    match shares.iter().reduce(|a, b| if b.ns > a.ns { b } else { a }) {
         Some(share) if share.cause == Cause::Unexplained => {
             format!("{} of it unexplained", span(share.ns, domain))
         }
@@ -53,12 +51,13 @@ fn because(episode: &Episode, domain: TimeDomain) -> String {
     }
 }
 
-/// What may be the reason that an episode has no explanation. Which of these it was is not known.
+/// What is known to be missing where an episode has no explanation. Whether that is the reason is not
+/// known, so it is not said.
 fn missing(explanation: &Explanation) -> String {
     let Explanation { lost_records: lost, not_followed, late, explained, .. } = *explanation;
-    let mut reasons = Vec::new();
+    let mut missing = Vec::new();
     if lost > 0 {
-        reasons.push(format!(
+        missing.push(format!(
             "{} of the tracer's records {} lost",
             grouped(lost),
             if lost == 1 { "was" } else { "were" }
@@ -66,15 +65,15 @@ fn missing(explanation: &Explanation) -> String {
     }
     if not_followed > 0 {
         let were = if not_followed == 1 { "wakeup was" } else { "wakeups were" };
-        reasons.push(format!("{} {were} not followed", grouped(not_followed)));
+        missing.push(format!("{} {were} not followed", grouped(not_followed)));
     }
-    if explained < late && reasons.is_empty() {
-        reasons.push("too many were late to keep the events of all".into());
+    if explained < late && missing.is_empty() {
+        missing.push(format!("{} of {} late ones are", grouped(explained), grouped(late)));
     }
-    if reasons.is_empty() {
-        reasons.push("the tracer has no record of it".into());
+    if missing.is_empty() {
+        missing.push("the tracer has no record of it".into());
     }
-    reasons.join(", ")
+    missing.join(", ")
 }
 
 /// Of how many wakeups the answer speaks, and whether the run can be trusted.
