@@ -72,11 +72,11 @@ pub(crate) struct MeasureArgs {
 
     /// Folder to write the run to [default: a new one below runs/]
     #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
 
     /// Print the run record to standard output instead of the report
     #[arg(long)]
-    pub(super) json: bool,
+    pub(crate) json: bool,
 
     /// Write every sample to samples.csv in the run's folder
     #[arg(long)]
