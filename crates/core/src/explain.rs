@@ -5,10 +5,16 @@
 //! the wakeup latency, and the shares of blame, which do so too. What was lost or makes no sense
 //! becomes [`Cause::Unexplained`], never a guess.
 
+mod blame;
+mod components;
 mod event;
 mod record;
+mod words;
 
+pub use blame::{Known, blame};
+pub use components::components;
 pub use event::{Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What};
 pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share, Step,
 };
+pub use words::softirq_name;

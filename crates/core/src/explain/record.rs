@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::distribution::Distribution;
 
 /// What kept a task from running.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The hypervisor ran something else.
@@ -95,7 +97,9 @@ impl fmt::Display for Cause {
 }
 
 /// How a share is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// Its beginning and end were seen.
