@@ -6,13 +6,19 @@
 //! becomes [`Cause::Unexplained`], never a guess.
 
 mod account;
+mod blame;
+mod components;
 mod event;
 mod record;
 mod seen;
+mod words;
 
 pub use account::account;
+pub use blame::{Known, blame};
+pub use components::components;
 pub use event::{Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What};
 pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share, Step,
 };
 pub use seen::{Above, Seen};
+pub use words::softirq_name;

@@ -1,0 +1,43 @@
+//! Whose every nanosecond of a late wakeup was.
+//!
+//! The wakeup is walked along its marks and events. Beneath lies what the marks part: the wait for
+//! the interrupt, its handler, what was interrupted and goes on, other tasks, the scheduler, the
+//! task itself. On top come interrupts and softirqs as events tell of them, the innermost first;
+//! over all of that NMIs, whose length is known, and stolen time, of which only the amount is.
+//!
+//! A missing event must not become a wrong certainty. An end without a beginning, a beginning
+//! without an end, a switch from a task that did not run: what rests on them is unexplained. If
+//! events were lost, or are out of order, all is that rests on events rather than on marks.
+
+mod case;
+mod function;
+mod nesting;
+mod overlay;
+mod piece;
+mod rules;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use super::event::Wakeup;
+use super::record::Share;
+use case::Case;
+
+/// What a run teaches about all its wakeups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The least interrupt latency seen in the run, nanoseconds: the time from the expiry to the
+    /// interrupt's first event that no code of the kernel could have avoided.
+    pub delivery_ns: u64,
+}
+
+/// Whose every nanosecond of `wakeup` was, the largest share first. The shares add up to the time
+/// from `due` to `response`, exactly; none is zero. Equal cause, culprit and place make one share,
+/// which is known as well as the least known part of it.
+pub fn blame(wakeup: &Wakeup, known: &Known) -> Vec<Share> {
+    let case = Case::of(wakeup, known);
+    let mut pieces = sweep::pieces(&case);
+    overlay::lay_nmis(&mut pieces, &case);
+    overlay::lay_stolen_time(&mut pieces, &case);
+    pieces.shares()
+}

@@ -1,0 +1,254 @@
+//! A wakeup with what follows from its events before any time is given to anybody.
+
+use super::super::event::{Context, Event, Interrupt, Marks, Mode, Stimulus, Task, Wakeup, What};
+use super::Known;
+use crate::units::MonoNs;
+
+/// What a timer's interrupt is called if no event says so: it is the CPU's own.
+const TIMER_INTERRUPT: &str = "local_timer";
+
+/// A wakeup, and what is known of its course.
+pub(super) struct Case<'a> {
+    pub(super) wakeup: &'a Wakeup,
+    pub(super) delivery_ns: u64,
+    /// The marks that do not contradict each other, and those that events stand in for.
+    pub(super) marks: Marks,
+    /// Whether events are missing or out of order, so that none of them proves what came after.
+    pub(super) doubtful: bool,
+    /// How the wait begins.
+    pub(super) opening: Opening,
+    /// Whether the interrupt, or the waker, was on another CPU than the one that was watched.
+    pub(super) remote: bool,
+    /// When an interrupt from another CPU asked this one to reschedule.
+    pub(super) asked: Option<MonoNs>,
+    /// What the interrupt is called whose time is from `irq_entry` to `irq_exit`.
+    pub(super) interrupt: String,
+}
+
+/// What a wakeup begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// The wait for an interrupt.
+    Wait,
+    /// The inside of an interrupt.
+    Interrupt,
+    /// Whatever the CPU is at, which was told to reschedule.
+    Interrupted,
+    /// The waker's own further work.
+    Waker,
+    /// The way from another CPU.
+    Remote,
+    /// Something that is not seen.
+    Unseen,
+}
+
+impl<'a> Case<'a> {
+    pub(super) fn of(wakeup: &'a Wakeup, known: &Known) -> Self {
+        let doubtful = wakeup.lost > 0 || wakeup.events.windows(2).any(|w| w[1].at < w[0].at);
+        let mut case = Case {
+            wakeup,
+            delivery_ns: known.delivery_ns,
+            marks: wakeup.marks,
+            doubtful,
+            opening: Opening::Unseen,
+            remote: is_remote(wakeup),
+            asked: None,
+            interrupt: String::new(),
+        };
+        case.marks = case.own_marks();
+        if !doubtful {
+            case.complete_marks();
+        }
+        case.opening = case.opening();
+        case.interrupt = case.interrupt_name();
+        case
+    }
+
+    /// Who was to wake.
+    pub(super) fn task(&self) -> &'a Task {
+        &self.wakeup.task
+    }
+
+    /// Whether `task` is the one that was to wake.
+    pub(super) fn is_own(&self, task: &Task) -> bool {
+        task.pid == self.task().pid && !task.is_idle()
+    }
+
+    /// The context that was broken into, if anything is known of it.
+    pub(super) fn context(&self) -> Option<&'a Context> {
+        self.wakeup.interrupted.as_ref().filter(|c| c.mode != Mode::Unknown || is_known(&c.task))
+    }
+
+    /// Whether it is seen when the CPU was given up to the task.
+    pub(super) fn end_is_seen(&self) -> bool {
+        self.marks.sched_entry.is_some() || self.marks.switch_in.is_some()
+    }
+
+    /// The marks that concern this stimulus and do not contradict each other.
+    fn own_marks(&self) -> Marks {
+        let mut marks = self.wakeup.marks;
+        if let Stimulus::Waker { in_interrupt, .. } = self.wakeup.stimulus {
+            marks.irq_entry = None;
+            marks.irq_exit = marks.irq_exit.filter(|_| in_interrupt && !self.remote);
+        }
+        if self.remote && marks.irq_entry.is_some() {
+            // The other CPU's handler may go on while this CPU is already at work.
+            let passed = [marks.sched_entry, marks.switch_in].into_iter().flatten().min();
+            marks.irq_exit = earliest(marks.irq_exit, passed);
+        }
+        marks.consistent()
+    }
+
+    /// Adds the marks that events can stand in for.
+    fn complete_marks(&mut self) {
+        self.add(Marks { switch_in: self.marks.switch_in.or(self.switched_in()), ..self.marks });
+        let sched_entry = self.marks.sched_entry.or(self.scheduler_entered());
+        self.add(Marks { sched_entry, ..self.marks });
+        if self.remote {
+            self.asked = self.asked_to_reschedule();
+            if self.marks.irq_entry.is_some() {
+                let irq_exit = earliest(self.marks.irq_exit, self.asked);
+                self.add(Marks { irq_exit, ..self.marks });
+            }
+        } else if self.marks.irq_exit.is_none() && self.begins_in_interrupt() {
+            let irq_exit = self.first_exit().map(|event| event.at);
+            self.add(Marks { irq_exit, ..self.marks });
+        }
+    }
+
+    /// Takes over `marks` unless they contradict each other.
+    fn add(&mut self, marks: Marks) {
+        if marks.consistent() == marks {
+            self.marks = marks;
+        }
+    }
+
+    fn begins_in_interrupt(&self) -> bool {
+        let of_waker = matches!(self.wakeup.stimulus, Stimulus::Waker { in_interrupt: true, .. });
+        let of_softirq = self.wakeup.interrupted.as_ref().is_some_and(|c| c.softirq.is_some());
+        self.marks.irq_entry.is_some() || (of_waker && !of_softirq)
+    }
+
+    fn opening(&self) -> Opening {
+        let Marks { irq_entry, irq_exit, .. } = self.marks;
+        match &self.wakeup.stimulus {
+            Stimulus::Waker { .. } if self.remote => Opening::Remote,
+            Stimulus::Waker { in_interrupt: false, .. } => Opening::Waker,
+            _ if irq_entry.is_some() => Opening::Wait,
+            _ if irq_exit.is_some() => Opening::Interrupt,
+            // Without its interrupt nobody can say how long a timer waited for it.
+            Stimulus::Timer { .. } => Opening::Unseen,
+            Stimulus::Waker { .. } if self.begins_in_interrupt() => Opening::Unseen,
+            Stimulus::Waker { .. } | Stimulus::Unknown => Opening::Interrupted,
+        }
+    }
+
+    /// Events from when the wakeup was due to its response.
+    fn events(&self) -> impl DoubleEndedIterator<Item = &'a Event> {
+        let Marks { due, response, .. } = self.marks;
+        self.wakeup.events.iter().filter(move |event| event.at >= due && event.at <= response)
+    }
+
+    fn switched_in(&self) -> Option<MonoNs> {
+        let last = self.events().rev().find(|event| matches!(event.what, What::Switch { .. }))?;
+        matches!(&last.what, What::Switch { to, .. } if self.is_own(to)).then_some(last.at)
+    }
+
+    /// The last time that the scheduler was entered before the task was switched to, unless it
+    /// picked another one then.
+    fn scheduler_entered(&self) -> Option<MonoNs> {
+        let end = self.marks.switch_in?;
+        let last = self.events().rev().filter(|event| event.at <= end).find(|event| {
+            let elsewhere = matches!(&event.what, What::Switch { to, .. } if !self.is_own(to));
+            elsewhere || event.what == What::SchedEntry
+        })?;
+        (last.what == What::SchedEntry).then_some(last.at)
+    }
+
+    fn asked_to_reschedule(&self) -> Option<MonoNs> {
+        let from = self.marks.irq_entry.unwrap_or(self.marks.due);
+        let until = self.marks.sched_entry.or(self.marks.switch_in).unwrap_or(self.marks.response);
+        let mut events = self.events().filter(|event| event.at >= from && event.at <= until);
+        let asks = |event: &&Event| matches!(&event.what, What::IrqEntry(i) if is_from_a_cpu(i));
+        events.find(asks).map(|event| event.at)
+    }
+
+    /// The exit of the interrupt that the wakeup is in at `irq_entry`, or from the beginning.
+    fn first_exit(&self) -> Option<&'a Event> {
+        let begin = self.marks.irq_entry.unwrap_or(self.marks.due);
+        let mut nested = 0_u32;
+        self.events().filter(|event| event.at >= begin).find(|event| {
+            match event.what {
+                // The interrupt's own entry has the time of its mark.
+                What::IrqEntry(_) if event.at > begin => nested += 1,
+                What::IrqExit(_) if nested == 0 => return true,
+                What::IrqExit(_) => nested -= 1,
+                _ => {}
+            }
+            false
+        })
+    }
+
+    /// From the events of its entry or exit, which have the times of its marks. A waker's interrupt
+    /// is the one that had begun when the wakeup was due.
+    fn interrupt_name(&self) -> String {
+        let usual = match self.wakeup.stimulus {
+            Stimulus::Timer { .. } => TIMER_INTERRUPT,
+            Stimulus::Waker { .. } | Stimulus::Unknown => "interrupt",
+        };
+        // Of a remote one there are no events: they are of the CPU that was watched.
+        let seen = if self.remote { None } else { self.entry_event().or(self.exit_event()) };
+        seen.and_then(|event| interrupt_of(&event.what)).unwrap_or(usual).to_owned()
+    }
+
+    fn entry_event(&self) -> Option<&'a Event> {
+        let events = self.wakeup.events.iter();
+        match self.marks.irq_entry {
+            Some(entry) => {
+                let mut entries = events.filter(|e| matches!(e.what, What::IrqEntry(_)));
+                entries.find(|event| event.at == entry)
+            }
+            None => {
+                let before = events.filter(|event| event.at <= self.marks.due);
+                let last = before.filter(|event| interrupt_of(&event.what).is_some()).next_back();
+                last.filter(|event| matches!(event.what, What::IrqEntry(_)))
+            }
+        }
+    }
+
+    fn exit_event(&self) -> Option<&'a Event> {
+        self.first_exit().filter(|event| Some(event.at) == self.marks.irq_exit)
+    }
+}
+
+fn interrupt_of(what: &What) -> Option<&str> {
+    match what {
+        What::IrqEntry(Interrupt(name)) | What::IrqExit(Interrupt(name)) => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether this is an interrupt with which one CPU calls another.
+pub(super) fn is_from_a_cpu(interrupt: &Interrupt) -> bool {
+    let name = interrupt.0.as_str();
+    name == "reschedule"
+        || name.starts_with("call_function")
+        || name.starts_with("IPI")
+        || name.starts_with("Rescheduling")
+}
+
+/// Whether anything is said of the task. The idle task has no 0 for want of anything else.
+pub(super) fn is_known(task: &Task) -> bool {
+    !task.is_idle() || !task.comm.is_empty()
+}
+
+fn is_remote(wakeup: &Wakeup) -> bool {
+    match wakeup.stimulus {
+        Stimulus::Timer { on } | Stimulus::Waker { on, .. } => on != wakeup.cpu,
+        Stimulus::Unknown => false,
+    }
+}
+
+fn earliest(a: Option<MonoNs>, b: Option<MonoNs>) -> Option<MonoNs> {
+    a.into_iter().chain(b).min()
+}

@@ -1,0 +1,58 @@
+//! What takes time away from everything else: NMIs and the hypervisor.
+
+use super::super::event::{Event, What};
+use super::super::record::{Cause, Evidence, Share};
+use super::case::Case;
+use super::piece::{Pieces, label};
+
+/// Lays NMIs over the pieces. One that would have begun before another event is taken to have begun
+/// right after that: the CPU can have been in only one of the two.
+pub(super) fn lay_nmis(pieces: &mut Pieces, case: &Case) {
+    let mut earlier = begin(case);
+    for event in counted(case) {
+        if let What::Nmi(name, length_ns) = &event.what {
+            let from = event.at.0.saturating_sub(*length_ns).max(earlier);
+            let nmi = label(Cause::Nmi, name, "", Evidence::Edge);
+            pieces.cover(from, event.at.0, &nmi);
+        }
+        earlier = earlier.max(event.at.0);
+    }
+}
+
+/// Lays stolen time over the pieces: of two readings in succession the difference, which was taken
+/// somewhere between them.
+///
+/// It is bounded by what of that time belongs to the wakeup: if the first reading is from before it
+/// was due, more than what fits was stolen before.
+pub(super) fn lay_stolen_time(pieces: &mut Pieces, case: &Case) {
+    let stolen = label(Cause::Steal, "hypervisor", "", Evidence::Bound);
+    let spared = |share: &Share| matches!(share.cause, Cause::Nmi | Cause::Steal);
+    let mut before: Option<(u64, u64)> = None;
+    for event in counted(case) {
+        let What::Steal(reading_ns) = event.what else { continue };
+        if let Some((at, earlier_ns)) = before {
+            let taken_ns = reading_ns.saturating_sub(earlier_ns);
+            pieces.take((at.max(begin(case)), event.at.0), taken_ns, &stolen, spared);
+        }
+        before = Some((event.at.0, reading_ns));
+    }
+}
+
+/// Where events begin to count. Of a remote stimulus only after the interrupt, which was on another
+/// CPU.
+fn begin(case: &Case) -> u64 {
+    match (case.remote, case.marks.irq_exit) {
+        (true, Some(exit)) => exit.0,
+        _ => case.marks.due.0,
+    }
+}
+
+/// The events that count; of the readings before, the last.
+fn counted<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Event> {
+    let (from, response) = (begin(case), case.marks.response.0);
+    let events = &case.wakeup.events;
+    let reading = |event: &&Event| matches!(event.what, What::Steal(_)) && event.at.0 < from;
+    let last = events.iter().filter(reading).next_back();
+    let rest = events.iter().filter(move |event| event.at.0 >= from && event.at.0 <= response);
+    last.into_iter().chain(rest)
+}

@@ -1,0 +1,141 @@
+//! Pieces of a wakeup: intervals without gap or overlap, each with its label.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::super::record::{Cause, Evidence, Share};
+
+/// A share whose length is not known yet.
+pub(super) type Label = Rc<Share>;
+
+/// The longest stack that a share keeps.
+const DEEPEST_STACK: usize = 64;
+
+/// A label without a stack.
+pub(super) fn label(cause: Cause, culprit: &str, within: &str, evidence: Evidence) -> Label {
+    let (culprit, within) = (culprit.to_owned(), within.to_owned());
+    Rc::new(Share { cause, culprit, within, evidence, ..Share::default() })
+}
+
+/// A label that a stack speaks for.
+pub(super) fn with_stack(label: &Label, stack: &[String]) -> Label {
+    let stack = stack.iter().take(DEEPEST_STACK).cloned().collect();
+    Rc::new(Share { stack, ..(**label).clone() })
+}
+
+/// The label of what nobody knows.
+pub(super) fn unexplained() -> Label {
+    Rc::new(Share::default())
+}
+
+/// An interval and whose it is.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    /// Where it begins, nanoseconds.
+    pub(super) from: u64,
+    /// Where the next one begins.
+    pub(super) to: u64,
+    /// Whose it is.
+    pub(super) label: Label,
+}
+
+impl Piece {
+    fn ns(&self) -> u64 {
+        self.to - self.from
+    }
+}
+
+/// Pieces in order of time, each beginning where the one before ends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    /// Pieces that are in order already.
+    pub(super) fn of(pieces: Vec<Piece>) -> Self {
+        debug_assert!(pieces.windows(2).all(|pair| pair[0].to == pair[1].from));
+        Self(pieces)
+    }
+
+    /// Gives `label` to all between `from` and `to`.
+    pub(super) fn cover(&mut self, from: u64, to: u64, label: &Label) {
+        for i in self.between(from, to) {
+            self.0[i].label = Rc::clone(label);
+        }
+    }
+
+    /// Gives `label` to `ns` of what lies between `from` and `to`, or to all if that is less:
+    /// first of what nobody could explain, then of the longest pieces, where it is likeliest to
+    /// have been. What `spared` holds of is left out.
+    pub(super) fn take(
+        &mut self,
+        (from, to): (u64, u64),
+        mut ns: u64,
+        label: &Label,
+        spared: impl Fn(&Share) -> bool,
+    ) {
+        let mut order: Vec<Piece> = self.between(from, to).map(|i| self.0[i].clone()).collect();
+        order.retain(|piece| !spared(&piece.label));
+        order.sort_by_key(|piece| {
+            (piece.label.cause != Cause::Unexplained, std::cmp::Reverse(piece.ns()), piece.from)
+        });
+        for piece in order {
+            let taken = piece.ns().min(ns);
+            self.cover(piece.from, piece.from + taken, label);
+            ns -= taken;
+        }
+    }
+
+    /// Where each piece begins and ends.
+    #[cfg(test)]
+    pub(super) fn borders(&self) -> Vec<(u64, u64)> {
+        self.0.iter().map(|piece| (piece.from, piece.to)).collect()
+    }
+
+    /// The pieces between two points, after cutting those that reach beyond.
+    fn between(&mut self, from: u64, to: u64) -> std::ops::Range<usize> {
+        let first = self.cut(from);
+        let last = self.cut(to);
+        first..last.max(first)
+    }
+
+    /// Makes `at` a border if it lies inside, and tells which piece begins there.
+    fn cut(&mut self, at: u64) -> usize {
+        let i = self.0.partition_point(|piece| piece.to <= at);
+        match self.0.get_mut(i) {
+            Some(piece) if piece.from < at => {
+                let mut rest = piece.clone();
+                piece.to = at;
+                rest.from = at;
+                self.0.insert(i + 1, rest);
+                i + 1
+            }
+            _ => i,
+        }
+    }
+
+    /// The shares: pieces with the same cause, culprit and place as one, the largest first. A share
+    /// is known as well as the least known of its pieces.
+    pub(super) fn shares(self) -> Vec<Share> {
+        let mut shares: Vec<Share> = Vec::new();
+        let mut places = HashMap::new();
+        for piece in self.0.iter().filter(|piece| piece.from < piece.to) {
+            let label = &*piece.label;
+            let key = (label.cause, label.culprit.as_str(), label.within.as_str());
+            let place = *places.entry(key).or_insert_with(|| {
+                shares.push(Share { ns: 0, ..label.clone() });
+                shares.len() - 1
+            });
+            let share = &mut shares[place];
+            share.ns += piece.ns();
+            share.evidence = share.evidence.max(label.evidence);
+            if share.stack.is_empty() {
+                share.stack.clone_from(&label.stack);
+            }
+        }
+        shares.sort_by(|a, b| {
+            let name = |share: &Share| (share.cause, share.culprit.clone(), share.within.clone());
+            b.ns.cmp(&a.ns).then_with(|| name(a).cmp(&name(b)))
+        });
+        shares
+    }
+}

@@ -1,0 +1,229 @@
+//! Whose time it is that neither an interrupt nor a softirq takes.
+
+use std::rc::Rc;
+
+use super::super::event::{Context, Mode, Stimulus, Task};
+use super::super::record::{Cause, Evidence};
+use super::case::{Case, is_known};
+use super::function::{culprit, within};
+use super::piece::{Label, label, unexplained, with_stack};
+
+/// How long the way back from an interrupt may take, nanoseconds.
+///
+/// Between the exit of an interrupt and the scheduler's entry, or the switch, lie the end of the
+/// interrupt's accounting, the check for softirqs and the check whether to reschedule: a few
+/// hundred instructions, which with cold caches take a microsecond or two. What is longer has
+/// another reason.
+pub(super) const RETURN_PATH_NS: u64 = 3_000;
+
+/// Whose time it is: so much of it the first one's, the rest the second one's.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub(super) at_most_ns: u64,
+    pub(super) first: Label,
+    pub(super) then: Label,
+}
+
+impl Claim {
+    pub(super) fn all(label: Label) -> Self {
+        Self { at_most_ns: 0, first: Rc::clone(&label), then: label }
+    }
+
+    pub(super) fn unexplained() -> Self {
+        Self::all(unexplained())
+    }
+
+    fn all_of(cause: Cause, culprit: &str, evidence: Evidence) -> Self {
+        Self::all(label(cause, culprit, "", evidence))
+    }
+}
+
+/// The wait for the interrupt: nothing but code with interrupts off holds it up in the kernel.
+pub(super) fn waiting(case: &Case) -> Claim {
+    match case.context() {
+        Some(context) if is_asleep(context) => idle_exit(context),
+        Some(context) if context.mode == Mode::Kernel => {
+            Claim::all(section(case, Cause::IrqOff, context))
+        }
+        _ => Claim {
+            at_most_ns: case.delivery_ns,
+            first: label(Cause::Irq, "delivery", "", Evidence::Bound),
+            then: unexplained(),
+        },
+    }
+}
+
+/// What was interrupted and still runs. `softirq_over`: it was a softirq that has ended, so that
+/// the stack, and how it was with preemption, are no longer those of what runs.
+pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: bool) -> Claim {
+    let Some(context) = context else { return return_path(unexplained()) };
+    let (runs, own) = (&context.task, case.task());
+    if is_known(runs) && case.is_own(runs) {
+        return return_path(unexplained());
+    }
+    if is_known(runs) && runs.comes_before(own) {
+        return Claim::all_of(Cause::HigherPriorityTask, &runs.words(), Evidence::Edge);
+    }
+    if case.wakeup.throttled {
+        return throttled(case, Evidence::Edge);
+    }
+    if is_asleep(context) {
+        return idle_exit(context);
+    }
+    if own.is_urgent() && is_known(runs) && runs.prio == own.prio {
+        // Nobody of the same priority is made to go.
+        return Claim::all_of(Cause::EqualOrLowerTask, &runs.words(), Evidence::Edge);
+    }
+    if let (Some(cause), false) = (held(context), softirq_over) {
+        return Claim::all(section(case, cause, context));
+    }
+    if is_known(runs) && !own.is_urgent() && !runs.is_urgent() {
+        // Among ordinary tasks one goes when the scheduler finds it fair.
+        return return_path(label(Cause::EqualOrLowerTask, &runs.words(), "", Evidence::Bound));
+    }
+    return_path(unexplained())
+}
+
+/// The waker, which goes on with its own work on the same CPU.
+pub(super) fn waker(case: &Case, waker: &Task) -> Claim {
+    if waker.comes_before(case.task()) {
+        return Claim::all_of(Cause::HigherPriorityTask, &waker.words(), Evidence::Edge);
+    }
+    if case.wakeup.throttled {
+        return throttled(case, Evidence::Edge);
+    }
+    let context = case.context().filter(|context| context.task.pid == waker.pid);
+    let held = context.and_then(|context| Some((context, held(context)?)));
+    match held.filter(|(context, _)| !stack_of(case, context).is_empty()) {
+        Some((context, cause)) => Claim::all(section(case, cause, context)),
+        None => Claim::all_of(Cause::EqualOrLowerTask, &waker.words(), Evidence::Edge),
+    }
+}
+
+/// Another task that the CPU was switched to. `asked`: the scheduler knew of the wakeup then.
+pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Claim {
+    let own = case.task();
+    if runs.comes_before(own) {
+        Claim::all_of(Cause::HigherPriorityTask, &runs.words(), Evidence::Edge)
+    } else if case.wakeup.throttled {
+        throttled(case, Evidence::Edge)
+    } else if own.policy.is_realtime() && !runs.is_urgent_and_awake() {
+        // The scheduler runs none of these before a real-time task, if it may run that one.
+        if asked { throttled(case, Evidence::Bound) } else { Claim::unexplained() }
+    } else if runs.is_idle() {
+        Claim::unexplained()
+    } else {
+        Claim::all_of(Cause::EqualOrLowerTask, &runs.words(), Evidence::Edge)
+    }
+}
+
+/// Another task, after the one that was to wake has run already: that one waited for something.
+pub(super) fn running_instead(case: &Case, runs: &Task) -> Claim {
+    if runs.comes_before(case.task()) {
+        Claim::all_of(Cause::HigherPriorityTask, &runs.words(), Evidence::Edge)
+    } else if case.wakeup.throttled {
+        throttled(case, Evidence::Edge)
+    } else if case.wakeup.page_faults > 0 {
+        page_fault(case)
+    } else {
+        Claim::unexplained()
+    }
+}
+
+/// The task itself, from the switch to its response.
+pub(super) fn own(case: &Case) -> Claim {
+    if case.wakeup.page_faults > 0 { page_fault(case) } else { scheduler(case) }
+}
+
+/// The scheduler.
+pub(super) fn scheduler(case: &Case) -> Claim {
+    // What is lost may have been an interrupt between the two.
+    let evidence = if case.doubtful { Evidence::Bound } else { Evidence::Edge };
+    Claim::all_of(Cause::Scheduler, "switch", evidence)
+}
+
+/// The task itself, before it was finally switched to: it need not have got far.
+pub(super) fn own_too_early() -> Claim {
+    Claim {
+        at_most_ns: RETURN_PATH_NS,
+        first: label(Cause::Scheduler, "switch", "", Evidence::Bound),
+        then: unexplained(),
+    }
+}
+
+/// The interrupt that wakes the task.
+pub(super) fn handler(case: &Case) -> Claim {
+    Claim::all_of(Cause::Irq, &case.interrupt, Evidence::Edge)
+}
+
+/// The way from another CPU, until its interrupt was taken.
+pub(super) fn remote(case: &Case) -> Claim {
+    let from = match &case.wakeup.stimulus {
+        Stimulus::Waker { task, .. } if is_known(task) => task.name(),
+        Stimulus::Timer { on } => format!("CPU {on}"),
+        _ => String::new(),
+    };
+    Claim::all_of(Cause::RemoteWakeup, &from, Evidence::Edge)
+}
+
+fn return_path(then: Label) -> Claim {
+    Claim {
+        at_most_ns: RETURN_PATH_NS,
+        first: label(Cause::Scheduler, "return from interrupt", "", Evidence::Bound),
+        then,
+    }
+}
+
+fn idle_exit(context: &Context) -> Claim {
+    let state = match &context.mode {
+        Mode::Idle(state) => state.as_str(),
+        _ => "",
+    };
+    Claim::all_of(Cause::IdleExit, state, Evidence::Bound)
+}
+
+fn throttled(case: &Case, evidence: Evidence) -> Claim {
+    Claim::all_of(Cause::Throttled, &case.task().policy_words(), evidence)
+}
+
+fn page_fault(case: &Case) -> Claim {
+    Claim::all_of(Cause::PageFault, &case.task().name(), Evidence::Bound)
+}
+
+/// Why kernel code is not left at once, as far as the context says.
+fn held(context: &Context) -> Option<Cause> {
+    match (context.preempt_depth.unwrap_or(0), context.preemptible) {
+        _ if context.mode != Mode::Kernel => None,
+        (1.., _) => Some(Cause::PreemptOff),
+        (0, Some(true)) => None,
+        (0, _) => Some(Cause::NoPreemptionPoint),
+    }
+}
+
+/// A share of kernel code, with the function that its stack names.
+fn section(case: &Case, cause: Cause, context: &Context) -> Label {
+    let stack = stack_of(case, context);
+    // A stack says that the code was there, but only the two ends that this took all the time.
+    let evidence = match stack.is_empty() || (cause != Cause::IrqOff && !case.end_is_seen()) {
+        true => Evidence::Bound,
+        false => Evidence::Stack,
+    };
+    let bare = label(cause, &culprit(stack), &within(context, stack), evidence);
+    with_stack(&bare, stack)
+}
+
+/// The stack at the interrupt, or else where the CPU was given up, which is the same code later.
+fn stack_of<'c>(case: &Case<'c>, context: &'c Context) -> &'c [String] {
+    if context.stack.is_empty() { &case.wakeup.given_up_at } else { &context.stack }
+}
+
+fn is_asleep(context: &Context) -> bool {
+    let idle_task = is_known(&context.task) && context.task.is_idle();
+    matches!(context.mode, Mode::Idle(_)) || (idle_task && context.softirq.is_none())
+}
+
+impl Task {
+    fn is_urgent_and_awake(&self) -> bool {
+        self.is_urgent() && !self.is_idle()
+    }
+}

@@ -1,0 +1,458 @@
+//! The walk along a wakeup's events, from piece to piece.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::super::event::{Context, Event, Interrupt, Mode, Stimulus, Task, What};
+use super::super::record::{Cause, Evidence};
+use super::case::{Case, Opening, is_from_a_cpu, is_known};
+use super::nesting::{Nested, Nesting};
+use super::piece::{Label, Piece, Pieces, label, unexplained};
+use super::rules::{self, Claim};
+
+/// What a piece rests on, and falls with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Basis {
+    /// That an interrupt or softirq with this number has both its ends.
+    Nested(u32),
+    /// That nothing is missing in this stretch of what lies beneath.
+    Ground(u32),
+    /// The marks alone.
+    Marks,
+}
+
+/// What lies beneath interrupts and softirqs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ground {
+    Wait,
+    Handler,
+    Interrupted,
+    Remote,
+    Running,
+    Scheduler,
+    Own,
+    Unseen,
+}
+
+/// A mark that changes what lies beneath.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Taken,
+    Returned,
+    Scheduler,
+    Switched,
+}
+
+enum Moment<'a> {
+    Turn(Turn),
+    Event(&'a What),
+}
+
+/// Parts the wakeup into pieces.
+pub(super) fn pieces(case: &Case) -> Pieces {
+    let mut sweep = Sweep::new(case);
+    for (at, moment) in moments(case) {
+        sweep.advance(at);
+        match moment {
+            Moment::Turn(turn) => sweep.turn(turn),
+            Moment::Event(what) => sweep.event(at, what),
+        }
+    }
+    sweep.advance(case.marks.response.0);
+    sweep.finish()
+}
+
+/// Marks and events in order of time, marks first where both have the same.
+fn moments<'a>(case: &Case<'a>) -> Vec<(u64, Moment<'a>)> {
+    let marks = &case.marks;
+    let turns = [
+        (marks.irq_entry, Turn::Taken),
+        (marks.irq_exit, Turn::Returned),
+        (marks.sched_entry, Turn::Scheduler),
+        (marks.switch_in, Turn::Switched),
+    ];
+    let turns = turns.into_iter().filter_map(|(at, turn)| Some((at?.0, Moment::Turn(turn))));
+    let events = case.wakeup.events.iter().filter(|event| event.at <= marks.response);
+    let events = events.map(|Event { at, what }| (at.0, Moment::Event(what)));
+    let mut moments: Vec<_> = turns.chain(events).collect();
+    moments.sort_by_key(|&(at, _)| at);
+    moments
+}
+
+struct Sweep<'c, 'a> {
+    case: &'c Case<'a>,
+    done_to: u64,
+    pieces: Vec<(Piece, Basis)>,
+    refuted: HashSet<Basis>,
+    nesting: Nesting,
+    ground: Ground,
+    claim: Claim,
+    stretch: u32,
+    /// Who runs beneath, if a switch or the context says so.
+    runs: Option<Task>,
+    /// Whether events contradict what the context will say.
+    confused: bool,
+    /// Whether the exit of the interrupt that wakes the task has been seen.
+    exit_seen: bool,
+    /// Whether a lock is waited for.
+    contended: bool,
+    /// Whether the task has been switched to for good.
+    has_run: bool,
+    /// Softirqs of tasks that were switched from, where softirqs can be.
+    suspended: HashMap<u32, Vec<Nested>>,
+}
+
+impl<'c, 'a> Sweep<'c, 'a> {
+    fn new(case: &'c Case<'a>) -> Self {
+        let mut sweep = Self {
+            case,
+            done_to: case.marks.due.0,
+            pieces: Vec::new(),
+            refuted: HashSet::new(),
+            nesting: Nesting::default(),
+            ground: Ground::Unseen,
+            claim: Claim::unexplained(),
+            stretch: 0,
+            runs: None,
+            confused: false,
+            exit_seen: false,
+            contended: false,
+            has_run: false,
+            suspended: HashMap::new(),
+        };
+        sweep.open();
+        sweep
+    }
+
+    fn open(&mut self) {
+        match self.case.opening {
+            Opening::Wait => self.enter(Ground::Wait, rules::waiting(self.case)),
+            Opening::Interrupt => self.enter(Ground::Handler, rules::handler(self.case)),
+            Opening::Interrupted => self.resume(),
+            Opening::Waker => self.continue_waker(),
+            Opening::Remote => self.await_call(),
+            Opening::Unseen => self.enter(Ground::Unseen, Claim::unexplained()),
+        }
+    }
+
+    fn enter(&mut self, ground: Ground, claim: Claim) {
+        let by_marks =
+            matches!(ground, Ground::Wait | Ground::Handler | Ground::Scheduler | Ground::Own);
+        self.claim = if self.case.doubtful && !by_marks { Claim::unexplained() } else { claim };
+        self.ground = ground;
+        self.stretch += 1;
+    }
+
+    /// What was interrupted goes on.
+    fn resume(&mut self) {
+        let context = self.context_now();
+        let said = context.as_ref().map(|c| c.task.clone()).filter(is_known);
+        let contradicted =
+            self.runs.as_ref().zip(said.as_ref()).is_some_and(|(a, b)| a.pid != b.pid);
+        if self.confused || contradicted {
+            return self.enter(Ground::Unseen, Claim::unexplained());
+        }
+        self.runs = said.or(self.runs.take());
+        let softirq = context.as_ref().and_then(|c| c.softirq).filter(|&n| self.softirq_ends(n));
+        self.enter(
+            Ground::Interrupted,
+            rules::interrupted(self.case, context.as_ref(), softirq.is_some()),
+        );
+        if let Some(number) = softirq {
+            if !self.nesting.is_in_softirq(number) {
+                self.nesting.open(What::SoftirqEntry(number));
+            }
+        }
+    }
+
+    /// What is known of what runs when the interrupt is over. The context of a remote stimulus may
+    /// be the other CPU's: it counts where it names the task that ran here.
+    fn context_now(&self) -> Option<Context> {
+        let context = self.case.context();
+        let runs = self.runs.clone().or_else(|| self.first_switched_from());
+        match runs {
+            Some(runs) if context.is_none_or(|c| self.case.remote && c.task.pid != runs.pid) => {
+                let mode = if runs.is_idle() { Mode::Idle(String::new()) } else { Mode::Unknown };
+                Some(Context { task: runs, mode, ..Context::default() })
+            }
+            _ => context.cloned(),
+        }
+    }
+
+    /// Who ran until the first switch from here on.
+    fn first_switched_from(&self) -> Option<Task> {
+        self.rest().find_map(|event| match &event.what {
+            What::Switch { from, .. } => Some(from.clone()),
+            _ => None,
+        })
+    }
+
+    /// Events from here on.
+    fn rest(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
+        let (now, response) = (self.done_to, self.case.marks.response);
+        self.case.wakeup.events.iter().filter(move |e| e.at.0 >= now && e.at <= response)
+    }
+
+    /// Whether a softirq that was interrupted is seen to end, rather than to begin.
+    fn softirq_ends(&self, number: u8) -> bool {
+        let mut ends = self.rest().filter_map(|event| match event.what {
+            What::SoftirqEntry(n) if n == number => Some(false),
+            What::SoftirqExit(n) if n == number => Some(true),
+            _ => None,
+        });
+        ends.next().unwrap_or(false)
+    }
+
+    fn continue_waker(&mut self) {
+        let Stimulus::Waker { task, .. } = &self.case.wakeup.stimulus else {
+            return self.resume();
+        };
+        self.runs = Some(task.clone());
+        self.enter(Ground::Interrupted, rules::waker(self.case, task));
+    }
+
+    /// Until another CPU's interrupt comes, if it is seen to come.
+    fn await_call(&mut self) {
+        match self.case.asked {
+            Some(asked) if asked.0 >= self.done_to => {
+                self.enter(Ground::Remote, rules::remote(self.case));
+            }
+            _ => self.resume(),
+        }
+    }
+
+    fn turn(&mut self, turn: Turn) {
+        match turn {
+            Turn::Taken => {
+                if !self.case.remote {
+                    self.nesting.adopt_interrupt(&self.case.interrupt);
+                }
+                match self.case.marks.irq_exit {
+                    Some(_) => self.enter(Ground::Handler, rules::handler(self.case)),
+                    // Nobody knows where it ended.
+                    None => self.enter(Ground::Unseen, Claim::unexplained()),
+                }
+            }
+            Turn::Returned => {
+                if self.case.remote {
+                    return self.await_call();
+                }
+                self.drop_interrupts();
+                self.resume();
+            }
+            Turn::Scheduler => {
+                self.leave_contexts();
+                self.enter(Ground::Scheduler, rules::scheduler(self.case));
+            }
+            Turn::Switched => {
+                self.leave_contexts();
+                self.runs = Some(self.case.task().clone());
+                self.has_run = true;
+                self.enter(Ground::Own, rules::own(self.case));
+            }
+        }
+    }
+
+    fn event(&mut self, at: u64, what: &What) {
+        match what {
+            What::IrqEntry(interrupt) => self.interrupt_begins(at, interrupt, what),
+            What::IrqExit(interrupt) => self.interrupt_ends(interrupt, what),
+            What::TimerEntry(_) | What::SoftirqEntry(_) => self.nesting.open(what.clone()),
+            What::TimerExit | What::SoftirqExit(_) => self.close(what),
+            What::Switch { from, to } => self.switch(from, to),
+            What::ContentionBegin => self.contended = true,
+            What::ContentionEnd => self.contended = false,
+            // Marks tell of the scheduler; NMIs and stolen time are laid over the pieces.
+            What::SchedEntry | What::Nmi(..) | What::Steal(_) => {}
+        }
+    }
+
+    fn interrupt_begins(&mut self, at: u64, interrupt: &Interrupt, what: &What) {
+        let is_own = self.ground == Ground::Handler
+            && !self.case.remote
+            && self.case.marks.irq_entry.is_some_and(|entry| entry.0 == at);
+        if is_own {
+            return;
+        }
+        if self.ground == Ground::Remote && is_from_a_cpu(interrupt) {
+            self.resume();
+        }
+        self.nesting.open(what.clone());
+    }
+
+    fn interrupt_ends(&mut self, interrupt: &Interrupt, what: &What) {
+        let is_own = !self.case.remote
+            && !self.exit_seen
+            && !self.nesting.is_in_interrupt()
+            && match self.ground {
+                Ground::Handler => true,
+                // Its mark may be a little earlier.
+                Ground::Interrupted => {
+                    self.case.marks.irq_exit.is_some() && interrupt.0 == self.case.interrupt
+                }
+                _ => false,
+            };
+        if is_own { self.exit_seen = true } else { self.close(what) }
+    }
+
+    /// Ends what `what` ends. If that never began, something is missing: nothing that was thought
+    /// to go on here is certain.
+    fn close(&mut self, what: &What) {
+        let closed = self.nesting.close(what);
+        self.refuted.extend(closed.unended.iter().map(|&id| Basis::Nested(id)));
+        if !closed.found {
+            self.refute_stretch();
+        }
+    }
+
+    /// What was thought to go on until now is uncertain. What comes now is not.
+    fn refute_stretch(&mut self) {
+        self.refuted.insert(Basis::Ground(self.stretch));
+        self.stretch += 1;
+    }
+
+    fn switch(&mut self, from: &Task, to: &Task) {
+        let already = |runs: &Task| runs.pid == to.pid;
+        if self.has_run && self.case.is_own(to) && self.runs.as_ref().is_some_and(already) {
+            // The event of the switch that the mark has told of.
+            return;
+        }
+        if self.runs.as_ref().is_some_and(|runs| runs.pid != from.pid) {
+            self.refute_stretch();
+        }
+        self.suspend(from.pid);
+        let resumed = self.suspended.remove(&to.pid).unwrap_or_default();
+        self.nesting.restore(resumed);
+        self.contended = false;
+        self.runs = Some(to.clone());
+        match self.ground {
+            Ground::Wait => {}
+            // No CPU is switched in the middle of an interrupt.
+            Ground::Handler => self.confused |= !self.case.remote,
+            Ground::Remote if !to.comes_before(self.case.task()) => {}
+            _ if self.case.is_own(to) && self.has_run => {
+                self.enter(Ground::Running, rules::own(self.case));
+            }
+            _ if self.case.is_own(to) => self.enter(Ground::Running, rules::own_too_early()),
+            _ if self.has_run => {
+                self.enter(Ground::Running, rules::running_instead(self.case, to));
+            }
+            _ => {
+                let asked = !self.case.remote
+                    || self.case.asked.is_some_and(|asked| asked.0 <= self.done_to);
+                self.enter(Ground::Running, rules::running(self.case, to, asked));
+            }
+        }
+    }
+
+    /// Leaves interrupts, which should have ended, and softirqs of the task that runs.
+    fn leave_contexts(&mut self) {
+        let runs = self.runs.as_ref().map_or(0, |task| task.pid);
+        self.suspend(runs);
+        self.contended = false;
+    }
+
+    fn suspend(&mut self, pid: u32) {
+        self.drop_interrupts();
+        let softirqs = self.nesting.take();
+        if !softirqs.is_empty() {
+            self.suspended.insert(pid, softirqs);
+        }
+    }
+
+    fn drop_interrupts(&mut self) {
+        let unended = self.nesting.drop_interrupts();
+        self.refuted.extend(unended.into_iter().map(Basis::Nested));
+    }
+
+    /// Gives away the time up to `at`.
+    fn advance(&mut self, at: u64) {
+        if at <= self.done_to {
+            return;
+        }
+        match self.nested_label() {
+            Some((label, basis)) => self.push(at, label, basis),
+            None => {
+                let split = self.done_to.saturating_add(self.claim.at_most_ns).min(at);
+                self.claim.at_most_ns -= split - self.done_to;
+                let basis = match self.ground {
+                    Ground::Wait if self.case.doubtful => Basis::Marks,
+                    Ground::Handler => Basis::Marks,
+                    _ => Basis::Ground(self.stretch),
+                };
+                let (first, then) = (self.told(&self.claim.first), self.told(&self.claim.then));
+                self.push(split, first, basis);
+                self.push(at, then, basis);
+            }
+        }
+    }
+
+    fn push(&mut self, to: u64, label: Label, basis: Basis) {
+        if to > self.done_to {
+            self.pieces.push((Piece { from: self.done_to, to, label }, basis));
+            self.done_to = to;
+        }
+    }
+
+    /// The label of the innermost interrupt or softirq, where that counts: the other CPU's wait and
+    /// handler are not held up by what happens here, and softirqs do not hold up an interrupt.
+    fn nested_label(&self) -> Option<(Label, Basis)> {
+        let elsewhere = self.case.remote && matches!(self.ground, Ground::Wait | Ground::Handler);
+        if elsewhere {
+            return None;
+        }
+        let nested = match self.ground {
+            Ground::Wait | Ground::Handler => self.nesting.innermost_interrupt(),
+            _ => self.nesting.innermost(),
+        }?;
+        match (self.case.doubtful, self.ground) {
+            (true, Ground::Handler) => None,
+            (true, _) => Some((unexplained(), Basis::Marks)),
+            (false, _) => Some((self.nested_words(nested), Basis::Nested(nested.id))),
+        }
+    }
+
+    fn nested_words(&self, nested: &Nested) -> Label {
+        let (cause, culprit) = nested.blame();
+        let beneath = match (&nested.what, &self.runs) {
+            (What::SoftirqEntry(_), Some(task)) if is_known(task) => task.name(),
+            (What::TimerEntry(_), _) => {
+                let outer = self.nesting.interrupt_around(nested.id);
+                outer.unwrap_or(&self.case.interrupt).to_owned()
+            }
+            _ => String::new(),
+        };
+        label(cause, &culprit, &beneath, Evidence::Edge)
+    }
+
+    /// `label`, with the wait for a lock if there is one.
+    fn told(&self, label: &Label) -> Label {
+        if !self.contended || self.case.doubtful || label.cause == Cause::Unexplained {
+            return Rc::clone(label);
+        }
+        let mut share = (**label).clone();
+        let comma = if share.within.is_empty() { "" } else { ", " };
+        share.within.push_str(comma);
+        share.within.push_str("waiting for a lock");
+        Rc::new(share)
+    }
+
+    /// The pieces, those unexplained that rest on what turned out not to be so. Within the interrupt
+    /// that wakes the task all is at least that interrupt's.
+    fn finish(mut self) -> Pieces {
+        self.drop_interrupts();
+        let unended = self.nesting.take();
+        self.refuted.extend(unended.iter().map(|nested| Basis::Nested(nested.id)));
+        let handler = rules::handler(self.case).then;
+        let (entry, exit) = (self.case.marks.irq_entry, self.case.marks.irq_exit);
+        let handled = exit.map(|exit| (entry.unwrap_or(self.case.marks.due).0, exit.0));
+        let pieces = self.pieces.into_iter().map(|(mut piece, basis)| {
+            if self.refuted.contains(&basis) {
+                let inside = handled.is_some_and(|(a, b)| piece.from >= a && piece.to <= b);
+                piece.label = if inside { Rc::clone(&handler) } else { unexplained() };
+            }
+            piece
+        });
+        Pieces::of(pieces.collect())
+    }
+}

@@ -1,0 +1,232 @@
+//! What the hypervisor and NMIs take, and what losses and contradictions make uncertain.
+
+use super::*;
+
+#[test]
+fn nmis_are_laid_over_all_else() {
+    check(
+        timer(),
+        |w| w.events = vec![event(22, What::Nmi("perf_event_nmi_handler".into(), 4_000))],
+        &[
+            "no_preemption_point 58 shmem_undo_range (exit_mmap in rm[412]) stack",
+            SWITCH,
+            WAIT,
+            "irq 8 local_timer edge",
+            "nmi 4 perf_event_nmi_handler edge",
+        ],
+    );
+    // The CPU was in no NMI when it took an interrupt.
+    check(
+        timer(),
+        |w| {
+            w.events = vec![
+                event(30, entry("eth0")),
+                event(31, exit("eth0")),
+                event(33, What::Nmi("watchdog".into(), 1_000_000)),
+            ]
+        },
+        &[
+            "no_preemption_point 57 shmem_undo_range (exit_mmap in rm[412]) stack",
+            SWITCH,
+            WAIT,
+            TIMER,
+            "nmi 2 watchdog edge",
+            "irq 1 eth0 edge",
+        ],
+    );
+}
+
+#[test]
+fn stolen_time_is_taken_from_where_it_fits() {
+    let readings = |readings: [(u64, u64); 3]| {
+        move |w: &mut Wakeup| {
+            let reading = |(us, value)| event(us, What::Steal(value));
+            w.events = readings.map(reading).into();
+        }
+    };
+    check(
+        timer(),
+        readings([(0, 5_000), (10, 5_000), (20, 13_000)]),
+        &[HELD, SWITCH, WAIT, "steal 8 hypervisor bound", "irq 2 local_timer edge"],
+    );
+    // More than fits was stolen before.
+    check(
+        timer(),
+        |w| {
+            readings([(10, 50_000), (20, 50_000), (80, 50_000)])(w);
+            w.events.insert(0, Event { at: MonoNs(1), what: What::Steal(0) });
+        },
+        &[HELD, SWITCH, "steal 10 hypervisor bound", TIMER],
+    );
+    // A clock that goes back says nothing.
+    check(timer(), readings([(0, 9_000), (10, 5_000), (20, 4_000)]), &[HELD, SWITCH, WAIT, TIMER]);
+    // First of what nobody could explain, then of the longest.
+    check(
+        timer(),
+        |w| {
+            w.interrupted = None;
+            readings([(0, 0), (20, 9_000), (80, 9_000)])(w);
+        },
+        &[
+            "unexplained 57",
+            SWITCH,
+            "steal 9 hypervisor bound",
+            "irq 9 local_timer edge",
+            "scheduler 3 return from interrupt bound",
+            "irq 2 delivery bound",
+        ],
+    );
+}
+
+const UNKNOWN: &[&str] = &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER];
+
+#[test]
+fn after_a_loss_only_marks_count() {
+    check(timer(), |w| w.lost = 1, UNKNOWN);
+    check(
+        timer(),
+        |w| {
+            w.lost = 1;
+            w.events = vec![
+                event(12, What::TimerEntry("tick_nohz_handler".into())),
+                event(18, What::TimerExit),
+                event(30, What::SoftirqEntry(3)),
+                event(40, What::SoftirqExit(3)),
+                event(50, switch(rm(), spin())),
+            ];
+        },
+        UNKNOWN,
+    );
+    check(
+        timer(),
+        |w| {
+            w.lost = 1;
+            w.events = vec![event(2, entry("eth0")), event(5, exit("eth0"))];
+        },
+        &[
+            "unexplained 63",
+            "scheduler 20 switch bound",
+            TIMER,
+            "irq_off 7 shmem_undo_range (exit_mmap in rm[412]) stack",
+        ],
+    );
+}
+
+#[test]
+fn events_out_of_order_are_no_better_than_lost_ones() {
+    check(
+        timer(),
+        |w| {
+            w.events = vec![event(60, switch(rm(), spin())), event(40, switch(spin(), rm()))];
+        },
+        UNKNOWN,
+    );
+}
+
+#[test]
+fn what_has_no_end_or_no_beginning_is_unexplained() {
+    // No end: until the scheduler was entered, which no interrupt does.
+    check(
+        timer(),
+        |w| w.events = vec![event(40, entry("eth0"))],
+        &[
+            "unexplained 40",
+            SWITCH,
+            "no_preemption_point 20 shmem_undo_range (exit_mmap in rm[412]) stack",
+            WAIT,
+            TIMER,
+        ],
+    );
+    // No beginning: since the interrupt of the timer. What comes after is certain again.
+    check(
+        timer(),
+        |w| w.events = vec![event(40, What::SoftirqExit(3))],
+        &[
+            "no_preemption_point 40 shmem_undo_range (exit_mmap in rm[412]) stack",
+            "unexplained 20",
+            SWITCH,
+            WAIT,
+            TIMER,
+        ],
+    );
+    // An end of something else takes away what is within it.
+    check(
+        timer(),
+        |w| {
+            w.events = vec![
+                event(30, What::SoftirqEntry(3)),
+                event(35, entry("eth0")),
+                event(40, What::SoftirqExit(3)),
+            ]
+        },
+        &[
+            "no_preemption_point 50 shmem_undo_range (exit_mmap in rm[412]) stack",
+            SWITCH,
+            WAIT,
+            TIMER,
+            "softirq 5 NET_RX (rm[412]) edge",
+            "unexplained 5",
+        ],
+    );
+    // Within the interrupt of the timer all is at least that interrupt's.
+    check(
+        timer(),
+        |w| w.events = vec![event(12, What::TimerEntry("hrtimer_wakeup".into()))],
+        &[HELD, SWITCH, WAIT, TIMER],
+    );
+    // An interrupt that never ended is not the timer's, which another one's end shows.
+    check(
+        timer(),
+        |w| w.events = vec![event(4, entry("eth0"))],
+        &[
+            HELD,
+            SWITCH,
+            TIMER,
+            "unexplained 6",
+            "irq_off 4 shmem_undo_range (exit_mmap in rm[412]) stack",
+        ],
+    );
+}
+
+#[test]
+fn a_switch_from_a_task_that_did_not_run_contradicts_what_was_thought() {
+    check(
+        timer(),
+        |w| w.events = vec![event(50, switch(idle(), spin()))],
+        &["higher_priority_task 30 spin[7] fifo 95 edge", "unexplained 30", SWITCH, WAIT, TIMER],
+    );
+    // Nor is a CPU switched within an interrupt.
+    check(
+        timer(),
+        |w| w.events = vec![event(15, switch(rm(), spin()))],
+        &["unexplained 60", SWITCH, WAIT, TIMER],
+    );
+}
+
+#[test]
+fn events_outside_the_wakeup_only_tell_how_it_begins_and_ends() {
+    check(
+        timer(),
+        |w| {
+            w.events = vec![
+                Event { at: MonoNs(5), what: entry("eth0") },
+                event(3, exit("eth0")),
+                event(101, switch(probe(), spin())),
+                event(200, exit("nvme")),
+            ]
+        },
+        &[
+            HELD,
+            SWITCH,
+            TIMER,
+            "irq_off 7 shmem_undo_range (exit_mmap in rm[412]) stack",
+            "irq 3 eth0 edge",
+        ],
+    );
+}
+
+#[test]
+fn a_wakeup_that_took_no_time_has_no_shares() {
+    check(timer(), |w| w.marks.response = w.marks.due, &[]);
+    check(timer(), |w| w.marks.response = MonoNs(0), &[]);
+}

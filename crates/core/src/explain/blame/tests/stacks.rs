@@ -1,0 +1,44 @@
+//! Which function of a stack is named.
+
+use super::super::function::{culprit, within};
+use super::*;
+
+#[track_caller]
+fn check(stack: &[&str], want: (&str, &str)) {
+    let stack: Vec<String> = stack.iter().map(ToString::to_string).collect();
+    let context = Context { task: rm(), ..Context::default() };
+    assert_eq!((culprit(&stack).as_str(), within(&context, &stack).as_str()), want);
+}
+
+#[test]
+fn the_caller_of_helpers_is_named_with_the_outermost_function_that_says_something() {
+    check(
+        &[
+            "_raw_spin_unlock_irqrestore+0x15",
+            "uart_drain_fifo+0x1b2 [uart]",
+            "serial_release+0x40",
+            "__fput+0xe3",
+            "task_work_run+0x59",
+            "do_syscall_64+0x1a5",
+            "entry_SYSCALL_64_after_hwframe+0x76",
+        ],
+        ("uart_drain_fifo", "serial_release in rm[412]"),
+    );
+    check(
+        &["shmem_undo_range.isra.0+0x1", "evict+0x2", "exit_mmap+0x3", "__mmput", "do_exit+0x9"],
+        ("shmem_undo_range", "exit_mmap in rm[412]"),
+    );
+    check(
+        &["_copy_to_iter+0x3", "get_random_bytes_user+0x8", "vfs_read+0x1", "__x64_sys_read+0x19"],
+        ("get_random_bytes_user", "read in rm[412]"),
+    );
+}
+
+#[test]
+fn what_cannot_be_named_better_is_named_as_it_is() {
+    check(&["memset+0x3", "_raw_spin_unlock+0x1"], ("memset", "rm[412]"));
+    check(&["0xffffffff81000000"], ("0xffffffff81000000", "rm[412]"));
+    check(&[], ("", "rm[412]"));
+    check(&["", "+0x1"], ("", "rm[412]"));
+    check(&["ksys_"], ("ksys_", "rm[412]"));
+}
