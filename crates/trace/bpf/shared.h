@@ -82,6 +82,8 @@ struct wakeup {
 	/* Page faults of the task when it was switched to, and when it had answered. */
 	u64 faults_before;
 	u64 faults_after;
+	/* The CPU's clock of stolen time when it had answered; 0 if there is none. */
+	u64 steal_after;
 	/* Where what was interrupted went on. */
 	u64 interrupted_ip;
 	/* How many events its CPU had seen when it began. */

@@ -293,6 +293,147 @@ SEC("tp_btf/contention_end") int on_contention_end(u64 *ctx)
 	return 0;
 }
 
+/* --- Wakeups end ------------------------------------------------------------------------------ */
+
+INLINE u32 bucket_of(u64 value)
+{
+	u32 shift = 0;
+	u64 rest = value >> (KEPT_BITS + 1);
+#pragma unroll
+	for (u32 step = 16; step; step /= 2) {
+		if (rest >> step) {
+			rest >>= step;
+			shift += step;
+		}
+	}
+	if (rest)
+		shift++;
+	u32 bucket = (shift << KEPT_BITS) + (u32)(value >> shift);
+	return bucket < BUCKETS ? bucket : BUCKETS - 1;
+}
+
+INLINE void count(u32 place, u32 component, u64 value, u64 due)
+{
+	u32 index = place * COMPONENTS + component;
+	struct figures *all = bpf_map_lookup_elem(&figures, &index);
+	if (!all)
+		return;
+	u32 bucket = bucket_of(value);
+	if (bucket < BUCKETS)
+		all->buckets[bucket]++;
+	if (!all->count || value < all->min)
+		all->min = value;
+	if (!all->count || value > all->max) {
+		all->max = value;
+		all->max_due = due;
+	}
+	all->sum += value;
+	all->count++;
+}
+
+/* What must hold for points to part a wakeup: they are there, and follow one another. */
+INLINE u64 point(u64 at, u64 least, u64 most)
+{
+	return at < least ? least : at > most ? most : at;
+}
+
+INLINE void count_components(struct wakeup *wakeup, u32 place)
+{
+	u64 due = wakeup->due;
+	u64 end = wakeup->response;
+	u64 entry = wakeup->irq_entry ? point(wakeup->irq_entry, due, end) : due;
+	u64 exit = wakeup->irq_exit ? point(wakeup->irq_exit, entry, end) : entry;
+	u64 sched = wakeup->sched_entry ? point(wakeup->sched_entry, exit, end) : end;
+	count(place, IRQ_LATENCY, entry - due, due);
+	count(place, HANDLER_DURATION, exit - entry, due);
+	count(place, SCHED_LATENCY, sched - exit, due);
+	if (wakeup->sched_entry)
+		count(place, SCHED_DURATION, end - sched, due);
+	count(place, WAKEUP_LATENCY, end - due, due);
+}
+
+INLINE void send(struct wakeup *wakeup, struct cpu *cpu)
+{
+	struct counts *all = all_counts();
+	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!all) {
+		if (record)
+			bpf_ringbuf_submit(record, 0);
+		return;
+	}
+	if (!record) {
+		__sync_fetch_and_add(&all->lost_records, 1);
+		return;
+	}
+	__sync_fetch_and_add(&all->records, 1);
+	bpf_probe_read_kernel(&record->wakeup, sizeof(record->wakeup), wakeup);
+	/* A few from before it began: the interrupt that it began in, and what was held up by. */
+	u64 last = cpu->seen;
+	u64 first = last > EVENTS ? last - EVENTS : 0;
+	record->events_lost = 0;
+	if (first > wakeup->events_before)
+		record->events_lost = first - wakeup->events_before;
+	u32 taken = 0;
+#pragma nounroll
+	for (u32 i = 0; i < EVENTS; i++) {
+		u64 index = first + i;
+		if (index >= last)
+			break;
+		bpf_probe_read_kernel(&record->event[i & (EVENTS - 1)], sizeof(struct event),
+				      &cpu->ring[index & (RING - 1)]);
+		taken++;
+	}
+	record->events = taken;
+	bpf_ringbuf_submit(record, 0);
+}
+
+/* What is late, as long as the loader has too few wakeups to say. */
+INLINE u64 eighth_of_worst(u32 place)
+{
+	u32 index = place * COMPONENTS + WAKEUP_LATENCY;
+	struct figures *all = bpf_map_lookup_elem(&figures, &index);
+	return all ? all->max / 8 : 0;
+}
+
+INLINE void end(struct wakeup *wakeup, struct cpu *cpu, u32 place, u64 response)
+{
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	wakeup->response = response;
+	wakeup->steal_after = stolen(cpu);
+	wakeup->state = IDLE;
+	if (cpu->open)
+		__sync_fetch_and_add(&cpu->open, -1);
+	if (!asked || !asked->start || wakeup->due < asked->start)
+		return;
+	if (response < wakeup->due)
+		wakeup->response = response = wakeup->due;
+	struct counts *all = all_counts();
+	if (all)
+		__sync_fetch_and_add(&all->wakeups, 1);
+	u64 late = response - wakeup->due;
+	u64 keep = asked->keep ? asked->keep : eighth_of_worst(place);
+	count_components(wakeup, place);
+	if (late >= keep)
+		send(wakeup, cpu);
+}
+
+/*
+ * A thread that is named has answered if it says so by a time after it was switched to. One that was
+ * woken before it had gone to sleep was never switched to. Whether it has.
+ */
+INLINE int answered(struct wakeup *wakeup, struct cpu *cpu, u32 pid, struct task_struct *task)
+{
+	u64 least = wakeup->state == RUNNING ? wakeup->switch_in : wakeup->woken;
+	u32 *slot = bpf_map_lookup_elem(&slots, &pid);
+	u64 *response = slot ? bpf_map_lookup_elem(&responses, slot) : 0;
+	if (!slot || !response || *response < least)
+		return 0;
+	wakeup->faults_after = READ(task, min_flt) + READ(task, maj_flt);
+	end(wakeup, cpu, *slot, *response);
+	return 1;
+}
+
 /* --- Wakeups begin --------------------------------------------------------------------------- */
 
 INLINE void describe(struct task *to, struct task_struct *task)
@@ -356,13 +497,16 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	struct cpu *waits = cpu_of(there);
 	if (!cpu || !waits)
 		return;
-	if (wakeup->state != IDLE) {
-		/* Its end was not seen. */
-		struct cpu *was = cpu_of(wakeup->cpu);
+	/*
+	 * After a late wakeup the next timer may expire before the thread sleeps: it is not switched
+	 * away from, so that this is the first to hear of its answer.
+	 */
+	struct cpu *was = wakeup->state == IDLE ? 0 : cpu_of(wakeup->cpu);
+	if (was && !(targets == NAMED && answered(wakeup, was, pid, task))) {
 		struct counts *all = all_counts();
 		if (all)
 			__sync_fetch_and_add(&all->broken, 1);
-		if (was && was->open)
+		if (was->open)
 			__sync_fetch_and_add(&was->open, -1);
 	}
 	wakeup->due = due;
@@ -515,7 +659,7 @@ SEC("tp_btf/sched_process_exit") int on_exit(u64 *ctx)
 	return 0;
 }
 
-/* --- Wakeups move and end -------------------------------------------------------------------- */
+/* --- Wakeups go on -------------------------------------------------------------------- */
 
 SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 {
@@ -546,128 +690,6 @@ SEC("tp_btf/sched_entry_tp") int on_sched_entry(u64 *ctx)
 	return 0;
 }
 
-INLINE u32 bucket_of(u64 value)
-{
-	u32 shift = 0;
-	u64 rest = value >> (KEPT_BITS + 1);
-#pragma unroll
-	for (u32 step = 16; step; step /= 2) {
-		if (rest >> step) {
-			rest >>= step;
-			shift += step;
-		}
-	}
-	if (rest)
-		shift++;
-	u32 bucket = (shift << KEPT_BITS) + (u32)(value >> shift);
-	return bucket < BUCKETS ? bucket : BUCKETS - 1;
-}
-
-INLINE void count(u32 place, u32 component, u64 value, u64 due)
-{
-	u32 index = place * COMPONENTS + component;
-	struct figures *all = bpf_map_lookup_elem(&figures, &index);
-	if (!all)
-		return;
-	u32 bucket = bucket_of(value);
-	if (bucket < BUCKETS)
-		all->buckets[bucket]++;
-	if (!all->count || value < all->min)
-		all->min = value;
-	if (!all->count || value > all->max) {
-		all->max = value;
-		all->max_due = due;
-	}
-	all->sum += value;
-	all->count++;
-}
-
-/* What must hold for points to part a wakeup: they are there, and follow one another. */
-INLINE u64 point(u64 at, u64 least, u64 most)
-{
-	return at < least ? least : at > most ? most : at;
-}
-
-INLINE void count_components(struct wakeup *wakeup, u32 place)
-{
-	u64 due = wakeup->due;
-	u64 end = wakeup->response;
-	u64 entry = wakeup->irq_entry ? point(wakeup->irq_entry, due, end) : due;
-	u64 exit = wakeup->irq_exit ? point(wakeup->irq_exit, entry, end) : entry;
-	u64 sched = wakeup->sched_entry ? point(wakeup->sched_entry, exit, end) : end;
-	count(place, IRQ_LATENCY, entry - due, due);
-	count(place, HANDLER_DURATION, exit - entry, due);
-	count(place, SCHED_LATENCY, sched - exit, due);
-	if (wakeup->sched_entry)
-		count(place, SCHED_DURATION, end - sched, due);
-	count(place, WAKEUP_LATENCY, end - due, due);
-}
-
-INLINE void send(struct wakeup *wakeup, struct cpu *cpu)
-{
-	struct counts *all = all_counts();
-	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
-	if (!all) {
-		if (record)
-			bpf_ringbuf_submit(record, 0);
-		return;
-	}
-	if (!record) {
-		__sync_fetch_and_add(&all->lost_records, 1);
-		return;
-	}
-	__sync_fetch_and_add(&all->records, 1);
-	bpf_probe_read_kernel(&record->wakeup, sizeof(record->wakeup), wakeup);
-	/* A few from before it began: the interrupt that it began in, and what was held up by. */
-	u64 last = cpu->seen;
-	u64 first = last > EVENTS ? last - EVENTS : 0;
-	record->events_lost = 0;
-	if (first > wakeup->events_before)
-		record->events_lost = first - wakeup->events_before;
-	u32 taken = 0;
-#pragma nounroll
-	for (u32 i = 0; i < EVENTS; i++) {
-		u64 index = first + i;
-		if (index >= last)
-			break;
-		bpf_probe_read_kernel(&record->event[i & (EVENTS - 1)], sizeof(struct event),
-				      &cpu->ring[index & (RING - 1)]);
-		taken++;
-	}
-	record->events = taken;
-	bpf_ringbuf_submit(record, 0);
-}
-
-/* What is late, as long as the loader has too few wakeups to say. */
-INLINE u64 eighth_of_worst(u32 place)
-{
-	u32 index = place * COMPONENTS + WAKEUP_LATENCY;
-	struct figures *all = bpf_map_lookup_elem(&figures, &index);
-	return all ? all->max / 8 : 0;
-}
-
-INLINE void end(struct wakeup *wakeup, struct cpu *cpu, u32 place, u64 response)
-{
-	u32 zero = 0;
-	struct control *asked = bpf_map_lookup_elem(&control, &zero);
-	wakeup->response = response;
-	wakeup->state = IDLE;
-	if (cpu->open)
-		__sync_fetch_and_add(&cpu->open, -1);
-	if (!asked || !asked->start || wakeup->due < asked->start)
-		return;
-	if (response < wakeup->due)
-		wakeup->response = response = wakeup->due;
-	struct counts *all = all_counts();
-	if (all)
-		__sync_fetch_and_add(&all->wakeups, 1);
-	u64 late = response - wakeup->due;
-	u64 keep = asked->keep ? asked->keep : eighth_of_worst(place);
-	count_components(wakeup, place);
-	if (late >= keep)
-		send(wakeup, cpu);
-}
-
 INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct *next, u64 now)
 {
 	u32 pid = next->pid;
@@ -696,21 +718,12 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 		end(wakeup, cpu, number, now);
 }
 
-/* A thread that is named has answered if it says so by a time after it was switched to. */
 INLINE void switch_out(struct cpu *cpu, struct task_struct *prev)
 {
 	u32 pid = prev->pid;
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
-	if (!wakeup || wakeup->state == IDLE)
-		return;
-	/* One that was woken before it had gone to sleep was never switched to. */
-	u64 least = wakeup->state == RUNNING ? wakeup->switch_in : wakeup->woken;
-	u32 *slot = bpf_map_lookup_elem(&slots, &pid);
-	u64 *response = slot ? bpf_map_lookup_elem(&responses, slot) : 0;
-	if (!slot || !response || *response < least)
-		return;
-	wakeup->faults_after = prev->min_flt + prev->maj_flt;
-	end(wakeup, cpu, *slot, *response);
+	if (wakeup && wakeup->state != IDLE)
+		answered(wakeup, cpu, pid, prev);
 }
 
 SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)

@@ -138,14 +138,17 @@ impl Decoder<'_> {
     fn events(&self, late: &Late, ours: &Task) -> Vec<Event> {
         let (due, response) = (late.wakeup.due, late.wakeup.response);
         let before = late.events.iter().take_while(|event| event.at < due);
+        let last_reading = before.clone().map(|event| event.steal).filter(|&s| s != 0).last();
         let begun = going_on(before.clone()).into_iter().map(|event| (due, event));
         let after = late.events.iter().skip(before.count());
         let during = after.take_while(|event| event.at <= response).map(|event| (event.at, event));
         let mut running = late.wakeup.interrupted;
         // Only an interrupt's entry says what its line is called.
         let mut lines = BTreeMap::new();
-        let mut steal = None;
-        let mut events = Vec::new();
+        // What was stolen since the last event before it was due may have been stolen since then.
+        let mut steal = last_reading;
+        let mut events: Vec<Event> = Vec::new();
+        events.extend(last_reading.map(|s| Event { at: MonoNs(due), what: What::Steal(s) }));
         for (at, event) in begun.chain(during) {
             if event.steal != 0 && steal != Some(event.steal) {
                 events.push(Event { at: MonoNs(at), what: What::Steal(event.steal) });
@@ -166,6 +169,10 @@ impl Decoder<'_> {
             if event.kind == kind::SWITCH {
                 running = next_task(event);
             }
+        }
+        let after = late.wakeup.steal_after;
+        if after != 0 && steal.is_some_and(|last| last != after) {
+            events.push(Event { at: MonoNs(response), what: What::Steal(after) });
         }
         events
     }

@@ -67,6 +67,7 @@ pub(crate) struct Wakeup {
     pub(crate) response: u64,
     pub(crate) faults_before: u64,
     pub(crate) faults_after: u64,
+    pub(crate) steal_after: u64,
     pub(crate) interrupted_ip: u64,
     pub(crate) events_before: u64,
     pub(crate) state: u32,
