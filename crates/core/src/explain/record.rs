@@ -233,6 +233,9 @@ pub struct Explanation {
     pub late: u64,
     /// Of these, with an explanation: the rest was too much to keep, or lost.
     pub explained: u64,
+    /// The components of these, added up over all of them; `None` in records that do not hold it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_components: Option<Components>,
     /// Records that the tracer sent.
     pub records: u64,
     /// Records that it could not send.
