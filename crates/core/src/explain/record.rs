@@ -48,6 +48,25 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::Steal,
+        Self::Nmi,
+        Self::Irq,
+        Self::Softirq,
+        Self::IrqOff,
+        Self::PreemptOff,
+        Self::NoPreemptionPoint,
+        Self::HigherPriorityTask,
+        Self::EqualOrLowerTask,
+        Self::Throttled,
+        Self::IdleExit,
+        Self::RemoteWakeup,
+        Self::Scheduler,
+        Self::PageFault,
+        Self::Unexplained,
+    ];
+
     /// As in records: `no_preemption_point`.
     pub fn name(self) -> &'static str {
         match self {

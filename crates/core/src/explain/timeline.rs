@@ -290,7 +290,9 @@ mod tests {
             w.page_faults = 2;
             w.events.clear();
         };
-        check(change, expect![[r#"
+        check(
+            change,
+            expect![[r#"
                  0 timer due; logger[231] running in the kernel, softirq NET_RX
                  0 1,200 events are missing below
             231000 interrupt taken
@@ -298,7 +300,8 @@ mod tests {
             260000 scheduler entered
             262000 switch to wakescope[400]
             265000 wakescope[400] runs after 2 page faults
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
