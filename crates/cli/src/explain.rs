@@ -80,7 +80,9 @@ fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Fai
     if run.explanation.is_none() {
         return Err(Failure::new(format!("the run {} was not explained", path.display()))
             .because("why a wakeup was late is only seen while it happens")
-            .try_this("explain a new one: wakescope explain, with the options it was measured with"));
+            .try_this(
+                "explain a new one: wakescope explain, with the options it was measured with",
+            ));
     }
     match args.measure.json {
         true => output::print(&(run.to_json() + "\n"))?,

@@ -255,9 +255,8 @@ fn measure_virtually(args: &MeasureArgs, above: Option<Above>) -> Result<Run, Fa
     };
     let loads = measure::start_loads(args)?;
     let mut pause = |span| signals.wait(span).is_some();
-    let mut session =
-        Session::begin(identity, plan, host, findings, loads, onlooker, &mut pause)
-            .map_err(measure::explain)?;
+    let mut session = Session::begin(identity, plan, host, findings, loads, onlooker, &mut pause)
+        .map_err(measure::explain)?;
     session.abandon_loads();
     while !session.is_finished() {
         let left = session.planned_end().since(clock::now());

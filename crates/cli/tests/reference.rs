@@ -10,17 +10,18 @@ use clap::builder::Resettable;
 use clap_complete::Shell;
 use common::schema::{each_property, object_pointers, unused_keys};
 use common::{Checker, assert_valid_run, fault_of_run, read, root, schema};
+use runs::{empty_run, full_run};
 use serde_json::{Value, json};
-use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::{Cause, Evidence};
 use wakescope_core::finding::{CODES, Finding, Severity, Validity};
-use wakescope_core::histogram::Histogram;
-use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
-use wakescope_core::limit::{Judgement, Outcome};
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
-use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
-use wakescope_core::run::{Episode, LoadResult, Run, SCHEMA, State, Summary, Thread, TimeDomain};
+use wakescope_core::limit::Outcome;
+use wakescope_core::plan::{IdleStates, Policy};
+use wakescope_core::preemption::Model;
+use wakescope_core::run::{Run, State, TimeDomain};
 
 mod common;
+#[path = "reference/runs.rs"]
+mod runs;
 
 #[test]
 fn a_run_with_everything_fits_the_schema() {
@@ -61,6 +62,12 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     for model in [None, Voluntary, Full, Lazy, Rt, Unknown] {
         names(&|run| run.host.preemption.model = model);
     }
+    for cause in Cause::ALL {
+        names(&|run| run.causes[0].cause = cause);
+    }
+    for evidence in [Evidence::Edge, Evidence::Stack, Evidence::Bound] {
+        names(&|run| run.worst[0].blame[0].evidence = evidence);
+    }
     for severity in [Severity::Note, Severity::Warning, Severity::Error] {
         let finding = Finding::new("steal", severity, "so much".into(), "");
         names(&|run| run.validity = Validity::of(vec![finding.clone()]));
@@ -93,6 +100,12 @@ fn damaged_runs_do_not_fit_the_schema() {
         ("/threads/0/woken/histogram/0/2", json!(0)),
         ("/worst/0/wakeup_latency_ns", json!("late")),
         ("/worst/0/blame/0/cause", json!("magic")),
+        ("/worst/0/blame/0/evidence", json!("event")),
+        ("/worst/0/components/sched_latency_ns", Value::Null),
+        ("/worst/0/timeline/0/at_ns", json!(-1)),
+        ("/components/irq_latency", json!({})),
+        ("/explanation/sections/irq_off", json!("long")),
+        ("/explanation/bound/unsound", Value::Null),
         ("/summary/percentiles", json!({"median": 1})),
         ("/load/0/per_second", json!(-0.5)),
         ("/causes/0/share", json!(1.1)),
@@ -292,182 +305,4 @@ fn generated(mut command: Command) -> Vec<(PathBuf, Vec<u8>)> {
         files.push((man.join(format!("{title}.1")), text));
     }
     files
-}
-
-/// A run with as little in it as can be.
-fn empty_run() -> Run {
-    Run {
-        schema: SCHEMA.into(),
-        id: "empty".into(),
-        started: "2026-11-21T01:00:00Z".into(),
-        duration_ns: 0,
-        origin_ns: 0,
-        time_domain: TimeDomain::Real,
-        seed: 0,
-        state: State::Running,
-        host: Host::default(),
-        plan: Plan::default(),
-        validity: Validity::of(vec![]),
-        limits: vec![],
-        threads: vec![Thread::default()],
-        load: vec![],
-        worst: vec![],
-        explanation: None,
-        components: None,
-        causes: Vec::new(),
-        summary: Summary::default(),
-        other: [].into(),
-    }
-}
-
-/// A run in which every field is set, those included that traced runs add.
-fn full_run() -> Run {
-    let expiries = distribution(&[8_123, 8_123, 40_211, 5_040_211]);
-    let woken = distribution(&[8_123, 8_123, 5_040_211]);
-    let mut run = Run {
-        id: "2026-11-21T01-00-00-7f".into(),
-        duration_ns: 10_000_000_000,
-        origin_ns: 17,
-        seed: u64::MAX,
-        state: State::Complete,
-        host: full_host(),
-        plan: full_plan(),
-        validity: Validity::of(vec![Finding::new(
-            "steal",
-            Severity::Warning,
-            "the hypervisor took 38 ms".into(),
-            "measure on the bare machine, or compare kernels with `wakescope lab`",
-        )]),
-        limits: vec![Judgement {
-            limit: "p99.9 ≤ 100 µs".into(),
-            limit_ns: 100_000,
-            observed_ns: Some(50_000),
-            outcome: Outcome::Pass,
-            reason: "because".into(),
-        }],
-        threads: vec![Thread {
-            cpu: Some(1),
-            missed: 1,
-            lost: 2,
-            migrated: 3,
-            page_faults: 4,
-            woken,
-            expiries,
-        }],
-        load: vec![LoadResult {
-            name: "find".into(),
-            work: 81_234,
-            unit: "files".into(),
-            per_second: 8_123.4,
-            before_per_second: Some(9_000.5),
-            alive: true,
-            fault: "none".into(),
-        }],
-        worst: vec![Episode {
-            cpu: Some(1),
-            expiry_ns: 5_000_000,
-            wakeup_latency_ns: 5_040_211,
-            missed: 1,
-            other: keys(json!({
-                "components": {
-                    "irq_latency_ns": 5_000_000, "handler_duration_ns": 40_000,
-                    "sched_latency_ns": null, "sched_duration_ns": 211,
-                },
-                "blame": [{
-                    "cause": "irq_off", "ns": 5_040_211, "culprit": "uart_drain_fifo",
-                    "evidence": "stack", "stack": ["uart_drain_fifo+0x1b2"],
-                }],
-            })),
-        }],
-        other: keys(json!({
-            "components": {
-                "irq_latency": distribution(&[1, 2, 3_000]),
-                "handler_duration": {}, "sched_latency": {}, "sched_duration": {},
-            },
-            "causes": [{
-                "cause": "no_preemption_point", "culprit": "shmem_undo_range", "episodes": 12,
-                "total_ns": 8_000, "worst_ns": 900, "share": 0.61,
-            }],
-        })),
-        ..empty_run()
-    };
-    run.summarize();
-    run
-}
-
-fn full_host() -> Host {
-    Host {
-        release: "6.12.95".into(),
-        version: "#1 SMP PREEMPT_DYNAMIC".into(),
-        arch: "x86_64".into(),
-        preemption: Preemption {
-            model: Model::Voluntary,
-            because: "the build default".into(),
-            evidence: vec![Evidence { source: "/proc/config.gz".into(), says: "voluntary".into() }],
-            conflicts: vec!["preempt=full is ignored".into()],
-            unread: vec![Unread { source: "/dev/kmsg".into(), why: "permission denied".into() }],
-        },
-        cpu_model: Some("Example 9000".into()),
-        cpus_online: vec![0, 1, 2],
-        cpus_allowed: vec![0, 1],
-        cpus_isolated: vec![1],
-        cpus_nohz_full: vec![1],
-        clock: Clock { source: "tsc".into(), resolution_ns: 1, read_cost_ns: 21 },
-        cmdline: "root=/dev/vda".into(),
-        idle: Idle {
-            driver: Some("intel_idle".into()),
-            governor: Some("menu".into()),
-            states: vec![IdleState {
-                name: "C6".into(),
-                exit_latency_ns: 133_000,
-                disabled: false,
-            }],
-        },
-        governors: vec!["performance".into()],
-        rt: RtLimits {
-            runtime_ns: Some(950_000_000),
-            period_ns: Some(1_000_000_000),
-            fair_server: Some(true),
-            group_scheduling: Some(false),
-            group_runtime_ns: Some(0),
-            priority_limit: Some(99),
-            nice_capability: Some(true),
-        },
-        hypervisor: Some("KVM".into()),
-        microcode: Some("0x2b".into()),
-    }
-}
-
-fn full_plan() -> Plan {
-    Plan {
-        stimulus: Stimulus::Timer,
-        interval_ns: 1_000_000,
-        duration_ns: Some(10_000_000_000),
-        samples: Some(10_000),
-        policy: Policy::Fifo,
-        priority: Some(90),
-        policy_required: true,
-        cpus: vec![1],
-        load: vec!["find".into()],
-        warmup_ns: 500_000_000,
-        idle_states: IdleStates::Shallow,
-        worst: 10,
-        fail_above: vec!["p99.9=100us".into()],
-        save_samples: true,
-    }
-}
-
-fn distribution(values: &[u64]) -> Distribution {
-    Distribution {
-        count: values.len() as u64,
-        min_ns: values.iter().min().copied(),
-        max_ns: values.iter().max().copied(),
-        max_at_ns: Some(5_000_000),
-        sum_ns: values.iter().sum(),
-        histogram: Histogram::of(values.iter().copied()),
-    }
-}
-
-fn keys(object: Value) -> std::collections::BTreeMap<String, Value> {
-    object.as_object().unwrap().clone().into_iter().collect()
 }

@@ -203,7 +203,8 @@ mod tests {
     fn variables_are_found_in_their_section() {
         let strings = b"\0first\0second\0.data..percpu\0.data\0";
         let variable = |name| [name, 14 << 24, 1, 1];
-        let section = |name, places: [[u32; 3]; 1]| [&[name, 15 << 24 | 1, 0], &places[0][..]].concat();
+        let section =
+            |name, places: [[u32; 3]; 1]| [&[name, 15 << 24 | 1, 0], &places[0][..]].concat();
         let types = [
             variable(1).to_vec(),
             variable(7).to_vec(),

@@ -7,18 +7,26 @@
 
 mod account;
 mod blame;
+mod bound;
 mod components;
 mod event;
+mod rank;
 mod record;
+mod sections;
 mod seen;
+mod timeline;
 mod words;
 
 pub use account::account;
 pub use blame::{Known, blame};
+pub use bound::{Bound, Interference, Premises, Variables, bound};
 pub use components::components;
 pub use event::{Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What};
+pub use rank::rank;
 pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share, Step,
 };
+pub use sections::sections;
 pub use seen::{Above, Seen};
+pub use timeline::timeline;
 pub use words::softirq_name;

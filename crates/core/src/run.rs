@@ -167,6 +167,20 @@ pub struct Episode {
     pub other: BTreeMap<String, serde_json::Value>,
 }
 
+impl Episode {
+    /// What is wrong with its explanation, if anything.
+    fn fault(&self) -> Option<String> {
+        let latency_ns = self.wakeup_latency_ns;
+        let parts = self.components.map(|c| c.checked_total_ns());
+        if parts.is_some_and(|sum| sum != Some(latency_ns)) {
+            return Some(format!("its components do not add up to {latency_ns} ns"));
+        }
+        let shares = self.blame.iter().try_fold(0_u64, |sum, share| sum.checked_add(share.ns));
+        (!self.blame.is_empty() && shares != Some(latency_ns))
+            .then(|| format!("its shares of blame do not add up to {latency_ns} ns"))
+    }
+}
+
 /// Figures over all CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -265,12 +279,27 @@ impl Run {
     }
 
     fn fault(&self) -> Option<String> {
-        self.fault_of_threads().or_else(|| {
+        let of_sum = || {
             // Whoever adds them up may rely on it.
             let mut counts = self.threads.iter().map(|t| t.expiries.count);
             let sum = counts.try_fold(0_u64, u64::checked_add);
             sum.is_none().then(|| "the threads' counts add up to more than 2^64".into())
-        })
+        };
+        self.fault_of_threads().or_else(of_sum).or_else(|| self.fault_of_explanation())
+    }
+
+    fn fault_of_explanation(&self) -> Option<String> {
+        let of_table = || self.components.as_ref().and_then(ComponentTable::fault);
+        let of_worst = || {
+            let mut worst = self.worst.iter().enumerate();
+            worst.find_map(|(i, episode)| Some(format!("worst[{i}]: {}", episode.fault()?)))
+        };
+        let of_causes = || {
+            let wrong = |row: &CauseRow| !(0.0..=1.0).contains(&row.share);
+            let i = self.causes.iter().position(wrong)?;
+            Some(format!("causes[{i}]: a share of {} is not from 0 to 1", self.causes[i].share))
+        };
+        of_table().or_else(of_worst).or_else(of_causes)
     }
 
     fn fault_of_threads(&self) -> Option<String> {
@@ -308,14 +337,29 @@ pub(crate) mod tests {
         }
     }
 
+    /// A wakeup 40 ns late, and why.
+    fn explained(text: &str) -> Episode {
+        let share = |ns| Share { ns, culprit: text.into(), ..Default::default() };
+        Episode {
+            wakeup_latency_ns: 40,
+            components: Some(Components {
+                irq_latency_ns: 9,
+                sched_duration_ns: Some(31),
+                ..Default::default()
+            }),
+            blame: vec![share(30), share(10)],
+            timeline: vec![Step { what: text.into(), ..Default::default() }],
+            ..Default::default()
+        }
+    }
+
     /// A run of these samples, with `text` in places where text comes from elsewhere.
     pub(crate) fn run_with(cpus: &[Vec<u64>], text: &str) -> Run {
         let threads = cpus.iter().map(|samples| {
             let d = distribution(samples);
             Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Default::default() }
         });
-        let components =
-            serde_json::json!({"irq_latency": {"count": 0, "histogram": []}, "text": text});
+        let later = serde_json::json!({"count": 0, "histogram": [], "text": text});
         let mut run = Run {
             schema: SCHEMA.into(),
             id: text.into(),
@@ -331,12 +375,15 @@ pub(crate) mod tests {
             limits: Vec::new(),
             threads: threads.collect(),
             load: Vec::new(),
-            worst: vec![Episode::default()],
-            explanation: None,
-            components: None,
-            causes: Vec::new(),
+            worst: vec![explained(text)],
+            explanation: Some(Explanation { above: text.into(), ..Default::default() }),
+            components: Some(ComponentTable {
+                sched_duration: Some(distribution(&[31])),
+                ..Default::default()
+            }),
+            causes: vec![CauseRow { culprit: text.into(), share: 1.0, ..Default::default() }],
             summary: Summary::default(),
-            other: [("components".to_string(), components)].into(),
+            other: [("later".to_string(), later)].into(),
         };
         run.summarize();
         run
@@ -396,6 +443,20 @@ pub(crate) mod tests {
             j["threads"].as_array_mut().unwrap().push(thread);
         };
         check(many, "add up to more than 2^64");
+        check(
+            |j| j["worst"][0]["components"]["irq_latency_ns"] = 31.into(),
+            "worst[0]: its components",
+        );
+        check(
+            |j| j["worst"][0]["blame"][1]["ns"] = u64::MAX.into(),
+            "worst[0]: its shares of blame",
+        );
+        check(
+            |j| j["components"]["sched_latency"]["count"] = 3.into(),
+            "sched_latency: count is 3",
+        );
+        check(|j| j["components"]["sched_duration"]["count"] = 3.into(), "sched_duration: count");
+        check(|j| j["causes"][0]["share"] = 1.5.into(), "causes[0]: a share of 1.5");
         assert!(matches!(Run::from_json(b"{}"), Err(RunError::Malformed(_))));
         assert!(
             Run::from_json("[".repeat(100_000).as_bytes()).is_err(),

@@ -76,7 +76,8 @@ impl Kernel {
         let has = |place| self.places.iter().any(|&(known, _)| known == place);
         let mut unseen = Vec::new();
         // arm64 has the count elsewhere.
-        let counts = has("preempt_count_place") || has("pcpu_hot_place") || cfg!(target_arch = "aarch64");
+        let counts =
+            has("preempt_count_place") || has("pcpu_hot_place") || cfg!(target_arch = "aarch64");
         if !counts {
             unseen.push("whether preemption was off".to_string());
         }

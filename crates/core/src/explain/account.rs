@@ -54,10 +54,10 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         explained,
         records: seen.records,
         lost_records: seen.lost_records,
-        sections: sections(late.iter().map(|account| &account.blame[..])),
-        late_components: Some(late.iter().fold(Components::default(), |sum, account| {
-            sum.plus(&account.components)
-        })),
+        sections: Some(sections(late.iter().map(|account| &account.blame[..]))),
+        late_components: Some(
+            late.iter().fold(Components::default(), |sum, account| sum.plus(&account.components)),
+        ),
         seen_with: seen.seen_with,
         not_seen: seen.not_seen,
         ..Default::default()
@@ -93,12 +93,16 @@ fn explain_worst(run: &mut Run, late: &[Account]) {
     let origin_ns = run.origin_ns;
     let expiry_ns = |account: &Account| account.wakeup.marks.due.0.saturating_sub(origin_ns);
     if run.plan.stimulus == Stimulus::Others {
-        run.worst = late.iter().take(run.plan.worst).map(|account| Episode {
-            cpu: Some(account.wakeup.cpu),
-            expiry_ns: expiry_ns(account),
-            wakeup_latency_ns: account.late_ns(),
-            ..Default::default()
-        }).collect();
+        run.worst = late
+            .iter()
+            .take(run.plan.worst)
+            .map(|account| Episode {
+                cpu: Some(account.wakeup.cpu),
+                expiry_ns: expiry_ns(account),
+                wakeup_latency_ns: account.late_ns(),
+                ..Default::default()
+            })
+            .collect();
     }
     for episode in &mut run.worst {
         let same = |account: &&Account| {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::bound::Bound;
 use crate::distribution::Distribution;
 
 /// What kept a task from running.
@@ -47,6 +48,25 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::Steal,
+        Self::Nmi,
+        Self::Irq,
+        Self::Softirq,
+        Self::IrqOff,
+        Self::PreemptOff,
+        Self::NoPreemptionPoint,
+        Self::HigherPriorityTask,
+        Self::EqualOrLowerTask,
+        Self::Throttled,
+        Self::IdleExit,
+        Self::RemoteWakeup,
+        Self::Scheduler,
+        Self::PageFault,
+        Self::Unexplained,
+    ];
+
     /// As in records: `no_preemption_point`.
     pub fn name(self) -> &'static str {
         match self {
@@ -148,9 +168,13 @@ pub struct Components {
 impl Components {
     /// Their sum, which is the wakeup latency.
     pub fn total_ns(&self) -> u64 {
-        [self.irq_latency_ns, self.handler_duration_ns, self.sched_latency_ns]
-            .iter()
-            .fold(self.sched_duration_ns.unwrap_or(0), |sum, &ns| sum.saturating_add(ns))
+        self.checked_total_ns().unwrap_or(u64::MAX)
+    }
+
+    /// The same; `None` if it is 2^64 or more.
+    pub(crate) fn checked_total_ns(&self) -> Option<u64> {
+        let first = [self.irq_latency_ns, self.handler_duration_ns, self.sched_latency_ns];
+        first.iter().try_fold(self.sched_duration_ns.unwrap_or(0), |sum, &ns| sum.checked_add(ns))
     }
 
     /// Both, part by part.
@@ -181,6 +205,22 @@ pub struct ComponentTable {
     /// See [`Components::sched_duration_ns`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sched_duration: Option<Distribution>,
+}
+
+impl ComponentTable {
+    /// What is wrong with it, if anything.
+    pub(crate) fn fault(&self) -> Option<String> {
+        let all = [
+            ("irq_latency", Some(&self.irq_latency)),
+            ("handler_duration", Some(&self.handler_duration)),
+            ("sched_latency", Some(&self.sched_latency)),
+            ("sched_duration", self.sched_duration.as_ref()),
+        ];
+        let told = |(name, part): (&str, Option<&Distribution>)| {
+            Some(format!("components.{name}: {}", part?.fault()?))
+        };
+        all.into_iter().find_map(told)
+    }
 }
 
 /// One cause of late wakeups, over all of them.
@@ -241,6 +281,9 @@ pub struct Explanation {
     /// Longest sections, where seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<Sections>,
+    /// The bound that follows from what was seen, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
 }
 
 /// The longest sections that held off an interrupt or a switch.

@@ -96,9 +96,9 @@ impl FromStr for Above {
         if text.trim_start().starts_with('p') {
             return text.trim().parse().map(Self::Percentile);
         }
-        let span: SpanNs = text.parse().map_err(|e: crate::units::SpanError| {
-            format!("{e}; or a percentile, as in p99.9")
-        })?;
+        let span: SpanNs = text
+            .parse()
+            .map_err(|e: crate::units::SpanError| format!("{e}; or a percentile, as in p99.9"))?;
         match span {
             SpanNs(0) => Err("every wakeup is later than 0; write a time, as in 50us".into()),
             span => Ok(Self::Time(span)),

@@ -76,8 +76,10 @@ mod tests {
         let lab = Lab { cells, ..Lab::default() };
         assert_eq!(
             told(&lab),
-            ["6.1-cloud/full, find: 338 virtual µs late (seed 2): 331 virtual µs interrupts off in \
-              �[31mdir_scan"]
+            [
+                "6.1-cloud/full, find: 338 virtual µs late (seed 2): 331 virtual µs interrupts off in \
+              �[31mdir_scan"
+            ]
         );
     }
 }

@@ -5,7 +5,8 @@ use wakescope_core::lab::{Lab, Verdict};
 use super::figures::raised;
 use super::matrix::{Figure, Matrix, Rank, Shown};
 use super::{
-    Extent, WIDTH, caveats, culprits, glued, headline, limits, names, published, repeat, settings, verdicts,
+    Extent, WIDTH, caveats, culprits, glued, headline, limits, names, published, repeat, settings,
+    verdicts,
 };
 use crate::style::Style;
 

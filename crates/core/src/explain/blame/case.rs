@@ -209,8 +209,8 @@ impl<'a> Case<'a> {
                 entries.find(|event| event.at == entry)
             }
             None => {
-                let before = events.filter(|event| event.at <= self.marks.due);
-                let last = before.filter(|event| interrupt_of(&event.what).is_some()).next_back();
+                let mut before = events.filter(|event| event.at <= self.marks.due);
+                let last = before.rfind(|event| interrupt_of(&event.what).is_some());
                 last.filter(|event| matches!(event.what, What::IrqEntry(_)))
             }
         }

@@ -52,7 +52,7 @@ fn counted<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Event> {
     let (from, response) = (begin(case), case.marks.response.0);
     let events = &case.wakeup.events;
     let reading = |event: &&Event| matches!(event.what, What::Steal(_)) && event.at.0 < from;
-    let last = events.iter().filter(reading).next_back();
+    let last = events.iter().rfind(reading);
     let rest = events.iter().filter(move |event| event.at.0 >= from && event.at.0 <= response);
     last.into_iter().chain(rest)
 }

@@ -1,0 +1,242 @@
+//! A run with everything in it, and one with nothing.
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::{
+    self, Cause, CauseRow, ComponentTable, Components, Explanation, Interference, Premises,
+    Sections, Share, Step, Variables,
+};
+use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::histogram::Histogram;
+use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
+use wakescope_core::limit::{Judgement, Outcome};
+use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
+use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
+use wakescope_core::run::{Episode, LoadResult, Run, SCHEMA, State, Summary, Thread, TimeDomain};
+
+/// A run with as little in it as can be.
+pub(super) fn empty_run() -> Run {
+    Run {
+        schema: SCHEMA.into(),
+        id: "empty".into(),
+        started: "2026-11-21T01:00:00Z".into(),
+        duration_ns: 0,
+        origin_ns: 0,
+        time_domain: TimeDomain::Real,
+        seed: 0,
+        state: State::Running,
+        host: Host::default(),
+        plan: Plan::default(),
+        validity: Validity::of(vec![]),
+        limits: vec![],
+        threads: vec![Thread::default()],
+        load: vec![],
+        worst: vec![],
+        explanation: None,
+        components: None,
+        causes: Vec::new(),
+        summary: Summary::default(),
+        other: [].into(),
+    }
+}
+
+/// A run in which every field is set, those included that explained runs add.
+pub(super) fn full_run() -> Run {
+    let expiries = distribution(&[8_123, 8_123, 40_211, 5_040_211]);
+    let woken = distribution(&[8_123, 8_123, 5_040_211]);
+    let mut run = Run {
+        id: "2026-11-21T01-00-00-7f".into(),
+        duration_ns: 10_000_000_000,
+        origin_ns: 17,
+        seed: u64::MAX,
+        state: State::Complete,
+        host: full_host(),
+        plan: full_plan(),
+        validity: Validity::of(vec![Finding::new(
+            "steal",
+            Severity::Warning,
+            "the hypervisor took 38 ms".into(),
+            "measure on the bare machine, or compare kernels with `wakescope lab`",
+        )]),
+        limits: vec![Judgement {
+            limit: "p99.9 ≤ 100 µs".into(),
+            limit_ns: 100_000,
+            observed_ns: Some(50_000),
+            outcome: Outcome::Pass,
+            reason: "because".into(),
+        }],
+        threads: vec![Thread {
+            cpu: Some(1),
+            missed: 1,
+            lost: 2,
+            migrated: 3,
+            page_faults: 4,
+            woken,
+            expiries,
+        }],
+        load: vec![LoadResult {
+            name: "find".into(),
+            work: 81_234,
+            unit: "files".into(),
+            per_second: 8_123.4,
+            before_per_second: Some(9_000.5),
+            alive: true,
+            fault: "none".into(),
+        }],
+        worst: vec![Episode {
+            cpu: Some(1),
+            expiry_ns: 5_000_000,
+            wakeup_latency_ns: 5_040_211,
+            missed: 1,
+            components: Some(components([5_000_000, 40_000, 0, 211])),
+            blame: vec![share(Cause::IrqOff, 5_000_000), share(Cause::Irq, 40_211)],
+            timeline: vec![Step { at_ns: 0, depth: 1, what: "timer due".into() }],
+            other: [].into(),
+        }],
+        explanation: Some(full_explanation()),
+        components: Some(ComponentTable {
+            irq_latency: distribution(&[1, 2, 3_000]),
+            handler_duration: distribution(&[1, 2, 3]),
+            sched_latency: distribution(&[0, 0, 0]),
+            sched_duration: Some(distribution(&[211, 211, 300])),
+        }),
+        causes: vec![CauseRow {
+            cause: Cause::NoPreemptionPoint,
+            culprit: "shmem_undo_range".into(),
+            episodes: 12,
+            total_ns: 8_000,
+            worst_ns: 900,
+            share: 0.61,
+        }],
+        ..empty_run()
+    };
+    run.summarize();
+    run
+}
+
+fn components(ns: [u64; 4]) -> Components {
+    Components {
+        irq_latency_ns: ns[0],
+        handler_duration_ns: ns[1],
+        sched_latency_ns: ns[2],
+        sched_duration_ns: Some(ns[3]),
+    }
+}
+
+fn share(cause: Cause, ns: u64) -> Share {
+    Share {
+        cause,
+        ns,
+        culprit: "uart_drain_fifo".into(),
+        within: "serial_release in logger[231]".into(),
+        evidence: explain::Evidence::Stack,
+        stack: vec!["uart_drain_fifo+0x1b2".into()],
+    }
+}
+
+fn full_explanation() -> Explanation {
+    Explanation {
+        above_ns: 50_000,
+        above: "50us".into(),
+        wakeups: 3,
+        not_followed: 1,
+        late: 2,
+        explained: 1,
+        late_components: Some(components([5_000_000, 40_000, 0, 211])),
+        records: 20_113,
+        lost_records: 7,
+        seen_with: vec!["sched_switch".into()],
+        not_seen: vec!["edges of irq-off sections".into()],
+        sections: Some(Sections {
+            exact: false,
+            irq_off: Some(share(Cause::IrqOff, 5_000_000)),
+            preempt_off: None,
+        }),
+        bound: Some(explain::bound(
+            &Variables {
+                poid_ns: Some(20_000),
+                paie_ns: None,
+                psd_ns: None,
+                dst_ns: None,
+                interrupts: vec![Interference {
+                    name: "local_timer".into(),
+                    wcet_ns: 3_000,
+                    miat_ns: Some(10_000),
+                }],
+            },
+            &Premises::default(),
+        )),
+    }
+}
+
+fn full_host() -> Host {
+    Host {
+        release: "6.12.95".into(),
+        version: "#1 SMP PREEMPT_DYNAMIC".into(),
+        arch: "x86_64".into(),
+        preemption: Preemption {
+            model: Model::Voluntary,
+            because: "the build default".into(),
+            evidence: vec![Evidence { source: "/proc/config.gz".into(), says: "voluntary".into() }],
+            conflicts: vec!["preempt=full is ignored".into()],
+            unread: vec![Unread { source: "/dev/kmsg".into(), why: "permission denied".into() }],
+        },
+        cpu_model: Some("Example 9000".into()),
+        cpus_online: vec![0, 1, 2],
+        cpus_allowed: vec![0, 1],
+        cpus_isolated: vec![1],
+        cpus_nohz_full: vec![1],
+        clock: Clock { source: "tsc".into(), resolution_ns: 1, read_cost_ns: 21 },
+        cmdline: "root=/dev/vda".into(),
+        idle: Idle {
+            driver: Some("intel_idle".into()),
+            governor: Some("menu".into()),
+            states: vec![IdleState {
+                name: "C6".into(),
+                exit_latency_ns: 133_000,
+                disabled: false,
+            }],
+        },
+        governors: vec!["performance".into()],
+        rt: RtLimits {
+            runtime_ns: Some(950_000_000),
+            period_ns: Some(1_000_000_000),
+            fair_server: Some(true),
+            group_scheduling: Some(false),
+            group_runtime_ns: Some(0),
+            priority_limit: Some(99),
+            nice_capability: Some(true),
+        },
+        hypervisor: Some("KVM".into()),
+        microcode: Some("0x2b".into()),
+    }
+}
+
+fn full_plan() -> Plan {
+    Plan {
+        stimulus: Stimulus::Timer,
+        interval_ns: 1_000_000,
+        duration_ns: Some(10_000_000_000),
+        samples: Some(10_000),
+        policy: Policy::Fifo,
+        priority: Some(90),
+        policy_required: true,
+        cpus: vec![1],
+        load: vec!["find".into()],
+        warmup_ns: 500_000_000,
+        idle_states: IdleStates::Shallow,
+        worst: 10,
+        fail_above: vec!["p99.9=100us".into()],
+        save_samples: true,
+    }
+}
+
+fn distribution(values: &[u64]) -> Distribution {
+    Distribution {
+        count: values.len() as u64,
+        min_ns: values.iter().min().copied(),
+        max_ns: values.iter().max().copied(),
+        max_at_ns: Some(5_000_000),
+        sum_ns: values.iter().sum(),
+        histogram: Histogram::of(values.iter().copied()),
+    }
+}

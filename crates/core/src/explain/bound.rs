@@ -1,0 +1,230 @@
+//! A bound on the scheduling latency, composed from the longest of each thing that can hold a
+//! switch up, seen apart from each other.
+//!
+//! The composition is that of de Oliveira, Casini, de Oliveira and Cucinotta, "Demystifying the
+//! Real-Time Linux Scheduling Latency" (ECRTS 2020). It is for the most urgent thread of a CPU, on
+//! a kernel that is preemptible wherever it does not say otherwise.
+
+use serde::{Deserialize, Serialize};
+
+/// The search for a bound ends here, nanoseconds: interrupts take all the time there is.
+const GIVE_UP_NS: u64 = 1_000_000_000;
+
+/// Nor does it take more steps than this, of however few nanoseconds each.
+const MOST_STEPS: u32 = 100_000;
+
+/// The longest of each kind of section, nanoseconds, without the interrupts that fell into it.
+/// `None` where that was not seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variables {
+    /// Preemption or interrupts off for another reason than to schedule.
+    pub poid_ns: Option<u64>,
+    /// Both on, though it was already asked to reschedule, until the scheduler was called.
+    pub paie_ns: Option<u64>,
+    /// Preemption off in order to schedule.
+    pub psd_ns: Option<u64>,
+    /// From where the scheduler last turned interrupts off to its return: it no longer notices who
+    /// becomes ready.
+    pub dst_ns: Option<u64>,
+    /// The interrupts of the CPU, NMIs among them.
+    pub interrupts: Vec<Interference>,
+}
+
+/// An interrupt that takes time from whatever it falls into.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interference {
+    /// What it is called.
+    pub name: String,
+    /// The longest that its handler took, nanoseconds.
+    pub wcet_ns: u64,
+    /// The shortest time from one arrival to the next, nanoseconds; `None` if it came only once.
+    pub miat_ns: Option<u64>,
+}
+
+/// What the composition rests on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Premises {
+    /// Whether beginnings and ends of all sections were seen, rather than only those that held up
+    /// a late wakeup.
+    pub edges_seen: bool,
+    /// Whether the kernel is preemptible wherever it does not say otherwise.
+    pub full_preemption: bool,
+    /// Whether softirqs and interrupt handlers run in threads, as tasks.
+    pub threaded_interrupts: bool,
+    /// Whether all interrupts are seen, with NMIs.
+    pub interrupts_seen: bool,
+}
+
+/// A bound, and what it is worth.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// What it is composed from.
+    pub variables: Variables,
+    /// The scheduling latency where no interrupt falls into it, nanoseconds.
+    pub interference_free_ns: u64,
+    /// With as many interrupts as can fall into it, nanoseconds; `None` if there is no bound below
+    /// a second.
+    pub bound_ns: Option<u64>,
+    /// Why a longer latency is possible all the same, a sentence each. Empty if the bound is sound
+    /// as far as what was seen is the worst.
+    pub unsound: Vec<String>,
+}
+
+/// Composes a bound. What was not seen counts as nothing, and the bound is unsound then.
+pub fn bound(variables: &Variables, premises: &Premises) -> Bound {
+    let interference_free_ns = interference_free(variables);
+    Bound {
+        variables: variables.clone(),
+        interference_free_ns,
+        bound_ns: sporadic(interference_free_ns, &variables.interrupts),
+        unsound: reasons(variables, premises),
+    }
+}
+
+/// A thread becomes ready in a section, or in the tail of the scheduler, never in both. Then comes
+/// at most one way to the scheduler, and one pass through it.
+fn interference_free(variables: &Variables) -> u64 {
+    let or_zero = |ns: Option<u64>| ns.unwrap_or(0);
+    let first = or_zero(variables.poid_ns).max(or_zero(variables.dst_ns));
+    first.saturating_add(or_zero(variables.paie_ns)).saturating_add(or_zero(variables.psd_ns))
+}
+
+/// The least time in which the section and all interrupts that can arrive meanwhile have their
+/// turn, if each interrupt keeps its distance from the last.
+fn sporadic(interference_free_ns: u64, interrupts: &[Interference]) -> Option<u64> {
+    // Some time passes before anything can be said to arrive.
+    let mut window_ns = interference_free_ns.max(1);
+    for _ in 0..MOST_STEPS {
+        let next_ns = interrupts.iter().try_fold(interference_free_ns, |sum, interrupt| {
+            sum.checked_add(interrupt.interference_within(window_ns)?)
+        })?;
+        if next_ns <= window_ns {
+            return Some(next_ns);
+        }
+        if next_ns > GIVE_UP_NS {
+            return None;
+        }
+        window_ns = next_ns;
+    }
+    None
+}
+
+impl Interference {
+    /// The most that it takes of `window_ns`; `None` if that is more than can be counted.
+    fn interference_within(&self, window_ns: u64) -> Option<u64> {
+        let arrivals = match self.miat_ns {
+            None => 1,
+            Some(0) if self.wcet_ns == 0 => 0,
+            Some(0) => return None,
+            Some(miat_ns) => window_ns.div_ceil(miat_ns),
+        };
+        arrivals.checked_mul(self.wcet_ns)
+    }
+}
+
+fn reasons(variables: &Variables, premises: &Premises) -> Vec<String> {
+    let Variables { poid_ns, paie_ns, psd_ns, dst_ns, interrupts: _ } = variables;
+    let doubts = [
+        (
+            poid_ns.is_some() && !premises.edges_seen,
+            "sections with interrupts or preemption off are seen only where they held up a late \
+             wakeup: there may be longer ones",
+        ),
+        (poid_ns.is_none(), "no section with interrupts or preemption off was seen"),
+        (paie_ns.is_none(), "the way from a request to reschedule to the scheduler is not seen"),
+        (psd_ns.is_none(), "the scheduler's own time with preemption off is not seen"),
+        (dst_ns.is_none(), "the scheduler's last section with interrupts off is not seen"),
+        (
+            !premises.full_preemption,
+            "the kernel is not fully preemptible: its code may run on for any time where \
+             preemption is on",
+        ),
+        (
+            !premises.threaded_interrupts,
+            "softirqs are not threads: they may hold the thread up one after another",
+        ),
+        (!premises.interrupts_seen, "not all interrupts are seen"),
+    ];
+    doubts.into_iter().filter(|doubt| doubt.0).map(|doubt| doubt.1.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SOUND: Premises = Premises {
+        edges_seen: true,
+        full_preemption: true,
+        threaded_interrupts: true,
+        interrupts_seen: true,
+    };
+
+    fn variables(ns: [u64; 4], interrupts: &[(u64, Option<u64>)]) -> Variables {
+        let [poid_ns, paie_ns, psd_ns, dst_ns] = ns.map(Some);
+        let interrupt = |&(wcet_ns, miat_ns)| Interference { name: "irq".into(), wcet_ns, miat_ns };
+        let interrupts = interrupts.iter().map(interrupt).collect();
+        Variables { poid_ns, paie_ns, psd_ns, dst_ns, interrupts }
+    }
+
+    #[track_caller]
+    fn check(ns: [u64; 4], interrupts: &[(u64, Option<u64>)], want: (u64, Option<u64>)) {
+        let got = bound(&variables(ns, interrupts), &SOUND);
+        assert_eq!((got.interference_free_ns, got.bound_ns), want);
+        assert!(got.unsound.is_empty(), "{:?}", got.unsound);
+    }
+
+    #[test]
+    fn bounds_are_composed() {
+        // 20 µs and an interrupt of 3 µs each 10 µs: 20, 26, 29, and 29 again.
+        check([20_000, 0, 0, 0], &[(3_000, Some(10_000))], (20_000, Some(29_000)));
+        check([56_194, 5_167, 48_092, 45_883], &[], (109_453, Some(109_453)));
+        check([45_883, 5_167, 48_092, 56_194], &[], (109_453, Some(109_453)));
+        // One that came once comes once.
+        check([20, 0, 0, 0], &[(3, None), (5, Some(1_000))], (20, Some(28)));
+        check([0, 0, 0, 0], &[], (0, Some(0)));
+        check([0, 0, 0, 0], &[(3, Some(10))], (0, Some(3)));
+    }
+
+    #[test]
+    fn interrupts_that_leave_no_time_have_no_bound() {
+        check([20, 0, 0, 0], &[(11, Some(10))], (20, None));
+        check([1, 0, 0, 0], &[(1, Some(1))], (1, None));
+        check([20, 0, 0, 0], &[(1, Some(0))], (20, None));
+        check([20, 0, 0, 0], &[(0, Some(0))], (20, Some(20)));
+        check([20, 0, 0, 0], &[(u64::MAX, Some(1))], (20, None));
+        check([u64::MAX, 1, 1, 1], &[], (u64::MAX, Some(u64::MAX)));
+    }
+
+    #[test]
+    fn what_makes_a_bound_unsound_is_told() {
+        let nothing = bound(&Variables::default(), &Premises::default());
+        assert_eq!((nothing.interference_free_ns, nothing.bound_ns), (0, Some(0)));
+        assert_eq!(nothing.unsound.len(), 7, "{:?}", nothing.unsound);
+        let seen = variables([1, 1, 1, 1], &[]);
+        let reason = |premises: Premises| bound(&seen, &premises).unsound.join("; ");
+        let not_preemptible = reason(Premises { full_preemption: false, ..SOUND });
+        assert!(not_preemptible.starts_with("the kernel is not fully preemptible"));
+        let stock = reason(Premises { edges_seen: false, ..SOUND });
+        assert!(stock.starts_with("sections with interrupts or preemption off are seen only"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_bound_holds_all_that_can_arrive_within_it(
+            ns in prop::array::uniform4(0_u64..100_000),
+            interrupts in prop::collection::vec(
+                (0_u64..5_000, prop::option::of(1_u64..100_000)), 0..5),
+        ) {
+            let variables = variables(ns, &interrupts);
+            let got = bound(&variables, &SOUND);
+            if let Some(bound_ns) = got.bound_ns {
+                let arrivals = |t: Option<u64>| t.map_or(1, |t| bound_ns.max(1).div_ceil(t));
+                let taken: u64 = interrupts.iter().map(|&(c, t)| arrivals(t) * c).sum();
+                prop_assert!(bound_ns >= got.interference_free_ns);
+                prop_assert!(bound_ns >= got.interference_free_ns + taken.min(bound_ns)
+                    || bound_ns == got.interference_free_ns + taken);
+            }
+        }
+    }
+}
