@@ -37,7 +37,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     };
     let identity = measure::identity(args.measure.seed);
     let mut run = measure::blank_run(&identity, &plan, &host);
-    let mut folder = RunFolder::create(
+    let folder = RunFolder::create(
         args.measure.out.as_deref(),
         &identity.started,
         false,

@@ -59,6 +59,7 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
             irq_off: Some(hostile(Cause::IrqOff, u64::MAX)),
             preempt_off: Some(hostile(Cause::NoPreemptionPoint, 0)),
         }),
+        bound: None,
     };
     // A histogram from a record may have edges that make no sense.
     let bad: Histogram = serde_json::from_str("[[5, 0, 1000], [3, 1, 9]]").unwrap();
