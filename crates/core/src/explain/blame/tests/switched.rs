@@ -81,16 +81,17 @@ fn a_switch_within_the_interrupt_leaves_nothing_certain_after_it() {
 #[test]
 fn the_task_that_ran_before_its_time_need_not_have_got_far() {
     let once = |w: &mut Wakeup| {
+        w.marks.sched_entry = Some(at(35));
         w.events = vec![event(40, switch(rm(), probe())), event(50, switch(probe(), spin()))];
     };
     check(
         timer(),
         once,
         &[
-            "higher_priority_task 30 spin[7] fifo 95 edge",
-            "no_preemption_point 20 shmem_undo_range (exit_mmap in rm[412]) stack",
+            "higher_priority_task 40 spin[7] fifo 95 edge",
+            "no_preemption_point 15 shmem_undo_range (exit_mmap in rm[412]) stack",
             // Known as well as the least known part of it.
-            "scheduler 23 switch bound",
+            "scheduler 18 switch bound",
             "unexplained 7",
             WAIT,
             TIMER,
@@ -185,6 +186,16 @@ fn the_other_cpus_handler_counts_until_this_one_is_at_work() {
         },
         &["irq 70 local_timer edge", SWITCH, WAIT],
     );
+    // It has called already.
+    check(
+        timer(),
+        |w| {
+            w.stimulus = Stimulus::Timer { on: 3 };
+            w.interrupted = Some(Context { task: idle(), ..Context::default() });
+            w.events = vec![event(15, entry("call_function")), event(17, exit("call_function"))];
+        },
+        &["idle_exit 73 bound", SWITCH, "irq 5 local_timer edge", "irq 2 call_function edge"],
+    );
     // What happens on this CPU meanwhile holds nobody up.
     check(
         timer(),
@@ -200,6 +211,45 @@ fn the_other_cpus_handler_counts_until_this_one_is_at_work() {
             ];
         },
         &["idle_exit 70 bound", SWITCH, TIMER],
+    );
+}
+
+#[test]
+fn events_stand_in_for_marks() {
+    let none = |w: &mut Wakeup| {
+        w.marks.irq_exit = None;
+        w.marks.sched_entry = None;
+        w.marks.switch_in = None;
+    };
+    check(
+        timer(),
+        |w| {
+            none(w);
+            w.events = vec![
+                event(10, entry("local_timer")),
+                event(12, entry("eth0")),
+                event(14, exit("eth0")),
+                event(20, exit("local_timer")),
+                event(80, What::SchedEntry),
+                event(90, switch(rm(), probe())),
+            ];
+        },
+        &[HELD, SWITCH, WAIT, "irq 8 local_timer edge", "irq 2 eth0 edge"],
+    );
+    // The scheduler's entry that picked another task is not the one that picked this one.
+    check(
+        timer(),
+        |w| {
+            w.marks.sched_entry = None;
+            w.events = vec![event(30, What::SchedEntry), event(40, switch(rm(), spin()))];
+        },
+        &[
+            "higher_priority_task 50 spin[7] fifo 95 edge",
+            "no_preemption_point 20 shmem_undo_range (exit_mmap in rm[412]) stack",
+            "scheduler 10 switch edge",
+            WAIT,
+            TIMER,
+        ],
     );
 }
 
