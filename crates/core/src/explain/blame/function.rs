@@ -2,6 +2,7 @@
 
 use super::super::event::Context;
 use super::super::words::softirq_name;
+use super::case::is_known;
 
 /// Functions that do their work for whoever calls them, so that the caller is to be named.
 ///
@@ -141,14 +142,23 @@ pub(super) fn within(context: &Context, stack: &[String]) -> String {
     let place = match context.softirq {
         Some(number) => {
             let caller = in_softirq(stack).and_then(caller).map(|name| format!("{name} in "));
-            format!("{}softirq {} of ", caller.unwrap_or_default(), softirq_name(number))
+            let caller = caller.unwrap_or_default();
+            return format!("{caller}softirq {}{}", softirq_name(number), of_task(" of ", context));
         }
         None => caller(stack)
             .or_else(|| stack.iter().rev().find_map(|frame| system_call(function(frame))))
-            .map(|name| format!("{name} in "))
             .unwrap_or_default(),
     };
-    place + &context.task.name()
+    if place.is_empty() {
+        of_task("", context)
+    } else {
+        place.to_owned() + &of_task(" in ", context)
+    }
+}
+
+/// The task, after `joint`; nothing if it is not known.
+fn of_task(joint: &str, context: &Context) -> String {
+    if is_known(&context.task) { joint.to_owned() + &context.task.name() } else { String::new() }
 }
 
 /// The name of a frame's function: `exit_mmap` of `exit_mmap.part.0+0x10 [mod]`.

@@ -3,6 +3,7 @@
 mod disturbed;
 mod random;
 mod stacks;
+mod switched;
 
 use super::super::event::{
     Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,

@@ -226,6 +226,23 @@ fn events_outside_the_wakeup_only_tell_how_it_begins_and_ends() {
 }
 
 #[test]
+fn who_ran_before_tells_who_runs_when_it_begins() {
+    let before = |to: Task| {
+        move |w: &mut Wakeup| {
+            w.events = vec![Event { at: MonoNs(5), what: switch(spin(), to) }];
+        }
+    };
+    check(
+        woken(0, false),
+        before(rm()),
+        &["no_preemption_point 80 shmem_undo_range (exit_mmap in rm[412]) stack", SWITCH],
+    );
+    check(woken(0, false), before(idle()), &["unexplained 80", SWITCH]);
+    check(timer(), before(rm()), &[HELD, SWITCH, WAIT, TIMER]);
+    check(timer(), before(idle()), &["unexplained 60", SWITCH, WAIT, TIMER]);
+}
+
+#[test]
 fn a_wakeup_that_took_no_time_has_no_shares() {
     check(timer(), |w| w.marks.response = w.marks.due, &[]);
     check(timer(), |w| w.marks.response = MonoNs(0), &[]);
