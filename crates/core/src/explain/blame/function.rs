@@ -196,6 +196,14 @@ fn system_call(name: &str) -> Option<&str> {
     SYSCALLS.iter().find_map(|prefix| name.strip_prefix(prefix)).filter(|call| !call.is_empty())
 }
 
+/// Whether `frame` is the end of a section with preemption off: where a lock is released,
+/// interrupts come back on first, and preemption right after.
+pub(super) fn unlocks(frame: &str) -> bool {
+    const UNLOCKS: &[&str] =
+        &["_raw_spin_unlock*", "_raw_read_unlock*", "_raw_write_unlock*", "__raw_spin_unlock*"];
+    is_one_of(UNLOCKS, function(frame))
+}
+
 fn is_one_of(patterns: &[&str], name: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, name))
 }

@@ -68,12 +68,11 @@ fn stolen_time_is_taken_from_where_it_fits() {
             readings([(0, 0), (20, 9_000), (80, 9_000)])(w);
         },
         &[
-            "unexplained 57",
+            "unexplained 58",
             SWITCH,
             "steal 9 hypervisor bound",
-            "irq 9 local_timer edge",
+            TIMER,
             "scheduler 3 return from interrupt bound",
-            "irq 2 delivery bound",
         ],
     );
 }

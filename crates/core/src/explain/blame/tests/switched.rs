@@ -56,11 +56,10 @@ fn the_way_back_is_counted_once() {
             w.events = vec![event(21, entry("nvme")), event(22, exit("nvme"))];
         },
         &[
-            "unexplained 64",
+            "unexplained 66",
             SWITCH,
             TIMER,
             "scheduler 3 return from interrupt bound",
-            "irq 2 delivery bound",
             "irq 1 nvme edge",
         ],
     );
@@ -74,7 +73,7 @@ fn a_switch_within_the_interrupt_leaves_nothing_certain_after_it() {
             w.interrupted = None;
             w.events = vec![event(15, switch(rm(), rm()))];
         },
-        &["unexplained 68", SWITCH, TIMER, "irq 2 delivery bound"],
+        &["unexplained 70", SWITCH, TIMER],
     );
 }
 
