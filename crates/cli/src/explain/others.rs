@@ -15,6 +15,9 @@ use crate::folder::RunFolder;
 use crate::measure::{self, Onlooker};
 use crate::{Failure, Outcome, output};
 
+/// How long it may take to tell the programs when to begin: from then on no wakeup may be missed.
+const LEAD: SpanNs = SpanNs(50_000_000);
+
 /// Follows `target` for as long as was asked for, or until a signal, or until it has gone.
 pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure> {
     let measured = measure::plan(&args.measure)?;
@@ -52,7 +55,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
             return Err(failure);
         }
     };
-    let origin = clock::now();
+    let origin = clock::now().after(LEAD);
     follower.begin(origin).map_err(Failure::new)?;
     let end = origin.after(SpanNs(duration_ns));
     let mut ended_by = None;
