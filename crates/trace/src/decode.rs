@@ -290,3 +290,6 @@ fn is_tracing(function: &str) -> bool {
     let own = ["bpf_", "__bpf_", "__traceiter_", "trace_", "__trace_"];
     own.iter().any(|begin| function.starts_with(begin))
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,10 @@ impl Symbols {
         Self::from_list(list, addresses)
     }
 
-    fn from_list(list: impl BufRead, addresses: impl IntoIterator<Item = u64>) -> io::Result<Self> {
+    pub(crate) fn from_list(
+        list: impl BufRead,
+        addresses: impl IntoIterator<Item = u64>,
+    ) -> io::Result<Self> {
         // The nearest symbol so far, for each address.
         let mut names: BTreeMap<u64, (u64, String)> =
             addresses.into_iter().filter(|&a| a != 0).map(|a| (a, (0, String::new()))).collect();

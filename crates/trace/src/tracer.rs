@@ -215,6 +215,10 @@ impl Tracer {
     /// Detaches everything and tells what was found. Where a thread is followed that still waits,
     /// that wakeup is not.
     pub fn finish(mut self) -> Seen {
+        // Without a start nothing counts: programs are detached one after the other, and those that
+        // still run would see ends missing.
+        self.start = MonoNs(0);
+        let _ = self.set_control();
         for (_, program) in self.programs.programs_mut() {
             if let Ok(program) = <&mut BtfTracePoint>::try_from(program) {
                 // One that was never loaded; all others end with the process at the latest.
@@ -369,4 +373,75 @@ fn worth_keeping(all: &Distribution, tail: f64) -> Option<u64> {
         above += bucket.count;
         (above >= wanted).then_some(bucket.lower)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aya::sys::SyscallError;
+    use wakescope_core::histogram::Histogram;
+
+    fn distribution(samples: impl Iterator<Item = u64>) -> Distribution {
+        let histogram = Histogram::of(samples);
+        Distribution { count: histogram.count(), histogram, ..Distribution::default() }
+    }
+
+    #[test]
+    fn the_latest_are_worth_keeping_and_some_more() {
+        // Buckets of 1 ns: each sample its own.
+        let all = distribution(0..1_000);
+        for (tail, kept) in [(0.0, 64), (0.001, 68), (0.01, 104), (0.1, 464)] {
+            let keep_ns = worth_keeping(&all, tail).unwrap();
+            assert_eq!(1_000 - keep_ns, kept, "{tail}");
+        }
+        // With fewer than that, all are.
+        assert_eq!(worth_keeping(&all, 0.5), None);
+        assert_eq!(worth_keeping(&distribution(0..63), 0.001), None);
+        assert_eq!(worth_keeping(&distribution(0..64), 0.0), Some(0));
+        assert_eq!(worth_keeping(&Distribution::default(), 0.001), None);
+    }
+
+    #[test]
+    fn who_is_as_late_as_the_last_that_is_kept_is_kept_too() {
+        let keep_ns = worth_keeping(&distribution([50_000; 1_000].into_iter()), 0.001).unwrap();
+        assert!(keep_ns <= 50_000, "{keep_ns}");
+    }
+
+    #[test]
+    fn programs_are_attached_where_they_are_needed() {
+        let options = |target, pinned| Options {
+            target,
+            pinned,
+            above_ns: None,
+            tail: 0.001,
+            preemptible: None,
+            idle_states: Vec::new(),
+            room: 1,
+        };
+        let needed = |options: Options| {
+            let needed = PROGRAMS.iter().filter(|program| is_needed(program, &options));
+            needed.map(|program| program.tracepoint).collect::<Vec<_>>()
+        };
+        let (moves, waking) = ("sched_migrate_task", "sched_waking");
+        let probes = needed(options(Target::Probes(2), true));
+        assert!(!probes.contains(&moves) && !probes.contains(&waking), "{probes:?}");
+        let loose = needed(options(Target::Probes(2), false));
+        assert!(loose.contains(&moves) && !loose.contains(&waking), "{loose:?}");
+        let others = needed(options(Target::Process(1), true));
+        assert_eq!(others.len(), PROGRAMS.len());
+    }
+
+    #[test]
+    fn only_a_lack_of_privilege_is_one() {
+        let error = |code| {
+            let io_error = io::Error::from_raw_os_error(code);
+            ProgramError::SyscallError(SyscallError { call: "bpf", io_error })
+        };
+        // EPERM, EACCES, EINVAL.
+        assert!(denied(&error(1)));
+        assert!(!denied(&error(13)) && !denied(&error(22)));
+        assert!(!denied(&io::Error::other("operation not permitted")));
+        let text = innermost(&error(22));
+        assert!(text.contains("Invalid argument") && !text.contains('\n'), "{text}");
+    }
 }

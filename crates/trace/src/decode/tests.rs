@@ -1,0 +1,376 @@
+use super::*;
+use crate::shared::{Event as Raw, Record, Task as RawTask, Wakeup as RawWakeup};
+
+/// Functions of a kernel that is made up.
+const LIST: &str = "\
+ffffffff81000000 T asm_sysvec_apic_timer_interrupt
+ffffffff81000100 T do_work
+ffffffff81000200 T do_syscall_64
+ffffffff81000300 T __schedule
+ffffffff81000400 T schedule
+ffffffff81000500 t bpf_prog_run
+ffffffff81000600 t __traceiter_hrtimer_expire_entry
+ffffffff81000700 t hrtimer_wakeup
+ffffffff81000800 t watchdog_nmi
+ffffffff81000900 t end
+";
+
+/// Places in these functions.
+mod at {
+    pub(super) const ENTRY: u64 = 0xffff_ffff_8100_0010;
+    pub(super) const WORK: u64 = 0xffff_ffff_8100_0123;
+    pub(super) const SYSCALL: u64 = 0xffff_ffff_8100_0234;
+    pub(super) const INNER_SCHEDULE: u64 = 0xffff_ffff_8100_0345;
+    pub(super) const SCHEDULE: u64 = 0xffff_ffff_8100_0456;
+    pub(super) const BPF: u64 = 0xffff_ffff_8100_0567;
+    pub(super) const TRACE: u64 = 0xffff_ffff_8100_0678;
+    pub(super) const WAKER: u64 = 0xffff_ffff_8100_0700;
+    pub(super) const NMI: u64 = 0xffff_ffff_8100_0800;
+}
+
+fn name(text: &str) -> [u8; 16] {
+    let mut name = [0; 16];
+    name[..text.len()].copy_from_slice(text.as_bytes());
+    name
+}
+
+fn raw_task(pid: u32, comm: &str) -> RawTask {
+    RawTask { pid, prio: 120, policy: 0, pad: 0, comm: name(comm) }
+}
+
+fn event(at: u64, kind: u32, number: u32) -> Raw {
+    Raw { at, kind, number, ..Default::default() }
+}
+
+fn named(at: u64, kind: u32, number: u32, text: &str) -> Raw {
+    Raw { name: name(text), ..event(at, kind, number) }
+}
+
+fn switch(at: u64, pid: u32, comm: &str) -> Raw {
+    Raw { prio: 120, ..named(at, kind::SWITCH, pid, comm) }
+}
+
+/// A wakeup that was due at 1,000 and answered at 2,000.
+fn raw() -> RawWakeup {
+    RawWakeup {
+        due: 1_000,
+        irq_entry: 1_100,
+        irq_exit: 1_200,
+        sched_entry: 1_300,
+        switch_in: 1_400,
+        response: 2_000,
+        cpu: 1,
+        stimulus: 1,
+        stimulus_cpu: 1,
+        looked: 1,
+        mode: 2,
+        task: RawTask { prio: 9, policy: 1, ..raw_task(400, "probe") },
+        interrupted: raw_task(231, "logger"),
+        ..Default::default()
+    }
+}
+
+fn late(wakeup: RawWakeup, events: &[Raw]) -> Late {
+    Late { wakeup, events: events.to_vec(), lost: 0 }
+}
+
+/// Decodes as on a kernel that adds one to the depth of preemption where it traces.
+fn decoded(late: &Late) -> Wakeup {
+    decoded_by(late, 2, Some(false))
+}
+
+fn decoded_by(late: &Late, least_depth: u64, preemptible: Option<bool>) -> Wakeup {
+    let symbols = Symbols::from_list(LIST.as_bytes(), addresses(late)).unwrap();
+    let idle_states = ["POLL".to_string(), "C1".to_string()];
+    Decoder { symbols: &symbols, least_depth, preemptible, idle_states: &idle_states }.wakeup(late)
+}
+
+/// The events of the wakeup that came of `events`, a line each: when, and what.
+#[track_caller]
+fn check(events: &[Raw], want: &[&str]) {
+    let wakeup = decoded(&late(raw(), events));
+    let line = |event: &Event| format!("{} {:?}", event.at.0, event.what);
+    assert_eq!(wakeup.events.iter().map(line).collect::<Vec<_>>(), want);
+}
+
+#[test]
+fn what_was_not_seen_is_none() {
+    let whole = decoded(&late(raw(), &[]));
+    let seen = |at| Some(MonoNs(at));
+    let marks = Marks {
+        due: MonoNs(1_000),
+        irq_entry: seen(1_100),
+        irq_exit: seen(1_200),
+        sched_entry: seen(1_300),
+        switch_in: seen(1_400),
+        response: MonoNs(2_000),
+    };
+    assert_eq!((whole.cpu, whole.marks, whole.lost), (1, marks, 0));
+    assert_eq!(whole.stimulus, Stimulus::Timer { on: 1 });
+    assert_eq!((whole.task.policy, whole.task.prio), (Policy::Fifo, 9));
+    let bare = decoded(&late(
+        RawWakeup { irq_entry: 0, irq_exit: 0, sched_entry: 0, switch_in: 0, ..raw() },
+        &[],
+    ));
+    assert_eq!(bare.marks, Marks { due: marks.due, response: marks.response, ..Marks::default() });
+}
+
+#[test]
+fn events_are_those_between_due_and_response() {
+    check(
+        &[
+            named(900, kind::IRQ_ENTRY, 7, "eth0"),
+            event(990, kind::IRQ_EXIT, 7),
+            event(1_000, kind::SOFTIRQ_ENTRY, 3),
+            event(2_000, kind::SOFTIRQ_EXIT, 3),
+            event(2_001, kind::SCHED_ENTRY, 0),
+        ],
+        &["1000 SoftirqEntry(3)", "2000 SoftirqExit(3)"],
+    );
+}
+
+#[test]
+fn what_had_begun_and_goes_on_begins_when_it_is_due() {
+    check(
+        &[
+            event(800, kind::SOFTIRQ_ENTRY, 9),
+            event(810, kind::SOFTIRQ_EXIT, 9),
+            event(900, kind::SOFTIRQ_ENTRY, 3),
+            named(950, kind::IRQ_ENTRY, 7, "eth0"),
+            event(1_050, kind::IRQ_EXIT, 7),
+        ],
+        &[
+            "1000 SoftirqEntry(3)",
+            r#"1000 IrqEntry(Interrupt("eth0"))"#,
+            r#"1050 IrqExit(Interrupt("eth0"))"#,
+        ],
+    );
+    // An end closes all that had begun within.
+    check(
+        &[
+            named(800, kind::IRQ_ENTRY, 7, "eth0"),
+            event(810, kind::TIMER_ENTRY, 0),
+            event(900, kind::IRQ_EXIT, 7),
+            event(950, kind::CONTENTION_BEGIN, 0),
+        ],
+        &["1000 ContentionBegin"],
+    );
+    // An end without a beginning closes nothing.
+    check(
+        &[event(800, kind::SOFTIRQ_ENTRY, 3), event(900, kind::IRQ_EXIT, 7)],
+        &["1000 SoftirqEntry(3)"],
+    );
+}
+
+#[test]
+fn ends_of_interrupts_have_the_names_of_their_lines() {
+    check(
+        &[
+            event(1_010, kind::IRQ_ENTRY, NO_LINE + 1),
+            named(1_020, kind::IRQ_ENTRY, 7, "eth0"),
+            event(1_030, kind::IRQ_EXIT, 7),
+            event(1_040, kind::IRQ_EXIT, NO_LINE + 1),
+            // The line has no name, and of the last one the beginning was not seen.
+            event(1_050, kind::IRQ_ENTRY, 8),
+            event(1_060, kind::IRQ_EXIT, 8),
+            event(1_070, kind::IRQ_EXIT, 9),
+        ],
+        &[
+            r#"1010 IrqEntry(Interrupt("local_timer"))"#,
+            r#"1020 IrqEntry(Interrupt("eth0"))"#,
+            r#"1030 IrqExit(Interrupt("eth0"))"#,
+            r#"1040 IrqExit(Interrupt("local_timer"))"#,
+            r#"1050 IrqEntry(Interrupt("irq 8"))"#,
+            r#"1060 IrqExit(Interrupt("irq 8"))"#,
+            r#"1070 IrqExit(Interrupt(""))"#,
+        ],
+    );
+}
+
+#[test]
+fn functions_have_names() {
+    let timer = Raw { value: at::WAKER, ..event(1_010, kind::TIMER_ENTRY, 0) };
+    let nmi = Raw { address: at::NMI, value: 150, ..event(1_020, kind::NMI, 0) };
+    let nowhere = Raw { value: 0x10, ..event(1_030, kind::TIMER_ENTRY, 0) };
+    check(
+        &[timer, nmi, nowhere, event(1_040, kind::TIMER_EXIT, 0), event(1_050, 99, 0)],
+        &[
+            r#"1010 TimerEntry("hrtimer_wakeup")"#,
+            r#"1020 Nmi("watchdog_nmi", 150)"#,
+            r#"1030 TimerEntry("0x10")"#,
+            "1040 TimerExit",
+        ],
+    );
+}
+
+#[test]
+fn a_switch_is_from_whoever_ran() {
+    let wakeup = decoded(&late(
+        raw(),
+        &[switch(1_010, 5, "spin"), switch(1_020, 0, "swapper/1"), switch(1_400, 400, "probe")],
+    ));
+    let pairs: Vec<(u32, u32)> = wakeup
+        .events
+        .iter()
+        .map(|event| match &event.what {
+            What::Switch { from, to } => (from.pid, to.pid),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(pairs, [(231, 5), (5, 0), (0, 400)]);
+    // Who was to wake is the same task there, with its priority.
+    let What::Switch { to, .. } = &wakeup.events[2].what else { unreachable!() };
+    assert_eq!(*to, wakeup.task);
+}
+
+#[test]
+fn stolen_time_is_told_where_its_clock_moved() {
+    let at = |at, steal| Raw { steal, ..event(at, kind::SCHED_ENTRY, 0) };
+    let stolen = |events: &[Raw], after| {
+        let wakeup = decoded(&late(RawWakeup { steal_after: after, ..raw() }, events));
+        let steals = wakeup.events.iter().filter_map(|event| match event.what {
+            What::Steal(ns) => Some((event.at.0, ns)),
+            _ => None,
+        });
+        steals.collect::<Vec<_>>()
+    };
+    let events = [at(900, 50), at(1_100, 50), at(1_200, 80), at(1_300, 0)];
+    assert_eq!(stolen(&events, 90), [(1_000, 50), (1_200, 80), (2_000, 90)]);
+    assert_eq!(stolen(&events, 80), [(1_000, 50), (1_200, 80)]);
+    // A reading alone says nothing: what it was before is not known.
+    assert_eq!(stolen(&[], 90), []);
+    assert_eq!(stolen(&events, 0), [(1_000, 50), (1_200, 80)]);
+}
+
+#[test]
+fn a_ring_that_is_full_of_later_events_has_lost_some() {
+    let full = |first| {
+        let events: Vec<Raw> =
+            (0..EVENTS as u64).map(|i| event(first + i, kind::SCHED_ENTRY, 0)).collect();
+        decoded(&late(raw(), &events)).lost
+    };
+    assert_eq!((full(1_000), full(1_001)), (0, 1));
+    let few = Late { lost: 7, ..late(raw(), &[event(1_500, kind::SCHED_ENTRY, 0)]) };
+    assert_eq!(decoded(&few).lost, 7);
+}
+
+/// What came of a stack that was taken in the interrupt.
+#[track_caller]
+fn check_stack(frames: &[u64], interrupted_ip: u64, want: &[&str]) {
+    let mut wakeup = RawWakeup { interrupted_ip, ..raw() };
+    wakeup.stack[..frames.len()].copy_from_slice(frames);
+    wakeup.stack_bytes = i32::try_from(size_of_val(frames)).unwrap();
+    assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, want);
+}
+
+#[test]
+fn a_stack_begins_where_the_interrupt_came() {
+    let frames = [at::BPF, at::TRACE, at::ENTRY, at::WORK, at::SYSCALL];
+    let interrupted = ["do_work+0x23", "do_syscall_64+0x34"];
+    check_stack(&frames, at::WORK, &interrupted);
+    // Where the place is not known, or not in it: by the interrupt's entry, the outermost.
+    check_stack(&frames, 0, &interrupted);
+    check_stack(&frames, 0xdead, &interrupted);
+    check_stack(&[at::ENTRY, at::TRACE, at::ENTRY, at::WORK], 0, &["do_work+0x23"]);
+    // Without either, all but tracing itself.
+    check_stack(&[at::BPF, at::TRACE, at::WORK], 0, &["do_work+0x23"]);
+    check_stack(&[], 0, &[]);
+}
+
+#[test]
+fn a_stack_that_could_not_be_taken_is_empty() {
+    for bytes in [-14, 0, 7] {
+        let wakeup = RawWakeup { stack: [at::WORK; FRAMES], stack_bytes: bytes, ..raw() };
+        assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, [""; 0], "{bytes}");
+    }
+    let wakeup = RawWakeup { stack: [at::WORK; FRAMES], stack_bytes: i32::MAX, ..raw() };
+    assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack.len(), FRAMES);
+}
+
+#[test]
+fn the_cpu_was_given_up_below_the_scheduler() {
+    let given_up = |frames: &[u64]| {
+        let mut wakeup = raw();
+        wakeup.away[..frames.len()].copy_from_slice(frames);
+        wakeup.away_bytes = i32::try_from(size_of_val(frames)).unwrap();
+        decoded(&late(wakeup, &[])).given_up_at
+    };
+    let frames = [at::BPF, at::INNER_SCHEDULE, at::SCHEDULE, at::WORK];
+    assert_eq!(given_up(&frames), ["schedule+0x56", "do_work+0x23"]);
+    assert_eq!(given_up(&[at::SCHEDULE, at::WORK]), ["schedule+0x56", "do_work+0x23"]);
+    assert_eq!(given_up(&[]), [""; 0]);
+}
+
+#[test]
+fn the_depth_of_preemption_is_without_what_tracing_adds() {
+    let depth = |count, least| {
+        let wakeup = RawWakeup { preempt_count: count, ..raw() };
+        decoded_by(&late(wakeup, &[]), least, None).interrupted.unwrap().preempt_depth
+    };
+    // Tracing adds one: the least that was seen is 1, and told as 2.
+    assert_eq!([depth(1, 2), depth(2, 2), depth(4, 2)], [Some(0), Some(1), Some(3)]);
+    // What counts softirqs and interrupts is not depth.
+    assert_eq!(depth(0x0001_0102, 2), Some(1));
+    // Tracing adds nothing.
+    assert_eq!([depth(0x0001_0000, 1), depth(1, 1)], [Some(0), Some(1)]);
+    // The kernel does not count, or nobody looked.
+    assert_eq!([depth(0, 1), depth(3, 0)], [None, None]);
+}
+
+#[test]
+fn what_was_interrupted_is_told_as_far_as_it_was_seen() {
+    let context = |wakeup: RawWakeup| decoded(&late(wakeup, &[])).interrupted;
+    let mode = |wakeup| context(wakeup).map(|context| context.mode);
+    assert_eq!(mode(RawWakeup { mode: 1, ..raw() }), Some(Mode::User));
+    assert_eq!(mode(RawWakeup { mode: 2, ..raw() }), Some(Mode::Kernel));
+    assert_eq!(mode(RawWakeup { mode: 0, ..raw() }), Some(Mode::Unknown));
+    // Numbers of states begin with 1, and not all have names.
+    let idle = |idle| RawWakeup { interrupted: raw_task(0, "swapper/1"), idle, ..raw() };
+    for (number, name) in [(0, ""), (1, "POLL"), (2, "C1"), (9, "state 8")] {
+        assert_eq!(mode(idle(number)), Some(Mode::Idle(name.into())), "{number}");
+    }
+    // Of another CPU no more is known than that it was idle.
+    assert_eq!(context(RawWakeup { looked: 0, idle: 0, ..raw() }), None);
+    let other = context(RawWakeup { looked: 0, idle: 2, softirq: 4, ..raw() }).unwrap();
+    assert_eq!((other.mode, other.softirq), (Mode::Idle("C1".into()), Some(3)));
+    let kernel = context(RawWakeup { softirq: 4, ..raw() }).unwrap();
+    assert_eq!((kernel.softirq, kernel.preemptible), (Some(3), Some(false)));
+    assert_eq!(kernel.task.comm, "logger");
+}
+
+#[test]
+fn a_stimulus_is_a_timer_or_somebody() {
+    let stimulus = |number| {
+        let wakeup = RawWakeup { stimulus: number, stimulus_cpu: 3, ..raw() };
+        decoded(&late(RawWakeup { waker: raw_task(5, "writer"), ..wakeup }, &[])).stimulus
+    };
+    let waker = |in_interrupt| {
+        let task = Task { pid: 5, comm: "writer".into(), policy: Policy::Other, prio: 120 };
+        Stimulus::Waker { task, on: 3, in_interrupt }
+    };
+    assert_eq!(stimulus(1), Stimulus::Timer { on: 3 });
+    assert_eq!([stimulus(2), stimulus(3)], [waker(false), waker(true)]);
+    assert_eq!([stimulus(0), stimulus(77)], [Stimulus::Unknown, Stimulus::Unknown]);
+}
+
+#[test]
+fn page_faults_are_those_since_the_switch() {
+    let faults = |before, after| {
+        let wakeup = RawWakeup { faults_before: before, faults_after: after, ..raw() };
+        decoded(&late(wakeup, &[])).page_faults
+    };
+    assert_eq!([faults(7, 9), faults(7, 7), faults(7, 0)], [2, 0, 0]);
+}
+
+#[test]
+fn hostile_records_do_no_harm() {
+    // A ring buffer is shared memory: whatever is in it is a record.
+    for byte in [0_u8, 1, 0x7f, 0x80, 0xff] {
+        let bytes = vec![byte; size_of::<Record>()];
+        let record = crate::shared::from_bytes::<Record>(&bytes).unwrap();
+        let late = Late::of(&record);
+        assert!(late.events.len() <= EVENTS);
+        let wakeup = decoded(&late);
+        assert!(wakeup.events.len() <= 3 * EVENTS, "{byte}");
+    }
+}
