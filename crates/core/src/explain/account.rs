@@ -172,3 +172,6 @@ fn doubt(run: &mut Run) {
         run.validity = Validity::of(all);
     }
 }
+
+#[cfg(test)]
+mod tests;
