@@ -14,7 +14,7 @@ use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Word;
-use wakescope_trace::{Options, Target, TraceError, Tracer};
+use wakescope_trace::{Options, Target, TargetError, TraceError, Tracer};
 
 use crate::measure::{self, MeasureArgs, Onlooker};
 use crate::{Failure, Outcome, output, report};
@@ -230,6 +230,11 @@ fn cannot_trace(error: &TraceError) -> Failure {
             .try_this("see what this machine shows: wakescope check"),
         TraceError::Refused(..) => failure
             .try_this("see what this machine shows, and report this with it: wakescope check"),
+        TraceError::Target(TargetError::Namespace) => failure
+            .because("a container has one, and the kernel's programs see the kernel's numbers only")
+            .try_this("run outside of the container, or in one with the host's PID namespace; --comm and --cgroup need no numbers"),
+        TraceError::Target(TargetError::Cgroup(..)) => failure
+            .try_this("name a folder below where cgroup2 is mounted: findmnt -t cgroup2"),
         TraceError::Target(_) => failure.try_this("name threads that there are: ps -eL -o pid,tid,comm"),
     }
 }

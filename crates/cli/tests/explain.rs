@@ -115,8 +115,7 @@ fn a_stored_explanation_is_shown_again_as_it_was() {
     let (text, footer) = ended.stdout.rsplit_once(" run: ").unwrap();
     assert_eq!(footer, "run   show: wakescope explain run\n");
     assert!(text.starts_with("Worst wakeup "), "{text}");
-    for part in ["1,000 wakeups followed", "\n interrupt latency ", "\n seen with: ", "\n #1  CPU "]
-    {
+    for part in ["1,000 wakeups followed", "\n interrupt latency ", "\n seen with: "] {
         // A wakeup that comes before its thread sleeps is not followed, and so said.
         assert!(text.contains(part) || text.contains("not followed"), "{part}: {text}");
     }
@@ -131,7 +130,7 @@ fn a_stored_explanation_is_shown_again_as_it_was() {
     let json = fs::read_to_string(test.dir.join("run").join("run.json")).unwrap();
     assert_eq!(shown(&["run", "--json"]).trim_end(), json);
     let short = shown(&["run", "--episodes", "0"]);
-    assert!(!short.contains("\n #1 ") && text.contains("\n #1 "), "{short}");
+    assert!(!short.contains("\n #") && text.contains("\n #"), "{short}");
     let report = test.start_command(&["report", "run"]).output();
     assert_eq!(report.code, Some(0), "{report:?}");
     assert!(report.stdout.contains(" expiries at 1.00 ms"), "{}", report.stdout);

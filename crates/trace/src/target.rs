@@ -29,6 +29,8 @@ pub enum TargetError {
     Comm(String),
     /// This is no folder of a cgroup.
     Cgroup(PathBuf, io::Error),
+    /// Threads have other numbers here than the kernel gives them.
+    Namespace,
 }
 
 impl fmt::Display for TargetError {
@@ -39,6 +41,9 @@ impl fmt::Display for TargetError {
                 write!(f, "`{name}` is no name of a thread: the kernel keeps 1 to 15 bytes")
             }
             Self::Cgroup(path, e) => write!(f, "{} is no cgroup: {e}", path.display()),
+            Self::Namespace => {
+                write!(f, "threads have numbers of their own in this PID namespace")
+            }
         }
     }
 }
@@ -58,6 +63,9 @@ impl Target {
     pub(crate) fn filter(&self) -> Result<Filter, TargetError> {
         let none = Filter::default();
         match self {
+            Self::Probes(_) | Self::Process(_) if !has_kernels_numbers() => {
+                Err(TargetError::Namespace)
+            }
             Self::Probes(_) => Ok(none),
             &Self::Process(pid) if Path::new(&format!("/proc/{pid}")).exists() => {
                 Ok(Filter { targets: 1, pid, ..none })
@@ -75,6 +83,14 @@ impl Target {
     }
 }
 
+/// Whether the numbers that this process knows threads by are those of the kernel: programs see
+/// only these. The inode is that of the first PID namespace (include/linux/proc_ns.h).
+fn has_kernels_numbers() -> bool {
+    let namespace = fs::read_link("/proc/self/ns/pid");
+    // A kernel without namespaces, or without /proc, has no others.
+    namespace.map_or(true, |name| name == Path::new("pid:[4026531836]"))
+}
+
 /// A name as a task keeps it: 16 bytes, filled up with zeroes.
 fn comm(name: &str) -> Option<[u64; 2]> {
     let bytes = name.as_bytes();
@@ -89,8 +105,10 @@ fn comm(name: &str) -> Option<[u64; 2]> {
 
 /// The id of the cgroup with this folder: on 64-bit kernels that is its inode (5.10).
 fn cgroup(path: &Path) -> io::Result<u64> {
-    if !path.join("cgroup.procs").exists() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "it has no cgroup.procs"));
+    // Folders of the older hierarchies have no such file.
+    if !path.join("cgroup.controllers").exists() {
+        let why = "it has no cgroup.controllers, as those of the unified hierarchy (cgroup2) have";
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
     Ok(fs::metadata(path)?.ino())
 }

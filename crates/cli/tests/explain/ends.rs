@@ -50,6 +50,8 @@ fn no_program_outlives_the_process() {
         args.extend(if whose == "probes" { ["--cpus", &cpu] } else { ["--pid", &us] });
         let running = start_explain(&test, &args);
         await_programs(&running);
+        let record = test.dir.join(&out).join(RECORD);
+        eventually("the run has begun", || record.exists());
         let programs: BTreeSet<u32> = links(running.pid()).into_iter().map(|link| link.0).collect();
         assert!(programs.len() > 5, "{programs:?}");
         assert_eq!(loaded(&programs).unwrap_or_else(|| programs.clone()), programs);
@@ -64,8 +66,7 @@ fn no_program_outlives_the_process() {
             }),
         }
         // Whatever ended it, there is a record that can be read.
-        let json = fs::read(test.dir.join(&out).join(RECORD)).unwrap();
-        assert!(Run::from_json(&json).is_ok());
+        assert!(Run::from_json(&fs::read(record).unwrap()).is_ok());
     }
 }
 

@@ -90,6 +90,31 @@ fn assert_followed(run: &Run, slept: &[Slept]) {
     let least = begun.filter(|slept| slept.woke < to && slept.gave_up_cpu).count() as u64;
     let followed = told.wakeups;
     let all = followed + told.not_followed;
+    if all < least {
+        let mut prev = MonoNs(0);
+        for sl in slept.iter().filter(|s| s.due >= from && s.woke < to) {
+            let n = run
+                .worst
+                .iter()
+                .filter(|w| {
+                    let d = run.origin_ns + w.expiry_ns;
+                    let e = d + w.wakeup_latency_ns;
+                    e >= sl.due.0 && e <= sl.woke.0
+                })
+                .count();
+            if n != 1 {
+                eprintln!(
+                    "MISS n={n} at +{} late {} prev-gap {} gave {}",
+                    sl.due.since(from).0,
+                    sl.late_ns(),
+                    sl.due.since(prev).0,
+                    sl.gave_up_cpu
+                );
+            }
+            prev = sl.woke;
+        }
+        eprintln!("worst {} followed {followed} least {least}", run.worst.len());
+    }
     assert!(followed > 0 && followed <= most && all >= least, "{told:?}: {least} to {most}");
     // The sleeper reads the clock after it was switched to, and its timer is never early.
     let all = run.woken();
@@ -122,7 +147,18 @@ fn a_thread_that_sleeps_is_woken_by_its_timer() {
     }
     let test = Test::new("sleeper");
     let sleeper = Sleeper::start("sleeper");
-    let args = ["--pid", &sleeper.id.to_string(), "--duration", "1s", "--out", "run"];
+    let args = [
+        "--pid",
+        &sleeper.id.to_string(),
+        "--duration",
+        "1s",
+        "--above",
+        "1ns",
+        "--worst",
+        "1000",
+        "--out",
+        "run",
+    ];
     let (run, text) = explained(&test, &args);
     let id = sleeper.id;
     let slept = sleeper.end();

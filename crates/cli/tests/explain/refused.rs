@@ -1,10 +1,11 @@
 //! What cannot be done as asked.
 
 use std::fs;
+use std::path::Path;
 
 use wakescope_sys::file::effective_user;
 
-use crate::common::bench::{Test, skip};
+use crate::common::bench::{Running, Test, skip};
 use crate::common::measured::names;
 use crate::following::{can_follow, explain};
 
@@ -68,6 +69,33 @@ fn bad_arguments_are_refused_with_a_remedy() {
             check(&test, args, told);
         }
     }
+}
+
+#[test]
+fn in_a_container_numbers_of_threads_are_not_guessed() {
+    let name = "in_a_container_numbers_of_threads_are_not_guessed";
+    if !can_follow(name) {
+        return;
+    }
+    let test = Test::new("container");
+    let contained = |args: &[&str]| {
+        let mut unshare = test.program(Path::new("unshare"));
+        unshare.args(["--pid", "--fork", "--mount-proc"]).args(args);
+        Running::start(&mut unshare).output()
+    };
+    if contained(&["true"]).code != Some(0) {
+        return skip(name, "a PID namespace cannot be made with unshare");
+    }
+    let program = test.program.display().to_string();
+    for whose in ["--samples=10", "--pid=1"] {
+        let ended = contained(&[&program, "explain", whose]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{whose}: {ended:?}");
+        assert!(ended.stderr.contains("PID namespace"), "{whose}: {}", ended.stderr);
+        assert_eq!(names(&test.dir), [""; 0], "{whose}");
+    }
+    let ended = contained(&[&program, "explain", "--comm", "nobody", "--duration", "10ms"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.starts_with("No wakeup was seen.\n"), "{}", ended.stdout);
 }
 
 #[test]

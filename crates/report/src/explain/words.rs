@@ -18,6 +18,8 @@ pub(crate) fn phrase(share: &Share, domain: TimeDomain) -> String {
 pub(super) fn whose(share: &Share) -> String {
     let culprit = match (clean(&share.culprit, LONGEST_NAME), joint(share.cause)) {
         (name, _) if name.is_empty() => String::new(),
+        // Its words name it already.
+        _ if share.cause == Cause::Steal => String::new(),
         (name, joint) => format!(" {joint}{name}"),
     };
     let within = match clean(&share.within, 2 * LONGEST_NAME) {
@@ -91,6 +93,7 @@ mod tests {
             "231 µs no preemption point in copy_page, in rm[4]",
         );
         check(Cause::Softirq, "NET_RX", "", "231 µs softirq NET_RX");
+        check(Cause::Steal, "hypervisor", "", "231 µs stolen by the hypervisor");
         check(Cause::HigherPriorityTask, "spin[7]", "", "231 µs higher-priority task spin[7]");
         check(Cause::IdleExit, "C6", "", "231 µs exit from idle C6");
         check(Cause::Steal, "", "", "231 µs stolen by the hypervisor");
