@@ -500,6 +500,18 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 		wakeup->stack_bytes = bpf_get_stack(ctx, wakeup->stack, sizeof(wakeup->stack), 0);
 }
 
+/* A wakeup whose end was not seen. */
+INLINE void give_up(struct wakeup *wakeup)
+{
+	struct cpu *cpu = cpu_of(wakeup->cpu);
+	struct counts *all = all_counts();
+	wakeup->state = IDLE;
+	if (all)
+		__sync_fetch_and_add(&all->broken, 1);
+	if (cpu && cpu->open)
+		__sync_fetch_and_add(&cpu->open, -1);
+}
+
 INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u32 pid, u64 due,
 		  u64 now, u32 stimulus)
 {
@@ -514,13 +526,8 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	 * away from, so that this is the first to hear of its answer.
 	 */
 	struct cpu *was = wakeup->state == IDLE ? 0 : cpu_of(wakeup->cpu);
-	if (was && !(targets == NAMED && answered(wakeup, was, pid, task))) {
-		struct counts *all = all_counts();
-		if (all)
-			__sync_fetch_and_add(&all->broken, 1);
-		if (was->open)
-			__sync_fetch_and_add(&was->open, -1);
-	}
+	if (was && !(targets == NAMED && answered(wakeup, was, pid, task)))
+		give_up(wakeup);
 	wakeup->due = due;
 	wakeup->woken = now;
 	wakeup->irq_entry = 0;
@@ -641,8 +648,15 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 			__sync_fetch_and_add(&all->no_room, 1);
 		return 0;
 	}
-	/* It is awake already, or still on its way to sleep: the switch away never came. */
-	if (wakeup->state == WOKEN)
+	/*
+	 * A task is only woken if it sleeps, or is about to. If the last wakeup still waits for its
+	 * switch there was none: it came before the task had gone to sleep, and how late it was nobody
+	 * knows. Whoever runs here and now is awake, and nothing is late.
+	 */
+	int runs = bpf_get_current_task() == (u64)task;
+	if (runs && wakeup->state == WOKEN)
+		give_up(wakeup);
+	if (runs)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 due = cpu->timer_due;
