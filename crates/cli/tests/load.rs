@@ -66,9 +66,9 @@ fn results_are_printed_as_a_table_or_as_json() {
 fn bad_arguments_are_refused_with_a_remedy() {
     let test = Test::new("arguments");
     for (args, told) in [
-        (&["fnid"][..], "find, launch, file-move, cpu, exec:COMMAND"),
+        (&["fnid"][..], "find, launch, file-move, cpu, disturb-KIND-TIME, exec:COMMAND"),
         (&["find,fnid"], "no load `fnid`"),
-        (&[], "find, launch, file-move, cpu, exec:COMMAND"),
+        (&[], "find, launch, file-move, cpu, disturb-KIND-TIME, exec:COMMAND"),
         (&["exec:"], "needs a command"),
         (&["find", "--duration", "0s"], "longer --duration"),
         (&["find", "--duration", "10"], "has no unit"),
