@@ -13,7 +13,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let object = out.join("wakeups.bpf.o");
-    let clang = env::var_os("CLANG").unwrap_or("clang".into());
+    let clang = PathBuf::from(env::var_os("CLANG").unwrap_or("clang".into()));
     let mut compile = Command::new(&clang);
     compile.args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror"]);
     compile.args(["-Wno-unused-function", "-ffile-prefix-map=.=", "-c", SOURCE, "-o"]).arg(&object);

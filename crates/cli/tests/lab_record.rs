@@ -42,6 +42,7 @@ fn a_lab_with_nothing_fits_the_schema() {
     let nothing = Lab {
         kernels: vec![],
         cells: vec![Cell {
+            culprit: None,
             kernel: "k".into(),
             asked: "none".into(),
             load: "idle".into(),
@@ -235,6 +236,7 @@ fn full() -> Lab {
             package: Some("linux-image-6.1.0-56-cloud-amd64 6.1.192-2".into()),
         }],
         cells: vec![Cell {
+            culprit: None,
             kernel: "6.1-cloud".into(),
             asked: "full".into(),
             model: Some(Model::Full),

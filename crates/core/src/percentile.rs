@@ -33,6 +33,12 @@ impl Percentile {
         Self(999_990_000),
     ];
 
+    /// The percentile of a whole number from 1 to 99.
+    pub const fn whole(percent: u8) -> Self {
+        assert!(percent > 0 && percent < 100, "a percentile is above 0 and below 100");
+        Self(percent as u64 * (WHOLE / 100))
+    }
+
     /// The 1-based rank, among `count` ordered samples, of the sample that is this percentile.
     pub fn rank(self, count: u64) -> u64 {
         let rank = (u128::from(count) * u128::from(self.0)).div_ceil(u128::from(WHOLE));

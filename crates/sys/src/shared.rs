@@ -18,10 +18,50 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
+impl Mapping {
+    fn at(&self, index: usize) -> &AtomicU64 {
+        debug_assert!(index < self.count);
+        // SAFETY: whoever asks has seen that the index is below the count of words that are mapped;
+        // a mapping begins at a page and so is aligned, and it lives as long as this value.
+        unsafe { self.words.add(index).as_ref() }
+    }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: this is the mapping that was made, and nobody has a word of it any more.
         unsafe { libc::munmap(self.words.as_ptr().cast(), self.count * size_of::<u64>()) };
+    }
+}
+
+/// Words of memory that are shared with the kernel. Copies are the same words.
+#[derive(Clone)]
+pub struct Words(Arc<Mapping>);
+
+impl Words {
+    /// Maps the first `count` words behind `file`, which must be one that can be mapped.
+    pub fn map(file: BorrowedFd<'_>, count: usize) -> io::Result<Self> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let length = count * size_of::<u64>();
+        // SAFETY: the kernel chooses the place, and nothing is there yet.
+        let start = unsafe {
+            libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let words = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self(Arc::new(Mapping { words, count })))
+    }
+
+    /// The word at `index`; `None` behind the last one.
+    pub fn word(&self, index: usize) -> Option<Word> {
+        (index < self.0.count).then(|| Word { mapping: Arc::clone(&self.0), index })
+    }
+
+    /// What is at `index`; 0 behind the last word.
+    pub fn load(&self, index: usize) -> u64 {
+        if index < self.0.count { self.0.at(index).load(Ordering::Acquire) } else { 0 }
     }
 }
 
@@ -33,38 +73,10 @@ pub struct Word {
 }
 
 impl Word {
-    /// Maps the first `count` words behind `file`, which must be one that can be mapped.
-    pub fn map(file: BorrowedFd<'_>, count: usize) -> io::Result<Vec<Self>> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let length = count * size_of::<u64>();
-        // SAFETY: the kernel chooses the place, and nothing is there yet.
-        let start = unsafe {
-            libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let words = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
-        let mapping = Arc::new(Mapping { words, count });
-        Ok((0..count).map(|index| Self { mapping: Arc::clone(&mapping), index }).collect())
-    }
-
-    fn word(&self) -> &AtomicU64 {
-        debug_assert!(self.index < self.mapping.count);
-        // SAFETY: the index is below the count of words that are mapped, a mapping begins at a page
-        // and so is aligned, and it lives as long as this value.
-        unsafe { self.mapping.words.add(self.index).as_ref() }
-    }
-
     /// Puts `value` there.
     #[inline]
     pub fn store(&self, value: u64) {
-        self.word().store(value, Ordering::Release);
-    }
-
-    /// What is there.
-    pub fn load(&self) -> u64 {
-        self.word().load(Ordering::Acquire)
+        self.mapping.at(self.index).store(value, Ordering::Release);
     }
 }
 
@@ -77,8 +89,9 @@ mod tests {
     fn a_word_is_what_was_stored_and_its_neighbours_are_not() {
         let file = crate::record_lock::nameless_file().unwrap();
         file.set_len(3 * size_of::<u64>() as u64).unwrap();
-        let words = Word::map(file.as_fd(), 3).unwrap();
-        words[1].clone().store(7);
-        assert_eq!(words.iter().map(Word::load).collect::<Vec<_>>(), [0, 7, 0]);
+        let words = Words::map(file.as_fd(), 3).unwrap();
+        words.word(1).unwrap().clone().store(7);
+        assert_eq!([0, 1, 2, 3].map(|index| words.load(index)), [0, 7, 0, 0]);
+        assert!(words.word(3).is_none());
     }
 }

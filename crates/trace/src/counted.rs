@@ -3,8 +3,9 @@
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::ComponentTable;
 use wakescope_core::histogram::Histogram;
+use wakescope_sys::shared::Words;
 
-use crate::shared::{COMPONENTS, Figures};
+use crate::shared::{BUCKETS, COMPONENTS, FIGURES_WORDS};
 
 /// All wakeups that were followed from stimulus to response.
 #[derive(Clone, Debug, Default)]
@@ -16,12 +17,13 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Adds up what was counted per CPU: for each, its components and their sum.
-    pub(crate) fn of(cpus: &[[Box<Figures>; COMPONENTS]]) -> Self {
-        let sum = |index: usize| {
-            cpus.iter()
-                .map(|cpu| distribution(&cpu[index]))
-                .fold(Distribution::default(), |sum, part| sum.merged(&part))
+    /// Adds up what was counted in each of `places`, which have their components one behind the
+    /// other.
+    pub(crate) fn of(figures: &Words, places: usize) -> Self {
+        let sum = |component: usize| {
+            let part =
+                |place| distribution(figures, (place * COMPONENTS + component) * FIGURES_WORDS);
+            (0..places).map(part).fold(Distribution::default(), |sum, part| sum.merged(&part))
         };
         let sched_duration = sum(3);
         let components = ComponentTable {
@@ -32,22 +34,37 @@ impl Counted {
         };
         Self { components, wakeup_latency: sum(4) }
     }
+
+    /// How late wakeups were: the part of it all that is looked at while they go on.
+    pub(crate) fn lateness(figures: &Words, places: usize) -> Distribution {
+        let part = |place| distribution(figures, (place * COMPONENTS + 4) * FIGURES_WORDS);
+        (0..places).map(part).fold(Distribution::default(), |sum, part| sum.merged(&part))
+    }
 }
 
-fn distribution(figures: &Figures) -> Distribution {
-    if figures.count == 0 {
+/// What `struct figures` holds that begins at the word `at`.
+fn distribution(figures: &Words, at: usize) -> Distribution {
+    let [count, min, max, max_due, sum] = [0, 1, 2, 3, 4].map(|word| figures.load(at + word));
+    if count == 0 {
         return Distribution::default();
     }
-    let counts = figures.buckets.iter().map(|&count| u64::from(count)).enumerate();
+    let buckets = (0..BUCKETS / 2).flat_map(|pair| {
+        let both = figures.load(at + 5 + pair).to_ne_bytes();
+        let half =
+            |from: usize| u32::from_ne_bytes(both[from..from + 4].try_into().expect("4 bytes"));
+        [half(0), half(4)]
+    });
+    let counts: Vec<(usize, u64)> =
+        buckets.map(u64::from).enumerate().filter(|c| c.1 > 0).collect();
     let histogram = Histogram::from_scale(counts);
     // Read while programs count: what is in a bucket already may be in no other figure yet.
     let count = histogram.count();
     Distribution {
         count,
-        min_ns: Some(figures.min),
-        max_ns: Some(figures.max),
-        max_at_ns: Some(figures.max_due),
-        sum_ns: figures.sum,
+        min_ns: Some(min),
+        max_ns: Some(max),
+        max_at_ns: Some(max_due),
+        sum_ns: sum,
         histogram,
     }
 }

@@ -78,7 +78,7 @@ pub(crate) fn address_of(name: &str) -> Option<u64> {
 }
 
 /// Calls `each` with the address and name of every line: `ffffffff81000000 T _stext`, and for
-/// modules `ffffffffc0000000 t function	[module]`.
+/// modules with the name of the module in brackets after that.
 fn for_each_line(mut list: impl BufRead, mut each: impl FnMut(u64, &str)) -> io::Result<()> {
     let mut line = Vec::new();
     loop {

@@ -7,9 +7,10 @@ use std::os::fd::AsFd;
 use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
+use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::Seen;
 use wakescope_core::units::MonoNs;
-use wakescope_sys::shared::Word;
+use wakescope_sys::shared::{Word, Words};
 
 use crate::counted::Counted;
 use crate::decode::{Decoder, addresses};
@@ -17,7 +18,7 @@ use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
 use crate::object;
 use crate::programs::{Need, PROGRAMS, Program};
-use crate::shared::{self, COMPONENTS, Control, Counts, Figures, Record, from_bytes};
+use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, Record, from_bytes};
 use crate::symbols::{Symbols, address_of};
 use crate::target::{Filter, Target, TargetError};
 
@@ -79,7 +80,10 @@ pub struct Tracer {
     options: Options,
     records: RingBuf<MapData>,
     control: Array<MapData, Control>,
-    responses: Vec<Word>,
+    responses: Option<Words>,
+    figures: Words,
+    /// How many threads, or CPUs, have figures of their own.
+    places: usize,
     followed: u32,
     start: MonoNs,
     keep_ns: u64,
@@ -118,9 +122,19 @@ impl Tracer {
             RingBuf::try_from(taken(&mut programs, "records")?).map_err(refused("records"))?;
         let control =
             Array::try_from(taken(&mut programs, "control")?).map_err(refused("control"))?;
-        let responses = taken(&mut programs, "responses")?;
-        let responses = words(&responses, &options.target)
-            .map_err(|e| TraceError::Refused("responses", e.to_string()))?;
+        let mapped = |programs: &mut Ebpf, name, words| match taken(programs, name)? {
+            Map::Array(data) => Words::map(data.fd().as_fd(), words)
+                .map_err(|e| TraceError::Refused(name, e.to_string())),
+            _ => Err(TraceError::Refused(name, "it is no array".into())),
+        };
+        let places = places(&options.target) as usize;
+        let figures = mapped(&mut programs, "figures", places * COMPONENTS * FIGURES_WORDS)?;
+        let responses = match options.target {
+            Target::Probes(count) if count > 0 => {
+                Some(mapped(&mut programs, "responses", count as usize)?)
+            }
+            _ => None,
+        };
         let kept = Kept::with_room_for(options.room);
         let keep_ns = options.above_ns.unwrap_or(0);
         Ok(Self {
@@ -129,6 +143,8 @@ impl Tracer {
             records,
             control,
             responses,
+            figures,
+            places,
             followed: 0,
             start: MonoNs(0),
             keep_ns,
@@ -141,7 +157,7 @@ impl Tracer {
     /// Where the probe that is followed as the `index`th tells when it answered: the time after
     /// each wakeup, before it sleeps again.
     pub fn response(&self, index: usize) -> Option<Word> {
-        self.responses.get(index).cloned()
+        self.responses.as_ref()?.word(index)
     }
 
     /// Follows the thread `id`, which is the next probe.
@@ -188,31 +204,12 @@ impl Tracer {
         if self.options.above_ns.is_some() {
             return;
         }
-        let counted = self.counted();
-        if let Some(keep_ns) = worth_keeping(&counted, self.options.tail) {
+        let lateness = Counted::lateness(&self.figures, self.places);
+        if let Some(keep_ns) = worth_keeping(&lateness, self.options.tail) {
             self.keep_ns = keep_ns;
             // The old bound goes on to hold, which costs only time.
             let _ = self.set_control();
         }
-    }
-
-    fn counted(&self) -> Counted {
-        let places = match self.options.target {
-            Target::Probes(count) => count,
-            _ => possible_cpus(),
-        };
-        let Some(map) = self.programs.map("figures") else { return Counted::default() };
-        let Ok(map) = Array::<_, Figures>::try_from(map) else { return Counted::default() };
-        let figures = |place: u32, component: usize| -> Option<Box<Figures>> {
-            let index = place * u32::try_from(COMPONENTS).ok()? + u32::try_from(component).ok()?;
-            Some(Box::new(map.get(&index, 0).ok()?))
-        };
-        let place = |place| -> Option<[Box<Figures>; COMPONENTS]> {
-            let all: Option<Vec<_>> = (0..COMPONENTS).map(|c| figures(place, c)).collect();
-            all?.try_into().ok()
-        };
-        let all: Vec<_> = (0..places).filter_map(place).collect();
-        Counted::of(&all)
     }
 
     /// Detaches everything and tells what was found. Where a thread is followed that still waits,
@@ -225,7 +222,7 @@ impl Tracer {
             }
         }
         self.poll();
-        let counted = self.counted();
+        let Counted { components, wakeup_latency } = Counted::of(&self.figures, self.places);
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         let mut not_seen = self.not_seen;
@@ -239,7 +236,6 @@ impl Tracer {
             preemptible: self.options.preemptible,
             idle_states: &self.options.idle_states,
         };
-        let Counted { components, wakeup_latency } = counted;
         Seen {
             wakeups: late.iter().map(|late| decoder.wakeup(late)).collect(),
             components,
@@ -259,6 +255,14 @@ impl Tracer {
     }
 }
 
+/// How many threads, or CPUs, have figures of their own.
+fn places(target: &Target) -> u32 {
+    match *target {
+        Target::Probes(count) => count.max(1),
+        _ => possible_cpus(),
+    }
+}
+
 /// CPUs that there may ever be.
 fn possible_cpus() -> u32 {
     aya::util::nr_cpus().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(1)
@@ -272,9 +276,9 @@ fn load(
 ) -> Result<Ebpf, TraceError> {
     let object = object::unpacked().map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = possible_cpus();
-    let (probes, figures) = match options.target {
-        Target::Probes(count) => (count.max(1), count.max(1)),
-        _ => (1, cpus),
+    let probes = match options.target {
+        Target::Probes(count) => count.max(1),
+        _ => 1,
     };
     let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
     let sleepers_call = address_of("hrtimer_wakeup").unwrap_or(0);
@@ -283,7 +287,7 @@ fn load(
     loader
         .btf(Some(types))
         .set_max_entries("cpus", cpus)
-        .set_max_entries("figures", figures * components)
+        .set_max_entries("figures", places(&options.target) * components)
         .set_max_entries("responses", probes)
         .set_max_entries("slots", probes.max(1_024))
         .set_max_entries("wakeups", probes.max(8_192))
@@ -351,22 +355,13 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// The words that probes write to.
-fn words(map: &Map, target: &Target) -> io::Result<Vec<Word>> {
-    match (map, target) {
-        (Map::Array(data), &Target::Probes(count)) => Word::map(data.fd().as_fd(), count as usize),
-        _ => Ok(Vec::new()),
-    }
-}
-
 /// How late a wakeup must be to be among the latest: those that will be asked for in the end, and
 /// some more, for the share of late ones changes while a run lasts.
-fn worth_keeping(counted: &Counted, tail: f64) -> Option<u64> {
+fn worth_keeping(all: &Distribution, tail: f64) -> Option<u64> {
     /// So many are always worth it.
     const LEAST: u64 = 64;
     /// How many times as many as will be asked for.
     const MORE: f64 = 4.0;
-    let all = &counted.wakeup_latency;
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let wanted = (all.count as f64 * tail * MORE) as u64 + LEAST;
     let mut above = 0;

@@ -28,6 +28,7 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -s h -l help -d 'Print
 complete -c wakescope -n "__fish_wakescope_needs_command" -s V -l version -d 'Print version'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "check" -d 'What kernel and machine is this: preemption model with evidence, and what can be measured here'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'How late are wakeups here, and can the number be trusted'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "explain" -d 'Why were wakeups late: which part of the way, and whose fault'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads by themselves, until Ctrl-C or for a while, and tell how much work they did'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show a run: as text, JSON, or the statistics block of realfeel'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "lab" -d 'Boot kernels in virtual time, where the same kernel gives the same figures on any machine'
@@ -57,6 +58,33 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l seed -d 
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l above -d 'Which wakeups are late: those from a time or a percentile on' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l pid -d 'Follow the threads of this process, or this thread, instead of probes' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l comm -d 'Follow all threads of this name' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cgroup -d 'Follow all threads in the cgroup with this folder, but not in those below it' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'How many of the worst wakeups to show in full' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'What causes the wakeups' -r -f -a "timer\t'A timer on an absolute grid of CLOCK_MONOTONIC'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Period of the grid of wakeups' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Measure this many wakeups on each CPU, instead of for a time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where that is not allowed]' -r -f -a "other\t''
+fifo\t''
+rr\t''
+deadline\t''"
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l priority -d 'Real-time priority, 1 to 99 [default: 90]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load -d 'Loads to measure under; `wakescope load --list` names them' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load-dir -d 'Where loads keep their files [default: $TMPDIR or /tmp]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l warmup -d 'How long the load runs alone, and then the probe unrecorded, before measuring' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l idle-states -d 'Leave idle states as they are, or keep CPUs in the shallowest while measuring' -r -f -a "as-is\t''
+shallow\t''"
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l worst -d 'How many of the most delayed wakeups to list in the record' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fail-above -d 'Exit with 1 if the maximum, or a percentile, is above a time: 100us, p99.9=50us' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l out -d 'Folder to write the run to [default: a new one below runs/]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l seed -d 'Seed of the phase of the grid and of the contents of the loads\' files' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l json -d 'Print the run record to standard output instead of the report'
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l duration -d 'How long, as in 10s or 5min (default: until Ctrl-C)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l dir -d 'Where loads make their files, which are removed at the end (default: $TMPDIR, or /tmp)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l seed -d 'Of the names and the content of files' -r
@@ -109,6 +137,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l jobs -d 'Guests to run side by side (default: one per CPU)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l timeout -d 'The most time of this machine that a guest may take' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpus -d 'CPUs of a guest; more than one takes --experimental-smp' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l explain -d 'Let each guest explain its late wakeups. That takes virtual time of its own: do not compare the figures with those of guests that do not'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l experimental-smp -d 'Allow more than one CPU: the emulator lets them take turns of about a millisecond, and the figures show that, not the kernel'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l all-figures -d 'Show p99.9 and p50 beside the maximum, also where all of that fits no screen'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l json -d 'Print JSON: the record of the lab'
@@ -149,6 +178,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l bad -d 'A later one that is not' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l build -d 'The command that builds $REVISION, run by sh in the repository: it checks out and makes. If it fails, or ends with 125, the revision is skipped' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l image -d 'Where it leaves the kernel, seen from the repository' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l explain -d 'Let each guest explain its late wakeups. That takes virtual time of its own: do not compare the figures with those of guests that do not'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l experimental-smp -d 'Allow more than one CPU: the emulator lets them take turns of about a millisecond, and the figures show that, not the kernel'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l json -d 'Print JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -s h -l help -d 'Print help (see more with \'--help\')'

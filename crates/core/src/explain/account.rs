@@ -2,12 +2,19 @@
 
 use crate::distribution::Distribution;
 use crate::explain::{
-    Above, Components, Explanation, Known, Seen, Share, Wakeup, blame, components, rank, sections,
-    timeline,
+    Above, ComponentTable, Components, Explanation, Known, Seen, Share, Wakeup, blame, components,
+    rank, sections, timeline,
 };
 use crate::finding::{Finding, Severity, Validity};
+use crate::percentile::Percentile;
 use crate::plan::Stimulus;
 use crate::run::{Episode, Run, Thread};
+
+/// What nine in ten wakeups exceed.
+const LOW: Percentile = Percentile::whole(10);
+
+/// What one in a hundred wakeups exceeds.
+const HIGH: Percentile = Percentile::whole(99);
 
 /// A late wakeup, accounted for.
 struct Account<'a> {
@@ -26,7 +33,7 @@ impl Account<'_> {
 /// ones was, and how the worst went.
 pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let (above_ns, above) = above.least_of(&seen.wakeup_latency);
-    let known = Known { delivery_ns: seen.components.irq_latency.min_ns.unwrap_or(0) };
+    let known = known(&seen.components);
     let late: Vec<Account> = seen
         .wakeups
         .iter()
@@ -66,6 +73,16 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
     doubt(run);
 }
 
+/// What all wakeups together teach about each.
+fn known(table: &ComponentTable) -> Known {
+    // Of ten wakeups nine wait as long at least. The minimum is that of a chance: a timer that expires
+    // while another interrupt is being handled waits for none of its own.
+    let nearly_all = |part: &Distribution| Some(part.histogram.bucket_of_percentile(LOW)?.lower);
+    let delivery_ns = nearly_all(&table.irq_latency).or(table.irq_latency.min_ns).unwrap_or(0);
+    let most = |part: &Distribution| Some(part.histogram.bucket_of_percentile(HIGH)?.lower);
+    Known { delivery_ns, scheduling_ns: table.sched_duration.as_ref().and_then(most) }
+}
+
 /// Where nobody probes, the wakeups that were seen are all that there are.
 fn stand_in(run: &mut Run, seen: &Distribution) {
     let mut woken = seen.clone();
@@ -76,10 +93,7 @@ fn stand_in(run: &mut Run, seen: &Distribution) {
 }
 
 /// Times of maxima, as all times in a record, count from the start of the run.
-fn from_start(
-    mut table: crate::explain::ComponentTable,
-    origin_ns: u64,
-) -> crate::explain::ComponentTable {
+fn from_start(mut table: ComponentTable, origin_ns: u64) -> ComponentTable {
     let parts = [&mut table.irq_latency, &mut table.handler_duration, &mut table.sched_latency];
     for part in parts.into_iter().chain(table.sched_duration.as_mut()) {
         part.max_at_ns = part.max_at_ns.map(|at| at.saturating_sub(origin_ns));

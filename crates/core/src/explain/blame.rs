@@ -26,9 +26,13 @@ use case::Case;
 /// What a run teaches about all its wakeups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The least interrupt latency seen in the run, nanoseconds: the time from the expiry to the
-    /// interrupt's first event that no code of the kernel could have avoided.
+    /// What nearly every wakeup of the run waited for its interrupt, nanoseconds: the time from the
+    /// expiry to the interrupt's first event that no code of the kernel could have avoided.
     pub delivery_ns: u64,
+    /// How long nearly every wakeup of the run took from the scheduler to its response, nanoseconds:
+    /// the same code runs each time, so what is longer has a reason that was not seen. `None` if the
+    /// run does not tell.
+    pub scheduling_ns: Option<u64>,
 }
 
 /// Whose every nanosecond of `wakeup` was, the largest share first. The shares add up to the time

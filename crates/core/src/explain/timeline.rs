@@ -305,6 +305,16 @@ mod tests {
     }
 
     #[test]
+    fn a_switch_leaves_the_softirq_behind() {
+        let mut wakeup = wakeup();
+        wakeup.events.retain(|event| !matches!(event.what, What::SoftirqExit(_)));
+        let steps = timeline(&wakeup);
+        let depth =
+            |what: &str| steps.iter().find(|step| step.what.starts_with(what)).unwrap().depth;
+        assert_eq!((depth("interrupt eth0"), depth("switch to spin")), (2, 1));
+    }
+
+    #[test]
     fn long_ones_lose_their_middle() {
         let mut wakeup = wakeup();
         let begin = wakeup.marks.due;

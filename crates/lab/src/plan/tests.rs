@@ -21,6 +21,7 @@ compare = ["none:full", "6.1-cloud/full:6.1-rt/rt"]
 margin = 0.05
 published = ["somebody, 2002: 5 ms"]
 fail_above = ["100us", "p99.9=50us"]
+explain = true
 
 [preempt_of]
 "6.1-rt" = ["rt"]
@@ -47,6 +48,7 @@ fn a_plan_with_every_key() {
         margin: 0.05,
         published: vec!["somebody, 2002: 5 ms".into()],
         fail_above: vec!["100us".parse().unwrap(), "p99.9=50us".parse().unwrap()],
+        explain: true,
     };
     assert_eq!(plan, want);
     assert_eq!(plan.pairs().unwrap().len(), 3);
@@ -96,7 +98,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "load = [\"find\"]",
         expect![
-            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `interval`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above` → docs/reference/plan.md lists the keys of a plan"
+            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `interval`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
         ],
     );
     check(

@@ -10,7 +10,7 @@ const TIMER_INTERRUPT: &str = "local_timer";
 /// A wakeup, and what is known of its course.
 pub(super) struct Case<'a> {
     pub(super) wakeup: &'a Wakeup,
-    pub(super) delivery_ns: u64,
+    pub(super) known: Known,
     /// The marks that do not contradict each other, and those that events stand in for.
     pub(super) marks: Marks,
     /// Whether events are missing or out of order, so that none of them proves what came after.
@@ -47,7 +47,7 @@ impl<'a> Case<'a> {
         let doubtful = wakeup.lost > 0 || wakeup.events.windows(2).any(|w| w[1].at < w[0].at);
         let mut case = Case {
             wakeup,
-            delivery_ns: known.delivery_ns,
+            known: *known,
             marks: wakeup.marks,
             doubtful,
             opening: Opening::Unseen,

@@ -2,6 +2,7 @@
 
 use super::super::event::Context;
 use super::super::words::softirq_name;
+use super::case::is_known;
 
 /// Functions that do their work for whoever calls them, so that the caller is to be named.
 ///
@@ -141,14 +142,23 @@ pub(super) fn within(context: &Context, stack: &[String]) -> String {
     let place = match context.softirq {
         Some(number) => {
             let caller = in_softirq(stack).and_then(caller).map(|name| format!("{name} in "));
-            format!("{}softirq {} of ", caller.unwrap_or_default(), softirq_name(number))
+            let caller = caller.unwrap_or_default();
+            return format!("{caller}softirq {}{}", softirq_name(number), of_task(" of ", context));
         }
         None => caller(stack)
             .or_else(|| stack.iter().rev().find_map(|frame| system_call(function(frame))))
-            .map(|name| format!("{name} in "))
             .unwrap_or_default(),
     };
-    place + &context.task.name()
+    if place.is_empty() {
+        of_task("", context)
+    } else {
+        place.to_owned() + &of_task(" in ", context)
+    }
+}
+
+/// The task, after `joint`; nothing if it is not known.
+fn of_task(joint: &str, context: &Context) -> String {
+    if is_known(&context.task) { joint.to_owned() + &context.task.name() } else { String::new() }
 }
 
 /// The name of a frame's function: `exit_mmap` of `exit_mmap.part.0+0x10 [mod]`.
@@ -184,6 +194,14 @@ fn in_softirq(stack: &[String]) -> Option<&[String]> {
 
 fn system_call(name: &str) -> Option<&str> {
     SYSCALLS.iter().find_map(|prefix| name.strip_prefix(prefix)).filter(|call| !call.is_empty())
+}
+
+/// Whether `frame` is the end of a section with preemption off: where a lock is released,
+/// interrupts come back on first, and preemption right after.
+pub(super) fn unlocks(frame: &str) -> bool {
+    const UNLOCKS: &[&str] =
+        &["_raw_spin_unlock*", "_raw_read_unlock*", "_raw_write_unlock*", "__raw_spin_unlock*"];
+    is_one_of(UNLOCKS, function(frame))
 }
 
 fn is_one_of(patterns: &[&str], name: &str) -> bool {

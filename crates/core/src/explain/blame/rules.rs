@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::super::event::{Context, Mode, Stimulus, Task};
 use super::super::record::{Cause, Evidence};
 use super::case::{Case, is_known};
-use super::function::{culprit, within};
+use super::function::{culprit, unlocks, within};
 use super::piece::{Label, label, unexplained, with_stack};
 
 /// How long the way back from an interrupt may take, nanoseconds.
@@ -43,14 +43,16 @@ pub(super) fn waiting(case: &Case) -> Claim {
     match case.context() {
         Some(context) if is_asleep(context) => idle_exit(context),
         Some(context) if context.mode == Mode::Kernel => {
-            Claim::all(section(case, Cause::IrqOff, context))
+            delivery(case, section(case, Cause::IrqOff, context))
         }
-        _ => Claim {
-            at_most_ns: case.delivery_ns,
-            first: label(Cause::Irq, "delivery", "", Evidence::Bound),
-            then: unexplained(),
-        },
+        _ => delivery(case, unexplained()),
     }
+}
+
+/// What every interrupt takes to arrive, and what is held up beyond that.
+fn delivery(case: &Case, then: Label) -> Claim {
+    let first = label(Cause::Irq, "delivery", "", Evidence::Bound);
+    Claim { at_most_ns: case.known.delivery_ns, first, then }
 }
 
 /// What was interrupted and still runs. `softirq_over`: it was a softirq that has ended, so that
@@ -139,7 +141,13 @@ pub(super) fn own(case: &Case) -> Claim {
 pub(super) fn scheduler(case: &Case) -> Claim {
     // What is lost may have been an interrupt between the two.
     let evidence = if case.doubtful { Evidence::Bound } else { Evidence::Edge };
-    Claim::all_of(Cause::Scheduler, "switch", evidence)
+    let first = label(Cause::Scheduler, "switch", "", evidence);
+    let usual_ns = case.known.scheduling_ns;
+    // No event and no more than the usual code lie in between. A stall there is the machine's or a
+    // hypervisor's: 2 ms in a guest whose host says nothing of it (6.18).
+    let then = if usual_ns.is_some() { unexplained() } else { Rc::clone(&first) };
+    let at_most_ns = usual_ns.unwrap_or(0).saturating_mul(2).saturating_add(RETURN_PATH_NS);
+    Claim { at_most_ns, first, then }
 }
 
 /// The task itself, before it was finally switched to: it need not have got far.
@@ -192,7 +200,10 @@ fn page_fault(case: &Case) -> Claim {
 
 /// Why kernel code is not left at once, as far as the context says.
 fn held(context: &Context) -> Option<Cause> {
-    match (context.preempt_depth.unwrap_or(0), context.preemptible) {
+    let depth = context.preempt_depth.unwrap_or(0);
+    // The section ends where the interrupt came: what goes on is not it.
+    let ends = depth == 1 && context.stack.first().is_some_and(|place| unlocks(place));
+    match (if ends { 0 } else { depth }, context.preemptible) {
         _ if context.mode != Mode::Kernel => None,
         (1.., _) => Some(Cause::PreemptOff),
         (0, Some(true)) => None,

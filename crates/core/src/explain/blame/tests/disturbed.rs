@@ -68,12 +68,11 @@ fn stolen_time_is_taken_from_where_it_fits() {
             readings([(0, 0), (20, 9_000), (80, 9_000)])(w);
         },
         &[
-            "unexplained 57",
+            "unexplained 58",
             SWITCH,
             "steal 9 hypervisor bound",
-            "irq 9 local_timer edge",
+            TIMER,
             "scheduler 3 return from interrupt bound",
-            "irq 2 delivery bound",
         ],
     );
 }
@@ -223,6 +222,23 @@ fn events_outside_the_wakeup_only_tell_how_it_begins_and_ends() {
             "irq 3 eth0 edge",
         ],
     );
+}
+
+#[test]
+fn who_ran_before_tells_who_runs_when_it_begins() {
+    let before = |to: Task| {
+        move |w: &mut Wakeup| {
+            w.events = vec![Event { at: MonoNs(5), what: switch(spin(), to) }];
+        }
+    };
+    check(
+        woken(0, false),
+        before(rm()),
+        &["no_preemption_point 80 shmem_undo_range (exit_mmap in rm[412]) stack", SWITCH],
+    );
+    check(woken(0, false), before(idle()), &["unexplained 80", SWITCH]);
+    check(timer(), before(rm()), &[HELD, SWITCH, WAIT, TIMER]);
+    check(timer(), before(idle()), &["unexplained 60", SWITCH, WAIT, TIMER]);
 }
 
 #[test]

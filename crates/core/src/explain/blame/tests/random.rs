@@ -87,7 +87,7 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
 }
 
 fn shares_of(wakeup: &Wakeup) -> Vec<Share> {
-    blame(wakeup, &Known { delivery_ns: 20 })
+    blame(wakeup, &Known { delivery_ns: 20, scheduling_ns: Some(20) })
 }
 
 fn adds_up(wakeup: &Wakeup) -> bool {
@@ -111,8 +111,17 @@ proptest! {
     }
 
     #[test]
+    fn timelines_are_short_and_in_order(wakeup in wakeups(false)) {
+        let steps = crate::explain::timeline(&wakeup);
+        let latency = wakeup.marks.response.since(wakeup.marks.due).0;
+        prop_assert!(steps.len() <= 40);
+        prop_assert!(steps.iter().all(|step| step.at_ns <= latency), "{steps:?}");
+        prop_assert!(steps.windows(2).all(|pair| pair[0].at_ns <= pair[1].at_ns), "{steps:?}");
+    }
+
+    #[test]
     fn pieces_have_neither_gaps_nor_overlaps(wakeup in wakeups(true)) {
-        let known = Known { delivery_ns: 20 };
+        let known = Known { delivery_ns: 20, scheduling_ns: Some(20) };
         let case = super::super::Case::of(&wakeup, &known);
         let mut pieces = super::super::sweep::pieces(&case);
         super::super::overlay::lay_nmis(&mut pieces, &case);

@@ -42,3 +42,12 @@ fn what_cannot_be_named_better_is_named_as_it_is() {
     check(&["", "+0x1"], ("", "rm[412]"));
     check(&["ksys_"], ("ksys_", "rm[412]"));
 }
+
+#[test]
+fn a_task_that_is_not_known_is_not_named() {
+    let stack = frames(&["f", "g"]);
+    assert_eq!(within(&Context::default(), &stack), "g");
+    assert_eq!(within(&Context::default(), &stack[..1]), "");
+    let softirq = Context { softirq: Some(1), ..Context::default() };
+    assert_eq!(within(&softirq, &stack), "softirq TIMER");
+}

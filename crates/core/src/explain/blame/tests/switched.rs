@@ -1,0 +1,275 @@
+//! Tasks that come and go, on this CPU and others, and what is begun in one and ended in another.
+
+use super::*;
+
+#[test]
+fn softirqs_wait_with_the_task_that_they_run_in() {
+    check(
+        timer(),
+        |w| {
+            w.events = vec![
+                event(30, What::SoftirqEntry(3)),
+                event(40, switch(rm(), spin())),
+                event(50, switch(spin(), rm())),
+                event(60, What::SoftirqExit(3)),
+            ]
+        },
+        &[
+            "throttled 20 fifo 90 bound",
+            "softirq 20 NET_RX (rm[412]) edge",
+            "higher_priority_task 10 spin[7] fifo 95 edge",
+            "no_preemption_point 10 shmem_undo_range (exit_mmap in rm[412]) stack",
+            SWITCH,
+            WAIT,
+            TIMER,
+        ],
+    );
+}
+
+#[test]
+fn a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted() {
+    check(
+        timer(),
+        |w| {
+            let context = w.interrupted.as_mut().unwrap();
+            context.softirq = Some(3);
+            context.stack = frames(&["poll"]);
+            w.events = vec![event(5, What::SoftirqEntry(3)), event(50, What::SoftirqExit(3))];
+        },
+        &[
+            "softirq 30 NET_RX (rm[412]) edge",
+            "unexplained 27",
+            SWITCH,
+            "irq_off 10 poll (softirq NET_RX of rm[412]) stack",
+            TIMER,
+            "scheduler 3 return from interrupt bound",
+        ],
+    );
+}
+
+#[test]
+fn the_way_back_is_counted_once() {
+    check(
+        timer(),
+        |w| {
+            w.interrupted.as_mut().unwrap().mode = Mode::User;
+            w.events = vec![event(21, entry("nvme")), event(22, exit("nvme"))];
+        },
+        &[
+            "unexplained 66",
+            SWITCH,
+            TIMER,
+            "scheduler 3 return from interrupt bound",
+            "irq 1 nvme edge",
+        ],
+    );
+}
+
+#[test]
+fn a_switch_within_the_interrupt_leaves_nothing_certain_after_it() {
+    check(
+        timer(),
+        |w| {
+            w.interrupted = None;
+            w.events = vec![event(15, switch(rm(), rm()))];
+        },
+        &["unexplained 70", SWITCH, TIMER],
+    );
+}
+
+#[test]
+fn the_task_that_ran_before_its_time_need_not_have_got_far() {
+    let once = |w: &mut Wakeup| {
+        w.marks.sched_entry = Some(at(35));
+        w.events = vec![event(40, switch(rm(), probe())), event(50, switch(probe(), spin()))];
+    };
+    check(
+        timer(),
+        once,
+        &[
+            "higher_priority_task 40 spin[7] fifo 95 edge",
+            "no_preemption_point 15 shmem_undo_range (exit_mmap in rm[412]) stack",
+            // Known as well as the least known part of it.
+            "scheduler 18 switch bound",
+            "unexplained 7",
+            WAIT,
+            TIMER,
+        ],
+    );
+}
+
+#[test]
+fn the_task_that_goes_again_waits_for_its_page() {
+    let again = |w: &mut Wakeup| {
+        w.events = vec![event(92, switch(probe(), rm())), event(97, switch(rm(), probe()))];
+    };
+    check(timer(), again, &[HELD, "scheduler 15 switch edge", WAIT, TIMER, "unexplained 5"]);
+    check(
+        timer(),
+        |w| {
+            again(w);
+            w.page_faults = 1;
+        },
+        &[HELD, WAIT, TIMER, "page_fault 10 probe[10] bound", "scheduler 10 switch edge"],
+    );
+    check(
+        timer(),
+        |w| {
+            w.events = vec![event(92, switch(probe(), spin())), event(97, switch(spin(), probe()))];
+        },
+        &[
+            HELD,
+            "scheduler 15 switch edge",
+            WAIT,
+            TIMER,
+            "higher_priority_task 5 spin[7] fifo 95 edge",
+        ],
+    );
+}
+
+#[test]
+fn a_cpu_that_was_not_told_yet_chooses_whom_it_likes() {
+    let sh = || task(9, "sh", Policy::Other, 120);
+    let asleep = |w: &mut Wakeup| {
+        w.interrupted = Some(Context { task: idle(), ..Context::default() });
+    };
+    check(
+        woken(1, false),
+        |w| {
+            asleep(w);
+            w.events = vec![event(40, switch(idle(), sh()))];
+        },
+        &["idle_exit 40 bound", "unexplained 40", SWITCH],
+    );
+    check(
+        woken(1, false),
+        |w| {
+            asleep(w);
+            w.events = vec![
+                event(30, switch(idle(), sh())),
+                event(50, entry("reschedule")),
+                event(51, exit("reschedule")),
+            ];
+        },
+        &[
+            "remote_wakeup 50 rm[412] edge",
+            "unexplained 26",
+            SWITCH,
+            "scheduler 3 return from interrupt bound",
+            "irq 1 reschedule edge",
+        ],
+    );
+    check(
+        woken(1, false),
+        |w| {
+            asleep(w);
+            w.events = vec![event(30, switch(idle(), spin())), event(50, entry("reschedule"))];
+            w.events.push(event(51, exit("reschedule")));
+        },
+        &[
+            "higher_priority_task 49 spin[7] fifo 95 edge",
+            "remote_wakeup 30 rm[412] edge",
+            SWITCH,
+            "irq 1 reschedule edge",
+        ],
+    );
+}
+
+#[test]
+fn the_other_cpus_handler_counts_until_this_one_is_at_work() {
+    check(
+        timer(),
+        |w| {
+            w.stimulus = Stimulus::Timer { on: 3 };
+            w.marks.irq_exit = Some(at(95));
+        },
+        &["irq 70 local_timer edge", SWITCH, WAIT],
+    );
+    // It has called already.
+    check(
+        timer(),
+        |w| {
+            w.stimulus = Stimulus::Timer { on: 3 };
+            w.interrupted = Some(Context { task: idle(), ..Context::default() });
+            w.events = vec![event(15, entry("call_function")), event(17, exit("call_function"))];
+        },
+        &["idle_exit 73 bound", SWITCH, "irq 5 local_timer edge", "irq 2 call_function edge"],
+    );
+    // What happens on this CPU meanwhile holds nobody up.
+    check(
+        timer(),
+        |w| {
+            w.stimulus = Stimulus::Timer { on: 3 };
+            w.interrupted = Some(Context { task: idle(), ..Context::default() });
+            w.events = vec![
+                event(3, entry("eth0")),
+                event(6, exit("eth0")),
+                event(12, What::Nmi("watchdog".into(), 1_000)),
+                event(15, What::Steal(0)),
+                event(18, What::Steal(3_000)),
+            ];
+        },
+        &["idle_exit 70 bound", SWITCH, TIMER],
+    );
+}
+
+#[test]
+fn events_stand_in_for_marks() {
+    let none = |w: &mut Wakeup| {
+        w.marks.irq_exit = None;
+        w.marks.sched_entry = None;
+        w.marks.switch_in = None;
+    };
+    check(
+        timer(),
+        |w| {
+            none(w);
+            w.events = vec![
+                event(10, entry("local_timer")),
+                event(12, entry("eth0")),
+                event(14, exit("eth0")),
+                event(20, exit("local_timer")),
+                event(80, What::SchedEntry),
+                event(90, switch(rm(), probe())),
+            ];
+        },
+        &[HELD, SWITCH, WAIT, "irq 8 local_timer edge", "irq 2 eth0 edge"],
+    );
+    // The scheduler's entry that picked another task is not the one that picked this one.
+    check(
+        timer(),
+        |w| {
+            w.marks.sched_entry = None;
+            w.events = vec![event(30, What::SchedEntry), event(40, switch(rm(), spin()))];
+        },
+        &[
+            "higher_priority_task 50 spin[7] fifo 95 edge",
+            "no_preemption_point 20 shmem_undo_range (exit_mmap in rm[412]) stack",
+            "scheduler 10 switch edge",
+            WAIT,
+            TIMER,
+        ],
+    );
+}
+
+#[test]
+fn stolen_time_leaves_nmis_alone() {
+    check(
+        timer(),
+        |w| {
+            w.events = vec![
+                event(20, What::Steal(0)),
+                event(70, What::Nmi("watchdog".into(), 45_000)),
+                event(80, What::Steal(12_000)),
+            ]
+        },
+        &[
+            "nmi 45 watchdog edge",
+            SWITCH,
+            "steal 12 hypervisor bound",
+            WAIT,
+            TIMER,
+            "no_preemption_point 3 shmem_undo_range (exit_mmap in rm[412]) stack",
+        ],
+    );
+}
