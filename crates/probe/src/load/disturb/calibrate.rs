@@ -1,10 +1,14 @@
 //! How much of something takes how long.
 
 use wakescope_core::units::SpanNs;
+use wakescope_sys::clock;
 
-/// How often it is tried, and measured each time. The shortest counts: others were disturbed.
+/// How often it is tried, and measured each time. The median counts.
 const TRIES: u32 = 10;
-const MEASURED: u32 = 5;
+const MEASURED: usize = 7;
+
+/// How long to rest before each. As rarely as it is done later, caches have forgotten it.
+const REST: SpanNs = SpanNs(10_000_000);
 
 /// With what to begin, and how many times as much the next try takes at the most.
 const FIRST: usize = 64;
@@ -14,14 +18,26 @@ const GROWTH: usize = 4;
 pub(super) fn amount(
     length: SpanNs,
     most: usize,
+    measure: impl FnMut(usize) -> Result<SpanNs, String>,
+) -> Result<usize, String> {
+    amount_resting(length, most, REST, measure)
+}
+
+fn amount_resting(
+    length: SpanNs,
+    most: usize,
+    rest: SpanNs,
     mut measure: impl FnMut(usize) -> Result<SpanNs, String>,
 ) -> Result<usize, String> {
     let mut amount = FIRST.min(most);
     for _ in 0..TRIES {
-        let mut took = SpanNs(u64::MAX);
-        for _ in 0..MEASURED {
-            took = took.min(measure(amount)?);
+        let mut times = [SpanNs(0); MEASURED];
+        for time in &mut times {
+            let _ = clock::sleep_until(clock::now().after(rest));
+            *time = measure(amount)?;
         }
+        times.sort_unstable();
+        let took = times[MEASURED / 2];
         let next = scaled(amount, length, took).min(most);
         // Within a hundredth, which is nearer than two of them are alike.
         if next.abs_diff(amount) * 100 <= amount {
@@ -51,7 +67,7 @@ mod tests {
     fn check(length: u64, most: usize, want: Result<usize, &str>) {
         // A microsecond by itself, and 100 ns for each.
         let cost = |n: usize| Ok(SpanNs(1_000 + 100 * u64::try_from(n).unwrap()));
-        match (amount(SpanNs(length), most, cost), want) {
+        match (amount_resting(SpanNs(length), most, SpanNs(0), cost), want) {
             (Ok(got), Ok(want)) => assert!(got.abs_diff(want) * 50 <= want, "{got} {want}"),
             (Err(got), Err(want)) => assert!(got.contains(want), "{got}"),
             (got, want) => panic!("{got:?} {want:?}"),
