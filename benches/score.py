@@ -7,6 +7,7 @@ machine is left out where there is no root; kernels that cannot be had are named
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -27,14 +28,15 @@ GUESTS = [("6.1-cloud", "none"), ("6.1-cloud", "full"), ("7.2-cloud", "full")]
 THROTTLED = {"3ms": 3_000_000, "50ms": 50_000_000}
 
 # A disturbance comes once in 20 ms, or in ten times its length.
-SECONDS = {"real": 8.0, "lab": 1.0}
+SECONDS = {"real": 8.0, "lab": 2.0}
 
 PATIENCE_S = 1_800
 
 
 def interval_ns(length_ns):
-    """A wakeup, and only one, is held up by each disturbance for at least half its length."""
-    return min(max(100_000, length_ns // 2), 1_000_000)
+    """No disturbance holds up more than one wakeup, nor keeps the probe from going to sleep until
+    the next is due."""
+    return length_ns * 6 // 5
 
 
 def asked(length_ns, above_ns):
@@ -95,7 +97,7 @@ def results(plan):
                 ns = LENGTHS[length]
                 attempt(here, f"{kind} {length}", lambda: [on_this_machine(kind, length, ns)])
     if plan.guests:
-        with tempfile.TemporaryDirectory(prefix="wakescope-score-") as folder:
+        with kept(plan.keep) as folder:
             lab = Lab(BINARY, folder)
             for kernel, model in plan.guests:
                 for length in plan.lengths:
@@ -106,9 +108,20 @@ def results(plan):
     return found, missing
 
 
+@contextlib.contextmanager
+def kept(folder):
+    """An empty folder that stays if it has a name."""
+    if folder:
+        Path(folder).mkdir(parents=True)
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="wakescope-score-") as made:
+            yield made
+
+
 def page(plan):
     found, missing = results(plan)
-    order = [*CAUSE_ORDER]
+    order = [*scoring.CAUSES]
     found.sort(key=lambda pair: (order.index(pair[1].kind), pair[1].length_ns))
     parts = [figures.table(scoring.HEAD, [scoring.row(*pair) for pair in found])]
     wrong = [line for pair in found for line in scoring.wrong_blames(*pair)]
@@ -117,9 +130,6 @@ def page(plan):
     if missing:
         parts.append("Not measured:\n\n" + "\n".join(missing))
     return "\n\n".join(parts)
-
-
-CAUSE_ORDER = scoring.CAUSES
 
 
 def guest(text):
@@ -137,6 +147,7 @@ def arguments():
     parser.add_argument("--guests", type=guest, nargs="*", default=GUESTS, help="as in 6.1-cloud/none; nothing for none")
     parser.add_argument("--no-real", dest="real", action="store_false", help="leave this machine out")
     parser.add_argument("--no-throttle", dest="throttle", action="store_false", help="leave throttling out")
+    parser.add_argument("--keep", help="where cells of the lab stay, to look at (default: nowhere)")
     parser.add_argument("--into", help="put the results into this page, between its marks")
     plan = parser.parse_args()
     plan.kinds, plan.lengths = plan.kinds.split(","), plan.lengths.split(",")
@@ -144,7 +155,7 @@ def arguments():
         parser.error(f"no such kind or length: {name}")
     if plan.quick:
         plan.lengths = plan.lengths[:1]
-        SECONDS.update(real=2.0, lab=0.2)
+        SECONDS.update(real=2.0, lab=0.4)
     return plan
 
 

@@ -23,6 +23,24 @@ pub(super) fn amount(
     amount_resting(length, most, REST, measure)
 }
 
+/// What `measure` usually tells.
+pub(super) fn usual(measure: impl FnMut() -> Result<SpanNs, String>) -> Result<SpanNs, String> {
+    median(REST, measure)
+}
+
+fn median(
+    rest: SpanNs,
+    mut measure: impl FnMut() -> Result<SpanNs, String>,
+) -> Result<SpanNs, String> {
+    let mut times = [SpanNs(0); MEASURED];
+    for time in &mut times {
+        let _ = clock::sleep_until(clock::now().after(rest));
+        *time = measure()?;
+    }
+    times.sort_unstable();
+    Ok(times[MEASURED / 2])
+}
+
 fn amount_resting(
     length: SpanNs,
     most: usize,
@@ -31,13 +49,7 @@ fn amount_resting(
 ) -> Result<usize, String> {
     let mut amount = FIRST.min(most);
     for _ in 0..TRIES {
-        let mut times = [SpanNs(0); MEASURED];
-        for time in &mut times {
-            let _ = clock::sleep_until(clock::now().after(rest));
-            *time = measure(amount)?;
-        }
-        times.sort_unstable();
-        let took = times[MEASURED / 2];
+        let took = median(rest, || measure(amount))?;
         let next = scaled(amount, length, took).min(most);
         // Within a hundredth, which is nearer than two of them are alike.
         if next.abs_diff(amount) * 100 <= amount {

@@ -38,10 +38,12 @@ impl Softirq {
         let most = usize::try_from(files.saturating_sub(SPARE)).unwrap_or(usize::MAX) / cpus;
         let mut this =
             Self::in_new_network().map_err(|e| format!("cannot set a network up: {e}"))?;
-        let count = calibrate::amount(length, most, |count| {
+        // What sending takes besides, in the task itself.
+        let sending = calibrate::usual(|| this.send_timed())?;
+        let whole = SpanNs(length.0 + sending.0);
+        let count = calibrate::amount(whole, most, |count| {
             this.resize(count)?;
-            let Burst { begin, end } = this.send()?;
-            Ok(end.since(begin))
+            this.send_timed()
         })?;
         this.resize(count)?;
         Ok(this)
@@ -66,6 +68,10 @@ impl Softirq {
             self.receivers.push(socket.map_err(|e| format!("cannot make a socket: {e}"))?);
         }
         (0..FILLING).try_for_each(|_| self.send().map(drop))
+    }
+
+    fn send_timed(&self) -> Result<SpanNs, String> {
+        self.send().map(|Burst { begin, end }| end.since(begin))
     }
 
     fn send(&self) -> Result<Burst, String> {
