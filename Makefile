@@ -5,7 +5,7 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup build guest-arm64 run test test-lab check bench install clean
+.PHONY: help setup build guest-arm64 run test test-lab check bench score install clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move'
@@ -16,6 +16,7 @@ help:
 	@echo 'make guest-arm64'
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
 	@echo 'make bench      what it costs, against cyclictest and jitterdebugger; the lab against QEMU'
+	@echo 'make score      how often explain blames the right cause, by lateness that was injected'
 	@echo 'make install    the command, its man pages and completions, under PREFIX=$(PREFIX)'
 	@echo 'make clean      remove what was built'
 	@echo
@@ -54,6 +55,9 @@ bench:
 	@$(MAKE) build
 	scripts/cargo build --locked --release --package wakescope-probe --example feed_recorder
 	BINARY=$(BINARY) python3 -B benches/bench.py $(BENCH_ARGS)
+
+score: build
+	BINARY=$(BINARY) python3 -B benches/score.py $(SCORE_ARGS)
 
 # Built by `make build` beforehand, so that `sudo make install` compiles nothing as root.
 install:

@@ -37,7 +37,7 @@ Examples:
   wakescope load find launch file-move --duration 10s
   wakescope load exec:'while :; do make clean all; done'")]
 pub(crate) struct LoadArgs {
-    /// What to run: find, launch, file-move, cpu or exec:COMMAND; also as a list, find,launch
+    /// What to run: find, launch, file-move, cpu, disturb-KIND-TIME or exec:COMMAND; also as a list, find,launch
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 

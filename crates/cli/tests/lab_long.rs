@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use common::bench::skip;
+use common::disturbed::Disturbed;
 use common::lab::{Bench, KERNEL, Ran, Stock};
+use wakescope_core::explain::Cause;
 use wakescope_core::lab::{Cell, Status};
 use wakescope_core::preemption::Model;
 
@@ -171,4 +173,29 @@ fn a_guest_of_two_cpus_is_measured_when_asked_for_twice() {
     let ran = bench.run(&[&args[..], &two].concat());
     assert_all_ok(&ran);
     assert_eq!(ran.lab.settings.cpus, 2);
+}
+
+#[test]
+fn what_holds_wakeups_up_is_found() {
+    let Some(stock) = stock("what_holds_wakeups_up_is_found", &["7.2-cloud"]) else { return };
+    let bench = Bench::new(stock, "found");
+    for (kernel, preempt) in [(KERNEL, "none"), (KERNEL, "full"), ("7.2-cloud", "full")] {
+        for (kind, cause, culprit) in [
+            ("fifo", Cause::HigherPriorityTask, "disturb-fifo["),
+            ("syscall", Cause::NoPreemptionPoint, ""),
+            ("softirq", Cause::Softirq, "NET_RX"),
+        ] {
+            for length_us in [100, 300, 1_000] {
+                // Two seconds.
+                let samples = 2_000_000 / (length_us * 6 / 5);
+                let disturbed =
+                    Disturbed { kernel, preempt, kind, length_us, samples, cause, culprit };
+                if kind == "syscall" && preempt == "full" {
+                    disturbed.assert_late_never(&bench);
+                } else {
+                    disturbed.assert_found(&bench, 20);
+                }
+            }
+        }
+    }
 }

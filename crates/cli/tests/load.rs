@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
-use common::bench::{Disk, NOBODY, PATIENCE, Test, eventually, kill, skip};
+use common::bench::{Disk, NOBODY, PATIENCE, Running, Test, eventually, kill, skip};
 use wakescope_probe::load::{Load, LoadError, Options, Spec, abandon_all};
 use wakescope_sys::file::effective_user;
 use wakescope_sys::sched::{Schedule, set_schedule};
@@ -46,6 +46,35 @@ fn every_built_in_load_works_and_cleans_up() {
 }
 
 #[test]
+fn disturbances_work_and_write_down_when() {
+    let test = Test::new("disturb");
+    let log = test.dir.join("log");
+    for kind in ["fifo", "timers", "syscall", "softirq"] {
+        let _ = fs::remove_file(&log);
+        let name = format!("disturb-{kind}-200us");
+        let mut command = test.command(&["load", &name, "--duration", "500ms", "--json"]);
+        let out = Running::start(command.env("WAKESCOPE_DISTURBANCES", &log)).output();
+        if out.code == Some(2) && out.stderr.contains("which root or CAP_") {
+            skip("disturbances_work_and_write_down_when", &format!("{kind}: it is not permitted"));
+            continue;
+        }
+        assert_eq!(out.code, Some(0), "{out:?}");
+        let json: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
+        assert_eq!(json["load"][0]["name"], name.as_str());
+        assert!(json["load"][0]["work"].as_u64() > Some(0), "{out:?}");
+        let text = fs::read_to_string(&log).unwrap();
+        assert!(!text.is_empty());
+        for line in text.lines() {
+            let words = line.split(' ').map(|word| word.parse::<u64>().unwrap());
+            let [_, begin, end] = words.collect::<Vec<_>>()[..] else { panic!("{line}") };
+            assert!(begin < end, "{line}");
+            // Of the others the length is about right.
+            assert!(kind != "fifo" || end - begin >= 200_000, "{line}");
+        }
+    }
+}
+
+#[test]
 fn results_are_printed_as_a_table_or_as_json() {
     let test = Test::new("printed");
     let out = test.output(&["find,launch", "cpu", "--duration", "200ms"]);
@@ -66,10 +95,12 @@ fn results_are_printed_as_a_table_or_as_json() {
 fn bad_arguments_are_refused_with_a_remedy() {
     let test = Test::new("arguments");
     for (args, told) in [
-        (&["fnid"][..], "find, launch, file-move, cpu, exec:COMMAND"),
+        (&["fnid"][..], "find, launch, file-move, cpu, disturb-KIND-TIME, exec:COMMAND"),
         (&["find,fnid"], "no load `fnid`"),
-        (&[], "find, launch, file-move, cpu, exec:COMMAND"),
+        (&[], "find, launch, file-move, cpu, disturb-KIND-TIME, exec:COMMAND"),
         (&["exec:"], "needs a command"),
+        (&["disturb-fifo"], "as in disturb-fifo-300us"),
+        (&["disturb-fifo-1h"], "from 20.0 µs to 50.0 ms"),
         (&["find", "--duration", "0s"], "longer --duration"),
         (&["find", "--duration", "10"], "has no unit"),
         (&["find", "--seed", "x"], "--seed"),

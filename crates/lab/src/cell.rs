@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use wakescope_core::explain::Above;
 use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::lab::Asked;
 use wakescope_core::plan::Policy;
@@ -55,6 +56,10 @@ pub struct Measurement {
     pub priority: Option<u8>,
     /// Whether late wakeups are explained.
     pub explain: bool,
+    /// Which are late, if it is not to be the usual ones.
+    pub above: Option<Above>,
+    /// How many of the most delayed wakeups to list, if it is not to be the usual number.
+    pub worst: Option<u16>,
 }
 
 impl Measurement {
@@ -69,6 +74,8 @@ impl Measurement {
             policy: plan.policy,
             priority: plan.priority,
             explain: plan.explain,
+            above: plan.above,
+            worst: plan.worst,
         }
     }
 
@@ -87,6 +94,12 @@ impl Measurement {
         );
         if let Some(priority) = self.priority {
             all += &format!(" --priority {priority}");
+        }
+        if let Some(above) = self.above.filter(|_| self.explain) {
+            all += &format!(" --above {}", above.as_argument());
+        }
+        if let Some(worst) = self.worst {
+            all += &format!(" --worst {worst}");
         }
         let loads = self.load.names();
         if !loads.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wakescope_core::explain::Above;
 use wakescope_core::lab::{Arm, Asked};
 use wakescope_core::limit::Limit;
 use wakescope_core::plan::Policy;
@@ -75,6 +76,10 @@ pub struct Plan {
     /// Whether each guest explains its late wakeups. That takes instructions, so its figures are
     /// not those of guests that do not.
     pub explain: bool,
+    /// Which wakeups are late, where late ones are explained, if it is not to be the usual ones.
+    pub above: Option<Above>,
+    /// How many of the most delayed wakeups each record lists, if it is not to be the usual number.
+    pub worst: Option<u16>,
 }
 
 /// Which kernels a plan is about.
@@ -131,6 +136,8 @@ impl Default for Plan {
             published: Vec::new(),
             fail_above: Vec::new(),
             explain: false,
+            above: None,
+            worst: None,
         }
     }
 }

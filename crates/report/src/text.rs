@@ -373,7 +373,10 @@ pub(crate) mod tests {
         assert!(text.contains("\n wakeups by lateness"), "{text}");
         assert!(!text.contains("fifo") && !text.contains("expiries"), "{text}");
         assert_eq!(plan(&others("")), "wakeups of others");
-        assert_eq!(plan(&others("threads named \u{1b}[2J")), "wakeups of threads named \u{fffd}[2J");
+        assert_eq!(
+            plan(&others("threads named \u{1b}[2J")),
+            "wakeups of threads named \u{fffd}[2J"
+        );
     }
 
     #[test]

@@ -11,14 +11,17 @@ pub mod file;
 pub mod guest;
 pub mod machine;
 pub mod memory;
+pub mod network;
 pub mod pipe;
 pub mod pm_qos;
+pub mod poll_set;
 pub mod process;
 pub mod record_lock;
 pub mod repeat;
 pub mod sched;
 pub mod shared;
 pub mod signal;
+pub mod timer_file;
 
 /// The result of a call that reports failure as -1 and the reason in `errno`.
 fn checked(rc: libc::c_int) -> std::io::Result<libc::c_int> {

@@ -355,6 +355,25 @@ pub fn pipe() -> io::Result<(File, File)> {
     Ok((reader, writer))
 }
 
+/// Lets this process have as many files open as the kernel allows it, and returns how many that are.
+pub fn raise_open_files() -> io::Result<u64> {
+    // Of what every kernel allows the privileged, if not told otherwise (fs.nr_open).
+    const MOST: libc::rlim_t = 1 << 20;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is live and writable.
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    let own = limit.rlim_max.min(MOST);
+    for most in [MOST, own] {
+        limit = libc::rlimit { rlim_cur: most, rlim_max: most.max(limit.rlim_max) };
+        // SAFETY: `limit` is live and only read.
+        if checked(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) }).is_ok() {
+            return Ok(most);
+        }
+        limit.rlim_max = own;
+    }
+    Err(io::Error::last_os_error())
+}
+
 /// Makes reads and writes of `file` fail with `WouldBlock` where they would have to wait.
 pub fn set_nonblocking(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open for as long as `file` lives; flags only.

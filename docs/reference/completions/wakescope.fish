@@ -115,7 +115,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l plan -d 'A plan that comes with wakescope (williams, linux-journal, debian-atlas), or a plan\'s file' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l kernel -d 'Kernels: 6.1-cloud and the like (see `wakescope lab kernels`), or files: old/bzImage' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l preempt -d 'Preemption models to boot each with: none, voluntary, full, lazy, rt, default' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l load -d 'Loads: idle, find, launch, file-move, cpu; several at once as find+launch' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l load -d 'Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; several at once as find+launch' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l seeds -d 'How many seeds, or which: 10, or 3,7,11. Each moves the probe\'s phase and changes the loads' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Period of the grid of wakeups, in virtual time' -r
@@ -126,6 +126,8 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l compare -d 'Is B worse than A: kernels, models or both, as in none:full or old/bzImage:new/bzImage' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l margin -d 'By how much they must differ for a verdict: 10% or 0.1' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l fail-above -d 'Exit with 1 if the maximum of any cell, or a percentile, is above a time: 100us, p99.9=50us' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l above -d 'Which wakeups --explain takes as late: those from a time or a percentile on' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l worst -d 'How many of the most delayed wakeups to list in each record' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l arch -d 'What Debian\'s kernels are to run on: amd64 or arm64 (default: as this machine)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l config -d 'The configuration of a kernel given as a file; repeated, in the order of the kernels' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l modules -d 'Its modules: what /lib/modules/RELEASE would be, or where they were installed to' -r -F
@@ -151,7 +153,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l plan -d 'A plan that comes with wakescope (williams, linux-journal, debian-atlas), or a plan\'s file' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l kernel -d 'Kernels: 6.1-cloud and the like (see `wakescope lab kernels`), or files: old/bzImage' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l preempt -d 'Preemption models to boot each with: none, voluntary, full, lazy, rt, default' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l load -d 'Loads: idle, find, launch, file-move, cpu; several at once as find+launch' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l load -d 'Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; several at once as find+launch' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l seeds -d 'How many seeds, or which: 10, or 3,7,11. Each moves the probe\'s phase and changes the loads' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Period of the grid of wakeups, in virtual time' -r
@@ -162,6 +164,8 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l compare -d 'Is B worse than A: kernels, models or both, as in none:full or old/bzImage:new/bzImage' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l margin -d 'By how much they must differ for a verdict: 10% or 0.1' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l fail-above -d 'Exit with 1 if the maximum of any cell, or a percentile, is above a time: 100us, p99.9=50us' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l above -d 'Which wakeups --explain takes as late: those from a time or a percentile on' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l worst -d 'How many of the most delayed wakeups to list in each record' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l arch -d 'What Debian\'s kernels are to run on: amd64 or arm64 (default: as this machine)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l config -d 'The configuration of a kernel given as a file; repeated, in the order of the kernels' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l modules -d 'Its modules: what /lib/modules/RELEASE would be, or where they were installed to' -r -F

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use wakescope_core::explain::Above;
 use wakescope_core::lab::{Asked, parse_limit};
 use wakescope_core::limit::Limit;
 use wakescope_core::plan::Policy;
@@ -31,7 +32,7 @@ pub(super) struct Asking {
     #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
     preempt: Vec<Asked>,
 
-    /// Loads: idle, find, launch, file-move, cpu; several at once as find+launch
+    /// Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; several at once as find+launch
     #[arg(long, value_name = "LOAD,…", value_delimiter = ',')]
     load: Vec<LoadSet>,
 
@@ -79,6 +80,14 @@ pub(super) struct Asking {
     /// the figures with those of guests that do not
     #[arg(long)]
     explain: bool,
+
+    /// Which wakeups --explain takes as late: those from a time or a percentile on
+    #[arg(long, value_name = "TIME|pN", requires = "explain")]
+    above: Option<Above>,
+
+    /// How many of the most delayed wakeups to list in each record
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    worst: Option<u16>,
 }
 
 fn policy(text: &str) -> Result<Policy, String> {
@@ -124,6 +133,8 @@ impl Asking {
             margin: self.margin,
             fail_above: said(&self.fail_above),
             explain: self.explain.then_some(true),
+            above: self.above,
+            worst: self.worst,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use wakescope_core::run::Run;
 
 pub(crate) mod bench;
+pub(crate) mod disturbed;
 pub(crate) mod lab;
 pub(crate) mod measured;
 pub(crate) mod schema;

@@ -64,6 +64,14 @@ impl Above {
         }
     }
 
+    /// As the command line takes it, to the nanosecond.
+    pub fn as_argument(self) -> String {
+        match self {
+            Self::Time(span) => format!("{}ns", span.0),
+            Self::Percentile(percentile) => percentile.to_string(),
+        }
+    }
+
     /// The least lateness of a late wakeup among `all`: an edge of their histogram where it follows
     /// from them. A percentile that they do not carry gives way to the largest that they do, which
     /// is told with it.
@@ -126,6 +134,14 @@ mod tests {
         assert_eq!(least("p99.9"), (9_888, "p99".into()));
         let none = Distribution::default();
         assert_eq!("p99".parse::<Above>().unwrap().least_of(&none).0, 0);
+    }
+
+    #[test]
+    fn it_is_written_as_it_is_read() {
+        for text in ["50001ns", "1.5ms", "p99.9", "p50", "p99.99999"] {
+            let above: Above = text.parse().unwrap();
+            assert_eq!(above.as_argument().parse::<Above>(), Ok(above), "{text}");
+        }
     }
 
     #[test]

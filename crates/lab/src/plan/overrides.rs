@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use wakescope_core::explain::Above;
 use wakescope_core::lab::{Asked, parse_limit};
 use wakescope_core::limit::Limit;
 use wakescope_core::plan::Policy;
@@ -40,6 +41,10 @@ pub struct Overrides {
     pub fail_above: Option<Vec<Limit>>,
     /// Whether guests explain their late wakeups.
     pub explain: Option<bool>,
+    /// Which wakeups are late.
+    pub above: Option<Above>,
+    /// How many of the most delayed wakeups each record lists.
+    pub worst: Option<u16>,
 }
 
 impl Plan {
@@ -74,6 +79,8 @@ impl Plan {
         take(&mut self.margin, &overrides.margin);
         take(&mut self.fail_above, &overrides.fail_above);
         take(&mut self.explain, &overrides.explain);
+        self.above = overrides.above.or(self.above);
+        self.worst = overrides.worst.or(self.worst);
         self.take_policy(overrides.policy, overrides.priority);
         self.checked()
     }

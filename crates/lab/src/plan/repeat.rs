@@ -1,5 +1,6 @@
 //! The command that repeats a lab.
 
+use wakescope_core::explain::Above;
 use wakescope_core::limit::Limit;
 use wakescope_core::units::SpanNs;
 
@@ -23,6 +24,8 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
         margin,
         fail_above,
         explain,
+        above,
+        worst,
     } = overrides;
     let joined = |list: &[String]| list.join(",");
     let options = [
@@ -37,6 +40,8 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
         ("cpu-mips", cpu.map(|cpu| cpu.to_string())),
         ("policy", policy.map(|policy| policy.to_string())),
         ("priority", priority.map(|n| n.to_string())),
+        ("above", above.map(Above::as_argument)),
+        ("worst", worst.map(|n| n.to_string())),
         ("margin", margin.map(|margin| margin.to_string())),
     ];
     let once = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
@@ -113,12 +118,14 @@ mod tests {
             margin: Some(0.05),
             fail_above: Some(vec![parse_limit("p99.9=1ms").unwrap()]),
             explain: Some(true),
+            above: Some("p99".parse().unwrap()),
+            worst: Some(5),
         };
         assert_eq!(
             repeat(None, &all),
             r"wakescope lab run --kernel '6.1-cloud,it'\''s/bzImage' --preempt none,rt \
               --load idle,find+launch --seeds 7, --samples 2000 --interval 1500us --warmup 0s \
-              --cpu-mips 125 --policy rr --priority 50 --margin 0.05 --compare none:full \
+              --cpu-mips 125 --policy rr --priority 50 --above p99 --worst 5 --margin 0.05 --compare none:full \
               --compare='-a:$b' --fail-above p99.9=1ms --explain"
                 .replace(" \\\n             ", "")
         );

@@ -49,6 +49,8 @@ fn a_plan_with_every_key() {
         published: vec!["somebody, 2002: 5 ms".into()],
         fail_above: vec!["100us".parse().unwrap(), "p99.9=50us".parse().unwrap()],
         explain: true,
+        above: None,
+        worst: None,
     };
     assert_eq!(plan, want);
     assert_eq!(plan.pairs().unwrap().len(), 3);

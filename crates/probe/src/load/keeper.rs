@@ -16,7 +16,7 @@ use wakescope_sys::{clock, signal::EndSignals};
 
 use super::report::{Reading, Report};
 use super::scratch::Scratch;
-use super::{Spec, cpu, exec, file_move, find, launch};
+use super::{Spec, cpu, disturb, exec, file_move, find, launch};
 
 /// The command of the program that makes it a keeper.
 pub const KEEPER_VERB: &str = "load-keeper";
@@ -83,6 +83,7 @@ fn employ(spec: Spec, dir: PathBuf, seed: u64, desk: Arc<Desk>) -> io::Result<Jo
             Spec::Launch => launch::run(&desk),
             Spec::FileMove => file_move::run(&dir, seed, &desk),
             Spec::Cpu => cpu::run(&desk),
+            Spec::Disturb(what) => disturb::run(what, seed, &desk),
             Spec::Exec(command) => exec::run(command, &desk),
         };
         match result {

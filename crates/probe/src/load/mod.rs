@@ -17,6 +17,7 @@
 
 mod budget;
 mod cpu;
+mod disturb;
 mod exec;
 mod file_move;
 mod find;
@@ -29,6 +30,7 @@ mod scratch;
 mod seen;
 mod spec;
 
+pub use disturb::{Disturbance, DisturbanceError};
 pub use handle::{Load, LoadError, Options, Status, abandon_all, finish_all};
 pub use keeper::{KEEPER_VERB, keep};
 pub use launch::launched_output;

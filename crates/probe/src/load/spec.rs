@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::disturb::{self, Disturbance, DisturbanceError};
+
 /// Which load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spec {
@@ -14,16 +16,19 @@ pub enum Spec {
     FileMove,
     /// Keeps every CPU busy.
     Cpu,
+    /// Delays wakeups by a known cause and length.
+    Disturb(Disturbance),
     /// A command of the user's.
     Exec(String),
 }
 
 /// Names and what is behind them, in the order in which they are listed.
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 6] = [
     ("find", "walks a tree of 12,000 files again and again, as find(1) does"),
     ("launch", "starts a trivial program again and again, and has it print"),
     ("file-move", "copies two large files over a third, in turn, as cp(1) does"),
     ("cpu", "keeps every allowed CPU busy"),
+    ("disturb-KIND-TIME", "holds CPUs up in a known way: fifo, timers, syscall, softirq, throttle"),
     ("exec:COMMAND", "runs a shell command, which has to last"),
 ];
 
@@ -42,6 +47,7 @@ impl Spec {
             Self::Launch => "programs",
             Self::FileMove => "bytes",
             Self::Cpu => "loops",
+            Self::Disturb(_) => "times",
             Self::Exec(_) => "starts",
         }
     }
@@ -64,6 +70,7 @@ impl Spec {
             Self::Launch => "load-launch",
             Self::FileMove => "load-file-move",
             Self::Cpu => "load-cpu",
+            Self::Disturb(_) => "load-disturb",
             Self::Exec(_) => "load-exec",
         }
     }
@@ -76,6 +83,7 @@ impl fmt::Display for Spec {
             Self::Launch => f.pad("launch"),
             Self::FileMove => f.pad("file-move"),
             Self::Cpu => f.pad("cpu"),
+            Self::Disturb(what) => what.fmt(f),
             Self::Exec(command) => f.pad(&format!("{EXEC}{command}")),
         }
     }
@@ -90,6 +98,9 @@ impl FromStr for Spec {
             "launch" => Self::Launch,
             "file-move" => Self::FileMove,
             "cpu" => Self::Cpu,
+            _ if disturb::is_meant(text) => {
+                Self::Disturb(text.parse().map_err(SpecError::Disturbance)?)
+            }
             _ => match text.strip_prefix(EXEC) {
                 Some(command) if command.contains('\0') => return Err(SpecError::NotText),
                 Some(command) if !command.trim().is_empty() => Self::Exec(command.into()),
@@ -121,6 +132,8 @@ pub fn parse_list(text: &str) -> Result<Vec<Spec>, SpecError> {
 pub enum SpecError {
     /// No load has this name.
     Unknown(String),
+    /// A disturbance that is none.
+    Disturbance(DisturbanceError),
     /// `exec:` without a command.
     NoCommand,
     /// A command with a NUL in it.
@@ -134,6 +147,7 @@ impl fmt::Display for SpecError {
                 let names: Vec<_> = KINDS.iter().map(|(name, _)| *name).collect();
                 write!(f, "there is no load `{name}`; the loads are {}", names.join(", "))
             }
+            Self::Disturbance(e) => e.fmt(f),
             Self::NoCommand => {
                 f.write_str("`exec:` needs a command, as in exec:'while :; do make; done'")
             }
@@ -167,10 +181,12 @@ mod tests {
         check("find,launch,file-move,cpu", Ok(&["find", "launch", "file-move", "cpu"]));
         check("cpu,exec:a,b c", Ok(&["cpu", "exec:a,b c"]));
         check("exec:find,cpu", Ok(&["exec:find,cpu"]));
-        check("fnid", Err("no load `fnid`; the loads are find, launch, file-move, cpu, exec:"));
+        check("fnid", Err("no load `fnid`; the loads are find, launch, file-move, cpu, disturb-"));
         check("find,", Err("no load ``"));
         check(",find", Err("no load ``"));
         check("Find", Err("no load `Find`"));
+        check("disturb-fifo-0.3ms,cpu", Ok(&["disturb-fifo-300us", "cpu"]));
+        check("disturb-fifo", Err("written `disturb-KIND-TIME`"));
         check("exec:", Err("needs a command"));
         check("exec: ", Err("needs a command"));
         check("exec:a\0b", Err("NUL"));
@@ -179,8 +195,9 @@ mod tests {
     #[test]
     fn every_load_is_listed_once() {
         for (name, _) in Spec::list() {
+            let name = name.replace("KIND", "fifo").replace("TIME", "1ms");
             let spec: Spec = name.parse().unwrap();
-            assert_eq!(spec.to_string(), *name);
+            assert_eq!(spec.to_string(), name);
             assert!(spec.thread_name().len() <= 15);
         }
     }

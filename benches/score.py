@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""How often `wakescope explain` blames the right cause: late wakeups of a known cause and length.
+
+Prints a Markdown page on stdout and progress on stderr. The load `disturb-KIND-TIME` holds CPUs
+up; on this machine it tells when it did, and in guests of the lab nothing else is late. This
+machine is left out where there is no root; kernels that cannot be had are named and left out.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import figures
+import scoring
+from lab import Lab
+from running import execute, say
+
+LENGTHS = {"100us": 100_000, "300us": 300_000, "1ms": 1_000_000, "3ms": 3_000_000}
+KINDS = ["fifo", "timers", "syscall", "softirq"]
+GUESTS = [("6.1-cloud", "none"), ("6.1-cloud", "full"), ("7.2-cloud", "full")]
+
+# How long the kernel holds real-time tasks up, in guests that are told so.
+THROTTLED = {"3ms": 3_000_000, "50ms": 50_000_000}
+
+# A disturbance comes once in 20 ms, or in ten times its length.
+SECONDS = {"real": 8.0, "lab": 2.0}
+
+PATIENCE_S = 1_800
+
+
+def interval_ns(length_ns):
+    """No disturbance holds up more than one wakeup, nor keeps the probe from going to sleep until
+    the next is due."""
+    return length_ns * 6 // 5
+
+
+def asked(length_ns, above_ns):
+    return ["--above", f"{above_ns}ns", "--worst", "1000", "--interval", f"{interval_ns(length_ns)}ns"]
+
+
+def on_this_machine(kind, length, length_ns):
+    with tempfile.TemporaryDirectory(prefix="wakescope-score-") as folder:
+        out, log = Path(folder, "run"), Path(folder, "log")
+        command = [BINARY, "explain", *asked(length_ns, length_ns // 2), "--policy", "fifo", "--priority", "90"]
+        command += ["--duration", f"{SECONDS['real']}s", "--load", f"disturb-{kind}-{length}", "--out", str(out)]
+        execute(command, PATIENCE_S, {**os.environ, "WAKESCOPE_DISTURBANCES": str(log)})
+        run = json.loads((out / "run.json").read_text())
+        return scoring.tally(run, kind, length_ns, scoring.bursts(log.read_text()))
+
+
+def in_guests(lab, kernel, model, kinds, length, length_ns, more=()):
+    """The tallies of a kernel's guests, one for each kind."""
+    interval = interval_ns(length_ns)
+    samples = int(SECONDS["lab"] * 1e9 * max(1, length_ns / 2_000_000) / interval)
+    loads = ",".join(f"disturb-{kind}-{length}" for kind in kinds)
+    command = ["--explain", *asked(length_ns, length_ns // 2), "--samples", str(samples)]
+    command += ["--kernel", kernel, "--preempt", model, "--load", loads, "--seeds", "1,", *more]
+    _result, record = lab.run(*command)
+    runs = [json.loads(Path(cell["run"], "run.json").read_text()) for cell in record["cells"]]
+    return [scoring.tally(run, kind, length_ns) for kind, run in zip(kinds, runs)]
+
+
+def throttled(lab, length, length_ns):
+    """Throttling comes once a second, so there are few."""
+    runtime_us = 1_000_000 - length_ns // 1_000
+    command = ["--explain", "--above", f"{length_ns // 2}ns", "--worst", "1000", "--interval", "1ms", "--samples", "8000"]
+    command += ["--kernel", "6.1-cloud", "--preempt", "full", "--load", f"disturb-throttle-{length}", "--seeds", "1,"]
+    command += ["--append", f"sysctl.kernel.sched_rt_runtime_us={runtime_us}"]
+    _result, record = lab.run(*command)
+    run = json.loads(Path(record["cells"][0]["run"], "run.json").read_text())
+    return scoring.tally(run, "throttle", length_ns)
+
+
+def results(plan):
+    """Tallies with the machine that each is of."""
+    found, missing = [], []
+
+    def attempt(machine, what, make):
+        say(f"{machine}: {what}")
+        try:
+            found.extend((machine, result) for result in make())
+        except SystemExit as failure:
+            say(str(failure))
+            missing.append(f"- {machine}: {what}: {' '.join(str(failure).split())[:300]}")
+
+    here = f"this one, {os.uname().release}"
+    if plan.real and os.geteuid() != 0:
+        missing.append(f"- {here}: only root may trace it")
+    elif plan.real:
+        for kind in plan.kinds:
+            for length in plan.lengths:
+                ns = LENGTHS[length]
+                attempt(here, f"{kind} {length}", lambda: [on_this_machine(kind, length, ns)])
+    if plan.guests:
+        with kept(plan.keep) as folder:
+            lab = Lab(BINARY, folder)
+            for kernel, model in plan.guests:
+                for length in plan.lengths:
+                    make = lambda: in_guests(lab, kernel, model, plan.kinds, length, LENGTHS[length])
+                    attempt(f"{kernel} {model}", length, make)
+            for length, ns in THROTTLED.items() if plan.throttle else ():
+                attempt("6.1-cloud full", f"throttle {length}", lambda: [throttled(lab, length, ns)])
+    return found, missing
+
+
+@contextlib.contextmanager
+def kept(folder):
+    """An empty folder that stays if it has a name."""
+    if folder:
+        Path(folder).mkdir(parents=True)
+        yield folder
+    else:
+        with tempfile.TemporaryDirectory(prefix="wakescope-score-") as made:
+            yield made
+
+
+def page(plan):
+    found, missing = results(plan)
+    order = [*scoring.CAUSES]
+    found.sort(key=lambda pair: (order.index(pair[1].kind), pair[1].length_ns))
+    parts = [figures.table(scoring.HEAD, [scoring.row(*pair) for pair in found])]
+    wrong = [line for pair in found for line in scoring.wrong_blames(*pair)]
+    if wrong:
+        parts.append("Blamed first where something else was injected:\n\n" + "\n".join(wrong))
+    if missing:
+        parts.append("Not measured:\n\n" + "\n".join(missing))
+    return "\n\n".join(parts)
+
+
+def guest(text):
+    kernel, _, model = text.partition("/")
+    if not model:
+        raise argparse.ArgumentTypeError("a guest is written KERNEL/MODEL, as in 6.1-cloud/none")
+    return kernel, model
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--quick", action="store_true", help="one length, for a shorter time, to see that it works")
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of: {','.join(KINDS)}")
+    parser.add_argument("--lengths", default=",".join(LENGTHS), help=f"of: {','.join(LENGTHS)}")
+    parser.add_argument("--guests", type=guest, nargs="*", default=GUESTS, help="as in 6.1-cloud/none; nothing for none")
+    parser.add_argument("--no-real", dest="real", action="store_false", help="leave this machine out")
+    parser.add_argument("--no-throttle", dest="throttle", action="store_false", help="leave throttling out")
+    parser.add_argument("--keep", help="where cells of the lab stay, to look at (default: nowhere)")
+    parser.add_argument("--into", help="put the results into this page, between its marks")
+    plan = parser.parse_args()
+    plan.kinds, plan.lengths = plan.kinds.split(","), plan.lengths.split(",")
+    for name in [*set(plan.kinds) - set(KINDS), *set(plan.lengths) - set(LENGTHS)]:
+        parser.error(f"no such kind or length: {name}")
+    if plan.quick:
+        plan.lengths = plan.lengths[:1]
+        SECONDS.update(real=2.0, lab=0.4)
+    return plan
+
+
+def main():
+    plan = arguments()
+    # As Ctrl-C does: nothing that runs is left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended"))
+    text = page(plan)
+    print(text, flush=True)
+    if plan.into:
+        path = Path(plan.into)
+        path.write_text(figures.put_between(path.read_text(), "<!-- score: begin -->", "<!-- score: end -->", "\n" + text + "\n"))
+
+
+BINARY = os.environ.get("BINARY", "target/release/wakescope")
+
+if __name__ == "__main__":
+    main()

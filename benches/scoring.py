@@ -1,0 +1,159 @@
+"""The arithmetic of the score: which late wakeups were injected, and whether they were explained right.
+
+Nothing here runs a program, so that all of it can be tested (test_scoring.py).
+"""
+
+import statistics
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+# What each kind of disturbance must be blamed as: the cause, and how its culprit begins.
+CAUSES = {
+    "fifo": ("higher_priority_task", "disturb-fifo["),
+    "timers": ("irq", ""),
+    "syscall": ("no_preemption_point", ""),
+    "softirq": ("softirq", "NET_RX"),
+    "throttle": ("throttled", ""),
+}
+
+# How near a length must be, and how many must be right.
+NEAR_SHARE, NEAR_NS, RIGHT = 0.05, 2_000, 0.99
+
+# A wakeup that was due so shortly before a burst may have been caught by it before it was done.
+BEFORE_NS = 10_000
+
+
+def bursts(text):
+    """Of a load's log the begins and ends of disturbances by CPU, in order of time."""
+    found = {}
+    for line in text.splitlines():
+        cpu, begin, end = (int(word) for word in line.split())
+        found.setdefault(cpu, []).append((begin, end))
+    return {cpu: sorted(pairs) for cpu, pairs in found.items()}
+
+
+def burst_at(pairs, moment):
+    """The burst that a wakeup due at `moment` was held up by, if any."""
+    at = bisect_right(pairs, (moment + BEFORE_NS, float("inf"))) - 1
+    if at >= 0 and pairs[at][0] - BEFORE_NS <= moment < pairs[at][1]:
+        return pairs[at]
+    return None
+
+
+@dataclass
+class Tally:
+    """What became of the injected late wakeups."""
+
+    kind: str
+    length_ns: int
+    injected: int = 0
+    # Late ones that nothing was injected into, and injected ones without an explanation.
+    others: int = 0
+    unexplained: int = 0
+    right: int = 0
+    named: int = 0
+    # Wrong first blames, how many of each.
+    wrong: dict = field(default_factory=dict)
+    # Blamed length less the injected one, by wakeup; and the largest blamed length.
+    errors_ns: list = field(default_factory=list)
+    largest_ns: int = 0
+    late_ns: int = 0
+    nobody_ns: int = 0
+
+    def add(self, episode, expected_ns):
+        """Counts an injected episode; `expected_ns` is None where that is not known."""
+        blame = episode.get("blame", [])
+        self.injected += 1
+        if not blame:
+            self.unexplained += 1
+            return
+        cause, culprit = CAUSES[self.kind]
+        first = blame[0]
+        if first["cause"] == cause:
+            self.right += 1
+            self.named += first["culprit"].startswith(culprit)
+        else:
+            name = f"{first['cause']} {first['culprit']}".strip()
+            self.wrong[name] = self.wrong.get(name, 0) + 1
+        blamed = sum(share["ns"] for share in blame if share["cause"] == cause)
+        if self.kind == "fifo" and expected_ns is not None:
+            # It spins until a time comes: an interrupt meanwhile does not make it longer.
+            blamed += sum(share["ns"] for share in blame if share["cause"] == "irq")
+        self.largest_ns = max(self.largest_ns, blamed)
+        if expected_ns is not None:
+            self.errors_ns.append(blamed - expected_ns)
+        self.late_ns += episode["wakeup_latency_ns"]
+        self.nobody_ns += sum(share["ns"] for share in blame if share["cause"] == "unexplained")
+
+    def error_ns(self):
+        """The error of the blamed length: the median of what is known of each, or that of the largest."""
+        if self.errors_ns:
+            return statistics.median(self.errors_ns)
+        return self.largest_ns - self.length_ns if self.largest_ns else None
+
+    def is_near(self):
+        error = self.error_ns()
+        return error is not None and abs(error) <= max(NEAR_NS, NEAR_SHARE * self.length_ns)
+
+    def is_right(self):
+        return self.injected > 0 and self.right >= RIGHT * self.injected
+
+
+def tally(run, kind, length_ns, log=None):
+    """Counts the late wakeups of a run. With the load's log, those that it held up; without, all."""
+    result = Tally(kind, length_ns)
+    least = run["explanation"]["above_ns"]
+    for episode in run["worst"]:
+        if episode["wakeup_latency_ns"] < least:
+            continue
+        if log is None:
+            result.add(episode, None)
+            continue
+        due = run["origin_ns"] + episode["expiry_ns"]
+        burst = burst_at(log.get(episode["cpu"], []), due)
+        if burst is None:
+            result.others += 1
+        else:
+            result.add(episode, length_ns - max(0, due - burst[0]))
+    return result
+
+
+def shown_length(ns):
+    return f"{ns // 1_000_000} ms" if ns % 1_000_000 == 0 else f"{ns // 1_000} µs"
+
+
+def percent(part, whole):
+    return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
+def row(machine, result):
+    """A row of the table."""
+    error = result.error_ns()
+    near = "–" if error is None else f"{error / 1_000:+.1f} µs, {100 * error / result.length_ns:+.1f} %"
+    goal = "–"
+    if result.injected:
+        missed = [name for name, met in [("blame", result.is_right()), ("length", result.is_near())] if not met]
+        goal = "**missed**: " + ", ".join(missed) if missed else "met"
+    return [
+        result.kind,
+        shown_length(result.length_ns),
+        machine,
+        f"{result.injected:,}",
+        percent(result.right, result.injected),
+        percent(result.named, result.injected),
+        near,
+        percent(result.nobody_ns, result.late_ns),
+        goal,
+    ]
+
+
+HEAD = ["disturbance", "length", "machine", "injected", "first blame right", "culprit right", "length, error", "unexplained", "aim"]
+
+
+def wrong_blames(machine, result):
+    """The wrong first blames in words, the most frequent first."""
+    listed = sorted(result.wrong.items(), key=lambda item: -item[1])
+    if result.unexplained:
+        listed.append(("not explained", result.unexplained))
+    what = f"{result.kind} {shown_length(result.length_ns)}, {machine}"
+    return [f"- {what}: {count} × {name}" for name, count in listed[:5]]

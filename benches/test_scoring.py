@@ -1,0 +1,66 @@
+"""Tests of the arithmetic behind the score."""
+
+import unittest
+
+import scoring
+
+
+def episode(expiry_ns, *blame, cpu=0):
+    shares = [{"cause": cause, "ns": ns, "culprit": culprit} for cause, ns, culprit in blame]
+    late = sum(share["ns"] for share in shares) or 300_000
+    return {"cpu": cpu, "expiry_ns": expiry_ns, "wakeup_latency_ns": late, "blame": shares}
+
+
+def run(*worst):
+    return {"origin_ns": 1_000_000, "explanation": {"above_ns": 100_000}, "worst": list(worst)}
+
+
+FIFO = ("higher_priority_task", 200_000, "disturb-fifo[7] fifo 95")
+
+
+class Bursts(unittest.TestCase):
+    def test_a_wakeup_belongs_to_the_burst_that_it_falls_into(self):
+        log = scoring.bursts("1 500000 800000\n0 100000 400000\n1 90000 95000\n")
+        self.assertEqual(log, {0: [(100_000, 400_000)], 1: [(90_000, 95_000), (500_000, 800_000)]})
+        for moment, want in [(89_999, None), (90_000, 0), (399_999, 0), (400_000, None)]:
+            found = scoring.burst_at(log[0], moment)
+            self.assertEqual(found, None if want is None else log[0][want], moment)
+        self.assertEqual(scoring.burst_at([], 5), None)
+
+
+class Tallies(unittest.TestCase):
+    def test_only_injected_wakeups_count(self):
+        log = {0: [(1_100_000, 1_400_000)]}
+        other = episode(900_000, ("irq_off", 150_000, "f"))
+        short = episode(100_000, ("scheduler", 50_000, "switch"))
+        result = scoring.tally(run(episode(200_000, FIFO), other, short), "fifo", 300_000, log)
+        self.assertEqual((result.injected, result.others, result.right, result.named), (1, 1, 1, 1))
+        # It was due 100 µs after the burst's begin.
+        self.assertEqual(result.errors_ns, [0])
+
+    def test_without_a_log_the_largest_is_held_against_the_length(self):
+        smaller = ("higher_priority_task", 150_000, "disturb-fifo[7] fifo 95")
+        result = scoring.tally(run(episode(1, FIFO), episode(2, smaller)), "fifo", 205_000)
+        self.assertEqual((result.injected, result.error_ns()), (2, -5_000))
+        self.assertTrue(result.is_near() and result.is_right())
+
+    def test_wrong_blames_and_none_are_told(self):
+        wrong = episode(1, ("preempt_off", 150_000, "fput"), ("unexplained", 50_000, ""))
+        result = scoring.tally(run(wrong, episode(2)), "syscall", 200_000)
+        self.assertEqual((result.injected, result.right, result.unexplained), (2, 0, 1))
+        self.assertFalse(result.is_right() or result.is_near())
+        row = scoring.row("here", result)
+        self.assertEqual(row[4], "0.0 %")
+        self.assertEqual(row[7], "25.0 %")
+        self.assertIn("missed", row[8])
+        said = scoring.wrong_blames("here", result)
+        self.assertIn("1 × preempt_off fput", said[0])
+        self.assertIn("not explained", said[1])
+
+    def test_nothing_injected_is_no_success(self):
+        result = scoring.tally(run(), "syscall", 200_000)
+        self.assertEqual(scoring.row("here", result)[3:], ["0", "–", "–", "–", "–", "–"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+//! Guests that are disturbed in a known way, and whether explanations tell it.
+
+use std::fs;
+use std::path::Path;
+
+use wakescope_core::explain::Cause;
+use wakescope_core::lab::Status;
+use wakescope_core::run::Run;
+
+use super::lab::Bench;
+
+/// A disturbance, and what its wakeups are to be blamed on.
+pub(crate) struct Disturbed<'a> {
+    pub(crate) kernel: &'a str,
+    pub(crate) preempt: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) length_us: u64,
+    pub(crate) samples: u64,
+    pub(crate) cause: Cause,
+    /// How the culprit begins.
+    pub(crate) culprit: &'a str,
+}
+
+impl Disturbed<'_> {
+    /// The run of the guest. Nothing else in it makes a wakeup half as late as the disturbance, so
+    /// that those are what is explained. Between two of them the probe goes to sleep.
+    pub(crate) fn run(&self, bench: &Bench) -> Run {
+        let load = format!("disturb-{}-{}us", self.kind, self.length_us);
+        let above = format!("{}ns", self.length_us * 500);
+        let interval = format!("{}ns", self.length_us * 1_200);
+        let samples = self.samples.to_string();
+        let what = ["--kernel", self.kernel, "--preempt", self.preempt, "--load", &load];
+        let how = ["--samples", &samples, "--interval", &interval, "--seeds", "1"];
+        let explain = ["--explain", "--above", &above, "--worst", "1000"];
+        let ran = bench.run(&[&what[..], &how, &explain].concat());
+        assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
+        let folder = ran.cell().run.as_ref().unwrap();
+        Run::from_json(&fs::read(Path::new(folder).join("run.json")).unwrap()).unwrap()
+    }
+
+    /// Fails if anything holds a wakeup up for half as long.
+    #[track_caller]
+    pub(crate) fn assert_late_never(&self, bench: &Bench) {
+        let run = self.run(bench);
+        assert!(run.load[0].work > 20, "{:?}", run.load);
+        assert!(run.woken().max_ns < Some(self.length_us * 500), "{:#?}", run.worst.first());
+    }
+
+    /// Fails unless at least `fewest` wakeups were held up, 99 % of them are blamed first on the
+    /// disturbance, and the largest of those shares is its length within 5 % or 2 µs.
+    #[track_caller]
+    pub(crate) fn assert_found(&self, bench: &Bench, fewest: usize) {
+        let run = self.run(bench);
+        let least_ns = self.length_us * 500;
+        let late: Vec<_> = run.worst.iter().filter(|e| e.wakeup_latency_ns >= least_ns).collect();
+        let told = format!("{} {} {}: {late:#?}", self.kernel, self.preempt, run.plan.load[0]);
+        assert!(late.len() >= fewest, "{} late: {told}", late.len());
+        let (mut right, mut longest_ns) = (0, 0);
+        for episode in &late {
+            let sum: u64 = episode.blame.iter().map(|share| share.ns).sum();
+            assert_eq!(sum, episode.wakeup_latency_ns, "{told}");
+            let parts = episode.components.map(|components| components.total_ns());
+            assert_eq!(parts, Some(episode.wakeup_latency_ns), "{told}");
+            let first = &episode.blame[0];
+            if first.cause == self.cause && first.culprit.starts_with(self.culprit) {
+                right += 1;
+                longest_ns = longest_ns.max(first.ns);
+            }
+        }
+        assert!(right * 100 >= late.len() * 99, "{right} of {} right: {told}", late.len());
+        let length_ns = self.length_us * 1_000;
+        let near = 2_000.max(length_ns / 20);
+        assert!(longest_ns.abs_diff(length_ns) <= near, "{longest_ns} ns: {told}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Time that a thread did not have.
+
+use wakescope_core::units::MonoNs;
+use wakescope_sys::clock;
+
+use super::Burst;
+
+/// Reads the clock until it is `until`, and tells the longest time between two readings of which
+/// the second was after `from`.
+pub(super) fn longest(from: MonoNs, until: MonoNs) -> Burst {
+    let mut last = clock::now();
+    let mut longest = Burst { begin: last, end: last };
+    while last < until {
+        let now = clock::now();
+        if now > from && now.since(last) > longest.end.since(longest.begin) {
+            longest = Burst { begin: last, end: now };
+        }
+        last = now;
+    }
+    longest
+}

@@ -1,0 +1,64 @@
+//! Timers that are files.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use wakescope_core::units::MonoNs;
+
+use crate::checked;
+
+/// A timer of `CLOCK_MONOTONIC` (`timerfd`).
+#[derive(Debug)]
+pub struct TimerFile(OwnedFd);
+
+impl TimerFile {
+    /// A timer that is not armed.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: takes two numbers.
+        let fd = checked(unsafe {
+            libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK)
+        })?;
+        // SAFETY: the descriptor is new, and nobody else has it.
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Lets it expire once, at `expiry`.
+    pub fn arm(&self, expiry: MonoNs) -> io::Result<()> {
+        const NS_PER_S: u64 = 1_000_000_000;
+        // u64 nanoseconds are less than 2^35 seconds, and the rest is below 10^9: both fit.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+        let time = libc::itimerspec {
+            it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: libc::timespec {
+                tv_sec: (expiry.0 / NS_PER_S) as libc::time_t,
+                tv_nsec: (expiry.0 % NS_PER_S) as libc::c_long,
+            },
+        };
+        let flags = libc::TFD_TIMER_ABSTIME;
+        // SAFETY: `time` is live and only read; the old setting is not asked for.
+        checked(unsafe {
+            libc::timerfd_settime(self.0.as_raw_fd(), flags, &raw const time, std::ptr::null_mut())
+        })
+        .map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use wakescope_core::units::SpanNs;
+
+    use super::*;
+    use crate::{clock, process};
+
+    #[test]
+    fn a_timer_expires_when_it_is_due() {
+        let timer = TimerFile::new().unwrap();
+        let due = clock::now().after(SpanNs(1_000_000));
+        timer.arm(due).unwrap();
+        let file = File::from(timer.0);
+        assert!(process::wait_readable(&file, SpanNs(60_000_000_000)).unwrap());
+        assert!(clock::now() >= due);
+    }
+}
