@@ -21,6 +21,24 @@ use crate::{Failure, Outcome, output, report};
 
 mod others;
 
+/// What a probe is told, and means nothing where none is started.
+const NOT_OF_OTHERS: [&str; 10] = [
+    "stimulus",
+    "interval",
+    "cpus",
+    "policy",
+    "priority",
+    "load_dir",
+    "warmup",
+    "idle_states",
+    "fail_above",
+    "save_samples",
+];
+
+/// What else means nothing where nothing is seen any more.
+const NOT_OF_A_STORED_RUN: [&str; 10] =
+    ["above", "pid", "comm", "cgroup", "duration", "samples", "load", "worst", "out", "seed"];
+
 /// Why were wakeups late: which part of the way, and whose fault
 ///
 /// Measures as `wakescope measure` does, and follows each wakeup through the kernel; or follows the
@@ -31,6 +49,7 @@ mod others;
 )]
 pub(crate) struct ExplainArgs {
     /// Show this run, which has been explained, instead of measuring
+    #[arg(conflicts_with_all = NOT_OF_A_STORED_RUN, conflicts_with_all = NOT_OF_OTHERS)]
     run: Option<PathBuf>,
 
     /// Which wakeups are late: those from a time or a percentile on
@@ -38,15 +57,15 @@ pub(crate) struct ExplainArgs {
     pub(crate) above: Above,
 
     /// Follow the threads of this process, or this thread, instead of probes
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), group = "others")]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), group = "others", conflicts_with_all = NOT_OF_OTHERS)]
     pid: Option<u32>,
 
     /// Follow all threads of this name
-    #[arg(long, value_name = "NAME", group = "others")]
+    #[arg(long, value_name = "NAME", group = "others", conflicts_with_all = NOT_OF_OTHERS)]
     comm: Option<String>,
 
     /// Follow all threads in the cgroup with this folder, but not in those below it
-    #[arg(long, value_name = "DIR", group = "others")]
+    #[arg(long, value_name = "DIR", group = "others", conflicts_with_all = NOT_OF_OTHERS)]
     cgroup: Option<PathBuf>,
 
     /// How many of the worst wakeups to show in full

@@ -1,5 +1,7 @@
 //! `wakescope measure`
 
+use std::path::Path;
+
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::limit::Outcome as Judged;
@@ -13,6 +15,7 @@ use wakescope_probe::load::{Load, Options, Spec, default_dir, this_program};
 use wakescope_probe::session::{Identity, MeasureError, Observer, Session, Unobserved, outcome};
 use wakescope_report::text;
 use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::file::effective_user;
 use wakescope_sys::signal::{EndSignals, allow_interrupts};
 use wakescope_sys::{memory, sched};
 
@@ -100,7 +103,7 @@ pub(crate) fn carry_out(
     if args.json {
         output::print(&format!("{}\n", String::from_utf8_lossy(record)))?;
     } else {
-        show(shown(&run), saved.as_deref().ok())?;
+        show(shown(&run), &run, saved.as_deref().ok())?;
     }
     saved?;
     Ok(match outcome(&run) {
@@ -206,12 +209,31 @@ impl Due {
     }
 }
 
-pub(crate) fn show(mut shown: String, saved: Option<&std::path::Path>) -> Result<(), Failure> {
+/// Prints what is `shown` of `run`, and where that lies if it was saved.
+pub(crate) fn show(mut shown: String, run: &Run, saved: Option<&Path>) -> Result<(), Failure> {
     if let Some(path) = saved {
-        let path = path.display();
-        shown += &format!(" run: {path}   show: wakescope report {path}\n");
+        shown += &footer(run, path, can_be_explained());
     }
     output::print(&shown)
+}
+
+/// Where a run lies, how to see it again, and what there is to ask next.
+fn footer(run: &Run, path: &Path, can_be_explained: bool) -> String {
+    let path = path.display();
+    let verb = if run.explanation.is_some() { "explain" } else { "report" };
+    let line = format!(" run: {path}   show: wakescope {verb} {path}");
+    if run.explanation.is_some() || !can_be_explained {
+        return line + "\n";
+    }
+    let why = "why: wakescope explain";
+    // A screen has 100 columns.
+    let fits = line.chars().count() + "   ".len() + why.len() <= 100;
+    format!("{line}{}{why}\n", if fits { "   " } else { "\n " })
+}
+
+/// Whether it is likely that wakeups can be followed here: more is only known by trying.
+fn can_be_explained() -> bool {
+    effective_user() == 0 && Path::new("/sys/kernel/btf/vmlinux").exists()
 }
 
 /// The record of a run that has not begun: what is found if the process is killed before it has.
@@ -290,5 +312,32 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         MeasureError::Load(_) => failure
             .try_this("see what the loads do and need: wakescope load --list; --load-dir names another place for their files"),
         MeasureError::Observer(_) | MeasureError::Ended => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakescope_core::explain::Explanation;
+
+    /// What stands below a run in a folder whose name has so many characters.
+    #[track_caller]
+    fn check(length: usize, is_explained: bool, can_be_explained: bool, want: &str) {
+        let path = "r".repeat(length);
+        let host = Host::default();
+        let mut run = blank_run(&identity(1), &Plan::default(), &host);
+        run.explanation = is_explained.then(Explanation::default);
+        let got = footer(&run, Path::new(&path), can_be_explained);
+        assert_eq!(got, want.replace("PATH", &path) + "\n");
+        assert!(got.lines().all(|line| line.chars().count() <= 100), "{got}");
+    }
+
+    #[test]
+    fn a_run_that_was_measured_leads_to_its_explanation() {
+        check(3, false, false, " run: PATH   show: wakescope report PATH");
+        check(3, false, true, " run: PATH   show: wakescope report PATH   why: wakescope explain");
+        check(21, false, true, " run: PATH   show: wakescope report PATH   why: wakescope explain");
+        check(22, false, true, " run: PATH   show: wakescope report PATH\n why: wakescope explain");
+        check(3, true, true, " run: PATH   show: wakescope explain PATH");
     }
 }

@@ -3,6 +3,7 @@
 use common::schema::{each_property, object_pointers, unused_keys};
 use common::{Checker, read};
 use serde_json::{Value, json};
+use wakescope_core::explain::{Cause, Evidence, Share};
 use wakescope_core::lab::{
     ALPHA, Arm, Cell, CellLimit, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings, Status,
     Verdict, compare, limits, parse_limit,
@@ -94,6 +95,11 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     for verdict in [Verdict::Better, Verdict::Worse, Verdict::NoDifference, Verdict::Inconclusive] {
         let mut lab = full();
         lab.comparisons[0].verdict = verdict;
+        assert_documented(&lab);
+    }
+    for cause in Cause::ALL {
+        let mut lab = full();
+        lab.cells[0].culprit = Some(Share { cause, ..culprit() });
         assert_documented(&lab);
     }
     for policy in [Policy::Other, Policy::Fifo, Policy::Rr, Policy::Deadline] {
@@ -195,6 +201,17 @@ fn the_page_says_how_many_figures_seeds_can_decide() {
     }
 }
 
+fn culprit() -> Share {
+    Share {
+        cause: Cause::IrqOff,
+        ns: 95_000,
+        culprit: "shmem_undo_range".into(),
+        within: "unlink in wakescope[112]".into(),
+        evidence: Evidence::Stack,
+        stack: vec!["shmem_undo_range+0x1b2".into()],
+    }
+}
+
 /// A lab in which every field is set.
 fn full() -> Lab {
     let sha256 = "0123456789abcdef".repeat(4);
@@ -236,7 +253,7 @@ fn full() -> Lab {
             package: Some("linux-image-6.1.0-56-cloud-amd64 6.1.192-2".into()),
         }],
         cells: vec![Cell {
-            culprit: None,
+            culprit: Some(culprit()),
             kernel: "6.1-cloud".into(),
             asked: "full".into(),
             model: Some(Model::Full),

@@ -64,7 +64,12 @@ fn the_answer_comes_first_and_where_the_run_lies_last() {
         assert!(lines.iter().any(|l| l.contains(&finding.code)), "{finding:?}");
     }
     let shown = format!(" run: {0}   show: wakescope report {0}", out.display());
-    assert_eq!(lines.last(), Some(&shown.as_str()));
+    let mut end = lines.iter().rev();
+    if effective_user() == 0 && Path::new("/sys/kernel/btf/vmlinux").exists() {
+        // What is possible here is offered; the path is too long for the same line.
+        assert_eq!(end.next(), Some(&" why: wakescope explain"), "{lines:#?}");
+    }
+    assert_eq!(end.next(), Some(&shown.as_str()));
     assert!(!ended.stdout.contains('\x1b'), "{:?}", ended.stdout);
 }
 

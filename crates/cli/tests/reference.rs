@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use wakescope_core::explain::{Cause, Evidence};
 use wakescope_core::finding::{CODES, Finding, Severity, Validity};
 use wakescope_core::limit::Outcome;
-use wakescope_core::plan::{IdleStates, Policy};
+use wakescope_core::plan::{IdleStates, Policy, Stimulus};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, State, TimeDomain};
 
@@ -51,6 +51,9 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     }
     for policy in [Policy::Other, Policy::Fifo, Policy::Rr, Policy::Deadline] {
         names(&|run| run.plan.policy = policy);
+    }
+    for stimulus in [Stimulus::Timer, Stimulus::Others] {
+        names(&|run| run.plan.stimulus = stimulus);
     }
     for idle in [IdleStates::AsIs, IdleStates::Shallow] {
         names(&|run| run.plan.idle_states = idle);

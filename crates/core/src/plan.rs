@@ -73,6 +73,9 @@ impl fmt::Display for Stimulus {
 pub struct Plan {
     /// What events cause the wakeups.
     pub stimulus: Stimulus,
+    /// Whose wakeups these are, in words: `process 4711`. Empty where the plan's own probes wake.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
     /// The grid's period.
     pub interval_ns: u64,
     /// The span of the grid that is measured; `None` if `samples` ends the run.

@@ -6,7 +6,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::plan::{IdleStates, Plan};
+use wakescope_core::plan::{IdleStates, Plan, Stimulus};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::{SpanNs, grouped};
 
@@ -22,9 +22,13 @@ pub fn report(run: &Run, style: Style) -> String {
     let all = run.expiries();
     if all.count > 0 {
         let kind = domain::word(run.time_domain);
+        let what = match run.plan.stimulus {
+            Stimulus::Timer => "expiries",
+            Stimulus::Others => "wakeups",
+        };
         let _ = write!(
             out,
-            "\n expiries by {kind}lateness, both scales logarithmic\n{}",
+            "\n {what} by {kind}lateness, both scales logarithmic\n{}",
             plot::log_log(&all.histogram)
         );
     }
@@ -110,8 +114,11 @@ fn what_it_proves(run: &Run) -> String {
         1 => String::new(),
         n => format!(" on {n} CPUs"),
     };
-    let counted =
-        format!("{} expiries at {}{cpus}", grouped(summary.count), SpanNs(run.plan.interval_ns));
+    let count = grouped(summary.count);
+    let counted = match run.plan.stimulus {
+        Stimulus::Timer => format!("{count} expiries at {}{cpus}", SpanNs(run.plan.interval_ns)),
+        Stimulus::Others => format!("{count} wakeups"),
+    };
     match (summary.max_ns, summary.not_excluded_every_ns) {
         (Some(max_ns), Some(every_ns)) => format!(
             "{counted}.\nNot excluded at 95 %: one wakeup above {} every {} at this rate.\n",
@@ -165,8 +172,13 @@ pub(crate) fn machine(run: &Run) -> String {
     format!(" {}\n {preemption}\n {}\n", parts.join(" · "), plan(&run.plan))
 }
 
-/// The plan in a line: `timer 1.00 ms · fifo 90 · 2 CPUs · load find, launch`.
+/// The plan in a line: `timer 1.00 ms · fifo 90 · 2 CPUs · load find, launch`, or whose wakeups were
+/// followed: `wakeups of process 4711`.
 pub fn plan(plan: &Plan) -> String {
+    if plan.stimulus == Stimulus::Others {
+        let whose = if plan.target.is_empty() { "others" } else { &plan.target };
+        return format!("wakeups of {}", clean(whose, 80));
+    }
     let mut parts = vec![format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns))];
     parts.push(match plan.priority {
         Some(priority) => format!("{} {priority}", plan.policy),
@@ -344,6 +356,27 @@ pub(crate) mod tests {
         "#]]
         .assert_eq(&summary(&run_of(&[&[9_000, 10_000, 11_000]]), PLAIN));
         assert!(summary(&run_of(&[&[]]), PLAIN).starts_with("No wakeup was measured."));
+    }
+
+    #[test]
+    fn wakeups_of_others_have_no_grid() {
+        let mut run = run_of(&[&[9_000; 3_000]]);
+        let others = |target: &str| Plan {
+            stimulus: Stimulus::Others,
+            target: target.into(),
+            ..Plan::default()
+        };
+        run.plan = others("process 4711");
+        let text = report(&run, PLAIN);
+        assert!(text.contains("\n3,000 wakeups.\n"), "{text}");
+        assert!(text.contains("\n wakeups of process 4711\n"), "{text}");
+        assert!(text.contains("\n wakeups by lateness"), "{text}");
+        assert!(!text.contains("fifo") && !text.contains("expiries"), "{text}");
+        assert_eq!(plan(&others("")), "wakeups of others");
+        assert_eq!(
+            plan(&others("threads named \u{1b}[2J")),
+            "wakeups of threads named \u{fffd}[2J"
+        );
     }
 
     #[test]

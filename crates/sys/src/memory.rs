@@ -41,6 +41,13 @@ impl PageFaults {
     }
 }
 
+/// Lets this process lock as much memory as it likes, if it may.
+pub fn lift_lock_limit() -> io::Result<()> {
+    let all = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the structure is live for the call, which only reads it.
+    checked(unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const all) }).map(drop)
+}
+
 /// Keeps the C library from giving each thread an allocation arena of its own (64 MiB of address
 /// space each, with pages that stay resident once memory is locked). Does nothing elsewhere.
 pub fn use_one_arena() {

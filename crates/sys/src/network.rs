@@ -20,7 +20,7 @@ pub fn bring_loopback_up(any: &UdpSocket) -> io::Result<()> {
     // SAFETY: `ifreq` is integers and bytes, for which zero is a value.
     let mut request: libc::ifreq = unsafe { mem::zeroed() };
     for (place, byte) in request.ifr_name.iter_mut().zip(b"lo") {
-        *place = byte.cast_signed() as libc::c_char;
+        *place = libc::c_char::from_ne_bytes([*byte]);
     }
     request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(0);
     // SAFETY: `request` is live, and what this request takes.

@@ -146,6 +146,14 @@ INLINE u32 task_cpu(struct task_struct *task)
 	return READ(older, cpu);
 }
 
+INLINE void describe(struct task *to, struct task_struct *task)
+{
+	bpf_probe_read_kernel(&to->pid, sizeof(to->pid), &task->pid);
+	bpf_probe_read_kernel(&to->prio, sizeof(to->prio), &task->prio);
+	bpf_probe_read_kernel(&to->policy, sizeof(to->policy), &task->policy);
+	bpf_probe_read_kernel(to->comm, sizeof(to->comm), &task->comm);
+}
+
 INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
 {
 	struct event *event = &cpu->ring[cpu->seen & (RING - 1)];
@@ -355,8 +363,9 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 	count(place, WAKEUP_LATENCY, end - due, due);
 }
 
-INLINE void send(struct wakeup *wakeup, struct cpu *cpu)
+INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task)
 {
+	describe(&wakeup->task, task);
 	struct counts *all = all_counts();
 	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 	if (!all) {
@@ -398,7 +407,8 @@ INLINE u64 eighth_of_worst(u32 place)
 	return all ? all->max / 8 : 0;
 }
 
-INLINE void end(struct wakeup *wakeup, struct cpu *cpu, u32 place, u64 response)
+INLINE void end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task, u32 place,
+		u64 response)
 {
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
@@ -418,7 +428,7 @@ INLINE void end(struct wakeup *wakeup, struct cpu *cpu, u32 place, u64 response)
 	u64 keep = asked->keep ? asked->keep : eighth_of_worst(place);
 	count_components(wakeup, place);
 	if (late >= keep)
-		send(wakeup, cpu);
+		send(wakeup, cpu, task);
 }
 
 /*
@@ -433,25 +443,24 @@ INLINE int answered(struct wakeup *wakeup, struct cpu *cpu, u32 pid, struct task
 	if (!slot || !response || *response < least)
 		return 0;
 	wakeup->faults_after = READ(task, min_flt) + READ(task, maj_flt);
-	end(wakeup, cpu, *slot, *response);
+	end(wakeup, cpu, task, *slot, *response);
 	return 1;
 }
 
 /* --- Wakeups begin --------------------------------------------------------------------------- */
 
-INLINE void describe(struct task *to, struct task_struct *task)
-{
-	bpf_probe_read_kernel(&to->pid, sizeof(to->pid), &task->pid);
-	bpf_probe_read_kernel(&to->prio, sizeof(to->prio), &task->prio);
-	bpf_probe_read_kernel(&to->policy, sizeof(to->policy), &task->policy);
-	bpf_probe_read_kernel(to->comm, sizeof(to->comm), &task->comm);
-}
-
 /* What this CPU was at when the interrupt came, as far as it may matter. */
 INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeup, u64 now)
 {
 	wakeup->looked = 1;
-	describe(&wakeup->interrupted, (void *)bpf_get_current_task());
+	wakeup->interrupted.pid = bpf_get_current_pid_tgid();
+	/* Nothing more is to be said of idle, which is where most wakeups come. */
+	if (!wakeup->interrupted.pid && !wakeup->softirq)
+		return;
+	struct task_struct *current = (void *)bpf_get_current_task();
+	bpf_get_current_comm(wakeup->interrupted.comm, sizeof(wakeup->interrupted.comm));
+	wakeup->interrupted.prio = READ(current, prio);
+	wakeup->interrupted.policy = READ(current, policy);
 	wakeup->preempt_count = preempt_count(cpu);
 	struct counts *all = all_counts();
 	u32 depth = wakeup->preempt_count & 0xff;
@@ -476,10 +485,10 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 	}
 	/*
 	 * A stack takes about a microsecond, which the wakeup is then later. It is not needed of
-	 * user code and idle, nor where the kernel switches at once. 0xff00 counts softirqs and
-	 * places where they are off.
+	 * user code, nor where the kernel switches at once. 0xff00 counts softirqs and places where
+	 * they are off.
 	 */
-	if (wakeup->mode == 1 || (wakeup->mode == 2 && !wakeup->interrupted.pid))
+	if (wakeup->mode == 1)
 		return;
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
@@ -489,6 +498,18 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 	int held = depth + 1 > least || (wakeup->preempt_count & 0xff00) || !preemptible;
 	if (late || held || !wakeup->mode)
 		wakeup->stack_bytes = bpf_get_stack(ctx, wakeup->stack, sizeof(wakeup->stack), 0);
+}
+
+/* A wakeup whose end was not seen. */
+INLINE void give_up(struct wakeup *wakeup)
+{
+	struct cpu *cpu = cpu_of(wakeup->cpu);
+	struct counts *all = all_counts();
+	wakeup->state = IDLE;
+	if (all)
+		__sync_fetch_and_add(&all->broken, 1);
+	if (cpu && cpu->open)
+		__sync_fetch_and_add(&cpu->open, -1);
 }
 
 INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u32 pid, u64 due,
@@ -505,13 +526,8 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	 * away from, so that this is the first to hear of its answer.
 	 */
 	struct cpu *was = wakeup->state == IDLE ? 0 : cpu_of(wakeup->cpu);
-	if (was && !(targets == NAMED && answered(wakeup, was, pid, task))) {
-		struct counts *all = all_counts();
-		if (all)
-			__sync_fetch_and_add(&all->broken, 1);
-		if (was->open)
-			__sync_fetch_and_add(&was->open, -1);
-	}
+	if (was && !(targets == NAMED && answered(wakeup, was, pid, task)))
+		give_up(wakeup);
 	wakeup->due = due;
 	wakeup->woken = now;
 	wakeup->irq_entry = 0;
@@ -534,7 +550,7 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	wakeup->events_before = waits->seen;
 	wakeup->faults_before = 0;
 	wakeup->faults_after = 0;
-	describe(&wakeup->task, task);
+	wakeup->preempt_count = 0;
 	if (stimulus == 1)
 		wakeup->irq_entry = cpu->irq_entry;
 	else
@@ -553,7 +569,7 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 INLINE u64 due_of(struct hrtimer *timer, s64 expires)
 {
 	struct hrtimer_clock_base *base = timer->base;
-	s64 offset = FIELD_EXISTS(base->offset) ? READ(base, offset) : 0;
+	s64 offset = FIELD_EXISTS(base->offset) ? base->offset : 0;
 	return expires - offset;
 }
 
@@ -632,8 +648,15 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 			__sync_fetch_and_add(&all->no_room, 1);
 		return 0;
 	}
-	/* It is awake already, or still on its way to sleep: the switch away never came. */
-	if (wakeup->state == WOKEN)
+	/*
+	 * A task is only woken if it sleeps, or is about to. If the last wakeup still waits for its
+	 * switch there was none: it came before the task had gone to sleep, and how late it was nobody
+	 * knows. Whoever runs here and now is awake, and nothing is late.
+	 */
+	int runs = bpf_get_current_task() == (u64)task;
+	if (runs && wakeup->state == WOKEN)
+		give_up(wakeup);
+	if (runs)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 due = cpu->timer_due;
@@ -718,7 +741,7 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 	if (targets == NAMED)
 		wakeup->state = RUNNING;
 	else
-		end(wakeup, cpu, number, now);
+		end(wakeup, cpu, next, number, now);
 }
 
 INLINE void switch_out(struct cpu *cpu, struct task_struct *prev)

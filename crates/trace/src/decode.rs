@@ -82,7 +82,11 @@ impl Decoder<'_> {
             let mode = Mode::Idle(idle?);
             return Some(Context { mode, softirq, ..Default::default() });
         }
-        let task = task(&wakeup.interrupted);
+        let task = match wakeup.interrupted.pid {
+            // Programs say no more of idle.
+            0 => Task { comm: "swapper".into(), prio: 120, ..Default::default() },
+            _ => task(&wakeup.interrupted),
+        };
         let mode = match wakeup.mode {
             _ if task.pid == 0 => Mode::Idle(idle.unwrap_or_default()),
             1 => Mode::User,

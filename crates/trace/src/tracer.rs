@@ -10,6 +10,7 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::Seen;
 use wakescope_core::units::MonoNs;
+use wakescope_sys::memory::lift_lock_limit;
 use wakescope_sys::shared::{Word, Words};
 
 use crate::counted::Counted;
@@ -268,6 +269,9 @@ fn possible_cpus() -> u32 {
     aya::util::nr_cpus().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(1)
 }
 
+/// Threads of others that are followed at once: with what is kept of each, 7 MB.
+const MOST_FOLLOWED: u32 = 8_192;
+
 fn load(
     options: &Options,
     filter: Filter,
@@ -276,9 +280,9 @@ fn load(
 ) -> Result<Ebpf, TraceError> {
     let object = object::unpacked().map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = possible_cpus();
-    let probes = match options.target {
-        Target::Probes(count) => count.max(1),
-        _ => 1,
+    let (probes, followed) = match options.target {
+        Target::Probes(count) => (count.max(1), count.max(1)),
+        _ => (1, MOST_FOLLOWED),
     };
     let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
     let sleepers_call = address_of("hrtimer_wakeup").unwrap_or(0);
@@ -289,8 +293,8 @@ fn load(
         .set_max_entries("cpus", cpus)
         .set_max_entries("figures", places(&options.target) * components)
         .set_max_entries("responses", probes)
-        .set_max_entries("slots", probes.max(1_024))
-        .set_max_entries("wakeups", probes.max(8_192))
+        .set_max_entries("slots", probes)
+        .set_max_entries("wakeups", followed)
         .set_global("targets", &filter.targets, true)
         .set_global("target_pid", &filter.pid, true)
         .set_global("target_comm", &filter.comm, true)
@@ -302,7 +306,11 @@ fn load(
     for (variable, place) in &places {
         loader.set_global(variable, place, true);
     }
-    loader.load(&object).map_err(|e| match denied(&e) {
+    let loaded = loader.load(&object).or_else(|e| {
+        // Before 5.11, what BPF takes counted as locked memory, of which even root has little.
+        if denied(&e) && lift_lock_limit().is_ok() { loader.load(&object) } else { Err(e) }
+    });
+    loaded.map_err(|e| match denied(&e) {
         true => TraceError::NotAllowed(innermost(&e)),
         false => TraceError::Refused("maps", innermost(&e)),
     })

@@ -15,6 +15,9 @@ use crate::folder::RunFolder;
 use crate::measure::{self, Onlooker};
 use crate::{Failure, Outcome, output};
 
+/// How long it may take to tell the programs when to begin: from then on no wakeup may be missed.
+const LEAD: SpanNs = SpanNs(50_000_000);
+
 /// Follows `target` for as long as was asked for, or until a signal, or until it has gone.
 pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure> {
     let measured = measure::plan(&args.measure)?;
@@ -30,6 +33,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     let host = host::read(&measured.cpus);
     let plan = Plan {
         stimulus: Stimulus::Others,
+        target: words(&target),
         duration_ns: Some(duration_ns),
         cpus: Vec::new(),
         worst: measured.worst,
@@ -51,7 +55,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
             return Err(failure);
         }
     };
-    let origin = clock::now();
+    let origin = clock::now().after(LEAD);
     follower.begin(origin).map_err(Failure::new)?;
     let end = origin.after(SpanNs(duration_ns));
     let mut ended_by = None;
@@ -78,10 +82,28 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     let saved = folder.finish(record.as_bytes());
     match args.measure.json {
         true => output::print(&(record + "\n"))?,
-        false => measure::show(shown(args, &run), saved.as_deref().ok())?,
+        false => measure::show(shown(args, &run), &run, saved.as_deref().ok())?,
     }
     saved?;
     Ok(Outcome::Done)
+}
+
+/// Whose wakeups these are: `process 4711`.
+fn words(target: &Target) -> String {
+    match target {
+        Target::Process(pid) if is_thread(*pid) => format!("thread {pid}"),
+        Target::Process(pid) => format!("process {pid}"),
+        Target::Comm(name) => format!("threads named {name}"),
+        Target::Cgroup(path) => format!("cgroup {}", path.display()),
+        Target::Probes(_) => String::new(),
+    }
+}
+
+/// Whether this is the number of a thread that is not its process's first.
+fn is_thread(id: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    process.is_some_and(|process| process.trim() != id.to_string())
 }
 
 fn is_alive(pid: u32) -> bool {

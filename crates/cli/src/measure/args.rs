@@ -142,6 +142,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     }
     Ok(Plan {
         stimulus: Stimulus::Timer,
+        target: String::new(),
         interval_ns: args.interval.0,
         duration_ns: args.samples.is_none().then_some(args.duration.0),
         samples: args.samples,

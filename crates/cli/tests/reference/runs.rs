@@ -214,6 +214,7 @@ fn full_host() -> Host {
 fn full_plan() -> Plan {
     Plan {
         stimulus: Stimulus::Timer,
+        target: "process 4711".into(),
         interval_ns: 1_000_000,
         duration_ns: Some(10_000_000_000),
         samples: Some(10_000),

@@ -48,6 +48,11 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         stand_in(run, &seen.wakeup_latency);
     }
     let all = &seen.wakeup_latency;
+    let not_followed = match run.plan.stimulus {
+        // The probes know how many there were.
+        Stimulus::Timer => run.woken().count.saturating_sub(all.count).max(seen.no_room),
+        Stimulus::Others => seen.broken.saturating_add(seen.no_room),
+    };
     let certainly_late = all.count - all.histogram.count_up_to(above_ns);
     let explained = late.len() as u64;
     run.causes = rank(late.iter().map(|account| (account.late_ns(), &account.blame[..])));
@@ -56,7 +61,7 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         above_ns,
         above: above.to_string(),
         wakeups: all.count,
-        not_followed: run.woken().count.saturating_sub(all.count).max(seen.no_room),
+        not_followed,
         late: certainly_late.max(explained),
         explained,
         records: seen.records,

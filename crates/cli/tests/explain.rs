@@ -1,0 +1,173 @@
+//! `wakescope explain`, run as a command from beginning to end.
+//!
+//! Where the kernel cannot be looked into from here, as without root, each test that would says by
+//! name that it is skipped, and why.
+
+use std::fs;
+
+use common::bench::Test;
+use common::measured::{allowed_cpus, names, record};
+use following::{can_follow, explain, explained};
+use wakescope_core::distribution::Distribution;
+use wakescope_core::run::{Run, State};
+
+mod common;
+#[path = "explain/ends.rs"]
+mod ends;
+#[path = "explain/following.rs"]
+mod following;
+#[path = "explain/others.rs"]
+mod others;
+#[path = "explain/refused.rs"]
+mod refused;
+
+/// The first CPU that may be used, as an argument.
+fn a_cpu() -> String {
+    allowed_cpus()[0].to_string()
+}
+
+#[test]
+fn each_wakeup_is_followed_and_its_parts_add_up() {
+    if !can_follow("each_wakeup_is_followed_and_its_parts_add_up") {
+        return;
+    }
+    let test = Test::new("explain");
+    let cpu = a_cpu();
+    let args = ["--duration", "2s", "--cpus", &cpu, "--interval", "500us", "--json"];
+    let ended = explain(&test, &args);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let folder = test.run_folder();
+    let json = fs::read_to_string(folder.join("run.json")).unwrap();
+    assert_eq!(ended.stdout.trim_end(), json);
+    assert_eq!(names(&folder), ["run.json"]);
+    let run = record(&folder);
+    assert_eq!(run.state, State::Complete);
+    assert_parts_add_up(&run);
+    assert_shares_add_up(&run);
+    let told = run.explanation.as_ref().unwrap();
+    assert!(told.seen_with.contains(&"sched_switch".into()), "{:?}", told.seen_with);
+    assert_eq!(told.above, "p99.9");
+}
+
+/// The components of all wakeups, against what the probe itself measured.
+#[track_caller]
+fn assert_parts_add_up(run: &Run) {
+    let told = run.explanation.as_ref().expect("an explanation");
+    let woken = run.woken();
+    assert_eq!(told.wakeups + told.not_followed, woken.count);
+    assert!(told.wakeups > 0, "{told:?}");
+    let table = run.components.as_ref().expect("components");
+    let always = [&table.irq_latency, &table.handler_duration, &table.sched_latency];
+    for part in always {
+        assert_eq!(part.count, told.wakeups, "{part:?}");
+    }
+    // Where the scheduler's entry was not seen, the component before it has the time.
+    let parts: Vec<&Distribution> = always.into_iter().chain(&table.sched_duration).collect();
+    for part in &parts {
+        let held: u64 = part.histogram.buckets().iter().map(|b| b.count).sum();
+        assert!(part.count == held && held <= told.wakeups, "{part:?}");
+    }
+    let sum: u64 = parts.iter().map(|part| part.sum_ns).sum();
+    let maxima: Vec<u64> = parts.iter().filter_map(|part| part.max_ns).collect();
+    if told.not_followed == 0 {
+        // Both are counted from the same two readings of the clock, on either side of the kernel.
+        assert_eq!(sum, woken.sum_ns);
+        let worst = woken.max_ns.unwrap();
+        assert!(maxima.iter().all(|&max| max <= worst), "{maxima:?}, {worst}");
+        assert!(maxima.iter().sum::<u64>() >= worst, "{maxima:?}, {worst}");
+    } else {
+        assert!(sum < woken.sum_ns, "{sum} of {}", woken.sum_ns);
+    }
+}
+
+/// What is known of each late wakeup, and of all together.
+#[track_caller]
+fn assert_shares_add_up(run: &Run) {
+    let told = run.explanation.as_ref().expect("an explanation");
+    assert!(told.late >= told.explained && told.wakeups >= told.late, "{told:?}");
+    let explained: Vec<_> = run.worst.iter().filter(|w| !w.blame.is_empty()).collect();
+    assert!(!explained.is_empty(), "{:?}", run.worst);
+    for episode in explained {
+        let late_ns = episode.wakeup_latency_ns;
+        assert_eq!(episode.blame.iter().map(|share| share.ns).sum::<u64>(), late_ns);
+        assert_eq!(episode.components.map(|parts| parts.total_ns()), Some(late_ns));
+        let steps = episode.timeline.iter().map(|step| step.at_ns);
+        let steps: Vec<u64> = steps.collect();
+        assert_eq!((steps.first(), steps.last()), (Some(&0), Some(&late_ns)), "{episode:?}");
+        assert!(steps.is_sorted(), "{episode:?}");
+    }
+    let shares: f64 = run.causes.iter().map(|row| row.share).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{shares}: {:?}", run.causes);
+    let late = told.late_components.expect("components of the late ones").total_ns();
+    let caused: u64 = run.causes.iter().map(|row| row.total_ns).sum();
+    assert_eq!(late, caused);
+}
+
+#[test]
+fn a_stored_explanation_is_shown_again_as_it_was() {
+    if !can_follow("a_stored_explanation_is_shown_again_as_it_was") {
+        return;
+    }
+    let test = Test::new("again");
+    let cpu = a_cpu();
+    let ended = explain(&test, &["--samples", "1000", "--cpus", &cpu, "--out", "run"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let (text, footer) = ended.stdout.rsplit_once(" run: ").unwrap();
+    assert_eq!(footer, "run   show: wakescope explain run\n");
+    assert!(text.starts_with("Worst wakeup "), "{text}");
+    for part in ["1,000 wakeups followed", "\n interrupt latency ", "\n seen with: ", "\n #1  CPU "]
+    {
+        // A wakeup that comes before its thread sleeps is not followed, and so said.
+        assert!(text.contains(part) || text.contains("not followed"), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    let shown = |args: &[&str]| {
+        let ended = explain(&test, args);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}: {ended:?}");
+        ended.stdout
+    };
+    assert_eq!(shown(&["run"]), text);
+    assert_eq!(shown(&["run/run.json", "--episodes", "3"]), text);
+    let json = fs::read_to_string(test.dir.join("run").join("run.json")).unwrap();
+    assert_eq!(shown(&["run", "--json"]).trim_end(), json);
+    let short = shown(&["run", "--episodes", "0"]);
+    assert!(!short.contains("\n #1 ") && text.contains("\n #1 "), "{short}");
+    let report = test.start_command(&["report", "run"]).output();
+    assert_eq!(report.code, Some(0), "{report:?}");
+    assert!(report.stdout.contains(" expiries at 1.00 ms"), "{}", report.stdout);
+}
+
+#[test]
+fn what_is_late_is_what_was_asked_for() {
+    if !can_follow("what_is_late_is_what_was_asked_for") {
+        return;
+    }
+    let test = Test::new("above");
+    let cpu = a_cpu();
+    let ask = |above: &str| {
+        explained(&test, &["--samples", "300", "--cpus", &cpu, "--above", above, "--out", above])
+    };
+    // Everything: each wakeup leaves the kernel.
+    let (run, text) = ask("1ns");
+    let told = run.explanation.as_ref().unwrap();
+    assert_eq!((told.above_ns, told.late), (1, told.wakeups), "{told:?}");
+    assert_eq!(told.records + told.lost_records, told.wakeups, "{told:?}");
+    assert_eq!(told.explained, told.records, "{told:?}");
+    assert_shares_add_up(&run);
+    assert!(text.contains(" above 1 ns"), "{text}");
+    // Nothing, which is an answer too.
+    let (run, text) = ask("10s");
+    let told = run.explanation.as_ref().unwrap();
+    assert_eq!((told.late, told.explained, told.records), (0, 0, 0), "{told:?}");
+    assert!(told.wakeups > 0 && run.causes.is_empty(), "{told:?}");
+    assert!(run.worst.iter().all(|w| w.blame.is_empty() && w.components.is_none()));
+    let answer = "late: none was later than 10.0 s, so there is nothing to explain.\n";
+    assert!(text.lines().next().is_some_and(|line| (line.to_owned() + "\n").ends_with(answer)));
+    assert!(!text.contains("causes of") && !text.contains("\n #1 "), "{text}");
+    assert!(text.contains("\n interrupt latency "), "{text}");
+    // A percentile that so few samples do not carry gives way to one that they do, and so told.
+    let (run, text) = ask("p99.9");
+    let told = run.explanation.as_ref().unwrap();
+    assert_eq!(told.above, "p99", "{told:?}");
+    assert!(told.late > 0 && told.above_ns > 0 && text.contains("(p99)"), "{told:?} {text}");
+}

@@ -1,0 +1,344 @@
+//! Wakeups of threads that are not the command's own.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::plan::Stimulus;
+use wakescope_core::run::{Run, State};
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
+use wakescope_sys::sched::this_thread;
+
+use crate::common::bench::{Test, kill, skip};
+use crate::common::measured::{assert_found, record};
+use crate::following::{await_programs, can_follow, explained, start_explain};
+
+/// A thread of this test that sleeps again and again until a point in time.
+struct Sleeper {
+    id: u32,
+    ends: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Slept>>,
+}
+
+/// One sleep, as the sleeper saw it.
+struct Slept {
+    due: MonoNs,
+    woke: MonoNs,
+    /// Whether it went to sleep at all: under load, its time may be over before it has.
+    gave_up_cpu: bool,
+}
+
+impl Slept {
+    fn late_ns(&self) -> u64 {
+        self.woke.since(self.due).0
+    }
+}
+
+impl Sleeper {
+    fn start(name: &str) -> Self {
+        const PERIOD: SpanNs = SpanNs(2_000_000);
+        let ends = Arc::new(AtomicBool::new(false));
+        let (tell, told) = channel();
+        let until = Arc::clone(&ends);
+        let sleep = move || {
+            tell.send(this_thread().number()).unwrap();
+            let mut all = Vec::new();
+            loop {
+                let before = times_asleep();
+                let due = clock::now().after(PERIOD);
+                clock::sleep_until(due).unwrap();
+                let woke = clock::now();
+                all.push(Slept { due, woke, gave_up_cpu: times_asleep() > before });
+                if until.load(Ordering::Relaxed) {
+                    return all;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.into()).spawn(sleep).unwrap();
+        Self { id: told.recv().unwrap(), ends, thread }
+    }
+
+    fn end(self) -> Vec<Slept> {
+        self.ends.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// How often this thread has given up its CPU of its own will.
+fn times_asleep() -> u64 {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+    let times = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    times.unwrap().trim().parse().unwrap()
+}
+
+/// Fails unless the wakeups of `run` are those of these sleeps.
+#[track_caller]
+fn assert_followed(run: &Run, slept: &[Slept]) {
+    let told = run.explanation.as_ref().expect("an explanation");
+    let from = MonoNs(run.origin_ns);
+    let to = from.after(SpanNs(run.duration_ns));
+    let begun = slept.iter().filter(|slept| slept.due >= from);
+    // Programs count on while they are detached; and a thread may wake for what is not its timer.
+    let most = begun.clone().count() as u64;
+    let least = begun.filter(|slept| slept.woke < to && slept.gave_up_cpu).count() as u64;
+    let followed = told.wakeups;
+    let all = followed + told.not_followed;
+    assert!(followed > 0 && followed <= most && all >= least, "{told:?}: {least} to {most}");
+    // The sleeper reads the clock after it was switched to, and its timer is never early.
+    let all = run.woken();
+    let worst = slept.iter().map(Slept::late_ns).max().unwrap();
+    assert!(all.max_ns.unwrap() <= worst, "{:?} ns late, and {worst} at most", all.max_ns);
+}
+
+#[track_caller]
+fn assert_of_others(run: &Run, whose: &str) {
+    assert_eq!((run.plan.stimulus, run.plan.target.as_str()), (Stimulus::Others, whose));
+    let told = run.explanation.as_ref().unwrap();
+    let woken = run.woken();
+    assert_eq!(woken.count, told.wakeups);
+    let table = run.components.as_ref().unwrap();
+    let parts = [&table.irq_latency, &table.handler_duration, &table.sched_latency];
+    assert!(parts.iter().all(|part| part.count == told.wakeups), "{table:?}");
+    let parts = parts.into_iter().chain(&table.sched_duration);
+    assert_eq!(parts.map(|part| part.sum_ns).sum::<u64>(), woken.sum_ns);
+    for episode in &run.worst {
+        let late_ns = episode.wakeup_latency_ns;
+        assert_eq!(episode.blame.iter().map(|share| share.ns).sum::<u64>(), late_ns);
+        assert_eq!(episode.components.map(|c| c.total_ns()), Some(late_ns));
+    }
+}
+
+#[test]
+fn a_thread_that_sleeps_is_woken_by_its_timer() {
+    if !can_follow("a_thread_that_sleeps_is_woken_by_its_timer") {
+        return;
+    }
+    let test = Test::new("sleeper");
+    let sleeper = Sleeper::start("sleeper");
+    let args = ["--pid", &sleeper.id.to_string(), "--duration", "1s", "--out", "run"];
+    let (run, text) = explained(&test, &args);
+    let id = sleeper.id;
+    let slept = sleeper.end();
+    assert_eq!((run.state, run.duration_ns >= 1_000_000_000), (State::Complete, true));
+    assert_of_others(&run, &format!("thread {id}"));
+    assert_followed(&run, &slept);
+    let table = run.components.as_ref().unwrap();
+    // Now and then a timer expires in an interrupt that goes on: that waits for none of its own.
+    assert!(positive(&table.irq_latency) > table.irq_latency.count / 2, "{table:?}");
+    assert!(positive(&table.handler_duration) > table.handler_duration.count / 2, "{table:?}");
+    assert!(text.contains(&format!("\n wakeups of thread {id}\n")), "{text}");
+    assert!(text.contains("timer due"), "{text}");
+}
+
+fn positive(part: &Distribution) -> u64 {
+    part.count - part.histogram.count_up_to(1)
+}
+
+#[test]
+fn threads_are_followed_by_their_name() {
+    if !can_follow("threads_are_followed_by_their_name") {
+        return;
+    }
+    let test = Test::new("comm");
+    // As long as names may be, and nobody else's.
+    let name = format!("{:0>15}", std::process::id());
+    let two = [Sleeper::start(&name), Sleeper::start(&name)];
+    let another = Sleeper::start("not-followed");
+    let (run, text) = explained(&test, &["--comm", &name, "--duration", "1s", "--out", "run"]);
+    let slept: Vec<Slept> = two.into_iter().flat_map(Sleeper::end).collect();
+    another.end();
+    assert_of_others(&run, &format!("threads named {name}"));
+    assert_followed(&run, &slept);
+    assert!(text.contains(&format!("\n wakeups of threads named {name}\n")), "{text}");
+}
+
+/// A process that waits for lines and gives them back.
+struct Echo {
+    child: Child,
+    to: ChildStdin,
+    from: BufReader<ChildStdout>,
+}
+
+impl Echo {
+    fn start(test: &Test) -> Self {
+        let mut cat = test.program(Path::new("cat"));
+        let mut child = cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let to = child.stdin.take().unwrap();
+        let from = BufReader::new(child.stdout.take().unwrap());
+        let mut echo = Self { child, to, from };
+        // From here on it does nothing but wait for the next line.
+        echo.call();
+        echo
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a line and waits for it; how long that took.
+    fn call(&mut self) -> SpanNs {
+        // Whoever has just written may still be on its way to sleep.
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        let begin = clock::now();
+        self.to.write_all(b"hello\n").unwrap();
+        let mut line = String::new();
+        self.from.read_line(&mut line).unwrap();
+        assert_eq!(line, "hello\n");
+        clock::now().since(begin)
+    }
+
+    /// Calls it as long as `goes_on`: how often that was, and how long it took at most.
+    fn calls_while(&mut self, mut goes_on: impl FnMut() -> bool) -> (u64, u64) {
+        let (mut count, mut longest_ns) = (0, 0);
+        while goes_on() {
+            longest_ns = longest_ns.max(self.call().0);
+            count += 1;
+        }
+        (count, longest_ns)
+    }
+
+    /// Lets it end, by telling it that there is no more.
+    fn end(self) {
+        let Self { mut child, to, from } = self;
+        drop((to, from));
+        assert!(child.wait().unwrap().success());
+    }
+}
+
+/// Follows the process by `whom` while it is called: the run, how often it was called, and how long
+/// a call took at most.
+#[track_caller]
+fn follow_calls(test: &Test, echo: &mut Echo, whom: &[&str]) -> (Run, u64, u64) {
+    let args = [whom, &["--duration", "1s", "--out", "run"]].concat();
+    let mut running = start_explain(test, &args);
+    let (count, longest_ns) = echo.calls_while(|| !running.has_ended());
+    let ended = running.output();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    (record(&test.dir.join("run")), count, longest_ns)
+}
+
+#[track_caller]
+fn assert_calls(run: &Run, count: u64, longest_ns: u64) {
+    let told = run.explanation.as_ref().unwrap();
+    // Each call wakes it once, unless it was not asleep yet.
+    assert!(told.wakeups > 0 && told.wakeups <= count, "{told:?}: {count} calls");
+    assert!(run.woken().max_ns.unwrap() <= longest_ns, "{:?}: {longest_ns}", run.woken().max_ns);
+    // Nothing interrupted anybody to wake it: whoever wrote did.
+    let table = run.components.as_ref().unwrap();
+    assert_eq!((table.irq_latency.sum_ns, table.handler_duration.sum_ns), (0, 0), "{table:?}");
+}
+
+#[test]
+fn a_process_that_reads_a_pipe_is_woken_by_who_writes() {
+    if !can_follow("a_process_that_reads_a_pipe_is_woken_by_who_writes") {
+        return;
+    }
+    let test = Test::new("pipe");
+    let mut echo = Echo::start(&test);
+    let pid = echo.pid();
+    let whom = ["--pid", &pid.to_string(), "--above", "1ns"];
+    let (run, count, longest_ns) = follow_calls(&test, &mut echo, &whom);
+    echo.end();
+    assert_of_others(&run, &format!("process {pid}"));
+    assert_calls(&run, count, longest_ns);
+    let wakers = run.worst.iter().flat_map(|episode| episode.timeline.first());
+    let wakers: Vec<&str> = wakers.map(|step| step.what.as_str()).collect();
+    assert!(!wakers.is_empty() && wakers.iter().all(|w| w.starts_with("made ready by ")));
+    assert!(wakers.iter().all(|w| !w.contains("an interrupt of")), "{wakers:?}");
+}
+
+/// A cgroup of the unified hierarchy, with nobody in it.
+struct Cgroup(PathBuf);
+
+impl Cgroup {
+    fn make(name: &str) -> Result<Self, String> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let root = fields.filter(|fields| fields.get(2) == Some(&"cgroup2")).map(|f| f[1]).next();
+        let root = root.ok_or("the unified hierarchy of cgroups is not mounted")?;
+        let folder = Path::new(root).join(name);
+        fs::create_dir(&folder).map_err(|e| format!("no cgroup can be made in {root}: {e}"))?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn threads_are_followed_by_their_cgroup() {
+    let name = "threads_are_followed_by_their_cgroup";
+    if !can_follow(name) {
+        return;
+    }
+    let test = Test::new("cgroup");
+    let cgroup = match Cgroup::make(&format!("wakescope-test-{}", std::process::id())) {
+        Ok(cgroup) => cgroup,
+        Err(why) => return skip(name, &why),
+    };
+    let (mut inside, outside) = (Echo::start(&test), Sleeper::start("outside"));
+    fs::write(cgroup.0.join("cgroup.procs"), inside.pid().to_string()).unwrap();
+    let folder = cgroup.0.display().to_string();
+    let (run, count, longest_ns) = follow_calls(&test, &mut inside, &["--cgroup", &folder]);
+    outside.end();
+    inside.end();
+    assert_of_others(&run, &format!("cgroup {folder}"));
+    assert_calls(&run, count, longest_ns);
+}
+
+#[test]
+fn a_process_that_ends_ends_the_run() {
+    if !can_follow("a_process_that_ends_ends_the_run") {
+        return;
+    }
+    let test = Test::new("gone");
+    let mut echo = Echo::start(&test);
+    let pid = echo.pid().to_string();
+    let running = start_explain(&test, &["--pid", &pid, "--duration", "1h", "--out", "run"]);
+    await_programs(&running);
+    let mut left = 300;
+    let (count, longest_ns) = echo.calls_while(|| {
+        left -= 1;
+        left >= 0
+    });
+    echo.end();
+    let ended = running.output();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let run = record(&test.dir.join("run"));
+    assert_eq!(run.state, State::Interrupted);
+    let found = assert_found(&run, "interrupted");
+    assert!(found.message.contains("the process that was followed has ended"), "{found:?}");
+    assert_of_others(&run, &format!("process {pid}"));
+    // The last time it is woken to hear that there is no more.
+    assert_calls(&run, count + 1, longest_ns.max(run.woken().max_ns.unwrap()));
+}
+
+#[test]
+fn threads_that_come_and_go_are_followed_as_long_as_they_live() {
+    if !can_follow("threads_that_come_and_go_are_followed_as_long_as_they_live") {
+        return;
+    }
+    let test = Test::new("short");
+    let name = format!("gone{}", std::process::id());
+    let running = start_explain(&test, &["--comm", &name, "--duration", "1h", "--out", "run"]);
+    await_programs(&running);
+    // Each sleeps at least once.
+    let slept: Vec<Slept> = (0..100).flat_map(|_| Sleeper::start(&name).end()).collect();
+    kill("INT", &[running.pid()]);
+    let told = running.output();
+    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+    let run = record(&test.dir.join("run"));
+    assert_of_others(&run, &format!("threads named {name}"));
+    assert_followed(&run, &slept);
+    assert_eq!(run.explanation.as_ref().unwrap().not_followed, 0);
+}

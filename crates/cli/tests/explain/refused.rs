@@ -1,0 +1,97 @@
+//! What cannot be done as asked.
+
+use std::fs;
+
+use wakescope_sys::file::effective_user;
+
+use crate::common::bench::{Test, skip};
+use crate::common::measured::names;
+use crate::following::{can_follow, explain};
+
+/// Arguments that are refused before anything is looked at, and a piece of what is said about it.
+/// `run` was measured, and not explained.
+const REFUSED: [(&str, &str); 22] = [
+    ("--above 0us", "write a time, as in 50us"),
+    ("--above -1us", "`-1us` is negative"),
+    ("--above p100", "write p50, p99.9 or p99.999"),
+    ("--above late", "or a percentile, as in p99.9"),
+    ("--pid 0", "0 is not in 1..="),
+    ("--pid=-1", "-1 is not in 1..="),
+    ("--pid 1 --comm sh", "'--pid <PID>' cannot be used with '--comm"),
+    ("--pid 1 --cgroup /", "'--pid <PID>' cannot be used with '--cgroup"),
+    ("--pid 1 --interval 2ms", "'--pid <PID>' cannot be used with '--interval"),
+    ("--comm sh --fail-above 1ms", "'--comm <NAME>' cannot be used with '--fail-above"),
+    ("--cgroup / --save-samples", "'--cgroup <DIR>' cannot be used with '--save-samples"),
+    ("--pid 1 --samples 10", "→ say how long to follow them: --duration"),
+    ("--pid 1 --load cpu", "→ run it beside: wakescope load"),
+    ("--episodes=-1", "invalid digit found in string"),
+    ("missing", "→ name a run's folder"),
+    ("run", "→ explain a new one: wakescope explain"),
+    ("run/run.json --json", "why a wakeup was late is only seen while it happens"),
+    ("run --above 5us", "'[RUN]' cannot be used with '--above"),
+    ("run --duration 5s", "'[RUN]' cannot be used with '--duration"),
+    ("run --comm sh", "'[RUN]' cannot be used with '--comm"),
+    ("run --fail-above 1ms", "'[RUN]' cannot be used with '--fail-above"),
+    ("run run", "unexpected argument 'run' found"),
+];
+
+/// The same, of what is asked of the kernel.
+const NOT_THERE: [(&str, &str); 6] = [
+    ("--pid 99999999", "there is no process or thread 99999999"),
+    ("--pid 4294967295", "→ name threads that there are: ps -eL"),
+    ("--comm sixteen-bytes-xx", "the kernel keeps 1 to 15 bytes"),
+    ("--cgroup /tmp", "/tmp is no cgroup"),
+    ("--cgroup /does/not/exist", "/does/not/exist is no cgroup"),
+    ("--cgroup run/run.json", "run/run.json is no cgroup"),
+];
+
+#[track_caller]
+fn check(test: &Test, args: &str, told: &str) {
+    let before = (names(&test.dir), names(&test.dir.join("run")));
+    let ended = explain(test, &args.split(' ').collect::<Vec<_>>());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args}: {ended:?}");
+    assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
+    assert_eq!((names(&test.dir), names(&test.dir.join("run"))), before, "{args}");
+}
+
+#[test]
+fn bad_arguments_are_refused_with_a_remedy() {
+    let test = Test::new("explain-arguments");
+    let measured = test.measure(&["--samples", "1", "--out", "run"]);
+    assert_eq!(measured.code, Some(0), "{measured:?}");
+    // What follows is refused whoever asks.
+    for (args, told) in REFUSED {
+        check(&test, args, told);
+    }
+    if can_follow("bad_arguments_are_refused_with_a_remedy: threads that are not there") {
+        for (args, told) in NOT_THERE {
+            check(&test, args, told);
+        }
+    }
+}
+
+#[test]
+fn without_privileges_it_says_which_it_takes() {
+    let mut test = Test::new("explain-nobody");
+    if effective_user() == 0 {
+        test.become_nobody();
+    } else if can_load_programs() {
+        let name = "without_privileges_it_says_which_it_takes";
+        return skip(name, "this user is not root, and has the privileges all the same");
+    }
+    for args in ["--samples 10", "--comm sh", "--pid 1 --out new/run"] {
+        let before = names(&test.dir);
+        let ended = explain(&test, &args.split(' ').collect::<Vec<_>>());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args}: {ended:?}");
+        for word in ["cannot follow wakeups", "CAP_BPF", "CAP_PERFMON", "→ run as root"] {
+            assert!(ended.stderr.contains(word), "{args}: {word}: {}", ended.stderr);
+        }
+        assert_eq!(names(&test.dir), before, "{args}");
+    }
+}
+
+fn can_load_programs() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    held.is_some_and(|hex| u64::from_str_radix(hex.trim(), 16).unwrap() != 0)
+}
