@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 import tempfile
 from pathlib import Path
 
@@ -162,7 +161,7 @@ def arguments():
 def main():
     plan = arguments()
     # As Ctrl-C does: nothing that runs is left behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: ended"))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     text = page(plan)
     print(text, flush=True)
     if plan.into:

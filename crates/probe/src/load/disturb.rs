@@ -152,13 +152,13 @@ trait Disturber {
     fn disturb(&mut self, desk: &Desk) -> Result<Option<Burst>, String>;
 }
 
-fn disturber(what: &Disturbance) -> Result<Box<dyn Disturber>, String> {
+fn disturber(what: &Disturbance, cpus: usize) -> Result<Box<dyn Disturber>, String> {
     let length = what.length;
     Ok(match what.kind {
         Kind::Fifo => Box::new(fifo::Fifo::new(length)?),
-        Kind::Timers => Box::new(timers::Timers::new(length)?),
+        Kind::Timers => Box::new(timers::Timers::new(length, cpus)?),
         Kind::Syscall => Box::new(syscall::Syscall::new(length)?),
-        Kind::Softirq => Box::new(softirq::Softirq::new(length)?),
+        Kind::Softirq => Box::new(softirq::Softirq::new(length, cpus)?),
         Kind::Throttle => Box::new(throttle::Throttle::new(length)?),
     })
 }
@@ -171,11 +171,11 @@ pub(super) fn run(what: &Disturbance, seed: u64, desk: &Desk) -> Result<(), Stri
     let logs = thread::scope(|scope| {
         let mut threads = Vec::new();
         for &cpu in &cpus {
-            let (ready, failed) = (ready.clone(), &failed);
+            let (ready, failed, cpus) = (ready.clone(), &failed, &cpus);
             // By this name it is to be found.
             let thread = thread::Builder::new().name(format!("{PREFIX}{}", what.kind.name()));
             let work = move || {
-                let log = disturb_cpu(what, cpu, seed, desk, failed, &ready);
+                let log = disturb_cpu(what, (cpu, cpus.len()), seed, desk, failed, &ready);
                 failed.fetch_or(log.is_err(), Ordering::Relaxed);
                 log
             };
@@ -201,14 +201,14 @@ pub(super) fn run(what: &Disturbance, seed: u64, desk: &Desk) -> Result<(), Stri
 /// Disturbs one CPU, and tells when it did.
 fn disturb_cpu(
     what: &Disturbance,
-    cpu: u32,
+    (cpu, cpus): (u32, usize),
     seed: u64,
     desk: &Desk,
     failed: &AtomicBool,
     ready: &mpsc::Sender<()>,
 ) -> Result<Vec<Burst>, String> {
     set_affinity(&[cpu]).map_err(|e| format!("cannot stay on CPU {cpu}: {e}"))?;
-    let mut disturber = disturber(what)?;
+    let mut disturber = disturber(what, cpus)?;
     let mut random = Random::new(seed.wrapping_add(cpu.into()));
     let logged = if env::var_os(LOG).is_some() { LOGGED } else { 0 };
     let mut log = Vec::with_capacity(logged);

@@ -28,13 +28,12 @@ pub(super) struct Softirq {
 
 impl Softirq {
     /// In a network of its own, where no filter and nobody else is concerned.
-    pub(super) fn new(length: SpanNs) -> Result<Self, String> {
+    pub(super) fn new(length: SpanNs, cpus: usize) -> Result<Self, String> {
         leave_for_a_new_one().map_err(|e| {
             format!("cannot have a network of its own, which root or CAP_SYS_ADMIN may: {e}")
         })?;
         let files = raise_open_files().map_err(|e| format!("cannot have more files: {e}"))?;
         // Each CPU has as many.
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let most = usize::try_from(files.saturating_sub(SPARE)).unwrap_or(usize::MAX) / cpus;
         let mut this =
             Self::in_new_network().map_err(|e| format!("cannot set a network up: {e}"))?;

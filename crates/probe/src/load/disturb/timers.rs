@@ -28,12 +28,11 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    pub(super) fn new(length: SpanNs) -> Result<Self, String> {
+    pub(super) fn new(length: SpanNs, cpus: usize) -> Result<Self, String> {
         // Else whoever gets the CPU in the meantime would be taken for the interrupt.
         become_fifo(PRIORITY)?;
         let files = raise_open_files().map_err(|e| format!("cannot have more files: {e}"))?;
         // Each CPU has as many.
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let most = usize::try_from(files.saturating_sub(SPARE)).unwrap_or(usize::MAX) / cpus;
         let mut this = Self { timers: Vec::new(), arming: ARMING };
         let count = calibrate::amount(length, most, |count| {
