@@ -14,7 +14,7 @@ use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Word;
-use wakescope_trace::{Options, Target, TraceError, Tracer};
+use wakescope_trace::{Options, Target, TraceError, Tracer, Watch};
 
 use crate::measure::{self, MeasureArgs, Onlooker};
 use crate::{Failure, Outcome, output, report};
@@ -48,6 +48,13 @@ pub(crate) struct ExplainArgs {
     /// Follow all threads in the cgroup with this folder, but not in those below it
     #[arg(long, value_name = "DIR", group = "others")]
     cgroup: Option<PathBuf>,
+
+    /// Compose what was seen into a bound on the wakeup latency
+    ///
+    /// The longest sections, the scheduler's own time, and each interrupt at its longest and as often
+    /// as it came. Says why it is none on this kernel, where it is none.
+    #[arg(long)]
+    bound: bool,
 
     /// How many of the worst wakeups to show in full
     #[arg(long, value_name = "N", default_value = "3")]
@@ -95,7 +102,7 @@ fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let plan = measure::plan(&args.measure)?;
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
-    let mut follower = Follower::of_probes(args.above, &plan, &host)?;
+    let mut follower = Follower::of_probes(args.above, &plan, &host, args.bound)?;
     measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
 }
 
@@ -121,10 +128,17 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Follows the probes of `plan`.
-    pub(crate) fn of_probes(above: Above, plan: &Plan, host: &Host) -> Result<Self, Failure> {
+    /// Follows the probes of `plan`, and counts their CPUs' interrupts where a `bound` is asked for.
+    pub(crate) fn of_probes(
+        above: Above,
+        plan: &Plan,
+        host: &Host,
+        bound: bool,
+    ) -> Result<Self, Failure> {
         let probes = u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX);
-        Self::start(above, Target::Probes(probes), plan.policy != Policy::Deadline, host)
+        let pinned = plan.policy != Policy::Deadline;
+        let watch = bound.then(|| watch(&plan.cpus, host));
+        Self::start(above, Target::Probes(probes), pinned, host, watch)
     }
 
     /// Attaches to the kernel. What of `host` decides over what is possible is its preemption
@@ -134,6 +148,7 @@ impl Follower {
         target: Target,
         pinned: bool,
         host: &Host,
+        watch: Option<Watch>,
     ) -> Result<Self, Failure> {
         let options = Options {
             target,
@@ -143,10 +158,18 @@ impl Follower {
             preemptible: preemptible(host.preemption.model),
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
             room: ROOM,
+            watch,
         };
         let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
         Ok(Self { tracer: Some(tracer), above, adapted: clock::now() })
     }
+}
+
+/// What interferes on `cpus`, or on all if there are none.
+pub(crate) fn watch(cpus: &[u32], host: &Host) -> Watch {
+    // In an RT kernel softirqs run in threads.
+    let softirqs = host.preemption.model != Model::Rt;
+    Watch { cpus: cpus.iter().copied().collect(), softirqs }
 }
 
 /// Whether a real-time task takes over anywhere in the kernel where preemption is not off.
