@@ -15,7 +15,7 @@ help:
 	@echo 'make check      formatting and lints only'
 	@echo 'make guest-arm64'
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
-	@echo 'make bench      what it costs, against cyclictest and jitterdebugger; the lab against QEMU'
+	@echo 'make bench      what it costs, against cyclictest, jitterdebugger, bpftrace and perf; the lab against QEMU'
 	@echo 'make score      how often explain blames the right cause, by lateness that was injected'
 	@echo 'make install    the command, its man pages and completions, under PREFIX=$(PREFIX)'
 	@echo 'make clean      remove what was built'

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What measuring costs, beside cyclictest and jitterdebugger in the same minutes; and what the lab
-costs, beside QEMU alone.
+"""What measuring costs, beside cyclictest and jitterdebugger in the same minutes; what explaining
+costs, beside other tracers; and what the lab costs, beside QEMU alone.
 
 Prints a Markdown page on stdout and progress on stderr. Runs of different programs alternate,
 and ratios are formed within a round, so that a machine that slows down slows all of them.
-Needs root (or leave to use SCHED_FIFO; the lab does without), rt-tests, jitterdebugger, valgrind,
-GNU time and busybox: `scripts/setup bench` installs them.
+Needs root (or leave to use SCHED_FIFO, and for explaining to trace; the lab does without),
+rt-tests, jitterdebugger, valgrind, perf, bpftrace, GNU time and busybox: `scripts/setup bench`
+installs them.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import explain
 import figures
 import lab
 from figures import spread
@@ -238,7 +240,9 @@ PARTS = {
 
 
 # The results of these are kept apart, each between marks of its own: one can be made anew without the other.
-PAGES = {"results": list(PARTS), "lab": list(lab.PARTS)}
+PAGES = {"results": list(PARTS), "explain": list(explain.PARTS), "lab": list(lab.PARTS)}
+# Pages that can be asked for by their name: they are wakescope's alone.
+OWN_PAGES = ["explain", "lab"]
 
 
 def first_line(*command):
@@ -258,15 +262,19 @@ def machine(plan, page):
     clock = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     rows = [
         ["processor", (model[1] if model else platform.machine()) + (", a virtual machine" if guest else "")],
-        ["CPUs", f"{os.cpu_count()}" + (f", measured: {plan.cpu}" if page == "results" else "")],
+        ["CPUs", f"{os.cpu_count()}" + (f", measured: {plan.cpu}" if page != "lab" else "")],
         ["kernel", f"{platform.release()} {platform.version()}"],
         ["clocksource", clock.read_text().strip() if clock.exists() else "?"],
         ["load average", " ".join(f"{load:.2f}" for load in os.getloadavg())],
-        ["cyclictest", first_line("cyclictest", "--help")],
     ]
+    if page != "explain":
+        rows.append(["cyclictest", first_line("cyclictest", "--help")])
     if page == "results":
         rows.append(["jitterdebugger", first_line("jitterdebugger", "--version")])
         rows.append(["valgrind", first_line("valgrind", "--version")])
+    if page == "explain":
+        rows.append(["perf", first_line("perf", "--version")])
+        rows.append(["bpftrace", first_line("bpftrace", "--version")])
     if "wakescope" in plan.names:
         rows.append(["wakescope", first_line(BINARY, "--version")])
     return "### Machine\n\n" + figures.table(["", ""], rows).replace("---:", "---")
@@ -290,18 +298,21 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=default, help="runs of each program (BENCH_ROUNDS; default 5)")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
     known = [part for parts in PAGES.values() for part in parts]
-    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; lab is all of the lab's")
+    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain and lab are all of theirs")
+    parser.add_argument(
+        "--explain-seconds", type=int, default=20, help="how long explain is to keep up (default 20; an hour is 3600)"
+    )
     parser.add_argument("--cpu", type=int, help="the CPU to measure (default: the last one allowed)")
     parser.add_argument("--peers-only", action="store_true", help="leave wakescope out")
     parser.add_argument("--into", help="put the results into this page, between its marks")
     plan = parser.parse_args()
-    wanted = [part for word in plan.only.split(",") for part in (PAGES["lab"] if word == "lab" else [word])]
+    wanted = [part for word in plan.only.split(",") for part in (PAGES[word] if word in OWN_PAGES else [word])]
     unknown = set(wanted) - set(known)
     if unknown or plan.rounds < 1:
         parser.error(f"no such part: {', '.join(sorted(unknown))}" if unknown else "--rounds is at least 1")
     plan.pages = {page: [part for part in wanted if part in parts] for page, parts in PAGES.items()}
     if plan.peers_only:
-        plan.pages["lab"] = []
+        plan.pages.update({page: [] for page in OWN_PAGES})
     plan.cpus = sorted(os.sched_getaffinity(0))
     plan.cpu = plan.cpus[-1] if plan.cpu is None else plan.cpu
     if plan.cpu not in plan.cpus:
@@ -321,6 +332,8 @@ def results_of(plan, page):
             f"bench: may not use SCHED_FIFO {PRIORITY}\n"
             f"  → make build, then as root: BINARY={BINARY} python3 benches/bench.py"
         )
+    if page == "explain":
+        return explain.results_of(plan.pages[page], plan, BINARY)
     parts = []
     for name in plan.pages[page]:
         say(name)

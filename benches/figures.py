@@ -108,6 +108,38 @@ def ratios(ours, theirs):
     return [a / b for a, b in zip(ours, theirs)]
 
 
+def losses(alone, disturbed):
+    """Percent of throughput that is lost, round by round, where the same work took these seconds."""
+    return [100 * (1 - a / b) for a, b in zip(alone, disturbed)]
+
+
+def shares(ours, theirs):
+    """What part of their loss ours is, round by round; none where they lose nothing."""
+    return [max(a, 0) / b for a, b in zip(ours, theirs) if b > 0]
+
+
+def hackbench_seconds(text):
+    return float(re.search(r"^Time: ([\d.]+)", text, re.MULTILINE)[1])
+
+
+def is_tracing_handle(target):
+    """Whether what a process holds under this name is an event or a program of the kernel's."""
+    return target.startswith("anon_inode:") and re.search(r"bpf[-_](prog|link)|perf_event", target) is not None
+
+
+def resident_kib(status):
+    """Resident memory by the text of /proc/PID/status; None of a process that has ended."""
+    found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def early_and_late(readings):
+    """The reading after a fifth of them, and the last one."""
+    if not readings:
+        raise ValueError("there is no reading")
+    return readings[len(readings) // 5], readings[-1]
+
+
 def table(head, rows):
     """A Markdown table; the first column left, the others right."""
     lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]

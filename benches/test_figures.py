@@ -56,6 +56,15 @@ class Reading(unittest.TestCase):
         with self.assertRaises(ValueError):
             figures.wakeups("Unable to change scheduling policy!")
 
+    def test_hackbench(self):
+        self.assertEqual(figures.hackbench_seconds("Running with 4 groups\nTime: 0.873\n"), 0.873)
+
+    def test_handles(self):
+        for target in ["anon_inode:bpf-prog", "anon_inode:bpf_link", "anon_inode:[perf_event]"]:
+            self.assertTrue(figures.is_tracing_handle(target), target)
+        for target in ["anon_inode:bpf-map", "anon_inode:[eventpoll]", "/tmp/bpf-prog", "anon_inode:[timerfd]"]:
+            self.assertFalse(figures.is_tracing_handle(target), target)
+
     def test_callgrind(self):
         self.assertEqual(figures.callgrind_totals(CALLGRIND), (366007, 2000))
         direct = CALLGRIND.replace("clock_nanosleep@@GLIBC_2.17", "syscall")
@@ -76,6 +85,19 @@ class Computing(unittest.TestCase):
 
     def test_slope(self):
         self.assertEqual(figures.slope((2_000, 366_007), (12_000, 2_136_007)), 177)
+
+    def test_losses(self):
+        self.assertEqual(figures.losses([1.0, 3.0], [1.25, 3.0]), [100 * (1 - 1 / 1.25), 0])
+        # Who seems to make it faster costs nothing, and is no measure for others.
+        self.assertEqual(figures.shares([4, -1, 2], [20, 10, -3]), [0.2, 0])
+
+    def test_memory(self):
+        self.assertEqual(figures.resident_kib("VmPeak:\t 99 kB\nVmRSS:\t    8412 kB\n"), 8412)
+        self.assertIsNone(figures.resident_kib("State:\tZ (zombie)\n"))
+        self.assertEqual(figures.early_and_late(list(range(100, 110))), (102, 109))
+        self.assertEqual(figures.early_and_late([7]), (7, 7))
+        with self.assertRaises(ValueError):
+            figures.early_and_late([])
 
     def test_ratios_are_of_rounds(self):
         self.assertEqual(figures.ratios([1, 4], [2, 2]), [0.5, 2])

@@ -14,7 +14,7 @@ use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Word;
-use wakescope_trace::{Options, Target, TargetError, TraceError, Tracer};
+use wakescope_trace::{Options, Target, TargetError, TraceError, Tracer, Watch};
 
 use crate::measure::{self, MeasureArgs, Onlooker};
 use crate::{Failure, Outcome, output, report};
@@ -68,6 +68,13 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "DIR", group = "others", conflicts_with_all = NOT_OF_OTHERS)]
     cgroup: Option<PathBuf>,
 
+    /// Compose what was seen into a bound on the wakeup latency
+    ///
+    /// The longest sections, the scheduler's own time, and each interrupt at its longest and as often
+    /// as it came. Says why it is none on this kernel, where it is none.
+    #[arg(long)]
+    bound: bool,
+
     /// How many of the worst wakeups to show in full
     #[arg(long, value_name = "N", default_value = "3")]
     episodes: usize,
@@ -114,7 +121,7 @@ fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let plan = measure::plan(&args.measure)?;
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
-    let mut follower = Follower::of_probes(args.above, &plan, &host)?;
+    let mut follower = Follower::of_probes(args.above, &plan, &host, args.bound)?;
     measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
 }
 
@@ -129,6 +136,9 @@ const PACE: SpanNs = SpanNs(50_000_000);
 /// How often is decided anew what is worth handing over.
 const ADAPT: SpanNs = SpanNs(500_000_000);
 
+/// At first it is decided each time: as long as it is not known, far too much may be handed over.
+const AT_FIRST: SpanNs = SpanNs(1_000_000_000);
+
 /// How many late wakeups are kept: with all their events, 5 MB at the most.
 const ROOM: usize = 2_048;
 
@@ -136,14 +146,23 @@ const ROOM: usize = 2_048;
 pub(crate) struct Follower {
     tracer: Option<Tracer>,
     above: Above,
+    /// From when on wakeups count.
+    origin: MonoNs,
     adapted: MonoNs,
 }
 
 impl Follower {
-    /// Follows the probes of `plan`.
-    pub(crate) fn of_probes(above: Above, plan: &Plan, host: &Host) -> Result<Self, Failure> {
+    /// Follows the probes of `plan`, and counts their CPUs' interrupts where a `bound` is asked for.
+    pub(crate) fn of_probes(
+        above: Above,
+        plan: &Plan,
+        host: &Host,
+        bound: bool,
+    ) -> Result<Self, Failure> {
         let probes = u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX);
-        Self::start(above, Target::Probes(probes), plan.policy != Policy::Deadline, host)
+        let pinned = plan.policy != Policy::Deadline;
+        let watch = bound.then(|| watch(&plan.cpus, host));
+        Self::start(above, Target::Probes(probes), pinned, host, watch)
     }
 
     /// Attaches to the kernel. What of `host` decides over what is possible is its preemption
@@ -153,6 +172,7 @@ impl Follower {
         target: Target,
         pinned: bool,
         host: &Host,
+        watch: Option<Watch>,
     ) -> Result<Self, Failure> {
         let options = Options {
             target,
@@ -162,10 +182,19 @@ impl Follower {
             preemptible: preemptible(host.preemption.model),
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
             room: ROOM,
+            watch,
         };
         let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
-        Ok(Self { tracer: Some(tracer), above, adapted: clock::now() })
+        let now = clock::now();
+        Ok(Self { tracer: Some(tracer), above, origin: now, adapted: now })
     }
+}
+
+/// What interferes on `cpus`, or on all if there are none.
+pub(crate) fn watch(cpus: &[u32], host: &Host) -> Watch {
+    // In an RT kernel softirqs run in threads.
+    let softirqs = host.preemption.model != Model::Rt;
+    Watch { cpus: cpus.iter().copied().collect(), softirqs }
 }
 
 /// Whether a real-time task takes over anywhere in the kernel where preemption is not off.
@@ -188,6 +217,7 @@ impl Observer for Follower {
     }
 
     fn begin(&mut self, origin: MonoNs) -> Result<(), String> {
+        self.origin = origin;
         let Some(tracer) = &mut self.tracer else { return Ok(()) };
         tracer.begin(origin).map_err(|e| e.to_string())
     }
@@ -202,7 +232,7 @@ impl Onlooker for Follower {
         let Some(tracer) = &mut self.tracer else { return };
         tracer.poll();
         let now = clock::now();
-        if now.since(self.adapted) >= ADAPT {
+        if now.since(self.adapted) >= ADAPT || now.since(self.origin) <= AT_FIRST {
             self.adapted = now;
             tracer.adapt();
         }

@@ -248,7 +248,8 @@ fn measure_virtually(args: &MeasureArgs, above: Option<Above>) -> Result<Run, Fa
     };
     let findings = host_findings(&host, TimeDomain::Virtual, &plan.cpus);
     let mut nobody = Unobserved;
-    let mut follower = above.map(|above| Follower::of_probes(above, &plan, &host)).transpose()?;
+    let mut follower =
+        above.map(|above| Follower::of_probes(above, &plan, &host, false)).transpose()?;
     let onlooker: &mut dyn Onlooker = match &mut follower {
         Some(follower) => follower,
         None => &mut nobody,

@@ -9,6 +9,7 @@ mod account;
 mod blame;
 mod bound;
 mod components;
+mod compose;
 mod event;
 mod rank;
 mod record;
@@ -19,7 +20,7 @@ mod words;
 
 pub use account::account;
 pub use blame::{Known, blame};
-pub use bound::{Bound, Interference, Premises, Variables, bound};
+pub use bound::{Bound, Interference, Premises, Variables, Work, bound};
 pub use components::components;
 pub use event::{Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What};
 pub use rank::rank;
@@ -27,6 +28,6 @@ pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share, Step,
 };
 pub use sections::sections;
-pub use seen::{Above, Seen};
+pub use seen::{Above, Interrupts, Seen};
 pub use timeline::timeline;
 pub use words::softirq_name;

@@ -15,6 +15,7 @@ use crate::text;
 
 mod bar;
 mod basis;
+mod bound;
 mod causes;
 mod components;
 mod episode;

@@ -11,6 +11,9 @@
 /* Frames of a stack. */
 #define FRAMES 32
 
+/* Late wakeups that leave the kernel before the loader has said what is late. */
+#define FIRST_RECORDS 150
+
 enum kind {
 	IRQ_ENTRY = 1,
 	IRQ_EXIT,
@@ -33,6 +36,12 @@ enum vector {
 	CALL_FUNCTION_SINGLE,
 	IRQ_WORK,
 	IPI,
+	THERMAL,
+	THRESHOLD,
+	DEFERRED_ERROR,
+	ERROR,
+	SPURIOUS,
+	PLATFORM_IPI,
 };
 #define NO_LINE (1U << 31)
 
@@ -148,11 +157,56 @@ enum component {
 	COMPONENTS,
 };
 
+/* Of what takes time from everything else: on which CPU, what, and which of those that share a line or NMI. */
+struct source {
+	u32 cpu;
+	/* The line, NO_LINE + vector, AN_NMI, or A_SOFTIRQ + its number. */
+	u32 number;
+	/* The address of the line's action, or of the NMI's handler. */
+	u64 who;
+};
+#define AN_NMI (NO_LINE + 0x100)
+#define A_SOFTIRQ (NO_LINE + 0x200)
+
+/* Arrivals that are looked back upon, a power of two. */
+#define ARRIVALS 8
+/* Windows of time, each four times as long as the one before: from 16 us to 268 ms. */
+#define WINDOWS 8
+#define WINDOW_SHIFT(i) (14 + 2 * (i))
+
+/* What was taken of the windows of one length, by those that came within it. */
+struct window {
+	/* Which it is, counted from boot. */
+	u64 number;
+	u64 taken;
+	u64 before;
+	/* The most of two in a row, between which each stretch of that length lies. */
+	u64 most;
+};
+
+struct interference {
+	u64 count;
+	/* The longest that one took, without others that came meanwhile, and without stolen time. */
+	u64 longest;
+	/* The least time from an arrival to the next, to the one after that, and so on; 0 where there were none. */
+	u64 least[ARRIVALS];
+	u64 arrivals[ARRIVALS];
+	/* Of the one that goes on: when it began, and what all interrupts had taken then. */
+	u64 begun;
+	u64 before;
+	struct window windows[WINDOWS];
+	/* That of the line. */
+	char name[16];
+};
+
 /* Written by the loader while programs run. */
 struct control {
 	/* Wakeups due before this do not count. 0: not yet. */
 	u64 start;
-	/* Wakeups at least so late leave the kernel. 0: those an eighth as late as the worst so far. */
+	/*
+	 * Wakeups at least so late leave the kernel. 0: those an eighth as late as the worst
+	 * so far, as long as they are few.
+	 */
 	u64 keep;
 };
 
@@ -167,4 +221,6 @@ struct counts {
 	/* The least preempt_count & 0xff seen in an interrupt, plus one: what tracing adds. */
 	u64 least_depth;
 	u64 wakeups;
+	/* Interrupts for whose figures there was no room. */
+	u64 no_room_interrupts;
 };

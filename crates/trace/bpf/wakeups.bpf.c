@@ -7,6 +7,7 @@
  * switch look at one word and return where no wakeup waits for the CPU.
  */
 #include "bpf.h"
+#include "interference.h"
 #include "shared.h"
 
 /* --- What the loader sets before anything runs --------------------------------------------- */
@@ -55,6 +56,8 @@ struct cpu {
 	u64 contended;
 	/* The kernel's `struct rq` of this CPU. */
 	u64 runqueue;
+	/* What its interrupts have taken so far: for a bound. */
+	u64 in_interrupts;
 	u64 seen;
 	struct event ring[RING];
 };
@@ -76,7 +79,7 @@ MAP(MAP_ARRAY, u32, struct control, 1, 0) control SEC(".maps");
 MAP(MAP_ARRAY, u32, struct counts, 1, 0) counts SEC(".maps");
 struct {
 	int(*type)[MAP_RINGBUF];
-	int(*max_entries)[1 << 20];
+	int(*max_entries)[1 << 21];
 } records SEC(".maps");
 
 INLINE struct cpu *cpu_of(u32 number)
@@ -164,13 +167,44 @@ INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
 	return event;
 }
 
+/* --- Interference: for a bound -------------------------------------------------------------- */
+
+/* What is known of an interrupt, or 0: nothing counts before the run, nor where there is no room. */
+INLINE struct interference *counted_interference(u32 number, u64 who)
+{
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	if (!asked || !asked->start || bpf_ktime_get_ns() < asked->start)
+		return 0;
+	struct interference *known = interference_of(bpf_get_smp_processor_id(), number, who);
+	struct counts *all = all_counts();
+	if (!known && all)
+		__sync_fetch_and_add(&all->no_room_interrupts, 1);
+	return known;
+}
+
+INLINE struct interference *comes(struct cpu *cpu, u32 number, u64 who, u64 now)
+{
+	struct interference *known = counted_interference(number, who);
+	if (known)
+		interference_begins(known, now, own_time(now, stolen(cpu)), &cpu->in_interrupts);
+	return known;
+}
+
+INLINE void goes(struct cpu *cpu, u32 number, u64 who, u64 now)
+{
+	struct interference *known = counted_interference(number, who);
+	if (known)
+		interference_ends(known, own_time(now, stolen(cpu)), &cpu->in_interrupts);
+}
+
 /* --- Interrupts ------------------------------------------------------------------------------ */
 
-INLINE struct event *irq_entry(u32 number)
+INLINE void irq_entry(u32 number, struct irqaction *action)
 {
 	struct cpu *cpu = this_cpu();
 	if (!cpu)
-		return 0;
+		return;
 	u64 now = bpf_ktime_get_ns();
 	if (cpu->irq_depth == 0)
 		cpu->irq_entry = now;
@@ -178,16 +212,24 @@ INLINE struct event *irq_entry(u32 number)
 	struct event *event = next_event(cpu, IRQ_ENTRY, now);
 	event->number = number;
 	event->name[0] = 0;
-	return event;
+	if (action)
+		bpf_probe_read_kernel_str(event->name, sizeof(event->name), action->name);
+	if (COLD(wants_bound)) {
+		struct interference *known = comes(cpu, number, (u64)action, now);
+		if (known && action && !known->name[0])
+			bpf_probe_read_kernel_str(known->name, sizeof(known->name), action->name);
+	}
 }
 
-INLINE void irq_exit(u32 number)
+INLINE void irq_exit(u32 number, struct irqaction *action)
 {
 	struct cpu *cpu = this_cpu();
 	if (!cpu)
 		return;
 	u64 now = bpf_ktime_get_ns();
 	next_event(cpu, IRQ_EXIT, now)->number = number;
+	if (COLD(wants_bound))
+		goes(cpu, number, (u64)action, now);
 	/* Attached in the middle of one, the end is seen first. */
 	if (cpu->irq_depth > 0)
 		cpu->irq_depth--;
@@ -207,12 +249,12 @@ INLINE void irq_exit(u32 number)
 #define VECTOR(name, number)                                                                       \
 	SEC("tp_btf/" #name "_entry") int on_##name##_entry(u64 *ctx)                              \
 	{                                                                                          \
-		irq_entry(NO_LINE + number);                                                       \
+		irq_entry(NO_LINE + number, 0);                                                    \
 		return 0;                                                                          \
 	}                                                                                          \
 	SEC("tp_btf/" #name "_exit") int on_##name##_exit(u64 *ctx)                                \
 	{                                                                                          \
-		irq_exit(NO_LINE + number);                                                        \
+		irq_exit(NO_LINE + number, 0);                                                     \
 		return 0;                                                                          \
 	}
 
@@ -223,19 +265,23 @@ VECTOR(call_function_single, CALL_FUNCTION_SINGLE)
 VECTOR(irq_work, IRQ_WORK)
 /* arm64 */
 VECTOR(ipi, IPI)
+/* Seldom ones: for a bound. */
+VECTOR(thermal_apic, THERMAL)
+VECTOR(threshold_apic, THRESHOLD)
+VECTOR(deferred_error_apic, DEFERRED_ERROR)
+VECTOR(error_apic, ERROR)
+VECTOR(spurious_apic, SPURIOUS)
+VECTOR(x86_platform_ipi, PLATFORM_IPI)
 
 SEC("tp_btf/irq_handler_entry") int on_irq_handler_entry(u64 *ctx)
 {
-	struct irqaction *action = (void *)ctx[1];
-	struct event *event = irq_entry(ctx[0]);
-	if (event)
-		bpf_probe_read_kernel_str(event->name, sizeof(event->name), action->name);
+	irq_entry(ctx[0], (void *)ctx[1]);
 	return 0;
 }
 
 SEC("tp_btf/irq_handler_exit") int on_irq_handler_exit(u64 *ctx)
 {
-	irq_exit(ctx[0]);
+	irq_exit(ctx[0], (void *)ctx[1]);
 	return 0;
 }
 
@@ -247,6 +293,8 @@ SEC("tp_btf/softirq_entry") int on_softirq_entry(u64 *ctx)
 	cpu->softirq = ctx[0] + 1;
 	if (COLD(cpu->open))
 		next_event(cpu, SOFTIRQ_ENTRY, bpf_ktime_get_ns())->number = ctx[0];
+	if (COLD(wants_bound == SOFTIRQS_TOO))
+		comes(cpu, A_SOFTIRQ + ctx[0], 0, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -258,6 +306,8 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 	cpu->softirq = 0;
 	if (COLD(cpu->open))
 		next_event(cpu, SOFTIRQ_EXIT, bpf_ktime_get_ns())->number = ctx[0];
+	if (COLD(wants_bound == SOFTIRQS_TOO))
+		goes(cpu, A_SOFTIRQ + ctx[0], 0, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -266,9 +316,17 @@ SEC("tp_btf/nmi_handler") int on_nmi_handler(u64 *ctx)
 	struct cpu *cpu = this_cpu();
 	if (!cpu)
 		return 0;
-	struct event *event = next_event(cpu, NMI, bpf_ktime_get_ns());
+	u64 now = bpf_ktime_get_ns();
+	struct event *event = next_event(cpu, NMI, now);
 	event->address = ctx[0];
 	event->value = ctx[1];
+	if (COLD(wants_bound)) {
+		struct interference *known = counted_interference(AN_NMI, ctx[0]);
+		if (known) {
+			arrives(known, now - ctx[1]);
+			has_taken(known, &cpu->in_interrupts, now - ctx[1], ctx[1]);
+		}
+	}
 	return 0;
 }
 
@@ -399,12 +457,17 @@ INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *tas
 	bpf_ringbuf_submit(record, 0);
 }
 
-/* What is late, as long as the loader has too few wakeups to say. */
-INLINE u64 eighth_of_worst(u32 place)
+/*
+ * What is late, as long as the loader has too few wakeups to say: an eighth of the worst so far, but
+ * no more of these than a fraction of what there is room for; then the worst.
+ */
+INLINE u64 late_so_far(u32 place, struct counts *all)
 {
 	u32 index = place * COMPONENTS + WAKEUP_LATENCY;
-	struct figures *all = bpf_map_lookup_elem(&figures, &index);
-	return all ? all->max / 8 : 0;
+	struct figures *seen = bpf_map_lookup_elem(&figures, &index);
+	if (!seen || !all)
+		return 0;
+	return all->records < FIRST_RECORDS ? seen->max / 8 : seen->max;
 }
 
 INLINE void end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task, u32 place,
@@ -425,7 +488,7 @@ INLINE void end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task
 	if (all)
 		__sync_fetch_and_add(&all->wakeups, 1);
 	u64 late = response - wakeup->due;
-	u64 keep = asked->keep ? asked->keep : eighth_of_worst(place);
+	u64 keep = asked->keep ? asked->keep : late_so_far(place, all);
 	count_components(wakeup, place);
 	if (late >= keep)
 		send(wakeup, cpu, task);

@@ -257,22 +257,32 @@ fn policy(number: u32) -> Policy {
 }
 
 fn interrupt(event: &shared::Event) -> Interrupt {
-    let vector = match event.number.checked_sub(NO_LINE) {
+    Interrupt(interrupt_name(event.number, &event.name))
+}
+
+/// What the interrupt `number` is called, whose line, if it has one, is called `name`.
+pub(crate) fn interrupt_name(number: u32, name: &[u8; 16]) -> String {
+    let vector = match number.checked_sub(NO_LINE) {
         Some(1) => "local_timer",
         Some(2) => "reschedule",
         Some(3) => "call_function",
         Some(4) => "call_function_single",
         Some(5) => "irq_work",
         Some(6) => "IPI",
+        Some(7) => "thermal_apic",
+        Some(8) => "threshold_apic",
+        Some(9) => "deferred_error_apic",
+        Some(10) => "error_apic",
+        Some(11) => "spurious_apic",
+        Some(12) => "x86_platform_ipi",
         Some(_) => "vector",
         None => "",
     };
-    let name = text(&event.name);
-    Interrupt(match (vector, name) {
-        ("", name) if name.is_empty() => format!("irq {}", event.number),
+    match (vector, text(name)) {
+        ("", name) if name.is_empty() => format!("irq {number}"),
         ("", name) => name,
         (vector, _) => vector.into(),
-    })
+    }
 }
 
 /// The text before the first zero byte.

@@ -6,6 +6,7 @@
 
 mod counted;
 mod decode;
+mod interference;
 mod kept;
 mod kernel;
 mod object;
@@ -15,5 +16,6 @@ mod symbols;
 mod target;
 mod tracer;
 
+pub use interference::Watch;
 pub use target::{Target, TargetError};
 pub use tracer::{Options, TraceError, Tracer};

@@ -22,6 +22,8 @@ pub(crate) enum Need {
     IfThere,
     /// To follow threads that may change their CPU.
     IfTheyMove,
+    /// To know all interrupts, for a bound, where the kernel has it.
+    ForBound,
     /// To follow others' threads, and without it that cannot be done.
     ForOthers,
 }
@@ -52,6 +54,18 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program("on_irq_work_entry", "irq_work_entry", Need::IfThere, ""),
     program("on_ipi_exit", "ipi_exit", Need::IfThere, ""),
     program("on_ipi_entry", "ipi_entry", Need::IfThere, ""),
+    program("on_thermal_apic_exit", "thermal_apic_exit", Need::ForBound, ""),
+    program("on_thermal_apic_entry", "thermal_apic_entry", Need::ForBound, ""),
+    program("on_threshold_apic_exit", "threshold_apic_exit", Need::ForBound, ""),
+    program("on_threshold_apic_entry", "threshold_apic_entry", Need::ForBound, ""),
+    program("on_deferred_error_apic_exit", "deferred_error_apic_exit", Need::ForBound, ""),
+    program("on_deferred_error_apic_entry", "deferred_error_apic_entry", Need::ForBound, ""),
+    program("on_error_apic_exit", "error_apic_exit", Need::ForBound, ""),
+    program("on_error_apic_entry", "error_apic_entry", Need::ForBound, ""),
+    program("on_spurious_apic_exit", "spurious_apic_exit", Need::ForBound, ""),
+    program("on_spurious_apic_entry", "spurious_apic_entry", Need::ForBound, ""),
+    program("on_x86_platform_ipi_exit", "x86_platform_ipi_exit", Need::ForBound, ""),
+    program("on_x86_platform_ipi_entry", "x86_platform_ipi_entry", Need::ForBound, ""),
     program("on_irq_handler_exit", "irq_handler_exit", Need::Always, ""),
     program("on_irq_handler_entry", "irq_handler_entry", Need::Always, ""),
     program("on_softirq_exit", "softirq_exit", Need::Always, ""),

@@ -12,6 +12,19 @@ pub(crate) const BUCKETS: usize = 32 << 9;
 pub(crate) const COMPONENTS: usize = 5;
 /// Numbers of interrupts from here on are those of vectors that have no line.
 pub(crate) const NO_LINE: u32 = 1 << 31;
+/// The number of NMIs.
+pub(crate) const AN_NMI: u32 = NO_LINE + 0x100;
+/// Numbers from here on are those of softirqs.
+pub(crate) const A_SOFTIRQ: u32 = NO_LINE + 0x200;
+/// Arrivals of an interrupt that are looked back upon.
+pub(crate) const ARRIVALS: usize = 8;
+/// Lengths of windows of time.
+pub(crate) const WINDOWS: usize = 8;
+
+/// The length of the windows of this rank, nanoseconds.
+pub(crate) const fn window_ns(rank: usize) -> u64 {
+    1 << (14 + 2 * rank)
+}
 
 /// What an event is.
 pub(crate) mod kind {
@@ -114,6 +127,40 @@ pub(crate) struct Counts {
     pub(crate) no_room: u64,
     pub(crate) least_depth: u64,
     pub(crate) wakeups: u64,
+    pub(crate) no_room_interrupts: u64,
+}
+
+/// See `struct source`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) cpu: u32,
+    pub(crate) number: u32,
+    pub(crate) who: u64,
+}
+
+/// See `struct window`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    pub(crate) number: u64,
+    pub(crate) taken: u64,
+    pub(crate) before: u64,
+    pub(crate) most: u64,
+}
+
+/// See `struct interference`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Interference {
+    pub(crate) count: u64,
+    pub(crate) longest: u64,
+    pub(crate) least: [u64; ARRIVALS],
+    pub(crate) arrivals: [u64; ARRIVALS],
+    pub(crate) begun: u64,
+    pub(crate) before: u64,
+    pub(crate) windows: [Window; WINDOWS],
+    pub(crate) name: [u8; 16],
 }
 
 /// See `struct control`.
@@ -133,6 +180,10 @@ unsafe impl Pod for Wakeup {}
 unsafe impl Pod for Counts {}
 // SAFETY: as above.
 unsafe impl Pod for Control {}
+// SAFETY: as above.
+unsafe impl Pod for Source {}
+// SAFETY: as above.
+unsafe impl Pod for Interference {}
 
 /// What `bytes` begin with; `None` if they are too few.
 pub(crate) fn from_bytes<T: Pod>(bytes: &[u8]) -> Option<Box<T>> {
@@ -179,6 +230,14 @@ mod tests {
         same("sizeof(struct figures)", FIGURES_WORDS * size_of::<u64>());
         same("sizeof(struct counts)", size_of::<Counts>());
         same("sizeof(struct control)", size_of::<Control>());
+        same("sizeof(struct source)", size_of::<Source>());
+        same("sizeof(struct interference)", size_of::<Interference>());
+        same("__builtin_offsetof(struct interference, least)", offset_of!(Interference, least));
+        same("__builtin_offsetof(struct interference, windows)", offset_of!(Interference, windows));
+        same("1UL << WINDOW_SHIFT(WINDOWS - 1)", usize::try_from(window_ns(WINDOWS - 1)).unwrap());
+        same("__builtin_offsetof(struct interference, name)", offset_of!(Interference, name));
+        same("AN_NMI", AN_NMI as usize);
+        same("A_SOFTIRQ", A_SOFTIRQ as usize);
         same("COMPONENTS", COMPONENTS);
         same("CONTENTION_END", kind::CONTENTION_END as usize);
         same("SWITCH", kind::SWITCH as usize);
@@ -197,8 +256,8 @@ mod tests {
 
     #[test]
     fn too_few_bytes_are_nothing() {
-        assert!(from_bytes::<Counts>(&[0; 47]).is_none());
-        let counts = from_bytes::<Counts>(&[1; 50]).unwrap();
+        assert!(from_bytes::<Counts>(&[0; 55]).is_none());
+        let counts = from_bytes::<Counts>(&[1; 58]).unwrap();
         assert_eq!(counts.wakeups, u64::from_ne_bytes([1; 8]));
     }
 }

@@ -8,13 +8,14 @@ use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::Seen;
+use wakescope_core::explain::{Interrupts, Seen};
 use wakescope_core::units::MonoNs;
 use wakescope_sys::memory::lift_lock_limit;
 use wakescope_sys::shared::{Word, Words};
 
 use crate::counted::Counted;
 use crate::decode::{Decoder, addresses};
+use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
 use crate::object;
@@ -42,6 +43,8 @@ pub struct Options {
     pub idle_states: Vec<String>,
     /// How many late wakeups to keep.
     pub room: usize,
+    /// What is to be counted for a bound; `None` for none.
+    pub watch: Option<Watch>,
 }
 
 /// Why wakeups cannot be followed.
@@ -75,6 +78,9 @@ impl fmt::Display for TraceError {
 
 impl std::error::Error for TraceError {}
 
+/// The tracepoint of the interrupts that not every kernel shows.
+const NMIS: &str = "nmi_handler";
+
 /// Programs that follow wakeups. They go when this does, and with the process whatever ends it.
 pub struct Tracer {
     programs: Ebpf,
@@ -105,10 +111,10 @@ impl Tracer {
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options)) {
             if kernel.has(program.tracepoint) {
                 attach(&mut programs, program, &types)?;
-                if !program.tracepoint.ends_with("_exit") {
+                if !program.tracepoint.ends_with("_exit") && program.need != Need::ForBound {
                     seen_with.push(program.tracepoint.to_string());
                 }
-            } else if program.need != Need::IfThere {
+            } else if !matches!(program.need, Need::IfThere | Need::ForBound) {
                 return Err(TraceError::NoTracepoint(program.tracepoint));
             } else if !program.unseen.is_empty() {
                 not_seen.push(program.unseen.to_string());
@@ -220,6 +226,8 @@ impl Tracer {
         // still run would see ends missing.
         self.start = MonoNs(0);
         let _ = self.set_control();
+        // Detaching interrupts every CPU.
+        let interference = self.interference();
         for (_, program) in self.programs.programs_mut() {
             if let Ok(program) = <&mut BtfTracePoint>::try_from(program) {
                 // One that was never loaded; all others end with the process at the latest.
@@ -231,7 +239,9 @@ impl Tracer {
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         let mut not_seen = self.not_seen;
-        let symbols = Symbols::of(late.iter().flat_map(addresses)).unwrap_or_else(|e| {
+        let wanted = late.iter().flat_map(addresses);
+        let handlers = interference.iter().flat_map(interference::Counted::addresses);
+        let symbols = Symbols::of(wanted.chain(handlers)).unwrap_or_else(|e| {
             not_seen.push(format!("names of functions: /proc/kallsyms: {e}"));
             Symbols::default()
         });
@@ -249,9 +259,20 @@ impl Tracer {
             lost_records: counts.lost_records,
             broken: counts.broken,
             no_room: counts.no_room,
+            interrupts: interference.map(|counted| Interrupts {
+                each: counted.worst(&symbols),
+                complete: counts.no_room_interrupts == 0
+                    && self.seen_with.iter().any(|name| name == NMIS),
+            }),
             seen_with: self.seen_with,
             not_seen,
         }
+    }
+
+    fn interference(&self) -> Option<interference::Counted> {
+        let watch = self.options.watch.as_ref()?;
+        let map = HashMap::try_from(self.programs.map("interference")?).ok()?;
+        Some(interference::Counted::read(&map, watch))
     }
 
     fn counts(&self) -> Counts {
@@ -291,6 +312,7 @@ fn load(
     let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
     let sleepers_call = address_of("hrtimer_wakeup").unwrap_or(0);
     let preemptible = u32::from(options.preemptible == Some(true));
+    let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(types))
@@ -304,7 +326,11 @@ fn load(
         .set_global("target_comm", &filter.comm, true)
         .set_global("target_cgroup", &filter.cgroup, true)
         .set_global("hrtimer_wakeup", &sleepers_call, true)
-        .set_global("preemptible", &preemptible, true);
+        .set_global("preemptible", &preemptible, true)
+        .set_global("wants_bound", &wants_bound, true);
+    if wants_bound == 0 {
+        loader.set_max_entries("interference", 1);
+    }
     let places: Vec<(&str, [i64; 2])> =
         kernel.places.iter().map(|&(variable, place)| (variable, [place, 1])).collect();
     for (variable, place) in &places {
@@ -326,6 +352,7 @@ fn is_needed(program: &Program, options: &Options) -> bool {
         Need::Always | Need::IfThere => true,
         Need::IfTheyMove => others || !options.pinned,
         Need::ForOthers => others,
+        Need::ForBound => options.watch.is_some(),
     }
 }
 

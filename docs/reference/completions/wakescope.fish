@@ -82,6 +82,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l worst -d
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fail-above -d 'Exit with 1 if the maximum, or a percentile, is above a time: 100us, p99.9=50us' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l out -d 'Folder to write the run to [default: a new one below runs/]' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l seed -d 'Seed of the phase of the grid and of the contents of the loads\' files' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l bound -d 'Compose what was seen into a bound on the wakeup latency'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -3,7 +3,7 @@
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
     self, Cause, CauseRow, ComponentTable, Components, Explanation, Interference, Premises,
-    Sections, Share, Step, Variables,
+    Sections, Share, Step, Variables, Work,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -153,6 +153,7 @@ fn full_explanation() -> Explanation {
         }),
         bound: Some(explain::bound(
             &Variables {
+                delivery_ns: Some(600),
                 poid_ns: Some(20_000),
                 paie_ns: None,
                 psd_ns: None,
@@ -161,6 +162,8 @@ fn full_explanation() -> Explanation {
                     name: "local_timer".into(),
                     wcet_ns: 3_000,
                     miat_ns: Some(10_000),
+                    spans_ns: vec![30_000],
+                    work: vec![Work { within_ns: 16_384, most_ns: 4_000 }],
                 }],
             },
             &Premises::default(),

@@ -1,5 +1,6 @@
 //! From what a tracer saw to what a run's record says about it.
 
+use super::compose::compose;
 use crate::distribution::Distribution;
 use crate::explain::{
     Above, ComponentTable, Components, Explanation, Known, Seen, Share, Wakeup, blame, components,
@@ -57,6 +58,11 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let explained = late.len() as u64;
     run.causes = rank(late.iter().map(|account| (account.late_ns(), &account.blame[..])));
     explain_worst(run, &late);
+    let blames = late.iter().map(|account| &account.blame[..]);
+    run.components = Some(from_start(seen.components, run.origin_ns));
+    let bound = seen
+        .interrupts
+        .map(|interrupts| compose(run, blames.clone(), known.delivery_ns, interrupts));
     run.explanation = Some(Explanation {
         above_ns,
         above: above.to_string(),
@@ -66,15 +72,14 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         explained,
         records: seen.records,
         lost_records: seen.lost_records,
-        sections: Some(sections(late.iter().map(|account| &account.blame[..]))),
+        sections: Some(sections(blames)),
         late_components: Some(
             late.iter().fold(Components::default(), |sum, account| sum.plus(&account.components)),
         ),
         seen_with: seen.seen_with,
         not_seen: seen.not_seen,
-        ..Default::default()
+        bound,
     });
-    run.components = Some(from_start(seen.components, run.origin_ns));
     doubt(run);
 }
 

@@ -17,6 +17,10 @@ const MOST_STEPS: u32 = 100_000;
 /// `None` where that was not seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variables {
+    /// What the interrupt of a timer takes to arrive where nothing holds it off. A timer's wakeup
+    /// begins when the timer is due, and not only when its interrupt is there.
+    #[serde(default)]
+    pub delivery_ns: Option<u64>,
     /// Preemption or interrupts off for another reason than to schedule.
     pub poid_ns: Option<u64>,
     /// Both on, though it was already asked to reschedule, until the scheduler was called.
@@ -39,10 +43,28 @@ pub struct Interference {
     pub wcet_ns: u64,
     /// The shortest time from one arrival to the next, nanoseconds; `None` if it came only once.
     pub miat_ns: Option<u64>,
+    /// The shortest time from one arrival to the second one after it, to the third, and so on: an
+    /// interrupt that comes twice in a row now and then does not come that often all the time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans_ns: Vec<u64>,
+    /// The most that those took that came within stretches of several lengths: not each one takes
+    /// as long as the longest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work: Vec<Work>,
+}
+
+/// The most that an interrupt took of any stretch of time of one length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// The length of the stretch, nanoseconds.
+    pub within_ns: u64,
+    /// What was taken, nanoseconds.
+    pub most_ns: u64,
 }
 
 /// What the composition rests on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)]
 pub struct Premises {
     /// Whether beginnings and ends of all sections were seen, rather than only those that held up
     /// a late wakeup.
@@ -53,6 +75,10 @@ pub struct Premises {
     pub threaded_interrupts: bool,
     /// Whether all interrupts are seen, with NMIs.
     pub interrupts_seen: bool,
+    /// Whether it is about the most urgent thread of its CPU.
+    pub most_urgent: bool,
+    /// Whether the CPU is the kernel's own, with no hypervisor to take it away.
+    pub own_cpu: bool,
 }
 
 /// A bound, and what it is worth.
@@ -86,11 +112,12 @@ pub fn bound(variables: &Variables, premises: &Premises) -> Bound {
 fn interference_free(variables: &Variables) -> u64 {
     let or_zero = |ns: Option<u64>| ns.unwrap_or(0);
     let first = or_zero(variables.poid_ns).max(or_zero(variables.dst_ns));
-    first.saturating_add(or_zero(variables.paie_ns)).saturating_add(or_zero(variables.psd_ns))
+    let then = [variables.delivery_ns, variables.paie_ns, variables.psd_ns];
+    then.into_iter().map(or_zero).fold(first, u64::saturating_add)
 }
 
 /// The least time in which the section and all interrupts that can arrive meanwhile have their
-/// turn, if each interrupt keeps its distance from the last.
+/// turn, if each interrupt keeps its distances.
 fn sporadic(interference_free_ns: u64, interrupts: &[Interference]) -> Option<u64> {
     // Some time passes before anything can be said to arrive.
     let mut window_ns = interference_free_ns.max(1);
@@ -110,20 +137,57 @@ fn sporadic(interference_free_ns: u64, interrupts: &[Interference]) -> Option<u6
 }
 
 impl Interference {
+    /// Takes over from `other` what is worse.
+    pub fn worsen(&mut self, other: &Self) {
+        self.wcet_ns = self.wcet_ns.max(other.wcet_ns);
+        self.miat_ns = self.miat_ns.into_iter().chain(other.miat_ns).min();
+        let both = self.spans_ns.len().min(other.spans_ns.len());
+        let longer = if other.spans_ns.len() > both { &other.spans_ns } else { &self.spans_ns };
+        let rest = longer[both..].to_vec();
+        self.spans_ns.truncate(both);
+        self.spans_ns
+            .iter_mut()
+            .zip(&other.spans_ns)
+            .for_each(|(one, &span)| *one = span.min(*one));
+        self.spans_ns.extend(rest);
+        self.work.iter_mut().zip(&other.work).for_each(|(one, other)| {
+            one.most_ns = one.most_ns.max(other.most_ns);
+        });
+    }
+
     /// The most that it takes of `window_ns`; `None` if that is more than can be counted.
     fn interference_within(&self, window_ns: u64) -> Option<u64> {
-        let arrivals = match self.miat_ns {
-            None => 1,
-            Some(0) if self.wcet_ns == 0 => 0,
-            Some(0) => return None,
-            Some(miat_ns) => window_ns.div_ceil(miat_ns),
-        };
-        arrivals.checked_mul(self.wcet_ns)
+        if self.wcet_ns == 0 {
+            return Some(0);
+        }
+        let arrivals = self.arrivals_within(window_ns);
+        let by_arrivals = arrivals.and_then(|arrivals| arrivals.checked_mul(self.wcet_ns));
+        let by_work = self.work.iter().filter_map(|work| work.within(window_ns));
+        by_arrivals.into_iter().chain(by_work).min()
+    }
+
+    /// How often it can come within `window_ns`, of which the end is no part; `None` if there is no
+    /// end to it. What is known is how long so many arrivals take at the least; more of them take as
+    /// often that long.
+    fn arrivals_within(&self, window_ns: u64) -> Option<u64> {
+        let spans = || self.miat_ns.into_iter().chain(self.spans_ns.iter().copied());
+        let Some(longest_ns) = spans().last() else { return Some(1) };
+        let turns = window_ns.saturating_sub(1).checked_div(longest_ns)?;
+        let rest_ns = window_ns - turns * longest_ns;
+        let in_rest = 1 + spans().filter(|&span_ns| span_ns < rest_ns).count() as u64;
+        (spans().count() as u64).checked_mul(turns)?.checked_add(in_rest)
+    }
+}
+
+impl Work {
+    /// The most that is taken of `window_ns`, of which stretches of this length make up so many.
+    fn within(&self, window_ns: u64) -> Option<u64> {
+        (self.within_ns > 0).then(|| window_ns.div_ceil(self.within_ns))?.checked_mul(self.most_ns)
     }
 }
 
 fn reasons(variables: &Variables, premises: &Premises) -> Vec<String> {
-    let Variables { poid_ns, paie_ns, psd_ns, dst_ns, interrupts: _ } = variables;
+    let Variables { poid_ns, paie_ns, psd_ns, dst_ns, .. } = variables;
     let doubts = [
         (
             poid_ns.is_some() && !premises.edges_seen,
@@ -144,6 +208,12 @@ fn reasons(variables: &Variables, premises: &Premises) -> Vec<String> {
             "softirqs are not threads: they may hold the thread up one after another",
         ),
         (!premises.interrupts_seen, "not all interrupts are seen"),
+        (
+            !premises.most_urgent,
+            "it is a bound for the most urgent thread of a CPU: others may wait for tasks that come \
+             first",
+        ),
+        (!premises.own_cpu, "a hypervisor may take the CPU away at any time"),
     ];
     doubts.into_iter().filter(|doubt| doubt.0).map(|doubt| doubt.1.to_owned()).collect()
 }
@@ -158,13 +228,20 @@ mod tests {
         full_preemption: true,
         threaded_interrupts: true,
         interrupts_seen: true,
+        most_urgent: true,
+        own_cpu: true,
     };
 
     fn variables(ns: [u64; 4], interrupts: &[(u64, Option<u64>)]) -> Variables {
         let [poid_ns, paie_ns, psd_ns, dst_ns] = ns.map(Some);
-        let interrupt = |&(wcet_ns, miat_ns)| Interference { name: "irq".into(), wcet_ns, miat_ns };
+        let interrupt = |&(wcet_ns, miat_ns)| Interference {
+            name: "irq".into(),
+            wcet_ns,
+            miat_ns,
+            ..Interference::default()
+        };
         let interrupts = interrupts.iter().map(interrupt).collect();
-        Variables { poid_ns, paie_ns, psd_ns, dst_ns, interrupts }
+        Variables { delivery_ns: None, poid_ns, paie_ns, psd_ns, dst_ns, interrupts }
     }
 
     #[track_caller]
@@ -196,11 +273,67 @@ mod tests {
         check([u64::MAX, 1, 1, 1], &[], (u64::MAX, Some(u64::MAX)));
     }
 
+    fn distant(wcet_ns: u64, spans_ns: &[u64]) -> Interference {
+        let miat_ns = spans_ns.first().copied();
+        let spans_ns = spans_ns.iter().skip(1).copied().collect();
+        Interference { name: "irq".into(), wcet_ns, miat_ns, spans_ns, work: Vec::new() }
+    }
+
+    #[test]
+    fn arrivals_keep_all_their_distances() {
+        let arrivals = |spans: &[u64], window| distant(1, spans).arrivals_within(window);
+        // Twice in a row, and then not for long.
+        for (window, want) in
+            [(0, 1), (1, 1), (2, 1), (3, 2), (100, 2), (101, 3), (102, 3), (103, 4), (201, 5)]
+        {
+            assert_eq!(arrivals(&[2, 100], window), Some(want), "{window}");
+        }
+        for (window, want) in [(1, 1), (10, 1), (11, 2), (20, 2), (21, 3), (1_000, 100)] {
+            assert_eq!(arrivals(&[10], window), Some(want), "{window}");
+        }
+        assert_eq!(arrivals(&[], 1_000), Some(1));
+        assert_eq!(arrivals(&[0], 1_000), None);
+        // 3 µs, of which two come within 1 µs, but three never within 100 µs.
+        let mut seen = variables([20_000, 0, 0, 0], &[]);
+        seen.interrupts = vec![distant(3_000, &[1_000, 100_000])];
+        assert_eq!(bound(&seen, &SOUND).bound_ns, Some(26_000));
+        seen.delivery_ns = Some(2_000);
+        assert_eq!(bound(&seen, &SOUND).bound_ns, Some(28_000));
+    }
+
+    #[test]
+    fn the_least_of_what_is_known_to_be_most_counts() {
+        // At their longest they would leave no time, but hardly any is so long.
+        let mut seen = variables([20_000, 0, 0, 0], &[(3_000, Some(2_000))]);
+        assert_eq!(bound(&seen, &SOUND).bound_ns, None);
+        let work = |within_ns, most_ns| Work { within_ns, most_ns };
+        seen.interrupts[0].work = vec![work(16_000, 5_000), work(64_000, 9_000), work(0, 0)];
+        assert_eq!(bound(&seen, &SOUND).bound_ns, Some(29_000));
+        seen.interrupts[0].work = vec![work(16_000, 4_000), work(64_000, 9_000)];
+        assert_eq!(bound(&seen, &SOUND).bound_ns, Some(28_000));
+        let other = Interference { work: vec![work(16_000, 6_000)], ..Interference::default() };
+        seen.interrupts[0].worsen(&other);
+        assert_eq!(seen.interrupts[0].work, [work(16_000, 6_000), work(64_000, 9_000)]);
+    }
+
+    #[test]
+    fn the_worst_of_two_is_kept() {
+        let check = |one: &[u64], other: &[u64], want: &[u64]| {
+            let mut both = distant(5, one);
+            both.worsen(&distant(7, other));
+            assert_eq!(both, distant(7, want));
+        };
+        check(&[3, 9], &[4, 8, 20], &[3, 8, 20]);
+        check(&[4, 8, 20], &[3], &[3, 8, 20]);
+        check(&[], &[3, 9], &[3, 9]);
+        check(&[3], &[], &[3]);
+    }
+
     #[test]
     fn what_makes_a_bound_unsound_is_told() {
         let nothing = bound(&Variables::default(), &Premises::default());
         assert_eq!((nothing.interference_free_ns, nothing.bound_ns), (0, Some(0)));
-        assert_eq!(nothing.unsound.len(), 7, "{:?}", nothing.unsound);
+        assert_eq!(nothing.unsound.len(), 9, "{:?}", nothing.unsound);
         let seen = variables([1, 1, 1, 1], &[]);
         let reason = |premises: Premises| bound(&seen, &premises).unsound.join("; ");
         let not_preemptible = reason(Premises { full_preemption: false, ..SOUND });
@@ -210,6 +343,24 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_stretch_of_arrivals_holds_more_than_their_distances_allow(
+            gaps in prop::collection::vec(1_u64..50, 1..30),
+            window in 0_u64..400,
+        ) {
+            let times: Vec<u64> = std::iter::once(0)
+                .chain(gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }))
+                .collect();
+            let least = |n: usize| times.windows(n + 1).map(|w| w[n] - w[0]).min();
+            let spans: Vec<u64> = (1..=8).map_while(least).collect();
+            let most = times
+                .iter()
+                .map(|&from| times.iter().filter(|&&at| at >= from && at - from < window).count())
+                .max();
+            let allowed = distant(1, &spans).arrivals_within(window);
+            prop_assert!(allowed >= most.map(|most| most as u64));
+        }
+
         #[test]
         fn a_bound_holds_all_that_can_arrive_within_it(
             ns in prop::array::uniform4(0_u64..100_000),

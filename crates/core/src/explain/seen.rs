@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::distribution::Distribution;
-use crate::explain::{ComponentTable, Wakeup};
+use crate::explain::{ComponentTable, Interference, Wakeup};
 use crate::percentile::Percentile;
 use crate::units::SpanNs;
 
@@ -25,10 +25,21 @@ pub struct Seen {
     pub broken: u64,
     /// Wakeups of threads for which there was no room.
     pub no_room: u64,
+    /// What interrupts may take, for a bound; `None` where nobody asked for one.
+    pub interrupts: Option<Interrupts>,
     /// What was used.
     pub seen_with: Vec<String>,
     /// What this kernel does not show.
     pub not_seen: Vec<String>,
+}
+
+/// The interrupts that may fall into a wakeup, each as it was at its worst on any of the CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interrupts {
+    /// Interrupts, NMIs among them, and softirqs where these are not threads.
+    pub each: Vec<Interference>,
+    /// Whether all that came were seen.
+    pub complete: bool,
 }
 
 /// Which wakeups are late.

@@ -4,7 +4,7 @@ use wakescope_core::explain::{Cause, Explanation, Sections, Share};
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::grouped;
 
-use super::{WIDTH, episode, words};
+use super::{WIDTH, bound, episode, words};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::{Style, clean};
@@ -20,7 +20,9 @@ pub(super) fn told(run: &Run, explanation: &Explanation, style: Style) -> String
     if let Some(sections) = &explanation.sections {
         out.push_str(&told_sections(sections, run.time_domain));
     }
-    out.push_str(&told_bound(explanation));
+    if let Some(bound) = &explanation.bound {
+        out.push_str(&bound::told(run, bound, style));
+    }
     out.push_str(&listed("seen with: ", &explanation.seen_with));
     out.push_str(&listed("not seen: ", &explanation.not_seen));
     out.push_str(&told_losses(explanation, style));
@@ -51,11 +53,6 @@ fn told_section(kind: &str, share: &Share, is_exact: bool, domain: TimeDomain) -
         out.push_str(&episode::stack(&share.stack, 4));
     }
     out
-}
-
-/// The bound that the sections compose into; empty as long as records hold none.
-fn told_bound(_: &Explanation) -> String {
-    String::new()
 }
 
 /// A list of names on as few lines as they take; empty without names.

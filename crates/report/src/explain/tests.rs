@@ -1,8 +1,9 @@
 use expect_test::{Expect, expect};
+use wakescope_core::explain::Bound;
 
 use super::*;
 use crate::text::tests::run_of;
-use runs::{crowded, lossy, serial, table};
+use runs::{bound, crowded, lossy, serial, table};
 
 mod hostile;
 mod runs;
@@ -126,6 +127,74 @@ fn many_causes_without_a_preemption_point() {
             | kernel 6.12.95 · tsc
             | preemption voluntary: no preempt= on its command line
             | timer 1.00 ms · fifo 90 · CPU 0
+        "#]],
+    );
+}
+
+/// What is told of a bound.
+#[track_caller]
+fn check_bound(change: impl FnOnce(&mut Bound), want: &Expect) {
+    let mut run = serial();
+    let mut bound = bound(2, &[]);
+    change(&mut bound);
+    if let Some(explanation) = &mut run.explanation {
+        explanation.bound = Some(bound);
+    }
+    let shown = text(&run, PLAIN, Extent::default());
+    let from = shown.lines().skip_while(|line| !line.starts_with(" bound"));
+    let lines = from.take_while(|line| !line.starts_with(" seen with"));
+    want.assert_eq(&lines.map(|line| format!("|{line}\n")).collect::<String>());
+}
+
+#[test]
+fn a_bound_stands_beside_what_was_observed() {
+    check_bound(
+        |_| {},
+        &expect![[r#"
+            | bound: 312 µs (interference-free 286 µs, with interrupts as dense as they came); observed 238 µs
+            | made of: timer's delivery 600 ns, section 281 µs, way to the scheduler 900 ns, scheduler 3.50 µs;
+            |   eth0-rx-0 12.1 µs every 48.0 µs, eth0-rx-1 12.0 µs once
+        "#]],
+    );
+    check_bound(
+        |bound| {
+            bound.bound_ns = None;
+            bound.variables = Default::default();
+        },
+        &expect![[r#"
+            | bound: none below a second (interference-free 286 µs; interrupts as dense as they came leave no
+            |   time); observed 238 µs
+        "#]],
+    );
+}
+
+#[test]
+fn a_bound_that_does_not_hold_says_why() {
+    let change = |bound: &mut Bound| {
+        bound.variables = runs::bound(9, &[]).variables;
+        bound.variables.interrupts[0].name = "\u{1b}[31m".repeat(50);
+        bound.unsound = vec![
+            "the kernel is not fully preemptible: its code may run on for any time where \
+             preemption is on"
+                .into(),
+            "\u{1b}[2J\n".repeat(200),
+        ];
+    };
+    check_bound(
+        change,
+        &expect![[r#"
+            | bound (unsound): 312 µs (interference-free 286 µs, with interrupts as dense as they came); observed
+            |   238 µs
+            | made of: timer's delivery 600 ns, section 281 µs, way to the scheduler 900 ns, scheduler 3.50 µs;
+            |   �[31m�[31m�[31m�[31m�[31m�[31m�[31m�[31m… 12.1 µs every 48.0 µs, eth0-rx-1 12.0 µs once, eth0-rx-2
+            |   11.9 µs every 48.0 µs, eth0-rx-3 11.8 µs every 48.0 µs, eth0-rx-4 11.7 µs every 48.0 µs, eth0-rx-5
+            |   11.6 µs every 48.0 µs, 3 more
+            | unsound: the kernel is not fully preemptible: its code may run on for any time where preemption is
+            |   on
+            | unsound:
+            |   �[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J
+            |   ��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2
+            |   J�…
         "#]],
     );
 }

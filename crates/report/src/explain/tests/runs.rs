@@ -2,7 +2,8 @@
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
-    Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share, Step,
+    Bound, Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Interference,
+    Sections, Share, Step, Variables,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -217,4 +218,28 @@ pub(super) fn lossy() -> Run {
         explanation.sections = None;
     }
     run
+}
+
+/// The bound of `serial`, with so many interrupts.
+pub(super) fn bound(interrupts: u64, unsound: &[&str]) -> Bound {
+    let interrupt = |i: u64| Interference {
+        name: format!("eth0-rx-{i}"),
+        wcet_ns: 12_100 - i * 100,
+        miat_ns: (i != 1).then_some(48_000),
+        ..Interference::default()
+    };
+    let variables = Variables {
+        delivery_ns: Some(600),
+        poid_ns: Some(281_400),
+        paie_ns: Some(900),
+        psd_ns: Some(3_500),
+        dst_ns: None,
+        interrupts: (0..interrupts).map(interrupt).collect(),
+    };
+    Bound {
+        variables,
+        interference_free_ns: 286_400,
+        bound_ns: Some(312_000),
+        unsound: names(unsound),
+    }
 }

@@ -1,0 +1,181 @@
+//! What a bound is composed from, as far as a run shows it.
+
+use super::bound::{Bound, Premises, Variables, bound};
+use super::record::{Cause, Share};
+use super::seen::Interrupts;
+use crate::plan::{Policy, Stimulus};
+use crate::preemption::Model;
+use crate::run::{Run, TimeDomain};
+
+/// The bound that follows from the shares of late wakeups, from what a timer's interrupt takes to
+/// arrive in all of them, and from the interrupts that came meanwhile.
+pub(super) fn compose<'a>(
+    run: &Run,
+    blames: impl Iterator<Item = &'a [Share]> + Clone,
+    delivery_ns: u64,
+    interrupts: Interrupts,
+) -> Bound {
+    let premises = premises(run, &interrupts);
+    let longest = |of: fn(&Share) -> bool| {
+        let together = |blame: &[Share]| blame.iter().filter(|share| of(share)).map(|s| s.ns).sum();
+        blames.clone().map(together).max().filter(|&ns: &u64| ns > 0)
+    };
+    let variables = Variables {
+        delivery_ns: Some(delivery_ns).filter(|&ns| ns > 0),
+        // Of one wakeup they are one section: what holds off the interrupt holds off the switch,
+        // until it is over.
+        poid_ns: longest(is_section),
+        paie_ns: longest(is_way_to_scheduler),
+        psd_ns: longest(is_switch).filter(|_| run.components.as_ref().is_some_and(has_entry)),
+        dst_ns: None,
+        interrupts: interrupts.each,
+    };
+    let mut bound = bound(&variables, &premises);
+    bound.unsound.extend(disproof(run, &bound, blames));
+    bound
+}
+
+fn has_entry(table: &super::ComponentTable) -> bool {
+    table.sched_duration.is_some()
+}
+
+fn is_section(share: &Share) -> bool {
+    matches!(share.cause, Cause::IrqOff | Cause::PreemptOff | Cause::NoPreemptionPoint)
+}
+
+/// Blame has these words for the time from the interrupt's end to the scheduler.
+fn is_way_to_scheduler(share: &Share) -> bool {
+    share.cause == Cause::Scheduler && share.culprit == "return from interrupt"
+}
+
+fn is_switch(share: &Share) -> bool {
+    share.cause == Cause::Scheduler && !is_way_to_scheduler(share)
+}
+
+fn premises(run: &Run, interrupts: &Interrupts) -> Premises {
+    let model = run.host.preemption.model;
+    let most_urgent = run.plan.stimulus != Stimulus::Others && run.plan.policy != Policy::Other;
+    Premises {
+        edges_seen: false,
+        // A lazy kernel makes ordinary tasks wait for the tick, not real-time ones.
+        full_preemption: matches!(model, Model::Full | Model::Rt)
+            || (model == Model::Lazy && most_urgent),
+        threaded_interrupts: model == Model::Rt,
+        interrupts_seen: interrupts.complete,
+        most_urgent,
+        own_cpu: run.host.hypervisor.is_none() || run.time_domain == TimeDomain::Virtual,
+    }
+}
+
+/// A wakeup that was later than its bound, with what it is then that the composition lacks.
+fn disproof<'a>(
+    run: &Run,
+    bound: &Bound,
+    blames: impl Iterator<Item = &'a [Share]>,
+) -> Option<String> {
+    let bound_ns = bound.bound_ns?;
+    run.woken().max_ns.filter(|&worst_ns| worst_ns > bound_ns)?;
+    let late = |blame: &&[Share]| blame.iter().map(|share| share.ns).sum::<u64>() > bound_ns;
+    let lacks = |share: &&Share| {
+        let interferes = matches!(share.cause, Cause::Irq | Cause::Softirq | Cause::Nmi);
+        !interferes && !is_section(share) && share.cause != Cause::Scheduler
+    };
+    let of_all = blames.filter(late).flatten().filter(lacks).max_by_key(|share| share.ns);
+    let what = of_all.map_or(String::new(), |share| format!(": {}", share.cause.words()));
+    Some(format!("a wakeup was later, by what the bound leaves out{what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distribution::Distribution;
+    use crate::explain::{ComponentTable, Interference};
+    use crate::run::Thread;
+    use crate::run::tests::run_with;
+
+    fn share(cause: Cause, ns: u64, culprit: &str) -> Share {
+        Share { cause, ns, culprit: culprit.into(), ..Share::default() }
+    }
+
+    fn run(model: Model, worst_ns: u64) -> Run {
+        let woken = Distribution { max_ns: Some(worst_ns), count: 1, ..Default::default() };
+        let mut run = run_with(&[vec![1]], "{}");
+        run.threads = vec![Thread { woken, ..Default::default() }];
+        run.host.preemption.model = model;
+        let sched_duration = Some(Distribution::default());
+        run.components = Some(ComponentTable { sched_duration, ..Default::default() });
+        run
+    }
+
+    fn timer() -> Interrupts {
+        let name = "local_timer".into();
+        let timer =
+            Interference { name, wcet_ns: 5_000, miat_ns: Some(1_000_000), ..Default::default() };
+        Interrupts { each: vec![timer], complete: true }
+    }
+
+    fn blames() -> [Vec<Share>; 2] {
+        [
+            vec![
+                share(Cause::IrqOff, 30_000, "a"),
+                share(Cause::PreemptOff, 20_000, "a"),
+                share(Cause::Irq, 4_000, "local_timer"),
+                share(Cause::Scheduler, 2_000, "switch"),
+            ],
+            vec![
+                share(Cause::IrqOff, 40_000, "b"),
+                share(Cause::Steal, 35_000, ""),
+                share(Cause::Scheduler, 3_000, "switch"),
+                share(Cause::Scheduler, 1_000, "return from interrupt"),
+            ],
+        ]
+    }
+
+    fn composed(run: &Run) -> Bound {
+        let blames = blames();
+        compose(run, blames.iter().map(Vec::as_slice), 600, timer())
+    }
+
+    #[test]
+    fn the_longest_of_each_kind_is_composed() {
+        let bound = composed(&run(Model::Rt, 50_000));
+        let Variables { delivery_ns, poid_ns, paie_ns, psd_ns, dst_ns, .. } = bound.variables;
+        let all = [delivery_ns, poid_ns, paie_ns, psd_ns, dst_ns];
+        assert_eq!(all, [Some(600), Some(50_000), Some(1_000), Some(3_000), None]);
+        assert_eq!(bound.interference_free_ns, 54_600);
+        assert_eq!(bound.bound_ns, Some(59_600));
+        let reasons = bound.unsound.join("\n");
+        assert!(reasons.starts_with("sections with interrupts or preemption off are seen only"));
+        assert_eq!(bound.unsound.len(), 2, "{reasons}");
+    }
+
+    #[test]
+    fn what_a_kernel_does_not_show_is_not_made_up() {
+        let mut run = run(Model::Voluntary, 50_000);
+        run.components = None;
+        run.host.hypervisor = Some("kvm".into());
+        let bound = composed(&run);
+        assert_eq!(bound.variables.psd_ns, None);
+        for reason in ["scheduler's own time", "not fully preemptible", "not threads", "hypervisor"]
+        {
+            assert!(bound.unsound.iter().any(|told| told.contains(reason)), "{reason}: {bound:?}");
+        }
+    }
+
+    #[test]
+    fn a_later_wakeup_disproves_a_bound() {
+        let told = |worst_ns| composed(&run(Model::Full, worst_ns)).unsound;
+        let disproof = "a wakeup was later, by what the bound leaves out: stolen by the hypervisor";
+        assert!(told(79_000).contains(&disproof.to_owned()), "{:?}", told(79_000));
+        assert!(!told(59_600).contains(&disproof.to_owned()));
+    }
+
+    #[test]
+    fn lazy_preemption_is_full_for_real_time_tasks_only() {
+        let mut run = run(Model::Lazy, 0);
+        assert!(premises(&run, &timer()).full_preemption);
+        run.plan.policy = Policy::Other;
+        let ordinary = premises(&run, &timer());
+        assert!(!ordinary.full_preemption && !ordinary.most_urgent);
+    }
+}

@@ -1,0 +1,90 @@
+//! The bound that the longest of each thing compose into, beside what was observed.
+
+use wakescope_core::explain::{Bound, Interference, Variables};
+use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::units::grouped;
+
+use super::WIDTH;
+use crate::domain::span;
+use crate::findings::wrapped;
+use crate::style::{Style, clean};
+
+/// The most interrupts and reasons that are told, and the longest of them.
+const MOST_INTERRUPTS: usize = 6;
+const MOST_REASONS: usize = 16;
+const LONGEST_NAME: usize = 40;
+const LONGEST_REASON: usize = 200;
+
+/// What the bound is, what it is made of, and why it does not hold.
+pub(super) fn told(run: &Run, bound: &Bound, style: Style) -> String {
+    let domain = run.time_domain;
+    let reasons = bound.unsound.iter().take(MOST_REASONS).map(|reason| {
+        let line =
+            wrapped(&format!("unsound: {}", clean(reason, LONGEST_REASON)), WIDTH - 1, "   ");
+        format!(" {}\n", style.warn(&line))
+    });
+    let lines = [sentence(run, bound), made_of(&bound.variables, domain)];
+    let lines = lines.iter().filter(|line| !line.is_empty());
+    let lines = lines.map(|line| format!(" {}\n", wrapped(line, WIDTH - 1, "   ")));
+    lines.chain(reasons).collect()
+}
+
+fn sentence(run: &Run, bound: &Bound) -> String {
+    let domain = run.time_domain;
+    let name = if bound.unsound.is_empty() { "bound" } else { "bound (unsound)" };
+    let free = span(bound.interference_free_ns, domain);
+    let text = match bound.bound_ns {
+        Some(ns) => format!(
+            "{name}: {} (interference-free {free}, with interrupts as dense as they came)",
+            span(ns, domain)
+        ),
+        None => format!(
+            "{name}: none below a second (interference-free {free}; interrupts as dense as they \
+             came leave no time)"
+        ),
+    };
+    match run.woken().max_ns {
+        Some(worst_ns) => format!("{text}; observed {}", span(worst_ns, domain)),
+        None => text,
+    }
+}
+
+/// `made of: section 231 µs, scheduler 3.50 µs; local_timer 3.10 µs every 1.00 ms, eth0 2.00 µs once`
+fn made_of(variables: &Variables, domain: TimeDomain) -> String {
+    let Variables { delivery_ns, poid_ns, paie_ns, psd_ns, dst_ns, interrupts } = variables;
+    let parts = [
+        ("timer's delivery", delivery_ns),
+        ("section", poid_ns),
+        ("scheduler's last section", dst_ns),
+        ("way to the scheduler", paie_ns),
+        ("scheduler", psd_ns),
+    ];
+    let part = |(name, ns): (&str, &Option<u64>)| Some(format!("{name} {}", span((*ns)?, domain)));
+    let parts: Vec<String> = parts.into_iter().filter_map(part).collect();
+    let longest = interrupted_by(interrupts, domain);
+    let all = [parts.join(", "), longest.join(", ")];
+    let all: Vec<String> = all.into_iter().filter(|text| !text.is_empty()).collect();
+    if all.is_empty() { String::new() } else { format!("made of: {}", all.join("; ")) }
+}
+
+/// Those that take the longest.
+fn interrupted_by(interrupts: &[Interference], domain: TimeDomain) -> Vec<String> {
+    let mut longest: Vec<&Interference> = interrupts.iter().collect();
+    longest.sort_by_key(|interrupt| std::cmp::Reverse(interrupt.wcet_ns));
+    let mut told: Vec<String> = longest
+        .iter()
+        .take(MOST_INTERRUPTS)
+        .map(|interrupt| {
+            let name = clean(&interrupt.name, LONGEST_NAME);
+            let often = match interrupt.miat_ns {
+                Some(miat_ns) => format!("every {}", span(miat_ns, domain)),
+                None => "once".into(),
+            };
+            format!("{name} {} {often}", span(interrupt.wcet_ns, domain))
+        })
+        .collect();
+    if longest.len() > MOST_INTERRUPTS {
+        told.push(format!("{} more", grouped((longest.len() - MOST_INTERRUPTS) as u64)));
+    }
+    told
+}
