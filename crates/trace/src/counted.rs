@@ -68,3 +68,80 @@ fn distribution(figures: &Words, at: usize) -> Distribution {
         histogram,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File};
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    /// Words of a file, of which these are not 0.
+    fn words(places: usize, set: &[(usize, u64)]) -> Words {
+        let name = format!("wakescope-counted-{}-{:?}", std::process::id(), set.as_ptr());
+        let path = std::env::temp_dir().join(name);
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        fs::remove_file(path).unwrap();
+        let count = places * COMPONENTS * FIGURES_WORDS;
+        file.set_len((count * size_of::<u64>()) as u64).unwrap();
+        for &(at, value) in set {
+            file.write_all_at(&value.to_ne_bytes(), (at * size_of::<u64>()) as u64).unwrap();
+        }
+        Words::map(file.as_fd(), count).unwrap()
+    }
+
+    /// What a place counted of a component: one sample of 7 ns and two of 1,024.
+    fn three(place: usize, component: usize) -> Vec<(usize, u64)> {
+        let at = (place * COMPONENTS + component) * FIGURES_WORDS;
+        // Two counts of 32 bits share a word, the first in the bytes that come first.
+        let pair = |first: u32, second: u32| {
+            let bytes = [first.to_ne_bytes(), second.to_ne_bytes()].concat();
+            u64::from_ne_bytes(bytes.try_into().unwrap())
+        };
+        let figures = [3, 7, 1_024, 99, 2_055].into_iter().enumerate();
+        let figures = figures.map(|(word, value)| (at + word, value));
+        figures.chain([(at + 5 + 3, pair(0, 1)), (at + 5 + 512, pair(2, 0))]).collect()
+    }
+
+    #[test]
+    fn what_each_place_counted_is_added_up() {
+        let set: Vec<_> = [three(0, 0), three(1, 0), three(1, 4)].concat();
+        let Counted { components, wakeup_latency } = Counted::of(&words(2, &set), 2);
+        let both = &components.irq_latency;
+        assert_eq!((both.count, both.sum_ns), (6, 4_110));
+        assert_eq!((both.min_ns, both.max_ns, both.max_at_ns), (Some(7), Some(1_024), Some(99)));
+        let buckets: Vec<_> = both.histogram.buckets().iter().map(|b| (b.lower, b.count)).collect();
+        assert_eq!(buckets, [(7, 2), (1_024, 4)]);
+        assert_eq!((wakeup_latency.count, wakeup_latency.sum_ns), (3, 2_055));
+        assert_eq!(components.handler_duration, Distribution::default());
+        // A kernel that does not show its scheduler's entry has no such component, rather than 0.
+        assert_eq!(components.sched_duration, None);
+        assert_eq!(Counted::lateness(&words(2, &set), 2), wakeup_latency);
+    }
+
+    #[test]
+    fn what_no_place_is_asked_for_is_not_counted() {
+        let counted = Counted::of(&words(2, &three(1, 4)), 1);
+        assert_eq!(counted.wakeup_latency, Distribution::default());
+    }
+
+    #[test]
+    fn a_count_never_contradicts_its_histogram() {
+        // The count is behind, as where a program is just counting.
+        let mut set = three(0, 4);
+        set[0].1 = 1;
+        let all = Counted::lateness(&words(1, &set), 1);
+        assert_eq!((all.count, all.histogram.count()), (3, 3));
+    }
+
+    #[test]
+    fn the_last_bucket_is_one() {
+        let at = 4 * FIGURES_WORDS;
+        let last = at + FIGURES_WORDS - 1;
+        let half = u64::from_ne_bytes([[0; 4], 1_u32.to_ne_bytes()].concat().try_into().unwrap());
+        let set = [(at, 1), (at + 1, 1 << 40), (at + 2, 1 << 40), (last, half)];
+        let all = Counted::lateness(&words(1, &set), 1);
+        assert_eq!(all.count, 1);
+        assert!(all.histogram.buckets()[0].lower > 1 << 39, "{:?}", all.histogram);
+    }
+}

@@ -29,7 +29,8 @@ fn obstacle() -> Option<&'static str> {
     let held = held.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
     // Numbers of include/uapi/linux/capability.h: SYS_ADMIN, PERFMON and BPF.
     let has = |capability: u32| held & 1 << capability != 0;
-    if !has(21) && !(has(38) && has(39)) {
+    let may_load = has(21) || (has(38) && has(39));
+    if !may_load {
         return Some("this root has no CAP_BPF and CAP_PERFMON");
     }
     if read("/sys/kernel/security/lockdown").contains("[confidentiality]") {
