@@ -40,6 +40,18 @@ def burst_at(pairs, moment):
     return None
 
 
+def usual_ns(log, origin_ns, interval_ns):
+    """How long a disturbance usually was: the median of those in which no wakeup was due, which
+    nobody made longer. None if there is none."""
+    free = [
+        end - begin
+        for pairs in log.values()
+        for begin, end in pairs
+        if (begin - origin_ns) // interval_ns == (end - origin_ns) // interval_ns
+    ]
+    return statistics.median(free) if free else None
+
+
 @dataclass
 class Tally:
     """What became of the injected late wakeups."""
@@ -103,6 +115,7 @@ def tally(run, kind, length_ns, log=None):
     """Counts the late wakeups of a run. With the load's log, those that it held up; without, all."""
     result = Tally(kind, length_ns)
     least = run["explanation"]["above_ns"]
+    usual = usual_ns(log, run["origin_ns"], run["plan"]["interval_ns"]) if log else None
     for episode in run["worst"]:
         if episode["wakeup_latency_ns"] < least:
             continue
@@ -114,7 +127,7 @@ def tally(run, kind, length_ns, log=None):
         if burst is None:
             result.others += 1
         else:
-            result.add(episode, length_ns - max(0, due - burst[0]))
+            result.add(episode, (usual or length_ns) - max(0, due - burst[0]))
     return result
 
 

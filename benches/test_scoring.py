@@ -12,7 +12,7 @@ def episode(expiry_ns, *blame, cpu=0):
 
 
 def run(*worst):
-    return {"origin_ns": 1_000_000, "explanation": {"above_ns": 100_000}, "worst": list(worst)}
+    return {"origin_ns": 1_000_000, "plan": {"interval_ns": 1_000_000}, "explanation": {"above_ns": 100_000}, "worst": list(worst)}
 
 
 FIFO = ("higher_priority_task", 200_000, "disturb-fifo[7] fifo 95")
@@ -26,6 +26,12 @@ class Bursts(unittest.TestCase):
             found = scoring.burst_at(log[0], moment)
             self.assertEqual(found, None if want is None else log[0][want], moment)
         self.assertEqual(scoring.burst_at([], 5), None)
+
+
+    def test_only_those_that_nobody_made_longer_tell_how_long_they_are(self):
+        log = {0: [(1_200, 1_500), (1_600, 2_100), (2_200, 2_520)], 1: [(3_100, 3_410)]}
+        self.assertEqual(scoring.usual_ns(log, 0, 1_000), 310)
+        self.assertEqual(scoring.usual_ns({0: [(900, 1_100)]}, 0, 1_000), None)
 
 
 class Tallies(unittest.TestCase):

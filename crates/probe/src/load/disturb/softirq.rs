@@ -24,6 +24,8 @@ pub(super) struct Softirq {
     sender: UdpSocket,
     port: u16,
     receivers: Vec<UdpSocket>,
+    /// What sending takes by itself, before the softirq begins.
+    sending: SpanNs,
 }
 
 impl Softirq {
@@ -37,9 +39,8 @@ impl Softirq {
         let most = usize::try_from(files.saturating_sub(SPARE)).unwrap_or(usize::MAX) / cpus;
         let mut this =
             Self::in_new_network().map_err(|e| format!("cannot set a network up: {e}"))?;
-        // What sending takes besides, in the task itself.
-        let sending = calibrate::usual(|| this.send_timed())?;
-        let whole = SpanNs(length.0 + sending.0);
+        this.sending = calibrate::usual(|| this.send_timed())?;
+        let whole = SpanNs(length.0 + this.sending.0);
         let count = calibrate::amount(whole, most, |count| {
             this.resize(count)?;
             this.send_timed()
@@ -54,7 +55,7 @@ impl Softirq {
         let port = receiver.local_addr()?.port();
         let sender = UdpSocket::bind("127.0.0.1:0")?;
         sender.set_broadcast(true)?;
-        Ok(Self { sender, port, receivers: vec![receiver] })
+        Ok(Self { sender, port, receivers: vec![receiver], sending: SpanNs(0) })
     }
 
     fn resize(&mut self, count: usize) -> Result<(), String> {
@@ -83,6 +84,7 @@ impl Softirq {
 
 impl Disturber for Softirq {
     fn disturb(&mut self, _desk: &Desk) -> Result<Option<Burst>, String> {
-        self.send().map(Some)
+        let Burst { begin, end } = self.send()?;
+        Ok(Some(Burst { begin: begin.after(self.sending), end }))
     }
 }
