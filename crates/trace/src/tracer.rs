@@ -452,6 +452,7 @@ mod tests {
             preemptible: None,
             idle_states: Vec::new(),
             room: 1,
+            watch: None,
         };
         let needed = |options: Options| {
             let needed = PROGRAMS.iter().filter(|program| is_needed(program, &options));

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* How wakeups begin: by a timer, or by a waker. */
+#pragma once
+
+#include "endings.h"
+#include "state.h"
+
+/* What this CPU was at when the interrupt came, as far as it may matter. */
+INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeup, u64 now)
+{
+	wakeup->looked = 1;
+	wakeup->interrupted.pid = bpf_get_current_pid_tgid();
+	/* Nothing more is to be said of idle, which is where most wakeups come. */
+	if (!wakeup->interrupted.pid && !wakeup->softirq)
+		return;
+	struct task_struct *current = (void *)bpf_get_current_task();
+	bpf_get_current_comm(wakeup->interrupted.comm, sizeof(wakeup->interrupted.comm));
+	wakeup->interrupted.prio = READ(current, prio);
+	wakeup->interrupted.policy = READ(current, policy);
+	wakeup->preempt_count = preempt_count(cpu);
+	struct counts *all = all_counts();
+	u32 depth = wakeup->preempt_count & 0xff;
+	if (all && (!all->least_depth || depth + 1 < all->least_depth))
+		all->least_depth = depth + 1;
+	void **where = per_cpu(cpu, &irq_regs_place);
+	if (where) {
+		void *regs = 0;
+		bpf_probe_read_kernel(&regs, sizeof(regs), where);
+		struct pt_regs___x86 *x86 = regs;
+		struct pt_regs___arm64 *arm64 = regs;
+		if (!regs) {
+			/* No interrupt: a waker in its own context, which is the kernel's. */
+			wakeup->mode = 2;
+		} else if (FIELD_EXISTS(x86->cs)) {
+			wakeup->interrupted_ip = READ(x86, ip);
+			wakeup->mode = READ(x86, cs) & 3 ? 1 : 2;
+		} else if (FIELD_EXISTS(arm64->pstate)) {
+			wakeup->interrupted_ip = READ(arm64, pc);
+			wakeup->mode = READ(arm64, pstate) & 0xf ? 2 : 1;
+		}
+	}
+	/*
+	 * A stack takes about a microsecond, which the wakeup is then later. It is not needed of
+	 * user code, nor where the kernel switches at once. 0xff00 counts softirqs and places where
+	 * they are off.
+	 */
+	if (wakeup->mode == 1)
+		return;
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	u64 keep = asked ? asked->keep : 0;
+	int late = now > wakeup->due && now - wakeup->due > keep / 4;
+	u32 least = all ? all->least_depth : 0;
+	int held = depth + 1 > least || (wakeup->preempt_count & 0xff00) || !preemptible;
+	if (late || held || !wakeup->mode)
+		wakeup->stack_bytes = bpf_get_stack(ctx, wakeup->stack, sizeof(wakeup->stack), 0);
+}
+
+/* A wakeup whose end was not seen. */
+INLINE void give_up(struct wakeup *wakeup)
+{
+	struct cpu *cpu = cpu_of(wakeup->cpu);
+	struct counts *all = all_counts();
+	wakeup->state = IDLE;
+	if (all)
+		__sync_fetch_and_add(&all->broken, 1);
+	if (cpu && cpu->open)
+		__sync_fetch_and_add(&cpu->open, -1);
+}
+
+INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u32 pid, u64 due,
+		  u64 now, u32 stimulus)
+{
+	u32 here = bpf_get_smp_processor_id();
+	struct cpu *cpu = cpu_of(here);
+	u32 there = task_cpu(task);
+	struct cpu *waits = cpu_of(there);
+	if (!cpu || !waits)
+		return;
+	/*
+	 * After a late wakeup the next timer may expire before the thread sleeps: it is not switched
+	 * away from, so that this is the first to hear of its answer.
+	 */
+	struct cpu *was = wakeup->state == IDLE ? 0 : cpu_of(wakeup->cpu);
+	if (was && !(targets == NAMED && answered(wakeup, was, pid, task)))
+		give_up(wakeup);
+	wakeup->due = due;
+	wakeup->woken = now;
+	wakeup->irq_entry = 0;
+	wakeup->irq_exit = 0;
+	wakeup->sched_entry = 0;
+	wakeup->switch_in = 0;
+	wakeup->response = 0;
+	wakeup->interrupted_ip = 0;
+	wakeup->cpu = there;
+	wakeup->stimulus_cpu = here;
+	wakeup->stimulus = stimulus;
+	wakeup->mode = 0;
+	wakeup->looked = 0;
+	wakeup->softirq = waits->softirq;
+	wakeup->idle = waits->idle;
+	wakeup->throttled = 0;
+	wakeup->stack_bytes = 0;
+	wakeup->away_bytes = 0;
+	wakeup->user_bytes = 0;
+	wakeup->events_before = waits->seen;
+	wakeup->faults_before = 0;
+	wakeup->faults_after = 0;
+	wakeup->preempt_count = 0;
+	if (stimulus == 1)
+		wakeup->irq_entry = cpu->irq_entry;
+	else
+		describe(&wakeup->waker, (void *)bpf_get_current_task());
+	if (cpu->irq_depth && cpu->woken_count < 4) {
+		cpu->woken[cpu->woken_count & 3] = pid;
+		cpu->woken_count++;
+	}
+	wakeup->state = WOKEN;
+	__sync_fetch_and_add(&waits->open, 1);
+	if (here == there)
+		look_at_interrupted(ctx, cpu, wakeup, now);
+}
+
+/* When a timer is due on the monotonic clock. */
+INLINE u64 due_of(struct hrtimer *timer, s64 expires)
+{
+	struct hrtimer_clock_base *base = timer->base;
+	s64 offset = FIELD_EXISTS(base->offset) ? base->offset : 0;
+	return expires - offset;
+}
+
+/* The threads that the loader named sleep by a timer of their own: which task it wakes tells who. */
+SEC("tp_btf/hrtimer_expire_entry") int on_timer_entry(u64 *ctx)
+{
+	struct hrtimer *timer = (void *)ctx[0];
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u64 function = (u64)timer->function;
+	next_event(cpu, TIMER_ENTRY, now)->value = function;
+	if (targets != NAMED) {
+		cpu->timer_due = due_of(timer, timer->node.expires);
+		return 0;
+	}
+	if (hrtimer_wakeup && function != hrtimer_wakeup)
+		return 0;
+	struct hrtimer_sleeper *sleeper = (void *)timer;
+	struct task_struct *task = READ(sleeper, task);
+	if (!task)
+		return 0;
+	u32 pid = READ(task, pid);
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	if (!wakeup)
+		return 0;
+	begin(ctx, wakeup, task, pid, due_of(timer, timer->_softexpires), now, 1);
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_exit") int on_timer_exit(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	cpu->timer_due = 0;
+	next_event(cpu, TIMER_EXIT, bpf_ktime_get_ns());
+	return 0;
+}
+
+INLINE int is_target(struct task_struct *task)
+{
+	if (targets == PROCESS)
+		return task->tgid == target_pid || task->pid == target_pid;
+	if (targets == COMM) {
+		u64 comm[2];
+		bpf_probe_read_kernel(comm, sizeof(comm), &task->comm);
+		return comm[0] == target_comm[0] && comm[1] == target_comm[1];
+	}
+	if (targets == CGROUP)
+		return task->cgroups->dfl_cgrp->kn->id == target_cgroup;
+	return 0;
+}
+
+SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	if (HOT(!is_target(task)))
+		return 0;
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	u32 pid = task->pid;
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	if (!wakeup) {
+		u32 zero = 0;
+		void *blank = bpf_map_lookup_elem(&blank_wakeup, &zero);
+		if (blank)
+			bpf_map_update_elem(&wakeups, &pid, blank, 0);
+		wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	}
+	if (!wakeup) {
+		struct counts *all = all_counts();
+		if (all)
+			__sync_fetch_and_add(&all->no_room, 1);
+		return 0;
+	}
+	/*
+	 * A task is only woken if it sleeps, or is about to. If the last wakeup still waits for its
+	 * switch there was none: it came before the task had gone to sleep, and how late it was nobody
+	 * knows. Whoever runs here and now is awake, and nothing is late.
+	 */
+	int runs = bpf_get_current_task() == (u64)task;
+	if (runs && wakeup->state == WOKEN)
+		give_up(wakeup);
+	if (runs)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u64 due = cpu->timer_due;
+	if (due && due <= now)
+		begin(ctx, wakeup, task, pid, due, now, 1);
+	else
+		begin(ctx, wakeup, task, pid, now, now, cpu->irq_depth ? 3 : 2);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit") int on_exit(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	if (HOT(!is_target(task)))
+		return 0;
+	u32 pid = task->pid;
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	if (!wakeup)
+		return 0;
+	if (wakeup->state != IDLE) {
+		struct cpu *cpu = cpu_of(wakeup->cpu);
+		if (cpu && cpu->open)
+			__sync_fetch_and_add(&cpu->open, -1);
+	}
+	bpf_map_delete_elem(&wakeups, &pid);
+	return 0;
+}

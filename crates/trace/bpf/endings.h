@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* How wakeups end: they are counted, and leave the kernel if they were late. */
+#pragma once
+
+#include "state.h"
+
+INLINE u32 bucket_of(u64 value)
+{
+	u32 shift = 0;
+	u64 rest = value >> (KEPT_BITS + 1);
+#pragma unroll
+	for (u32 step = 16; step; step /= 2) {
+		if (rest >> step) {
+			rest >>= step;
+			shift += step;
+		}
+	}
+	if (rest)
+		shift++;
+	u32 bucket = (shift << KEPT_BITS) + (u32)(value >> shift);
+	return bucket < BUCKETS ? bucket : BUCKETS - 1;
+}
+
+INLINE void count(u32 place, u32 component, u64 value, u64 due)
+{
+	u32 index = place * COMPONENTS + component;
+	struct figures *all = bpf_map_lookup_elem(&figures, &index);
+	if (!all)
+		return;
+	u32 bucket = bucket_of(value);
+	if (bucket < BUCKETS)
+		all->buckets[bucket]++;
+	if (!all->count || value < all->min)
+		all->min = value;
+	if (!all->count || value > all->max) {
+		all->max = value;
+		all->max_due = due;
+	}
+	all->sum += value;
+	all->count++;
+}
+
+/* What must hold for points to part a wakeup: they are there, and follow one another. */
+INLINE u64 point(u64 at, u64 least, u64 most)
+{
+	return at < least ? least : at > most ? most : at;
+}
+
+INLINE void count_components(struct wakeup *wakeup, u32 place)
+{
+	u64 due = wakeup->due;
+	u64 end = wakeup->response;
+	u64 entry = wakeup->irq_entry ? point(wakeup->irq_entry, due, end) : due;
+	u64 exit = wakeup->irq_exit ? point(wakeup->irq_exit, entry, end) : entry;
+	u64 sched = wakeup->sched_entry ? point(wakeup->sched_entry, exit, end) : end;
+	count(place, IRQ_LATENCY, entry - due, due);
+	count(place, HANDLER_DURATION, exit - entry, due);
+	count(place, SCHED_LATENCY, sched - exit, due);
+	if (wakeup->sched_entry)
+		count(place, SCHED_DURATION, end - sched, due);
+	count(place, WAKEUP_LATENCY, end - due, due);
+}
+
+INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task)
+{
+	describe(&wakeup->task, task);
+	struct counts *all = all_counts();
+	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!all) {
+		if (record)
+			bpf_ringbuf_submit(record, 0);
+		return;
+	}
+	if (!record) {
+		__sync_fetch_and_add(&all->lost_records, 1);
+		return;
+	}
+	__sync_fetch_and_add(&all->records, 1);
+	bpf_probe_read_kernel(&record->wakeup, sizeof(record->wakeup), wakeup);
+	/* A few from before it began: the interrupt that it began in, and what was held up by. */
+	u64 last = cpu->seen;
+	u64 first = last > EVENTS ? last - EVENTS : 0;
+	record->events_lost = 0;
+	if (first > wakeup->events_before)
+		record->events_lost = first - wakeup->events_before;
+	u32 taken = 0;
+#pragma nounroll
+	for (u32 i = 0; i < EVENTS; i++) {
+		u64 index = first + i;
+		if (index >= last)
+			break;
+		bpf_probe_read_kernel(&record->event[i & (EVENTS - 1)], sizeof(struct event),
+				      &cpu->ring[index & (RING - 1)]);
+		taken++;
+	}
+	record->events = taken;
+	bpf_ringbuf_submit(record, 0);
+}
+
+/*
+ * What is late, as long as the loader has too few wakeups to say: an eighth of the worst so far, but
+ * no more of these than a fraction of what there is room for; then the worst.
+ */
+INLINE u64 late_so_far(u32 place, struct counts *all)
+{
+	u32 index = place * COMPONENTS + WAKEUP_LATENCY;
+	struct figures *seen = bpf_map_lookup_elem(&figures, &index);
+	if (!seen || !all)
+		return 0;
+	return all->records < FIRST_RECORDS ? seen->max / 8 : seen->max;
+}
+
+INLINE void end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task, u32 place,
+		u64 response)
+{
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	wakeup->response = response;
+	wakeup->steal_after = stolen(cpu);
+	wakeup->state = IDLE;
+	if (cpu->open)
+		__sync_fetch_and_add(&cpu->open, -1);
+	if (!asked || !asked->start || wakeup->due < asked->start)
+		return;
+	if (response < wakeup->due)
+		wakeup->response = response = wakeup->due;
+	struct counts *all = all_counts();
+	if (all)
+		__sync_fetch_and_add(&all->wakeups, 1);
+	u64 late = response - wakeup->due;
+	u64 keep = asked->keep ? asked->keep : late_so_far(place, all);
+	count_components(wakeup, place);
+	if (late >= keep)
+		send(wakeup, cpu, task);
+}
+
+/*
+ * A thread that is named has answered if it says so by a time after it was switched to. One that was
+ * woken before it had gone to sleep was never switched to. Whether it has.
+ */
+INLINE int answered(struct wakeup *wakeup, struct cpu *cpu, u32 pid, struct task_struct *task)
+{
+	u64 least = wakeup->state == RUNNING ? wakeup->switch_in : wakeup->woken;
+	u32 *slot = bpf_map_lookup_elem(&slots, &pid);
+	u64 *response = slot ? bpf_map_lookup_elem(&responses, slot) : 0;
+	if (!slot || !response || *response < least)
+		return 0;
+	wakeup->faults_after = READ(task, min_flt) + READ(task, maj_flt);
+	end(wakeup, cpu, task, *slot, *response);
+	return 1;
+}

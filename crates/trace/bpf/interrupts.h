@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Interrupts, softirqs, idle and lock waits: what a CPU does beside tasks. */
+#pragma once
+
+#include "interference.h"
+#include "state.h"
+
+/* What is known of an interrupt, or 0: nothing counts before the run, nor where there is no room. */
+INLINE struct interference *counted_interference(u32 number, u64 who)
+{
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	if (!asked || !asked->start || bpf_ktime_get_ns() < asked->start)
+		return 0;
+	struct interference *known = interference_of(bpf_get_smp_processor_id(), number, who);
+	struct counts *all = all_counts();
+	if (!known && all)
+		__sync_fetch_and_add(&all->no_room_interrupts, 1);
+	return known;
+}
+
+INLINE struct interference *comes(struct cpu *cpu, u32 number, u64 who, u64 now)
+{
+	struct interference *known = counted_interference(number, who);
+	if (known)
+		interference_begins(known, now, own_time(now, stolen(cpu)), &cpu->in_interrupts);
+	return known;
+}
+
+INLINE void goes(struct cpu *cpu, u32 number, u64 who, u64 now)
+{
+	struct interference *known = counted_interference(number, who);
+	if (known)
+		interference_ends(known, own_time(now, stolen(cpu)), &cpu->in_interrupts);
+}
+
+/* --- Interrupts ------------------------------------------------------------------------------ */
+
+INLINE void irq_entry(u32 number, struct irqaction *action)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return;
+	u64 now = bpf_ktime_get_ns();
+	if (cpu->irq_depth == 0)
+		cpu->irq_entry = now;
+	cpu->irq_depth++;
+	struct event *event = next_event(cpu, IRQ_ENTRY, now);
+	event->number = number;
+	event->name[0] = 0;
+	if (action)
+		bpf_probe_read_kernel_str(event->name, sizeof(event->name), action->name);
+	if (COLD(wants_bound)) {
+		struct interference *known = comes(cpu, number, (u64)action, now);
+		if (known && action && !known->name[0])
+			bpf_probe_read_kernel_str(known->name, sizeof(known->name), action->name);
+	}
+}
+
+INLINE void irq_exit(u32 number, struct irqaction *action)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return;
+	u64 now = bpf_ktime_get_ns();
+	next_event(cpu, IRQ_EXIT, now)->number = number;
+	if (COLD(wants_bound))
+		goes(cpu, number, (u64)action, now);
+	/* Attached in the middle of one, the end is seen first. */
+	if (cpu->irq_depth > 0)
+		cpu->irq_depth--;
+	if (cpu->irq_depth > 0)
+		return;
+	for (u32 i = 0; i < 4; i++) {
+		if (i >= cpu->woken_count)
+			break;
+		u32 pid = cpu->woken[i];
+		struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+		if (wakeup && wakeup->state == WOKEN && !wakeup->irq_exit)
+			wakeup->irq_exit = now;
+	}
+	cpu->woken_count = 0;
+}
+
+#define VECTOR(name, number)                                                                       \
+	SEC("tp_btf/" #name "_entry") int on_##name##_entry(u64 *ctx)                              \
+	{                                                                                          \
+		irq_entry(NO_LINE + number, 0);                                                    \
+		return 0;                                                                          \
+	}                                                                                          \
+	SEC("tp_btf/" #name "_exit") int on_##name##_exit(u64 *ctx)                                \
+	{                                                                                          \
+		irq_exit(NO_LINE + number, 0);                                                     \
+		return 0;                                                                          \
+	}
+
+VECTOR(local_timer, LOCAL_TIMER)
+VECTOR(reschedule, RESCHEDULE)
+VECTOR(call_function, CALL_FUNCTION)
+VECTOR(call_function_single, CALL_FUNCTION_SINGLE)
+VECTOR(irq_work, IRQ_WORK)
+/* arm64 */
+VECTOR(ipi, IPI)
+/* Seldom ones: for a bound. */
+VECTOR(thermal_apic, THERMAL)
+VECTOR(threshold_apic, THRESHOLD)
+VECTOR(deferred_error_apic, DEFERRED_ERROR)
+VECTOR(error_apic, ERROR)
+VECTOR(spurious_apic, SPURIOUS)
+VECTOR(x86_platform_ipi, PLATFORM_IPI)
+
+SEC("tp_btf/irq_handler_entry") int on_irq_handler_entry(u64 *ctx)
+{
+	irq_entry(ctx[0], (void *)ctx[1]);
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit") int on_irq_handler_exit(u64 *ctx)
+{
+	irq_exit(ctx[0], (void *)ctx[1]);
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry") int on_softirq_entry(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	cpu->softirq = ctx[0] + 1;
+	if (COLD(cpu->open))
+		next_event(cpu, SOFTIRQ_ENTRY, bpf_ktime_get_ns())->number = ctx[0];
+	if (COLD(wants_bound == SOFTIRQS_TOO))
+		comes(cpu, A_SOFTIRQ + ctx[0], 0, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	cpu->softirq = 0;
+	if (COLD(cpu->open))
+		next_event(cpu, SOFTIRQ_EXIT, bpf_ktime_get_ns())->number = ctx[0];
+	if (COLD(wants_bound == SOFTIRQS_TOO))
+		goes(cpu, A_SOFTIRQ + ctx[0], 0, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/nmi_handler") int on_nmi_handler(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct event *event = next_event(cpu, NMI, now);
+	event->address = ctx[0];
+	event->value = ctx[1];
+	if (COLD(wants_bound)) {
+		struct interference *known = counted_interference(AN_NMI, ctx[0]);
+		if (known) {
+			arrives(known, now - ctx[1]);
+			has_taken(known, &cpu->in_interrupts, now - ctx[1], ctx[1]);
+		}
+	}
+	return 0;
+}
+
+SEC("tp_btf/cpu_idle") int on_cpu_idle(u64 *ctx)
+{
+	struct cpu *cpu = cpu_of(ctx[1]);
+	/* The state is (u32)-1 when idle ends. */
+	if (cpu)
+		cpu->idle = (u32)ctx[0] + 1;
+	return 0;
+}
+
+/* A lock that is waited for asleep gives the CPU away: only those that spin hold it up. */
+#define SPINS 1
+
+SEC("tp_btf/contention_begin") int on_contention_begin(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu || !(ctx[1] & SPINS))
+		return 0;
+	cpu->contended = ctx[0];
+	next_event(cpu, CONTENTION_BEGIN, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/contention_end") int on_contention_end(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu || cpu->contended != ctx[0])
+		return 0;
+	cpu->contended = 0;
+	next_event(cpu, CONTENTION_END, bpf_ktime_get_ns());
+	return 0;
+}

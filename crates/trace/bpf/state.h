@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the loader sets, what is kept, and how it is reached. */
+#pragma once
+
+#include "bpf.h"
+#include "shared.h"
+
+/* Whose wakeups are followed: threads that the loader names; those of a process, of a name, of a cgroup. */
+enum { NAMED = 0, PROCESS = 1, COMM = 2, CGROUP = 3 };
+const volatile u32 targets = NAMED;
+const volatile u32 target_pid = 0;
+const volatile u64 target_comm[2] = {};
+const volatile u64 target_cgroup = 0;
+/* Where hrtimers of sleeping tasks call back; 0 if that is not known. */
+const volatile u64 hrtimer_wakeup = 0;
+/*
+ * Variables that each CPU has: how far from its run queue they lie, and whether the kernel has them.
+ * `extern … __ksym` would be the usual way, but kernels without KALLSYMS_ALL do not give the
+ * addresses of data (6.18), while their type information has all places.
+ */
+struct place {
+	s64 from_runqueue;
+	u64 is_known;
+};
+const volatile struct place preempt_count_place = {};
+const volatile struct place pcpu_hot_place = {};
+const volatile struct place irq_regs_place = {};
+const volatile struct place steal_time_place = {};
+/* Whether a more urgent task takes over anywhere in the kernel where preemption is not off. */
+const volatile u32 preemptible = 0;
+
+struct cpu {
+	/* Wakeups that wait for this CPU. */
+	u32 open;
+	u32 irq_depth;
+	/* 1 + number */
+	u32 softirq;
+	u32 idle;
+	/* Threads whose wakeups began in the interrupt that goes on. */
+	u32 woken[4];
+	u32 woken_count;
+	u32 pad;
+	/* When the outermost interrupt began. */
+	u64 irq_entry;
+	/* When the timer was due whose function runs; 0 if none does. */
+	u64 timer_due;
+	u64 sched_entry;
+	/* The lock that is spun for. */
+	u64 contended;
+	/* The kernel's `struct rq` of this CPU. */
+	u64 runqueue;
+	/* What its interrupts have taken so far: for a bound. */
+	u64 in_interrupts;
+	u64 seen;
+	struct event ring[RING];
+};
+
+MAP(MAP_ARRAY, u32, struct cpu, 1, 0) cpus SEC(".maps");
+MAP(MAP_HASH, u32, struct wakeup, 1024, 0) wakeups SEC(".maps");
+/* All zero: too large for a program's stack. */
+MAP(MAP_ARRAY, u32, struct wakeup, 1, 0) blank_wakeup SEC(".maps");
+/* Per thread that is named: when it last answered. Written by the thread itself. */
+MAP(MAP_ARRAY, u32, u64, 1, MAP_MMAPABLE) responses SEC(".maps");
+/* Thread to index in `responses`. */
+MAP(MAP_HASH, u32, u32, 1024, 0) slots SEC(".maps");
+/*
+ * Per thread that is named, or per CPU: COMPONENTS of them. Mapped, since the kernel copies what is
+ * looked up with preemption off: 125 virtual us in 6.12, which this is here to find, not to cause.
+ */
+MAP(MAP_ARRAY, u32, struct figures, 1, MAP_MMAPABLE) figures SEC(".maps");
+MAP(MAP_ARRAY, u32, struct control, 1, 0) control SEC(".maps");
+MAP(MAP_ARRAY, u32, struct counts, 1, 0) counts SEC(".maps");
+struct {
+	int(*type)[MAP_RINGBUF];
+	int(*max_entries)[1 << 21];
+} records SEC(".maps");
+
+INLINE struct cpu *cpu_of(u32 number)
+{
+	return bpf_map_lookup_elem(&cpus, &number);
+}
+
+INLINE struct cpu *this_cpu(void)
+{
+	return cpu_of(bpf_get_smp_processor_id());
+}
+
+INLINE struct counts *all_counts(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&counts, &zero);
+}
+
+/* The task that runs has a queue of its group on this CPU, and that knows the CPU's own. */
+INLINE u64 runqueue(struct cpu *cpu)
+{
+	if (HOT(cpu->runqueue))
+		return cpu->runqueue;
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct cfs_rq *queue = READ(task, se.cfs_rq);
+	if (queue && FIELD_EXISTS(queue->rq))
+		cpu->runqueue = (u64)READ(queue, rq);
+	return cpu->runqueue;
+}
+
+/* Where `place` is on this CPU; 0 if the kernel lacks it. */
+INLINE void *per_cpu(struct cpu *cpu, const volatile struct place *place)
+{
+	if (!place->is_known)
+		return 0;
+	u64 base = runqueue(cpu);
+	return base ? (void *)(base + place->from_runqueue) : 0;
+}
+
+INLINE u64 stolen(struct cpu *cpu)
+{
+	struct kvm_steal_time *time = per_cpu(cpu, &steal_time_place);
+	return time ? READ(time, steal) : 0;
+}
+
+INLINE u32 preempt_count(struct cpu *cpu)
+{
+	u32 count = 0;
+	void *plain = per_cpu(cpu, &preempt_count_place);
+	struct pcpu_hot *hot = per_cpu(cpu, &pcpu_hot_place);
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct thread_info___arm64 *info = (void *)task;
+	if (FIELD_EXISTS(info->preempt.count))
+		return READ(info, preempt.count);
+	if (plain)
+		bpf_probe_read_kernel(&count, sizeof(count), plain);
+	else if (hot)
+		count = READ(hot, preempt_count);
+	return count;
+}
+
+INLINE u32 task_cpu(struct task_struct *task)
+{
+	struct task_struct___cpu *older = (void *)task;
+	if (FIELD_EXISTS(task->thread_info.cpu))
+		return READ(task, thread_info.cpu);
+	return READ(older, cpu);
+}
+
+INLINE void describe(struct task *to, struct task_struct *task)
+{
+	bpf_probe_read_kernel(&to->pid, sizeof(to->pid), &task->pid);
+	bpf_probe_read_kernel(&to->prio, sizeof(to->prio), &task->prio);
+	bpf_probe_read_kernel(&to->policy, sizeof(to->policy), &task->policy);
+	bpf_probe_read_kernel(to->comm, sizeof(to->comm), &task->comm);
+}
+
+INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
+{
+	struct event *event = &cpu->ring[cpu->seen & (RING - 1)];
+	cpu->seen++;
+	event->at = at;
+	event->steal = stolen(cpu);
+	event->kind = kind;
+	return event;
+}
