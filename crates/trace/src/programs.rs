@@ -3,7 +3,7 @@
 /// A program and its place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// Its function in bpf/wakeups.bpf.c.
+    /// Its function in bpf/.
     pub(crate) name: &'static str,
     /// The tracepoint that it is attached to.
     pub(crate) tracepoint: &'static str,
