@@ -129,6 +129,21 @@ INLINE u64 due_of(struct hrtimer *timer, s64 expires)
 	return expires - offset;
 }
 
+/*
+ * Many timers of one kind at one expiry are one event, or they would push all else out of the ring:
+ * the first one begins, the last one ends.
+ */
+INLINE void timer_event(struct cpu *cpu, u64 function, u64 now)
+{
+	struct event *last = &cpu->ring[(cpu->seen - 1) & (RING - 1)];
+	struct event *first = &cpu->ring[(cpu->seen - 2) & (RING - 1)];
+	if (cpu->seen >= 2 && last->kind == TIMER_EXIT && first->kind == TIMER_ENTRY &&
+	    first->value == function)
+		cpu->seen--;
+	else
+		next_event(cpu, TIMER_ENTRY, now)->value = function;
+}
+
 /* The threads that the loader named sleep by a timer of their own: which task it wakes tells who. */
 SEC("tp_btf/hrtimer_expire_entry") int on_timer_entry(u64 *ctx)
 {
@@ -138,7 +153,7 @@ SEC("tp_btf/hrtimer_expire_entry") int on_timer_entry(u64 *ctx)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	u64 function = (u64)timer->function;
-	next_event(cpu, TIMER_ENTRY, now)->value = function;
+	timer_event(cpu, function, now);
 	if (targets != NAMED) {
 		cpu->timer_due = due_of(timer, timer->node.expires);
 		return 0;

@@ -47,7 +47,13 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 } CORE;
 
+/* Before 5.14 the name was another. */
+struct task_struct___state {
+	long state;
+} CORE;
+
 struct task_struct {
+	u32 __state;
 	s32 pid;
 	s32 tgid;
 	s32 prio;

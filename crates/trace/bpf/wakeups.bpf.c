@@ -74,7 +74,15 @@ INLINE void switch_out(struct cpu *cpu, struct task_struct *prev)
 {
 	u32 pid = prev->pid;
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
-	if (wakeup && wakeup->state != IDLE)
+	if (!wakeup || wakeup->state == IDLE)
+		return;
+	/*
+	 * One that is only preempted is looked at until it sleeps: before that its next timer is not
+	 * there to expire, and who keeps it from that is to be seen.
+	 */
+	struct task_struct___state *older = (void *)prev;
+	u64 sleeps = FIELD_EXISTS(prev->__state) ? READ(prev, __state) : READ(older, state);
+	if (sleeps)
 		answered(wakeup, cpu, pid, prev);
 }
 

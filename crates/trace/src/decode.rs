@@ -146,7 +146,7 @@ impl Decoder<'_> {
         let begun = going_on(before.clone()).into_iter().map(|event| (due, event));
         let after = late.events.iter().skip(before.count());
         let during = after.take_while(|event| event.at <= response).map(|event| (event.at, event));
-        let mut running = late.wakeup.interrupted;
+        let mut running = running_at_due(late);
         // Only an interrupt's entry says what its line is called.
         let mut lines = BTreeMap::new();
         // What was stolen since the last event before it was due may have been stolen since then.
@@ -198,6 +198,20 @@ impl Decoder<'_> {
             kind::CONTENTION_END => What::ContentionEnd,
             _ => return None,
         })
+    }
+}
+
+/// Who ran when the wakeup was due, as far as that is known.
+fn running_at_due(late: &Late) -> shared::Task {
+    let Late { wakeup, events, .. } = late;
+    let switches = || events.iter().filter(|event| event.kind == kind::SWITCH);
+    let before = switches().take_while(|event| event.at < wakeup.due).last();
+    let until_taken = wakeup.irq_entry.max(wakeup.due);
+    match before {
+        Some(switch) => next_task(switch),
+        // What was interrupted came only then.
+        None if switches().any(|event| event.at < until_taken) => shared::Task::default(),
+        None => wakeup.interrupted,
     }
 }
 

@@ -21,6 +21,9 @@ pub(super) struct Case<'a> {
     pub(super) remote: bool,
     /// When an interrupt from another CPU asked this one to reschedule.
     pub(super) asked: Option<MonoNs>,
+    /// When the task had gone to sleep, if events tell that it was still awake when the wakeup was
+    /// due: only then was there a timer to wait for.
+    pub(super) asleep: Option<MonoNs>,
     /// What the interrupt is called whose time is from `irq_entry` to `irq_exit`.
     pub(super) interrupt: String,
 }
@@ -53,6 +56,7 @@ impl<'a> Case<'a> {
             opening: Opening::Unseen,
             remote: is_remote(wakeup),
             asked: None,
+            asleep: None,
             interrupt: String::new(),
         };
         case.marks = case.own_marks();
@@ -61,6 +65,7 @@ impl<'a> Case<'a> {
         }
         case.opening = case.opening();
         case.interrupt = case.interrupt_name();
+        case.asleep = case.fell_asleep();
         case
     }
 
@@ -141,6 +146,30 @@ impl<'a> Case<'a> {
             Stimulus::Waker { .. } if self.begins_in_interrupt() => Opening::Unseen,
             Stimulus::Waker { .. } | Stimulus::Unknown => Opening::Interrupted,
         }
+    }
+
+    fn fell_asleep(&self) -> Option<MonoNs> {
+        let entry = self.marks.irq_entry.filter(|_| !self.doubtful && !self.remote)?;
+        let switches = self.events().filter(|event| event.at <= entry);
+        let (at, to) = switches.filter_map(|event| self.own_switch(event)).last()?;
+        Some(if to { entry } else { at })
+    }
+
+    /// When the task was switched to or from, and whether to.
+    fn own_switch(&self, event: &Event) -> Option<(MonoNs, bool)> {
+        match &event.what {
+            What::Switch { to, .. } if self.is_own(to) => Some((event.at, true)),
+            What::Switch { from, .. } if self.is_own(from) => Some((event.at, false)),
+            _ => None,
+        }
+    }
+
+    /// Who ran when the wakeup was due, by the first switch after that.
+    pub(super) fn first_to_run(&self) -> Option<&'a Task> {
+        self.events().find_map(|event| match &event.what {
+            What::Switch { from, .. } => Some(from),
+            _ => None,
+        })
     }
 
     /// Events from when the wakeup was due to its response.

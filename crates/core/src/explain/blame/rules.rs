@@ -49,6 +49,17 @@ pub(super) fn waiting(case: &Case) -> Claim {
     }
 }
 
+/// Whoever runs while the task has not even gone to sleep for its timer.
+pub(super) fn not_asleep(case: &Case, runs: &Task) -> Claim {
+    if is_known(runs) && case.is_own(runs) {
+        own_too_early()
+    } else if is_known(runs) && runs.comes_before(case.task()) {
+        Claim::all_of(Cause::HigherPriorityTask, &runs.words(), Evidence::Edge)
+    } else {
+        Claim::unexplained()
+    }
+}
+
 /// What every interrupt takes to arrive, and what is held up beyond that.
 fn delivery(case: &Case, then: Label) -> Claim {
     let first = label(Cause::Irq, "delivery", "", Evidence::Bound);
@@ -205,6 +216,9 @@ fn held(context: &Context) -> Option<Cause> {
     let ends = depth == 1 && context.stack.first().is_some_and(|place| unlocks(place));
     match (if ends { 0 } else { depth }, context.preemptible) {
         _ if context.mode != Mode::Kernel => None,
+        // Where nobody is preempted anyway, the switch waits for a preemption point, however short
+        // the section was that the interrupt came in: `fput`, some ns, and then 1 ms of poll (6.18).
+        (_, Some(false)) if context.softirq.is_none() => Some(Cause::NoPreemptionPoint),
         (1.., _) => Some(Cause::PreemptOff),
         (0, Some(true)) => None,
         (0, _) => Some(Cause::NoPreemptionPoint),

@@ -156,7 +156,7 @@ fn a_section_that_ends_with_the_interrupt_is_not_what_goes_on() {
         move |wakeup: &mut Wakeup| {
             let context = wakeup.interrupted.as_mut().unwrap();
             context.preempt_depth = Some(depth);
-            context.preemptible = Some(false);
+            context.preemptible = None;
             context.stack.insert(0, "_raw_spin_unlock_irqrestore+0x19".into());
         }
     };
@@ -178,7 +178,15 @@ fn kernel_code_holds_the_interrupt_up_and_then_the_switch() {
     check(timer(), |_| {}, &[HELD, SWITCH, WAIT, TIMER]);
     let depth = |n| move |w: &mut Wakeup| w.interrupted.as_mut().unwrap().preempt_depth = n;
     let off = "preempt_off 60 shmem_undo_range (exit_mmap in rm[412]) stack";
-    check(timer(), depth(Some(2)), &[off, SWITCH, WAIT, TIMER]);
+    // Where nobody is preempted, it does not matter whether preemption was off for a moment.
+    check(timer(), depth(Some(2)), &[HELD, SWITCH, WAIT, TIMER]);
+    for preemptible in [Some(true), None] {
+        let section = |w: &mut Wakeup| {
+            depth(Some(2))(w);
+            w.interrupted.as_mut().unwrap().preemptible = preemptible;
+        };
+        check(timer(), section, &[off, SWITCH, WAIT, TIMER]);
+    }
     check(timer(), depth(None), &[HELD, SWITCH, WAIT, TIMER]);
 }
 
@@ -408,8 +416,8 @@ fn the_wait_for_a_lock_is_told() {
             w.events = vec![event(30, What::ContentionBegin), event(70, What::ContentionEnd)];
         },
         &[
-            "preempt_off 40 shmem_undo_range (exit_mmap in rm[412], waiting for a lock) stack",
-            "preempt_off 20 shmem_undo_range (exit_mmap in rm[412]) stack",
+            "no_preemption_point 40 shmem_undo_range (exit_mmap in rm[412], waiting for a lock) stack",
+            "no_preemption_point 20 shmem_undo_range (exit_mmap in rm[412]) stack",
             SWITCH,
             WAIT,
             TIMER,

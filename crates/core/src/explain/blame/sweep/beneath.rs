@@ -8,13 +8,25 @@ use super::{Ground, Sweep, Turn};
 impl<'a> Sweep<'_, 'a> {
     fn open(&mut self) {
         match self.case.opening {
-            Opening::Wait => self.enter(Ground::Wait, rules::waiting(self.case)),
+            Opening::Wait => self.wait(),
             Opening::Interrupt => self.enter(Ground::Handler, rules::handler(self.case)),
             Opening::Interrupted => self.resume(),
             Opening::Waker => self.continue_waker(),
             Opening::Remote => self.await_call(),
             Opening::Unseen => self.enter(Ground::Unseen, Claim::unexplained()),
         }
+    }
+
+    /// For the interrupt; but first for the task to go to sleep, if it had not when it was due.
+    fn wait(&mut self) {
+        let claim = match self.case.asleep {
+            Some(asleep) if self.done_to < asleep.0 => {
+                let runs = self.runs.clone().or_else(|| self.case.first_to_run().cloned());
+                rules::not_asleep(self.case, &runs.unwrap_or_default())
+            }
+            _ => rules::waiting(self.case),
+        };
+        self.enter(Ground::Wait, claim);
     }
 
     fn enter(&mut self, ground: Ground, claim: Claim) {
@@ -154,6 +166,7 @@ impl<'a> Sweep<'_, 'a> {
         self.contended = false;
         self.runs = Some(to.clone());
         match self.ground {
+            Ground::Wait if self.case.asleep.is_some() => self.wait(),
             Ground::Wait => {}
             // No CPU is switched in the middle of an interrupt.
             Ground::Handler => self.confused |= !self.case.remote,

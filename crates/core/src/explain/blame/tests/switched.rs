@@ -273,3 +273,22 @@ fn stolen_time_leaves_nmis_alone() {
         ],
     );
 }
+
+/// It was preempted after its last answer, before it slept: there was no timer to wait for yet.
+#[test]
+fn a_task_that_had_not_gone_to_sleep_waits_for_who_kept_it_from_that() {
+    let mut spinner = rm();
+    (spinner.pid, spinner.prio, spinner.policy) = (77, 4, Policy::Fifo);
+    let switch = |from: &Task, to: &Task| What::Switch { from: from.clone(), to: to.clone() };
+    let sleeps = |w: &mut Wakeup| {
+        w.marks.due = at(0);
+        w.marks.irq_entry = Some(at(10));
+        w.events = vec![event(5, switch(&spinner, &probe())), event(7, switch(&probe(), &rm()))];
+    };
+    let mut wakeup = timer();
+    sleeps(&mut wakeup);
+    let got = shares(&wakeup);
+    let has = |begin: &str| assert!(got.iter().any(|s| s.starts_with(begin)), "{begin}: {got:?}");
+    has("higher_priority_task 5 rm[77]");
+    has("irq_off 3 shmem_undo_range");
+}
