@@ -110,12 +110,19 @@ pub fn image(
     archive.console("dev/console");
     archive.file("init", 0o755, &bytes);
     if let Some((release, config)) = config {
-        archive.file(&format!("boot/config-{release}"), 0o444, &read(config)?);
+        archive.file(&format!("boot/config-{release}"), 0o444, &what_is_set(&read(config)?));
     }
     for module in modules {
         archive.file(&format!("modules/{}", module.file_name()), 0o444, &module.bytes);
     }
     Ok(archive.finish())
+}
+
+/// The lines of a configuration that set something. What it says is not set, two lines in five of
+/// Debian's, it says in comments, which nobody needs to be told.
+fn what_is_set(config: &[u8]) -> Vec<u8> {
+    let lines = config.split_inclusive(|&byte| byte == b'\n');
+    lines.filter(|line| line.starts_with(b"CONFIG_")).flatten().copied().collect()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
@@ -132,6 +139,13 @@ fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_set_is_left_out() {
+        let config = b"# Linux\nCONFIG_SMP=y\n# CONFIG_PREEMPT is not set\n\nCONFIG_HZ=250";
+        assert_eq!(what_is_set(config), b"CONFIG_SMP=y\nCONFIG_HZ=250");
+    }
+
 
     fn put(name: &str, bytes: &[u8]) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("wakescope-guest-{}", std::process::id()));
