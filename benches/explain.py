@@ -128,7 +128,7 @@ def state(pid):
 def onlookers(binary, folder, sleeper):
     """Those who look on, by name; the first one is nobody. They write into `folder`."""
     run, data = str(Path(folder, "run")), str(Path(folder, "perf.data"))
-    forever = ["--duration", f"{UNTIL_TOLD_S}s", "--warmup", "0s", "--out", run]
+    forever = ["--duration", f"{UNTIL_TOLD_S}s", "--out", run]
     probes = ["--interval", "1ms", *forever]
     return {
         "nothing": None,
