@@ -146,7 +146,6 @@ mod tests {
         assert_eq!(what_is_set(config), b"CONFIG_SMP=y\nCONFIG_HZ=250");
     }
 
-
     fn put(name: &str, bytes: &[u8]) -> PathBuf {
         let dir = std::env::temp_dir().join(format!("wakescope-guest-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
