@@ -151,7 +151,7 @@ impl<'a> Case<'a> {
     fn fell_asleep(&self) -> Option<MonoNs> {
         let entry = self.marks.irq_entry.filter(|_| !self.doubtful && !self.remote)?;
         let switches = self.events().filter(|event| event.at <= entry);
-        let (at, to) = switches.filter_map(|event| self.own_switch(event)).last()?;
+        let (at, to) = switches.rev().find_map(|event| self.own_switch(event))?;
         Some(if to { entry } else { at })
     }
 
