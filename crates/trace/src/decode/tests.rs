@@ -205,19 +205,23 @@ fn functions_have_names() {
 
 #[test]
 fn a_switch_is_from_whoever_ran() {
-    let wakeup = decoded(&late(
-        raw(),
-        &[switch(1_010, 5, "spin"), switch(1_020, 0, "swapper/1"), switch(1_400, 400, "probe")],
-    ));
-    let pairs: Vec<(u32, u32)> = wakeup
-        .events
-        .iter()
-        .map(|event| match &event.what {
+    let switched = |irq_entry| {
+        decoded(&late(
+            shared::Wakeup { irq_entry, ..raw() },
+            &[switch(1_010, 5, "spin"), switch(1_020, 0, "swapper/1"), switch(1_400, 400, "probe")],
+        ))
+    };
+    let pairs = |wakeup: &Wakeup| -> Vec<(u32, u32)> {
+        let pair = |event: &Event| match &event.what {
             What::Switch { from, to } => (from.pid, to.pid),
             other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(pairs, [(231, 5), (5, 0), (0, 400)]);
+        };
+        wakeup.events.iter().map(pair).collect()
+    };
+    let wakeup = switched(1_005);
+    assert_eq!(pairs(&wakeup), [(231, 5), (5, 0), (0, 400)]);
+    // What was interrupted later than that says nothing of who ran before.
+    assert_eq!(pairs(&switched(1_200)), [(0, 5), (5, 0), (0, 400)]);
     // Who was to wake is the same task there, with its priority.
     let What::Switch { to, .. } = &wakeup.events[2].what else { unreachable!() };
     assert_eq!(*to, wakeup.task);
