@@ -17,7 +17,7 @@ use wakescope_sys::shared::Word;
 use wakescope_trace::{Options, Target, TargetError, TraceError, Tracer, Watch};
 
 use crate::measure::{self, MeasureArgs, Onlooker};
-use crate::{Failure, Outcome, output, report};
+use crate::{Failure, Outcome, output, runs};
 
 mod others;
 
@@ -102,7 +102,7 @@ fn target(args: &ExplainArgs) -> Option<Target> {
 }
 
 fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Failure> {
-    let run = report::read(path)?;
+    let run = runs::read(path)?;
     if run.explanation.is_none() {
         return Err(Failure::new(format!("the run {} was not explained", path.display()))
             .because("why a wakeup was late is only seen while it happens")

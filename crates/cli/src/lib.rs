@@ -16,6 +16,7 @@ mod load;
 mod measure;
 mod output;
 mod report;
+mod runs;
 mod samples;
 mod screen;
 

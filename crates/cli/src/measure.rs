@@ -260,11 +260,7 @@ pub(crate) fn blank_run(identity: &Identity, plan: &Plan, host: &Host) -> Run {
         threads: Vec::new(),
         load: Vec::new(),
         worst: Vec::new(),
-        explanation: None,
-        components: None,
-        causes: Vec::new(),
-        summary: Default::default(),
-        other: Default::default(),
+        ..Default::default()
     }
 }
 

@@ -1,16 +1,13 @@
 //! `wakescope report`
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
-use wakescope_report::style::clean;
 use wakescope_report::{realfeel, text};
 
-use crate::folder::RECORD;
-use crate::{Failure, Outcome, output};
+use crate::{Failure, Outcome, output, runs};
 
 /// Show a run: as text, JSON, or the statistics block of realfeel
 #[derive(clap::Args)]
@@ -50,7 +47,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
         return Err(Failure::new("--thresholds means nothing to this format")
             .try_this("add --format realfeel, or leave it out"));
     }
-    let run = read(&args.run)?;
+    let run = runs::read(&args.run)?;
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let shown = match args.format {
         Format::Text => text::report(&run, style),
@@ -69,42 +66,6 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
         None => output::print(&shown)?,
     }
     Ok(Outcome::Done)
-}
-
-/// The largest record that is read: that of 8,192 CPUs takes less.
-const LARGEST: u64 = 2 << 30;
-
-/// Reads the run that a path names.
-pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
-    let file = if path.is_dir() { path.join(RECORD) } else { path.into() };
-    let mut text = Vec::new();
-    regular(&file)
-        .and_then(|opened| opened.take(LARGEST).read_to_end(&mut text))
-        .map_err(|e| not_a_run(path, &file, &e))?;
-    // The error may quote the record, which may be anybody's.
-    Run::from_json(&text).map_err(|e| {
-        Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
-    })
-}
-
-/// Opens a file that is nothing but that: one would wait for ever to read a pipe nobody writes to.
-fn regular(path: &Path) -> io::Result<File> {
-    if fs::metadata(path)?.is_file() {
-        File::open(path)
-    } else {
-        Err(io::Error::other("it is not a regular file"))
-    }
-}
-
-fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot read the run {}: {e}", file.display()));
-    if path.is_dir() {
-        failure.try_this(
-            "name the folder of one run, with a run.json in it; they lie below runs/ by default",
-        )
-    } else {
-        failure.try_this("name a run's folder, as printed at the end of `wakescope measure`")
-    }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

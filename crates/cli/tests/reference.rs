@@ -18,6 +18,7 @@ use wakescope_core::limit::Outcome;
 use wakescope_core::plan::{IdleStates, Policy, Stimulus};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, State, TimeDomain};
+use wakescope_core::source::{Omission, Quantity};
 
 mod common;
 #[path = "reference/runs.rs"]
@@ -57,6 +58,16 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     }
     for idle in [IdleStates::AsIs, IdleStates::Shallow] {
         names(&|run| run.plan.idle_states = idle);
+    }
+    use Omission::{Counted, Relative, Skipped};
+    for omission in [Counted, Skipped, Relative, Omission::None, Omission::Unknown] {
+        names(&|run| run.source.as_mut().unwrap().omission = omission);
+    }
+    use Quantity::{Gap, IntervalDeviation, IrqLatency, RequestLatency, RunqueueDelay};
+    use Quantity::{ThreadLatency, UserLatency, WakeupLatency};
+    let own = [WakeupLatency, IrqLatency, ThreadLatency, UserLatency];
+    for quantity in own.into_iter().chain([IntervalDeviation, Gap, RunqueueDelay, RequestLatency]) {
+        names(&|run| run.source.as_mut().unwrap().quantity = quantity);
     }
     for outcome in [Outcome::Pass, Outcome::Inconclusive, Outcome::Fail] {
         names(&|run| run.limits[0].outcome = outcome);

@@ -66,6 +66,13 @@ pub struct Validity {
     pub findings: Vec<Finding>,
 }
 
+impl Default for Validity {
+    /// Nothing speaks against it.
+    fn default() -> Self {
+        Self::of(Vec::new())
+    }
+}
+
 impl Validity {
     /// The verdict on `findings`.
     pub fn of(mut findings: Vec<Finding>) -> Self {

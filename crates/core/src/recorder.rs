@@ -10,10 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use Ordering::{Acquire, Relaxed, Release};
 
 use crate::distribution::Distribution;
+use crate::maxima::Maxima;
 
+mod course;
 mod tally;
 mod worst;
 
+use course::Course;
 use tally::{Counts, Extremes, Tally, add};
 use worst::Worst;
 
@@ -43,6 +46,8 @@ pub struct Snapshot {
     pub early: u64,
     /// The latest wakeups, worst first.
     pub worst: Vec<Late>,
+    /// The largest lateness over the course of the run, per expiry.
+    pub maxima: Maxima,
 }
 
 /// The statistics of one measuring thread.
@@ -55,6 +60,7 @@ pub struct Recorder {
     migrated: AtomicU64,
     early: AtomicU64,
     worst: Worst,
+    course: Course,
     now: AtomicU64,
     recent_max: AtomicU64,
 }
@@ -69,6 +75,7 @@ impl Recorder {
             migrated: AtomicU64::new(0),
             early: AtomicU64::new(0),
             worst: Worst::new(worst),
+            course: Course::new(),
             now: AtomicU64::new(0),
             recent_max: AtomicU64::new(0),
         }
@@ -83,8 +90,10 @@ impl Recorder {
         self.version.store(version + 1, Relaxed);
         fence(Release);
         self.woken.count(late_ns, due_ns);
+        self.course.raise(due_ns, late_ns);
         if missed > 0 {
             self.swallowed.count_steps(late_ns, due_ns, missed, interval_ns);
+            self.course.raise_steps(due_ns, late_ns, missed, interval_ns);
         }
         if self.worst.takes(late_ns) {
             self.worst.insert(Late { late_ns, due_ns, missed });
@@ -106,6 +115,7 @@ impl Recorder {
         self.woken.reset();
         self.swallowed.reset();
         self.worst.reset();
+        self.course.reset();
         for cell in [&self.migrated, &self.early, &self.now, &self.recent_max] {
             cell.store(0, Relaxed);
         }
@@ -168,6 +178,7 @@ impl Recorder {
             migrated: self.migrated.load(Relaxed),
             early: self.early.load(Relaxed),
             worst: self.worst.copy(),
+            maxima: self.course.copy(),
         }
     }
 
@@ -186,6 +197,7 @@ struct Figures {
     migrated: u64,
     early: u64,
     worst: Vec<Late>,
+    maxima: Maxima,
 }
 
 fn snapshot_of(figures: Figures, [woken, swallowed]: [Counts; 2]) -> Snapshot {
@@ -203,6 +215,7 @@ fn snapshot_of(figures: Figures, [woken, swallowed]: [Counts; 2]) -> Snapshot {
         migrated: figures.migrated,
         early: figures.early,
         worst,
+        maxima: figures.maxima,
     }
 }
 
@@ -210,9 +223,15 @@ fn snapshot_of(figures: Figures, [woken, swallowed]: [Counts; 2]) -> Snapshot {
 mod tests {
     use super::*;
     use crate::histogram::Histogram;
+    use crate::maxima::FIRST_SLOT_NS;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
+
+    fn nothing() -> Snapshot {
+        let maxima = Maxima { slot_ns: FIRST_SLOT_NS, max_ns: Vec::new() };
+        Snapshot { maxima, ..Default::default() }
+    }
 
     #[test]
     fn a_stall_counts_for_every_expiry_it_swallowed() {
@@ -233,7 +252,7 @@ mod tests {
     #[test]
     fn no_samples_are_no_numbers() {
         let s = Recorder::new(3).snapshot();
-        assert_eq!(s, Snapshot::default());
+        assert_eq!(s, nothing());
     }
 
     #[test]
@@ -242,7 +261,7 @@ mod tests {
         r.record(6 * MS, 100 * MS + 300_000, 100, MS);
         r.count_migration();
         r.reset();
-        assert_eq!(r.snapshot(), Snapshot::default());
+        assert_eq!(r.snapshot(), nothing());
         r.record(MS, 7, 0, MS);
         assert_eq!(r.snapshot().woken.max_ns, Some(7));
     }

@@ -10,9 +10,11 @@ use crate::explain::{CauseRow, ComponentTable, Components, Explanation, Share, S
 use crate::finding::Validity;
 use crate::host::Host;
 use crate::limit::Judgement;
+use crate::maxima::Maxima;
 use crate::percentile::Percentile;
 use crate::plan::Plan;
 use crate::record_writer::RecordWriter;
+use crate::source::Source;
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.run/1";
@@ -44,7 +46,7 @@ pub enum State {
 }
 
 /// A run: what was asked, where, what came out, and whether it can be trusted.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// [`SCHEMA`].
     pub schema: String,
@@ -64,6 +66,9 @@ pub struct Run {
     /// How far it has come.
     #[serde(default)]
     pub state: State,
+    /// The other program that measured it; `None` if wakescope did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     /// Where.
     pub host: Host,
     /// What was asked.
@@ -117,6 +122,9 @@ pub struct Thread {
     pub woken: Distribution,
     /// One value per expiry, also of those that a late wakeup swallowed.
     pub expiries: Distribution,
+    /// The largest lateness over the course of the run, per expiry; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maxima: Option<Maxima>,
 }
 
 /// What a load did while wakeups were measured.
@@ -306,7 +314,12 @@ impl Run {
         self.threads.iter().enumerate().find_map(|(i, t)| {
             let inside =
                 |what, d: &Distribution| d.fault().map(|f| format!("threads[{i}].{what}: {f}"));
-            inside("woken", &t.woken).or_else(|| inside("expiries", &t.expiries)).or_else(|| {
+            let of_maxima = || {
+                let fault = t.maxima.as_ref()?.fault()?;
+                Some(format!("threads[{i}].maxima: {fault}"))
+            };
+            let of_both = || inside("woken", &t.woken).or_else(|| inside("expiries", &t.expiries));
+            of_both().or_else(of_maxima).or_else(|| {
                 let expected = t.woken.count.checked_add(t.missed);
                 (expected != Some(t.expiries.count)).then(|| {
                     format!(
@@ -382,6 +395,7 @@ pub(crate) mod tests {
                 ..Default::default()
             }),
             causes: vec![CauseRow { culprit: text.into(), share: 1.0, ..Default::default() }],
+            source: None,
             summary: Summary::default(),
             other: [("later".to_string(), later)].into(),
         };

@@ -255,11 +255,7 @@ pub(crate) mod tests {
             threads,
             load: vec![],
             worst,
-            explanation: None,
-            components: None,
-            causes: Vec::new(),
-            summary: Default::default(),
-            other: Default::default(),
+            ..Default::default()
         };
         run.summarize();
         run

@@ -9,9 +9,11 @@ use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
 use wakescope_core::limit::{Judgement, Outcome};
+use wakescope_core::maxima::Maxima;
 use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{Episode, LoadResult, Run, SCHEMA, State, Summary, Thread, TimeDomain};
+use wakescope_core::source::{Omission, Quantity, Source};
 
 /// A run with as little in it as can be.
 pub(super) fn empty_run() -> Run {
@@ -31,11 +33,7 @@ pub(super) fn empty_run() -> Run {
         threads: vec![Thread::default()],
         load: vec![],
         worst: vec![],
-        explanation: None,
-        components: None,
-        causes: Vec::new(),
-        summary: Summary::default(),
-        other: [].into(),
+        ..Default::default()
     }
 }
 
@@ -49,6 +47,17 @@ pub(super) fn full_run() -> Run {
         origin_ns: 17,
         seed: u64::MAX,
         state: State::Complete,
+        source: Some(Source {
+            tool: "cyclictest".into(),
+            version: Some("2.40".into()),
+            format: "text histogram".into(),
+            file: "ct.txt".into(),
+            quantity: Quantity::WakeupLatency,
+            omission: Omission::Skipped,
+            resolution_ns: Some(1_000),
+            unknown: vec!["plan.interval_ns".into()],
+            approximate: vec!["sum_ns: the mean is given in whole µs".into()],
+        }),
         host: full_host(),
         plan: full_plan(),
         validity: Validity::of(vec![Finding::new(
@@ -72,6 +81,7 @@ pub(super) fn full_run() -> Run {
             page_faults: 4,
             woken,
             expiries,
+            maxima: Some(Maxima { slot_ns: 1 << 20, max_ns: vec![Some(8_123), None] }),
         }],
         load: vec![LoadResult {
             name: "find".into(),

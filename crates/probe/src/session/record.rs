@@ -56,11 +56,7 @@ pub(super) fn run(
         threads: ended.into_iter().map(Ended::into_thread).collect(),
         load: Vec::new(),
         worst,
-        explanation: None,
-        components: None,
-        causes: Vec::new(),
-        summary: Default::default(),
-        other: Default::default(),
+        ..Default::default()
     };
     run.summarize();
     run
@@ -92,6 +88,7 @@ impl Ended {
             page_faults: self.page_faults(),
             woken: self.seen.woken,
             expiries: self.seen.expiries,
+            maxima: Some(self.seen.maxima),
         }
     }
 
