@@ -13,7 +13,7 @@ use wakescope_probe::session::Observer;
 use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
-use wakescope_sys::shared::Word;
+use wakescope_sys::shared::Answers;
 use wakescope_trace::{Options, Target, TargetError, TraceError, Tracer, Watch};
 
 use crate::measure::{self, MeasureArgs, Onlooker};
@@ -207,8 +207,8 @@ fn preemptible(model: Model) -> Option<bool> {
 }
 
 impl Observer for Follower {
-    fn response(&self, rank: usize) -> Option<Word> {
-        self.tracer.as_ref()?.response(rank)
+    fn answers(&self, rank: usize) -> Option<Answers> {
+        self.tracer.as_ref()?.answers(rank)
     }
 
     fn follow(&mut self, thread: ThreadId) -> Result<(), String> {

@@ -13,6 +13,8 @@
 
 /* Late wakeups that leave the kernel before the loader has said what is late. */
 #define FIRST_RECORDS 150
+/* Answers of a thread that are kept: pairs of when a wakeup was due, and when it was answered. */
+#define ANSWERS 8
 
 enum kind {
 	IRQ_ENTRY = 1,
@@ -197,6 +199,13 @@ struct interference {
 	struct window windows[WINDOWS];
 	/* That of the line. */
 	char name[16];
+};
+
+struct answers {
+	struct {
+		u64 due;
+		u64 at;
+	} of[ANSWERS];
 };
 
 /* Written by the loader while programs run. */

@@ -210,6 +210,8 @@ mod tests {
     use std::mem::offset_of;
     use std::process::Command;
 
+    use wakescope_sys::shared::Answers;
+
     /// Asks the compiler of the programs whether it sees the same layouts.
     #[test]
     fn layouts_are_those_of_the_programs() {
@@ -238,6 +240,7 @@ mod tests {
         same("__builtin_offsetof(struct interference, name)", offset_of!(Interference, name));
         same("AN_NMI", AN_NMI as usize);
         same("A_SOFTIRQ", A_SOFTIRQ as usize);
+        same("sizeof(struct answers)", Answers::WORDS * size_of::<u64>());
         same("COMPONENTS", COMPONENTS);
         same("CONTENTION_END", kind::CONTENTION_END as usize);
         same("SWITCH", kind::SWITCH as usize);
