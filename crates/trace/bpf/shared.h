@@ -15,6 +15,8 @@
 #define FIRST_RECORDS 150
 /* Answers of a thread that are kept: pairs of when a wakeup was due, and when it was answered. */
 #define ANSWERS 8
+/* Longer than an instruction that enables interrupts, and the one after it that still waits. */
+#define CODE 16
 
 enum kind {
 	IRQ_ENTRY = 1,
@@ -120,6 +122,8 @@ struct wakeup {
 	s32 away_bytes;
 	s32 user_bytes;
 	u32 pad;
+	/* The code up to where what was interrupted went on, if that is the kernel's; 0 if not read. */
+	u8 code[CODE];
 	struct task task;
 	struct task interrupted;
 	struct task waker;
