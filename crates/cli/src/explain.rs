@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, account};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy};
@@ -203,6 +204,13 @@ fn preemptible(model: Model) -> Option<bool> {
         Model::None | Model::Voluntary => Some(false),
         Model::Full | Model::Lazy | Model::Rt => Some(true),
         Model::Unknown => None,
+    }
+}
+
+impl Follower {
+    /// How late wakeups were so far.
+    pub(crate) fn lateness(&self) -> Distribution {
+        self.tracer.as_ref().map(Tracer::lateness).unwrap_or_default()
     }
 }
 

@@ -211,12 +211,17 @@ impl Tracer {
         if self.options.above_ns.is_some() {
             return;
         }
-        let lateness = Counted::lateness(&self.figures, self.places);
+        let lateness = self.lateness();
         if let Some(keep_ns) = worth_keeping(&lateness, self.options.tail) {
             self.keep_ns = keep_ns;
             // The old bound goes on to hold, which costs only time.
             let _ = self.set_control();
         }
+    }
+
+    /// How late wakeups were so far.
+    pub fn lateness(&self) -> Distribution {
+        Counted::lateness(&self.figures, self.places)
     }
 
     /// Detaches everything and tells what was found. Where a thread is followed that still waits,

@@ -98,8 +98,9 @@ fn is_guest(run: &Run) -> bool {
     run.time_domain == TimeDomain::Real && run.host.hypervisor.is_some()
 }
 
-/// Where nobody probes, the wakeups that were seen are all that there are.
-fn stand_in(run: &mut Run, seen: &Distribution) {
+/// Puts the wakeups that were `seen` in place of those of probes, in a run that has none: they are
+/// all that there are.
+pub fn stand_in(run: &mut Run, seen: &Distribution) {
     let mut woken = seen.clone();
     woken.max_at_ns = woken.max_at_ns.map(|at| at.saturating_sub(run.origin_ns));
     let expiries = woken.clone();
