@@ -7,6 +7,7 @@ use wakescope_core::explain::{
 };
 use wakescope_core::units::MonoNs;
 
+use crate::code::enables_interrupts;
 use crate::kept::Late;
 use crate::shared::{self, EVENTS, FRAMES, NO_LINE, kind};
 use crate::symbols::Symbols;
@@ -104,6 +105,7 @@ impl Decoder<'_> {
             preempt_depth,
             softirq,
             preemptible: self.preemptible,
+            enabled_interrupts: enables_interrupts(&wakeup.code),
             stack: self.interrupted_stack(wakeup),
             user_stack: Vec::new(),
         })

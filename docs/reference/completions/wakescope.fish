@@ -136,7 +136,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l module -d 'Modules that guests load before they measure, with those that these need' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l append -d 'More for the kernels\' command line, as in \'nohz=off threadirqs\'' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l qemu -d 'The emulator: QEMU 8 or newer (default: the lab\'s own, or the machine\'s)' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: this one)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: the wakescope-guest that belongs to this one)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l jobs -d 'Guests to run side by side (default: one per CPU)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l timeout -d 'The most time of this machine that a guest may take' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpus -d 'CPUs of a guest; more than one takes --experimental-smp' -r
@@ -174,7 +174,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l module -d 'Modules that guests load before they measure, with those that these need' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l append -d 'More for the kernels\' command line, as in \'nohz=off threadirqs\'' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l qemu -d 'The emulator: QEMU 8 or newer (default: the lab\'s own, or the machine\'s)' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: this one)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: the wakescope-guest that belongs to this one)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l jobs -d 'Guests to run side by side (default: one per CPU)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l timeout -d 'The most time of this machine that a guest may take' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpus -d 'CPUs of a guest; more than one takes --experimental-smp' -r
