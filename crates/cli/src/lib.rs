@@ -10,6 +10,7 @@ mod explain;
 mod failure;
 mod folder;
 mod guest;
+mod import;
 mod lab;
 mod live;
 mod load;
@@ -40,6 +41,7 @@ enum Verb {
     Explain(Box<explain::ExplainArgs>),
     Load(load::LoadArgs),
     Report(report::ReportArgs),
+    Import(import::ImportArgs),
     Lab(lab::LabArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
@@ -98,6 +100,7 @@ pub fn main() -> ExitCode {
         Verb::Explain(args) => explain::run(&args),
         Verb::Load(args) => load::run(&args),
         Verb::Report(args) => report::run(&args),
+        Verb::Import(args) => import::run(&args),
         Verb::Lab(args) => lab::run(&args),
         Verb::LoadKeeper(args) => load::run_keeper(&args),
         Verb::LabGuest(args) => guest::run(&args),

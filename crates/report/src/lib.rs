@@ -6,6 +6,7 @@ pub mod check;
 mod domain;
 pub mod explain;
 mod findings;
+pub mod import;
 pub mod lab;
 pub mod lab_progress;
 pub mod load;
