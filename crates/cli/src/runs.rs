@@ -45,7 +45,7 @@ pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
 }
 
 /// Opens a file that is nothing but that: one would wait for ever to read a pipe nobody writes to.
-fn regular(path: &Path) -> io::Result<File> {
+pub(crate) fn regular(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() {
         File::open(path)
     } else {
