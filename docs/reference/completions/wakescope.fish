@@ -30,7 +30,7 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "check" -d 'What
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'How late are wakeups here, and can the number be trusted'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "explain" -d 'Why were wakeups late: which part of the way, and whose fault'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads by themselves, until Ctrl-C or for a while, and tell how much work they did'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show a run: as text, JSON, or the statistics block of realfeel'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show a run: as text, JSON, the statistics block of realfeel, or in the formats of other programs'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "lab" -d 'Boot kernels in virtual time, where the same kernel gives the same figures on any machine'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'The CPU to probe [default: the last that this process may use]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'Print JSON: the `host` of a run, with `suffers` and `instruments`'
@@ -94,9 +94,22 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l list -d 'Li
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -s h -l help -d 'Print help'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l format -d 'What to show it as' -r -f -a "text\t'For people: verdict, table, findings, histogram'
 json\t'The run record'
-realfeel\t'The block of Clark Williams\' paper of 2002: statistics, shares below thresholds, five nines'"
+realfeel\t'The block of Clark Williams\' paper of 2002: statistics, shares below thresholds, five nines'
+cyclictest\t'The histogram that cyclictest prints, in whole µs'
+cyclictest-json\t'The file that cyclictest writes with --json'
+csv\t'The histograms as comma-separated values; nothing is lost of them'
+hlog\t'HdrHistogram\'s interval log, compressed, one tag per CPU'
+hgrm\t'HdrHistogram\'s percentile distribution, of all CPUs together'
+prometheus\t'A classic histogram for Prometheus'
+openmetrics\t'The same as OpenMetrics'
+jsonl\t'Every sample as a JSON object on a line of its own, of runs measured with --save-samples'
+trace\t'The latest wakeups as a trace for Perfetto (ui.perfetto.dev) or about:tracing'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l distribution -d 'Which values to export: one per wakeup, or one per expiry [default: woken for the formats of cyclictest, which means that; both for csv; expiries for the others]' -r -f -a "woken\t'One value per wakeup'
+expiries\t'One value per expiry, also of those that a late wakeup swallowed'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l rows -d 'Rows of a histogram for cyclictest, one per µs; later samples are its overflow [default: as many as the maximum takes, 1000000 at most]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l sparse -d 'Leave out empty rows of a histogram for cyclictest, as rt-tests does from 2.7 on'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -s h -l help -d 'Print help'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "kernels" -d 'List the kernels that can be fetched, and those that have been'
