@@ -10,8 +10,8 @@ use crate::random::Random;
 pub const ALL_SPLITS: u64 = 200_000;
 
 /// Where there are more, so many are drawn at random. With them, p-values are whole multiples of
-/// 1 / 20,000.
-pub const DRAWN_SPLITS: usize = 19_999;
+/// 1 / 10,000.
+pub const DRAWN_SPLITS: usize = 9_999;
 
 /// How far apart the means of two groups are.
 #[derive(Clone, Debug, PartialEq)]

@@ -65,7 +65,7 @@ fn many_are_drawn_and_the_seed_repeats_them() {
     let first: Vec<f64> = (0..30).map(|i| f64::from(i % 7)).collect();
     let second: Vec<f64> = (0..25).map(|i| f64::from(i % 6) + 0.7).collect();
     let got = apart(&first, &second, 0.05, 1).unwrap();
-    assert_eq!((got.exact, got.splits), (false, 20_000));
+    assert_eq!((got.exact, got.splits), (false, 10_000));
     assert_eq!(apart(&first, &second, 0.05, 1), Some(got.clone()));
     let other = apart(&first, &second, 0.05, 2).unwrap();
     assert!(other != got && (other.p_value - got.p_value).abs() < 0.02, "{got:?} {other:?}");
@@ -74,8 +74,8 @@ fn many_are_drawn_and_the_seed_repeats_them() {
     assert!((back.p_value - got.p_value).abs() < 0.02, "{got:?} {back:?}");
     assert!((back.interval.0.unwrap() + got.interval.1.unwrap()).abs() < 0.1);
     let far = apart(&[9.0; 40], &[1.0; 40], 0.05, 1).unwrap();
-    assert_eq!((far.p_value, far.interval), (1e-4, (Some(8.0), Some(8.0))));
-    assert!(apart(&[1.0], &vec![2.0; 300_000], 0.05, 1).unwrap().p_value > 0.9e-4);
+    assert_eq!((far.p_value, far.interval), (2e-4, (Some(8.0), Some(8.0))));
+    assert!(apart(&[1.0], &vec![2.0; 300_000], 0.05, 1).unwrap().p_value > 1e-4);
 }
 
 /// All splits, one by one: the shares with a difference at least, and at most, as large as seen.
