@@ -113,9 +113,33 @@ impl Scale {
             }
             counts.push(lower, upper, count)?;
         }
+        self.agrees(rows, counts.count())?;
         counts.finish(min, max, rows.sum_ns).map_err(|why| {
             format!("{why}; was a bias subtracted (-B)? Such rows cannot be read exactly")
         })
+    }
+}
+
+impl Scale {
+    /// Where nothing is longer than the last row, the mean follows from the rows: if it is another,
+    /// rows are missing.
+    fn agrees(&self, rows: &Rows, count: u64) -> Result<(), String> {
+        let beyond = self.last.is_none_or(|last| rows.max >= last);
+        if beyond || count == 0 {
+            return Ok(());
+        }
+        let sum = rows.rows.iter().map(|&(row, count)| u128::from(row) * u128::from(count));
+        let sum: u128 = sum.fold(0, u128::saturating_add);
+        let stated = u128::from(rows.sum_ns);
+        // It is given to the ns.
+        if sum.abs_diff(stated) > u128::from(count) {
+            return Err(format!(
+                "its rows have a mean of {} ns, but `Average:` is {} ns; rows are missing",
+                sum / u128::from(count),
+                stated / u128::from(count)
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -218,7 +218,7 @@ impl Thread {
             }
             let lower = if held == 0 { min_ns } else { in_ns(end, unit_ns)? };
             counts.push(lower, max_ns + unit_ns, overflow)?;
-            draft.overflow(&format!("thread {thread}"), overflow, lower, true);
+            draft.overflow(&format!("thread {thread}"), overflow, in_ns(end, unit_ns)?, true);
         } else if ends[1] != Some(self.max) {
             return Err(format!("its maximum {} is not its highest row", self.max));
         }

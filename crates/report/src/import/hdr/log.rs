@@ -8,7 +8,7 @@ use wakescope_core::source::{Omission, Quantity};
 
 use super::super::counts::{Counts, in_ns};
 use super::super::draft::Draft;
-use super::super::lines::{Line, Lines, thousandths};
+use super::super::lines::{Line, Lines, number, thousandths};
 use super::super::{About, ImportError, Imported};
 use super::{Told, decode, from_base64};
 use crate::style::clean;
@@ -51,6 +51,9 @@ pub(in super::super) fn read(
         return Err(ImportError::new("there is no interval in it"));
     }
     let unit_ns = log.told.unit(about)?.ns();
+    if log.told.own {
+        return log.own(about, unit_ns);
+    }
     let several = log.tags.len() > 1;
     let run = |(tag, intervals): &(String, Intervals)| {
         let name = match (several, tag.as_str()) {
@@ -114,8 +117,31 @@ impl Log {
         Ok(())
     }
 
+    /// Of what wakescope wrote, each tag is a CPU of the same run.
+    fn own(&self, about: &About, unit_ns: u64) -> Result<Vec<Imported>, ImportError> {
+        let mut whole: Option<Draft> = None;
+        for (tag, intervals) in &self.tags {
+            let of_tag = |why| ImportError::new(format!("{}: {why}", clean(tag, 40)));
+            let mut draft = self.draft(about, intervals, unit_ns).map_err(of_tag)?;
+            let cpu = tag.strip_prefix("cpu").and_then(number).filter(|&cpu| cpu < 8_192);
+            for thread in &mut draft.threads {
+                thread.cpu = cpu.and_then(|cpu| u32::try_from(cpu).ok());
+            }
+            match &mut whole {
+                None => whole = Some(draft),
+                Some(whole) => {
+                    whole.duration_ns = whole.duration_ns.max(draft.duration_ns);
+                    whole.threads.append(&mut draft.threads);
+                    whole.findings.append(&mut draft.findings);
+                }
+            }
+        }
+        let whole = whole.ok_or_else(|| ImportError::new("there is no interval in it"))?;
+        Ok(vec![Imported { name: String::new(), run: whole.finish()? }])
+    }
+
     fn draft(&self, about: &About, of: &Intervals, unit_ns: u64) -> Result<Draft, String> {
-        let quantity = self.told.quantity;
+        let quantity = self.told.quantity.or(self.told.own.then_some(Quantity::WakeupLatency));
         let mut draft = Draft::new(
             "HdrHistogram",
             "interval log",

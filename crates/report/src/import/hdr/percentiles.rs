@@ -119,7 +119,7 @@ impl Table {
     }
 
     fn draft(&self, about: &About, unit_ns: u64, decimals: usize) -> Result<Draft, String> {
-        let quantity = self.told.quantity;
+        let quantity = self.told.quantity.or(self.told.own.then_some(Quantity::WakeupLatency));
         let mut draft = Draft::new(
             "HdrHistogram",
             "percentile distribution",
