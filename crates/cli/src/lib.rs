@@ -6,6 +6,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use wakescope_probe::load::launched_output;
 
 mod check;
+mod compare;
 mod explain;
 mod failure;
 mod folder;
@@ -19,6 +20,7 @@ mod report;
 mod runs;
 mod samples;
 mod screen;
+mod trend;
 
 pub use failure::Failure;
 
@@ -40,6 +42,8 @@ enum Verb {
     Explain(Box<explain::ExplainArgs>),
     Load(load::LoadArgs),
     Report(report::ReportArgs),
+    Compare(compare::CompareArgs),
+    Trend(trend::TrendArgs),
     Lab(lab::LabArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
@@ -100,6 +104,8 @@ pub fn main() -> ExitCode {
         Verb::Explain(args) => explain::run(&args),
         Verb::Load(args) => load::run(&args),
         Verb::Report(args) => report::run(&args),
+        Verb::Compare(args) => compare::run(&args),
+        Verb::Trend(args) => trend::run(&args),
         Verb::Lab(args) => lab::run(&args),
         Verb::LoadKeeper(args) => load::run_keeper(&args),
         Verb::LabGuest(args) => guest::run(&args),

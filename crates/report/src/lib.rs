@@ -3,6 +3,7 @@
 //! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings.
 
 pub mod check;
+pub mod compare;
 mod domain;
 pub mod explain;
 mod findings;
@@ -15,3 +16,4 @@ pub mod realfeel;
 pub mod style;
 pub mod table;
 pub mod text;
+pub mod trend;
