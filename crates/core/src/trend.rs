@@ -15,7 +15,7 @@ use crate::source::Quantity;
 
 mod divisive;
 
-pub use divisive::{Change, DRAWN, LEAST, changes};
+pub use divisive::{Change, LEAST, changes, permutations};
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.trend/1";

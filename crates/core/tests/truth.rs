@@ -15,7 +15,6 @@ fn labelled(runs: &[Run]) -> Vec<Labelled<'_>> {
 
 /// How many of `times` comparisons come out as `wanted`.
 fn count(machine: Machine, runs: usize, factor: f64, times: u32, wanted: &[Verdict]) -> usize {
-    let machine = Machine { samples: 2_000, ..machine };
     let mut random = Random::new(1);
     (0..times)
         .filter(|_| {
@@ -32,17 +31,18 @@ fn count(machine: Machine, runs: usize, factor: f64, times: u32, wanted: &[Verdi
 fn alike_runs_are_rarely_called_different() {
     // 5 % of 100 at most; three standard deviations more are chance.
     for machine in [CALM, NOISY] {
-        let wrong = count(machine, 5, 1.0, 100, &[Verdict::Worse, Verdict::Better]);
+        let short = Machine { samples: 2_000, ..machine };
+        let wrong = count(short, 5, 1.0, 100, &[Verdict::Worse, Verdict::Better]);
         assert!(wrong <= 5 + 7, "{machine:?}: {wrong} of 100");
     }
 }
 
 #[test]
 fn what_is_worse_is_called_worse() {
-    let (worse, better) = ([Verdict::Worse], [Verdict::Better]);
-    assert!(count(CALM, 5, 2.0, 25, &worse) >= 20);
-    assert!(count(NOISY, 10, 2.0, 25, &worse) >= 20);
-    assert_eq!(count(NOISY, 10, 2.0, 25, &better), 0);
+    // 99 % and, with twice the runs, 100 % by docs/compare.md.
+    assert!(count(CALM, 5, 2.0, 20, &[Verdict::Worse]) >= 17);
+    assert!(count(NOISY, 10, 2.0, 15, &[Verdict::Worse]) >= 12);
+    assert_eq!(count(NOISY, 5, 2.0, 15, &[Verdict::Better]), 0);
 }
 
 #[test]

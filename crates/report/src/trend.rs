@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use wakescope_core::compare::{percent, probability, times};
 use wakescope_core::run::TimeDomain;
-use wakescope_core::trend::{DRAWN, Series, Step, Trend};
+use wakescope_core::trend::{Series, Step, Trend, permutations};
 use wakescope_core::units::{SpanNs, grouped};
 
 use crate::domain;
@@ -133,8 +133,10 @@ fn bar(value: u64, largest: u64) -> String {
 
 /// How the changes were found.
 fn basis(trend: &Trend, style: Style) -> String {
+    let longest = trend.series.iter().map(|series| series.runs.len()).max().unwrap_or(0);
     let mut lines = vec![format!(
-        "Changes by E-divisive, each against {DRAWN} permutations with --seed {}; where nothing changed, {} of all series show one.",
+        "Changes by E-divisive, each against {} permutations with --seed {}; where nothing changed, {} of all series show one.",
+        grouped(permutations(longest) as u64),
         trend.seed,
         percent(trend.alpha)
     )];
