@@ -119,6 +119,14 @@ pub struct Compare {
     pub old: Vec<RunFigures>,
 }
 
+impl Compare {
+    /// The record as JSON, on lines that people can read.
+    pub fn to_json(&self) -> String {
+        // Only a map with keys that are no text, or a failing writer, could make this fail.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
 /// The ratios that decide.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ratios {

@@ -30,5 +30,6 @@ pub mod ring;
 pub mod run;
 pub mod source;
 pub mod suffers;
+pub mod trend;
 pub mod units;
 pub mod validity;

@@ -7,6 +7,7 @@ use wakescope_core::lab::{Asked, Lab};
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{SpanNs, grouped};
 
+pub(crate) use self::markdown::escaped;
 use self::matrix::{Figure, Matrix};
 use crate::domain::VIRTUAL_TIME;
 use crate::style::{Style, clean};

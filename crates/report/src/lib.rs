@@ -4,6 +4,7 @@
 //! bytes into a writer that the caller has opened.
 
 pub mod check;
+pub mod compare;
 mod domain;
 pub mod explain;
 pub mod export;
@@ -18,3 +19,4 @@ pub mod realfeel;
 pub mod style;
 pub mod table;
 pub mod text;
+pub mod trend;

@@ -314,10 +314,13 @@ pub(super) fn repeated(runs: &[Labelled]) -> Option<Difference> {
     })
 }
 
+/// Quantity, name, start and seed of a run, and the sums of its threads.
+type Content<'a> = (Quantity, &'a str, &'a str, u64, Vec<[u64; 3]>);
+
 /// What only the same run has in common with a run.
-fn content(run: &Run) -> (Quantity, &str, &str, u64, Vec<(u64, u64, Option<u64>)>) {
+fn content(run: &Run) -> Content<'_> {
     let threads = run.threads.iter().map(|t| &t.expiries);
-    let sums = threads.map(|d| (d.count, d.sum_ns, d.max_ns)).collect();
+    let sums = threads.map(|d| [d.count, d.sum_ns, d.max_ns.unwrap_or(0)]).collect();
     (quantity_of(run), &run.id, &run.started, run.seed, sums)
 }
 

@@ -204,6 +204,9 @@ fn throughput_stands_beside() {
     }
 }
 
+/// What is done to a run, by name.
+type Change = (&'static str, fn(&mut Run));
+
 /// What is refused of five new runs, changed so, against five others.
 fn refusal(change: fn(&mut Run)) -> Option<Refusal> {
     let mut new = runs(&LOW);
@@ -216,7 +219,7 @@ fn what_is_not_alike_is_refused_unless_forced() {
     let source =
         |omission| Some(Source { tool: "cyclictest".into(), omission, ..Source::default() });
     let _ = source;
-    let changes: [(&str, fn(&mut Run)); 7] = [
+    let changes: [Change; 7] = [
         ("time domain", |run| run.time_domain = TimeDomain::Virtual),
         ("interval", |run| run.plan.interval_ns = 1_020_000),
         ("load", |run| run.plan.load.push("cpu".into())),
@@ -244,7 +247,7 @@ fn what_is_not_alike_is_refused_unless_forced() {
 
 #[test]
 fn what_does_not_matter_is_pointed_out() {
-    let changes: [(&str, fn(&mut Run)); 5] = [
+    let changes: [Change; 5] = [
         ("policy", |run| run.plan.priority = Some(7)),
         ("interval", |run| run.plan.interval_ns = 1_005_000),
         ("processor", |run| run.host.cpu_model = Some("other".into())),

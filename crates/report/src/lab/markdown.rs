@@ -131,7 +131,7 @@ fn fenced(language: &str, text: &str) -> String {
 }
 
 /// `text` as it is, where Markdown and HTML would read more into it.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if "\\`*_{}[]<>|#~&!".contains(c) {
