@@ -25,5 +25,6 @@ pub mod ring;
 pub mod run;
 pub mod source;
 pub mod suffers;
+pub mod tail;
 pub mod units;
 pub mod validity;
