@@ -16,4 +16,5 @@ pub mod progress;
 pub mod realfeel;
 pub mod style;
 pub mod table;
+pub mod tail;
 pub mod text;
