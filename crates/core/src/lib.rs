@@ -31,5 +31,6 @@ pub mod run;
 pub mod source;
 pub mod suffers;
 pub mod trend;
+pub mod tail;
 pub mod units;
 pub mod validity;

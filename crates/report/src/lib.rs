@@ -18,5 +18,6 @@ pub mod progress;
 pub mod realfeel;
 pub mod style;
 pub mod table;
+pub mod tail;
 pub mod text;
 pub mod trend;

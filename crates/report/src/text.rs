@@ -16,10 +16,15 @@ use crate::findings::{self, Notes};
 use crate::plot;
 use crate::style::{Style, clean};
 use crate::table::columns;
+use crate::tail;
 
 /// The whole report on `run`, 100 columns wide.
 pub fn report(run: &Run, style: Style) -> String {
     let mut out = overview(run, style, Notes::InFull);
+    let proven = tail::block(run, style);
+    if !proven.is_empty() {
+        let _ = write!(out, "\n{proven}");
+    }
     let all = run.expiries();
     if all.count > 0 {
         let kind = domain::word(run.time_domain);
