@@ -74,7 +74,7 @@ fn labels(paths: &[PathBuf]) -> Vec<String> {
             parts.iter().filter(same).count() == 1
         };
         let count = (1..=own.len()).find(alone).unwrap_or(own.len());
-        clean(&end(own, count), 120).into()
+        clean(&end(own, count), 120)
     };
     parts.iter().map(label).collect()
 }

@@ -67,14 +67,23 @@ fn overview(run: &Run, style: Style, notes: Notes) -> String {
 }
 
 fn headline(run: &Run, style: Style) -> String {
-    let all = run.expiries();
-    let (Some(max_ns), Some(at_ns)) = (all.max_ns, all.max_at_ns) else {
+    let Some(sentence) = sentence(run) else {
         return format!("{}\n", style.bad("No wakeup was measured."));
     };
-    let where_and_when = match run.worst.first().and_then(|w| w.cpu) {
-        Some(cpu) => format!("CPU {cpu}, {} in", SpanNs(at_ns)),
-        None => format!("{} in", SpanNs(at_ns)),
-    };
+    let verdict = verdict(run, style);
+    let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
+    format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+}
+
+/// How late the worst wakeup was, and the others; `None` if there was none.
+pub(crate) fn sentence(run: &Run) -> Option<String> {
+    let all = run.expiries();
+    let (max_ns, at_ns) = (all.max_ns?, all.max_at_ns);
+    let cpu = run.worst.first().and_then(|w| w.cpu).map(|cpu| format!("CPU {cpu}"));
+    let when = at_ns.map(|ns| format!("{} in", SpanNs(ns)));
+    let known: Vec<String> = cpu.into_iter().chain(when).collect();
+    let where_and_when =
+        if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) };
     let deepest = Percentile::SHOWN.iter().rev().find_map(|&p| Some((p, all.percentile(p)?)));
     // The third nine is what people compare; with few samples, whatever they carry.
     let usual = Percentile::SHOWN[2];
@@ -88,13 +97,8 @@ fn headline(run: &Run, style: Style) -> String {
             )
         },
     );
-    let sentence = format!(
-        "Worst wakeup {} late ({where_and_when}){share}.",
-        domain::span(max_ns, run.time_domain)
-    );
-    let verdict = verdict(run, style);
-    let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
-    format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+    let worst = domain::span(max_ns, run.time_domain);
+    Some(format!("Worst wakeup {worst} late{where_and_when}{share}."))
 }
 
 /// Whether the run can be trusted, in a word or two.
@@ -108,7 +112,7 @@ pub(crate) fn verdict(run: &Run, style: Style) -> String {
 }
 
 /// What the maximum proves: the rate of larger ones that the samples do not rule out.
-fn what_it_proves(run: &Run) -> String {
+pub(crate) fn what_it_proves(run: &Run) -> String {
     let summary = &run.summary;
     let cpus = match run.threads.len() {
         1 => String::new(),

@@ -647,14 +647,26 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__report)
-            opts="-o -h --format --thresholds --output --help"
+            opts="-o -h --format --picture --line --title --thresholds --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "text json realfeel" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text html svg png md json realfeel" -- "${cur}"))
+                    return 0
+                    ;;
+                --picture)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --line)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --title)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --thresholds)

@@ -30,7 +30,7 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "check" -d 'What
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'How late are wakeups here, and can the number be trusted'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "explain" -d 'Why were wakeups late: which part of the way, and whose fault'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads by themselves, until Ctrl-C or for a while, and tell how much work they did'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show a run: as text, JSON, or the statistics block of realfeel'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show runs: as text, a page, a picture, Markdown, or the record itself'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "lab" -d 'Boot kernels in virtual time, where the same kernel gives the same figures on any machine'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'The CPU to probe [default: the last that this process may use]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'Print JSON: the `host` of a run, with `suffers` and `instruments`'
@@ -92,9 +92,16 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l seed -d 'Of
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l json -d 'Print the result as JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l list -d 'List the loads'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -s h -l help -d 'Print help'
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l format -d 'What to show it as' -r -f -a "text\t'For people: verdict, table, findings, histogram'
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l format -d 'What to show them as [default: what the ending of -o FILE says, or text]' -r -f -a "text\t'For people: verdict, table, findings, histogram'
+html\t'A page in one file, with pictures, tables and exact values under the pointer'
+svg\t'One picture, for papers and slides'
+png\t'The same made of pixels'
+md\t'A table and the findings as Markdown, for a pull request'
 json\t'The run record'
 realfeel\t'The block of Clark Williams\' paper of 2002: statistics, shares below thresholds, five nines'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, components, causes, episodes [default: exceedance]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l line -d 'Draw a line at these times, besides those of the runs\' limits' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l title -d 'What to call it all' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
