@@ -30,7 +30,7 @@ pub mod ring;
 pub mod run;
 pub mod source;
 pub mod suffers;
-pub mod trend;
 pub mod tail;
+pub mod trend;
 pub mod units;
 pub mod validity;

@@ -7,7 +7,6 @@ use wakescope_core::lab::{Asked, Lab};
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{SpanNs, grouped};
 
-pub(crate) use self::markdown::escaped;
 use self::matrix::{Figure, Matrix};
 use crate::domain::VIRTUAL_TIME;
 use crate::style::{Style, clean};
@@ -15,6 +14,7 @@ use crate::style::{Style, clean};
 mod culprits;
 mod figures;
 mod headline;
+pub(crate) mod html;
 mod limits;
 mod markdown;
 mod matrix;

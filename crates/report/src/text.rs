@@ -71,10 +71,18 @@ fn overview(run: &Run, style: Style, notes: Notes) -> String {
 }
 
 fn headline(run: &Run, style: Style) -> String {
-    let all = run.expiries();
-    let Some(max_ns) = all.max_ns else {
+    let Some(sentence) = sentence(run) else {
         return format!("{}\n", style.bad("No wakeup was measured."));
     };
+    let verdict = verdict(run, style);
+    let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
+    format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+}
+
+/// How late the worst wakeup was, and the others; `None` if there was none.
+pub(crate) fn sentence(run: &Run) -> Option<String> {
+    let all = run.expiries();
+    let max_ns = all.max_ns?;
     let where_and_when = where_and_when(run, &all);
     let deepest = Percentile::SHOWN.iter().rev().find_map(|&p| Some((p, all.percentile(p)?)));
     // The third nine is what people compare; with few samples, whatever they carry.
@@ -94,10 +102,7 @@ fn headline(run: &Run, style: Style) -> String {
         Quantity::WakeupLatency => format!("Worst wakeup {worst} late"),
         other => format!("Largest {other} {worst}"),
     };
-    let sentence = format!("{what}{where_and_when}{share}.");
-    let verdict = verdict(run, style);
-    let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
-    format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+    Some(format!("{what}{where_and_when}{share}."))
 }
 
 /// Where the largest sample was seen, and when, as far as that is known: ` (CPU 0, 6.20 s in)`.
@@ -124,7 +129,7 @@ pub(crate) fn verdict(run: &Run, style: Style) -> String {
 }
 
 /// What the maximum proves: the rate of larger ones that the samples do not rule out.
-fn what_it_proves(run: &Run) -> String {
+pub(crate) fn what_it_proves(run: &Run) -> String {
     let summary = &run.summary;
     let cpus = match run.threads.len() {
         1 => String::new(),

@@ -10,8 +10,8 @@ use super::{
     within, word,
 };
 use crate::domain;
-use crate::lab::escaped;
 use crate::load::rate;
+use crate::markdown::escaped;
 use crate::style::clean;
 
 /// The comparison as Markdown.

@@ -77,7 +77,7 @@ fn parts(shares: &[Share]) -> Vec<Part> {
 
 /// An episode's shares, the largest first, and what nobody knows last. What they leave of the episode
 /// nobody knows either.
-pub(super) fn shares(episode: &Episode) -> Vec<Share> {
+pub(crate) fn shares(episode: &Episode) -> Vec<Share> {
     let sum =
         |shares: &[Share]| shares.iter().fold(0_u64, |sum, share| sum.saturating_add(share.ns));
     let told = sum(&episode.blame);
@@ -95,7 +95,7 @@ pub(super) fn shares(episode: &Episode) -> Vec<Share> {
 
 /// The causes in the order in which they have their place between expiry and response. Shares have
 /// no times of their own: one may be in several pieces.
-pub(super) const ORDER: [Cause; 15] = [
+pub(crate) const ORDER: [Cause; 15] = [
     Cause::IdleExit,
     Cause::IrqOff,
     Cause::Steal,

@@ -6,7 +6,7 @@ use crate::text::tests::run_of;
 use runs::{bound, crowded, lossy, serial, table};
 
 mod hostile;
-mod runs;
+pub(crate) mod runs;
 
 const PLAIN: Style = Style { colour: false };
 
