@@ -6,6 +6,7 @@
 
 mod counted;
 mod decode;
+mod image;
 mod interference;
 mod kept;
 mod kernel;
@@ -16,6 +17,7 @@ mod symbols;
 mod target;
 mod tracer;
 
+pub use image::{Image, MappedImage, NoImage};
 pub use interference::Watch;
 pub use target::{Target, TargetError};
-pub use tracer::{Options, TraceError, Tracer};
+pub use tracer::{Options, TraceError, Tracer, running_build_id};

@@ -10,7 +10,7 @@ use wakescope_probe::session::Observer;
 use wakescope_sys::clock;
 use wakescope_trace::Target;
 
-use super::{ExplainArgs, Follower, PACE, shown, watch};
+use super::{ExplainArgs, Follower, PACE, lines, shown, watch};
 use crate::folder::RunFolder;
 use crate::measure::{self, Onlooker};
 use crate::{Failure, Outcome, output};
@@ -31,6 +31,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     }
     let signals = measure::prepare_process()?;
     let host = host::read(&measured.cpus);
+    let image = lines::choose(args.vmlinux.as_deref(), &host)?;
     let plan = Plan {
         stimulus: Stimulus::Others,
         target: words(&target),
@@ -56,6 +57,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
             return Err(failure);
         }
     };
+    follower.afterwards(|run| image.complete(run));
     let origin = clock::now().after(LEAD);
     follower.begin(origin).map_err(Failure::new)?;
     let end = origin.after(SpanNs(duration_ns));
