@@ -12,6 +12,7 @@ help:
 	@echo 'make test       every test and lint, but for'
 	@echo 'make test-lab   the tests that boot many guests, which take long'
 	@echo 'make build      the command: $(BINARY)'
+	@echo '                and what guests of the lab run: $(BINARY)-guest'
 	@echo 'make check      formatting and lints only'
 	@echo 'make guest-arm64'
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
@@ -39,7 +40,7 @@ check: setup
 	scripts/cargo lint
 
 # Guests of the lab run a static program, which tests' own builds are not.
-WITH_GUEST = WAKESCOPE_GUEST_AMD64="$${WAKESCOPE_GUEST_AMD64:-$(abspath $(BINARY))}"
+WITH_GUEST = WAKESCOPE_GUEST_AMD64="$${WAKESCOPE_GUEST_AMD64:-$(abspath $(BINARY))-guest}"
 
 test: check build
 	@if command -v python3 >/dev/null; \
@@ -67,6 +68,7 @@ simulate: setup
 install:
 	@test -x $(BINARY) || $(MAKE) build
 	install -D -m 755 $(BINARY) $(ROOT)/bin/wakescope
+	install -D -m 755 $(BINARY)-guest $(ROOT)/lib/wakescope/wakescope-guest
 	install -d $(ROOT)/share/man/man1
 	install -m 644 docs/reference/man/*.1 $(ROOT)/share/man/man1
 	install -D -m 644 docs/reference/completions/wakescope.bash $(ROOT)/share/bash-completion/completions/wakescope

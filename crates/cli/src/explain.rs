@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, account};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy};
@@ -13,7 +14,7 @@ use wakescope_probe::session::Observer;
 use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
-use wakescope_sys::shared::Word;
+use wakescope_sys::shared::Answers;
 use wakescope_trace::{Options, Target, TargetError, TraceError, Tracer, Watch};
 
 use crate::measure::{self, MeasureArgs, Onlooker};
@@ -206,9 +207,16 @@ fn preemptible(model: Model) -> Option<bool> {
     }
 }
 
+impl Follower {
+    /// How late wakeups were so far.
+    pub(crate) fn lateness(&self) -> Distribution {
+        self.tracer.as_ref().map(Tracer::lateness).unwrap_or_default()
+    }
+}
+
 impl Observer for Follower {
-    fn response(&self, rank: usize) -> Option<Word> {
-        self.tracer.as_ref()?.response(rank)
+    fn answers(&self, rank: usize) -> Option<Answers> {
+        self.tracer.as_ref()?.answers(rank)
     }
 
     fn follow(&mut self, thread: ThreadId) -> Result<(), String> {

@@ -18,7 +18,7 @@ mod seen;
 mod timeline;
 mod words;
 
-pub use account::account;
+pub use account::{account, stand_in};
 pub use blame::{Known, blame};
 pub use bound::{Bound, Interference, Premises, Variables, Work, bound};
 pub use components::components;

@@ -7,7 +7,8 @@ use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::{IdleStates, Plan, Stimulus};
-use wakescope_core::run::{Run, State};
+use wakescope_core::run::{Run, State, Thread};
+use wakescope_core::source::{Quantity, Source};
 use wakescope_core::units::{SpanNs, grouped};
 
 use crate::domain;
@@ -22,15 +23,13 @@ pub fn report(run: &Run, style: Style) -> String {
     let all = run.expiries();
     if all.count > 0 {
         let kind = domain::word(run.time_domain);
-        let what = match run.plan.stimulus {
-            Stimulus::Timer => "expiries",
-            Stimulus::Others => "wakeups",
+        let what = match (&run.source, run.plan.stimulus) {
+            (Some(source), _) => format!("samples by {kind}{}", source.quantity),
+            (None, Stimulus::Timer) => format!("expiries by {kind}lateness"),
+            (None, Stimulus::Others) => format!("wakeups by {kind}lateness"),
         };
-        let _ = write!(
-            out,
-            "\n {what} by {kind}lateness, both scales logarithmic\n{}",
-            plot::log_log(&all.histogram)
-        );
+        let _ =
+            write!(out, "\n {what}, both scales logarithmic\n{}", plot::log_log(&all.histogram));
     }
     out
 }
@@ -68,13 +67,10 @@ fn overview(run: &Run, style: Style, notes: Notes) -> String {
 
 fn headline(run: &Run, style: Style) -> String {
     let all = run.expiries();
-    let (Some(max_ns), Some(at_ns)) = (all.max_ns, all.max_at_ns) else {
+    let Some(max_ns) = all.max_ns else {
         return format!("{}\n", style.bad("No wakeup was measured."));
     };
-    let where_and_when = match run.worst.first().and_then(|w| w.cpu) {
-        Some(cpu) => format!("CPU {cpu}, {} in", SpanNs(at_ns)),
-        None => format!("{} in", SpanNs(at_ns)),
-    };
+    let where_and_when = where_and_when(run, &all);
     let deepest = Percentile::SHOWN.iter().rev().find_map(|&p| Some((p, all.percentile(p)?)));
     // The third nine is what people compare; with few samples, whatever they carry.
     let usual = Percentile::SHOWN[2];
@@ -88,13 +84,28 @@ fn headline(run: &Run, style: Style) -> String {
             )
         },
     );
-    let sentence = format!(
-        "Worst wakeup {} late ({where_and_when}){share}.",
-        domain::span(max_ns, run.time_domain)
-    );
+    let worst = domain::span(max_ns, run.time_domain);
+    let what = match run.source.as_ref().map(|s| s.quantity).unwrap_or_default() {
+        Quantity::WakeupLatency => format!("Worst wakeup {worst} late"),
+        other => format!("Largest {other} {worst}"),
+    };
+    let sentence = format!("{what}{where_and_when}{share}.");
     let verdict = verdict(run, style);
     let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
     format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+}
+
+/// Where the largest sample was seen, and when, as far as that is known: ` (CPU 0, 6.20 s in)`.
+fn where_and_when(run: &Run, all: &Distribution) -> String {
+    let of_max = |t: &&Thread| t.expiries.max_ns == all.max_ns;
+    let cpu = match &run.source {
+        Some(_) => run.threads.iter().find(of_max).and_then(|t| t.cpu),
+        None => run.worst.first().and_then(|w| w.cpu),
+    };
+    let cpu = cpu.map(|cpu| format!("CPU {cpu}"));
+    let when = all.max_at_ns.map(|at_ns| format!("{} in", SpanNs(at_ns)));
+    let parts: Vec<String> = cpu.into_iter().chain(when).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }
 
 /// Whether the run can be trusted, in a word or two.
@@ -115,10 +126,18 @@ fn what_it_proves(run: &Run) -> String {
         n => format!(" on {n} CPUs"),
     };
     let count = grouped(summary.count);
-    let counted = match run.plan.stimulus {
-        Stimulus::Timer => format!("{count} expiries at {}{cpus}", SpanNs(run.plan.interval_ns)),
-        Stimulus::Others => format!("{count} wakeups"),
+    let counted = match (&run.source, run.plan.stimulus) {
+        (Some(source), _) => samples_of(run, source),
+        (None, Stimulus::Timer) => {
+            format!("{count} expiries at {}{cpus}", SpanNs(run.plan.interval_ns))
+        }
+        (None, Stimulus::Others) => format!("{count} wakeups"),
     };
+    if run.duration_ns == 0 && run.source.is_some() && summary.count > 0 {
+        return format!(
+            "{counted}. How long it took is not known, so nothing is said about larger ones.\n"
+        );
+    }
     match (summary.max_ns, summary.not_excluded_every_ns) {
         (Some(max_ns), Some(every_ns)) => format!(
             "{counted}.\nNot excluded at 95 %: one wakeup above {} every {} at this rate.\n",
@@ -130,14 +149,30 @@ fn what_it_proves(run: &Run) -> String {
     }
 }
 
+/// What another program measured, in figures: `20,000 samples of cyclictest at 1.00 ms, 2 threads`.
+fn samples_of(run: &Run, source: &Source) -> String {
+    let mut text = format!("{} samples of {}", grouped(run.summary.count), clean(&source.tool, 40));
+    if run.plan.interval_ns > 0 {
+        let _ = write!(text, " at {}", SpanNs(run.plan.interval_ns));
+    }
+    if run.threads.len() > 1 {
+        let _ = write!(text, ", {} threads", run.threads.len());
+    }
+    text
+}
+
 /// A line per CPU and, with several, one for all.
 fn cpus(run: &Run) -> String {
     let mut head: Vec<String> = ["cpu", "count", "missed", "min"].map(String::from).to_vec();
     head.extend(Percentile::SHOWN.iter().map(ToString::to_string));
     head.push("max".into());
     let mut rows = vec![head];
-    for thread in &run.threads {
-        let name = thread.cpu.map_or_else(|| "any".into(), |cpu| cpu.to_string());
+    for (number, thread) in run.threads.iter().enumerate() {
+        let name = match (thread.cpu, &run.source) {
+            (Some(cpu), _) => cpu.to_string(),
+            (None, Some(_)) => format!("#{number}"),
+            (None, None) => "any".into(),
+        };
         rows.push(row(name, &thread.expiries, thread.missed, thread.woken.min_ns));
     }
     if run.threads.len() > 1 {
@@ -158,6 +193,9 @@ fn row(name: String, d: &Distribution, missed: u64, min_ns: Option<u64>) -> Vec<
 
 /// What it was measured on and how.
 pub(crate) fn machine(run: &Run) -> String {
+    if let Some(source) = &run.source {
+        return imported(run, source);
+    }
     let host = &run.host;
     let preemption = match host.preemption.because.as_str() {
         "" => format!("preemption {}", host.preemption.model),
@@ -170,6 +208,39 @@ pub(crate) fn machine(run: &Run) -> String {
     }
     parts.retain(|p| !p.is_empty());
     format!(" {}\n {preemption}\n {}\n", parts.join(" · "), plan(&run.plan))
+}
+
+/// Which program measured it and how, as far as its file tells.
+fn imported(run: &Run, source: &Source) -> String {
+    let version = source.version.as_deref().unwrap_or_default();
+    let tool = clean(format!("{} {version}", source.tool).trim_end(), 60);
+    let mut out = format!(" {tool}, {}: {}\n", clean(&source.format, 40), clean(&source.file, 60));
+    let known = |key: &str| !source.unknown.iter().any(|unknown| unknown == key);
+    let mut parts = Vec::new();
+    if !run.host.release.is_empty() {
+        parts.push(format!("kernel {}", clean(&run.host.release, 60)));
+    }
+    if !run.plan.target.is_empty() {
+        parts.push(clean(&run.plan.target, 80));
+    }
+    if run.plan.interval_ns > 0 {
+        parts.push(format!("{} {}", run.plan.stimulus, SpanNs(run.plan.interval_ns)));
+    }
+    match run.plan.priority {
+        Some(priority) if known("plan.policy") => {
+            parts.push(format!("{} {priority}", run.plan.policy));
+        }
+        Some(priority) => parts.push(format!("priority {priority}")),
+        None if known("plan.policy") && run.plan.stimulus == Stimulus::Timer => {
+            parts.push(run.plan.policy.to_string());
+        }
+        None => {}
+    }
+    if !parts.is_empty() {
+        let _ = writeln!(out, " {}", parts.join(" · "));
+    }
+    let _ = writeln!(out, " values: {}; {}", source.quantity, source.omission);
+    out
 }
 
 /// The plan in a line: `timer 1.00 ms · fifo 90 · 2 CPUs · load find, launch`, or whose wakeups were
@@ -206,7 +277,7 @@ pub(crate) mod tests {
     use wakescope_core::host::{Clock, Host};
     use wakescope_core::limit::Judgement;
     use wakescope_core::preemption::{Model, Preemption};
-    use wakescope_core::run::{Episode, LoadResult, SCHEMA, Thread, TimeDomain};
+    use wakescope_core::run::{Episode, LoadResult, SCHEMA, TimeDomain};
 
     /// A run with one CPU per list of samples, each list in order of its expiries.
     pub(crate) fn run_of(cpus: &[&[u64]]) -> Run {

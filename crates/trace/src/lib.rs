@@ -4,6 +4,7 @@
 //! [`wakescope_core::explain::Wakeup`]s. What they mean is none of this crate's business.
 #![allow(unsafe_code)]
 
+mod code;
 mod counted;
 mod decode;
 mod interference;

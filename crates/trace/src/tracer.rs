@@ -11,7 +11,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Interrupts, Seen};
 use wakescope_core::units::MonoNs;
 use wakescope_sys::memory::lift_lock_limit;
-use wakescope_sys::shared::{Word, Words};
+use wakescope_sys::shared::{Answers, Words};
 
 use crate::counted::Counted;
 use crate::decode::{Decoder, addresses};
@@ -138,7 +138,7 @@ impl Tracer {
         let figures = mapped(&mut programs, "figures", places * COMPONENTS * FIGURES_WORDS)?;
         let responses = match options.target {
             Target::Probes(count) if count > 0 => {
-                Some(mapped(&mut programs, "responses", count as usize)?)
+                Some(mapped(&mut programs, "responses", count as usize * Answers::WORDS)?)
             }
             _ => None,
         };
@@ -163,8 +163,8 @@ impl Tracer {
 
     /// Where the probe that is followed as the `index`th tells when it answered: the time after
     /// each wakeup, before it sleeps again.
-    pub fn response(&self, index: usize) -> Option<Word> {
-        self.responses.as_ref()?.word(index)
+    pub fn answers(&self, index: usize) -> Option<Answers> {
+        self.responses.as_ref()?.answers(index)
     }
 
     /// Follows the thread `id`, which is the next probe.
@@ -211,12 +211,17 @@ impl Tracer {
         if self.options.above_ns.is_some() {
             return;
         }
-        let lateness = Counted::lateness(&self.figures, self.places);
+        let lateness = self.lateness();
         if let Some(keep_ns) = worth_keeping(&lateness, self.options.tail) {
             self.keep_ns = keep_ns;
             // The old bound goes on to hold, which costs only time.
             let _ = self.set_control();
         }
+    }
+
+    /// How late wakeups were so far.
+    pub fn lateness(&self) -> Distribution {
+        Counted::lateness(&self.figures, self.places)
     }
 
     /// Detaches everything and tells what was found. Where a thread is followed that still waits,

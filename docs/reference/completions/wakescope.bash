@@ -703,17 +703,25 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__report)
-            opts="-o -h --format --thresholds --output --help"
+            opts="-o -h --format --thresholds --distribution --rows --sparse --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "text json realfeel" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "text json realfeel cyclictest cyclictest-json csv hlog hgrm prometheus openmetrics jsonl trace" -- "${cur}"))
                     return 0
                     ;;
                 --thresholds)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --distribution)
+                    COMPREPLY=($(compgen -W "woken expiries" -- "${cur}"))
+                    return 0
+                    ;;
+                --rows)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

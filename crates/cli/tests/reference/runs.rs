@@ -12,7 +12,7 @@ use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::maxima::Maxima;
 use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
-use wakescope_core::run::{Episode, LoadResult, Run, SCHEMA, State, Summary, Thread, TimeDomain};
+use wakescope_core::run::{Episode, LoadResult, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
 
 /// A run with as little in it as can be.

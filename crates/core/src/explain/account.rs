@@ -9,7 +9,7 @@ use crate::explain::{
 use crate::finding::{Finding, Severity, Validity};
 use crate::percentile::Percentile;
 use crate::plan::Stimulus;
-use crate::run::{Episode, Run, Thread};
+use crate::run::{Episode, Run, Thread, TimeDomain};
 
 /// What nine in ten wakeups exceed.
 const LOW: Percentile = Percentile::whole(10);
@@ -34,7 +34,7 @@ impl Account<'_> {
 /// ones was, and how the worst went.
 pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let (above_ns, above) = above.least_of(&seen.wakeup_latency);
-    let known = known(&seen.components);
+    let known = Known { guest: is_guest(run), ..known(&seen.components) };
     let late: Vec<Account> = seen
         .wakeups
         .iter()
@@ -90,11 +90,17 @@ fn known(table: &ComponentTable) -> Known {
     let nearly_all = |part: &Distribution| Some(part.histogram.bucket_of_percentile(LOW)?.lower);
     let delivery_ns = nearly_all(&table.irq_latency).or(table.irq_latency.min_ns).unwrap_or(0);
     let most = |part: &Distribution| Some(part.histogram.bucket_of_percentile(HIGH)?.lower);
-    Known { delivery_ns, scheduling_ns: table.sched_duration.as_ref().and_then(most) }
+    Known { delivery_ns, scheduling_ns: table.sched_duration.as_ref().and_then(most), guest: false }
 }
 
-/// Where nobody probes, the wakeups that were seen are all that there are.
-fn stand_in(run: &mut Run, seen: &Distribution) {
+/// Whether a hypervisor may have held the machine up. One that counts instructions never does.
+fn is_guest(run: &Run) -> bool {
+    run.time_domain == TimeDomain::Real && run.host.hypervisor.is_some()
+}
+
+/// Puts the wakeups that were `seen` in place of those of probes, in a run that has none: they are
+/// all that there are.
+pub fn stand_in(run: &mut Run, seen: &Distribution) {
     let mut woken = seen.clone();
     woken.max_at_ns = woken.max_at_ns.map(|at| at.saturating_sub(run.origin_ns));
     let expiries = woken.clone();
