@@ -25,6 +25,9 @@ _wakescope() {
             wakescope,explain)
                 cmd="wakescope__subcmd__explain"
                 ;;
+            wakescope,import)
+                cmd="wakescope__subcmd__import"
+                ;;
             wakescope,lab)
                 cmd="wakescope__subcmd__lab"
                 ;;
@@ -65,7 +68,7 @@ _wakescope() {
 
     case "${cmd}" in
         wakescope)
-            opts="-h -V --help --version check measure explain load report compare trend lab"
+            opts="-h -V --help --version check measure explain load report compare trend import lab"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -230,6 +233,32 @@ _wakescope() {
                     return 0
                     ;;
                 --seed)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        wakescope__subcmd__import)
+            opts="-h --from --unit --out --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --from)
+                    COMPREPLY=($(compgen -W "cyclictest cyclictest-verbose cyclictest-json jitterdebugger jitterdebugger-raw rtla-timerlat rtla-osnoise oslat oslat-json rteval schbench schbench-json stress-ng realfeel hlog hgrm perf-sched" -- "${cur}"))
+                    return 0
+                    ;;
+                --unit)
+                    COMPREPLY=($(compgen -W "ns us ms" -- "${cur}"))
+                    return 0
+                    ;;
+                --out)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

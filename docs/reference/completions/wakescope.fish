@@ -31,6 +31,9 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'Ho
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "explain" -d 'Why were wakeups late: which part of the way, and whose fault'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads by themselves, until Ctrl-C or for a while, and tell how much work they did'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show a run: as text, JSON, the statistics block of realfeel, or in the formats of other programs'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "compare" -d 'Is one set of runs worse than another: verdict, size, certainty'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "trend" -d 'Where in a series of runs did p99.9 or the maximum change'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "import" -d 'Make runs of what cyclictest, rtla, jitterdebugger and others have measured'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "lab" -d 'Boot kernels in virtual time, where the same kernel gives the same figures on any machine'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'The CPU to probe [default: the last that this process may use]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'Print JSON: the `host` of a run, with `suffers` and `instruments`'
@@ -111,6 +114,49 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l rows -d '
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l sparse -d 'Leave out empty rows of a histogram for cyclictest, as rt-tests does from 2.7 on'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l against -d 'The old runs' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l margin -d 'By what share a figure must differ to count [default: 10%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'How likely alike runs may be called better or worse [default: 5%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is shown to be worse by more than this, with 3 if that is open' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l fail-above -d 'Exit with 1 if a new run\'s maximum, or a percentile, is above a time: 100us, p99.9=50us' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l seed -d 'Seed of the splits that are drawn where there are too many to count' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l format -d 'What to show it as' -r -f -a "text\t'For people: verdict, table, reasons'
+json\t'The record of the comparison'
+junit\t'For CI systems: a test case per figure and limit'
+markdown\t'For pull requests'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -s o -l output -d 'Write to a file instead of standard output' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l force -d 'Compare also runs that are not alike in what matters'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l json -d 'The same as --format json'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l alpha -d 'How likely a change may be found in a series without one [default: 5%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l seed -d 'Seed of the permutations' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s o -l output -d 'Write to a file instead of standard output' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l by-time -d 'Order them by the time at which they began'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l force -d 'Take also runs that are not alike in what matters'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l json -d 'Print JSON: the record of the series'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l from -d 'What wrote them, where that is not seen from the files' -r -f -a "cyclictest\t''
+cyclictest-verbose\t''
+cyclictest-json\t''
+jitterdebugger\t''
+jitterdebugger-raw\t''
+rtla-timerlat\t''
+rtla-osnoise\t''
+oslat\t''
+oslat-json\t''
+rteval\t''
+schbench\t''
+schbench-json\t''
+stress-ng\t''
+realfeel\t''
+hlog\t''
+hgrm\t''
+perf-sched\t''"
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l unit -d 'The unit of values, for files that do not state it' -r -f -a "ns\t'Nanoseconds'
+us\t'Microseconds'
+ms\t'Milliseconds'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l out -d 'The run\'s folder; of several runs, the folder that theirs are made in [default: below runs/]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -s h -l help -d 'Print help'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "kernels" -d 'List the kernels that can be fetched, and those that have been'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "fetch" -d 'Fetch kernels from Debian\'s archive, and the emulator that boots them, for the lab alone'
