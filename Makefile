@@ -5,7 +5,7 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup build guest-arm64 run test test-lab check bench score install clean
+.PHONY: help setup build guest-arm64 run test test-lab check bench score simulate install clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move'
@@ -18,6 +18,7 @@ help:
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
 	@echo 'make bench      what it costs, against cyclictest, jitterdebugger, bpftrace and perf; the lab against QEMU'
 	@echo 'make score      how often explain blames the right cause, by lateness that was injected'
+	@echo 'make simulate   how often compare and trend are right and wrong, on machines that are made up'
 	@echo 'make install    the command, its man pages and completions, under PREFIX=$(PREFIX)'
 	@echo 'make clean      remove what was built'
 	@echo
@@ -59,6 +60,9 @@ bench:
 
 score: build
 	BINARY=$(BINARY) python3 -B benches/score.py $(SCORE_ARGS)
+
+simulate: setup
+	scripts/cargo run --locked --release --package wakescope-core --example simulate -- $(SIMULATE_ARGS)
 
 # Built by `make build` beforehand, so that `sudo make install` compiles nothing as root.
 install:

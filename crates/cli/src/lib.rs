@@ -6,6 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use wakescope_probe::load::launched_output;
 
 mod check;
+mod compare;
 mod explain;
 mod failure;
 mod folder;
@@ -20,6 +21,7 @@ mod report;
 mod runs;
 mod samples;
 mod screen;
+mod trend;
 
 pub use failure::Failure;
 
@@ -42,6 +44,8 @@ enum Verb {
     Load(load::LoadArgs),
     Report(report::ReportArgs),
     Import(import::ImportArgs),
+    Compare(compare::CompareArgs),
+    Trend(trend::TrendArgs),
     Lab(lab::LabArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
@@ -101,6 +105,8 @@ pub fn main() -> ExitCode {
         Verb::Load(args) => load::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Import(args) => import::run(&args),
+        Verb::Compare(args) => compare::run(&args),
+        Verb::Trend(args) => trend::run(&args),
         Verb::Lab(args) => lab::run(&args),
         Verb::LoadKeeper(args) => load::run_keeper(&args),
         Verb::LabGuest(args) => guest::run(&args),

@@ -12,10 +12,34 @@ pub(crate) fn style() -> Style {
     Style { colour: io::stdout().is_terminal() && !no_color }
 }
 
+/// Whether somebody reads stdout on a terminal.
+pub(crate) fn is_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
 /// Writes a result to stdout. A reader that has gone away (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same of a result that may be no text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write to standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lets `write` write a result of any length to stdout. A reader that has gone away ends it, and is
+/// no failure.
+pub(crate) fn print_with(
+    write: impl FnOnce(&mut dyn Write) -> Result<(), io::Error>,
+) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("cannot write to standard output: {e}")))
         }

@@ -1,76 +1,201 @@
 //! `wakescope report`
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::units::SpanNs;
-use wakescope_report::{realfeel, text};
+use wakescope_report::overlay::{Line, Overlay};
+use wakescope_report::picture::{self, Picture};
+use wakescope_report::{html, markdown, realfeel, text};
 
 use crate::{Failure, Outcome, output, runs};
 
-/// Show a run: as text, JSON, or the statistics block of realfeel
+mod export;
+mod format;
+mod lab;
+mod overlaid;
+
+use format::Format;
+
+/// Show runs: as text, a page, a picture, Markdown, the record itself, or in other programs' formats
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  wakescope report runs/2026-11-21T01-35-07\n  wakescope report runs/2026-11-21T01-35-07 --format realfeel --thresholds 50us,100us,1ms"
+    after_help = "Examples:\n  wakescope report runs/2026-11-21T01-35-07\n  wakescope report runs/2026-11-21T01-35-07 -o report.html\n  wakescope report old new --format svg --picture exceedance --line 100us -o paper.svg\n  wakescope report lab.json -o lab.html\n  wakescope report runs/2026-11-21T01-35-07 --format realfeel --thresholds 50us,100us,1ms\n  wakescope report runs/2026-11-21T01-35-07 --format cyclictest --rows 400 -o histogram.txt"
 )]
 pub(crate) struct ReportArgs {
-    /// The run: its folder, or the run.json in it
-    run: PathBuf,
+    /// Runs, shown together: their folders, or the run.json in them; or one lab.json
+    #[arg(required = true)]
+    run: Vec<PathBuf>,
 
-    /// What to show it as
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    /// What to show them as [default: what the ending of -o FILE says, or text]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// The picture for --format svg or png: exceedance, histogram, cpus, course, components, causes, episodes [default: exceedance]
+    #[arg(long, value_name = "NAME", hide_possible_values = true)]
+    picture: Option<Picture>,
+
+    /// Draw a line at these times, besides those of the runs' limits
+    #[arg(long, value_delimiter = ',', value_name = "TIME,…")]
+    line: Vec<SpanNs>,
+
+    /// What to call it all
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
 
     /// Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]
     #[arg(long, value_delimiter = ',', value_name = "TIME,…")]
     thresholds: Vec<SpanNs>,
+
+    #[command(flatten)]
+    export: export::ExportArgs,
 
     /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Format {
-    /// For people: verdict, table, findings, histogram
-    Text,
-    /// The run record
-    Json,
-    /// The block of Clark Williams' paper of 2002: statistics, shares below thresholds, five nines
-    Realfeel,
-}
-
 /// Runs `wakescope report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
-    if !args.thresholds.is_empty() && !matches!(args.format, Format::Realfeel) {
-        return Err(Failure::new("--thresholds means nothing to this format")
-            .try_this("add --format realfeel, or leave it out"));
+    let format = args.format.unwrap_or_else(|| Format::of_file(args.output.as_deref()));
+    refuse_what_means_nothing(args, format)?;
+    if let Some(exported) = format.exported() {
+        return export_run(args, format, exported);
     }
-    let run = runs::read(&args.run)?;
-    let style = if args.output.is_none() { output::style() } else { Default::default() };
-    let shown = match args.format {
-        Format::Text => text::report(&run, style),
-        Format::Json => run.to_json() + "\n",
-        Format::Realfeel if args.thresholds.is_empty() => {
-            realfeel::block(&run, &realfeel::THRESHOLDS_NS.map(SpanNs))
-        }
-        Format::Realfeel => {
-            let mut thresholds = args.thresholds.clone();
-            thresholds.sort_unstable();
-            realfeel::block(&run, &thresholds)
-        }
+    let shown = match lab::read(&args.run)? {
+        Some(found) => show_lab(args, format, &found)?,
+        None => show_runs(args, format)?,
     };
     match &args.output {
         Some(path) => write(path, &shown)?,
-        None => output::print(&shown)?,
+        None => output::print_bytes(&shown)?,
     }
     Ok(Outcome::Done)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(|e| {
-        Failure::new(format!("cannot write {}: {e}", path.display()))
-            .try_this("name a file that you may write: -o FILE")
+fn refuse_what_means_nothing(args: &ReportArgs, format: Format) -> Result<(), Failure> {
+    let refused = |option: &str, formats: &str| {
+        Err(Failure::new(format!("{option} means nothing to this format"))
+            .try_this(format!("add --format {formats}, or leave it out")))
+    };
+    if !args.thresholds.is_empty() && format != Format::Realfeel {
+        return refused("--thresholds", "realfeel");
+    }
+    if args.picture.is_some() && !format.is_picture() {
+        return refused("--picture", "svg");
+    }
+    if !args.line.is_empty() && !format.has_pictures() {
+        return refused("--line", "html");
+    }
+    if args.title.is_some() && !format.has_title() {
+        return refused("--title", "html");
+    }
+    args.export.check(format.exported())?;
+    if format == Format::Png && args.output.is_none() && output::is_terminal() {
+        return Err(
+            Failure::new("a PNG is nothing for a terminal").try_this("name a file: -o picture.png")
+        );
+    }
+    Ok(())
+}
+
+fn export_run(
+    args: &ReportArgs,
+    format: Format,
+    exported: export::Format,
+) -> Result<Outcome, Failure> {
+    refuse_several(args, format)?;
+    let path = &args.run[0];
+    let run = runs::read(path)?;
+    export::write(&run, path, exported, &args.export, args.output.as_deref())?;
+    Ok(Outcome::Done)
+}
+
+fn refuse_several(args: &ReportArgs, format: Format) -> Result<(), Failure> {
+    if args.run.len() > 1 && !format.takes_several() {
+        return Err(Failure::new(format!("--format {} shows one run", format.name()))
+            .try_this("name one, or choose another format: html, svg, png, md or text"));
+    }
+    Ok(())
+}
+
+fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
+    refuse_several(args, format)?;
+    let named = runs::read_all(&args.run)?;
+    let style = if args.output.is_none() { output::style() } else { Default::default() };
+    Ok(match format {
+        Format::Text => overlaid::one_after_the_other(&named, |run| text::report(run, style)),
+        Format::Json => named.iter().map(|n| n.run.to_json() + "\n").collect(),
+        Format::Realfeel => {
+            let thresholds = thresholds(args);
+            named.iter().map(|n| realfeel::block(&n.run, &thresholds)).collect()
+        }
+        Format::Html | Format::Svg | Format::Png | Format::Md => {
+            return draw(args, format, overlaid::runs(&named), html::page);
+        }
+        _ => String::new(), // Exported before.
+    }
+    .into_bytes())
+}
+
+fn show_lab(args: &ReportArgs, format: Format, found: &lab::Found) -> Result<Vec<u8>, Failure> {
+    let record = &found.lab;
+    match format {
+        Format::Text => {
+            let style = if args.output.is_none() { output::style() } else { Default::default() };
+            let extent = wakescope_report::lab::Extent::All;
+            Ok(wakescope_report::lab::text(record, extent, style).into_bytes())
+        }
+        Format::Json => Ok((record.to_json() + "\n").into_bytes()),
+        Format::Md => Ok(wakescope_report::lab::markdown(record).into_bytes()),
+        Format::Realfeel => Err(Failure::new("--format realfeel shows one run, not a lab")
+            .try_this("name the run of one cell, or choose another format")),
+        Format::Html | Format::Svg | Format::Png => {
+            let overlay = found.overlay()?;
+            draw(args, format, overlay, |overlay| html::lab_page(record, overlay))
+        }
+        _ => Ok(Vec::new()), // Exported before.
+    }
+}
+
+/// The page, the picture or the Markdown of runs that are shown together.
+fn draw(
+    args: &ReportArgs,
+    format: Format,
+    mut overlay: Overlay<'_>,
+    page: impl Fn(&Overlay<'_>) -> String,
+) -> Result<Vec<u8>, Failure> {
+    overlay.title = args.title.clone().unwrap_or_default();
+    args.line.iter().for_each(|&line| overlay.add(Line::at(line)));
+    overlaid::check(&overlay)?;
+    let picture = args.picture.unwrap_or_default();
+    let drawn = match format {
+        Format::Svg => picture::svg(picture, &overlay).map(String::into_bytes),
+        Format::Png => picture::png(picture, &overlay),
+        Format::Md => Some(markdown::report(&overlay).into_bytes()),
+        _ => Some(page(&overlay).into_bytes()),
+    };
+    drawn.ok_or_else(|| {
+        Failure::new(format!("there is nothing to draw as {picture}"))
+            .try_this(format!("it needs {}", picture.needs()))
     })
+}
+
+fn thresholds(args: &ReportArgs) -> Vec<SpanNs> {
+    if args.thresholds.is_empty() {
+        return realfeel::THRESHOLDS_NS.map(SpanNs).to_vec();
+    }
+    let mut thresholds = args.thresholds.clone();
+    thresholds.sort_unstable();
+    thresholds
+}
+
+fn write(path: &Path, shown: &[u8]) -> Result<(), Failure> {
+    File::create(path).and_then(|mut file| file.write_all(shown)).map_err(|e| not_written(path, &e))
+}
+
+fn not_written(path: &Path, e: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {e}", path.display()))
+        .try_this("name a file that you may write: -o FILE")
 }

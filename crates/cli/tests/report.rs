@@ -163,8 +163,13 @@ fn what_is_no_run_is_refused_with_a_remedy() {
         ("newer", "schema `wakescope.run/2`, this wakescope reads `wakescope.run/1`"),
         ("newer", "use the version that wrote it, or a newer one"),
         ("other", "schema `wakescope.load/1`"),
-        ("text --format xml", "possible values: text, json, realfeel"),
+        ("text --format xml", "possible values: text, html, svg, png, md, json, realfeel"),
         ("text --thresholds 5", "write 5us, 5ms or 5s"),
+        ("text --picture pie", "there are exceedance, histogram"),
+        ("text --picture course", "--picture means nothing to this format"),
+        ("text --line 5us --format md", "--line means nothing to this format"),
+        ("text --title a", "--title means nothing to this format"),
+        ("text json --format json", "--format json shows one run"),
     ] {
         let ended = report(&test, &args.split(' ').collect::<Vec<_>>());
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args}: {ended:?}");
@@ -179,9 +184,10 @@ fn check_damaged(test: &Test, json: &[u8], what: &str) -> bool {
     let ended = report_on(test, json, "json");
     if ended.code == Some(0) {
         assert!(Run::from_json(ended.stdout.as_bytes()).is_ok(), "{what}: {ended:?}");
-        for format in ["text", "realfeel"] {
+        for format in ["text", "realfeel", "html", "md"] {
             let ended = report_on(test, json, format);
             assert_eq!(ended.code, Some(0), "{what} as {format}: {ended:?}");
+            assert!(!ended.stdout.contains("NaN"), "{what} as {format}");
         }
         return true;
     }

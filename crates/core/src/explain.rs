@@ -25,7 +25,8 @@ pub use components::components;
 pub use event::{Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What};
 pub use rank::rank;
 pub use record::{
-    Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share, Step,
+    Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share,
+    SourceLine, Step, shares_mut,
 };
 pub use sections::sections;
 pub use seen::{Above, Interrupts, Seen};

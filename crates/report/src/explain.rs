@@ -23,7 +23,10 @@ mod percent;
 mod verdict;
 mod words;
 
-pub(crate) use words::phrase;
+pub(crate) use episode::{ORDER, shares};
+pub(crate) use words::{known, phrase};
+
+pub(crate) use percent::of as percents;
 
 /// The widest line, in characters.
 const WIDTH: usize = 100;
@@ -50,6 +53,11 @@ impl Extent {
             Self::All => usize::MAX,
         }
     }
+}
+
+/// What made the worst wakeup late, in a sentence; `None` if the run was not explained.
+pub(crate) fn sentence(run: &Run) -> Option<String> {
+    run.explanation.as_ref().map(|_| verdict::told(run, &Ranked::of(run)))
 }
 
 /// The verdict, the four components, the causes, what they rest on, and the worst episodes, for a
@@ -135,4 +143,4 @@ fn threshold(explanation: &Explanation, domain: TimeDomain) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,6 +14,7 @@ use crate::style::{Style, clean};
 mod culprits;
 mod figures;
 mod headline;
+pub(crate) mod html;
 mod limits;
 mod markdown;
 mod matrix;

@@ -16,10 +16,15 @@ use crate::findings::{self, Notes};
 use crate::plot;
 use crate::style::{Style, clean};
 use crate::table::columns;
+use crate::tail;
 
 /// The whole report on `run`, 100 columns wide.
 pub fn report(run: &Run, style: Style) -> String {
     let mut out = overview(run, style, Notes::InFull);
+    let proven = tail::block(run, style);
+    if !proven.is_empty() {
+        let _ = write!(out, "\n{proven}");
+    }
     let all = run.expiries();
     if all.count > 0 {
         let kind = domain::word(run.time_domain);
@@ -66,10 +71,18 @@ fn overview(run: &Run, style: Style, notes: Notes) -> String {
 }
 
 fn headline(run: &Run, style: Style) -> String {
-    let all = run.expiries();
-    let Some(max_ns) = all.max_ns else {
+    let Some(sentence) = sentence(run) else {
         return format!("{}\n", style.bad("No wakeup was measured."));
     };
+    let verdict = verdict(run, style);
+    let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
+    format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+}
+
+/// How late the worst wakeup was, and the others; `None` if there was none.
+pub(crate) fn sentence(run: &Run) -> Option<String> {
+    let all = run.expiries();
+    let max_ns = all.max_ns?;
     let where_and_when = where_and_when(run, &all);
     let deepest = Percentile::SHOWN.iter().rev().find_map(|&p| Some((p, all.percentile(p)?)));
     // The third nine is what people compare; with few samples, whatever they carry.
@@ -89,10 +102,7 @@ fn headline(run: &Run, style: Style) -> String {
         Quantity::WakeupLatency => format!("Worst wakeup {worst} late"),
         other => format!("Largest {other} {worst}"),
     };
-    let sentence = format!("{what}{where_and_when}{share}.");
-    let verdict = verdict(run, style);
-    let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
-    format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+    Some(format!("{what}{where_and_when}{share}."))
 }
 
 /// Where the largest sample was seen, and when, as far as that is known: ` (CPU 0, 6.20 s in)`.
@@ -119,7 +129,7 @@ pub(crate) fn verdict(run: &Run, style: Style) -> String {
 }
 
 /// What the maximum proves: the rate of larger ones that the samples do not rule out.
-fn what_it_proves(run: &Run) -> String {
+pub(crate) fn what_it_proves(run: &Run) -> String {
     let summary = &run.summary;
     let cpus = match run.threads.len() {
         1 => String::new(),

@@ -121,6 +121,9 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	}
 	wakeup->state = WOKEN;
 	__sync_fetch_and_add(&waits->open, 1);
+	/* The CPU's variables are reached from its own programs only. */
+	if (here == there)
+		wakeup->throttled = throttles(cpu);
 	if (here == there)
 		look_at_interrupted(ctx, cpu, wakeup, now);
 }

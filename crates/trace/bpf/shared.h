@@ -53,7 +53,7 @@ struct event {
 	u64 at;
 	/* The CPU's clock of stolen time; 0 if there is none. */
 	u64 steal;
-	/* NMI: how long. TIMER_ENTRY: the function. CONTENTION_BEGIN: flags. */
+	/* NMI: how long. TIMER_ENTRY: the function. SWITCH: whether real-time tasks are throttled. */
 	u64 value;
 	/* NMI: the handler. */
 	u64 address;

@@ -112,6 +112,15 @@ INLINE void *per_cpu(struct cpu *cpu, const volatile struct place *place)
 	return base ? (void *)(base + place->from_runqueue) : 0;
 }
 
+/* Whether this CPU's real-time tasks have used up their time. */
+INLINE u32 throttles(struct cpu *cpu)
+{
+	struct rq *rq = (void *)runqueue(cpu);
+	if (!rq || !FIELD_EXISTS(rq->rt.rt_throttled))
+		return 0;
+	return READ(rq, rt.rt_throttled) != 0;
+}
+
 INLINE u64 stolen(struct cpu *cpu)
 {
 	struct kvm_steal_time *time = per_cpu(cpu, &steal_time_place);

@@ -7,6 +7,7 @@
 mod code;
 mod counted;
 mod decode;
+mod image;
 mod interference;
 mod kept;
 mod kernel;
@@ -17,6 +18,7 @@ mod symbols;
 mod target;
 mod tracer;
 
+pub use image::{Image, MappedImage, NoImage};
 pub use interference::Watch;
 pub use target::{Target, TargetError};
-pub use tracer::{Options, TraceError, Tracer};
+pub use tracer::{Options, TraceError, Tracer, running_build_id};

@@ -15,6 +15,7 @@ use wakescope_sys::shared::{Answers, Words};
 
 use crate::counted::Counted;
 use crate::decode::{Decoder, addresses};
+use crate::image::build_id_of_notes;
 use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
@@ -271,6 +272,8 @@ impl Tracer {
             }),
             seen_with: self.seen_with,
             not_seen,
+            build_id: running_build_id(),
+            modules: symbols.into_modules(),
         }
     }
 
@@ -284,6 +287,11 @@ impl Tracer {
         let map = self.programs.map("counts").and_then(|m| Array::<_, Counts>::try_from(m).ok());
         map.and_then(|map| map.get(&0, 0).ok()).unwrap_or_default()
     }
+}
+
+/// The id of the running kernel's build, if it tells.
+pub fn running_build_id() -> Option<String> {
+    build_id_of_notes(&std::fs::read("/sys/kernel/notes").ok()?)
 }
 
 /// How many threads, or CPUs, have figures of their own.

@@ -12,7 +12,7 @@ use wakescope_report::progress::followed;
 use wakescope_sys::clock;
 use wakescope_trace::Target;
 
-use super::{ExplainArgs, Follower, PACE, shown, watch};
+use super::{ExplainArgs, Follower, PACE, lines, shown, watch};
 use crate::folder::RunFolder;
 use crate::measure::{self, Due, Onlooker};
 use crate::{Failure, Outcome, output};
@@ -33,6 +33,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     }
     let signals = measure::prepare_process()?;
     let host = host::read(&measured.cpus);
+    let image = lines::choose(args.vmlinux.as_deref(), &host)?;
     let plan = Plan {
         stimulus: Stimulus::Others,
         target: words(&target),
@@ -58,6 +59,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
             return Err(failure);
         }
     };
+    follower.afterwards(|run| image.complete(run));
     let origin = clock::now().after(LEAD);
     follower.begin(origin).map_err(Failure::new)?;
     let end = origin.after(SpanNs(duration_ns));

@@ -1,10 +1,12 @@
 //! From what a tracer saw to what a run's record says about it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::compose::compose;
 use crate::distribution::Distribution;
 use crate::explain::{
     Above, ComponentTable, Components, Explanation, Known, Seen, Share, Wakeup, blame, components,
-    rank, sections, timeline,
+    rank, sections, shares_mut, timeline,
 };
 use crate::finding::{Finding, Severity, Validity};
 use crate::percentile::Percentile;
@@ -78,8 +80,12 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         ),
         seen_with: seen.seen_with,
         not_seen: seen.not_seen,
+        build_id: seen.build_id,
+        modules: BTreeMap::new(),
         bound,
     });
+    let modules = told_modules(run, seen.modules);
+    run.explanation.iter_mut().for_each(|told| told.modules.clone_from(&modules));
     doubt(run);
 }
 
@@ -146,6 +152,14 @@ fn explain_worst(run: &mut Run, late: &[Account]) {
             episode.timeline = timeline(account.wakeup);
         }
     }
+}
+
+/// Of `modules` by their functions those whose functions the record tells of.
+fn told_modules(run: &mut Run, modules: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let stacks = shares_mut(run).flat_map(|share| &share.stack);
+    let functions: BTreeSet<&str> =
+        stacks.filter_map(|entry| Some(entry.rsplit_once('+')?.0)).collect();
+    modules.into_iter().filter(|(function, _)| functions.contains(function.as_str())).collect()
 }
 
 /// What a reader must know of the explanation.

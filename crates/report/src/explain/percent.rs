@@ -3,7 +3,7 @@
 /// Each part's percentage of all of them together, with one decimal. What is shown adds up to 100 %,
 /// but for parts that are too small for that: they are `<0.1 %`, so that nothing that is there looks
 /// like nothing. All are a dash if there is no whole.
-pub(super) fn of(parts: &[u64]) -> Vec<String> {
+pub(crate) fn of(parts: &[u64]) -> Vec<String> {
     let whole: u128 = parts.iter().copied().map(u128::from).sum();
     if whole == 0 {
         return vec!["–".into(); parts.len()];

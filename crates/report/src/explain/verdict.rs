@@ -16,7 +16,7 @@ pub(super) fn sentence(run: &Run, ranked: &Ranked, style: Style) -> String {
     lines.lines().map(|line| style.strong(line) + "\n").collect()
 }
 
-fn told(run: &Run, ranked: &Ranked) -> String {
+pub(super) fn told(run: &Run, ranked: &Ranked) -> String {
     let domain = run.time_domain;
     let Some(worst) = ranked.first() else { return "No wakeup was seen.".into() };
     let late = format!("Worst wakeup {} late", span(worst.wakeup_latency_ns, domain));

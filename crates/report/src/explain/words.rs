@@ -53,7 +53,7 @@ fn joint(cause: Cause) -> &'static str {
 }
 
 /// How a share is known. Nothing is known of what is unexplained.
-pub(super) fn known(share: &Share) -> &'static str {
+pub(crate) fn known(share: &Share) -> &'static str {
     match (share.cause, share.evidence) {
         (Cause::Unexplained, _) => "",
         (_, Evidence::Edge) => "both edges seen",

@@ -5,6 +5,7 @@ use wakescope_core::lab::Lab;
 use super::figures::raised;
 use super::matrix::{Figure, Matrix, Shown};
 use super::{caveats, culprits, headline, limits, names, published, repeat, settings, verdicts};
+use crate::markdown::escaped;
 
 pub(super) fn render(lab: &Lab) -> String {
     let matrix = Matrix::of(lab);
@@ -128,16 +129,4 @@ fn fenced(language: &str, text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(3.max(longest + 1));
     format!("{fence}{language}\n{text}\n{fence}\n")
-}
-
-/// `text` as it is, where Markdown and HTML would read more into it.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if "\\`*_{}[]<>|#~&!".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
 }

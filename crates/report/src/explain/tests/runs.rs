@@ -52,7 +52,7 @@ pub(super) fn share(
     evidence: Evidence,
 ) -> Share {
     let (culprit, within) = (culprit.into(), within.into());
-    Share { cause, ns, culprit, within, evidence, stack: Vec::new() }
+    Share { cause, ns, culprit, within, evidence, ..Share::default() }
 }
 
 pub(super) fn cause(
@@ -87,7 +87,7 @@ pub(super) fn episode(latency_ns: u64, blame: Vec<Share>, timeline: Vec<Step>) -
 }
 
 /// A run whose worst wakeup waited for a driver with interrupts off.
-pub(super) fn serial() -> Run {
+pub(crate) fn serial() -> Run {
     let mut run = run_of(&[&[&[2_600; 19_999][..], &[238_000]].concat()]);
     let mut section = share(
         Cause::IrqOff,
@@ -152,7 +152,7 @@ pub(super) fn serial() -> Run {
 }
 
 /// A kernel without preemption, and many causes.
-pub(super) fn crowded() -> Run {
+pub(crate) fn crowded() -> Run {
     let mut run = serial();
     let mut rows: Vec<CauseRow> = (0..30)
         .map(|i| {

@@ -1,0 +1,105 @@
+//! What runs are shown as.
+
+use std::path::Path;
+
+use super::export;
+
+/// A format of `wakescope report`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    /// For people: verdict, table, findings, histogram
+    Text,
+    /// A page in one file, with pictures, tables and exact values under the pointer
+    Html,
+    /// One picture, for papers and slides
+    Svg,
+    /// The same made of pixels
+    Png,
+    /// A table and the findings as Markdown, for a pull request
+    Md,
+    /// The run record
+    Json,
+    /// The block of Clark Williams' paper of 2002: statistics, shares below thresholds, five nines
+    Realfeel,
+    /// The histogram that cyclictest prints, in whole µs
+    Cyclictest,
+    /// The file that cyclictest writes with --json
+    CyclictestJson,
+    /// The histograms as comma-separated values; nothing is lost of them
+    Csv,
+    /// HdrHistogram's interval log, compressed, one tag per CPU
+    Hlog,
+    /// HdrHistogram's percentile distribution, of all CPUs together
+    Hgrm,
+    /// A classic histogram for Prometheus
+    Prometheus,
+    /// The same as OpenMetrics
+    Openmetrics,
+    /// Every sample as a JSON object on a line of its own, of runs measured with --save-samples
+    Jsonl,
+    /// The latest wakeups as a trace for Perfetto (ui.perfetto.dev) or about:tracing
+    Trace,
+}
+
+impl Format {
+    /// That of a file by its ending; text if that says nothing.
+    pub(super) fn of_file(path: Option<&Path>) -> Self {
+        let ending = path.and_then(Path::extension).and_then(|e| e.to_str()).unwrap_or_default();
+        match ending.to_ascii_lowercase().as_str() {
+            "html" | "htm" => Self::Html,
+            "svg" => Self::Svg,
+            "png" => Self::Png,
+            "md" => Self::Md,
+            "json" => Self::Json,
+            "csv" => Self::Csv,
+            "hlog" => Self::Hlog,
+            "hgrm" => Self::Hgrm,
+            "prom" => Self::Prometheus,
+            "jsonl" => Self::Jsonl,
+            _ => Self::Text,
+        }
+    }
+
+    /// Its name on the command line.
+    pub(super) fn name(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self);
+        value.map(|v| v.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// Whether it shows more than one run.
+    pub(super) fn takes_several(self) -> bool {
+        matches!(self, Self::Text | Self::Html | Self::Svg | Self::Png | Self::Md)
+    }
+
+    /// Which format of another program it is, if it is one.
+    pub(super) fn exported(self) -> Option<export::Format> {
+        Some(match self {
+            Self::Text | Self::Html | Self::Svg | Self::Png | Self::Md => return None,
+            Self::Json | Self::Realfeel => return None,
+            Self::Cyclictest => export::Format::Cyclictest,
+            Self::CyclictestJson => export::Format::CyclictestJson,
+            Self::Csv => export::Format::Csv,
+            Self::Hlog => export::Format::Hlog,
+            Self::Hgrm => export::Format::Hgrm,
+            Self::Prometheus => export::Format::Prometheus,
+            Self::Openmetrics => export::Format::OpenMetrics,
+            Self::Jsonl => export::Format::Jsonl,
+            Self::Trace => export::Format::Trace,
+        })
+    }
+
+    /// Whether it is a single picture.
+    pub(super) fn is_picture(self) -> bool {
+        matches!(self, Self::Svg | Self::Png)
+    }
+
+    /// Whether there are pictures in it.
+    pub(super) fn has_pictures(self) -> bool {
+        self.is_picture() || self == Self::Html
+    }
+
+    /// Whether it has a title.
+    pub(super) fn has_title(self) -> bool {
+        self.has_pictures() || self == Self::Md
+    }
+}

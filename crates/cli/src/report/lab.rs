@@ -1,0 +1,121 @@
+//! The record of a lab, whose cells are runs.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use wakescope_core::lab::{Cell, Lab, SCHEMA, Status};
+use wakescope_core::run::Run;
+use wakescope_report::overlay::{Entry, Overlay, merged};
+use wakescope_report::style::clean;
+
+use crate::{Failure, output, runs};
+
+/// The largest record that is read.
+const LARGEST: u64 = 256 << 20;
+
+/// A lab, and where it lies.
+pub(super) struct Found {
+    pub(super) lab: Lab,
+    path: PathBuf,
+}
+
+/// Reads the lab that the only path names; `None` if that is something else.
+pub(super) fn read(paths: &[PathBuf]) -> Result<Option<Found>, Failure> {
+    let Some((path, text)) = paths.iter().find_map(|path| Some((path, text_of_lab(path)?))) else {
+        return Ok(None);
+    };
+    if paths.len() > 1 {
+        return Err(Failure::new(format!("{} is a lab, which is shown by itself", path.display()))
+            .try_this("name it alone, or name runs of its cells"));
+    }
+    let lab = Lab::from_json(&text).map_err(|e| {
+        Failure::new(format!("cannot use {}: {}", path.display(), clean(&e.to_string(), 300)))
+    })?;
+    Ok(Some(Found { lab, path: path.clone() }))
+}
+
+/// The text of a file that calls itself the record of a lab. Whatever is wrong with others is told by
+/// who reads them as runs.
+fn text_of_lab(path: &Path) -> Option<Vec<u8>> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    let mut file = path.is_file().then(|| File::open(path).ok())??;
+    let mut first = [0];
+    file.read_exact(&mut first).ok().filter(|()| first == *b"{")?;
+    let mut text = first.to_vec();
+    file.take(LARGEST).read_to_end(&mut text).ok()?;
+    let head: Head = serde_json::from_slice(&text).ok()?;
+    // Of any version: Lab says which it reads.
+    head.schema.starts_with(SCHEMA.trim_end_matches(char::is_numeric)).then_some(text)
+}
+
+/// Cells that differ by their seed only.
+#[derive(PartialEq)]
+struct Kind<'a> {
+    kernel: &'a str,
+    asked: &'a str,
+    load: &'a str,
+}
+
+impl Found {
+    /// The runs of the cells, those of a kernel, model and load as one. What cannot be read is told
+    /// and left out.
+    pub(super) fn overlay(&self) -> Result<Overlay<'static>, Failure> {
+        let mut kinds: Vec<(Kind<'_>, Vec<Run>)> = Vec::new();
+        let mut missing = 0_usize;
+        let mut first_failure = None;
+        for cell in self.lab.cells.iter().filter(|cell| cell.status == Status::Ok) {
+            let Some(run) = &cell.run else { continue };
+            match runs::read(&self.place(run)) {
+                Ok(run) => add(&mut kinds, cell, run),
+                Err(failure) => {
+                    missing += 1;
+                    first_failure.get_or_insert(failure);
+                }
+            }
+        }
+        if let Some(failure) = first_failure {
+            if kinds.is_empty() {
+                return Err(failure);
+            }
+            output::tell(&format!(
+                "wakescope: {missing} of the lab's runs are left out: {failure}"
+            ));
+        }
+        let entries = kinds.iter().filter_map(|(kind, runs)| {
+            let run = merged(&runs.iter().collect::<Vec<_>>())?;
+            Some(Entry { label: label(kind, &kinds), run: Cow::Owned(run), runs: runs.len() })
+        });
+        Ok(Overlay::of(entries.collect()))
+    }
+
+    /// A run as its cell names it, or beside the lab's record.
+    fn place(&self, run: &str) -> PathBuf {
+        let named = PathBuf::from(run);
+        match self.path.parent() {
+            Some(folder) if !named.exists() => folder.join(run),
+            _ => named,
+        }
+    }
+}
+
+fn add<'a>(kinds: &mut Vec<(Kind<'a>, Vec<Run>)>, cell: &'a Cell, run: Run) {
+    let kind = Kind { kernel: &cell.kernel, asked: &cell.asked, load: &cell.load };
+    match kinds.iter_mut().find(|(known, _)| *known == kind) {
+        Some((_, runs)) => runs.push(run),
+        None => kinds.push((kind, vec![run])),
+    }
+}
+
+/// What sets a kind apart from the others: `6.1-cloud none find`, or only `none`.
+fn label(kind: &Kind<'_>, all: &[(Kind<'_>, Vec<Run>)]) -> String {
+    let parts: [fn(&Kind<'_>) -> String; 3] =
+        [|k| k.kernel.into(), |k| k.asked.into(), |k| k.load.into()];
+    let differs = |part: &fn(&Kind<'_>) -> String| all.iter().any(|(k, _)| part(k) != part(kind));
+    let shown: Vec<String> = parts.iter().filter(|p| differs(p)).map(|part| part(kind)).collect();
+    if shown.is_empty() { parts.map(|part| part(kind)).join(" ") } else { shown.join(" ") }
+}

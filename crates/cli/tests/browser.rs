@@ -1,0 +1,59 @@
+//! The page of `wakescope report` in a browser: what no reading of its source can tell.
+
+use std::fs;
+use std::process::Command;
+
+use common::bench::Test;
+use common::measured::{RECORD, histogram_of, record};
+use common::root;
+
+mod common;
+
+/// Browsers that can be driven.
+const BROWSERS: [&str; 4] =
+    ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
+
+fn is_there(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|o| o.status.success())
+}
+
+#[test]
+fn pages_work_in_a_browser() {
+    let Some(browser) = BROWSERS.into_iter().find(|b| is_there(b)) else {
+        eprintln!("skipped: pages in a browser: no chromium is installed (make test-browser)");
+        return;
+    };
+    if !is_there("python3") {
+        eprintln!("skipped: pages in a browser: python3 is not installed");
+        return;
+    }
+    let test = Test::new("browser");
+    let ended = test.measure(&["--samples", "300", "--load", "cpu", "--out", "one"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let mut run = record(&test.dir.join("one"));
+    let samples: Vec<u64> =
+        (0..5_000).map(|i: u64| 4_000 + i * i % 7_919).chain([310_000, 4_310_225]).collect();
+    run.threads.truncate(1);
+    let d = &mut run.threads[0].expiries;
+    d.histogram = histogram_of(&samples);
+    (d.count, d.min_ns, d.max_ns) = (5_002, samples.iter().min().copied(), Some(4_310_225));
+    run.threads[0].woken = run.threads[0].expiries.clone();
+    (run.threads[0].missed, run.worst) = (0, vec![]);
+    run.summarize();
+    let hostile = "<img src=x onerror=alert(1)>\"'&\u{5d0}\u{5d1}";
+    run.host.release = format!("{hostile}{}", "long".repeat(60));
+    fs::create_dir(test.dir.join("two")).unwrap();
+    fs::write(test.dir.join("two").join(RECORD), run.to_json()).unwrap();
+    for (args, page) in
+        [(&["two"][..], "one.html"), (&["two", "one", "--title", hostile], "two.html")]
+    {
+        let args = [&["report"], args, &["-o", page]].concat();
+        let ended = test.start_command(&args).output();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
+    let mut script = test.program("python3".as_ref());
+    script.arg("-B").arg(root().join("scripts/browse.py")).args([browser, "one.html", "two.html"]);
+    let ended = script.arg("two/run.json").output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{told}");
+}

@@ -1,0 +1,131 @@
+//! Runs as one page: a file of its own that needs no network, and no script to be read.
+//!
+//! The answer comes first, then what it rests on. Every picture is in the page as SVG, for wide and
+//! for narrow screens, with a table beside it. A script adds what a page can do that paper cannot:
+//! exact values under the pointer, zoom, and curves that can be switched off.
+
+use wakescope_core::lab::Lab;
+
+use crate::overlay::Overlay;
+use crate::picture::{Picture, Room, draw_svg, scene};
+
+mod answer;
+mod cpus;
+mod data;
+pub(crate) mod element;
+mod explained;
+mod load;
+mod machine;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use element::{section, text};
+
+/// How the page looks, on a screen and on paper.
+const STYLE: &str = include_str!("../assets/page.css");
+/// What it can do besides being read.
+const SCRIPT: &str = include_str!("../assets/page.js");
+/// The script's SHA-256: nothing else may run in the page, whatever was smuggled into it.
+const SCRIPT_SHA256: &str = include_str!("../assets/page.js.sha256");
+
+/// The page of some runs.
+pub fn page(overlay: &Overlay) -> String {
+    assembled(overlay, &answer::of_runs(overlay), "")
+}
+
+/// The page of a lab: its answer and table, then the runs of its cells, of which those of a kernel,
+/// model and load are one curve.
+pub fn lab_page(lab: &Lab, overlay: &Overlay) -> String {
+    assembled(overlay, &crate::lab::html::answer(lab), &crate::lab::html::results(lab))
+}
+
+fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
+    let title = answer::title(overlay);
+    let body = [
+        format!("<header>\n{answer}</header>\n<main>\n{results}"),
+        legend(overlay),
+        exceedance(overlay),
+        histogram(overlay),
+        cpus::section(overlay),
+        course(overlay),
+        explained::sections(overlay),
+        load::section(overlay),
+        machine::section(overlay),
+        "</main>\n".into(),
+    ]
+    .concat();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'sha256-{}'\">\n\
+         <meta name=\"generator\" content=\"wakescope\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
+         <script type=\"application/json\" id=\"data\">{}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        SCRIPT_SHA256.trim(),
+        text(&title),
+        data::json(overlay)
+    )
+}
+
+/// Which curve is which; each can be switched off.
+fn legend(overlay: &Overlay) -> String {
+    if overlay.entries.len() < 2 {
+        return String::new();
+    }
+    let entry = |(at, entry): (usize, &crate::overlay::Entry)| {
+        format!(
+            "<li><button type=\"button\" aria-pressed=\"true\" data-run=\"{at}\">{}<span>{}</span></button></li>\n",
+            values::swatch(at),
+            element::name(&entry.name(), 120)
+        )
+    };
+    let entries: String = overlay.entries.iter().enumerate().map(entry).collect();
+    format!(
+        "<nav class=\"legend\" aria-label=\"Runs: switch curves on and off\"><ul>\n{entries}</ul></nav>\n"
+    )
+}
+
+fn exceedance(overlay: &Overlay) -> String {
+    let figure = figure(Picture::Exceedance, overlay, true);
+    section("exceedance", "How often how late", &(figure + &values::percentiles(overlay)))
+}
+
+fn histogram(overlay: &Overlay) -> String {
+    let figure = figure(Picture::Histogram, overlay, true);
+    section("histogram", "Wakeups by lateness", &(figure + &values::bands(overlay)))
+}
+
+fn course(overlay: &Overlay) -> String {
+    let figure = figure(Picture::Course, overlay, true);
+    if figure.is_empty() {
+        return String::new();
+    }
+    section(
+        "course",
+        "Largest lateness over the course of the run",
+        &(figure + &values::course(overlay)),
+    )
+}
+
+/// Room for a picture on a wide screen and on paper, and on a narrow one.
+const WIDE: Room = Room { width: 880.0, bare: true };
+const NARROW: Room = Room { width: 400.0, bare: true };
+
+/// A picture for wide and narrow screens; nothing if no run has what it shows.
+fn figure(picture: Picture, overlay: &Overlay, can_zoom: bool) -> String {
+    let (Some(wide), Some(narrow)) =
+        (scene(picture, overlay, WIDE), scene(picture, overlay, NARROW))
+    else {
+        return String::new();
+    };
+    let id = picture.name();
+    let class = if can_zoom { "plot" } else { "bars" };
+    let readout = if can_zoom { "<p class=\"readout\" aria-live=\"polite\"></p>" } else { "" };
+    format!(
+        "<figure class=\"{class}\" data-picture=\"{id}\">\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n{readout}</figure>\n",
+        draw_svg(&wide, &format!("{id}-w"), false),
+        draw_svg(&narrow, &format!("{id}-n"), false)
+    )
+}

@@ -1,0 +1,262 @@
+//! What comes first: the answer in a sentence, whether it holds, and what speaks against it.
+
+use wakescope_core::finding::{Finding, Severity, Verdict};
+use wakescope_core::limit::Outcome;
+use wakescope_core::run::{Run, State, TimeDomain};
+use wakescope_core::units::SpanNs;
+
+use super::element::{Column, name, paragraph, table, text};
+use super::values;
+use crate::domain::{self, VIRTUAL_TIME};
+use crate::overlay::{Entry, Overlay};
+use crate::style::clean;
+use crate::{explain, text as told};
+
+/// The most findings that are listed.
+const MOST: usize = 60;
+
+/// The name of the page.
+pub(super) fn title(overlay: &Overlay) -> String {
+    match (clean(&overlay.title, 120), overlay.entries.as_slice()) {
+        (title, _) if !title.is_empty() => title,
+        (_, [entry]) => format!("wakescope: {}", entry.name()),
+        (_, entries) => format!("wakescope: {} runs", entries.len()),
+    }
+}
+
+pub(super) fn of_runs(overlay: &Overlay) -> String {
+    let above = match clean(&overlay.title, 200) {
+        title if title.is_empty() => match overlay.entries.as_slice() {
+            [entry] => format!(
+                "{} <span class=\"where\">{}</span>",
+                name(&entry.name(), 120),
+                place(entry)
+            ),
+            entries => text(&format!("{} runs", entries.len())),
+        },
+        title => name(&title, 200),
+    };
+    let mut out = paragraph("above", &above);
+    match overlay.entries.as_slice() {
+        [entry] => out.push_str(&of_one(entry)),
+        _ => out.push_str(&of_several(overlay)),
+    }
+    out.push_str(&domain_caveat(overlay.domain()));
+    out.push_str(&overlay.entries.iter().filter_map(source).collect::<String>());
+    out.push_str(&findings(overlay));
+    out
+}
+
+/// Where it was measured, in a few words.
+fn place(entry: &Entry) -> String {
+    let run = &entry.run;
+    let release = match run.host.release.as_str() {
+        "" => String::new(),
+        release => format!("kernel {} · ", name(release, 60)),
+    };
+    match run.source {
+        None => format!("{release}{}", text(&told::plan(&run.plan))),
+        Some(_) => release.trim_end_matches(" · ").into(),
+    }
+}
+
+/// What virtual time leaves out.
+pub(super) fn domain_caveat(domain: TimeDomain) -> String {
+    match domain {
+        TimeDomain::Real => String::new(),
+        TimeDomain::Virtual => paragraph("caveat", &text(VIRTUAL_TIME)),
+        TimeDomain::Simulated => paragraph("caveat", "All times are simulated."),
+    }
+}
+
+fn of_one(entry: &Entry) -> String {
+    let run = &entry.run;
+    let measured = told::sentence(run).unwrap_or_else(|| "No wakeup was measured.".into());
+    let (heading, second) = match explain::sentence(run) {
+        // Both begin with the worst wakeup: the one that says why comes first.
+        Some(why) => (why, measured),
+        None => (measured, String::new()),
+    };
+    let mut out = format!("<h1>{}</h1>\n", text(&heading));
+    out.push_str(&verdict(run));
+    let lead: String = told::what_it_proves(run).lines().collect::<Vec<_>>().join(" ");
+    let lead = [second, lead].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" ");
+    out.push_str(&paragraph("lead", &text(&lead)));
+    out.push_str(&limits(run));
+    out
+}
+
+fn of_several(overlay: &Overlay) -> String {
+    let domain = overlay.domain();
+    let mut ranked: Vec<(&Entry, u64)> =
+        overlay.entries.iter().filter_map(|e| Some((e, e.run.expiries().max_ns?))).collect();
+    ranked.sort_by_key(|&(_, max)| max);
+    let heading = match ranked.as_slice() {
+        [] => "No wakeup was measured.".into(),
+        [(only, max)] => {
+            let max = domain::span(*max, domain);
+            format!("Worst wakeup {max} late ({}); the others have no samples.", only.name())
+        }
+        [(first, least), .., (last, most)] => format!(
+            "Worst wakeups from {} ({}) to {} late ({}).",
+            domain::span(*least, domain),
+            first.name(),
+            domain::span(*most, domain),
+            last.name()
+        ),
+    };
+    format!("<h1>{}</h1>\n{}", text(&heading), runs(overlay))
+}
+
+/// A row per run.
+fn runs(overlay: &Overlay) -> String {
+    let head = [
+        ("run", Column::Words),
+        ("kernel", Column::Words),
+        ("count", Column::Number),
+        ("missed", Column::Number),
+        ("p50", Column::Number),
+        ("p99.9", Column::Number),
+        ("max", Column::Number),
+        ("", Column::Words),
+    ];
+    let rows: Vec<Vec<String>> = overlay
+        .entries
+        .iter()
+        .enumerate()
+        .map(|(at, entry)| {
+            let all = entry.run.expiries();
+            let percentile = |p: &str| p.parse().ok().and_then(|p| all.percentile(p));
+            vec![
+                format!("{}{}", values::swatch(at), name(&entry.name(), 120)),
+                name(&entry.run.host.release, 60),
+                values::count(all.count),
+                values::count(entry.run.missed()),
+                values::time(percentile("p50")),
+                values::time(percentile("p99.9")),
+                values::time(all.max_ns),
+                verdict_word(&entry.run),
+            ]
+        })
+        .collect();
+    table(&values::caption("Each run", overlay), &head, &rows)
+}
+
+fn verdict_word(run: &Run) -> String {
+    let (class, word) = match run.validity.verdict {
+        Verdict::Valid => ("good", "valid"),
+        Verdict::Degraded => ("warn", "degraded"),
+        Verdict::Invalid => ("bad", "invalid"),
+    };
+    format!("<span class=\"badge {class}\">{word}</span>")
+}
+
+fn verdict(run: &Run) -> String {
+    let rest = match (run.validity.verdict, run.state) {
+        (Verdict::Valid, State::Complete) => "Every assumption that could be verified held.",
+        (Verdict::Valid, _) => "The run ended early; what it holds is whole.",
+        (Verdict::Degraded, _) => "The numbers hold with the reservations listed here.",
+        (Verdict::Invalid, _) => "The run does not measure what was asked.",
+    };
+    paragraph("verdict", &format!("{} {}", verdict_word(run), text(rest)))
+}
+
+fn limits(run: &Run) -> String {
+    let mut out = String::new();
+    for judgement in run.limits.iter().take(MOST) {
+        let observed =
+            judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
+        let limit = name(&judgement.limit, 60);
+        let (class, word, rest) = match judgement.outcome {
+            Outcome::Pass => ("good", "within", text(&observed)),
+            Outcome::Fail => ("bad", "above", text(&observed)),
+            Outcome::Inconclusive => ("warn", "inconclusive", name(&judgement.reason, 200)),
+        };
+        out.push_str(&format!(
+            "<li><span class=\"badge {class}\">{word}</span> the limit {limit}: {rest}</li>\n"
+        ));
+    }
+    if out.is_empty() { out } else { format!("<ul class=\"limits\">\n{out}</ul>\n") }
+}
+
+/// Where the figures come from, if another program measured them.
+fn source(entry: &Entry) -> Option<String> {
+    let source = entry.run.source.as_ref()?;
+    let version =
+        source.version.as_deref().map(|v| format!(" {}", name(v, 40))).unwrap_or_default();
+    let mut out = format!(
+        "{}: measured by {}{version} ({}), {}; {}.",
+        name(&entry.name(), 120),
+        name(&source.tool, 40),
+        name(&source.format, 60),
+        text(&source.quantity.to_string()),
+        text(&source.omission.to_string())
+    );
+    let listed = |title: &str, items: &[String]| match items {
+        [] => String::new(),
+        items => {
+            let items: Vec<String> = items.iter().take(MOST).map(|i| name(i, 200)).collect();
+            format!(" {title}: {}.", items.join(", "))
+        }
+    };
+    out.push_str(&listed("Unknown", &source.unknown));
+    out.push_str(&listed("Not exact", &source.approximate));
+    Some(paragraph("source", &out))
+}
+
+/// What speaks against the numbers, the gravest first, each once with the runs that it is true of.
+fn findings(overlay: &Overlay) -> String {
+    let mut found: Vec<(&Finding, Vec<String>)> = Vec::new();
+    for entry in &overlay.entries {
+        for finding in &entry.run.validity.findings {
+            match found
+                .iter_mut()
+                .find(|(f, _)| f.code == finding.code && f.message == finding.message)
+            {
+                Some((_, runs)) => runs.push(entry.name()),
+                None => found.push((finding, vec![entry.name()])),
+            }
+        }
+    }
+    found.sort_by_key(|(f, _)| std::cmp::Reverse(f.severity));
+    let item = |(finding, runs): &(&Finding, Vec<String>)| {
+        let (class, word) = match finding.severity {
+            Severity::Note => ("note", "note"),
+            Severity::Warning => ("warn", "warning"),
+            Severity::Error => ("bad", "error"),
+        };
+        let of_whom = match (overlay.entries.len(), runs.len()) {
+            (1, _) => String::new(),
+            (all, those) if all == those => " <em>(all runs)</em>".into(),
+            _ => {
+                let names: Vec<String> = runs.iter().take(4).map(|r| name(r, 60)).collect();
+                let more = runs.len().saturating_sub(4);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                format!(" <em>({}{more})</em>", names.join(", "))
+            }
+        };
+        let hint = match finding.hint.as_str() {
+            "" => String::new(),
+            hint => format!("<br><span class=\"hint\">→ {}</span>", name(hint, 400)),
+        };
+        format!(
+            "<li><span class=\"badge {class}\">{word}</span> <code>{}</code> {}{of_whom}{hint}</li>\n",
+            name(&finding.code, 40),
+            name(&finding.message, 400)
+        )
+    };
+    let (notes, grave): (Vec<_>, Vec<_>) =
+        found.iter().take(MOST).partition(|(f, _)| f.severity == Severity::Note);
+    let list = |of: &[&(&Finding, Vec<String>)]| of.iter().map(|f| item(f)).collect::<String>();
+    let mut out = String::new();
+    if !grave.is_empty() {
+        out.push_str(&format!("<ul class=\"findings\">\n{}</ul>\n", list(&grave)));
+    }
+    if !notes.is_empty() {
+        let list = format!("<ul class=\"findings\">\n{}</ul>\n", list(&notes));
+        let count = notes.len();
+        let summary = if count == 1 { "1 note".into() } else { format!("{count} notes") };
+        out.push_str(&super::element::folded(&summary, &list));
+    }
+    out
+}

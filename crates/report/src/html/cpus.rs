@@ -1,0 +1,50 @@
+//! Each CPU by itself.
+
+use wakescope_core::percentile::Percentile;
+
+use super::element::{Column, folded, name, table};
+use super::{element, figure, values};
+use crate::overlay::{Overlay, cpu_name};
+use crate::picture::Picture;
+
+/// The most rows of the table.
+const MOST: usize = 256;
+
+pub(super) fn section(overlay: &Overlay) -> String {
+    let figure = figure(Picture::Cpus, overlay, false);
+    let is_single = overlay.entries.iter().all(|e| e.run.threads.len() < 2);
+    if is_single && figure.is_empty() {
+        return String::new();
+    }
+    element::section("cpus", "Each CPU", &(figure + &cpus(overlay)))
+}
+
+fn cpus(overlay: &Overlay) -> String {
+    let names: Vec<String> = Percentile::SHOWN.iter().map(ToString::to_string).collect();
+    let is_several = overlay.entries.len() > 1;
+    let mut head = if is_several { vec![("run", Column::Words)] } else { vec![] };
+    let numbers = ["count", "missed", "min"].map(|n| (n, Column::Number));
+    head.push(("CPU", Column::Words));
+    head.extend(numbers);
+    head.extend(names.iter().map(|n| (n.as_str(), Column::Number)));
+    head.push(("max", Column::Number));
+    let mut rows = Vec::new();
+    for entry in &overlay.entries {
+        for thread in &entry.run.threads {
+            let d = &thread.expiries;
+            let mut row = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
+            row.extend([cpu_name(thread), values::count(d.count), values::count(thread.missed)]);
+            row.push(values::time(thread.woken.min_ns));
+            row.extend(Percentile::SHOWN.iter().map(|&p| values::time(d.percentile(p))));
+            row.push(values::time(d.max_ns));
+            rows.push(row);
+        }
+    }
+    let left_out = rows.len().saturating_sub(MOST);
+    rows.truncate(MOST);
+    let mut shown = table(&values::caption("Each CPU", overlay), &head, &rows);
+    if left_out > 0 {
+        shown.push_str(&format!("<p>{left_out} more are in the records.</p>\n"));
+    }
+    if is_several || rows.len() > 16 { folded("The CPUs as a table", &shown) } else { shown }
+}

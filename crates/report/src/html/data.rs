@@ -1,0 +1,115 @@
+//! The exact counts behind the curves, for the page's script: what is drawn is rounded, what is told
+//! is not.
+
+use std::fmt::Write;
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::histogram::{Bucket, bucket_of, edges_of};
+
+use crate::domain;
+use crate::overlay::{Entry, Overlay};
+use crate::picture::maxima;
+
+/// JSON that can stand in a page: nothing in it ends a script.
+pub(super) fn json(overlay: &Overlay) -> String {
+    let runs: Vec<String> = overlay.entries.iter().map(of_run).collect();
+    let word = domain::word(overlay.domain());
+    format!("{{\"word\":{},\"runs\":[{}]}}", quoted(word), runs.join(",\n"))
+}
+
+fn of_run(entry: &Entry) -> String {
+    let all = entry.run.expiries();
+    let mut out = format!("{{\"name\":{},\"count\":{}", quoted(&entry.name()), all.count);
+    if let Some(max) = all.max_ns {
+        let _ = write!(out, ",\"max\":{max}");
+    }
+    out.push_str(&buckets(&all));
+    if let Some(maxima) = maxima(&entry.run) {
+        // 0 stands for a slot in which nothing was due.
+        let values = maxima.max_ns.iter().map(|max| max.map_or(0, |ns| ns.saturating_add(1)));
+        let values = packed(&values.collect::<Vec<_>>());
+        let _ = write!(out, ",\"slot\":{},\"maxima\":\"{values}\"", maxima.slot_ns);
+    }
+    out.push('}');
+    out
+}
+
+/// Buckets of our own scale as pairs: how many buckets after the last one, and the count. Others as
+/// triples: from the last one's end to the lower edge, the width, and the count.
+fn buckets(d: &Distribution) -> String {
+    let buckets = d.histogram.buckets();
+    let is_ours = |b: &Bucket| edges_of(bucket_of(b.lower)) == (b.lower, b.upper);
+    let mut numbers: Vec<u64> = Vec::with_capacity(buckets.len() * 3);
+    let key = if buckets.iter().all(is_ours) {
+        let mut last = 0;
+        for bucket in buckets {
+            let index = bucket_of(bucket.lower);
+            numbers.extend([(index - last) as u64, bucket.count]);
+            last = index;
+        }
+        "scale"
+    } else {
+        let mut last = 0;
+        for bucket in buckets {
+            numbers.extend([bucket.lower - last, bucket.upper - bucket.lower, bucket.count]);
+            last = bucket.upper;
+        }
+        "edges"
+    };
+    format!(",\"{key}\":\"{}\"", packed(&numbers))
+}
+
+/// Numbers without anything between them: five bits to a character, the lowest first; the sixth says
+/// that there is more of the number. Most of them are small, and there can be hundreds of thousands.
+fn packed(numbers: &[u64]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(numbers.len() + 16);
+    for &number in numbers {
+        let mut rest = number;
+        loop {
+            #[allow(clippy::cast_possible_truncation)] // Five bits.
+            let low = (rest & 31) as usize;
+            rest >>= 5;
+            let more = if rest > 0 { 32 } else { 0 };
+            out.push(char::from(DIGITS[low | more]));
+            if rest == 0 {
+                break;
+            }
+        }
+    }
+    out
+}
+
+/// A string of JSON in which nothing looks like markup.
+fn quoted(text: &str) -> String {
+    let quoted = serde_json::to_string(text).unwrap_or_else(|_| "\"\"".into());
+    let mut out = String::with_capacity(quoted.len());
+    for c in quoted.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers_are_short() {
+        assert_eq!(packed(&[0, 1, 31, 32, 1_000]), "ABfgBof");
+        assert_eq!(packed(&[u64::MAX]).len(), 13);
+    }
+
+    #[test]
+    fn no_text_ends_the_script() {
+        let hostile = "</script><!--<script>&\u{2028}\"\\";
+        let json = quoted(hostile);
+        assert!(!json.contains(['<', '>', '&', '\u{2028}']), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
+    }
+}

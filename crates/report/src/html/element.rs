@@ -1,0 +1,68 @@
+//! Pieces of a page. All text from elsewhere goes through here.
+
+use crate::picture::escaped;
+use crate::style::clean;
+
+/// Text of our own making, which may hold names from elsewhere that were cleaned.
+pub(crate) fn text(text: &str) -> String {
+    escaped(text)
+}
+
+/// A name from elsewhere: cleaned, cut, and kept from turning the text around it.
+pub(crate) fn name(text: &str, limit: usize) -> String {
+    format!("<bdi>{}</bdi>", escaped(&clean(text, limit)))
+}
+
+/// A paragraph; nothing if it would be empty.
+pub(crate) fn paragraph(class: &str, html: &str) -> String {
+    if html.is_empty() { String::new() } else { format!("<p class=\"{class}\">{html}</p>\n") }
+}
+
+/// Columns that begin at the left; all others are of numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    Words,
+    Number,
+}
+
+/// A table of cells that are HTML already. The first of each row names it.
+pub(crate) fn table(caption: &str, head: &[(&str, Column)], rows: &[Vec<String>]) -> String {
+    let class = |column: Column| if column == Column::Number { " class=\"n\"" } else { "" };
+    let mut out =
+        format!("<div class=\"scroll\"><table><caption>{}</caption><thead><tr>", text(caption));
+    for (title, column) in head {
+        out.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(*column), text(title)));
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        out.push_str("<tr>");
+        for (i, (cell, (_, column))) in row.iter().zip(head).enumerate() {
+            out.push_str(&match i {
+                0 => format!("<th scope=\"row\">{cell}</th>"),
+                _ => format!("<td{}>{cell}</td>", class(*column)),
+            });
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+    out
+}
+
+/// What is there for who wants it, and folded for who does not.
+pub(crate) fn folded(summary: &str, html: &str) -> String {
+    if html.is_empty() {
+        return String::new();
+    }
+    format!("<details><summary>{summary}</summary>\n{html}</details>\n")
+}
+
+/// A part of the page with its heading; nothing if it would be empty.
+pub(crate) fn section(id: &str, heading: &str, html: &str) -> String {
+    if html.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{}</h2>\n{html}</section>\n",
+        text(heading)
+    )
+}

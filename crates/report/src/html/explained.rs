@@ -1,0 +1,182 @@
+//! Why wakeups were late: components, causes, and the latest of them one by one.
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::CauseRow;
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::Episode;
+use wakescope_core::units::{SpanNs, grouped};
+
+use super::element::{Column, folded, name, section, table, text};
+use super::{figure, values};
+use crate::explain::{known, percents, phrase, shares};
+use crate::overlay::{Entry, Overlay};
+use crate::picture::Picture;
+
+/// The most episodes of a run, and of all runs, that are told.
+const MOST: usize = 10;
+const MOST_OF_ALL: usize = 40;
+/// The most causes of a run in its table, steps of a timeline, and functions of a stack.
+const MOST_CAUSES: usize = 24;
+const MOST_STEPS: usize = 60;
+const MOST_FRAMES: usize = 24;
+
+pub(super) fn sections(overlay: &Overlay) -> String {
+    let components = figure(Picture::Components, overlay, false) + &components(overlay);
+    let causes = figure(Picture::Causes, overlay, false) + &causes(overlay);
+    let episodes = figure(Picture::Episodes, overlay, false) + &episodes(overlay);
+    [
+        section("components", "What wakeups are made of", &components),
+        section("causes", "What makes wakeups late", &causes),
+        section("episodes", "The latest wakeups", &episodes),
+    ]
+    .concat()
+}
+
+fn components(overlay: &Overlay) -> String {
+    let mut rows = Vec::new();
+    for entry in &overlay.entries {
+        let Some(all) = &entry.run.components else { continue };
+        let last = if all.sched_duration.is_some() {
+            "scheduler latency"
+        } else {
+            "scheduler latency and duration"
+        };
+        let mut parts = vec![
+            ("interrupt latency", &all.irq_latency),
+            ("handler duration", &all.handler_duration),
+        ];
+        parts.push((last, &all.sched_latency));
+        parts.extend(all.sched_duration.as_ref().map(|d| ("scheduling duration", d)));
+        for (title, d) in parts {
+            let mut row = vec![title.to_owned()];
+            if overlay.entries.len() > 1 {
+                row.insert(0, name(&entry.name(), 80));
+            }
+            row.extend(figures(d));
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut head = if overlay.entries.len() > 1 { vec![("run", Column::Words)] } else { vec![] };
+    head.push(("component", Column::Words));
+    head.extend(["wakeups", "min", "p50", "p99", "p99.9", "max"].map(|n| (n, Column::Number)));
+    table(&values::caption("Components of all wakeups", overlay), &head, &rows)
+}
+
+fn figures(d: &Distribution) -> Vec<String> {
+    // Nobody has checked these, and a histogram that makes no sense has no percentiles.
+    let is_sound = d.fault().is_none();
+    let at = |p: Percentile| if is_sound { values::time(d.percentile(p)) } else { "–".into() };
+    let mut cells = vec![values::count(d.count), values::time(d.min_ns)];
+    cells.extend(Percentile::SHOWN[..3].iter().map(|&p| at(p)));
+    cells.push(values::time(d.max_ns));
+    cells
+}
+
+fn causes(overlay: &Overlay) -> String {
+    let is_several = overlay.entries.len() > 1;
+    let mut rows = Vec::new();
+    for entry in &overlay.entries {
+        let mut ranked: Vec<&CauseRow> = entry.run.causes.iter().collect();
+        ranked.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
+        let shares = percents(&ranked.iter().map(|row| row.total_ns).collect::<Vec<_>>());
+        for (row, share) in ranked.iter().zip(shares).take(MOST_CAUSES) {
+            let mut cells = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
+            cells.extend([text(row.cause.words()), name(&row.culprit, 80)]);
+            cells.extend([
+                values::count(row.episodes),
+                values::time(Some(row.worst_ns)),
+                text(&share),
+            ]);
+            rows.push(cells);
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut head = if is_several { vec![("run", Column::Words)] } else { vec![] };
+    head.extend([("cause", Column::Words), ("who", Column::Words)]);
+    head.extend(["wakeups", "worst", "share"].map(|n| (n, Column::Number)));
+    table(&values::caption("Causes of late wakeups", overlay), &head, &rows)
+}
+
+fn episodes(overlay: &Overlay) -> String {
+    let mut out = String::new();
+    let mut told = 0;
+    for entry in &overlay.entries {
+        let mut worst: Vec<&Episode> = entry.run.worst.iter().collect();
+        worst.sort_by_key(|e| std::cmp::Reverse(e.wakeup_latency_ns));
+        let explained = (1..).zip(worst).filter(|(_, e)| !e.blame.is_empty()).take(MOST);
+        for (rank, episode) in explained.take(MOST_OF_ALL - told) {
+            out.push_str(&tell(overlay, entry, rank, episode));
+            told += 1;
+        }
+    }
+    out
+}
+
+fn tell(overlay: &Overlay, entry: &Entry, rank: usize, episode: &Episode) -> String {
+    let domain = overlay.domain();
+    let shares = shares(episode);
+    let of_run = if overlay.entries.len() > 1 {
+        format!("{} ", name(&entry.name(), 80))
+    } else {
+        String::new()
+    };
+    let cpu = episode.cpu.map(|cpu| format!("CPU {cpu}, ")).unwrap_or_default();
+    let late = crate::domain::span(episode.wakeup_latency_ns, domain);
+    let why = shares.first().map(|s| format!(": {}", phrase(s, domain))).unwrap_or_default();
+    let summary = format!(
+        "{of_run}#{rank} {}",
+        text(&format!("{cpu}{} in, {late} late{why}", SpanNs(episode.expiry_ns)))
+    );
+    let percents = percents(&shares.iter().map(|s| s.ns).collect::<Vec<_>>());
+    let row = |(share, percent): (&wakescope_core::explain::Share, String)| {
+        let who = [name(&share.culprit, 96), name(&share.within, 160)];
+        let who: Vec<String> = who.into_iter().filter(|w| w != "<bdi></bdi>").collect();
+        let frames =
+            share.stack.iter().take(MOST_FRAMES).map(|f| format!("<li>{}</li>", name(f, 160)));
+        let stack: String = frames.collect();
+        let stack =
+            if stack.is_empty() { stack } else { format!("<ol class=\"stack\">{stack}</ol>") };
+        vec![
+            text(share.cause.words()),
+            values::time(Some(share.ns)),
+            text(&percent),
+            format!("{}{stack}", who.join(" in ")),
+            text(known(share)),
+        ]
+    };
+    let rows: Vec<Vec<String>> = shares.iter().zip(percents).map(row).collect();
+    let head = [
+        ("cause", Column::Words),
+        ("time", Column::Number),
+        ("share", Column::Number),
+        ("who, and where", Column::Words),
+        ("how it is known", Column::Words),
+    ];
+    let blame = table(&values::caption("Whose the time was", overlay), &head, &rows);
+    folded(&summary, &(blame + &timeline(overlay, episode)))
+}
+
+fn timeline(overlay: &Overlay, episode: &Episode) -> String {
+    if episode.timeline.is_empty() {
+        return String::new();
+    }
+    let row = |step: &wakescope_core::explain::Step| {
+        let micros = format!("{}.{:03} µs", grouped(step.at_ns / 1_000), step.at_ns % 1_000);
+        let indent = "<span class=\"deeper\"></span>".repeat(step.depth.min(8) as usize);
+        vec![micros, format!("{indent}{}", name(&step.what, 200))]
+    };
+    let mut rows: Vec<Vec<String>> = episode.timeline.iter().take(MOST_STEPS).map(row).collect();
+    if episode.timeline.len() > MOST_STEPS {
+        rows.push(vec![
+            "…".into(),
+            format!("{} more steps are in the record", episode.timeline.len() - MOST_STEPS),
+        ]);
+    }
+    let head = [("after it was due", Column::Number), ("what happened", Column::Words)];
+    table(&values::caption("What happened", overlay), &head, &rows)
+}

@@ -1,0 +1,96 @@
+//! What it was measured on, and what was asked.
+
+use wakescope_core::host::cpu_ranges;
+use wakescope_core::run::Run;
+use wakescope_core::units::SpanNs;
+
+use super::element::{self, folded, name, text};
+use crate::overlay::{Entry, Overlay};
+use crate::text::plan;
+
+pub(super) fn section(overlay: &Overlay) -> String {
+    let shown: String = match overlay.entries.as_slice() {
+        [entry] => facts(entry),
+        entries => entries.iter().map(|e| folded(&name(&e.name(), 120), &facts(e))).collect(),
+    };
+    element::section("machine", "Host and plan", &shown)
+}
+
+fn facts(entry: &Entry) -> String {
+    let run = &entry.run;
+    let facts = asked(run).into_iter().chain(host(run)).filter(|(_, html)| !html.is_empty());
+    let rows: String =
+        facts.map(|(what, html)| format!("<dt>{what}</dt><dd>{html}</dd>\n")).collect();
+    format!("<dl>\n{rows}</dl>\n")
+}
+
+fn asked(run: &Run) -> Vec<(&'static str, String)> {
+    let is_unknown = |key: &str| {
+        run.source.as_ref().is_some_and(|s| s.unknown.iter().any(|u| u == key || u == "plan"))
+    };
+    vec![
+        (
+            "plan",
+            if is_unknown("plan.interval_ns") {
+                "not known in full".into()
+            } else {
+                text(&plan(&run.plan))
+            },
+        ),
+        ("measured for", text(&SpanNs(run.duration_ns).to_string())),
+        (
+            "started",
+            if run.time_domain == Default::default() {
+                name(&run.started, 40)
+            } else {
+                String::new()
+            },
+        ),
+        (
+            "time",
+            match crate::domain::word(run.time_domain) {
+                "" => String::new(),
+                word => text(word.trim()),
+            },
+        ),
+        ("seed", run.seed.to_string()),
+        ("run", name(&run.id, 120)),
+    ]
+}
+
+fn host(run: &Run) -> Vec<(&'static str, String)> {
+    let host = &run.host;
+    let list = |items: &[String]| {
+        items.iter().take(64).map(|i| name(i, 80)).collect::<Vec<_>>().join(", ")
+    };
+    let cpus = |cpus: &[u32]| if cpus.is_empty() { String::new() } else { text(&cpu_ranges(cpus)) };
+    let option = |text: &Option<String>| text.as_ref().map(|t| name(t, 120)).unwrap_or_default();
+    let because = match host.preemption.because.as_str() {
+        "" => String::new(),
+        because => format!(" ({})", name(because, 200)),
+    };
+    let states = host.idle.states.iter().take(32).map(|s| {
+        let off = if s.disabled { ", off" } else { "" };
+        format!("{} ({}{off})", name(&s.name, 24), SpanNs(s.exit_latency_ns))
+    });
+    let states: Vec<String> = states.collect();
+    let clock = match host.clock.source.as_str() {
+        "" => String::new(),
+        source => format!("{}, {} to read", name(source, 40), SpanNs(host.clock.read_cost_ns)),
+    };
+    vec![
+        ("kernel", name(&host.release, 100)),
+        ("version", name(&host.version, 200)),
+        ("preemption", format!("{}{because}", text(&host.preemption.model.to_string()))),
+        ("architecture", name(&host.arch, 40)),
+        ("processor", option(&host.cpu_model)),
+        ("CPUs online", cpus(&host.cpus_online)),
+        ("CPUs isolated", cpus(&host.cpus_isolated)),
+        ("hypervisor", option(&host.hypervisor)),
+        ("clock", clock),
+        ("idle states", states.join(", ")),
+        ("governors", list(&host.governors)),
+        ("microcode", option(&host.microcode)),
+        ("command line", name(&host.cmdline, 2_000)),
+    ]
+}

@@ -1,0 +1,174 @@
+use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::run::{LoadResult, Run, TimeDomain};
+use wakescope_core::source::{Omission, Quantity, Source};
+
+use super::*;
+use crate::explain::tests::runs::crowded;
+use crate::overlay::{Entry, Line};
+use crate::picture::tests::HOSTILE;
+use crate::text::tests::run_of;
+
+/// Checks that elements close in order, and that there are only those that we write.
+#[track_caller]
+fn check_page(page: &str) {
+    const VOID: [&str; 3] = ["meta", "br", "!doctype"];
+    let mut open: Vec<String> = Vec::new();
+    let mut rest = page;
+    while let Some(start) = rest.find('<') {
+        rest = &rest[start + 1..];
+        let end = rest.find('>').expect("every tag ends");
+        let tag = &rest[..end];
+        let name = tag.trim_end_matches('/').split([' ', '\n']).next().unwrap().to_owned();
+        rest = &rest[end + 1..];
+        if let Some(name) = name.strip_prefix('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "<{tag}>");
+        } else if !tag.ends_with('/') && !VOID.contains(&name.as_str()) {
+            assert!(name.chars().all(|c| c.is_ascii_alphanumeric()), "<{tag}>");
+            // What these hold is no markup.
+            if name == "script" || name == "style" {
+                let end = rest.find(&format!("</{name}>")).unwrap();
+                rest = &rest[end..];
+            }
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?} are not closed");
+    for outside in ["http:", "https:", "src=", "href=", "url("] {
+        let found = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!found.contains(outside), "the page reaches outside: {outside}");
+    }
+}
+
+fn hostile(text: &str) -> Run {
+    let mut run = crowded();
+    run.id = text.into();
+    run.host.release = text.into();
+    run.host.cmdline = text.repeat(9);
+    run.host.preemption.because = text.into();
+    run.plan.load = vec![text.into()];
+    run.load = vec![LoadResult {
+        name: text.into(),
+        unit: text.into(),
+        fault: text.into(),
+        ..Default::default()
+    }];
+    run.validity = Validity::of(vec![Finding {
+        code: text.into(),
+        severity: Severity::Warning,
+        message: text.into(),
+        hint: text.into(),
+    }]);
+    for episode in &mut run.worst {
+        for share in &mut episode.blame {
+            share.culprit = text.into();
+            share.within = text.into();
+            share.stack = vec![text.into(); 3];
+        }
+        episode.timeline.iter_mut().for_each(|step| step.what = text.into());
+    }
+    run.causes.iter_mut().for_each(|row| row.culprit = text.into());
+    run.source = Some(Source {
+        tool: text.into(),
+        version: Some(text.into()),
+        format: text.into(),
+        file: text.into(),
+        quantity: Quantity::Gap,
+        omission: Omission::Unknown,
+        resolution_ns: None,
+        unknown: vec![text.into()],
+        approximate: vec![text.into()],
+    });
+    run
+}
+
+#[test]
+fn no_text_from_elsewhere_becomes_markup() {
+    let runs = HOSTILE.map(hostile);
+    for count in [1, runs.len()] {
+        let entries =
+            runs.iter().zip(HOSTILE).take(count).map(|(run, label)| Entry::of(label, run));
+        let mut overlay = Overlay::of(entries.collect());
+        overlay.title = HOSTILE.concat();
+        overlay.add(Line { label: HOSTILE[0].into(), at_ns: 50_000, share: None });
+        let page = page(&overlay);
+        check_page(&page);
+        assert_eq!(page.matches("<script").count(), 2, "ours, and its data");
+        assert!(!page.contains("alert(1)</script>"));
+        assert!(!page.contains(['\u{202e}', '\u{2066}', '\u{1b}', '\u{0}']));
+    }
+}
+
+#[test]
+fn nothing_but_our_script_may_run() {
+    use sha2::{Digest, Sha256};
+    let sum = Sha256::digest(SCRIPT.as_bytes());
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let base64: String = sum
+        .chunks(3)
+        .flat_map(|part| {
+            let bits = part.iter().fold(0_u32, |bits, &byte| bits << 8 | u32::from(byte));
+            let bits = bits << (8 * (3 - part.len()));
+            let digit = move |i: usize| char::from(DIGITS[(bits >> (18 - 6 * i)) as usize & 63]);
+            let is_there = move |i: usize| if i <= part.len() { digit(i) } else { '=' };
+            (0..4).map(is_there)
+        })
+        .collect();
+    assert_eq!(SCRIPT_SHA256.trim(), base64, "page.js has changed: put this into page.js.sha256");
+}
+
+#[test]
+fn pages_stay_small() {
+    // A long run: some thousand buckets, and some far out.
+    let samples: Vec<u64> = (0..40_000_u64).map(|i| 2_000 + i * i % 90_007 * (1 + i % 7)).collect();
+    let run = run_of(&[&samples[..20_000], &samples[20_000..]]);
+    let of = |count: usize| {
+        let entries = (0..count).map(|i| Entry::of(&format!("run {i}"), &run));
+        page(&Overlay::of(entries.collect())).len()
+    };
+    assert!(of(1) < 120_000, "{}", of(1));
+    assert!(of(20) < 700_000, "{}", of(20));
+}
+
+#[test]
+fn virtual_time_is_called_virtual() {
+    let mut run = crowded();
+    run.time_domain = TimeDomain::Virtual;
+    let page = page(&Overlay::of(vec![Entry::of("a", &run)]));
+    assert!(page.contains("412 virtual µs late"), "{page}");
+    assert!(page.contains("Virtual time counts instructions"));
+    assert!(page.contains("\"word\":\"virtual \""));
+    for caption in page.split("<caption>").skip(1).map(|c| c.split_once('<').unwrap().0) {
+        assert!(caption.contains("virtual") || caption == "Work of the loads", "{caption}");
+    }
+}
+
+#[test]
+fn a_page_reads_without_a_script() {
+    let mut run = crowded();
+    run.load = vec![LoadResult {
+        name: "find".into(),
+        work: 9,
+        unit: "files".into(),
+        per_second: 3.0,
+        alive: true,
+        ..Default::default()
+    }];
+    let page = page(&Overlay::of(vec![Entry::of("a", &run)]));
+    check_page(&page);
+    let order = [
+        "<h1>Worst wakeup 412 µs late: 391 µs no preemption point",
+        "id=\"exceedance\"",
+        "id=\"histogram\"",
+        "id=\"components\"",
+        "id=\"causes\"",
+        "id=\"episodes\"",
+        "function_of_the_kernel_3",
+        "id=\"load\"",
+        "id=\"machine\"",
+    ];
+    let mut from = 0;
+    for part in order {
+        let at = page[from..].find(part);
+        from += at.unwrap_or_else(|| panic!("{part} is not there, or too early"));
+    }
+}

@@ -1,0 +1,88 @@
+//! The tables beside the pictures.
+
+use wakescope_core::percentile::Percentile;
+use wakescope_core::units::{SpanNs, grouped};
+
+use super::element::{Column, folded, name, table, text};
+use crate::domain;
+use crate::overlay::{Entry, Overlay};
+use crate::picture::{self, maxima};
+
+/// A time in a cell, or a dash.
+pub(super) fn time(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "–".into(), |ns| text(&SpanNs(ns).to_string()))
+}
+
+pub(super) fn count(count: u64) -> String {
+    grouped(count)
+}
+
+/// A table's caption, which says where cells have no room to that time is virtual.
+pub(super) fn caption(of: &str, overlay: &Overlay) -> String {
+    match domain::word(overlay.domain()) {
+        "" => of.into(),
+        word => format!("{of}, in {word}time"),
+    }
+}
+
+/// How a run's curves look.
+pub(super) fn swatch(at: usize) -> String {
+    let (colour, dash) = picture::look_of(at);
+    format!(
+        "<svg class=\"swatch\" viewBox=\"0 0 32 12\" aria-hidden=\"true\"><path class=\"l {colour}\" \
+         stroke-width=\"2.5\"{dash} d=\"M0 6h32\"/></svg>"
+    )
+}
+
+/// A run's name in a row.
+fn row_name(at: usize, entry: &Entry, overlay: &Overlay) -> String {
+    let name = name(&entry.name(), 120);
+    if overlay.entries.len() > 1 { format!("{}{name}", swatch(at)) } else { name }
+}
+
+/// A row per run: what the curve shows where it crosses the nines.
+pub(super) fn percentiles(overlay: &Overlay) -> String {
+    let names: Vec<String> = Percentile::SHOWN.iter().map(ToString::to_string).collect();
+    let mut head =
+        vec![("run", Column::Words), ("wakeups", Column::Number), ("min", Column::Number)];
+    head.extend(names.iter().map(|n| (n.as_str(), Column::Number)));
+    head.push(("max", Column::Number));
+    let row = |(at, entry): (usize, &Entry)| {
+        let all = entry.run.expiries();
+        let mut row = vec![row_name(at, entry, overlay), count(all.count), time(all.min_ns)];
+        row.extend(Percentile::SHOWN.iter().map(|&p| time(all.percentile(p))));
+        row.push(time(all.max_ns));
+        row
+    };
+    let rows: Vec<Vec<String>> = overlay.entries.iter().enumerate().map(row).collect();
+    table(&caption("Percentiles; a dash where there are too few samples", overlay), &head, &rows)
+}
+
+/// The bands of histograms, for who cannot see them. Of several runs only their outlines are shown.
+pub(super) fn bands(overlay: &Overlay) -> String {
+    let [entry] = overlay.entries.as_slice() else { return String::new() };
+    let row = |band: &picture::Band| {
+        vec![format!("{} to {}", SpanNs(band.lower), SpanNs(band.upper)), count(band.count)]
+    };
+    let rows: Vec<Vec<String>> = picture::bands(&entry.run.expiries()).iter().map(row).collect();
+    let head = [("lateness", Column::Words), ("wakeups", Column::Number)];
+    folded("The bands as a table", &table(&caption("Wakeups by lateness", overlay), &head, &rows))
+}
+
+/// The rows of the table beside the course.
+const PARTS: usize = 16;
+
+/// The largest lateness of each part of the run.
+pub(super) fn course(overlay: &Overlay) -> String {
+    let [entry] = overlay.entries.as_slice() else { return String::new() };
+    let Some(maxima) = maxima(&entry.run) else { return String::new() };
+    let size = maxima.max_ns.len().div_ceil(PARTS).max(1);
+    let from = |slot: usize| SpanNs((slot as u64).saturating_mul(maxima.slot_ns));
+    let row = |(at, part): (usize, &[Option<u64>])| {
+        let (first, last) = (from(at * size), from(at * size + part.len()));
+        vec![format!("{first} to {last}"), time(part.iter().flatten().max().copied())]
+    };
+    let rows: Vec<Vec<String>> = maxima.max_ns.chunks(size).enumerate().map(row).collect();
+    let head = [("from the start of the run", Column::Words), ("largest lateness", Column::Number)];
+    folded("The course as a table", &table(&caption("Largest lateness", overlay), &head, &rows))
+}

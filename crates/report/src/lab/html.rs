@@ -1,0 +1,143 @@
+//! The table of a lab as parts of a page.
+
+use wakescope_core::lab::{Lab, Verdict};
+
+use super::figures::raised;
+use super::matrix::{Figure, Matrix, Shown};
+use super::{
+    caveats, culprits, headline, limits, names, published, repeat, settings, unglued, verdicts,
+};
+use crate::html::element::{Column, name, paragraph, section, table, text};
+
+/// The answer in a sentence, and what virtual time leaves out.
+pub(crate) fn answer(lab: &Lab) -> String {
+    let above = match lab.plan.as_str() {
+        "" => "lab".into(),
+        plan => format!("lab: {}", name(plan, 80)),
+    };
+    let heading = match headline::headline(lab).as_str() {
+        "" => format!("{} kernels in virtual time.", lab.kernels.len()),
+        answer => answer.to_owned(),
+    };
+    [
+        paragraph("above", &above),
+        format!("<h1>{}</h1>\n", text(&unglued(&heading))),
+        paragraph("caveat", &text(&caveats(lab).join(" "))),
+    ]
+    .concat()
+}
+
+/// The table, the verdicts, limits, what held up the latest wakeups, and what was published.
+pub(crate) fn results(lab: &Lab) -> String {
+    let matrix = Matrix::of(lab);
+    let mut blocks = String::new();
+    for (title, figure, with_work) in super::matrix_figures() {
+        if !matrix.kernels.is_empty() && (with_work || matrix.has(figure)) {
+            blocks.push_str(&block(&matrix, title, figure, with_work));
+        }
+    }
+    blocks.push_str(&notes(lab, &matrix));
+    [
+        section("lab", "Kernels, models and loads", &blocks),
+        section("verdicts", "Comparisons", &verdicts(lab)),
+        section("limits", "Limits", &list(limits::told(lab).iter().map(|l| text(&l.text)))),
+        section(
+            "culprits",
+            "What held up the latest wakeups",
+            &list(culprits::told(lab).iter().map(|l| text(&unglued(l)))),
+        ),
+        section(
+            "published",
+            "What was published",
+            &list(published(lab).iter().map(|l| name(l, 500))),
+        ),
+        section("repeat", "How it was run", &basis(lab)),
+    ]
+    .concat()
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items: String = items.map(|item| format!("<li>{item}</li>\n")).collect();
+    if items.is_empty() { items } else { format!("<ul>\n{items}</ul>\n") }
+}
+
+fn block(matrix: &Matrix, title: &str, figure: Figure, with_work: bool) -> String {
+    let view = matrix.view(figure, with_work);
+    let mut head: Vec<(&str, Column)> = vec![("kernel", Column::Words), ("load", Column::Words)];
+    head.extend(matrix.columns.iter().map(|title| (title.as_str(), Column::Number)));
+    let mut rows = Vec::new();
+    let mut has_work = false;
+    for kernel in &matrix.kernels {
+        for row in &kernel.rows {
+            let shown = view.of(row);
+            has_work |= shown.iter().any(Shown::has_work);
+            let mut cells =
+                vec![name(&names::kernel(kernel.name, 98), 98), name(&names::load(row.load), 98)];
+            cells.extend(shown.iter().map(cell));
+            rows.push(cells);
+        }
+    }
+    table(&super::title(matrix, title, has_work), &head, &rows)
+}
+
+fn cell(shown: &Shown) -> String {
+    match shown {
+        Shown::Nothing => String::new(),
+        Shown::Words(words) => text(words),
+        Shown::Figure { rank, median, range, work } => {
+            let figure = format!("{}{median} {range}", rank.mark());
+            let parts = [figure.trim_end(), work];
+            text(&parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · "))
+        }
+    }
+}
+
+fn notes(lab: &Lab, matrix: &Matrix) -> String {
+    let legend = super::legend(lab, matrix).into_iter().map(|line| text(&unglued(&line)));
+    let notes = matrix.notes.shown().map(|note| {
+        let log: Vec<String> = note.log.iter().map(|line| text(line)).collect();
+        let log =
+            if log.is_empty() { String::new() } else { format!("<pre>{}</pre>", log.join("\n")) };
+        format!("{} {}{log}", raised(note.number), text(&note.text))
+    });
+    list(legend.chain(notes))
+}
+
+fn verdicts(lab: &Lab) -> String {
+    let (told, shared) = verdicts::told(lab);
+    let items = told.iter().map(|told| {
+        let class = match told.verdict {
+            Verdict::Better => "good",
+            Verdict::Worse => "bad",
+            Verdict::NoDifference => "note",
+            Verdict::Inconclusive => "warn",
+        };
+        let reasons: Vec<String> = told.reasons.iter().map(|r| text(r)).collect();
+        let reasons = if reasons.is_empty() {
+            String::new()
+        } else {
+            format!("<br><span class=\"hint\">{}</span>", reasons.join(" "))
+        };
+        let figures = if told.figures.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", text(&unglued(&told.figures)))
+        };
+        format!(
+            "<span class=\"badge {class}\">{}</span> {}{figures}{reasons}",
+            text(&told.load),
+            text(&unglued(&told.sentence))
+        )
+    });
+    let mut out = list(items);
+    out.push_str(&shared.iter().map(|reason| paragraph("", &text(reason))).collect::<String>());
+    out + &paragraph("", &text(&verdicts::rule(lab)))
+}
+
+fn basis(lab: &Lab) -> String {
+    let command = match repeat(lab) {
+        command if command.is_empty() => command,
+        command => format!("<pre>{}</pre>\n", text(&command)),
+    };
+    paragraph("", &text(&settings(lab))) + &command
+}

@@ -1,0 +1,208 @@
+//! Runs as Markdown, for a pull request or a ticket.
+
+use wakescope_core::finding::{Finding, Severity};
+use wakescope_core::limit::Outcome;
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::Run;
+use wakescope_core::units::{SpanNs, grouped};
+
+use crate::domain::{self, VIRTUAL_TIME};
+use crate::explain;
+use crate::overlay::{Entry, Overlay};
+use crate::style::clean;
+use crate::text::{self, plan};
+
+/// The most findings that are listed, and causes of a run.
+const MOST: usize = 40;
+const MOST_CAUSES: usize = 5;
+
+/// The answer, a table of the runs, how they stand to their limits, and what speaks against them.
+pub fn report(overlay: &Overlay) -> String {
+    let mut parts = Vec::new();
+    if !overlay.title.is_empty() {
+        parts.push(format!("### {}\n", escaped(&clean(&overlay.title, 200))));
+    }
+    parts.push(answer(overlay));
+    parts.push(table(overlay));
+    parts.push(limits(overlay));
+    parts.push(causes(overlay));
+    parts.push(findings(overlay));
+    parts.push(basis(overlay));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+fn answer(overlay: &Overlay) -> String {
+    let [entry] = overlay.entries.as_slice() else { return String::new() };
+    let run = &entry.run;
+    let measured = text::sentence(run).unwrap_or_else(|| "No wakeup was measured.".into());
+    let said = explain::sentence(run).unwrap_or(measured);
+    let proven = text::what_it_proves(run).lines().collect::<Vec<_>>().join(" ");
+    format!("**{}**\n\n{}\n", escaped(&said), escaped(&proven))
+}
+
+fn table(overlay: &Overlay) -> String {
+    let mut head = vec!["run".to_owned(), "count".into(), "missed".into()];
+    head.extend(Percentile::SHOWN.iter().map(ToString::to_string));
+    head.extend(["max".into(), "verdict".into()]);
+    let mut out =
+        format!("| {} |\n|---|{}\n", head.join(" | "), "--:|".repeat(head.len() - 2) + "---|");
+    for entry in &overlay.entries {
+        let all = entry.run.expiries();
+        let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
+        let mut cells =
+            vec![escaped(&entry.name()), grouped(all.count), grouped(entry.run.missed())];
+        cells.extend(Percentile::SHOWN.iter().map(|&p| dash(all.percentile(p))));
+        cells.extend([dash(all.max_ns), entry.run.validity.verdict.to_string()]);
+        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    match domain::word(overlay.domain()) {
+        "" => out,
+        word => format!("Times are {}.\n\n{out}", word.trim()),
+    }
+}
+
+fn limits(overlay: &Overlay) -> String {
+    let mut out = String::new();
+    for entry in &overlay.entries {
+        for judgement in entry.run.limits.iter().take(MOST) {
+            let observed =
+                judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
+            let limit = escaped(&clean(&judgement.limit, 60));
+            let told = match judgement.outcome {
+                Outcome::Pass => format!("within the limit {limit}: {observed}"),
+                Outcome::Fail => format!("**above the limit {limit}: {observed}**"),
+                Outcome::Inconclusive => {
+                    format!(
+                        "inconclusive on the limit {limit}: {}",
+                        escaped(&clean(&judgement.reason, 200))
+                    )
+                }
+            };
+            out.push_str(&format!("- {}{told}\n", of_run(overlay, entry)));
+        }
+    }
+    out
+}
+
+/// `6.1 none: `, where there are several.
+fn of_run(overlay: &Overlay, entry: &Entry) -> String {
+    if overlay.entries.len() > 1 { format!("{}: ", escaped(&entry.name())) } else { String::new() }
+}
+
+fn causes(overlay: &Overlay) -> String {
+    let mut out = String::new();
+    for entry in &overlay.entries {
+        for row in entry.run.causes.iter().take(MOST_CAUSES) {
+            let culprit = match clean(&row.culprit, 60) {
+                none if none.is_empty() => none,
+                culprit => format!(" `{}`", culprit.replace('`', "'")),
+            };
+            out.push_str(&format!(
+                "- {}{:.1} % {}{culprit}, worst {}\n",
+                of_run(overlay, entry),
+                100.0 * row.share,
+                row.cause.words(),
+                domain::span(row.worst_ns, overlay.domain())
+            ));
+        }
+    }
+    if out.is_empty() { out } else { format!("What made wakeups late:\n\n{out}") }
+}
+
+fn findings(overlay: &Overlay) -> String {
+    let mut found: Vec<(&Finding, Vec<&Entry>)> = Vec::new();
+    for entry in &overlay.entries {
+        let grave = entry.run.validity.findings.iter().filter(|f| f.severity > Severity::Note);
+        for finding in grave {
+            match found
+                .iter_mut()
+                .find(|(f, _)| f.code == finding.code && f.message == finding.message)
+            {
+                Some((_, entries)) => entries.push(entry),
+                None => found.push((finding, vec![entry])),
+            }
+        }
+    }
+    found.sort_by_key(|(f, _)| std::cmp::Reverse(f.severity));
+    let told = found.iter().take(MOST).map(|(finding, entries)| {
+        let mark = if finding.severity == Severity::Error { "✗" } else { "!" };
+        let of = match entries.as_slice() {
+            [entry] => of_run(overlay, entry),
+            entries if entries.len() == overlay.entries.len() => String::new(),
+            entries => format!("{} runs: ", entries.len()),
+        };
+        format!(
+            "- {mark} {}: {of}{}\n",
+            escaped(&clean(&finding.code, 40)),
+            escaped(&clean(&finding.message, 400))
+        )
+    });
+    told.collect()
+}
+
+fn basis(overlay: &Overlay) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for run in overlay.entries.iter().map(|e| &e.run) {
+        let line = match &run.source {
+            None => machine(run),
+            Some(source) => format!(
+                "measured by {} ({}), {}; {}",
+                clean(&source.tool, 40),
+                clean(&source.format, 60),
+                source.quantity,
+                source.omission
+            ),
+        };
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    if overlay.domain() == wakescope_core::run::TimeDomain::Virtual {
+        lines.push(VIRTUAL_TIME.into());
+    }
+    lines.iter().map(|line| format!("{}\n", escaped(line))).collect::<Vec<_>>().join("\n")
+}
+
+fn machine(run: &Run) -> String {
+    let release = clean(&run.host.release, 60);
+    format!("kernel {release} · preemption {} · {}", run.host.preemption.model, plan(&run.plan))
+}
+
+/// `text` as it is, where Markdown and HTML would read more into it.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if "\\`*_{}[]<>|#~&!".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::text::tests::run_of;
+
+    #[test]
+    fn runs_are_rows() {
+        let (a, b) = (run_of(&[&[12_000; 3_000]]), run_of(&[&[9_000, 4_310_000]]));
+        let mut overlay = Overlay::of(vec![Entry::of("old", &a), Entry::of("new|<b>", &b)]);
+        overlay.title = "nightly".into();
+        expect![[r#"
+            ### nightly
+
+            | run | count | missed | p50 | p99 | p99.9 | p99.99 | p99.999 | max | verdict |
+            |---|--:|--:|--:|--:|--:|--:|--:|--:|---|
+            | old | 3,000 | 0 | 12.0 µs | 12.0 µs | 12.0 µs | – | – | 12.0 µs | valid |
+            | new\|\<b\> | 2 | 0 | – | – | – | – | – | 4.31 ms | valid |
+
+            kernel 6.12.95 · preemption voluntary · timer 1.00 ms · fifo 90 · CPU 0
+        "#]]
+        .assert_eq(&report(&overlay));
+    }
+}

@@ -1,0 +1,160 @@
+//! Pictures of runs, for pages, papers and slides: as SVG, and as PNG for who cannot take that.
+//!
+//! Each is made once, as a scene of lines, bars and text, whatever it is drawn as. Curves differ by
+//! colour and by dashes, bars by colour and by hatching, so that grey paper loses nothing.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::overlay::Overlay;
+
+mod axis;
+mod bars;
+mod causes;
+mod components;
+mod course;
+mod cpus;
+mod curve;
+mod episodes;
+mod exceedance;
+mod font;
+mod frame;
+mod histogram;
+mod png;
+mod raster;
+pub(crate) mod scene;
+mod svg;
+#[cfg(test)]
+pub(crate) mod tests;
+mod width;
+
+pub(crate) use scene::Scene;
+pub(crate) use svg::{draw as draw_svg, escaped};
+
+/// What a picture shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Picture {
+    /// The share of wakeups later than x.
+    #[default]
+    Exceedance,
+    /// How many wakeups were how late.
+    Histogram,
+    /// The share of wakeups later than x, for each CPU.
+    Cpus,
+    /// The largest lateness over the course of the run.
+    Course,
+    /// What wakeups are made of.
+    Components,
+    /// What makes wakeups late.
+    Causes,
+    /// What the latest wakeups consist of.
+    Episodes,
+}
+
+impl Picture {
+    /// All of them, in the order in which a page shows them.
+    pub const ALL: [Self; 7] = [
+        Self::Exceedance,
+        Self::Histogram,
+        Self::Cpus,
+        Self::Course,
+        Self::Components,
+        Self::Causes,
+        Self::Episodes,
+    ];
+
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exceedance => "exceedance",
+            Self::Histogram => "histogram",
+            Self::Cpus => "cpus",
+            Self::Course => "course",
+            Self::Components => "components",
+            Self::Causes => "causes",
+            Self::Episodes => "episodes",
+        }
+    }
+
+    /// What a run lacks that cannot be shown so.
+    pub fn needs(self) -> &'static str {
+        match self {
+            Self::Exceedance | Self::Histogram | Self::Cpus => "samples",
+            Self::Course => "maxima over its course",
+            Self::Components | Self::Causes => "an explanation, which `wakescope explain` makes",
+            Self::Episodes => "late wakeups",
+        }
+    }
+}
+
+impl fmt::Display for Picture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Picture {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let names = Self::ALL.map(Self::name).join(", ");
+        Self::ALL
+            .into_iter()
+            .find(|p| p.name() == text)
+            .ok_or_else(|| format!("`{text}` is no picture; there are {names}"))
+    }
+}
+
+/// How much room a picture has, and what stands beside it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Room {
+    pub(crate) width: f64,
+    /// Without title and legend: these stand beside it.
+    pub(crate) bare: bool,
+}
+
+impl Room {
+    /// A picture by itself.
+    pub(crate) const ALONE: Self = Self { width: 880.0, bare: false };
+
+    pub(crate) fn is_narrow(self) -> bool {
+        self.width < 560.0
+    }
+}
+
+/// The picture as SVG, for papers, slides and pages; `None` if no run has what it shows.
+pub fn svg(picture: Picture, overlay: &Overlay) -> Option<String> {
+    scene(picture, overlay, Room::ALONE).map(|scene| svg::document(&scene))
+}
+
+/// The picture as PNG, at 192 dots per inch; `None` if no run has what it shows.
+pub fn png(picture: Picture, overlay: &Overlay) -> Option<Vec<u8>> {
+    scene(picture, overlay, Room::ALONE).map(|scene| png::draw(&scene))
+}
+
+/// What the picture consists of.
+pub(crate) fn scene(picture: Picture, overlay: &Overlay, room: Room) -> Option<Scene> {
+    match picture {
+        Picture::Exceedance => exceedance::scene(overlay, room),
+        Picture::Histogram => histogram::scene(overlay, room),
+        Picture::Cpus => cpus::scene(overlay, room),
+        Picture::Course => course::scene(overlay, room),
+        Picture::Components => components::scene(overlay, room),
+        Picture::Causes => causes::scene(overlay, room),
+        Picture::Episodes => episodes::scene(overlay, room),
+    }
+}
+
+pub(crate) use course::maxima;
+pub(crate) use curve::{Band, bands};
+
+/// The class of a curve's ink, and its dashes as an attribute.
+pub(crate) fn look_of(at: usize) -> (String, String) {
+    let (ink, dash) = frame::look(at);
+    let lengths: Vec<String> = dash.iter().map(ToString::to_string).collect();
+    let dash = match lengths.join(" ") {
+        none if none.is_empty() => none,
+        dash => format!(" stroke-dasharray=\"{dash}\""),
+    };
+    (ink.class(), dash)
+}

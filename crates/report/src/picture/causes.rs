@@ -1,0 +1,107 @@
+//! What makes wakeups late, the largest share first.
+
+use wakescope_core::explain::{Cause, CauseRow};
+use wakescope_core::units::grouped;
+
+use super::Room;
+use super::bars::{Part, stacked};
+use super::frame;
+use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
+use super::width::{fitting, text_width};
+use crate::overlay::{Entry, Overlay};
+use crate::style::clean;
+
+/// The most causes that have a bar.
+const MOST: usize = 10;
+const BAR: f64 = 12.0;
+const ROW: f64 = 40.0;
+
+/// The number of a cause's colour and hatching: causes of a kind have similar ones.
+pub(super) fn number(cause: Cause) -> usize {
+    match cause {
+        Cause::IrqOff => 1,
+        Cause::NoPreemptionPoint => 0,
+        Cause::PreemptOff => 7,
+        Cause::Irq => 2,
+        Cause::Softirq => 9,
+        Cause::Nmi => 16,
+        Cause::HigherPriorityTask => 3,
+        Cause::EqualOrLowerTask => 10,
+        Cause::Scheduler => 5,
+        Cause::RemoteWakeup => 12,
+        Cause::IdleExit => 4,
+        Cause::Throttled => 11,
+        Cause::Steal => 8,
+        Cause::PageFault => 19,
+        Cause::Unexplained => 6,
+    }
+}
+
+pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
+    let explained: Vec<&Entry> =
+        overlay.entries.iter().filter(|e| !e.run.causes.is_empty()).collect();
+    if explained.is_empty() {
+        return None;
+    }
+    let description = format!(
+        "A bar per cause, as long as its share of the lateness of all late wakeups. {}",
+        told(&explained)
+    );
+    let (mut scene, mut y) = frame::begin(overlay, room, "What makes wakeups late", description);
+    for entry in explained {
+        if overlay.entries.len() > 1 {
+            let name = fitting(&entry.name(), NORMAL, room.width - 24.0);
+            scene.text_of(NORMAL, (12.0, y + 14.0), &name, Anchor::Start, Ink::Text, true);
+            y += 24.0;
+        }
+        for row in ranked(&entry.run.causes).into_iter().take(MOST) {
+            draw(&mut scene, overlay, room, y, row);
+            y += ROW;
+        }
+    }
+    scene.height = y + 4.0;
+    Some(scene)
+}
+
+/// The largest share first, and what nobody knows last.
+fn ranked(causes: &[CauseRow]) -> Vec<&CauseRow> {
+    let mut ranked: Vec<&CauseRow> = causes.iter().collect();
+    ranked.sort_by_key(|row| (row.cause == Cause::Unexplained, std::cmp::Reverse(row.total_ns)));
+    ranked
+}
+
+fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow) {
+    let wide = room.width - 24.0;
+    let share = format!("{:.1} %", 100.0 * row.share);
+    let beside = if room.is_narrow() {
+        share
+    } else {
+        let wakeups = if row.episodes == 1 { "wakeup" } else { "wakeups" };
+        let worst = frame::span(overlay, row.worst_ns);
+        format!("{share} · {} {wakeups} · worst {worst}", grouped(row.episodes))
+    };
+    scene.text((room.width - 12.0, y + 12.0), &beside, Anchor::End, Ink::Faint);
+    let name = match clean(&row.culprit, 60) {
+        culprit if culprit.is_empty() => row.cause.words().into(),
+        culprit => format!("{} · {culprit}", row.cause.words()),
+    };
+    let name = fitting(&name, SMALL, wide - text_width(&beside, SMALL) - 12.0);
+    scene.text((12.0, y + 12.0), &name, Anchor::Start, Ink::Text);
+    scene.bar((12.0, y + 18.0), wide, BAR, Ink::FineGrid);
+    let part = Part { number: number(row.cause), value: row.share, label: String::new() };
+    stacked(scene, (12.0, y + 18.0), (wide, BAR), &[part], 1.0);
+}
+
+fn told(explained: &[&Entry]) -> String {
+    let first = explained.iter().filter_map(|entry| {
+        let row = *ranked(&entry.run.causes).first()?;
+        let culprit = clean(&row.culprit, 60);
+        Some(format!(
+            "{}: {} {culprit} {:.0} %.",
+            entry.name(),
+            row.cause.words(),
+            100.0 * row.share
+        ))
+    });
+    first.collect::<Vec<_>>().join(" ")
+}

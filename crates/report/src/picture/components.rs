@@ -1,0 +1,123 @@
+//! What wakeups are made of: all of them, the late ones, and the latest.
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::Components;
+use wakescope_core::run::Run;
+use wakescope_core::units::grouped;
+
+use super::Room;
+use super::bars::{Part, stacked};
+use super::frame::{self, Named};
+use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
+use super::width::fitting;
+use crate::overlay::{Entry, Overlay};
+
+/// The components in order of time.
+const NAMES: [&str; 4] =
+    ["interrupt latency", "handler duration", "scheduler latency", "scheduling duration"];
+/// What the last two are called where they are one.
+const ONE: &str = "scheduler latency and duration";
+
+const BAR: f64 = 26.0;
+const ROW: f64 = 58.0;
+
+pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
+    let explained: Vec<&Entry> =
+        overlay.entries.iter().filter(|e| e.run.components.is_some()).collect();
+    if explained.is_empty() {
+        return None;
+    }
+    let title = "What wakeups are made of";
+    let description = format!(
+        "Bars of the same length, divided by the shares of the components. {}",
+        frame::told(overlay)
+    );
+    let (mut scene, top) = frame::begin(overlay, room, title, description);
+    let named: Vec<Named> = NAMES
+        .iter()
+        .enumerate()
+        .filter(|&(i, _)| i < 3 || explained.iter().any(|e| has_duration(&e.run)))
+        .map(|(series, name)| {
+            let is_one = series == 2 && !explained.iter().any(|e| has_duration(&e.run));
+            Named { name: if is_one { ONE } else { name }.into(), series, is_bar: true }
+        })
+        .collect();
+    let mut y = frame::draw_legend(&mut scene, &named, 12.0, top) + 8.0;
+    for entry in &explained {
+        if overlay.entries.len() > 1 {
+            let name = fitting(&entry.name(), NORMAL, room.width - 24.0);
+            scene.text_of(NORMAL, (12.0, y + 10.0), &name, Anchor::Start, Ink::Text, true);
+            y += 24.0;
+        }
+        for row in rows(overlay, &entry.run) {
+            let text = fitting(&row.name, SMALL, room.width - 24.0);
+            scene.text((12.0, y + 12.0), &text, Anchor::Start, Ink::Text);
+            draw_row(&mut scene, room, y + 20.0, &row);
+            y += ROW;
+        }
+    }
+    scene.height = y + 4.0;
+    Some(scene)
+}
+
+fn has_duration(run: &Run) -> bool {
+    run.components.as_ref().is_some_and(|c| c.sched_duration.is_some())
+}
+
+/// One bar.
+struct Row {
+    name: String,
+    parts: [f64; 4],
+}
+
+fn draw_row(scene: &mut Scene, room: Room, y: f64, row: &Row) {
+    let whole: f64 = row.parts.iter().sum();
+    let part = |(number, &value): (usize, &f64)| Part {
+        number,
+        value,
+        label: format!("{:.0} %", 100.0 * value / whole.max(f64::MIN_POSITIVE)),
+    };
+    let parts: Vec<Part> = row.parts.iter().enumerate().map(part).collect();
+    stacked(scene, (12.0, y), (room.width - 24.0, BAR), &parts, whole);
+}
+
+#[allow(clippy::cast_precision_loss)] // Shares in a picture.
+fn rows(overlay: &Overlay, run: &Run) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if let Some(all) = &run.components {
+        let mean =
+            |d: &Distribution| if d.count == 0 { 0.0 } else { d.sum_ns as f64 / d.count as f64 };
+        let last = all.sched_duration.as_ref().map_or(0.0, mean);
+        let parts =
+            [mean(&all.irq_latency), mean(&all.handler_duration), mean(&all.sched_latency), last];
+        let count = grouped(all.irq_latency.count);
+        rows.push(named(overlay, &format!("all {count} wakeups, on average"), parts));
+    }
+    if let Some(explanation) = &run.explanation {
+        let explained = explanation.explained;
+        if let (Some(late), true) = (explanation.late_components, explained > 0) {
+            let parts = parts(&late).map(|ns| ns / explained as f64);
+            let late = if explained == 1 { "late one" } else { "late ones, on average" };
+            rows.push(named(overlay, &format!("the {} {late}", grouped(explained)), parts));
+        }
+    }
+    let worst =
+        run.worst.iter().filter(|e| e.components.is_some()).max_by_key(|e| e.wakeup_latency_ns);
+    if let Some(components) = worst.and_then(|e| e.components) {
+        rows.push(named(overlay, "the latest that was explained", parts(&components)));
+    }
+    rows.retain(|row| row.parts.iter().sum::<f64>() > 0.0);
+    rows
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // From u64s, so in their range.
+fn named(overlay: &Overlay, name: &str, parts: [f64; 4]) -> Row {
+    let whole = parts.iter().sum::<f64>().round().max(0.0) as u64;
+    Row { name: format!("{name}: {}", frame::span(overlay, whole)), parts }
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn parts(c: &Components) -> [f64; 4] {
+    [c.irq_latency_ns, c.handler_duration_ns, c.sched_latency_ns, c.sched_duration_ns.unwrap_or(0)]
+        .map(|ns| ns as f64)
+}

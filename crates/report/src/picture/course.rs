@@ -1,0 +1,78 @@
+//! The largest lateness over the course of a run, so that a single bad moment is seen where it was.
+
+use wakescope_core::maxima::Maxima;
+use wakescope_core::run::Run;
+
+use super::axis::Axis;
+use super::frame::{self, Side};
+use super::scene::{Scene, Shape};
+use super::{Room, curve};
+use crate::domain;
+use crate::overlay::Overlay;
+
+pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
+    let courses: Vec<Option<Maxima>> = overlay.entries.iter().map(|e| maxima(&e.run)).collect();
+    let (low, high, until) = extent(&courses)?;
+    let description = format!(
+        "The largest lateness of each moment from the beginning of the run to its end. {}",
+        frame::told(overlay)
+    );
+    let title = "Largest lateness over the course of the run";
+    let (mut scene, top) = frame::begin(overlay, room, title, description);
+    let height = if room.is_narrow() { 260.0 } else { 300.0 };
+    let field = frame::field(room, top, height, 20.0);
+    let x = Axis::linear(until, field.across());
+    let y = Axis::logarithmic(low, high, field.up());
+    let kind = domain::word(overlay.domain());
+    let (across, up) =
+        (format!("{kind}time from the start of the run"), format!("largest {kind}lateness"));
+    frame::draw_across(&mut scene, field, Side { ticks: x.times(), title: &across });
+    frame::draw_up(&mut scene, field, Side { ticks: y.times(), title: &up });
+    draw_limits(&mut scene, field, overlay, &y);
+    for (at, course) in courses.iter().enumerate() {
+        let Some(course) = course else { continue };
+        let drawn = curve::course(course, &x, &y);
+        let (ink, dash) = frame::look(at);
+        scene.begin("series", Some(at));
+        scene.lines(drawn.lines, ink, 1.5, dash);
+        if let Some(end) = drawn.end {
+            scene.dot(end, Shape::of(at), ink);
+        }
+        scene.end();
+    }
+    frame::note(&mut scene, "course", field, &x, &y);
+    frame::end(&mut scene, overlay, room, (field.left, top + height));
+    Some(scene)
+}
+
+/// Limits lie across here.
+#[allow(clippy::cast_precision_loss)]
+fn draw_limits(scene: &mut Scene, field: frame::Field, overlay: &Overlay, y: &Axis) {
+    scene.begin("limits", None);
+    for line in &overlay.lines {
+        let at = line.at_ns as f64;
+        if at > y.low && at < y.high {
+            let at = y.at(at);
+            let line = vec![(field.left, at), (field.right, at)];
+            scene.lines(vec![line], super::scene::Ink::Limit, 1.5, &[6.0, 4.0]);
+        }
+    }
+    scene.end();
+}
+
+/// The maxima of all threads together; `None` if they are not known.
+pub(crate) fn maxima(run: &Run) -> Option<Maxima> {
+    let known = run.threads.iter().filter_map(|t| t.maxima.clone());
+    known.reduce(|all, one| all.merged(&one)).filter(|all| all.largest().is_some())
+}
+
+/// The least and the largest of all, with some room, and when the last one ends.
+#[allow(clippy::cast_precision_loss)]
+fn extent(courses: &[Option<Maxima>]) -> Option<(f64, f64, f64)> {
+    let known = || courses.iter().flatten();
+    let values = || known().flat_map(|c| c.max_ns.iter().flatten().copied());
+    let (low, high) = (values().min()?.max(1) as f64, values().max()?.max(1) as f64);
+    let until = known().map(|c| c.slot_ns as f64 * c.max_ns.len() as f64).fold(0.0, f64::max);
+    let margin = (high / low).max(4.0).powf(0.08);
+    Some((low / margin, high * margin, until))
+}

@@ -1,0 +1,194 @@
+//! The points of curves, from distributions.
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::maxima::Maxima;
+
+use super::axis::Axis;
+use super::scene::Point;
+
+/// Two points nearer than this cannot be told apart on a screen.
+const NEAR: f64 = 0.6;
+
+/// A curve by its points, and where it ends.
+pub(super) struct Curve {
+    pub(super) lines: Vec<Vec<Point>>,
+    /// Where a dot marks the largest value.
+    pub(super) end: Option<Point>,
+}
+
+/// The share of samples later than x, in steps at the upper edges of buckets. It ends at the exact
+/// maximum: no sample is later.
+#[allow(clippy::cast_precision_loss)] // Places in a picture.
+pub(super) fn exceedance(d: &Distribution, x: &Axis, y: &Axis) -> Curve {
+    let (buckets, Some(max)) = (d.histogram.buckets(), d.max_ns) else {
+        return Curve { lines: Vec::new(), end: None };
+    };
+    let mut left = d.count;
+    let share = |left: u64| left as f64 / d.count.max(1) as f64;
+    let mut points = vec![(x.at(x.low), y.at(1.0))];
+    let mut level = y.at(1.0);
+    let mut drawn = f64::NEG_INFINITY;
+    for (i, bucket) in buckets.iter().enumerate() {
+        let is_last = i + 1 == buckets.len();
+        let at = x.at(if is_last { max } else { bucket.upper } as f64);
+        left = left.saturating_sub(bucket.count);
+        if is_last {
+            points.push((at, level));
+            break;
+        }
+        let next = y.at(share(left));
+        // Steps that fall into one dot of a screen are drawn as one.
+        if at - drawn >= NEAR || (next - level).abs() >= 8.0 {
+            points.push((at, level));
+            points.push((at, next));
+            drawn = at;
+            level = next;
+        }
+    }
+    // The level in front of the last step, whatever was drawn as one.
+    let last = buckets.last().map_or(0, |b| b.count);
+    let end = (x.at(max as f64), y.at(share(last)));
+    points.push(end);
+    Curve { lines: vec![points], end: Some(end) }
+}
+
+/// A band of a histogram: from one edge up to another, and how many samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Band {
+    pub(crate) lower: u64,
+    pub(crate) upper: u64,
+    pub(crate) count: u64,
+}
+
+/// The band of a value on the scale of eight equal bands per octave.
+fn band_of(value: u64) -> (u64, u64) {
+    let value = value.max(1);
+    let octave = 63 - value.leading_zeros();
+    if octave < 3 {
+        return (value, value + 1);
+    }
+    let width = 1_u64 << (octave - 3);
+    let lower = value / width * width;
+    (lower, lower.saturating_add(width))
+}
+
+/// The counts of bands, eight to the octave, whose edges are edges of buckets. Buckets that are wider
+/// than a band are bands by themselves, so nothing is spread over values that it may not have.
+pub(crate) fn bands(d: &Distribution) -> Vec<Band> {
+    let mut bands: Vec<Band> = Vec::new();
+    for bucket in d.histogram.buckets() {
+        let (lower, upper) = band_of(bucket.lower);
+        let own = if bucket.upper <= upper && bucket.lower > 0 {
+            Band { lower, upper, count: bucket.count }
+        } else {
+            Band { lower: bucket.lower, upper: bucket.upper, count: bucket.count }
+        };
+        match bands.last_mut() {
+            Some(last) if own.lower < last.upper => {
+                last.upper = last.upper.max(own.upper);
+                last.count = last.count.saturating_add(own.count);
+            }
+            _ => bands.push(own),
+        }
+    }
+    bands
+}
+
+/// The outline of a histogram's bands.
+#[allow(clippy::cast_precision_loss)]
+pub(super) fn histogram(d: &Distribution, x: &Axis, y: &Axis) -> Curve {
+    let bottom = y.at(y.low);
+    let mut lines: Vec<Vec<Point>> = Vec::new();
+    let mut end_of_last = None;
+    for band in bands(d) {
+        let (from, to) = (x.at(band.lower as f64), x.at(band.upper as f64));
+        let top = y.at(band.count as f64);
+        match lines.last_mut() {
+            Some(line) if end_of_last == Some(band.lower) => {
+                // Without going down to the ground between neighbours.
+                line.pop();
+                line.extend([(from, top), (to, top), (to, bottom)]);
+            }
+            _ => lines.push(vec![(from, bottom), (from, top), (to, top), (to, bottom)]),
+        }
+        end_of_last = Some(band.upper);
+    }
+    let end = d.max_ns.map(|max| {
+        let count = bands(d).last().map_or(1, |b| b.count);
+        (x.at(max as f64), y.at(count as f64))
+    });
+    Curve { lines, end }
+}
+
+/// The largest lateness of each slot of a run, with gaps where nothing was due.
+#[allow(clippy::cast_precision_loss)]
+pub(super) fn course(maxima: &Maxima, x: &Axis, y: &Axis) -> Curve {
+    let mut lines: Vec<Vec<Point>> = Vec::new();
+    let mut is_open = false;
+    let slot = maxima.slot_ns as f64;
+    let mut worst: Option<(u64, Point)> = None;
+    let mut drawn = f64::NEG_INFINITY;
+    for (i, max) in maxima.max_ns.iter().enumerate() {
+        let Some(max) = *max else {
+            is_open = false;
+            continue;
+        };
+        let (from, to) = (x.at(slot * i as f64), x.at(slot * (i + 1) as f64));
+        let at = y.at(max as f64);
+        if worst.is_none_or(|(most, _)| max > most) {
+            worst = Some((max, ((from + to) / 2.0, at)));
+        }
+        match lines.last_mut() {
+            // Of slots that are one dot on a screen, the largest is what is seen.
+            Some(line) if is_open && to - drawn < NEAR => {
+                if let [.., a, b] = line.as_mut_slice() {
+                    (a.1, b.1) = (a.1.min(at), b.1.min(at));
+                    b.0 = to;
+                }
+            }
+            Some(line) if is_open => {
+                line.extend([(from, at), (to, at)]);
+                drawn = to;
+            }
+            _ => {
+                lines.push(vec![(from, at), (to, at)]);
+                drawn = to;
+            }
+        }
+        is_open = true;
+    }
+    Curve { lines, end: worst.map(|(_, at)| at) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::axis::Axis;
+    use crate::text::tests::run_of;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bands_hold_every_sample_between_ascending_edges(samples in prop::collection::vec(0_u64..1 << 44, 1..200)) {
+            let d = run_of(&[&samples]).expiries();
+            let bands = bands(&d);
+            prop_assert_eq!(bands.iter().map(|b| b.count).sum::<u64>(), samples.len() as u64);
+            prop_assert!(bands.windows(2).all(|w| w[0].upper <= w[1].lower));
+            for band in &bands {
+                let inside = samples.iter().filter(|&&s| s >= band.lower && s < band.upper).count();
+                prop_assert_eq!(inside as u64, band.count, "{:?}", band);
+            }
+        }
+
+        #[test]
+        fn shares_only_fall(samples in prop::collection::vec(1_u64..1 << 50, 1..300)) {
+            let d = run_of(&[&samples]).expiries();
+            let x = Axis::logarithmic(1.0, 1e16, (0.0, 700.0));
+            let y = Axis::logarithmic(1e-6, 1.0, (400.0, 0.0));
+            let curve = exceedance(&d, &x, &y);
+            let points = &curve.lines[0];
+            prop_assert!(points.windows(2).all(|w| w[0].0 <= w[1].0 + 1e-9 && w[0].1 <= w[1].1 + 1e-9));
+            prop_assert!(points.iter().all(|p| p.0.is_finite() && p.1.is_finite()));
+        }
+    }
+}

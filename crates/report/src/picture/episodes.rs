@@ -1,0 +1,135 @@
+//! The latest wakeups as bars, divided by whose their time was.
+
+use wakescope_core::explain::Cause;
+use wakescope_core::run::{Episode, TimeDomain};
+use wakescope_core::units::SpanNs;
+
+use super::Room;
+use super::axis::{Axis, beside_each_other};
+use super::bars::{Part, stacked};
+use super::causes::number;
+use super::frame::{self, Named};
+use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
+use super::width::fitting;
+use crate::domain;
+use crate::explain::{ORDER, shares};
+use crate::overlay::{Entry, Overlay};
+
+/// The most wakeups of a run, and of all, that have a bar.
+const MOST: usize = 10;
+const MOST_OF_ALL: usize = 40;
+const BAR: f64 = 20.0;
+const ROW: f64 = 46.0;
+
+pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
+    let shown: Vec<(&Entry, Vec<&Episode>)> = overlay
+        .entries
+        .iter()
+        .map(|e| (e, worst(e)))
+        .filter(|(_, worst)| !worst.is_empty())
+        .collect();
+    let longest = shown.iter().flat_map(|(_, w)| w).map(|e| e.wakeup_latency_ns).max()?;
+    if !shown.iter().flat_map(|(_, worst)| worst).any(|e| !e.blame.is_empty()) {
+        return None;
+    }
+    let description = format!(
+        "A bar per wakeup, as long as it was late, divided by causes. {}",
+        frame::told(overlay)
+    );
+    let (mut scene, top) =
+        frame::begin(overlay, room, "The latest wakeups, and whose their time was", description);
+    let mut y = frame::draw_legend(&mut scene, &legend(&shown), 12.0, top) + 8.0;
+    let first = y;
+    #[allow(clippy::cast_precision_loss)]
+    let x = Axis::linear(longest as f64, (12.0, room.width - 12.0));
+    let grid = scene.marks.len();
+    let mut drawn = 0;
+    for (entry, worst) in &shown {
+        if drawn + worst.len() > MOST_OF_ALL {
+            break;
+        }
+        drawn += worst.len();
+        if overlay.entries.len() > 1 {
+            let name = fitting(&entry.name(), NORMAL, room.width - 24.0);
+            scene.text_of(NORMAL, (12.0, y + 12.0), &name, Anchor::Start, Ink::Text, true);
+            y += 24.0;
+        }
+        for (rank, episode) in (1..).zip(worst) {
+            draw(&mut scene, overlay, room, (y, rank, episode), &x);
+            y += ROW;
+        }
+    }
+    draw_axis(&mut scene, overlay, room, (first, y, grid), &x);
+    scene.height = y + 46.0;
+    Some(scene)
+}
+
+/// The latest of a run, the worst first.
+fn worst<'a>(entry: &'a Entry<'_>) -> Vec<&'a Episode> {
+    let mut worst: Vec<&Episode> = entry.run.worst.iter().collect();
+    worst.sort_by_key(|e| std::cmp::Reverse(e.wakeup_latency_ns));
+    worst.truncate(MOST);
+    worst
+}
+
+/// The causes that occur, in the usual order.
+fn legend(shown: &[(&Entry, Vec<&Episode>)]) -> Vec<Named> {
+    let all = || shown.iter().flat_map(|(_, worst)| worst.iter());
+    let occurs = |cause: &Cause| all().any(|e| shares(e).iter().any(|share| share.cause == *cause));
+    let named =
+        |cause: Cause| Named { name: cause.words().into(), series: number(cause), is_bar: true };
+    ORDER.into_iter().filter(occurs).map(named).collect()
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn draw(
+    scene: &mut Scene,
+    overlay: &Overlay,
+    room: Room,
+    (y, rank, episode): (f64, usize, &Episode),
+    x: &Axis,
+) {
+    let cpu = episode.cpu.map(|cpu| format!("CPU {cpu} · ")).unwrap_or_default();
+    let mut text = format!("#{rank}  {cpu}{}", frame::span(overlay, episode.wakeup_latency_ns));
+    text.push_str(&format!(" late · {} in", SpanNs(episode.expiry_ns)));
+    if let (Some(largest), false) = (shares(episode).first(), room.is_narrow()) {
+        text.push_str(&format!(" · {}", crate::explain::phrase(largest, overlay.domain())));
+    }
+    let text = fitting(&text, SMALL, room.width - 24.0);
+    scene.text((12.0, y + 12.0), &text, Anchor::Start, Ink::Text);
+    let mut shares = shares(episode);
+    shares.sort_by_key(|share| ORDER.iter().position(|&cause| cause == share.cause));
+    let part = |share: &wakescope_core::explain::Share| Part {
+        number: number(share.cause),
+        value: share.ns as f64,
+        label: SpanNs(share.ns).to_string(),
+    };
+    let parts: Vec<Part> = shares.iter().map(part).collect();
+    stacked(scene, (x.from, y + 18.0), (x.to - x.from, BAR), &parts, x.high);
+}
+
+/// The axis below all bars, and lines through them, which lie behind.
+fn draw_axis(
+    scene: &mut Scene,
+    overlay: &Overlay,
+    room: Room,
+    (top, bottom, behind): (f64, f64, usize),
+    x: &Axis,
+) {
+    let ticks = beside_each_other(x.times(), SMALL);
+    let lines = ticks.iter().map(|t| vec![(t.at, top), (t.at, bottom)]).collect();
+    let grid = super::scene::Mark::Lines { lines, ink: Ink::FineGrid, width: 1.0, dash: &[] };
+    scene.marks.insert(behind, grid);
+    for tick in ticks.iter().filter(|t| !t.label.is_empty()) {
+        let anchor = if tick.at <= x.from { Anchor::Start } else { Anchor::Middle };
+        let half = super::width::text_width(&tick.label, SMALL) / 2.0;
+        let at =
+            if anchor == Anchor::Middle { tick.at.min(room.width - half - 2.0) } else { tick.at };
+        scene.text((at, bottom + 16.0), &tick.label, anchor, Ink::Faint);
+    }
+    let kind = match overlay.domain() {
+        TimeDomain::Real => "time since the wakeup was due".into(),
+        domain => format!("{}time since the wakeup was due", domain::word(domain)),
+    };
+    scene.text((room.width - 12.0, bottom + 36.0), &kind, Anchor::End, Ink::Text);
+}
