@@ -1,6 +1,8 @@
 """What showing and comparing stored runs costs, beside the scripts that people use for it today."""
 
 import json
+import random
+import struct
 import tempfile
 from pathlib import Path
 
@@ -142,7 +144,60 @@ def compare(plan, stored):
     )
 
 
-PARTS = {"show-report": report, "show-page": page, "show-compare": compare}
+# Percentiles of raw samples, as in the scripts that people keep beside these programs.
+OF_VERBOSE = """{ counts[$3]++; total++ }
+END { for (value in counts) print value, counts[value], total }"""
+
+OF_RAW = """
+import struct, sys
+counts = {}
+with open(sys.argv[1], "rb") as samples:
+    while block := samples.read(28 << 12):
+        for _cpu, _seconds, _nanoseconds, value in struct.iter_unpack("<IqqQ", block):
+            counts[value] = counts.get(value, 0) + 1
+print(len(counts), sum(counts.values()))
+"""
+
+
+def write_samples(folder, samples):
+    """Raw samples as jitterdebugger stores them and as `cyclictest -v` prints them."""
+    chance = random.Random(1)
+    raw, verbose = folder / "samples.raw", folder / "verbose.txt"
+    values = [chance.randint(5, 60) if chance.random() < 0.999 else chance.randint(100, 3_000) for _ in range(100_000)]
+    with open(raw, "wb") as packed, open(verbose, "w") as text:
+        for start in range(0, samples, len(values)):
+            block, lines = bytearray(), []
+            for number, value in enumerate(values[: samples - start], start):
+                at_ns = 5_000_000_000 + number * 250_000
+                block += struct.pack("<IqqQ", number & 3, *divmod(at_ns, 10**9), value)
+                lines.append(f"{number & 3:8}:{number >> 2:8}:{value:8}\n")
+            packed.write(block)
+            text.write("".join(lines))
+    return raw, verbose
+
+
+def imports(plan, stored):
+    """Raw samples into a run, with samples per second and memory."""
+    samples = 1_000_000 if plan.quick else 20_000_000
+    raw, verbose = write_samples(stored.folder, samples)
+    commands = {
+        "wakescope, jitterdebugger's raw samples": [stored.binary, "report", str(raw)],
+        "Python script, the same": ["python3", "-c", OF_RAW, str(raw)],
+        "wakescope, cyclictest -v": [stored.binary, "report", str(verbose)],
+        "awk, the same": ["awk", "-F:", OF_VERBOSE, str(verbose)],
+    }
+    runs = {name: (lambda command=command: execute(command, 10 * PATIENCE_S)) for name, command in commands.items()}
+    results = rounds_of(plan.rounds, runs)
+    rows = []
+    for name, of in results.items():
+        per_second = [samples / r.wall_s / 1e6 for r in of]
+        per_cpu_second = [samples / r.cpu_s / 1e6 for r in of]
+        rows.append([name, spread(per_second), spread(per_cpu_second), spread([r.peak_kib / 1024 for r in of])])
+    head = f"### Raw samples\n\n{samples:,} samples read and shown, whole processes; the aim is 20 million per second, in constant memory.\n\n"
+    return head + figures.table(["", "million per second", "per second of CPU time", "peak MiB"], rows)
+
+
+PARTS = {"show-report": report, "show-page": page, "show-compare": compare, "show-import": imports}
 
 
 def results_of(names, plan, binary):

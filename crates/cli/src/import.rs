@@ -116,8 +116,13 @@ fn of_file(args: &ImportArgs, path: &Path) -> Result<Vec<Imported>, Failure> {
         Failure::new(format!("cannot read {}: {e}", path.display()))
             .try_this("name a file that another program wrote")
     })?;
-    let seen = format_of(&mut opened, path)?;
-    let format = match args.from.or(seen) {
+    let head = seen(&mut opened, path)?;
+    let format = match (args.from, &head.0) {
+        // What is packed is no better for being called something.
+        (Some(format), Head::Known(_) | Head::Unknown) if !head.1.is_empty() => Some(format),
+        _ => known(&head, path)?,
+    };
+    let format = match format {
         Some(format) => format,
         None => {
             return Err(Failure::new(format!("{} is a run already", path.display()))
@@ -130,18 +135,30 @@ fn of_file(args: &ImportArgs, path: &Path) -> Result<Vec<Imported>, Failure> {
 
 /// What an opened file is; `None` if it may be a run's record. It is read from its begin again.
 pub(crate) fn format_of(file: &mut File, path: &Path) -> Result<Option<Format>, Failure> {
+    known(&seen(file, path)?, path)
+}
+
+/// What a file seems to be, and how it begins.
+type Seen = (Head, Vec<u8>);
+
+fn seen(file: &mut File, path: &Path) -> Result<Seen, Failure> {
     let mut head = Vec::new();
-    let seen = file.take(HEAD_BYTES as u64).read_to_end(&mut head).and_then(|_| file.rewind());
-    seen.map_err(|e| not_a_run(path, path, &e))?;
-    match detect(&head) {
-        Head::Known(format) => Ok(Some(format)),
-        Head::Refused(what, remedy) => Err(refused(path, &ImportError {
-            why: what.into(),
-            remedy: remedy.replace("FILE", &path.display().to_string()),
-            ..Default::default()
-        })),
+    let read = file.take(HEAD_BYTES as u64).read_to_end(&mut head).and_then(|_| file.rewind());
+    read.map_err(|e| not_a_run(path, path, &e))?;
+    Ok((detect(&head), head))
+}
+
+fn known((what, head): &Seen, path: &Path) -> Result<Option<Format>, Failure> {
+    match what {
+        Head::Known(format) => Ok(Some(*format)),
+        Head::Refused(what, remedy) => {
+            let remedy = remedy.replace("FILE", &path.display().to_string());
+            let why = (*what).to_owned();
+            Err(refused(path, &ImportError { why, remedy, ..Default::default() }))
+        }
         Head::Unknown if head.is_empty() => {
-            Err(refused(path, &ImportError { why: "it is empty (0 bytes)".into(), ..Default::default() }))
+            let why = "it is empty (0 bytes)".into();
+            Err(refused(path, &ImportError { why, ..Default::default() }))
         }
         Head::Unknown if head.trim_ascii_start().starts_with(b"{") => Ok(None),
         Head::Unknown => Err(Failure::new(format!(

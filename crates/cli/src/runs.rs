@@ -18,7 +18,7 @@ const LARGEST: u64 = 2 << 30;
 pub(crate) struct Named {
     /// A short name that no other of the runs beside it has, unless one is given twice.
     pub(crate) label: String,
-    /// As it was given.
+    /// As it was given, and where a file holds several, with what sets it apart.
     pub(crate) path: PathBuf,
     pub(crate) run: Run,
 }
@@ -29,8 +29,11 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
     let mut all = Vec::with_capacity(paths.len());
     for (path, label) in paths.iter().zip(labels(paths)) {
         for (name, run) in read_each(path)? {
-            let label = if name.is_empty() { label.clone() } else { format!("{label}#{name}") };
-            all.push(Named { label, path: path.clone(), run });
+            let (label, path) = match name.as_str() {
+                "" => (label.clone(), path.clone()),
+                _ => (format!("{label}#{name}"), format!("{}#{name}", path.display()).into()),
+            };
+            all.push(Named { label, path, run });
         }
     }
     Ok(all)

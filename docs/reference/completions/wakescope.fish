@@ -30,7 +30,10 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "check" -d 'What
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'How late are wakeups here, and can the number be trusted'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "explain" -d 'Why were wakeups late: which part of the way, and whose fault'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads by themselves, until Ctrl-C or for a while, and tell how much work they did'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show runs: as text, a page, a picture, Markdown, or the record itself'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show runs: as text, a page, a picture, Markdown, the record itself, or in other programs\' formats'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "import" -d 'Make runs of what cyclictest, rtla, jitterdebugger and others have measured'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "compare" -d 'Is one set of runs worse than another: verdict, size, certainty'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "trend" -d 'Where in a series of runs did p99.9 or the maximum change'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "lab" -d 'Boot kernels in virtual time, where the same kernel gives the same figures on any machine'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'The CPU to probe [default: the last that this process may use]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'Print JSON: the `host` of a run, with `suffers` and `instruments`'
@@ -99,13 +102,69 @@ svg\t'One picture, for papers and slides'
 png\t'The same made of pixels'
 md\t'A table and the findings as Markdown, for a pull request'
 json\t'The run record'
-realfeel\t'The block of Clark Williams\' paper of 2002: statistics, shares below thresholds, five nines'"
+realfeel\t'The block of Clark Williams\' paper of 2002: statistics, shares below thresholds, five nines'
+cyclictest\t'The histogram that cyclictest prints, in whole µs'
+cyclictest-json\t'The file that cyclictest writes with --json'
+csv\t'The histograms as comma-separated values; nothing is lost of them'
+hlog\t'HdrHistogram\'s interval log, compressed, one tag per CPU'
+hgrm\t'HdrHistogram\'s percentile distribution, of all CPUs together'
+prometheus\t'A classic histogram for Prometheus'
+openmetrics\t'The same as OpenMetrics'
+jsonl\t'Every sample as a JSON object on a line of its own, of runs measured with --save-samples'
+trace\t'The latest wakeups as a trace for Perfetto (ui.perfetto.dev) or about:tracing'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, components, causes, episodes [default: exceedance]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l line -d 'Draw a line at these times, besides those of the runs\' limits' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l title -d 'What to call it all' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l distribution -d 'Which values to export: one per wakeup, or one per expiry [default: woken for the formats of cyclictest, which means that; both for csv; expiries for the others]' -r -f -a "woken\t'One value per wakeup'
+expiries\t'One value per expiry, also of those that a late wakeup swallowed'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l rows -d 'Rows of a histogram for cyclictest, one per µs; later samples are its overflow [default: as many as the maximum takes, 1000000 at most]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l sparse -d 'Leave out empty rows of a histogram for cyclictest, as rt-tests does from 2.7 on'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l from -d 'What wrote them, where that is not seen from the files' -r -f -a "cyclictest\t''
+cyclictest-verbose\t''
+cyclictest-json\t''
+jitterdebugger\t''
+jitterdebugger-raw\t''
+rtla-timerlat\t''
+rtla-osnoise\t''
+oslat\t''
+oslat-json\t''
+rteval\t''
+schbench\t''
+schbench-json\t''
+stress-ng\t''
+realfeel\t''
+hlog\t''
+hgrm\t''
+perf-sched\t''"
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l unit -d 'The unit of values, for files that do not state it' -r -f -a "ns\t'Nanoseconds'
+us\t'Microseconds'
+ms\t'Milliseconds'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l out -d 'The run\'s folder; of several runs, the folder that theirs are made in [default: below runs/]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l against -d 'The old runs' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l margin -d 'By what share a figure must differ to count [default: 10%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'How likely alike runs may be called better or worse [default: 5%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is shown to be worse by more than this, with 3 if that is open' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l fail-above -d 'Exit with 1 if a new run\'s maximum, or a percentile, is above a time: 100us, p99.9=50us' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l seed -d 'Seed of the splits that are drawn where there are too many to count' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l format -d 'What to show it as' -r -f -a "text\t'For people: verdict, table, reasons'
+json\t'The record of the comparison'
+junit\t'For CI systems: a test case per figure and limit'
+markdown\t'For pull requests'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -s o -l output -d 'Write to a file instead of standard output' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l force -d 'Compare also runs that are not alike in what matters'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l json -d 'The same as --format json'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l alpha -d 'How likely a change may be found in a series without one [default: 5%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l seed -d 'Seed of the permutations' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s o -l output -d 'Write to a file instead of standard output' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l by-time -d 'Order them by the time at which they began'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l force -d 'Take also runs that are not alike in what matters'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l json -d 'Print JSON: the record of the series'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -s h -l help -d 'Print help'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "kernels" -d 'List the kernels that can be fetched, and those that have been'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "fetch" -d 'Fetch kernels from Debian\'s archive, and the emulator that boots them, for the lab alone'
@@ -144,7 +203,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l module -d 'Modules that guests load before they measure, with those that these need' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l append -d 'More for the kernels\' command line, as in \'nohz=off threadirqs\'' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l qemu -d 'The emulator: QEMU 8 or newer (default: the lab\'s own, or the machine\'s)' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: this one)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: the wakescope-guest that belongs to this one)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l jobs -d 'Guests to run side by side (default: one per CPU)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l timeout -d 'The most time of this machine that a guest may take' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpus -d 'CPUs of a guest; more than one takes --experimental-smp' -r
@@ -182,7 +241,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l module -d 'Modules that guests load before they measure, with those that these need' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l append -d 'More for the kernels\' command line, as in \'nohz=off threadirqs\'' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l qemu -d 'The emulator: QEMU 8 or newer (default: the lab\'s own, or the machine\'s)' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: this one)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: the wakescope-guest that belongs to this one)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l jobs -d 'Guests to run side by side (default: one per CPU)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l timeout -d 'The most time of this machine that a guest may take' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpus -d 'CPUs of a guest; more than one takes --experimental-smp' -r
