@@ -14,7 +14,7 @@ use wakescope_sys::memory::lift_lock_limit;
 use wakescope_sys::shared::{Answers, Words};
 
 use crate::counted::Counted;
-use crate::decode::{Decoder, addresses};
+use crate::decode::{Decoder, addresses, user_stacks};
 use crate::image::build_id_of_notes;
 use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
@@ -23,7 +23,8 @@ use crate::object;
 use crate::programs::{Need, PROGRAMS, Program};
 use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, Record, from_bytes};
 use crate::symbols::{Symbols, address_of};
-use crate::target::{Filter, Target, TargetError};
+use crate::target::{Filter, Target, TargetError, has_kernels_numbers};
+use crate::users::{SymbolReader, Users};
 
 /// What is to be followed, and how.
 #[derive(Clone, Debug)]
@@ -96,6 +97,9 @@ pub struct Tracer {
     start: MonoNs,
     keep_ns: u64,
     kept: Kept,
+    users: Users,
+    knows_threads: bool,
+    read_symbols: Option<SymbolReader>,
     seen_with: Vec<String>,
     not_seen: Vec<String>,
 }
@@ -157,6 +161,9 @@ impl Tracer {
             start: MonoNs(0),
             keep_ns,
             kept,
+            users: Users::default(),
+            knows_threads: has_kernels_numbers(),
+            read_symbols: None,
             seen_with,
             not_seen,
         })
@@ -182,6 +189,12 @@ impl Tracer {
         Ok(())
     }
 
+    /// Names functions in programs that held up wakeups, with what `read` finds in their files.
+    /// Without it, their places in files are all that is told.
+    pub fn name_programs(&mut self, read: SymbolReader) {
+        self.read_symbols = Some(read);
+    }
+
     /// From `start` on, wakeups count that are due then or later.
     pub fn begin(&mut self, start: MonoNs) -> Result<(), TraceError> {
         // 0 is no start.
@@ -201,7 +214,14 @@ impl Tracer {
         for _ in 0..100_000 {
             let Some(bytes) = self.records.next() else { break };
             if let Some(record) = from_bytes::<Record>(&bytes) {
-                self.kept.add(Late::of(&record));
+                let late = Late::of(&record);
+                // Elsewhere threads have other numbers here than in the kernel.
+                if self.knows_threads {
+                    for (pid, stack) in user_stacks(&late) {
+                        self.users.look_up(pid, stack);
+                    }
+                }
+                self.kept.add(late);
             }
         }
     }
@@ -246,8 +266,10 @@ impl Tracer {
             not_seen.push(format!("names of functions: /proc/kallsyms: {e}"));
             Symbols::default()
         });
+        let users = self.users.name(late.iter().flat_map(user_stacks), self.read_symbols);
         let decoder = Decoder {
             symbols: &symbols,
+            users: &users,
             least_depth: counts.least_depth,
             preemptible: self.options.preemptible,
             idle_states: &self.options.idle_states,
