@@ -9,7 +9,7 @@ use wakescope_core::lab::Lab;
 use crate::overlay::Overlay;
 use crate::picture::{Picture, Room, draw_svg, scene};
 
-mod answer;
+pub(crate) mod answer;
 mod cpus;
 mod data;
 pub(crate) mod element;
@@ -37,7 +37,7 @@ pub fn page(overlay: &Overlay) -> String {
 /// The page of a lab: its answer and table, then the runs of its cells, of which those of a kernel,
 /// model and load are one curve.
 pub fn lab_page(lab: &Lab, overlay: &Overlay) -> String {
-    assembled(overlay, &crate::lab::html::answer(lab), &crate::lab::html::results(lab))
+    assembled(overlay, &crate::lab::html::answer(lab, overlay), &crate::lab::html::results(lab))
 }
 
 fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
