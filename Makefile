@@ -5,7 +5,7 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup build guest-arm64 run test test-lab test-browser check bench score install clean
+.PHONY: help setup build guest-arm64 run test test-lab test-browser check bench score simulate install clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -14,11 +14,13 @@ help:
 	@echo 'make test-browser'
 	@echo '                the tests that look at pages in a browser, which is installed if there is none'
 	@echo 'make build      the command: $(BINARY)'
+	@echo '                and what guests of the lab run: $(BINARY)-guest'
 	@echo 'make check      formatting and lints only'
 	@echo 'make guest-arm64'
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
 	@echo 'make bench      what it costs, against cyclictest, jitterdebugger, bpftrace and perf; the lab against QEMU'
 	@echo 'make score      how often explain blames the right cause, by lateness that was injected'
+	@echo 'make simulate   how often compare and trend are right and wrong, on machines that are made up'
 	@echo 'make install    the command, its man pages and completions, under PREFIX=$(PREFIX)'
 	@echo 'make clean      remove what was built'
 	@echo
@@ -44,7 +46,7 @@ check: setup
 	scripts/cargo lint
 
 # Guests of the lab run a static program, which tests' own builds are not.
-WITH_GUEST = WAKESCOPE_GUEST_AMD64="$${WAKESCOPE_GUEST_AMD64:-$(abspath $(BINARY))}"
+WITH_GUEST = WAKESCOPE_GUEST_AMD64="$${WAKESCOPE_GUEST_AMD64:-$(abspath $(BINARY))-guest}"
 
 test: check build
 	@if command -v python3 >/dev/null; \
@@ -69,10 +71,14 @@ bench:
 score: build
 	BINARY=$(BINARY) python3 -B benches/score.py $(SCORE_ARGS)
 
+simulate: setup
+	scripts/cargo run --locked --release --package wakescope-core --example simulate -- $(SIMULATE_ARGS)
+
 # Built by `make build` beforehand, so that `sudo make install` compiles nothing as root.
 install:
 	@test -x $(BINARY) || $(MAKE) build
 	install -D -m 755 $(BINARY) $(ROOT)/bin/wakescope
+	install -D -m 755 $(BINARY)-guest $(ROOT)/lib/wakescope/wakescope-guest
 	install -d $(ROOT)/share/man/man1
 	install -m 644 docs/reference/man/*.1 $(ROOT)/share/man/man1
 	install -D -m 644 docs/reference/completions/wakescope.bash $(ROOT)/share/bash-completion/completions/wakescope

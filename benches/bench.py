@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What measuring costs, beside cyclictest and jitterdebugger in the same minutes; what explaining
-costs, beside other tracers; and what the lab costs, beside QEMU alone.
+costs, beside other tracers; and what the lab costs, beside QEMU alone; what showing
+runs costs, beside scripts.
 
 Prints a Markdown page on stdout and progress on stderr. Runs of different programs alternate,
 and ratios are formed within a round, so that a machine that slows down slows all of them.
@@ -23,6 +24,7 @@ from pathlib import Path
 import explain
 import figures
 import lab
+import show
 from figures import spread
 from running import execute, say
 
@@ -240,9 +242,9 @@ PARTS = {
 
 
 # The results of these are kept apart, each between marks of its own: one can be made anew without the other.
-PAGES = {"results": list(PARTS), "explain": list(explain.PARTS), "lab": list(lab.PARTS)}
+PAGES = {"results": list(PARTS), "explain": list(explain.PARTS), "lab": list(lab.PARTS), "show": list(show.PARTS)}
 # Pages that can be asked for by their name: they are wakescope's alone.
-OWN_PAGES = ["explain", "lab"]
+OWN_PAGES = ["explain", "lab", "show"]
 
 
 def first_line(*command):
@@ -267,7 +269,9 @@ def machine(plan, page):
         ["clocksource", clock.read_text().strip() if clock.exists() else "?"],
         ["load average", " ".join(f"{load:.2f}" for load in os.getloadavg())],
     ]
-    if page != "explain":
+    if page == "show":
+        rows.append(["gnuplot", first_line("gnuplot", "--version")])
+    elif page != "explain":
         rows.append(["cyclictest", first_line("cyclictest", "--help")])
     if page == "results":
         rows.append(["jitterdebugger", first_line("jitterdebugger", "--version")])
@@ -298,7 +302,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=default, help="runs of each program (BENCH_ROUNDS; default 5)")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
     known = [part for parts in PAGES.values() for part in parts]
-    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain and lab are all of theirs")
+    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain, lab and show are all of theirs")
     parser.add_argument(
         "--explain-seconds", type=int, default=20, help="how long explain is to keep up (default 20; an hour is 3600)"
     )
@@ -332,6 +336,8 @@ def results_of(plan, page):
             f"bench: may not use SCHED_FIFO {PRIORITY}\n"
             f"  → make build, then as root: BINARY={BINARY} python3 benches/bench.py"
         )
+    if page == "show":
+        return show.results_of(plan.pages[page], plan, BINARY)
     if page == "explain":
         return explain.results_of(plan.pages[page], plan, BINARY)
     parts = []

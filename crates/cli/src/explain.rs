@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, account};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy};
@@ -13,12 +14,13 @@ use wakescope_probe::session::Observer;
 use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
-use wakescope_sys::shared::Word;
+use wakescope_sys::shared::Answers;
 use wakescope_trace::{Options, Target, TargetError, TraceError, Tracer, Watch};
 
 use crate::measure::{self, MeasureArgs, Onlooker};
 use crate::{Failure, Outcome, output, runs};
 
+mod lines;
 mod others;
 
 /// What a probe is told, and means nothing where none is started.
@@ -75,6 +77,13 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     bound: bool,
 
+    /// The kernel's image with debug information, for lines of source; else one is looked for
+    ///
+    /// It must be that of the very build that was traced, as its build id tells. Also adds lines to
+    /// the stacks of a stored run.
+    #[arg(long, value_name = "FILE")]
+    vmlinux: Option<PathBuf>,
+
     /// How many of the worst wakeups to show in full
     #[arg(long, value_name = "N", default_value = "3")]
     episodes: usize,
@@ -102,13 +111,16 @@ fn target(args: &ExplainArgs) -> Option<Target> {
 }
 
 fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Failure> {
-    let run = runs::read(path)?;
+    let mut run = runs::read(path)?;
     if run.explanation.is_none() {
         return Err(Failure::new(format!("the run {} was not explained", path.display()))
             .because("why a wakeup was late is only seen while it happens")
             .try_this(
                 "explain a new one: wakescope explain, with the options it was measured with",
             ));
+    }
+    if let Some(image) = &args.vmlinux {
+        lines::add_to_stored(&mut run, image)?;
     }
     match args.measure.json {
         true => output::print(&(run.to_json() + "\n"))?,
@@ -121,7 +133,9 @@ fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let plan = measure::plan(&args.measure)?;
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
+    let image = lines::choose(args.vmlinux.as_deref(), &host)?;
     let mut follower = Follower::of_probes(args.above, &plan, &host, args.bound)?;
+    follower.afterwards(|run| image.complete(run));
     measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
 }
 
@@ -149,7 +163,11 @@ pub(crate) struct Follower {
     /// From when on wakeups count.
     origin: MonoNs,
     adapted: MonoNs,
+    afterwards: Option<Afterwards>,
 }
+
+/// What is to be done with a run when it has been explained.
+type Afterwards = Box<dyn FnOnce(&mut Run)>;
 
 impl Follower {
     /// Follows the probes of `plan`, and counts their CPUs' interrupts where a `bound` is asked for.
@@ -186,7 +204,13 @@ impl Follower {
         };
         let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
         let now = clock::now();
-        Ok(Self { tracer: Some(tracer), above, origin: now, adapted: now })
+        Ok(Self { tracer: Some(tracer), above, origin: now, adapted: now, afterwards: None })
+    }
+
+    /// What to do with the run when it has been explained. Guests of the lab, which have no image of
+    /// their kernel, do nothing more, and need not hold the code for it.
+    pub(crate) fn afterwards(&mut self, what: impl FnOnce(&mut Run) + 'static) {
+        self.afterwards = Some(Box::new(what));
     }
 }
 
@@ -206,9 +230,16 @@ fn preemptible(model: Model) -> Option<bool> {
     }
 }
 
+impl Follower {
+    /// How late wakeups were so far.
+    pub(crate) fn lateness(&self) -> Distribution {
+        self.tracer.as_ref().map(Tracer::lateness).unwrap_or_default()
+    }
+}
+
 impl Observer for Follower {
-    fn response(&self, rank: usize) -> Option<Word> {
-        self.tracer.as_ref()?.response(rank)
+    fn answers(&self, rank: usize) -> Option<Answers> {
+        self.tracer.as_ref()?.answers(rank)
     }
 
     fn follow(&mut self, thread: ThreadId) -> Result<(), String> {
@@ -241,6 +272,9 @@ impl Onlooker for Follower {
     fn complete(&mut self, run: &mut Run) {
         if let Some(tracer) = self.tracer.take() {
             account(run, tracer.finish(), self.above);
+        }
+        if let Some(afterwards) = self.afterwards.take() {
+            afterwards(run);
         }
     }
 }

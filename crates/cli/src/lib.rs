@@ -2,14 +2,16 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use wakescope_probe::load::launched_output;
 
 mod check;
+mod compare;
 mod explain;
 mod failure;
 mod folder;
 mod guest;
+mod import;
 mod lab;
 mod live;
 mod load;
@@ -19,6 +21,7 @@ mod report;
 mod runs;
 mod samples;
 mod screen;
+mod trend;
 
 pub use failure::Failure;
 
@@ -40,6 +43,9 @@ enum Verb {
     Explain(Box<explain::ExplainArgs>),
     Load(load::LoadArgs),
     Report(report::ReportArgs),
+    Import(import::ImportArgs),
+    Compare(compare::CompareArgs),
+    Trend(trend::TrendArgs),
     Lab(lab::LabArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
@@ -76,17 +82,52 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
+/// The part of the command that guests of the lab run.
+#[derive(Parser)]
+#[command(name = "wakescope-guest", version, disable_help_subcommand = true)]
+struct GuestCli {
+    #[command(subcommand)]
+    verb: GuestVerb,
+}
+
+#[derive(Subcommand)]
+enum GuestVerb {
+    LoadKeeper(load::KeeperArgs),
+    LabGuest(guest::GuestArgs),
+}
+
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
+    run(|cli: Cli| match cli.verb {
+        Verb::Check(args) => check::run(&args),
+        Verb::Measure(args) => measure::run(&args),
+        Verb::Explain(args) => explain::run(&args),
+        Verb::Load(args) => load::run(&args),
+        Verb::Report(args) => report::run(&args),
+        Verb::Import(args) => import::run(&args),
+        Verb::Compare(args) => compare::run(&args),
+        Verb::Trend(args) => trend::run(&args),
+        Verb::Lab(args) => lab::run(&args),
+        Verb::LoadKeeper(args) => load::run_keeper(&args),
+        Verb::LabGuest(args) => guest::run(&args),
+    })
+}
+
+/// Runs what the arguments name, in a guest.
+pub fn guest_main() -> ExitCode {
+    run(|cli: GuestCli| match cli.verb {
+        GuestVerb::LoadKeeper(args) => load::run_keeper(&args),
+        GuestVerb::LabGuest(args) => guest::run(&args),
+    })
+}
+
+fn run<C: Parser>(carry_out: impl FnOnce(C) -> Result<Outcome, Failure>) -> ExitCode {
     // A load starts this program hundreds of times per second to do just that.
     if let Some(text) = launched_output(std::env::args_os().nth(1).as_deref()) {
         let printed = output::print(text);
         return ExitCode::from(u8::from(printed.is_err()));
     }
-    let cli = match command()
-        .try_get_matches_from(guest::arguments(std::env::args_os()))
-        .and_then(|m| Cli::from_arg_matches(&m))
-    {
+    let cli = match C::try_parse_from(guest::arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(e) => {
             // clap prints help and version to stdout with code 0, errors to stderr with code 2.
@@ -94,17 +135,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
         }
     };
-    let result = match cli.verb {
-        Verb::Check(args) => check::run(&args),
-        Verb::Measure(args) => measure::run(&args),
-        Verb::Explain(args) => explain::run(&args),
-        Verb::Load(args) => load::run(&args),
-        Verb::Report(args) => report::run(&args),
-        Verb::Lab(args) => lab::run(&args),
-        Verb::LoadKeeper(args) => load::run_keeper(&args),
-        Verb::LabGuest(args) => guest::run(&args),
-    };
-    match result {
+    match carry_out(cli) {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
             output::complain(&failure);

@@ -30,7 +30,7 @@ pub(crate) use args::MeasureArgs;
 pub(crate) use args::plan;
 
 /// How often the record is written: at most this much, and the time it takes, is lost to kill -9.
-const CHECKPOINT: SpanNs = SpanNs(800_000_000);
+pub(crate) const CHECKPOINT: SpanNs = SpanNs(800_000_000);
 /// How often it is verified that everything is still as it should be.
 pub(crate) const WATCH: SpanNs = SpanNs(1_000_000_000);
 /// How often saved samples are taken from the probes.
@@ -190,17 +190,17 @@ fn watch(
 }
 
 /// Something to do again and again.
-struct Due {
+pub(crate) struct Due {
     every: SpanNs,
     next: MonoNs,
 }
 
 impl Due {
-    fn every(every: SpanNs) -> Self {
+    pub(crate) fn every(every: SpanNs) -> Self {
         Self { every, next: clock::now().after(every) }
     }
 
-    fn is_due(&mut self, now: MonoNs) -> bool {
+    pub(crate) fn is_due(&mut self, now: MonoNs) -> bool {
         let due = now >= self.next;
         if due {
             self.next = now.after(self.every);

@@ -33,6 +33,20 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
+/// Lets `write` write a result of any length to stdout. A reader that has gone away ends it, and is
+/// no failure.
+pub(crate) fn print_with(
+    write: impl FnOnce(&mut dyn Write) -> Result<(), io::Error>,
+) -> Result<(), Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write to standard output: {e}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Tells the user something beside the result, on stderr.
 pub(crate) fn tell(text: &str) {
     // Nobody can be told that stderr is closed.

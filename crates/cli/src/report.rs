@@ -1,7 +1,7 @@
 //! `wakescope report`
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::units::SpanNs;
@@ -11,16 +11,17 @@ use wakescope_report::{html, markdown, realfeel, text};
 
 use crate::{Failure, Outcome, output, runs};
 
+mod export;
 mod format;
 mod lab;
 mod overlaid;
 
 use format::Format;
 
-/// Show runs: as text, a page, a picture, Markdown, or the record itself
+/// Show runs: as text, a page, a picture, Markdown, the record itself, or in other programs' formats
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  wakescope report runs/2026-11-21T01-35-07\n  wakescope report runs/2026-11-21T01-35-07 -o report.html\n  wakescope report old new --format svg --picture exceedance --line 100us -o paper.svg\n  wakescope report lab.json -o lab.html\n  wakescope report runs/2026-11-21T01-35-07 --format realfeel --thresholds 50us,100us,1ms"
+    after_help = "Examples:\n  wakescope report runs/2026-11-21T01-35-07\n  wakescope report runs/2026-11-21T01-35-07 -o report.html\n  wakescope report old new --format svg --picture exceedance --line 100us -o paper.svg\n  wakescope report lab.json -o lab.html\n  wakescope report runs/2026-11-21T01-35-07 --format realfeel --thresholds 50us,100us,1ms\n  wakescope report runs/2026-11-21T01-35-07 --format cyclictest --rows 400 -o histogram.txt"
 )]
 pub(crate) struct ReportArgs {
     /// Runs, shown together: their folders, or the run.json in them; or one lab.json
@@ -47,6 +48,9 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_delimiter = ',', value_name = "TIME,…")]
     thresholds: Vec<SpanNs>,
 
+    #[command(flatten)]
+    export: export::ExportArgs,
+
     /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -56,6 +60,9 @@ pub(crate) struct ReportArgs {
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
     let format = args.format.unwrap_or_else(|| Format::of_file(args.output.as_deref()));
     refuse_what_means_nothing(args, format)?;
+    if let Some(exported) = format.exported() {
+        return export_run(args, format, exported);
+    }
     let shown = match lab::read(&args.run)? {
         Some(found) => show_lab(args, format, &found)?,
         None => show_runs(args, format)?,
@@ -84,6 +91,7 @@ fn refuse_what_means_nothing(args: &ReportArgs, format: Format) -> Result<(), Fa
     if args.title.is_some() && !format.has_title() {
         return refused("--title", "html");
     }
+    args.export.check(format.exported())?;
     if format == Format::Png && args.output.is_none() && output::is_terminal() {
         return Err(
             Failure::new("a PNG is nothing for a terminal").try_this("name a file: -o picture.png")
@@ -92,11 +100,28 @@ fn refuse_what_means_nothing(args: &ReportArgs, format: Format) -> Result<(), Fa
     Ok(())
 }
 
-fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
+fn export_run(
+    args: &ReportArgs,
+    format: Format,
+    exported: export::Format,
+) -> Result<Outcome, Failure> {
+    refuse_several(args, format)?;
+    let path = &args.run[0];
+    let run = runs::read(path)?;
+    export::write(&run, path, exported, &args.export, args.output.as_deref())?;
+    Ok(Outcome::Done)
+}
+
+fn refuse_several(args: &ReportArgs, format: Format) -> Result<(), Failure> {
     if args.run.len() > 1 && !format.takes_several() {
         return Err(Failure::new(format!("--format {} shows one run", format.name()))
             .try_this("name one, or choose another format: html, svg, png, md or text"));
     }
+    Ok(())
+}
+
+fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
+    refuse_several(args, format)?;
     let named = runs::read_all(&args.run)?;
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     Ok(match format {
@@ -109,6 +134,7 @@ fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
         Format::Html | Format::Svg | Format::Png | Format::Md => {
             return draw(args, format, overlaid::runs(&named), html::page);
         }
+        _ => String::new(), // Exported before.
     }
     .into_bytes())
 }
@@ -129,6 +155,7 @@ fn show_lab(args: &ReportArgs, format: Format, found: &lab::Found) -> Result<Vec
             let overlay = found.overlay()?;
             draw(args, format, overlay, |overlay| html::lab_page(record, overlay))
         }
+        _ => Ok(Vec::new()), // Exported before.
     }
 }
 
@@ -165,8 +192,10 @@ fn thresholds(args: &ReportArgs) -> Vec<SpanNs> {
 }
 
 fn write(path: &Path, shown: &[u8]) -> Result<(), Failure> {
-    File::create(path).and_then(|mut file| file.write_all(shown)).map_err(|e| {
-        Failure::new(format!("cannot write {}: {e}", path.display()))
-            .try_this("name a file that you may write: -o FILE")
-    })
+    File::create(path).and_then(|mut file| file.write_all(shown)).map_err(|e| not_written(path, &e))
+}
+
+fn not_written(path: &Path, e: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {e}", path.display()))
+        .try_this("name a file that you may write: -o FILE")
 }

@@ -1,14 +1,15 @@
-//! The runs that a command is given: each a run's folder, or a file.
+//! The runs that a command is given: each a run's folder, its record, or a file of another program.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
+use wakescope_report::import::About;
 use wakescope_report::style::clean;
 
-use crate::Failure;
 use crate::folder::RECORD;
+use crate::{Failure, import};
 
 /// The largest record that is read: that of 8,192 CPUs takes less.
 const LARGEST: u64 = 2 << 30;
@@ -22,22 +23,80 @@ pub(crate) struct Named {
     pub(crate) run: Run,
 }
 
-/// Reads the runs that paths name, each with the shortest end of its path that sets it apart.
+/// Reads the runs that paths name, each with the shortest end of its path that sets it apart. A file
+/// of another program may hold several: `FILE#NAME`.
 pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
-    let labels = labels(paths);
-    let named = |(path, label): (&PathBuf, String)| {
-        Ok(Named { label, path: path.clone(), run: read(path)? })
-    };
-    paths.iter().zip(labels).map(named).collect()
+    let mut all = Vec::with_capacity(paths.len());
+    for (path, label) in paths.iter().zip(labels(paths)) {
+        for (name, run) in read_each(path)? {
+            let label = if name.is_empty() { label.clone() } else { format!("{label}#{name}") };
+            all.push(Named { label, path: path.clone(), run });
+        }
+    }
+    Ok(all)
 }
 
 /// Reads the run that a path names.
 pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
-    let file = if path.is_dir() { path.join(RECORD) } else { path.into() };
+    let mut runs = read_each(path)?;
+    if runs.len() > 1 {
+        let file = path.display();
+        let failure = Failure::new(format!("{file} holds {} runs", runs.len()));
+        return Err(runs.iter().take(8).fold(failure, |failure, (name, run)| {
+            let quantity = run.source.as_ref().map(|s| s.quantity).unwrap_or_default();
+            failure.try_this(format!("{file}#{name}, {quantity}"))
+        }));
+    }
+    match runs.pop() {
+        Some((_, run)) => Ok(run),
+        None => Err(Failure::new(format!("there is no run in {}", path.display()))),
+    }
+}
+
+/// The runs that a path names, each with what sets it apart from the others of the same file.
+fn read_each(path: &Path) -> Result<Vec<(String, Run)>, Failure> {
+    if path.is_dir() {
+        return Ok(vec![(String::new(), read_record(path, &path.join(RECORD))?)]);
+    }
+    let (file, name) = selection(path);
+    let mut opened = regular(&file).map_err(|e| not_a_run(path, &file, &e))?;
+    let runs = match import::format_of(&mut opened, &file)? {
+        None => vec![(String::new(), read_record(path, &file)?)],
+        Some(format) => {
+            let about = About { file: file.display().to_string(), unit: None };
+            let runs = import::read(format, &opened, &file, &about)?;
+            runs.into_iter().map(|imported| (imported.name, imported.run)).collect()
+        }
+    };
+    let Some(wanted) = name else { return Ok(runs) };
+    let there: Vec<String> = runs.iter().map(|(name, _)| name.clone()).collect();
+    match runs.into_iter().find(|(name, _)| *name == wanted) {
+        // Its name is in the path already, and so in the label.
+        Some((_, run)) => Ok(vec![(String::new(), run)]),
+        None => {
+            let file = file.display();
+            let failure = Failure::new(format!("{file} holds no run named `{wanted}`"));
+            Err(there.iter().take(8).fold(failure, |f, name| f.try_this(format!("{file}#{name}"))))
+        }
+    }
+}
+
+/// The file, and which of its runs: `FILE#NAME`, unless there is a file of that very name.
+fn selection(path: &Path) -> (PathBuf, Option<String>) {
+    let text = path.to_string_lossy();
+    match text.rsplit_once('#') {
+        Some((file, name)) if !path.exists() && Path::new(file).is_file() => {
+            (file.into(), Some(name.into()))
+        }
+        _ => (path.into(), None),
+    }
+}
+
+fn read_record(path: &Path, file: &Path) -> Result<Run, Failure> {
     let mut text = Vec::new();
-    regular(&file)
+    regular(file)
         .and_then(|opened| opened.take(LARGEST).read_to_end(&mut text))
-        .map_err(|e| not_a_run(path, &file, &e))?;
+        .map_err(|e| not_a_run(path, file, &e))?;
     // The error may quote the record, which may be anybody's.
     Run::from_json(&text).map_err(|e| {
         Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
@@ -45,7 +104,7 @@ pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
 }
 
 /// Opens a file that is nothing but that: one would wait for ever to read a pipe nobody writes to.
-fn regular(path: &Path) -> io::Result<File> {
+pub(crate) fn regular(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() {
         File::open(path)
     } else {
@@ -53,7 +112,7 @@ fn regular(path: &Path) -> io::Result<File> {
     }
 }
 
-fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {
+pub(crate) fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot read the run {}: {e}", file.display()));
     if path.is_dir() {
         failure.try_this(

@@ -16,6 +16,8 @@ mod common;
 mod ends;
 #[path = "explain/following.rs"]
 mod following;
+#[path = "explain/lines.rs"]
+mod lines;
 #[path = "explain/others.rs"]
 mod others;
 #[path = "explain/refused.rs"]

@@ -3,7 +3,7 @@
 use common::schema::{each_property, object_pointers, unused_keys};
 use common::{Checker, read};
 use serde_json::{Value, json};
-use wakescope_core::explain::{Cause, Evidence, Share};
+use wakescope_core::explain::{Cause, Evidence, Share, SourceLine};
 use wakescope_core::lab::{
     ALPHA, Arm, Cell, CellLimit, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings, Status,
     Verdict, compare, limits, parse_limit,
@@ -209,6 +209,12 @@ fn culprit() -> Share {
         within: "unlink in wakescope[112]".into(),
         evidence: Evidence::Stack,
         stack: vec!["shmem_undo_range+0x1b2".into()],
+        lines: vec![vec![SourceLine {
+            function: "shmem_undo_range".into(),
+            file: "mm/shmem.c".into(),
+            line: 912,
+        }]],
+        user_stack: vec!["unlink+0xb [libc.so.6]".into()],
     }
 }
 

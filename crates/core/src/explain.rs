@@ -18,14 +18,15 @@ mod seen;
 mod timeline;
 mod words;
 
-pub use account::account;
+pub use account::{account, stand_in};
 pub use blame::{Known, blame};
 pub use bound::{Bound, Interference, Premises, Variables, Work, bound};
 pub use components::components;
 pub use event::{Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What};
 pub use rank::rank;
 pub use record::{
-    Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share, Step,
+    Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share,
+    SourceLine, Step, shares_mut,
 };
 pub use sections::sections;
 pub use seen::{Above, Interrupts, Seen};

@@ -121,6 +121,10 @@ pub const CODES: &[(&str, &str)] = &[
     ("interrupted", "the run was ended before its time"),
     ("unfinished", "the run's last word is missing: it was killed, or still goes on"),
     ("not-saved", "the run could not be written in full"),
+    ("imported", "another program measured this run, and could not tell all of it"),
+    ("overflow", "samples lie beyond the histogram's last row"),
+    ("summary-only", "only the number of samples and their extremes are known"),
+    ("coarse", "values are given in coarse steps"),
 ];
 
 #[cfg(test)]

@@ -85,6 +85,15 @@ impl Histogram {
         Self { buckets }
     }
 
+    /// A histogram of buckets with edges of their own; what is wrong with them otherwise.
+    pub fn from_buckets(buckets: Vec<Bucket>) -> Result<Self, String> {
+        let made = Self { buckets };
+        match made.fault() {
+            Some(fault) => Err(fault),
+            None => Ok(made),
+        }
+    }
+
     /// A histogram of `values`, on the scale.
     pub fn of(values: impl IntoIterator<Item = u64>) -> Self {
         let mut counts = std::collections::BTreeMap::new();

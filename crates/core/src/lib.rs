@@ -5,8 +5,11 @@
 //! and a simulated kernel, and why it can be tested where the truth is known.
 
 pub mod behaviour;
+pub mod binomial;
 pub mod btf;
+pub mod compare;
 pub mod distribution;
+pub mod equal_count;
 pub mod explain;
 pub mod finding;
 pub mod histogram;
@@ -17,13 +20,17 @@ pub mod limit;
 pub mod maxima;
 pub mod paired;
 pub mod percentile;
+pub mod permutation;
 pub mod plan;
 pub mod preemption;
+pub mod random;
 pub mod record_writer;
 pub mod recorder;
 pub mod ring;
 pub mod run;
 pub mod source;
 pub mod suffers;
+pub mod tail;
+pub mod trend;
 pub mod units;
 pub mod validity;

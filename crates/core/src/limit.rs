@@ -48,12 +48,13 @@ impl std::str::FromStr for Limit {
 }
 
 /// How a run stands to a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// Within the limit.
     Pass,
     /// The run does not allow a judgement.
+    #[default]
     Inconclusive,
     /// Above the limit.
     Fail,

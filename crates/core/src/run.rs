@@ -282,7 +282,9 @@ impl Run {
             min_ns: self.threads.iter().filter_map(|t| t.woken.min_ns).min(),
             max_ns: all.max_ns,
             percentiles: Percentile::SHOWN.map(|p| (p.to_string(), all.percentile(p))).into(),
-            not_excluded_every_ns: period_not_excluded_ns(all.count, self.duration_ns),
+            // Where it is not known how long was measured, that is not known either.
+            not_excluded_every_ns: period_not_excluded_ns(all.count, self.duration_ns)
+                .filter(|_| self.duration_ns > 0),
         };
     }
 

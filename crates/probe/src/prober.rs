@@ -11,7 +11,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::memory::PageFaults;
 use wakescope_sys::sched::{self, CpuReader, Schedule, ThreadId};
-use wakescope_sys::shared::Word;
+use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
 
 use crate::stimulus::timer::{Ending, Grid, KernelTimer, sample};
@@ -23,7 +23,6 @@ const STACK_BYTES: usize = 128 << 10;
 const RESET: SpanNs = SpanNs(2_000_000);
 
 /// What a probe is to do.
-#[derive(Clone)]
 pub struct Task {
     /// The CPU to measure.
     pub cpu: u32,
@@ -33,8 +32,8 @@ pub struct Task {
     pub worst: usize,
     /// Room for samples on their way to a file; 0 if none are saved.
     pub ring_slots: usize,
-    /// Where the time of each answer goes.
-    pub response: Option<Word>,
+    /// Where its answers go.
+    pub answers: Option<Answers>,
 }
 
 /// When a probe is to measure. All probes get the same one but for the phase.
@@ -119,7 +118,7 @@ impl Prober {
         let thread = std::thread::Builder::new()
             .name(format!("wakescope/{cpu}"))
             .stack_size(STACK_BYTES)
-            .spawn(move || live(&task, &theirs, &say_ready, &times))?;
+            .spawn(move || live(task, &theirs, &say_ready, &times))?;
         Ok(Self { cpu, shared, start, ready, thread: ThreadHandle::new(thread) })
     }
 
@@ -200,12 +199,12 @@ impl Past {
 
 /// The thread's whole life.
 fn live(
-    task: &Task,
+    task: Task,
     shared: &Shared,
     say_ready: &SyncSender<io::Result<Ready>>,
     times: &Receiver<Times>,
 ) -> Option<Report> {
-    let prepared = prepare(task, shared);
+    let prepared = prepare(&task, shared);
     let pinned = prepared.as_ref().is_ok_and(|r| r.pinned);
     let failed = prepared.is_err();
     let _ = say_ready.send(prepared);
@@ -214,7 +213,7 @@ fn live(
     }
     // Nobody starts the measurement if another probe could not be prepared.
     let times = times.recv().ok()?;
-    Some(measure(pinned.then_some(task.cpu), task.response.clone(), shared, times))
+    Some(measure(pinned.then_some(task.cpu), task.answers, shared, times))
 }
 
 fn prepare(task: &Task, shared: &Shared) -> io::Result<Ready> {
@@ -265,9 +264,9 @@ fn turnaround() -> SpanNs {
     SpanNs(spans[spans.len() / 4])
 }
 
-fn measure(home: Option<u32>, response: Option<Word>, shared: &Shared, times: Times) -> Report {
+fn measure(home: Option<u32>, answers: Option<Answers>, shared: &Shared, times: Times) -> Report {
     let Shared { recorder, ring, stop, .. } = shared;
-    let mut timer = KernelTimer { home, cpu: CpuReader::new(), stop, response };
+    let mut timer = KernelTimer { home, cpu: CpuReader::new(), stop, answers };
     warm_up(&mut timer, shared, times);
     recorder.reset();
     shared.measuring.store(true, Ordering::Release);

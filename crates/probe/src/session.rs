@@ -14,7 +14,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::{Observed, findings};
 use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::{Schedule, ThreadId};
-use wakescope_sys::shared::Word;
+use wakescope_sys::shared::Answers;
 use wakescope_sys::{clock, memory};
 
 use crate::claim::{Claim, claim};
@@ -169,8 +169,8 @@ pub trait SampleSink {
 
 /// Who looks on from the kernel while probes measure. What keeps it from that ends the measurement.
 pub trait Observer {
-    /// Where the probe on the plan's CPU at `rank` is to put the time of each answer, if anywhere.
-    fn response(&self, rank: usize) -> Option<Word>;
+    /// Where the probe on the plan's CPU at `rank` is to put its answers, if anywhere.
+    fn answers(&self, rank: usize) -> Option<Answers>;
     /// The next probe, in the order of the plan's CPUs, is `thread`.
     fn follow(&mut self, thread: ThreadId) -> Result<(), String>;
     /// Wakeups count that are due at `origin` or later.
@@ -181,7 +181,7 @@ pub trait Observer {
 pub struct Unobserved;
 
 impl Observer for Unobserved {
-    fn response(&self, _: usize) -> Option<Word> {
+    fn answers(&self, _: usize) -> Option<Answers> {
         None
     }
 
@@ -479,8 +479,8 @@ fn start_probes(
 ) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
     let task = |rank, cpu| {
-        let response = observer.response(rank);
-        Task { cpu, schedule, worst: plan.worst, ring_slots, response }
+        let answers = observer.answers(rank);
+        Task { cpu, schedule, worst: plan.worst, ring_slots, answers }
     };
     let started: Vec<(u32, io::Result<Prober>)> =
         plan.cpus.iter().enumerate().map(|(i, &cpu)| (cpu, Prober::spawn(task(i, cpu)))).collect();

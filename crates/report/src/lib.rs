@@ -1,12 +1,16 @@
 //! Run records in, text and other formats out.
 //!
-//! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings.
+//! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings, or
+//! bytes into a writer that the caller has opened.
 
 pub mod check;
+pub mod compare;
 mod domain;
 pub mod explain;
+pub mod export;
 mod findings;
 pub mod html;
+pub mod import;
 pub mod lab;
 pub mod lab_progress;
 pub mod load;
@@ -18,4 +22,6 @@ pub mod progress;
 pub mod realfeel;
 pub mod style;
 pub mod table;
+pub mod tail;
 pub mod text;
+pub mod trend;

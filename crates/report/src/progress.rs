@@ -67,6 +67,19 @@ pub fn line(elapsed: SpanNs, total: SpanNs, cpus: &[Line]) -> String {
     )
 }
 
+/// The line of a run that follows wakeups of others.
+pub fn followed(elapsed: SpanNs, total: SpanNs, all: &Distribution) -> String {
+    let p999 = "p99.9".parse().ok().and_then(|p| all.percentile(p));
+    format!(
+        "{} / {}: {} wakeups followed, p99.9 {}, max {}",
+        clock(elapsed),
+        clock(total),
+        grouped(all.count),
+        span_or_dash(p999),
+        span_or_dash(all.max_ns)
+    )
+}
+
 fn span_or_dash(span_ns: Option<u64>) -> String {
     span_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string())
 }

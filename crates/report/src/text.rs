@@ -7,7 +7,8 @@ use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::{IdleStates, Plan, Stimulus};
-use wakescope_core::run::{Run, State};
+use wakescope_core::run::{Run, State, Thread};
+use wakescope_core::source::{Quantity, Source};
 use wakescope_core::units::{SpanNs, grouped};
 
 use crate::domain;
@@ -15,22 +16,25 @@ use crate::findings::{self, Notes};
 use crate::plot;
 use crate::style::{Style, clean};
 use crate::table::columns;
+use crate::tail;
 
 /// The whole report on `run`, 100 columns wide.
 pub fn report(run: &Run, style: Style) -> String {
     let mut out = overview(run, style, Notes::InFull);
+    let proven = tail::block(run, style);
+    if !proven.is_empty() {
+        let _ = write!(out, "\n{proven}");
+    }
     let all = run.expiries();
     if all.count > 0 {
         let kind = domain::word(run.time_domain);
-        let what = match run.plan.stimulus {
-            Stimulus::Timer => "expiries",
-            Stimulus::Others => "wakeups",
+        let what = match (&run.source, run.plan.stimulus) {
+            (Some(source), _) => format!("samples by {kind}{}", source.quantity),
+            (None, Stimulus::Timer) => format!("expiries by {kind}lateness"),
+            (None, Stimulus::Others) => format!("wakeups by {kind}lateness"),
         };
-        let _ = write!(
-            out,
-            "\n {what} by {kind}lateness, both scales logarithmic\n{}",
-            plot::log_log(&all.histogram)
-        );
+        let _ =
+            write!(out, "\n {what}, both scales logarithmic\n{}", plot::log_log(&all.histogram));
     }
     out
 }
@@ -78,12 +82,8 @@ fn headline(run: &Run, style: Style) -> String {
 /// How late the worst wakeup was, and the others; `None` if there was none.
 pub(crate) fn sentence(run: &Run) -> Option<String> {
     let all = run.expiries();
-    let (max_ns, at_ns) = (all.max_ns?, all.max_at_ns);
-    let cpu = run.worst.first().and_then(|w| w.cpu).map(|cpu| format!("CPU {cpu}"));
-    let when = at_ns.map(|ns| format!("{} in", SpanNs(ns)));
-    let known: Vec<String> = cpu.into_iter().chain(when).collect();
-    let where_and_when =
-        if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) };
+    let max_ns = all.max_ns?;
+    let where_and_when = where_and_when(run, &all);
     let deepest = Percentile::SHOWN.iter().rev().find_map(|&p| Some((p, all.percentile(p)?)));
     // The third nine is what people compare; with few samples, whatever they carry.
     let usual = Percentile::SHOWN[2];
@@ -98,7 +98,24 @@ pub(crate) fn sentence(run: &Run) -> Option<String> {
         },
     );
     let worst = domain::span(max_ns, run.time_domain);
-    Some(format!("Worst wakeup {worst} late{where_and_when}{share}."))
+    let what = match run.source.as_ref().map(|s| s.quantity).unwrap_or_default() {
+        Quantity::WakeupLatency => format!("Worst wakeup {worst} late"),
+        other => format!("Largest {other} {worst}"),
+    };
+    Some(format!("{what}{where_and_when}{share}."))
+}
+
+/// Where the largest sample was seen, and when, as far as that is known: ` (CPU 0, 6.20 s in)`.
+fn where_and_when(run: &Run, all: &Distribution) -> String {
+    let of_max = |t: &&Thread| t.expiries.max_ns == all.max_ns;
+    let cpu = match &run.source {
+        Some(_) => run.threads.iter().find(of_max).and_then(|t| t.cpu),
+        None => run.worst.first().and_then(|w| w.cpu),
+    };
+    let cpu = cpu.map(|cpu| format!("CPU {cpu}"));
+    let when = all.max_at_ns.map(|at_ns| format!("{} in", SpanNs(at_ns)));
+    let parts: Vec<String> = cpu.into_iter().chain(when).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }
 
 /// Whether the run can be trusted, in a word or two.
@@ -119,10 +136,18 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
         n => format!(" on {n} CPUs"),
     };
     let count = grouped(summary.count);
-    let counted = match run.plan.stimulus {
-        Stimulus::Timer => format!("{count} expiries at {}{cpus}", SpanNs(run.plan.interval_ns)),
-        Stimulus::Others => format!("{count} wakeups"),
+    let counted = match (&run.source, run.plan.stimulus) {
+        (Some(source), _) => samples_of(run, source),
+        (None, Stimulus::Timer) => {
+            format!("{count} expiries at {}{cpus}", SpanNs(run.plan.interval_ns))
+        }
+        (None, Stimulus::Others) => format!("{count} wakeups"),
     };
+    if run.duration_ns == 0 && run.source.is_some() && summary.count > 0 {
+        return format!(
+            "{counted}. How long it took is not known, so nothing is said about larger ones.\n"
+        );
+    }
     match (summary.max_ns, summary.not_excluded_every_ns) {
         (Some(max_ns), Some(every_ns)) => format!(
             "{counted}.\nNot excluded at 95 %: one wakeup above {} every {} at this rate.\n",
@@ -134,14 +159,30 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
     }
 }
 
+/// What another program measured, in figures: `20,000 samples of cyclictest at 1.00 ms, 2 threads`.
+fn samples_of(run: &Run, source: &Source) -> String {
+    let mut text = format!("{} samples of {}", grouped(run.summary.count), clean(&source.tool, 40));
+    if run.plan.interval_ns > 0 {
+        let _ = write!(text, " at {}", SpanNs(run.plan.interval_ns));
+    }
+    if run.threads.len() > 1 {
+        let _ = write!(text, ", {} threads", run.threads.len());
+    }
+    text
+}
+
 /// A line per CPU and, with several, one for all.
 fn cpus(run: &Run) -> String {
     let mut head: Vec<String> = ["cpu", "count", "missed", "min"].map(String::from).to_vec();
     head.extend(Percentile::SHOWN.iter().map(ToString::to_string));
     head.push("max".into());
     let mut rows = vec![head];
-    for thread in &run.threads {
-        let name = thread.cpu.map_or_else(|| "any".into(), |cpu| cpu.to_string());
+    for (number, thread) in run.threads.iter().enumerate() {
+        let name = match (thread.cpu, &run.source) {
+            (Some(cpu), _) => cpu.to_string(),
+            (None, Some(_)) => format!("#{number}"),
+            (None, None) => "any".into(),
+        };
         rows.push(row(name, &thread.expiries, thread.missed, thread.woken.min_ns));
     }
     if run.threads.len() > 1 {
@@ -162,6 +203,9 @@ fn row(name: String, d: &Distribution, missed: u64, min_ns: Option<u64>) -> Vec<
 
 /// What it was measured on and how.
 pub(crate) fn machine(run: &Run) -> String {
+    if let Some(source) = &run.source {
+        return imported(run, source);
+    }
     let host = &run.host;
     let preemption = match host.preemption.because.as_str() {
         "" => format!("preemption {}", host.preemption.model),
@@ -174,6 +218,39 @@ pub(crate) fn machine(run: &Run) -> String {
     }
     parts.retain(|p| !p.is_empty());
     format!(" {}\n {preemption}\n {}\n", parts.join(" · "), plan(&run.plan))
+}
+
+/// Which program measured it and how, as far as its file tells.
+fn imported(run: &Run, source: &Source) -> String {
+    let version = source.version.as_deref().unwrap_or_default();
+    let tool = clean(format!("{} {version}", source.tool).trim_end(), 60);
+    let mut out = format!(" {tool}, {}: {}\n", clean(&source.format, 40), clean(&source.file, 60));
+    let known = |key: &str| !source.unknown.iter().any(|unknown| unknown == key);
+    let mut parts = Vec::new();
+    if !run.host.release.is_empty() {
+        parts.push(format!("kernel {}", clean(&run.host.release, 60)));
+    }
+    if !run.plan.target.is_empty() {
+        parts.push(clean(&run.plan.target, 80));
+    }
+    if run.plan.interval_ns > 0 {
+        parts.push(format!("{} {}", run.plan.stimulus, SpanNs(run.plan.interval_ns)));
+    }
+    match run.plan.priority {
+        Some(priority) if known("plan.policy") => {
+            parts.push(format!("{} {priority}", run.plan.policy));
+        }
+        Some(priority) => parts.push(format!("priority {priority}")),
+        None if known("plan.policy") && run.plan.stimulus == Stimulus::Timer => {
+            parts.push(run.plan.policy.to_string());
+        }
+        None => {}
+    }
+    if !parts.is_empty() {
+        let _ = writeln!(out, " {}", parts.join(" · "));
+    }
+    let _ = writeln!(out, " values: {}; {}", source.quantity, source.omission);
+    out
 }
 
 /// The plan in a line: `timer 1.00 ms · fifo 90 · 2 CPUs · load find, launch`, or whose wakeups were
@@ -210,7 +287,7 @@ pub(crate) mod tests {
     use wakescope_core::host::{Clock, Host};
     use wakescope_core::limit::Judgement;
     use wakescope_core::preemption::{Model, Preemption};
-    use wakescope_core::run::{Episode, LoadResult, SCHEMA, Thread, TimeDomain};
+    use wakescope_core::run::{Episode, LoadResult, SCHEMA, TimeDomain};
 
     /// A run with one CPU per list of samples, each list in order of its expiries.
     pub(crate) fn run_of(cpus: &[&[u64]]) -> Run {

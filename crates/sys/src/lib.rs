@@ -10,6 +10,7 @@ pub mod counter;
 pub mod file;
 pub mod guest;
 pub mod machine;
+pub mod mapped_file;
 pub mod memory;
 pub mod network;
 pub mod pipe;

@@ -54,9 +54,15 @@ impl Words {
         Ok(Self(Arc::new(Mapping { words, count })))
     }
 
-    /// The word at `index`; `None` behind the last one.
-    pub fn word(&self, index: usize) -> Option<Word> {
-        (index < self.0.count).then(|| Word { mapping: Arc::clone(&self.0), index })
+    /// Room for the answers of the thread at `rank`, each of which has [`Answers::WORDS`]; `None`
+    /// behind the last one.
+    pub fn answers(&self, rank: usize) -> Option<Answers> {
+        let first = rank.checked_mul(Answers::WORDS)?;
+        (first.checked_add(Answers::WORDS)? <= self.0.count).then(|| Answers {
+            mapping: Arc::clone(&self.0),
+            first,
+            next: 0,
+        })
     }
 
     /// What is at `index`; 0 behind the last word.
@@ -65,18 +71,29 @@ impl Words {
     }
 }
 
-/// One word of memory that is shared with the kernel. Copies are the same word.
-#[derive(Clone)]
-pub struct Word {
+/// The last answers of a thread, in words that are shared with the kernel: pairs of when a wakeup was
+/// due, and when it was answered. Only the thread may put them.
+pub struct Answers {
     mapping: Arc<Mapping>,
-    index: usize,
+    first: usize,
+    next: usize,
 }
 
-impl Word {
-    /// Puts `value` there.
+impl Answers {
+    /// How many are kept.
+    pub const KEPT: usize = 8;
+    /// The words that they take.
+    pub const WORDS: usize = 2 * Self::KEPT;
+
+    /// Puts the next answer in place of the oldest. Whoever looks meanwhile finds the old one, the
+    /// new one or none, but never the time of one with the other.
     #[inline]
-    pub fn store(&self, value: u64) {
-        self.mapping.at(self.index).store(value, Ordering::Release);
+    pub fn put(&mut self, due: u64, answered: u64) {
+        let at = self.first + 2 * self.next;
+        self.next = (self.next + 1) % Self::KEPT;
+        self.mapping.at(at).store(0, Ordering::Release);
+        self.mapping.at(at + 1).store(answered, Ordering::Release);
+        self.mapping.at(at).store(due, Ordering::Release);
     }
 }
 
@@ -86,12 +103,20 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn a_word_is_what_was_stored_and_its_neighbours_are_not() {
+    fn the_last_answers_are_kept_and_neighbours_are_not_touched() {
+        const WORDS: usize = Answers::WORDS;
         let file = crate::record_lock::nameless_file().unwrap();
-        file.set_len(3 * size_of::<u64>() as u64).unwrap();
-        let words = Words::map(file.as_fd(), 3).unwrap();
-        words.word(1).unwrap().clone().store(7);
-        assert_eq!([0, 1, 2, 3].map(|index| words.load(index)), [0, 7, 0, 0]);
-        assert!(words.word(3).is_none());
+        file.set_len((3 * WORDS * size_of::<u64>()) as u64).unwrap();
+        let words = Words::map(file.as_fd(), 3 * WORDS).unwrap();
+        let mut answers = words.answers(1).unwrap();
+        for due in 1..=10 {
+            answers.put(due, 100 + due);
+        }
+        let pair = |at: usize| (words.load(at), words.load(at + 1));
+        let mut kept: Vec<_> = (WORDS..2 * WORDS).step_by(2).map(pair).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, (3..=10).map(|due| (due, 100 + due)).collect::<Vec<_>>());
+        assert!((0..WORDS).chain(2 * WORDS..3 * WORDS).all(|at| words.load(at) == 0));
+        assert!(words.answers(3).is_none());
     }
 }

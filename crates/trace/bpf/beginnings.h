@@ -50,6 +50,9 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
 	u64 keep = asked ? asked->keep : 0;
 	int late = now > wakeup->due && now - wakeup->due > keep / 4;
+	if (late && wakeup->interrupted_ip)
+		bpf_probe_read_kernel(wakeup->code, sizeof(wakeup->code),
+				      (void *)(wakeup->interrupted_ip - sizeof(wakeup->code)));
 	u32 least = all ? all->least_depth : 0;
 	int held = depth + 1 > least || (wakeup->preempt_count & 0xff00) || !preemptible;
 	if (late || held || !wakeup->mode)
@@ -92,6 +95,7 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	wakeup->switch_in = 0;
 	wakeup->response = 0;
 	wakeup->interrupted_ip = 0;
+	__builtin_memset(wakeup->code, 0, sizeof(wakeup->code));
 	wakeup->cpu = there;
 	wakeup->stimulus_cpu = here;
 	wakeup->stimulus = stimulus;
@@ -117,6 +121,9 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	}
 	wakeup->state = WOKEN;
 	__sync_fetch_and_add(&waits->open, 1);
+	/* The CPU's variables are reached from its own programs only. */
+	if (here == there)
+		wakeup->throttled = throttles(cpu);
 	if (here == there)
 		look_at_interrupted(ctx, cpu, wakeup, now);
 }

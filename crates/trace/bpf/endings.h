@@ -135,17 +135,29 @@ INLINE void end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task
 }
 
 /*
- * A thread that is named has answered if it says so by a time after it was switched to. One that was
- * woken before it had gone to sleep was never switched to. Whether it has.
+ * When the wakeup was answered; 0 if it was not yet. A few answers are kept, not just the last: after
+ * a late wakeup the next expiry may pass before its timer is there to expire. A kernel that then
+ * does not queue the timer (7.2) shows nothing of that wakeup, and the thread has answered twice.
  */
+INLINE u64 answer(struct wakeup *wakeup, struct answers *answers)
+{
+	u64 at = 0;
+#pragma unroll
+	for (u32 i = 0; i < ANSWERS; i++)
+		if (answers->of[i].due == wakeup->due)
+			at = answers->of[i].at;
+	return at;
+}
+
+/* Ends the wakeup of a thread that is named, if it says that it has answered. Whether it has. */
 INLINE int answered(struct wakeup *wakeup, struct cpu *cpu, u32 pid, struct task_struct *task)
 {
-	u64 least = wakeup->state == RUNNING ? wakeup->switch_in : wakeup->woken;
 	u32 *slot = bpf_map_lookup_elem(&slots, &pid);
-	u64 *response = slot ? bpf_map_lookup_elem(&responses, slot) : 0;
-	if (!slot || !response || *response < least)
+	struct answers *answers = slot ? bpf_map_lookup_elem(&responses, slot) : 0;
+	u64 response = answers ? answer(wakeup, answers) : 0;
+	if (!slot || !response)
 		return 0;
 	wakeup->faults_after = READ(task, min_flt) + READ(task, maj_flt);
-	end(wakeup, cpu, task, *slot, *response);
+	end(wakeup, cpu, task, *slot, response);
 	return 1;
 }

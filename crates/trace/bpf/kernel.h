@@ -37,7 +37,14 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 } CORE;
 
-struct rq;
+/* Where real-time tasks are throttled, and not held back by a fair server: up to 6.11. */
+struct rt_rq {
+	int rt_throttled;
+} CORE;
+
+struct rq {
+	struct rt_rq rt;
+} CORE;
 
 struct cfs_rq {
 	struct rq *rq;

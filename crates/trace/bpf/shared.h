@@ -13,6 +13,10 @@
 
 /* Late wakeups that leave the kernel before the loader has said what is late. */
 #define FIRST_RECORDS 150
+/* Answers of a thread that are kept: pairs of when a wakeup was due, and when it was answered. */
+#define ANSWERS 8
+/* Longer than an instruction that enables interrupts, and the one after it that still waits. */
+#define CODE 16
 
 enum kind {
 	IRQ_ENTRY = 1,
@@ -49,7 +53,7 @@ struct event {
 	u64 at;
 	/* The CPU's clock of stolen time; 0 if there is none. */
 	u64 steal;
-	/* NMI: how long. TIMER_ENTRY: the function. CONTENTION_BEGIN: flags. */
+	/* NMI: how long. TIMER_ENTRY: the function. SWITCH: whether real-time tasks are throttled. */
 	u64 value;
 	/* NMI: the handler. */
 	u64 address;
@@ -118,6 +122,8 @@ struct wakeup {
 	s32 away_bytes;
 	s32 user_bytes;
 	u32 pad;
+	/* The code up to where what was interrupted went on, if that is the kernel's; 0 if not read. */
+	u8 code[CODE];
 	struct task task;
 	struct task interrupted;
 	struct task waker;
@@ -197,6 +203,13 @@ struct interference {
 	struct window windows[WINDOWS];
 	/* That of the line. */
 	char name[16];
+};
+
+struct answers {
+	struct {
+		u64 due;
+		u64 at;
+	} of[ANSWERS];
 };
 
 /* Written by the loader while programs run. */

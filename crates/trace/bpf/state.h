@@ -59,8 +59,8 @@ MAP(MAP_ARRAY, u32, struct cpu, 1, 0) cpus SEC(".maps");
 MAP(MAP_HASH, u32, struct wakeup, 1024, 0) wakeups SEC(".maps");
 /* All zero: too large for a program's stack. */
 MAP(MAP_ARRAY, u32, struct wakeup, 1, 0) blank_wakeup SEC(".maps");
-/* Per thread that is named: when it last answered. Written by the thread itself. */
-MAP(MAP_ARRAY, u32, u64, 1, MAP_MMAPABLE) responses SEC(".maps");
+/* Per thread that is named: its last answers. Written by the thread itself. */
+MAP(MAP_ARRAY, u32, struct answers, 1, MAP_MMAPABLE) responses SEC(".maps");
 /* Thread to index in `responses`. */
 MAP(MAP_HASH, u32, u32, 1024, 0) slots SEC(".maps");
 /*
@@ -110,6 +110,15 @@ INLINE void *per_cpu(struct cpu *cpu, const volatile struct place *place)
 		return 0;
 	u64 base = runqueue(cpu);
 	return base ? (void *)(base + place->from_runqueue) : 0;
+}
+
+/* Whether this CPU's real-time tasks have used up their time. */
+INLINE u32 throttles(struct cpu *cpu)
+{
+	struct rq *rq = (void *)runqueue(cpu);
+	if (!rq || !FIELD_EXISTS(rq->rt.rt_throttled))
+		return 0;
+	return READ(rq, rt.rt_throttled) != 0;
 }
 
 INLINE u64 stolen(struct cpu *cpu)

@@ -101,6 +101,7 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 		switch_out(cpu, prev);
 	struct event *event = next_event(cpu, SWITCH, now);
 	event->number = next->pid;
+	event->value = throttles(cpu);
 	event->prio = next->prio;
 	event->policy = next->policy;
 	bpf_probe_read_kernel(event->name, sizeof(event->name), &next->comm);

@@ -7,6 +7,7 @@ use wakescope_core::explain::{
 };
 use wakescope_core::units::MonoNs;
 
+use crate::code::enables_interrupts;
 use crate::kept::Late;
 use crate::shared::{self, EVENTS, FRAMES, NO_LINE, kind};
 use crate::symbols::Symbols;
@@ -69,7 +70,7 @@ impl Decoder<'_> {
             lost: late.lost.max(u32::from(cut)),
             given_up_at: self.given_up_at(wakeup),
             page_faults: wakeup.faults_after.saturating_sub(wakeup.faults_before),
-            throttled: wakeup.throttled != 0,
+            throttled: task.policy.is_realtime() && was_throttled(late),
             task,
         }
     }
@@ -104,6 +105,7 @@ impl Decoder<'_> {
             preempt_depth,
             softirq,
             preemptible: self.preemptible,
+            enabled_interrupts: enables_interrupts(&wakeup.code),
             stack: self.interrupted_stack(wakeup),
             user_stack: Vec::new(),
         })
@@ -199,6 +201,16 @@ impl Decoder<'_> {
             _ => return None,
         })
     }
+}
+
+/// Whether the kernel held real-time tasks back when the wakeup began, or at a switch to another
+/// task since then.
+fn was_throttled(late: &Late) -> bool {
+    let Late { wakeup, events, .. } = late;
+    let until = if wakeup.switch_in == 0 { wakeup.response } else { wakeup.switch_in };
+    let waiting = |event: &&shared::Event| event.at >= wakeup.woken && event.at < until;
+    let mut switches = events.iter().filter(|event| event.kind == kind::SWITCH).filter(waiting);
+    wakeup.throttled != 0 || switches.any(|switch| switch.value != 0)
 }
 
 /// Who ran when the wakeup was due, as far as that is known.

@@ -4,8 +4,10 @@
 //! [`wakescope_core::explain::Wakeup`]s. What they mean is none of this crate's business.
 #![allow(unsafe_code)]
 
+mod code;
 mod counted;
 mod decode;
+mod image;
 mod interference;
 mod kept;
 mod kernel;
@@ -16,6 +18,7 @@ mod symbols;
 mod target;
 mod tracer;
 
+pub use image::{Image, MappedImage, NoImage};
 pub use interference::Watch;
 pub use target::{Target, TargetError};
-pub use tracer::{Options, TraceError, Tracer};
+pub use tracer::{Options, TraceError, Tracer, running_build_id};

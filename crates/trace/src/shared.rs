@@ -8,6 +8,8 @@ pub(crate) const FRAMES: usize = 32;
 pub(crate) const EVENTS: usize = 64;
 /// Buckets of a histogram: those of the scale of `wakescope_core::histogram`, up to 2^40 ns.
 pub(crate) const BUCKETS: usize = 32 << 9;
+/// Bytes of code before a place.
+pub(crate) const CODE: usize = 16;
 /// Components, and their sum.
 pub(crate) const COMPONENTS: usize = 5;
 /// Numbers of interrupts from here on are those of vectors that have no line.
@@ -97,6 +99,7 @@ pub(crate) struct Wakeup {
     pub(crate) away_bytes: i32,
     pub(crate) user_bytes: i32,
     pub(crate) pad: u32,
+    pub(crate) code: [u8; CODE],
     pub(crate) task: Task,
     pub(crate) interrupted: Task,
     pub(crate) waker: Task,
@@ -210,6 +213,8 @@ mod tests {
     use std::mem::offset_of;
     use std::process::Command;
 
+    use wakescope_sys::shared::Answers;
+
     /// Asks the compiler of the programs whether it sees the same layouts.
     #[test]
     fn layouts_are_those_of_the_programs() {
@@ -238,6 +243,9 @@ mod tests {
         same("__builtin_offsetof(struct interference, name)", offset_of!(Interference, name));
         same("AN_NMI", AN_NMI as usize);
         same("A_SOFTIRQ", A_SOFTIRQ as usize);
+        same("__builtin_offsetof(struct wakeup, code)", offset_of!(Wakeup, code));
+        same("CODE", CODE);
+        same("sizeof(struct answers)", Answers::WORDS * size_of::<u64>());
         same("COMPONENTS", COMPONENTS);
         same("CONTENTION_END", kind::CONTENTION_END as usize);
         same("SWITCH", kind::SWITCH as usize);

@@ -1,6 +1,6 @@
 //! Names of the kernel's addresses, from /proc/kallsyms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -18,6 +18,8 @@ const FARTHEST: u64 = 1 << 20;
 pub(crate) struct Symbols {
     /// For each address the symbol before it, and where that begins.
     names: BTreeMap<u64, (u64, String)>,
+    /// Of these symbols those that are in a module, each with its module's name.
+    modules: BTreeMap<String, String>,
 }
 
 impl Symbols {
@@ -35,7 +37,8 @@ impl Symbols {
         let mut names: BTreeMap<u64, (u64, String)> =
             addresses.into_iter().filter(|&a| a != 0).map(|a| (a, (0, String::new()))).collect();
         let highest = names.keys().next_back().copied().unwrap_or(0);
-        for_each_line(list, |start, name| {
+        let mut modules = BTreeMap::new();
+        for_each_line(list, |start, name, module| {
             if start == 0 || start > highest {
                 return;
             }
@@ -43,11 +46,21 @@ impl Symbols {
             for (_, nearest) in names.range_mut(start..=start.saturating_add(FARTHEST)) {
                 if nearest.0 < start {
                     *nearest = (start, name.to_string());
+                    if let Some(module) = module {
+                        modules.insert(name.to_string(), module.to_string());
+                    }
                 }
             }
         })?;
         names.retain(|_, (start, _)| *start != 0);
-        Ok(Self { names })
+        let named: BTreeSet<&str> = names.values().map(|(_, name)| name.as_str()).collect();
+        modules.retain(|name, _| named.contains(name.as_str()));
+        Ok(Self { names, modules })
+    }
+
+    /// Of the functions that were named those that are in a module, each with its module's name.
+    pub(crate) fn into_modules(self) -> BTreeMap<String, String> {
+        self.modules
     }
 
     /// `function+0x10`; the bare address if it has no name.
@@ -71,7 +84,7 @@ impl Symbols {
 pub(crate) fn address_of(name: &str) -> Option<u64> {
     let list = BufReader::with_capacity(1 << 16, File::open(KALLSYMS).ok()?.take(LARGEST));
     let mut found = None;
-    for_each_line(list, |start, symbol| {
+    for_each_line(list, |start, symbol, _| {
         if symbol == name && start != 0 && found.is_none() {
             found = Some(start);
         }
@@ -80,9 +93,12 @@ pub(crate) fn address_of(name: &str) -> Option<u64> {
     found
 }
 
-/// Calls `each` with the address and name of every line: `ffffffff81000000 T _stext`, and for
+/// Calls `each` with the address, name and module of every line: `ffffffff81000000 T _stext`, and for
 /// modules with the name of the module in brackets after that.
-fn for_each_line(mut list: impl BufRead, mut each: impl FnMut(u64, &str)) -> io::Result<()> {
+fn for_each_line(
+    mut list: impl BufRead,
+    mut each: impl FnMut(u64, &str, Option<&str>),
+) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -95,7 +111,8 @@ fn for_each_line(mut list: impl BufRead, mut each: impl FnMut(u64, &str)) -> io:
         let start = start.and_then(|hex| u64::from_str_radix(hex, 16).ok());
         // Of data and of absolute numbers there are more than of functions.
         if let (Some(start), Some("t" | "T" | "w" | "W"), Some(name)) = (start, kind, name) {
-            each(start, name);
+            let module = words.next().and_then(|m| m.strip_prefix('[')?.strip_suffix(']'));
+            each(start, name, module);
         }
     }
 }
@@ -133,5 +150,10 @@ ffffffffc0000000 t in_module\t[module]
             ]
         );
         assert_eq!(symbols.function(0xffff_ffff_8100_0104), "helper");
+        let modules = symbols.into_modules();
+        assert_eq!(
+            modules.into_iter().collect::<Vec<_>>(),
+            [("in_module".into(), "module".into())]
+        );
     }
 }

@@ -11,10 +11,11 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Interrupts, Seen};
 use wakescope_core::units::MonoNs;
 use wakescope_sys::memory::lift_lock_limit;
-use wakescope_sys::shared::{Word, Words};
+use wakescope_sys::shared::{Answers, Words};
 
 use crate::counted::Counted;
 use crate::decode::{Decoder, addresses};
+use crate::image::build_id_of_notes;
 use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
@@ -138,7 +139,7 @@ impl Tracer {
         let figures = mapped(&mut programs, "figures", places * COMPONENTS * FIGURES_WORDS)?;
         let responses = match options.target {
             Target::Probes(count) if count > 0 => {
-                Some(mapped(&mut programs, "responses", count as usize)?)
+                Some(mapped(&mut programs, "responses", count as usize * Answers::WORDS)?)
             }
             _ => None,
         };
@@ -163,8 +164,8 @@ impl Tracer {
 
     /// Where the probe that is followed as the `index`th tells when it answered: the time after
     /// each wakeup, before it sleeps again.
-    pub fn response(&self, index: usize) -> Option<Word> {
-        self.responses.as_ref()?.word(index)
+    pub fn answers(&self, index: usize) -> Option<Answers> {
+        self.responses.as_ref()?.answers(index)
     }
 
     /// Follows the thread `id`, which is the next probe.
@@ -211,12 +212,17 @@ impl Tracer {
         if self.options.above_ns.is_some() {
             return;
         }
-        let lateness = Counted::lateness(&self.figures, self.places);
+        let lateness = self.lateness();
         if let Some(keep_ns) = worth_keeping(&lateness, self.options.tail) {
             self.keep_ns = keep_ns;
             // The old bound goes on to hold, which costs only time.
             let _ = self.set_control();
         }
+    }
+
+    /// How late wakeups were so far.
+    pub fn lateness(&self) -> Distribution {
+        Counted::lateness(&self.figures, self.places)
     }
 
     /// Detaches everything and tells what was found. Where a thread is followed that still waits,
@@ -266,6 +272,8 @@ impl Tracer {
             }),
             seen_with: self.seen_with,
             not_seen,
+            build_id: running_build_id(),
+            modules: symbols.into_modules(),
         }
     }
 
@@ -279,6 +287,11 @@ impl Tracer {
         let map = self.programs.map("counts").and_then(|m| Array::<_, Counts>::try_from(m).ok());
         map.and_then(|map| map.get(&0, 0).ok()).unwrap_or_default()
     }
+}
+
+/// The id of the running kernel's build, if it tells.
+pub fn running_build_id() -> Option<String> {
+    build_id_of_notes(&std::fs::read("/sys/kernel/notes").ok()?)
 }
 
 /// How many threads, or CPUs, have figures of their own.

@@ -62,6 +62,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l above -d
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l pid -d 'Follow the threads of this process, or this thread, instead of probes' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l comm -d 'Follow all threads of this name' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cgroup -d 'Follow all threads in the cgroup with this folder, but not in those below it' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l vmlinux -d 'The kernel\'s image with debug information, for lines of source; else one is looked for' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'How many of the worst wakeups to show in full' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'What causes the wakeups' -r -f -a "timer\t'A timer on an absolute grid of CLOCK_MONOTONIC'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Period of the grid of wakeups' -r

@@ -1,18 +1,20 @@
 //! Following the wakeups of threads that are not ours.
 
+use wakescope_core::explain::stand_in;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::plan::{Plan, Stimulus};
 use wakescope_core::run::{State, TimeDomain};
 use wakescope_core::suffers::host_findings;
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
 use wakescope_probe::session::Observer;
+use wakescope_report::progress::followed;
 use wakescope_sys::clock;
 use wakescope_trace::Target;
 
-use super::{ExplainArgs, Follower, PACE, shown, watch};
+use super::{ExplainArgs, Follower, PACE, lines, shown, watch};
 use crate::folder::RunFolder;
-use crate::measure::{self, Onlooker};
+use crate::measure::{self, Due, Onlooker};
 use crate::{Failure, Outcome, output};
 
 /// How long it may take to tell the programs when to begin: from then on no wakeup may be missed.
@@ -31,6 +33,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     }
     let signals = measure::prepare_process()?;
     let host = host::read(&measured.cpus);
+    let image = lines::choose(args.vmlinux.as_deref(), &host)?;
     let plan = Plan {
         stimulus: Stimulus::Others,
         target: words(&target),
@@ -41,7 +44,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     };
     let identity = measure::identity(args.measure.seed);
     let mut run = measure::blank_run(&identity, &plan, &host);
-    let folder = RunFolder::create(
+    let mut folder = RunFolder::create(
         args.measure.out.as_deref(),
         &identity.started,
         false,
@@ -56,9 +59,14 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
             return Err(failure);
         }
     };
+    follower.afterwards(|run| image.complete(run));
     let origin = clock::now().after(LEAD);
     follower.begin(origin).map_err(Failure::new)?;
     let end = origin.after(SpanNs(duration_ns));
+    run.origin_ns = origin.0;
+    run.validity = Validity::of(vec![not_done()]);
+    let mut progress = Progress::new(origin, SpanNs(duration_ns));
+    let mut checkpoint = Due::every(measure::CHECKPOINT);
     let mut ended_by = None;
     while ended_by.is_none() && clock::now() < end {
         if process.is_some_and(|pid| !is_alive(pid)) {
@@ -69,8 +77,16 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
         let signal = signals.wait(PACE.min(left).max(SpanNs(2_000_000)));
         ended_by = signal.map(|signal| format!("{} came", signal.name()));
         follower.look();
+        let now = clock::now();
+        if checkpoint.is_due(now) {
+            run.duration_ns = now.since(origin).0;
+            stand_in(&mut run, &follower.lateness());
+            // If there is no room now there may be later; what counts is told at the end.
+            let _ = folder.write(run.to_json().as_bytes());
+        }
+        progress.show(now, &follower);
     }
-    run.origin_ns = origin.0;
+    progress.clear();
     run.duration_ns = clock::now().since(origin).0;
     run.state = if ended_by.is_some() { State::Interrupted } else { State::Complete };
     let mut findings = host_findings(&host, TimeDomain::Real, &host.cpus_allowed);
@@ -87,6 +103,47 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     }
     saved?;
     Ok(Outcome::Done)
+}
+
+/// What holds as long as a run is not done: all that is there of one that is killed.
+fn not_done() -> Finding {
+    Finding::new(
+        "unfinished",
+        Severity::Error,
+        "the run was killed, or still goes on: how late wakeups were is there, but not why".into(),
+        "follow them again",
+    )
+}
+
+/// Tells on stderr how far it is.
+struct Progress {
+    origin: MonoNs,
+    total: SpanNs,
+    due: Due,
+    redraws: bool,
+}
+
+impl Progress {
+    fn new(origin: MonoNs, total: SpanNs) -> Self {
+        let redraws = output::can_redraw();
+        let every = if redraws { SpanNs(500_000_000) } else { SpanNs(10_000_000_000) };
+        Self { origin, total, due: Due::every(every), redraws }
+    }
+
+    fn show(&mut self, now: MonoNs, follower: &Follower) {
+        if !self.due.is_due(now) {
+            return;
+        }
+        let elapsed = now.since(self.origin).min(self.total);
+        let line = followed(elapsed, self.total, &follower.lateness());
+        if self.redraws { output::redraw(&line) } else { output::tell(&line) }
+    }
+
+    fn clear(&self) {
+        if self.redraws {
+            output::redraw("");
+        }
+    }
 }
 
 /// Whose wakeups these are: `process 4711`.

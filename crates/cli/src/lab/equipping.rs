@@ -1,6 +1,7 @@
 //! What a lab works with: kernels, an emulator, guests. What is missing is fetched.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +28,9 @@ use super::{
     parallel, parse_arch, shown,
 };
 use crate::Failure;
+
+/// The program that is made for guests.
+const GUEST: &str = "wakescope-guest";
 
 /// The arguments that say what to work with.
 #[derive(clap::Args)]
@@ -59,7 +63,7 @@ pub(super) struct Equipping {
     #[arg(long, value_name = "PROGRAM")]
     qemu: Option<PathBuf>,
 
-    /// The guest's program, a static wakescope for the kernels' architecture (default: this one)
+    /// The guest's program, a static wakescope for the kernels' architecture (default: the wakescope-guest that belongs to this one)
     #[arg(long, value_name = "FILE")]
     guest_program: Option<PathBuf>,
 
@@ -239,7 +243,8 @@ impl Equipping {
         Qemu::find(arch, None, cache, &mut memo).map_err(|e| failure_of_qemu(&e))
     }
 
-    /// The guest's program: the one that is named, or this one.
+    /// The guest's program: the one that is named, the one that was built or installed with this
+    /// one, or this one, which can do the same but is larger.
     fn program(&self, arch: Arch) -> Result<PathBuf, Failure> {
         let variable = format!("WAKESCOPE_GUEST_{}", arch.to_string().to_uppercase());
         let named = std::env::var_os(&variable).filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -247,12 +252,19 @@ impl Equipping {
             return Ok(program);
         }
         if Arch::of_this_program() == Some(arch) {
-            return Ok(this_program());
+            return Ok(beside(&this_program()).unwrap_or_else(this_program));
         }
         Err(Failure::new(format!("there is no wakescope for guests of {arch}"))
             .because("a guest runs wakescope itself, and this one is for another architecture")
             .try_this(format!("build one (make guest-{arch}) and name it: --guest-program FILE, or {variable}=FILE")))
     }
+}
+
+/// What was built for guests together with this program, or installed with it.
+fn beside(program: &Path) -> Option<PathBuf> {
+    let dir = fs::canonicalize(program).ok()?.parent()?.to_path_buf();
+    let places = [dir.join(GUEST), dir.join("../lib/wakescope").join(GUEST)];
+    places.into_iter().find(|place| place.is_file())
 }
 
 /// Whether the kernel of this name is a file.

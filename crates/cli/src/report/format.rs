@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use super::export;
+
 /// A format of `wakescope report`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Format {
@@ -19,6 +21,24 @@ pub(super) enum Format {
     Json,
     /// The block of Clark Williams' paper of 2002: statistics, shares below thresholds, five nines
     Realfeel,
+    /// The histogram that cyclictest prints, in whole µs
+    Cyclictest,
+    /// The file that cyclictest writes with --json
+    CyclictestJson,
+    /// The histograms as comma-separated values; nothing is lost of them
+    Csv,
+    /// HdrHistogram's interval log, compressed, one tag per CPU
+    Hlog,
+    /// HdrHistogram's percentile distribution, of all CPUs together
+    Hgrm,
+    /// A classic histogram for Prometheus
+    Prometheus,
+    /// The same as OpenMetrics
+    Openmetrics,
+    /// Every sample as a JSON object on a line of its own, of runs measured with --save-samples
+    Jsonl,
+    /// The latest wakeups as a trace for Perfetto (ui.perfetto.dev) or about:tracing
+    Trace,
 }
 
 impl Format {
@@ -31,6 +51,11 @@ impl Format {
             "png" => Self::Png,
             "md" => Self::Md,
             "json" => Self::Json,
+            "csv" => Self::Csv,
+            "hlog" => Self::Hlog,
+            "hgrm" => Self::Hgrm,
+            "prom" => Self::Prometheus,
+            "jsonl" => Self::Jsonl,
             _ => Self::Text,
         }
     }
@@ -43,7 +68,24 @@ impl Format {
 
     /// Whether it shows more than one run.
     pub(super) fn takes_several(self) -> bool {
-        !matches!(self, Self::Json | Self::Realfeel)
+        matches!(self, Self::Text | Self::Html | Self::Svg | Self::Png | Self::Md)
+    }
+
+    /// Which format of another program it is, if it is one.
+    pub(super) fn exported(self) -> Option<export::Format> {
+        Some(match self {
+            Self::Text | Self::Html | Self::Svg | Self::Png | Self::Md => return None,
+            Self::Json | Self::Realfeel => return None,
+            Self::Cyclictest => export::Format::Cyclictest,
+            Self::CyclictestJson => export::Format::CyclictestJson,
+            Self::Csv => export::Format::Csv,
+            Self::Hlog => export::Format::Hlog,
+            Self::Hgrm => export::Format::Hgrm,
+            Self::Prometheus => export::Format::Prometheus,
+            Self::Openmetrics => export::Format::OpenMetrics,
+            Self::Jsonl => export::Format::Jsonl,
+            Self::Trace => export::Format::Trace,
+        })
     }
 
     /// Whether it is a single picture.

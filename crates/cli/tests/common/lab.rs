@@ -111,7 +111,7 @@ impl Stock {
 /// The static program for guests: that of the environment, or what `make build` left.
 fn guest_program(target: &Path) -> Result<PathBuf, String> {
     let named = std::env::var_os("WAKESCOPE_GUEST_AMD64").filter(|v| !v.is_empty());
-    let path = named.map_or_else(|| target.join("release/wakescope"), PathBuf::from);
+    let path = named.map_or_else(|| target.join("release/wakescope-guest"), PathBuf::from);
     let bytes = fs::read(&path).map_err(|e| format!("{}: {e} (make build)", path.display()))?;
     // Of the ELF header: 64 bits, x86-64; where the program headers are, and how many.
     const INTERPRETER: [u8; 4] = [3, 0, 0, 0];

@@ -9,6 +9,7 @@ use wakescope_core::run::Run;
 pub(crate) mod bench;
 pub(crate) mod disturbed;
 pub(crate) mod lab;
+pub(crate) mod made_up;
 pub(crate) mod measured;
 pub(crate) mod schema;
 

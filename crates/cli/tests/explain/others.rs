@@ -17,7 +17,7 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::this_thread;
 
 use crate::common::bench::{Test, kill, skip};
-use crate::common::measured::{assert_found, record};
+use crate::common::measured::{assert_found, await_samples_in, record};
 use crate::following::{await_programs, can_follow, explained, start_explain};
 
 /// A thread of this test that sleeps again and again until a point in time.
@@ -176,6 +176,27 @@ fn threads_are_followed_by_their_name() {
     assert_followed(&run, &slept);
     assert_not_later(&run, &slept);
     assert!(text.contains(&format!("\n wakeups of threads named {name}\n")), "{text}");
+}
+
+#[test]
+fn what_was_seen_of_others_survives_kill_9() {
+    if !can_follow("what_was_seen_of_others_survives_kill_9") {
+        return;
+    }
+    let test = Test::new("checkpoint");
+    let sleeper = Sleeper::start("sleeper");
+    let running = start_explain(
+        &test,
+        &["--pid", &sleeper.id.to_string(), "--duration", "1h", "--out", "run"],
+    );
+    await_samples_in(&test.dir.join("run"));
+    kill("KILL", &[running.pid()]);
+    running.output();
+    sleeper.end();
+    let run = record(&test.dir.join("run"));
+    assert_eq!(run.state, State::Running);
+    assert_found(&run, "unfinished");
+    assert!(run.summary.count > 0 && run.duration_ns > 0, "{:?}", run.summary);
 }
 
 /// A process that waits for lines and gives them back.

@@ -11,7 +11,7 @@ use crate::following::{can_follow, explain};
 
 /// Arguments that are refused before anything is looked at, and a piece of what is said about it.
 /// `run` was measured, and not explained.
-const REFUSED: [(&str, &str); 22] = [
+const REFUSED: [(&str, &str); 27] = [
     ("--above 0us", "write a time, as in 50us"),
     ("--above -1us", "`-1us` is negative"),
     ("--above p100", "write p50, p99.9 or p99.999"),
@@ -26,6 +26,11 @@ const REFUSED: [(&str, &str); 22] = [
     ("--pid 1 --samples 10", "→ say how long to follow them: --duration"),
     ("--pid 1 --load cpu", "→ run it beside: wakescope load"),
     ("--episodes=-1", "invalid digit found in string"),
+    ("--samples 10 --vmlinux missing", "→ name the kernel's vmlinux: --vmlinux FILE"),
+    ("--samples 10 --vmlinux /", "cannot use the image /: it is not a regular file"),
+    ("--samples 10 --vmlinux /dev/zero", "it is not a regular file"),
+    ("--samples 10 --vmlinux run/run.json", "it is no ELF file of 64 bits"),
+    ("--comm sh --vmlinux run/run.json", "→ name the kernel's vmlinux as it was linked"),
     ("missing", "→ name a run's folder"),
     ("run", "→ explain a new one: wakescope explain"),
     ("run/run.json --json", "why a wakeup was late is only seen while it happens"),

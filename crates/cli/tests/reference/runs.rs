@@ -140,6 +140,12 @@ fn share(cause: Cause, ns: u64) -> Share {
         within: "serial_release in logger[231]".into(),
         evidence: explain::Evidence::Stack,
         stack: vec!["uart_drain_fifo+0x1b2".into()],
+        lines: vec![vec![explain::SourceLine {
+            function: "uart_drain_fifo".into(),
+            file: "drivers/tty/serial/uart.c".into(),
+            line: 912,
+        }]],
+        user_stack: vec!["main+0x10 [logger]".into()],
     }
 }
 
@@ -156,6 +162,8 @@ fn full_explanation() -> Explanation {
         lost_records: 7,
         seen_with: vec!["sched_switch".into()],
         not_seen: vec!["edges of irq-off sections".into()],
+        build_id: Some("01ab".into()),
+        modules: [("serial_release".into(), "serial".into())].into(),
         sections: Some(Sections {
             exact: false,
             irq_off: Some(share(Cause::IrqOff, 5_000_000)),

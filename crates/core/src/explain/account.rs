@@ -1,15 +1,17 @@
 //! From what a tracer saw to what a run's record says about it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::compose::compose;
 use crate::distribution::Distribution;
 use crate::explain::{
     Above, ComponentTable, Components, Explanation, Known, Seen, Share, Wakeup, blame, components,
-    rank, sections, timeline,
+    rank, sections, shares_mut, timeline,
 };
 use crate::finding::{Finding, Severity, Validity};
 use crate::percentile::Percentile;
 use crate::plan::Stimulus;
-use crate::run::{Episode, Run, Thread};
+use crate::run::{Episode, Run, Thread, TimeDomain};
 
 /// What nine in ten wakeups exceed.
 const LOW: Percentile = Percentile::whole(10);
@@ -34,7 +36,7 @@ impl Account<'_> {
 /// ones was, and how the worst went.
 pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let (above_ns, above) = above.least_of(&seen.wakeup_latency);
-    let known = known(&seen.components);
+    let known = Known { guest: is_guest(run), ..known(&seen.components) };
     let late: Vec<Account> = seen
         .wakeups
         .iter()
@@ -78,8 +80,12 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         ),
         seen_with: seen.seen_with,
         not_seen: seen.not_seen,
+        build_id: seen.build_id,
+        modules: BTreeMap::new(),
         bound,
     });
+    let modules = told_modules(run, seen.modules);
+    run.explanation.iter_mut().for_each(|told| told.modules.clone_from(&modules));
     doubt(run);
 }
 
@@ -90,11 +96,17 @@ fn known(table: &ComponentTable) -> Known {
     let nearly_all = |part: &Distribution| Some(part.histogram.bucket_of_percentile(LOW)?.lower);
     let delivery_ns = nearly_all(&table.irq_latency).or(table.irq_latency.min_ns).unwrap_or(0);
     let most = |part: &Distribution| Some(part.histogram.bucket_of_percentile(HIGH)?.lower);
-    Known { delivery_ns, scheduling_ns: table.sched_duration.as_ref().and_then(most) }
+    Known { delivery_ns, scheduling_ns: table.sched_duration.as_ref().and_then(most), guest: false }
 }
 
-/// Where nobody probes, the wakeups that were seen are all that there are.
-fn stand_in(run: &mut Run, seen: &Distribution) {
+/// Whether a hypervisor may have held the machine up. One that counts instructions never does.
+fn is_guest(run: &Run) -> bool {
+    run.time_domain == TimeDomain::Real && run.host.hypervisor.is_some()
+}
+
+/// Puts the wakeups that were `seen` in place of those of probes, in a run that has none: they are
+/// all that there are.
+pub fn stand_in(run: &mut Run, seen: &Distribution) {
     let mut woken = seen.clone();
     woken.max_at_ns = woken.max_at_ns.map(|at| at.saturating_sub(run.origin_ns));
     let expiries = woken.clone();
@@ -140,6 +152,14 @@ fn explain_worst(run: &mut Run, late: &[Account]) {
             episode.timeline = timeline(account.wakeup);
         }
     }
+}
+
+/// Of `modules` by their functions those whose functions the record tells of.
+fn told_modules(run: &mut Run, modules: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let stacks = shares_mut(run).flat_map(|share| &share.stack);
+    let functions: BTreeSet<&str> =
+        stacks.filter_map(|entry| Some(entry.rsplit_once('+')?.0)).collect();
+    modules.into_iter().filter(|(function, _)| functions.contains(function.as_str())).collect()
 }
 
 /// What a reader must know of the explanation.

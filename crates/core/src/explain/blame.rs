@@ -33,6 +33,9 @@ pub struct Known {
     /// the same code runs each time, so what is longer has a reason that was not seen. `None` if the
     /// run does not tell.
     pub scheduling_ns: Option<u64>,
+    /// Whether the machine is a guest in real time: where it stands still, its hypervisor ran
+    /// something else.
+    pub guest: bool,
 }
 
 /// Whose every nanosecond of `wakeup` was, the largest share first. The shares add up to the time

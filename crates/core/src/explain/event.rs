@@ -117,6 +117,9 @@ pub struct Context {
     /// Whether the kernel would have left this place at once for a more urgent task: it runs full
     /// preemption or RT. `None` if that is not known.
     pub preemptible: Option<bool>,
+    /// Whether it had enabled interrupts with the very instruction before, so that it had held up
+    /// the interrupt until then. `None` if its code was not read.
+    pub enabled_interrupts: Option<bool>,
     /// The kernel stack of what was interrupted, without the interrupt's own part, innermost first.
     pub stack: Vec<String>,
     /// Of the user stack, the same.

@@ -1,11 +1,13 @@
 //! What an explained run's record holds.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::bound::Bound;
 use crate::distribution::Distribution;
+use crate::run::Run;
 
 /// What kept a task from running.
 #[derive(
@@ -150,6 +152,27 @@ pub struct Share {
     /// The culprit's kernel stack, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
+    /// For each entry of that stack its lines of source. Empty if nobody looked for them; an entry
+    /// whose lines are not known has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<Vec<SourceLine>>,
+    /// The culprit's own stack, of its program, innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub user_stack: Vec<String>,
+}
+
+/// A line of source. An entry of a stack stands for several where functions were put into one
+/// another: then the first is that of the innermost, and the last that of the function which the
+/// stack names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceLine {
+    /// The function; may be empty.
+    #[serde(default)]
+    pub function: String,
+    /// The file, from the root of the sources where that is known; may be empty.
+    pub file: String,
+    /// Counted from 1; 0 if it is not known.
+    pub line: u32,
 }
 
 /// The four components of a wakeup, nanoseconds. They add up to the wakeup latency.
@@ -278,12 +301,34 @@ pub struct Explanation {
     pub seen_with: Vec<String>,
     /// What this kernel does not show, and what is therefore unseen.
     pub not_seen: Vec<String>,
+    /// The id of the kernel's build, in hexadecimal digits: the same as its image has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+    /// Functions of stacks that are in modules of the kernel, each with its module's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub modules: BTreeMap<String, String>,
     /// Longest sections, where seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<Sections>,
     /// The bound that follows from what was seen, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
+}
+
+impl Explanation {
+    /// Shares that are told beside those of episodes.
+    fn shares_mut(&mut self) -> impl Iterator<Item = &mut Share> {
+        self.sections
+            .iter_mut()
+            .flat_map(|s| [s.irq_off.as_mut(), s.preempt_off.as_mut()])
+            .flatten()
+    }
+}
+
+/// Every share of blame in the record of `run`.
+pub fn shares_mut(run: &mut Run) -> impl Iterator<Item = &mut Share> {
+    let of_episodes = run.worst.iter_mut().flat_map(|episode| &mut episode.blame);
+    of_episodes.chain(run.explanation.iter_mut().flat_map(Explanation::shares_mut))
 }
 
 /// The longest sections that held off an interrupt or a switch.

@@ -1,5 +1,6 @@
 //! What a tracer found out about all wakeups of a run.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -31,6 +32,10 @@ pub struct Seen {
     pub seen_with: Vec<String>,
     /// What this kernel does not show.
     pub not_seen: Vec<String>,
+    /// The id of the kernel's build, in hexadecimal digits.
+    pub build_id: Option<String>,
+    /// Functions of stacks that are in modules of the kernel, each with its module's name.
+    pub modules: BTreeMap<String, String>,
 }
 
 /// The interrupts that may fall into a wakeup, each as it was at its worst on any of the CPUs.

@@ -7,7 +7,7 @@ use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{self, CpuReader};
-use wakescope_sys::shared::Word;
+use wakescope_sys::shared::Answers;
 
 /// Sleeps, and tells where and when it woke: the machine, or a simulation of one in tests.
 pub trait Alarm {
@@ -100,8 +100,8 @@ pub struct KernelTimer<'a> {
     pub cpu: CpuReader,
     /// Set when the run is to end.
     pub stop: &'a AtomicBool,
-    /// Where the time of each answer goes, for whoever follows the thread from the kernel.
-    pub response: Option<Word>,
+    /// Where answers go, for whoever follows the thread from the kernel.
+    pub answers: Option<Answers>,
 }
 
 impl Alarm for KernelTimer<'_> {
@@ -115,8 +115,8 @@ impl Alarm for KernelTimer<'_> {
             }
         }
         let now = clock::now();
-        if let Some(response) = &self.response {
-            response.store(now.0);
+        if let Some(answers) = &mut self.answers {
+            answers.put(expiry.0, now.0);
         }
         Some(now)
     }

@@ -50,7 +50,7 @@ fn told_section(kind: &str, share: &Share, is_exact: bool, domain: TimeDomain) -
     let mut out = format!(" {}\n", wrapped(&text, WIDTH - 1, "   "));
     // Otherwise it is the stack of an episode, which has its place there.
     if is_exact {
-        out.push_str(&episode::stack(&share.stack, 4));
+        out.push_str(&episode::stack(share, 4));
     }
     out
 }

@@ -1,6 +1,6 @@
 //! One late wakeup: a bar, what happened in order of time, and whose it was.
 
-use wakescope_core::explain::{Cause, Share, Step};
+use wakescope_core::explain::{Cause, Share, SourceLine, Step};
 use wakescope_core::run::{Episode, TimeDomain};
 use wakescope_core::units::grouped;
 
@@ -22,6 +22,8 @@ const DEEPEST: u32 = 8;
 /// The shares of blame that are shown, and the functions of a stack.
 const MOST_SHARES: usize = 10;
 const MOST_FRAMES: usize = 12;
+/// The longest name of a source file, in characters.
+const LONGEST_FILE: usize = 36;
 /// Named among those that were not explained.
 const MOST_NAMED: usize = 6;
 
@@ -169,7 +171,7 @@ fn blame(shares: &[Share], domain: TimeDomain) -> String {
         let indent = before.chars().count();
         let text = wrapped(&told_share(share), WIDTH - indent, &" ".repeat(indent));
         out.push_str(&format!("{before}{text}\n"));
-        out.push_str(&stack(&share.stack, 9));
+        out.push_str(&stack(share, 9));
     }
     let others = shares.get(MOST_SHARES..).unwrap_or_default();
     if !others.is_empty() {
@@ -189,21 +191,70 @@ fn told_share(share: &Share) -> String {
     format!("{}{}{known}", share.cause.name(), whose(share))
 }
 
-/// A stack of functions, each called by the next, on as few lines as they take.
-pub(super) fn stack(frames: &[String], indent: usize) -> String {
+/// The stacks of a share: the kernel's with lines of source, and that of the program.
+pub(super) fn stack(share: &Share, indent: usize) -> String {
+    let lines = |at: usize| share.lines.get(at).map(Vec::as_slice).unwrap_or_default();
+    let kernel = share.stack.iter().take(MOST_FRAMES).enumerate();
+    let kernel: Vec<Words> = kernel.map(|(at, entry)| told_entry(entry, lines(at))).collect();
+    let mut user: Vec<Words> =
+        share.user_stack.iter().take(MOST_FRAMES).map(|entry| told_entry(entry, &[])).collect();
+    if let Some(first) = user.first_mut() {
+        first[0].insert_str(0, "in the program: ");
+    }
+    chain(kernel, share.stack.len(), indent) + &chain(user, share.user_stack.len(), indent)
+}
+
+/// An entry of a stack, in the pieces between which a line may end.
+type Words = Vec<String>;
+
+/// `shmem_undo_range+0x1b2 (mm/shmem.c:912)`; where functions were put into one another, with the
+/// innermost and the outermost of them:
+/// `shmem_undo_range+0x1b2 (folio_put at include/linux/mm.h:1320, inlined into mm/shmem.c:912)`.
+fn told_entry(entry: &str, lines: &[SourceLine]) -> Words {
+    match lines {
+        [] => vec![entry.to_owned()],
+        [only] => vec![format!("{entry} ({})", source(only))],
+        [first, .., last] => {
+            let function = clean(&first.function, LONGEST_NAME);
+            let inner = format!("({function} at {},", source(first));
+            vec![entry.to_owned(), inner, format!("inlined into {})", source(last))]
+        }
+    }
+}
+
+/// `mm/shmem.c:912`
+fn source(line: &SourceLine) -> String {
+    let file = file_name(&line.file);
+    if line.line == 0 { file } else { format!("{file}:{}", line.line) }
+}
+
+/// The file, or its end if it is long: the file itself says more than the folders that it is in.
+fn file_name(file: &str) -> String {
+    let begin = file.char_indices().rev().nth(LONGEST_FILE - 1).map_or(0, |(at, _)| at);
+    let cut = if begin > 0 { "…" } else { "" };
+    format!("{cut}{}", clean(&file[begin..], LONGEST_FILE))
+}
+
+/// Functions, each called by the next, on as few lines as they take. `count` is how many there are.
+fn chain(frames: Vec<Words>, count: usize, indent: usize) -> String {
     // With what stands before a function, and at its end, on one line.
     let longest = WIDTH.saturating_sub(indent + "… ←".chars().count());
-    let mut shown: Vec<String> =
-        frames.iter().take(MOST_FRAMES).map(|frame| clean(frame, longest)).collect();
-    if frames.len() > MOST_FRAMES {
-        shown.push(format!("… {} more", grouped((frames.len() - MOST_FRAMES) as u64)));
+    let last = frames.len().saturating_sub(1);
+    let mut pieces: Words = Vec::new();
+    for (at, frame) in frames.into_iter().enumerate() {
+        pieces.extend(frame.iter().map(|piece| clean(piece, longest)));
+        if let Some(end) = pieces.last_mut().filter(|_| at < last || count > MOST_FRAMES) {
+            end.push_str(" ←");
+        }
+    }
+    if count > MOST_FRAMES {
+        pieces.push(format!("… {} more", grouped((count - MOST_FRAMES) as u64)));
     }
     let blank = " ".repeat(indent);
     let mut out = String::new();
     let mut line = String::new();
-    for (at, frame) in shown.iter().enumerate() {
-        let arrow = if at + 1 < shown.len() { " ←" } else { "" };
-        let more = frame.chars().count() + arrow.chars().count();
+    for piece in pieces {
+        let more = piece.chars().count();
         if !line.is_empty() && indent + line.chars().count() + 1 + more > WIDTH {
             out.push_str(&format!("{blank}{line}\n"));
             line.clear();
@@ -211,8 +262,7 @@ pub(super) fn stack(frames: &[String], indent: usize) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(frame);
-        line.push_str(arrow);
+        line.push_str(&piece);
     }
     if !line.is_empty() {
         out.push_str(&format!("{blank}{line}\n"));

@@ -1,9 +1,9 @@
 use expect_test::{Expect, expect};
-use wakescope_core::explain::Bound;
+use wakescope_core::explain::{Bound, SourceLine};
 
 use super::*;
 use crate::text::tests::run_of;
-use runs::{bound, crowded, lossy, serial, table};
+use runs::{bound, crowded, lossy, names, serial, table};
 
 mod hostile;
 pub(crate) mod runs;
@@ -65,6 +65,41 @@ fn a_section_with_interrupts_off() {
             | timer 1.00 ms · fifo 90 · CPU 0
         "#]],
     );
+}
+
+#[test]
+fn stacks_with_lines_and_of_programs() {
+    let mut run = serial();
+    let share = &mut run.worst[0].blame[0];
+    share.stack.truncate(4);
+    let line = |function: &str, file: &str, line| SourceLine {
+        function: function.into(),
+        file: file.into(),
+        line,
+    };
+    let deep = "drivers/staging/a/vendor/with/many/folders/serial_core.c";
+    share.lines = vec![
+        vec![line("uart_drain_fifo", "drivers/tty/serial/uart.c", 912)],
+        vec![
+            line("arch_local_irq_restore", "arch/x86/include/asm/irqflags.h", 119),
+            line("__raw_spin_unlock_irqrestore", "include/linux/spinlock_api_smp.h", 150),
+            line("_raw_spin_unlock_irqrestore", "kernel/locking/spinlock.c", 194),
+        ],
+        vec![],
+        vec![line("\x1b", deep, 0)],
+    ];
+    share.user_stack = names(&["close+0xb [libc.so.6]", "flush+0x40 [logger]", "logger+0x1c20"]);
+    let text = text(&run, Style::default(), Extent::default());
+    let from = text.find("taken inside\n").unwrap() + "taken inside\n".len();
+    let until = text.find("    3.50 µs").unwrap();
+    expect![[r#"
+                 uart_drain_fifo+0x1b2 (drivers/tty/serial/uart.c:912) ← _raw_spin_unlock_irqrestore+0x15
+                 (arch_local_irq_restore at arch/x86/include/asm/irqflags.h:119,
+                 inlined into kernel/locking/spinlock.c:194) ← serial_release+0x40 ←
+                 tty_release+0x1f0 (…ndor/with/many/folders/serial_core.c)
+                 in the program: close+0xb [libc.so.6] ← flush+0x40 [logger] ← logger+0x1c20
+    "#]]
+    .assert_eq(&text[from..until]);
 }
 
 #[test]

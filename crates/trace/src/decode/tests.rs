@@ -378,3 +378,20 @@ fn hostile_records_do_no_harm() {
         assert!(wakeup.events.len() <= 3 * EVENTS, "{byte}");
     }
 }
+
+#[test]
+fn throttling_counts_while_a_real_time_task_waits() {
+    let throttled = |at, value| Raw { value, ..switch(at, 500, "spinner") };
+    for (events, policy, want) in [
+        (vec![throttled(1_150, 1)], 1, true),
+        (vec![throttled(1_150, 0)], 1, false),
+        (vec![throttled(900, 1)], 1, false),
+        (vec![throttled(1_500, 1)], 1, false),
+        (vec![throttled(1_150, 1)], 0, false),
+    ] {
+        let task = RawTask { prio: 9, policy, ..raw_task(400, "probe") };
+        let wakeup = RawWakeup { woken: 1_100, task, ..raw() };
+        assert_eq!(decoded(&late(wakeup, &events)).throttled, want, "policy {policy}");
+    }
+    assert!(decoded(&late(RawWakeup { throttled: 1, ..raw() }, &[])).throttled);
+}

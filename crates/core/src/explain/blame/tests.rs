@@ -138,7 +138,7 @@ pub(super) fn check(mut wakeup: Wakeup, change: impl FnOnce(&mut Wakeup), want: 
 
 #[test]
 fn what_every_wakeup_takes_holds_nobody_up() {
-    let known = Known { delivery_ns: 2_000, scheduling_ns: Some(1_000) };
+    let known = Known { delivery_ns: 2_000, scheduling_ns: Some(1_000), guest: false };
     let mut got = shares_of_run(&timer(), &known);
     got.sort();
     let place = "shmem_undo_range (exit_mmap in rm[412])";
@@ -198,6 +198,27 @@ fn full_preemption_leaves_the_way_back_only() {
     let user = |w: &mut Wakeup| w.interrupted.as_mut().unwrap().mode = Mode::User;
     check(timer(), user, &["unexplained 67", SWITCH, TIMER, way_back]);
     check(timer(), |w| w.interrupted = None, &["unexplained 67", SWITCH, TIMER, way_back]);
+}
+
+#[test]
+fn an_interrupt_that_nothing_kept_out_was_held_up_outside_the_kernel() {
+    let known = |guest| Known { delivery_ns: 2_000, scheduling_ns: None, guest };
+    let enabled = |enabled| {
+        let mut wakeup = timer();
+        wakeup.interrupted.as_mut().unwrap().enabled_interrupts = enabled;
+        wakeup
+    };
+    let place = "shmem_undo_range (exit_mmap in rm[412])";
+    let section = format!("irq_off 8 {place} stack");
+    for (told, guest, want) in [
+        (Some(true), true, section.as_str()),
+        (None, true, &section),
+        (Some(false), true, "steal 8 hypervisor bound"),
+        (Some(false), false, "unexplained 8"),
+    ] {
+        let got = shares_of_run(&enabled(told), &known(guest));
+        assert!(got.iter().any(|share| share == want), "{told:?} {guest}: {got:?}");
+    }
 }
 
 #[test]

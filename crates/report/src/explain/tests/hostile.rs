@@ -1,7 +1,7 @@
 //! Records that somebody made to do harm, or that are damaged.
 
 use proptest::prelude::*;
-use wakescope_core::explain::{Cause, CauseRow, Evidence, Sections, Share, Step};
+use wakescope_core::explain::{Cause, CauseRow, Evidence, Sections, Share, SourceLine, Step};
 use wakescope_core::histogram::Histogram;
 
 use super::runs::{cause, components, episode, step};
@@ -29,6 +29,8 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         within: name.clone(),
         evidence: Evidence::Stack,
         stack: vec![name.clone(); 20],
+        lines: vec![vec![line(&name); 5]; 30],
+        user_stack: vec![name.clone(); 20],
     };
     let all =
         [Cause::Steal, Cause::IrqOff, Cause::Irq, Cause::HigherPriorityTask, Cause::Unexplained];
@@ -59,6 +61,8 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
             irq_off: Some(hostile(Cause::IrqOff, u64::MAX)),
             preempt_off: Some(hostile(Cause::NoPreemptionPoint, 0)),
         }),
+        build_id: Some(name.clone()),
+        modules: [(name.clone(), name.clone())].into(),
         bound: None,
     };
     // A histogram from a record may have edges that make no sense.
@@ -68,8 +72,12 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         let shown = text(&run, PLAIN, extent);
         // Counts of 20 digits, which no machine can reach, have no room on 100 columns.
         check_is_safe(&shown, 128).unwrap();
-        assert!(shown.lines().count() < 1_000, "{} lines", shown.lines().count());
+        assert!(shown.lines().count() < 2_000, "{} lines", shown.lines().count());
     }
+}
+
+fn line(name: &str) -> SourceLine {
+    SourceLine { function: name.into(), file: name.into(), line: u32::MAX }
 }
 
 fn any_cause() -> impl Strategy<Value = Cause> {
@@ -90,15 +98,19 @@ fn any_name() -> impl Strategy<Value = String> {
 
 fn any_share() -> impl Strategy<Value = Share> {
     let ns = prop_oneof![Just(0), 1_u64..1_000_000, any::<u64>()];
-    let stack = prop::collection::vec(any_name(), 0..6);
-    (any_cause(), ns, any_name(), any_name(), stack).prop_map(
-        |(cause, ns, culprit, within, stack)| Share {
+    let stack = || prop::collection::vec(any_name(), 0..6);
+    let line = any_name().prop_map(|name| line(&name));
+    let lines = prop::collection::vec(prop::collection::vec(line, 0..4), 0..6);
+    (any_cause(), ns, any_name(), any_name(), stack(), lines, stack()).prop_map(
+        |(cause, ns, culprit, within, stack, lines, user_stack)| Share {
             cause,
             ns,
             culprit,
             within,
             evidence: Evidence::Stack,
             stack,
+            lines,
+            user_stack,
         },
     )
 }

@@ -52,7 +52,7 @@ pub(super) fn share(
     evidence: Evidence,
 ) -> Share {
     let (culprit, within) = (culprit.into(), within.into());
-    Share { cause, ns, culprit, within, evidence, stack: Vec::new() }
+    Share { cause, ns, culprit, within, evidence, ..Share::default() }
 }
 
 pub(super) fn cause(

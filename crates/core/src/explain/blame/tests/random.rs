@@ -43,16 +43,20 @@ fn stimuli() -> impl Strategy<Value = Stimulus> {
 fn contexts() -> impl Strategy<Value = Context> {
     let modes = select(vec![Mode::Unknown, Mode::User, Mode::Kernel, Mode::Idle("C1".into())]);
     let depth = prop::option::of(0_u32..2);
-    (tasks(), modes, depth, prop::option::of(0_u8..3), any::<Option<bool>>(), any::<bool>())
-        .prop_map(|(task, mode, preempt_depth, softirq, preemptible, seen)| Context {
+    let softirq = prop::option::of(0_u8..3);
+    let told = any::<[Option<bool>; 2]>();
+    (tasks(), modes, depth, softirq, told, any::<bool>()).prop_map(
+        |(task, mode, preempt_depth, softirq, told, seen)| Context {
             task,
             mode,
             preempt_depth,
             softirq,
-            preemptible,
+            preemptible: told[0],
+            enabled_interrupts: told[1],
             stack: if seen { frames(&["f"]) } else { Vec::new() },
             user_stack: Vec::new(),
-        })
+        },
+    )
 }
 
 fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
@@ -87,7 +91,7 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
 }
 
 fn shares_of(wakeup: &Wakeup) -> Vec<Share> {
-    blame(wakeup, &Known { delivery_ns: 20, scheduling_ns: Some(20) })
+    blame(wakeup, &Known { delivery_ns: 20, scheduling_ns: Some(20), guest: true })
 }
 
 fn adds_up(wakeup: &Wakeup) -> bool {
@@ -121,7 +125,7 @@ proptest! {
 
     #[test]
     fn pieces_have_neither_gaps_nor_overlaps(wakeup in wakeups(true)) {
-        let known = Known { delivery_ns: 20, scheduling_ns: Some(20) };
+        let known = Known { delivery_ns: 20, scheduling_ns: Some(20), guest: true };
         let case = super::super::Case::of(&wakeup, &known);
         let mut pieces = super::super::sweep::pieces(&case);
         super::super::overlay::lay_nmis(&mut pieces, &case);

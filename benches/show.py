@@ -1,0 +1,152 @@
+"""What showing and comparing stored runs costs, beside the scripts that people use for it today."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import figures
+from figures import spread
+from lab import rounds_of
+from running import execute
+
+RUNS_OF_A_PAGE = 20
+RUNS_OF_A_COMPARISON = 1_000
+PATIENCE_S = 120
+
+# As in countless scripts beside cyclictest: percentiles of each run from its JSON.
+STATISTICS = """
+import json, math, sys
+for path in sys.argv[1:]:
+    run = json.load(open(path))
+    counts = {}
+    for thread in run["thread"].values():
+        for bucket, count in thread["histogram"].items():
+            counts[int(bucket)] = counts.get(int(bucket), 0) + count
+    total, seen, found = sum(counts.values()), 0, {}
+    for bucket in sorted(counts):
+        seen += counts[bucket]
+        for nines in (0.5, 0.99, 0.999):
+            if seen >= nines * total:
+                found.setdefault(nines, bucket)
+    maximum = max(thread["max"] for thread in run["thread"].values())
+    print(path, total, found.get(0.5), found.get(0.99), found.get(0.999), maximum)
+"""
+
+# The same, and then the test that is used for want of a better one.
+PAIRED_OFF = STATISTICS.replace(
+    "    print(path", "    figures.append(math.log(max(found[0.999], 1)))\n    0 and print(path"
+).replace("for path in sys.argv[1:]:", "figures = []\nfor path in sys.argv[1:]:", 1) + """
+half = len(figures) // 2
+a, b = figures[:half], figures[half:]
+mean = lambda values: sum(values) / len(values)
+spread = lambda values: sum((value - mean(values)) ** 2 for value in values) / (len(values) - 1)
+error = math.sqrt(spread(a) / len(a) + spread(b) / len(b)) or 1.0
+print("t =", (mean(b) - mean(a)) / error)
+"""
+
+
+def plot_script(out, histograms):
+    """A picture as the farms have it: counts over microseconds, on log scales."""
+    lines = ["set terminal pngcairo size 1280,720", f"set output '{out}'", "set logscale xy"]
+    series = ", ".join(f"'{path}' using 1:2 with steps title '{path.stem}'" for path in histograms)
+    return "\n".join([*lines, f"plot {series}"]) + "\n"
+
+
+class Stored:
+    """Runs that were measured for this, as wakescope keeps them and as cyclictest does."""
+
+    def __init__(self, folder, binary, quick):
+        self.folder, self.binary = Path(folder), binary
+        self.runs = [self.measured(number, quick) for number in range(4)]
+
+    def measured(self, number, quick):
+        out = self.folder / f"measured-{number}"
+        length = ["--duration", "300ms" if quick else "2s"]
+        command = [self.binary, "measure", "--interval", "200us", *length, "--warmup", "0s", "--out", str(out)]
+        execute(command, PATIENCE_S)
+        return out
+
+    def many(self, count):
+        """So many runs, each in a folder of its own: those measured, with names of their own."""
+        records = [json.loads((run / "run.json").read_text()) for run in self.runs]
+        runs = []
+        for number in range(count):
+            run = self.folder / f"{count}" / f"{number:04}"
+            run.mkdir(parents=True)
+            record = {**records[number % len(records)], "id": f"copy-{number}"}
+            (run / "run.json").write_text(json.dumps(record))
+            runs.append(run)
+        return runs
+
+    def exported(self, runs, kind):
+        """The same for programs that read cyclictest's results."""
+        files = []
+        for run in runs:
+            file = run / f"{kind}.txt"
+            execute([self.binary, "report", str(run), "--format", kind, "-o", str(file)], PATIENCE_S)
+            files.append(file)
+        return files
+
+
+def beside(plan, commands):
+    """Rows `program | ms | ratio` of commands that are run in turn; the first is ours."""
+    timed = {name: (lambda command=command: execute(command, PATIENCE_S).wall_s * 1e3) for name, command in commands.items()}
+    results = rounds_of(plan.rounds, timed)
+    ours = next(iter(results.values()))
+    rows = []
+    for name, theirs in results.items():
+        rows.append([name, spread(theirs), "" if theirs is ours else spread(figures.ratios(ours, theirs))])
+    return figures.table(["", "ms", "wakescope is × of it"], rows)
+
+
+def report(plan, stored):
+    run = stored.runs[0]
+    (exported,) = stored.exported([run], "cyclictest-json")
+    head = "### A run as text\n\nRead and shown, whole processes. The script gives three percentiles and the maximum.\n\n"
+    return head + beside(
+        plan,
+        {
+            "wakescope report": [stored.binary, "report", str(run)],
+            "Python script": ["python3", "-c", STATISTICS, str(exported)],
+        },
+    )
+
+
+def page(plan, stored):
+    runs = stored.many(RUNS_OF_A_PAGE)
+    histograms = stored.exported(runs, "cyclictest")
+    html, png, script = (stored.folder / name for name in ("page.html", "plot.png", "plot.gnuplot"))
+    script.write_text(plot_script(png, histograms))
+    text = beside(
+        plan,
+        {
+            "wakescope report --format html": [stored.binary, "report", *map(str, runs), "--format", "html", "-o", str(html)],
+            "gnuplot": ["gnuplot", str(script)],
+        },
+    )
+    size = f"The page has {html.stat().st_size / 1024:,.0f} KiB, with every figure in it; gnuplot's picture, one of the page's, {png.stat().st_size / 1024:,.0f} KiB."
+    return f"### A page of {RUNS_OF_A_PAGE} runs\n\n{text}\n\n{size}"
+
+
+def compare(plan, stored):
+    runs = stored.many(RUNS_OF_A_COMPARISON)
+    exported = stored.exported(runs, "cyclictest-json")
+    half = RUNS_OF_A_COMPARISON // 2
+    ours = [stored.binary, "compare", *map(str, runs[:half]), "--against", *map(str, runs[half:])]
+    # Copies of the same runs do not differ; whatever the verdict is, it is no failure.
+    ours = ["sh", "-c", '"$@" >/dev/null; test $? -ne 2', "sh", *ours]
+    head = f"### Comparing {RUNS_OF_A_COMPARISON:,} runs\n\nThe script reads p99.9 of each, and takes a t-test of their logarithms.\n\n"
+    return head + beside(
+        plan,
+        {"wakescope compare": ours, "Python script": ["python3", "-c", PAIRED_OFF, *map(str, exported)]},
+    )
+
+
+PARTS = {"show-report": report, "show-page": page, "show-compare": compare}
+
+
+def results_of(names, plan, binary):
+    """All that is to be measured, as Markdown."""
+    with tempfile.TemporaryDirectory(prefix="wakescope-bench-") as folder:
+        stored = Stored(folder, binary, plan.quick)
+        return [PARTS[name](plan, stored) for name in names]

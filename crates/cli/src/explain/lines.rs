@@ -1,0 +1,174 @@
+//! Lines of source for the stacks of an explained run, from an image of its kernel.
+
+use std::path::{Path, PathBuf};
+
+use wakescope_core::explain::{Explanation, SourceLine, shares_mut};
+use wakescope_core::host::Host;
+use wakescope_core::run::Run;
+use wakescope_trace::{Image, MappedImage, NoImage, running_build_id};
+
+use crate::Failure;
+
+/// What a kernel is known by.
+struct Kernel {
+    build_id: Option<String>,
+    release: String,
+    version: String,
+}
+
+impl Kernel {
+    fn running(host: &Host) -> Self {
+        let Host { release, version, .. } = host.clone();
+        Self { build_id: running_build_id(), release, version }
+    }
+
+    fn of(run: &Run) -> Self {
+        let Host { release, version, .. } = run.host.clone();
+        let build_id = run.explanation.as_ref().and_then(|told| told.build_id.clone());
+        Self { build_id, release, version }
+    }
+
+    /// Why `image` is not this kernel's, if it is not.
+    fn differs(&self, image: &Image<'_>) -> Option<String> {
+        match (image.build_id(), &self.build_id) {
+            (Some(own), Some(id)) if own == *id => None,
+            (Some(own), Some(id)) => {
+                Some(format!("its build id is {own}, that of the kernel is {id}"))
+            }
+            _ => self.differs_by_banner(image),
+        }
+    }
+
+    /// The same where one of them has no build id: release and version tell builds apart, too.
+    fn differs_by_banner(&self, image: &Image<'_>) -> Option<String> {
+        let Some(banner) = image.banner() else {
+            return Some("without a build id on both sides nobody knows whether it is".into());
+        };
+        let same = !self.release.is_empty()
+            && banner.starts_with(&format!("Linux version {} ", self.release))
+            && banner.ends_with(&self.version);
+        (!same)
+            .then(|| format!("it is “{banner}”, the kernel is {} {}", self.release, self.version))
+    }
+}
+
+/// Which image is to be used in the end.
+pub(super) enum Chosen {
+    /// The one that was named.
+    Named(PathBuf),
+    /// One that was found; `None` where there is none that fits, with those that do not.
+    Found(Option<PathBuf>, Vec<String>),
+}
+
+/// Which image there is for the running kernel: the one that is `named`, which must fit, or one at
+/// the usual places.
+pub(super) fn choose(named: Option<&Path>, host: &Host) -> Result<Chosen, Failure> {
+    let kernel = Kernel::running(host);
+    if let Some(path) = named {
+        let mapped = MappedImage::open(path).map_err(|e| unusable(path, &e))?;
+        usable(path, &mapped, &kernel)?;
+        return Ok(Chosen::Named(path.into()));
+    }
+    let mut others = Vec::new();
+    for path in usual_places(&kernel) {
+        let Ok(mapped) = MappedImage::open(&path) else { continue };
+        let Ok(image) = mapped.image() else { continue };
+        if image.has_lines().is_err() {
+            continue;
+        }
+        match kernel.differs(&image) {
+            None => return Ok(Chosen::Found(Some(path), others)),
+            Some(why) => {
+                others.push(format!(
+                    "lines of source ({} is another kernel's: {why})",
+                    path.display()
+                ));
+            }
+        }
+    }
+    Ok(Chosen::Found(None, others))
+}
+
+/// Where distributions put images with debug information, and builders leave them.
+fn usual_places(kernel: &Kernel) -> Vec<PathBuf> {
+    let Kernel { release, build_id, .. } = kernel;
+    let by_id = build_id.as_ref().and_then(|id| Some((id.get(..2)?, id.get(2..)?)));
+    let by_id = by_id.map(|(first, rest)| format!("/usr/lib/debug/.build-id/{first}/{rest}.debug"));
+    let by_release = [
+        format!("/usr/lib/debug/boot/vmlinux-{release}"),
+        format!("/usr/lib/debug/boot/vmlinux-{release}.debug"),
+        format!("/usr/lib/debug/lib/modules/{release}/vmlinux"),
+        format!("/lib/modules/{release}/build/vmlinux"),
+        format!("/lib/modules/{release}/vmlinux"),
+        format!("/boot/vmlinux-{release}"),
+    ];
+    by_id.into_iter().chain(by_release).map(PathBuf::from).collect()
+}
+
+impl Chosen {
+    /// Adds to the stacks of `run`, which has just been made, what is known of their lines.
+    pub(super) fn complete(self, run: &mut Run) {
+        let (path, mut unseen) = match self {
+            Self::Named(path) => (Some(path), Vec::new()),
+            Self::Found(path, others) => (path, others),
+        };
+        if let Some(path) = path {
+            unseen.clear();
+            let added = MappedImage::open(&path)
+                .and_then(|mapped| mapped.image().and_then(|image| add_lines(run, &image)));
+            unseen
+                .extend(added.err().map(|e| format!("lines of source ({}: {e})", path.display())));
+        }
+        run.explanation.iter_mut().for_each(|told| told.not_seen.append(&mut unseen));
+    }
+}
+
+/// Adds to the stacks of the stored `run` their lines, from the image at `path`.
+pub(super) fn add_to_stored(run: &mut Run, path: &Path) -> Result<(), Failure> {
+    let kernel = Kernel::of(run);
+    let mapped = MappedImage::open(path).map_err(|e| unusable(path, &e))?;
+    let image = usable(path, &mapped, &kernel)?;
+    add_lines(run, &image).map_err(|e| unusable(path, &e))
+}
+
+/// The image, if it is that of `kernel` and has lines.
+fn usable<'m>(path: &Path, mapped: &'m MappedImage, kernel: &Kernel) -> Result<Image<'m>, Failure> {
+    let image = mapped.image().map_err(|e| unusable(path, &e))?;
+    if let Some(why) = kernel.differs(&image) {
+        let name = path.display();
+        return Err(Failure::new(format!("{name} is not the image of the kernel that was traced"))
+            .because(why)
+            .try_this(format!(
+                "name the vmlinux of the very build of {}, from its debug package",
+                kernel.release
+            )));
+    }
+    image.has_lines().map_err(|e| unusable(path, &e))?;
+    Ok(image)
+}
+
+fn unusable(path: &Path, error: &NoImage) -> Failure {
+    let failure = Failure::new(format!("cannot use the image {}: {error}", path.display()));
+    match error {
+        NoImage::Unreadable(_) => failure.try_this("name the kernel's vmlinux: --vmlinux FILE"),
+        NoImage::NotElf | NoImage::Unlinked => failure.try_this(
+            "name the kernel's vmlinux as it was linked, not the compressed image that is booted",
+        ),
+        _ => failure.try_this(
+            "take vmlinux from the debug package of the kernel: linux-image-…-dbg, kernel-debuginfo",
+        ),
+    }
+}
+
+fn add_lines(run: &mut Run, image: &Image<'_>) -> Result<(), NoImage> {
+    let none = Explanation::default();
+    let modules = run.explanation.as_ref().unwrap_or(&none).modules.clone();
+    let shares: Vec<_> = shares_mut(run).filter(|share| !share.stack.is_empty()).collect();
+    let stacks: Vec<&[String]> = shares.iter().map(|share| share.stack.as_slice()).collect();
+    let found = image.lines(&stacks, |function| modules.contains_key(function))?;
+    let any = |lines: &Vec<Vec<SourceLine>>| lines.iter().any(|lines| !lines.is_empty());
+    for (share, lines) in shares.into_iter().zip(found) {
+        share.lines = if any(&lines) { lines } else { Vec::new() };
+    }
+    Ok(())
+}

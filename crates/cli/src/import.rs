@@ -1,0 +1,193 @@
+//! `wakescope import`: results of other programs, made into runs.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use wakescope_core::run::Run;
+use wakescope_core::units::{SpanNs, grouped};
+use wakescope_report::import::{
+    About, Format, HEAD_BYTES, Head, ImportError, Imported, Unit, detect,
+};
+use wakescope_report::style::clean;
+
+use crate::folder::RunFolder;
+use crate::measure::time_now;
+use crate::runs::{not_a_run, regular};
+use crate::{Failure, Outcome, output};
+
+/// How much of a file is read at once.
+const BLOCK: usize = 1 << 20;
+
+/// Make runs of what cyclictest, rtla, jitterdebugger and others have measured
+#[derive(clap::Args)]
+#[command(
+    after_help = "What each file can and cannot tell is in docs/import.md; what would have to be guessed is refused.\n\
+                  `wakescope report` and `compare` take such files directly; of one that holds several runs, name one as FILE#NAME.\n\n\
+                  Examples:\n  wakescope import cyclictest.txt\n  wakescope import results/*.json --out imported\n  wakescope import hiccup.hlog --unit ns"
+)]
+pub(crate) struct ImportArgs {
+    /// The files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// What wrote them, where that is not seen from the files
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
+    from: Option<Format>,
+
+    /// The unit of values, for files that do not state it
+    #[arg(long, value_enum)]
+    unit: Option<UnitName>,
+
+    /// The run's folder; of several runs, the folder that theirs are made in [default: below runs/]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum UnitName {
+    /// Nanoseconds
+    Ns,
+    /// Microseconds
+    Us,
+    /// Milliseconds
+    Ms,
+}
+
+impl From<UnitName> for Unit {
+    fn from(name: UnitName) -> Self {
+        match name {
+            UnitName::Ns => Self::Ns,
+            UnitName::Us => Self::Us,
+            UnitName::Ms => Self::Ms,
+        }
+    }
+}
+
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(|(word, _)| word)).map(|word| {
+        let found = Format::ALL.iter().find(|(known, _)| *known == word);
+        // The parser lets none but these through.
+        found.map_or(Format::CyclictestText, |(_, format)| *format)
+    })
+}
+
+/// Runs `wakescope import`.
+pub(crate) fn run(args: &ImportArgs) -> Result<Outcome, Failure> {
+    // All are read before any is written: a file that cannot be read leaves nothing behind.
+    let mut runs: Vec<(String, Run)> = Vec::new();
+    for file in &args.files {
+        let stem = file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        for Imported { name, run } in of_file(args, file)? {
+            runs.push((if name.is_empty() { stem.clone() } else { format!("{stem}-{name}") }, run));
+        }
+    }
+    let several = runs.len() > 1;
+    for (number, (name, run)) in runs.iter().enumerate() {
+        let out = args.out.as_ref().map(|dir| match several {
+            true => dir.join(folder_name(&runs, number, name)),
+            false => dir.clone(),
+        });
+        let record = run.to_json();
+        let folder = RunFolder::create(out.as_deref(), &time_now(), false, record.as_bytes())?;
+        let path = folder.finish(record.as_bytes())?;
+        output::print(&told(run, &path))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// A name for a folder that no other of the runs has.
+fn folder_name(runs: &[(String, Run)], number: usize, name: &str) -> String {
+    let safe = |text: &str| -> String {
+        let keep = |c: char| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        text.chars().take(100).map(keep).collect::<String>().trim_start_matches('.').to_owned()
+    };
+    let own = safe(name);
+    let same = runs[..number].iter().filter(|(other, _)| safe(other) == own).count();
+    match same {
+        0 if !own.is_empty() => own,
+        _ => format!("{own}-{}", number + 1),
+    }
+}
+
+fn of_file(args: &ImportArgs, path: &Path) -> Result<Vec<Imported>, Failure> {
+    let mut opened = regular(path).map_err(|e| {
+        Failure::new(format!("cannot read {}: {e}", path.display()))
+            .try_this("name a file that another program wrote")
+    })?;
+    let seen = format_of(&mut opened, path)?;
+    let format = match args.from.or(seen) {
+        Some(format) => format,
+        None => {
+            return Err(Failure::new(format!("{} is a run already", path.display()))
+                .try_this(format!("show it: wakescope report {}", path.display())));
+        }
+    };
+    let about = About { file: path.display().to_string(), unit: args.unit.map(Unit::from) };
+    read(format, &opened, path, &about)
+}
+
+/// What an opened file is; `None` if it may be a run's record. It is read from its begin again.
+pub(crate) fn format_of(file: &mut File, path: &Path) -> Result<Option<Format>, Failure> {
+    let mut head = Vec::new();
+    let seen = file.take(HEAD_BYTES as u64).read_to_end(&mut head).and_then(|_| file.rewind());
+    seen.map_err(|e| not_a_run(path, path, &e))?;
+    match detect(&head) {
+        Head::Known(format) => Ok(Some(format)),
+        Head::Refused(what, remedy) => Err(refused(path, &ImportError {
+            why: what.into(),
+            remedy: remedy.replace("FILE", &path.display().to_string()),
+            ..Default::default()
+        })),
+        Head::Unknown if head.is_empty() => {
+            Err(refused(path, &ImportError { why: "it is empty (0 bytes)".into(), ..Default::default() }))
+        }
+        Head::Unknown if head.trim_ascii_start().starts_with(b"{") => Ok(None),
+        Head::Unknown => Err(Failure::new(format!(
+            "cannot read {}: it is neither a run's record nor a result of a program that is known",
+            path.display()
+        ))
+        .try_this("name a run's folder, as printed at the end of `wakescope measure`")
+        .try_this("name a file of one of the formats in docs/import.md; say which: wakescope import FILE --from FORMAT")),
+    }
+}
+
+/// Reads all runs of an opened file.
+pub(crate) fn read(
+    format: Format,
+    file: &File,
+    path: &Path,
+    about: &About,
+) -> Result<Vec<Imported>, Failure> {
+    let mut from = BufReader::with_capacity(BLOCK, file);
+    wakescope_report::import::read(format, &mut from, about).map_err(|e| refused(path, &e))
+}
+
+/// Why a file cannot be read, with the place.
+fn refused(path: &Path, e: &ImportError) -> Failure {
+    let failure =
+        Failure::new(format!("cannot import {}: {}", path.display(), clean(&e.to_string(), 400)));
+    if e.remedy.is_empty() { failure } else { failure.try_this(clean(&e.remedy, 400)) }
+}
+
+/// A line about a run, and below it what is unknown.
+fn told(run: &Run, path: &Path) -> String {
+    let source = run.source.clone().unwrap_or_default();
+    let max = run.summary.max_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
+    let mut out = format!(
+        "{}: {}, {}: {} samples, max {max}; {}\n",
+        path.display(),
+        clean(&source.tool, 40),
+        source.quantity,
+        grouped(run.summary.count),
+        run.validity.verdict
+    );
+    if !source.unknown.is_empty() {
+        out.push_str(&format!("  unknown: {}\n", clean(&source.unknown.join(", "), 600)));
+    }
+    for what in &source.approximate {
+        out.push_str(&format!("  approximate: {}\n", clean(what, 200)));
+    }
+    out
+}

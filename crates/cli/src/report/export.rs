@@ -1,0 +1,172 @@
+//! `wakescope report --format …`, for the formats of other programs.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use wakescope_core::run::Run;
+use wakescope_report::export::cyclictest::{Layout, MOST_ROWS};
+use wakescope_report::export::{
+    Values, csv, cyclictest, cyclictest_json, hdr, jsonl, prometheus, trace,
+};
+
+use super::not_written;
+use crate::{Failure, output, runs};
+
+/// The file of samples in a run's folder.
+const SAMPLES: &str = "samples.csv";
+
+/// A format of another program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    Cyclictest,
+    CyclictestJson,
+    Csv,
+    Hlog,
+    Hgrm,
+    Prometheus,
+    OpenMetrics,
+    Jsonl,
+    Trace,
+}
+
+#[derive(clap::Args)]
+pub(super) struct ExportArgs {
+    /// Which values to export: one per wakeup, or one per expiry [default: woken for the formats of
+    /// cyclictest, which means that; both for csv; expiries for the others]
+    #[arg(long, value_enum)]
+    distribution: Option<Distribution>,
+
+    /// Rows of a histogram for cyclictest, one per µs; later samples are its overflow [default: as
+    /// many as the maximum takes, 1000000 at most]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=MOST_ROWS))]
+    rows: Option<u64>,
+
+    /// Leave out empty rows of a histogram for cyclictest, as rt-tests does from 2.7 on
+    #[arg(long)]
+    sparse: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Distribution {
+    /// One value per wakeup
+    Woken,
+    /// One value per expiry, also of those that a late wakeup swallowed
+    Expiries,
+}
+
+impl ExportArgs {
+    /// Refuses options that mean nothing to `format`; `None` stands for one that is not exported.
+    pub(super) fn check(&self, format: Option<Format>) -> Result<(), Failure> {
+        let is_text = format == Some(Format::Cyclictest);
+        let has_rows = is_text || format == Some(Format::CyclictestJson);
+        let has_values = format.is_some_and(|f| !matches!(f, Format::Jsonl | Format::Trace));
+        for (given, meant, option, formats) in [
+            (
+                self.distribution.is_some(),
+                has_values,
+                "--distribution",
+                "csv, or another histogram",
+            ),
+            (self.rows.is_some(), has_rows, "--rows", "cyclictest or cyclictest-json"),
+            (self.sparse, is_text, "--sparse", "cyclictest"),
+        ] {
+            if given && !meant {
+                return Err(Failure::new(format!("{option} means nothing to this format"))
+                    .try_this(format!("add --format {formats}, or leave it out")));
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&self, default: Values) -> Values {
+        match self.distribution {
+            None => default,
+            Some(Distribution::Woken) => Values::Woken,
+            Some(Distribution::Expiries) => Values::Expiries,
+        }
+    }
+}
+
+/// Writes `run`, which was read from `path`, to `file` or standard output.
+pub(super) fn write(
+    run: &Run,
+    path: &Path,
+    format: Format,
+    args: &ExportArgs,
+    file: Option<&Path>,
+) -> Result<(), Failure> {
+    if format == Format::Jsonl {
+        return write_samples(path, file);
+    }
+    to(file, |out| write_run(run, format, args, out))
+}
+
+fn write_run(run: &Run, format: Format, args: &ExportArgs, out: &mut Out) -> io::Result<()> {
+    let mut out = out;
+    let out = &mut out;
+    let (woken, expiries) = (args.values(Values::Woken), args.values(Values::Expiries));
+    match format {
+        Format::Cyclictest => {
+            let layout = if args.sparse { Layout::Sparse } else { Layout::Full };
+            cyclictest::write(run, woken, layout, args.rows, out)
+        }
+        Format::CyclictestJson => cyclictest_json::write(run, woken, args.rows, out),
+        Format::Csv if args.distribution.is_none() => csv::write(run, &Values::ALL, out),
+        Format::Csv => csv::write(run, &[expiries], out),
+        Format::Hlog => hdr::write_log(run, expiries, out),
+        Format::Hgrm => hdr::write_percentiles(run, expiries, out),
+        Format::Prometheus => prometheus::write(run, expiries, prometheus::Format::Prometheus, out),
+        Format::OpenMetrics => {
+            prometheus::write(run, expiries, prometheus::Format::OpenMetrics, out)
+        }
+        Format::Jsonl => Ok(()), // Not made from the record.
+        Format::Trace => trace::write(run, out),
+    }
+}
+
+/// Writes the samples that lie beside the record `path`.
+fn write_samples(path: &Path, file: Option<&Path>) -> Result<(), Failure> {
+    let samples = beside(path);
+    let opened = runs::regular(&samples).map_err(|e| {
+        let failure = Failure::new(format!("cannot read {}: {e}", samples.display()));
+        match e.kind() {
+            io::ErrorKind::NotFound => failure
+                .because(
+                    "the run was measured without its samples, of which the record only counts",
+                )
+                .try_this("measure again: wakescope measure --save-samples"),
+            _ => failure,
+        }
+    })?;
+    let mut fault = None;
+    to(file, |mut out| match jsonl::write(&mut BufReader::new(opened), &mut out) {
+        Err(jsonl::Error::Write(e)) => Err(e),
+        other => {
+            fault = other.err();
+            Ok(())
+        }
+    })?;
+    match fault {
+        Some(fault) => Err(Failure::new(format!("cannot use {}: {fault}", samples.display()))
+            .because("what stands before that is written")),
+        None => Ok(()),
+    }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(SAMPLES) } else { path.with_file_name(SAMPLES) }
+}
+
+type Out<'a> = dyn Write + 'a;
+
+/// Lets `write` write to `file` or standard output.
+fn to(file: Option<&Path>, write: impl FnOnce(&mut Out) -> io::Result<()>) -> Result<(), Failure> {
+    let Some(path) = file else { return output::print_with(write) };
+    let to_file = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        write(&mut out)?;
+        out.flush()
+    };
+    to_file().map_err(|e| not_written(path, &e))
+}

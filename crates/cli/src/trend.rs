@@ -1,0 +1,100 @@
+//! `wakescope trend`
+
+use std::path::PathBuf;
+
+use wakescope_core::compare::Refusal;
+use wakescope_core::trend::{ALPHA, MOST, Options, trend};
+use wakescope_lab::plan::shell_quoted;
+use wakescope_report::trend as shown;
+
+use crate::compare::{differing, failure, labelled, parse_alpha, print_to};
+use crate::runs::{self, Named};
+use crate::{Failure, Outcome, output};
+
+/// Where in a series of runs did p99.9 or the maximum change
+///
+/// The runs are taken in the order given: kernel versions, nights. Exit: 0 whether or not something
+/// changed, 2 if they are no series.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  wakescope trend runs/v6.1 runs/v6.6 runs/v6.12 runs/v6.18
+  wakescope trend --by-time runs/*")]
+pub(crate) struct TrendArgs {
+    /// The runs, in order: their folders, or files
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+
+    /// Order them by the time at which they began
+    #[arg(long)]
+    by_time: bool,
+
+    /// How likely a change may be found in a series without one [default: 5%]
+    #[arg(long, value_name = "SHARE", value_parser = parse_alpha)]
+    alpha: Option<f64>,
+
+    /// Take also runs that are not alike in what matters
+    #[arg(long)]
+    force: bool,
+
+    /// Seed of the permutations
+    #[arg(long, value_name = "N", default_value = "1")]
+    seed: u64,
+
+    /// Print JSON: the record of the series
+    #[arg(long)]
+    json: bool,
+
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs `wakescope trend`.
+pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
+    if args.runs.len() > MOST {
+        return Err(Failure::new(format!("{} runs are too many", args.runs.len()))
+            .because(format!("time grows with their square; at most {MOST} are taken"))
+            .try_this("take the latest of them, or every tenth"));
+    }
+    let mut runs = runs::read_all(&args.runs)?;
+    if args.by_time {
+        sort_by_time(&mut runs)?;
+    }
+    let options =
+        Options { alpha: args.alpha.unwrap_or(ALPHA), force: args.force, seed: args.seed };
+    let mut trend = trend(&labelled(&runs), &options).map_err(|refusal| match *refusal {
+        Refusal::Differences(differences) => differing("follow", &differences),
+        other => failure(&other),
+    })?;
+    trend.repeat = args.repeat();
+    let style = if args.output.is_none() { output::style() } else { Default::default() };
+    let text = if args.json { trend.to_json() } else { shown::text(&trend, style) };
+    print_to(args.output.as_deref(), &text)?;
+    Ok(Outcome::Done)
+}
+
+/// Puts runs in the order in which they began, which all of them must tell.
+fn sort_by_time(runs: &mut [Named]) -> Result<(), Failure> {
+    if let Some(named) = runs.iter().find(|named| named.run.started.is_empty()) {
+        return Err(Failure::new(format!("cannot order {} by time", named.label))
+            .because("it does not say when it began")
+            .try_this("name the runs in their order, without --by-time"));
+    }
+    // All are RFC 3339 in UTC, which sort as text.
+    runs.sort_by(|a, b| a.run.started.cmp(&b.run.started));
+    Ok(())
+}
+
+impl TrendArgs {
+    /// The command that asks the same.
+    fn repeat(&self) -> String {
+        let mut words = vec!["wakescope trend".to_owned()];
+        words.extend(self.by_time.then(|| "--by-time".into()));
+        words.extend(self.alpha.map(|alpha| format!("--alpha={alpha}")));
+        words.extend(self.force.then(|| "--force".into()));
+        words.push(format!("--seed={}", self.seed));
+        words.extend(self.runs.iter().map(|path| shell_quoted(&path.to_string_lossy())));
+        words.join(" ")
+    }
+}

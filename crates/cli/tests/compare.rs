@@ -1,0 +1,212 @@
+//! `wakescope compare`, run as a command.
+
+use std::fs;
+
+use common::bench::{Ended, Test};
+use common::made_up::run;
+use serde_json::Value;
+use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::run::{Run, TimeDomain};
+
+mod common;
+
+const LOW: [u64; 5] = [100, 103, 97, 101, 99];
+const SAME: [u64; 5] = [102, 98, 100, 104, 96];
+const HIGH: [u64; 5] = [200, 206, 194, 202, 198];
+const WIDE: [u64; 5] = [50, 90, 110, 190, 300];
+
+fn compare(test: &Test, new: &[String], old: &[String], args: &[&str]) -> Ended {
+    let mut all = vec!["compare"];
+    all.extend(new.iter().map(String::as_str));
+    all.push("--against");
+    all.extend(old.iter().map(String::as_str));
+    all.extend(args);
+    let ended = test.start_command(&all).output();
+    assert!(!ended.stderr.contains("panicked") && ended.code.is_some(), "{ended:?}");
+    ended
+}
+
+/// Runs around `new` µs against those around `old`, which must end with `code`.
+#[track_caller]
+fn check(new: &[u64], old: &[u64], args: &[&str], code: i32, first: &str) -> String {
+    let test = Test::new("compare");
+    let (new, old) = (test.write_runs("new", new), test.write_runs("old", old));
+    let ended = compare(&test, &new, &old, args);
+    assert_eq!((ended.code, &*ended.stderr), (Some(code), ""), "{args:?}: {ended:?}");
+    assert!(ended.stdout.starts_with(first), "{args:?}: {}", ended.stdout);
+    ended.stdout
+}
+
+#[test]
+fn each_verdict_has_its_exit_code() {
+    check(&HIGH, &LOW, &[], 1, "Worse: p99.9 2.00 × (1.93–2.07), max 2.00 × (");
+    check(&LOW, &HIGH, &[], 0, "Better: p99.9 0.50 × (");
+    check(&SAME, &LOW, &[], 0, "No difference: p99.9 1.00 × (");
+    check(&WIDE, &LOW, &[], 3, "Inconclusive: p99.9 1.23 × (");
+    check(
+        &HIGH[..3],
+        &LOW[..3],
+        &[],
+        3,
+        "Inconclusive: p99.9 2.00 ×, max 2.00 ×; 3 runs against 3",
+    );
+    let alone =
+        check(&HIGH[..1], &LOW[..1], &[], 3, "Inconclusive: p99.9 2.00 ×, max 2.00 ×; 1 run");
+    assert!(alone.contains("One run a side is no verdict"), "{alone}");
+    assert!(alone.contains("p99 of these two runs: "), "{alone}");
+}
+
+#[test]
+fn what_is_asked_changes_the_verdict() {
+    check(&SAME, &LOW, &["--margin", "0.5%"], 3, "Inconclusive: ");
+    check(&HIGH, &LOW, &["--margin", "150%"], 0, "No difference: ");
+    check(&HIGH, &LOW, &["--alpha", "1%"], 3, "Inconclusive: ");
+    check(&HIGH, &LOW, &["--max-regression", "20%"], 1, "Worse: ");
+    check(&HIGH, &LOW, &["--max-regression", "1.5"], 0, "Worse: ");
+    check(&WIDE, &LOW, &["--max-regression", "20%"], 3, "Inconclusive: ");
+    check(&LOW, &HIGH, &["--fail-above", "10ms"], 1, "Better: ");
+    check(&LOW, &HIGH, &["--fail-above", "11ms", "--fail-above", "p99=1ms"], 0, "Better: ");
+    check(&LOW, &HIGH, &["--fail-above", "p99.99=1s"], 3, "Better: ");
+}
+
+#[test]
+fn throughput_stands_beside() {
+    let text = check(&HIGH, &LOW, &[], 1, "Worse: ");
+    assert_eq!(text.lines().nth(1), Some("Throughput of the load: no difference (1.00 ×)."));
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn other_formats_say_the_same() {
+    let json = check(&HIGH, &LOW, &["--json"], 1, "{");
+    let value: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&value["verdict"], &value["outcome"]), (&"worse".into(), &"fail".into()));
+    assert_eq!(value["runs"], serde_json::json!([5, 5]));
+    assert!(value["ratios"]["max"]["low"].as_f64().unwrap() > 1.9, "{json}");
+    assert_eq!(check(&HIGH, &LOW, &["--format", "json"], 1, "{"), json);
+    let repeat = value["settings"]["repeat"].as_str().unwrap();
+    assert!(repeat.starts_with("wakescope compare new/0 new/1 "), "{repeat}");
+    let xml = check(&HIGH, &LOW, &["--format", "junit"], 1, "<?xml version=\"1.0\"");
+    assert!(xml.contains("tests=\"2\" failures=\"2\" errors=\"0\" skipped=\"0\""), "{xml}");
+    check(&HIGH, &LOW, &["--format", "markdown"], 1, "**Worse: p99.9 2.00 × (1.93–2.07), max");
+}
+
+#[test]
+fn it_goes_to_a_file_if_asked() {
+    let test = Test::new("compare-file");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    let ended = compare(&test, &new, &old, &["-o", "out.txt"]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(1), ""));
+    let text = fs::read_to_string(test.dir.join("out.txt")).unwrap();
+    assert_eq!(text, compare(&test, &new, &old, &[]).stdout);
+    let ended = compare(&test, &new, &old, &["-o", "no/where"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("cannot write no/where: "), "{ended:?}");
+}
+
+/// Five runs, all changed so, against five others; then the same by force.
+#[track_caller]
+fn refused(change: impl Fn(&mut Run), want: &str) {
+    let test = Test::new("compare-refused");
+    let write = |(i, us): (usize, u64)| {
+        let mut run = run(us);
+        change(&mut run);
+        test.write_run(&format!("new/{i}"), &run)
+    };
+    let new: Vec<String> = HIGH.into_iter().enumerate().map(write).collect();
+    let old = test.write_runs("old", &LOW);
+    let ended = compare(&test, &new, &old, &[]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{want}: {ended:?}");
+    assert!(ended.stderr.contains(want) && ended.stderr.contains("--force"), "{want}: {ended:?}");
+    let forced = compare(&test, &new, &old, &["--force"]);
+    assert_eq!((forced.code, &*forced.stderr), (Some(1), ""), "{want}: {forced:?}");
+    assert!(forced.stdout.contains("Compared by force"), "{want}: {forced:?}");
+}
+
+#[test]
+fn runs_that_are_not_alike_are_refused() {
+    refused(|run| run.time_domain = TimeDomain::Virtual, "differ in time domain: virtual (");
+    refused(|run| run.plan.interval_ns = 500_000, "differ in interval: 500 µs (");
+    refused(|run| run.plan.load.clear(), "differ in load: none (");
+    refused(
+        |run| {
+            let finding = Finding::new("policy", Severity::Error, "it was not".into(), "");
+            run.validity = Validity::of(vec![finding]);
+        },
+        "not to be trusted without reservation: invalid: policy (",
+    );
+}
+
+#[test]
+fn what_cannot_be_read_or_compared_says_why() {
+    let test = Test::new("compare-unread");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    let none = Run { threads: Vec::new(), ..run(1) };
+    test.write_run("empty", &none);
+    fs::write(test.dir.join("bad.json"), "{").unwrap();
+    for (new, want) in [
+        (vec!["nowhere".to_owned()], "nowhere"),
+        (vec!["bad.json".to_owned()], "bad.json"),
+        (vec!["empty".to_owned()], "cannot use empty: it has no samples"),
+        (vec![new[0].clone(), new[0].clone()], "are the same run"),
+    ] {
+        let ended = compare(&test, &new, &old, &[]);
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{new:?}: {ended:?}");
+        assert!(ended.stderr.contains(want), "{new:?}: {ended:?}");
+    }
+    for args in [&["compare"][..], &["compare", "new/0"], &["compare", "--against", "old/0"]] {
+        assert_eq!(test.start_command(args).output().code, Some(2), "{args:?}");
+    }
+    for args in [["--margin", "x"], ["--alpha", "0"], ["--max-regression", "-5%"]] {
+        assert_eq!(compare(&test, &new, &old, &args).code, Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn degraded_runs_are_pointed_out() {
+    let test = Test::new("compare-degraded");
+    let mut degraded = run(100);
+    let finding = Finding::new("steal", Severity::Warning, "some".into(), "");
+    degraded.validity = Validity::of(vec![finding]);
+    let mut new = test.write_runs("new", &HIGH);
+    new.push(test.write_run("new/bad", &degraded));
+    let ended = compare(&test, &new, &test.write_runs("old", &LOW), &[]);
+    assert!(ended.stdout.contains("1 of 11 runs not to be trusted"), "{ended:?}");
+    assert!(ended.stdout.contains("degraded: steal (bad)"), "{ended:?}");
+}
+
+#[test]
+fn hostile_names_do_no_harm() {
+    let test = Test::new("compare-hostile");
+    let name = "a\u{1b}[2J<b>&\"'\n|`";
+    let mut hostile = run(150);
+    hostile.host.release = name.repeat(50);
+    hostile.plan.load = vec![name.into()];
+    hostile.load[0].name = name.into();
+    let new = vec![test.write_run(name, &hostile)];
+    let old = test.write_runs("old", &LOW);
+    for format in ["text", "json", "junit", "markdown"] {
+        let ended = compare(&test, &new, &old, &["--force", "--format", format]);
+        assert_eq!(ended.code, Some(3), "{format}: {ended:?}");
+        let harmless = |c: char| c == '\n' || !c.is_control();
+        assert!(ended.stdout.chars().all(harmless), "{format}: {:?}", ended.stdout);
+        let marks_up = ["junit", "markdown"].contains(&format);
+        let markup = ended.stdout.replace("\\<b", "").contains("<b>");
+        assert!(!(marks_up && markup), "{format}: {}", ended.stdout);
+    }
+    let ended = compare(&test, &new, &old, &[]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", ended.stderr);
+}
+
+#[test]
+fn a_thousand_runs_are_compared() {
+    let test = Test::new("compare-thousand");
+    let many = |from: u64| -> Vec<u64> { (from..from + 500).collect() };
+    let (new, old) = (test.write_runs("new", &many(1_600)), test.write_runs("old", &many(1_000)));
+    let ended = compare(&test, &new, &old, &[]);
+    assert_eq!((ended.code, &*ended.stderr), (Some(1), ""));
+    assert!(ended.stdout.starts_with("Worse: p99.9 1.49 × ("), "{}", ended.stdout);
+    assert!(ended.stdout.contains("10,000 splits of the runs drawn with --seed 1"));
+    assert_eq!(compare(&test, &new, &old, &[]).stdout, ended.stdout, "the seed repeats it");
+}

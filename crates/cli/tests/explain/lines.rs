@@ -1,0 +1,131 @@
+//! Lines of source, from an image of the kernel that was traced.
+
+use std::fs;
+use std::process::Command;
+
+use wakescope_core::explain::{Cause, Evidence, Explanation, Share};
+use wakescope_core::run::{Episode, Run};
+
+use crate::common::bench::Test;
+use crate::following::explain;
+
+const SOURCE: &str = "\
+volatile int pages;
+int shmem_undo_range(int x)
+{
+	pages += x;
+	return pages;
+}
+int exit_mmap(int x)
+{
+	return shmem_undo_range(x) + 1;
+}
+int start_kernel(void)
+{
+	return exit_mmap(2) + 1;
+}
+";
+
+const BUILD_ID: &str = "00112233445566778899aabbccddeeff00112233";
+
+/// Makes an image of its own in the folder of `test`, with `options`.
+fn build(test: &Test, image: &str, options: &[&str]) {
+    let folder = test.dir.join("init");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("main.c"), SOURCE).unwrap();
+    let ended = Command::new("cc")
+        .args(["-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-ffreestanding", "-nostdlib"])
+        .args(["-static", "-Wl,-e,start_kernel"])
+        .args(options)
+        .args(["-o", image])
+        .arg(folder.join("main.c"))
+        .current_dir(&test.dir)
+        .output()
+        .expect("cc, which links this test, too");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+/// Stores a run that was explained on a kernel with this build id.
+fn store(test: &Test, folder: &str, build_id: Option<&str>) {
+    let measured = test.start_command(&["measure", "--samples", "1", "--out", folder]).output();
+    assert_eq!(measured.code, Some(0), "{measured:?}");
+    let path = test.dir.join(folder).join("run.json");
+    let mut run = Run::from_json(&fs::read(&path).unwrap()).unwrap();
+    let stack = ["shmem_undo_range+0x0", "unknown+0x10", "exit_mmap+0x0"].map(str::to_owned);
+    let share = Share {
+        cause: Cause::NoPreemptionPoint,
+        ns: 391_000,
+        culprit: "shmem_undo_range".into(),
+        evidence: Evidence::Stack,
+        stack: stack.into(),
+        ..Default::default()
+    };
+    run.worst =
+        vec![Episode { wakeup_latency_ns: 391_000, blame: vec![share], ..run.worst[0].clone() }];
+    run.explanation = Some(Explanation {
+        wakeups: 1,
+        late: 1,
+        explained: 1,
+        build_id: build_id.map(str::to_owned),
+        ..Default::default()
+    });
+    fs::write(path, run.to_json()).unwrap();
+}
+
+#[test]
+fn a_stored_run_gets_lines_from_the_image_of_its_kernel() {
+    let test = Test::new("explain-lines");
+    store(&test, "run", Some(BUILD_ID));
+    build(&test, "vmlinux", &["-g", &format!("-Wl,--build-id=0x{BUILD_ID}")]);
+    let shown = |args: &[&str]| {
+        let ended = explain(&test, args);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}: {ended:?}");
+        ended.stdout
+    };
+    let before = fs::read(test.dir.join("run").join("run.json")).unwrap();
+    let text = shown(&["run", "--vmlinux", "vmlinux"]);
+    assert!(text.contains(" shmem_undo_range+0x0 (init/main.c:3) ← unknown+0x10 ← "), "{text}");
+    let json = shown(&["run", "--vmlinux", "vmlinux", "--json"]);
+    let run = Run::from_json(json.as_bytes()).unwrap();
+    let lines = &run.worst[0].blame[0].lines;
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    let first = &lines[0][0];
+    let told = (first.function.as_str(), first.file.as_str(), first.line);
+    assert_eq!(told, ("shmem_undo_range", "init/main.c", 3));
+    assert!(lines[1].is_empty(), "{lines:?}");
+    // Nothing calls anybody before the first instruction of a function.
+    assert!(lines[2].is_empty(), "{lines:?}");
+    assert_eq!(fs::read(test.dir.join("run").join("run.json")).unwrap(), before);
+    assert!(!shown(&["run"]).contains("main.c"));
+}
+
+#[test]
+fn an_image_of_another_build_is_refused() {
+    let test = Test::new("explain-other-image");
+    store(&test, "run", Some(BUILD_ID));
+    store(&test, "nameless", None);
+    let other = "ff".repeat(20);
+    build(&test, "other", &["-g", &format!("-Wl,--build-id=0x{other}")]);
+    build(&test, "bare", &["-g0", &format!("-Wl,--build-id=0x{BUILD_ID}")]);
+    build(&test, "stripped", &["-s", &format!("-Wl,--build-id=0x{BUILD_ID}")]);
+    let refused = |run: &str, image: &str| {
+        let ended = explain(&test, &[run, "--vmlinux", image]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{image}: {ended:?}");
+        ended.stderr
+    };
+    let told = refused("run", "other");
+    for words in ["is not the image of the kernel that was traced", &other, BUILD_ID, "→ name"] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let told = refused("nameless", "other");
+    assert!(told.contains("without a build id on both sides"), "{told}");
+    let told = refused("run", "bare");
+    assert!(told.contains("it has no debug information") && told.contains("→ take"), "{told}");
+    let told = refused("run", "stripped");
+    assert!(told.contains("it has no symbol table"), "{told}");
+    // Nor is it taken for the kernel that runs, before anything is measured.
+    let ended = explain(&test, &["--samples", "10", "--vmlinux", "other"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("is not the image of the kernel"), "{}", ended.stderr);
+    assert!(!test.dir.join("runs").exists());
+}

@@ -1,0 +1,147 @@
+//! Measures how often `compare` and `trend` are right and wrong about a machine that is made up.
+//!
+//! `make simulate`; docs/compare.md has what it prints. `simulate N` does it N times where
+//! nothing differs, and a quarter of that elsewhere.
+
+use std::io::{self, Write};
+
+use simulated::{CALM, Machine, NOISY};
+use wakescope_core::compare::{Compare, Labelled, Options, Verdict, compare};
+use wakescope_core::random::Random;
+use wakescope_core::run::Run;
+use wakescope_core::trend::{self, trend};
+
+#[path = "../tests/simulated/mod.rs"]
+mod simulated;
+
+const MACHINES: [(&str, Machine); 2] = [("calm", CALM), ("noisy", NOISY)];
+
+fn main() -> io::Result<()> {
+    let times = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1_000_usize);
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "{times} comparisons or series where nothing differs, {} elsewhere; seed 1\n",
+        times / 4
+    )?;
+    comparisons(times, &mut out)?;
+    pooled(times / 4, &mut out)?;
+    series(times, &mut out)
+}
+
+fn labelled(runs: &[Run]) -> Vec<Labelled<'_>> {
+    runs.iter().map(|run| Labelled { label: "", run }).collect()
+}
+
+fn held(machine: Machine, runs: usize, factor: f64, random: &mut Random) -> Compare {
+    let (new, old) = (machine.runs(runs, factor, random), machine.runs(runs, 1.0, random));
+    compare(&labelled(&new), &labelled(&old), &Options::default()).unwrap_or_default()
+}
+
+fn percent(part: usize, of: usize) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / of.max(1) as f64)
+}
+
+fn comparisons(times: usize, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "| machine | new / old | runs | worse | better | no difference | inconclusive | interval of p99.9 holds it |"
+    )?;
+    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|")?;
+    for (name, machine) in MACHINES {
+        for factor in [1.0, 1.2, 1.5, 2.0] {
+            let times = if factor > 1.0 { times / 4 } else { times };
+            for runs in [5, 10] {
+                let mut random = Random::new(1);
+                let all: Vec<Compare> =
+                    (0..times).map(|_| held(machine, runs, factor, &mut random)).collect();
+                let count = |is: &dyn Fn(&Compare) -> bool| {
+                    percent(all.iter().filter(|c| is(c)).count(), times)
+                };
+                let of = |verdict| count(&|c: &Compare| c.verdict == verdict);
+                let holds = |c: &Compare| {
+                    c.ratios.p999.as_ref().is_some_and(|r| {
+                        r.low.is_none_or(|low| low <= factor) && r.high.is_none_or(|h| h >= factor)
+                    })
+                };
+                writeln!(
+                    out,
+                    "| {name} | {factor:.1} | {runs} v {runs} | {} | {} | {} | {} | {} |",
+                    of(Verdict::Worse),
+                    of(Verdict::Better),
+                    of(Verdict::NoDifference),
+                    of(Verdict::Inconclusive),
+                    count(&holds),
+                )?;
+            }
+        }
+    }
+    writeln!(out)
+}
+
+/// What pooling all samples of a side, and taking them for independent, makes of alike sides.
+fn pooled(times: usize, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "| machine | runs | alike sides called different when samples are pooled |")?;
+    writeln!(out, "|---|---:|---:|")?;
+    for (name, machine) in MACHINES {
+        for runs in [5, 10] {
+            let mut random = Random::new(1);
+            let wrong = (0..times).filter(|_| {
+                let sides = [0, 1].map(|_| machine.runs(runs, 1.0, &mut random));
+                differs_pooled(&sides[0], &sides[1])
+            });
+            writeln!(out, "| {name} | {runs} v {runs} | {} |", percent(wrong.count(), times))?;
+        }
+    }
+    writeln!(out)
+}
+
+/// Whether the shares of samples beyond the common p99 differ with p ≤ 0.05, as independent ones.
+fn differs_pooled(new: &[Run], old: &[Run]) -> bool {
+    let pool = |runs: &[Run]| {
+        runs.iter().skip(1).fold(runs[0].expiries(), |sum, run| sum.merged(&run.expiries()))
+    };
+    let (new, old) = (pool(new), pool(old));
+    let both = new.merged(&old);
+    let Some(bar) = "p99".parse().ok().and_then(|p| both.percentile(p)) else { return false };
+    let beyond = |d: &wakescope_core::distribution::Distribution| {
+        (d.count - d.histogram.count_up_to(bar + 1)) as f64 / d.count as f64
+    };
+    let share = beyond(&both);
+    let deviation =
+        (share * (1.0 - share) * (1.0 / new.count as f64 + 1.0 / old.count as f64)).sqrt();
+    (beyond(&new) - beyond(&old)).abs() > 1.96 * deviation
+}
+
+fn series(times: usize, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "| machine | runs | change in the middle | some change found | found within one run of it |"
+    )?;
+    writeln!(out, "|---|---:|---:|---:|---:|")?;
+    for (name, machine) in MACHINES {
+        for factor in [1.0, 1.5, 2.0] {
+            let times = if factor > 1.0 { times / 4 } else { times };
+            for runs in [12, 24] {
+                let mut random = Random::new(1);
+                let (mut found, mut right) = (0, 0);
+                for _ in 0..times {
+                    let mut all = machine.runs(runs / 2, 1.0, &mut random);
+                    all.extend(machine.runs(runs / 2, factor, &mut random));
+                    let Ok(got) = trend(&labelled(&all), &trend::Options::default()) else {
+                        continue;
+                    };
+                    let steps = [&got.series[0].p999, &got.series[0].max];
+                    let places = || steps.iter().copied().flatten().flatten().map(|step| step.at);
+                    found += usize::from(places().next().is_some());
+                    right += usize::from(places().any(|at| at.abs_diff(runs / 2) <= 1));
+                }
+                let change = if factor > 1.0 { format!("{factor:.1} ×") } else { "none".into() };
+                let right = if factor > 1.0 { percent(right, times) } else { "–".into() };
+                let found = percent(found, times);
+                writeln!(out, "| {name} | {runs} | {change} | {found} | {right} |")?;
+            }
+        }
+    }
+    Ok(())
+}

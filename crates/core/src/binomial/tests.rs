@@ -1,0 +1,57 @@
+use super::*;
+
+#[track_caller]
+fn check(k: u64, n: u64, p: f64, exactly: f64, or_fewer: f64) {
+    for (got, want) in [(probability(k, n, p), exactly), (at_most(k, n, p), or_fewer)] {
+        assert!((got - want).abs() <= 1e-9 * want, "{k} of {n} at {p}: {got}, not {want}");
+    }
+}
+
+/// SciPy 1.17.1: `binom.pmf(k, n, p), binom.cdf(k, n, p)`
+#[test]
+fn as_scipy_has_it() {
+    check(0, 10, 0.3, 0.0282475249, 0.028247524900000005);
+    check(3, 10, 0.3, 0.2668279319999998, 0.6496107184000002);
+    check(10, 10, 0.3, 5.9048999999999975e-06, 1.0);
+    check(12, 10_000, 0.001, 0.09481826277028826, 0.7916513294452172);
+    check(9, 10_000, 0.001, 0.12516010811088843, 0.4578671239790144);
+    check(1_000, 1_000_000, 0.001, 0.012620923387767836, 0.5084093682207762);
+    check(999_800, 1_000_000_000, 0.001, 0.0003912690649641515, 0.42095927367890085);
+    check(20, 25, 0.9, 0.06459367658396939, 0.09799362119546466);
+    let two_sigma = 500_001_000_000;
+    check(two_sigma, 1_000_000_000_000, 0.5, 1.0798193306352345e-07, 0.9772499220444636);
+}
+
+#[test]
+fn nothing_is_certain_but_what_is() {
+    assert_eq!((probability(3, 2, 0.5), probability(0, 0, 0.5)), (0.0, 1.0));
+    assert_eq!(
+        (probability(0, 5, 0.0), probability(1, 5, 0.0), probability(5, 5, 1.0)),
+        (1.0, 0.0, 1.0)
+    );
+    assert_eq!((at_most(5, 5, 0.3), at_most(0, 0, 0.3)), (1.0, 1.0));
+}
+
+/// SciPy 1.17.1: the ranks j, counted from the largest, next to the quantile with
+/// `binom.sf(j - 1, n, tail) <= alpha / 2` and `binom.cdf(j - 1, n, tail) <= alpha / 2`.
+#[test]
+fn ranks_that_hold_a_quantile() {
+    for (tail, count, alpha, low, high) in [
+        (0.5, 5, 0.05, None, None),
+        (0.5, 6, 0.05, Some(6), Some(1)),
+        (0.5, 100, 0.05, Some(61), Some(40)),
+        (0.01, 200, 0.05, Some(6), None),
+        (0.01, 1_000, 0.05, Some(18), Some(4)),
+        (0.001, 2_000, 0.05, Some(6), None),
+        (0.001, 3_000, 0.05, Some(8), None),
+        (0.001, 10_000, 0.05, Some(18), Some(4)),
+        (0.001, 10_000, 0.025, Some(19), Some(4)),
+        (0.001, 10_000_000, 0.05, Some(10_197), Some(9_805)),
+        (1e-4, 20_000, 0.05, Some(6), None),
+        (0.5, 1_000_000_000, 0.025, Some(500_035_441), Some(499_964_560)),
+    ] {
+        let got = ranks_around(tail, count, alpha);
+        assert_eq!(got, Ranks { low, high }, "{tail} of {count} at {alpha}");
+    }
+    assert_eq!(ranks_around(0.5, 0, 0.05), Ranks { low: None, high: None });
+}

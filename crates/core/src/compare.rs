@@ -1,0 +1,368 @@
+//! Runs against runs: is one side worse than the other, by how much, and how sure is that.
+//! Documented by docs/reference/compare.schema.json.
+//!
+//! The unit is the run. Wakeups of one run share its boot, its load's mood and each other's
+//! stalls; pooled over runs they would pass for independent, and every comparison would find a
+//! difference. So each run gives one number per figure, and what decides is how much these numbers
+//! differ within a side.
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding;
+use crate::limit::{Limit, Outcome};
+use crate::paired::holm;
+use crate::run::{Run, TimeDomain};
+use crate::source::Quantity;
+
+mod effect;
+mod guard;
+mod limits;
+mod measured;
+mod power;
+mod reasons;
+mod single;
+mod words;
+
+pub use crate::lab::Verdict;
+pub use effect::{Effect, Figure, Throughput};
+pub use guard::{Difference, Refusal, Value};
+pub use limits::RunLimit;
+pub use measured::RunFigures;
+pub use single::{Bounds, Within};
+pub use words::{percent, probability, times};
+
+pub(crate) use guard::differences;
+pub(crate) use measured::{Measured, least_count, quantity_of};
+
+use effect::decide;
+
+/// The schema that this version writes.
+pub const SCHEMA: &str = "wakescope.compare/1";
+
+/// How likely alike sides may be to be called better or worse, unless the user says otherwise.
+pub const ALPHA: f64 = 0.05;
+
+/// By what share a figure must differ to count, unless the user says otherwise.
+pub const MARGIN: f64 = 0.1;
+
+/// A run and what it is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Labelled<'a> {
+    /// A short name.
+    pub label: &'a str,
+    /// The run.
+    pub run: &'a Run,
+}
+
+/// What is asked of a comparison.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// By what share a figure must differ to count: 0.1 for 10 %.
+    pub margin: f64,
+    /// How likely alike sides may be to be called better or worse.
+    pub alpha: f64,
+    /// The comparison fails only if a figure is shown to be worse by more than this share.
+    pub max_regression: Option<f64>,
+    /// Limits that each new run is held to.
+    pub limits: Vec<Limit>,
+    /// Compares also what is not alike.
+    pub force: bool,
+    /// Of the splits that are drawn, where there are too many to count.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            margin: MARGIN,
+            alpha: ALPHA,
+            max_regression: None,
+            limits: Vec::new(),
+            force: false,
+            seed: 1,
+        }
+    }
+}
+
+/// What runs say about new against old.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Compare {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What all figures say together.
+    pub verdict: Verdict,
+    /// What follows for the exit code, limits included.
+    pub outcome: Outcome,
+    /// New / old, of the quantity that stands for the verdict.
+    pub ratios: Ratios,
+    /// The smallest corrected p-value of these; `null` if neither figure is known.
+    pub p_value: Option<f64>,
+    /// New and old runs of that quantity.
+    pub runs: [usize; 2],
+    /// Why the verdict is no clearer; a sentence each.
+    pub reasons: Vec<String>,
+    /// What else one must know of the runs; a sentence each.
+    pub notes: Vec<String>,
+    /// What was asked.
+    pub settings: Settings,
+    /// Which time the figures are in.
+    pub time_domain: TimeDomain,
+    /// One per quantity: only files of other programs hold several.
+    pub quantities: Vec<OfQuantity>,
+    /// In what the runs are not alike.
+    pub differences: Vec<Difference>,
+    /// How the new runs stand to each limit.
+    pub limits: Vec<RunLimit>,
+    /// The new runs, in the order given.
+    pub new: Vec<RunFigures>,
+    /// The old runs, in the order given.
+    pub old: Vec<RunFigures>,
+}
+
+impl Compare {
+    /// The record as JSON, on lines that people can read.
+    pub fn to_json(&self) -> String {
+        // Only a map with keys that are no text, or a failing writer, could make this fail.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// The ratios that decide.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ratios {
+    /// Of the 99.9th percentile.
+    pub p999: Option<Ratio>,
+    /// Of the maximum, at equal count.
+    pub max: Option<Ratio>,
+}
+
+/// New / old.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// The ratio of the geometric means over the runs.
+    pub value: f64,
+    /// With 95 % (or 1 - alpha), the ratio is not below this; `null` if that cannot be said.
+    pub low: Option<f64>,
+    /// With as much, it is not above this.
+    pub high: Option<f64>,
+}
+
+/// What was asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// By what share a figure must differ to count: 0.1 for 10 %.
+    pub margin: f64,
+    /// How likely alike sides may be to be called better or worse, over all figures.
+    pub alpha: f64,
+    /// By what share a figure must be shown to be worse for the comparison to fail; `null` if the
+    /// verdict decides.
+    pub max_regression: Option<f64>,
+    /// Of the splits that were drawn, where there were too many to count.
+    pub seed: u64,
+    /// Whether runs were compared though they are not alike in what matters.
+    pub forced: bool,
+    /// The command that repeats it.
+    pub repeat: String,
+}
+
+/// What the runs say about one quantity.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OfQuantity {
+    /// What the values are.
+    pub quantity: Quantity,
+    /// What its figures say together.
+    pub verdict: Verdict,
+    /// New and old runs.
+    pub runs: [usize; 2],
+    /// Maxima are those of so many samples: as many as the shortest run has.
+    pub count: u64,
+    /// The median, to look at: it decides nothing.
+    pub p50: Option<Figure>,
+    /// The 99th percentile, to look at.
+    pub p99: Option<Figure>,
+    /// The 99.9th percentile.
+    pub p999: Option<Figure>,
+    /// The maximum, at equal count.
+    pub max: Option<Figure>,
+    /// What loads got done, where they count it. A ratio above 1 is more work.
+    pub throughput: Vec<Throughput>,
+    /// With one run a side: what its samples say.
+    pub within: Vec<Within>,
+    /// Why the verdict is no clearer; a sentence each.
+    pub reasons: Vec<String>,
+}
+
+impl OfQuantity {
+    /// The figures that decide, by name.
+    pub fn deciding(&self) -> [(&'static str, Option<&Figure>); 2] {
+        [("p99.9", self.p999.as_ref()), ("max", self.max.as_ref())]
+    }
+
+    fn deciding_mut(&mut self) -> impl Iterator<Item = &mut Figure> {
+        self.p999.iter_mut().chain(&mut self.max)
+    }
+}
+
+/// Holds `new` against `old`.
+///
+/// Of each quantity the 99.9th percentile and the maximum decide; their p-values are corrected for
+/// the number of all figures that do. A figure is worse if its corrected p-value is at most `alpha`
+/// and its ratio above 1 + `margin`; better accordingly. It does not differ if the interval of the
+/// ratio lies within the margin. Otherwise the runs do not tell.
+///
+/// New is worse if a figure is and none is better; better accordingly; no different if neither
+/// figure differs.
+///
+/// # Errors
+/// If a run holds nothing, if the sides hold different quantities, and, unless forced, if runs are
+/// not alike in what matters.
+pub fn compare(
+    new: &[Labelled],
+    old: &[Labelled],
+    options: &Options,
+) -> Result<Compare, Box<Refusal>> {
+    let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
+    guard::refuse_nothing(new, old)?;
+    guard::refuse_mixtures(new, old)?;
+    let mut differences: Vec<Difference> =
+        [new, old].into_iter().filter_map(guard::repeated).collect();
+    differences.extend(guard::differences(&all));
+    let differences = guard::refuse_differences(differences, options.force)?;
+    let sides = [new, old].map(|side| side.iter().map(Measured::of).collect::<Vec<_>>());
+    let mut quantities: Vec<OfQuantity> = guard::quantities(new)
+        .into_iter()
+        .map(|quantity| {
+            let [new, old] = [&sides[0], &sides[1]]
+                .map(|side| side.iter().filter(|m| m.quantity == quantity).collect::<Vec<_>>());
+            of_quantity(quantity, &new, &old, options)
+        })
+        .collect();
+    correct(&mut quantities);
+    let figures = quantities.iter_mut().flat_map(OfQuantity::deciding_mut).count();
+    for quantity in &mut quantities {
+        quantity.deciding_mut().for_each(|figure| decide(&mut figure.effect, figures, options));
+        quantity.verdict = together(quantity.deciding().map(|(_, f)| f.map(|f| f.effect.verdict)));
+        let reasons = reasons::of(quantity, figures, options);
+        quantity.reasons.extend(reasons);
+    }
+    let verdict = together(quantities.iter().map(|q| Some(q.verdict)));
+    let limits = limits::judge(new, &options.limits);
+    let outcome = outcome(verdict, &quantities, &limits, options);
+    let telling = quantities.iter().find(|q| q.verdict == verdict).or(quantities.first());
+    Ok(Compare {
+        schema: SCHEMA.into(),
+        verdict,
+        outcome,
+        ratios: telling.map(ratios).unwrap_or_default(),
+        p_value: telling.and_then(smallest_p),
+        runs: telling.map(|q| q.runs).unwrap_or_default(),
+        reasons: reasons::of_all(&quantities),
+        notes: guard::notes(new, old),
+        settings: Settings {
+            margin: options.margin,
+            alpha: options.alpha,
+            max_regression: options.max_regression,
+            seed: options.seed,
+            forced: options.force && differences.iter().any(|d| d.matters),
+            repeat: String::new(),
+        },
+        time_domain: all.first().map(|l| l.run.time_domain).unwrap_or_default(),
+        differences,
+        limits,
+        new: sides[0].iter().map(|m| m.figures(&quantities)).collect(),
+        old: sides[1].iter().map(|m| m.figures(&quantities)).collect(),
+        quantities,
+    })
+}
+
+fn of_quantity(
+    quantity: Quantity,
+    new: &[&Measured],
+    old: &[&Measured],
+    options: &Options,
+) -> OfQuantity {
+    let count = new.iter().chain(old).map(|m| m.expiries.count).min().unwrap_or(0);
+    let figure = |of: &dyn Fn(&Measured) -> Option<u64>| effect::figure(new, old, of, options);
+    OfQuantity {
+        quantity,
+        verdict: Verdict::Inconclusive,
+        runs: [new.len(), old.len()],
+        count,
+        p50: figure(&|m| m.percentile(measured::P50)),
+        p99: figure(&|m| m.percentile(measured::P99)),
+        p999: figure(&|m| m.percentile(measured::P999)),
+        max: figure(&|m| m.maximum_of(count)),
+        throughput: effect::throughput(new, old, options),
+        within: single::within(new, old),
+        reasons: Vec::new(),
+    }
+}
+
+/// Corrects the p-values of all figures that decide for their number.
+fn correct(quantities: &mut [OfQuantity]) {
+    let figures = || quantities.iter().flat_map(|q| q.p999.iter().chain(&q.max));
+    let raw: Vec<f64> = figures().map(|figure| figure.effect.p_value).collect();
+    let figures = quantities.iter_mut().flat_map(OfQuantity::deciding_mut);
+    for (figure, p_adjusted) in figures.zip(holm(&raw)) {
+        figure.effect.p_adjusted = p_adjusted;
+    }
+}
+
+/// What verdicts say together; `None` is one that is not known.
+fn together(verdicts: impl IntoIterator<Item = Option<Verdict>> + Clone) -> Verdict {
+    let any = |wanted| verdicts.clone().into_iter().any(|verdict| verdict == Some(wanted));
+    let none_differs =
+        verdicts.clone().into_iter().all(|verdict| verdict == Some(Verdict::NoDifference));
+    match (any(Verdict::Worse), any(Verdict::Better)) {
+        (true, false) => Verdict::Worse,
+        (false, true) => Verdict::Better,
+        (false, false) if none_differs => Verdict::NoDifference,
+        _ => Verdict::Inconclusive,
+    }
+}
+
+/// What follows for the exit code: the gravest of what was asked.
+fn outcome(
+    verdict: Verdict,
+    quantities: &[OfQuantity],
+    limits: &[RunLimit],
+    options: &Options,
+) -> Outcome {
+    let of_figures = match options.max_regression {
+        Some(_) => quantities
+            .iter()
+            .flat_map(OfQuantity::deciding)
+            .map(|(_, figure)| figure.and_then(|f| f.effect.regression))
+            .map(|regression| regression.unwrap_or(Outcome::Inconclusive))
+            .max()
+            .unwrap_or(Outcome::Inconclusive),
+        None => match verdict {
+            Verdict::Worse => Outcome::Fail,
+            Verdict::Better | Verdict::NoDifference => Outcome::Pass,
+            Verdict::Inconclusive => Outcome::Inconclusive,
+        },
+    };
+    limits.iter().map(|limit| limit.outcome).fold(of_figures, Outcome::max)
+}
+
+fn ratios(of: &OfQuantity) -> Ratios {
+    let ratio = |figure: &Figure| Ratio {
+        value: figure.effect.ratio,
+        low: figure.effect.low,
+        high: figure.effect.high,
+    };
+    Ratios { p999: of.p999.as_ref().map(ratio), max: of.max.as_ref().map(ratio) }
+}
+
+fn smallest_p(of: &OfQuantity) -> Option<f64> {
+    let p_values = of.deciding().into_iter().filter_map(|(_, figure)| figure);
+    p_values.map(|figure| figure.effect.p_adjusted).min_by(f64::total_cmp)
+}
+
+/// Whether a run can be judged at all.
+fn is_invalid(run: &Run) -> bool {
+    run.validity.verdict == finding::Verdict::Invalid
+}
+
+#[cfg(test)]
+mod tests;

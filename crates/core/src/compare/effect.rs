@@ -1,0 +1,210 @@
+//! One figure over the runs of both sides.
+
+use serde::{Deserialize, Serialize};
+
+use super::measured::Measured;
+use super::power::runs_needed;
+use super::{Options, Verdict};
+use crate::limit::Outcome;
+use crate::paired::holm;
+use crate::permutation::apart;
+
+/// How one figure of the new runs stands to that of the old ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Effect {
+    /// New and old runs that have this figure.
+    pub runs: [usize; 2],
+    /// New / old, of the geometric means over the runs.
+    pub ratio: f64,
+    /// At the confidence 1 - alpha, the ratio is not below this: the permutation test, inverted.
+    /// `null` if there are too few runs.
+    pub low: Option<f64>,
+    /// With as much, it is not above this.
+    pub high: Option<f64>,
+    /// How likely a difference so large is if both sides are alike (permutation of the mean log
+    /// ratio over the runs, two-sided).
+    pub p_value: f64,
+    /// The same, corrected for all figures that decide (Holm).
+    pub p_adjusted: f64,
+    /// Ways to split the runs in two sides that were counted.
+    pub splits: u64,
+    /// Whether these were all there are.
+    pub exact: bool,
+    /// What this figure alone says.
+    pub verdict: Verdict,
+    /// Whether it is shown to be worse by more than is allowed; `null` if nothing was said about that.
+    pub regression: Option<Outcome>,
+    /// How many runs a side would decide it with a probability of 80 %, if they vary as these do;
+    /// `null` if it is decided, if they cannot tell, or if it would take more than 1,000.
+    pub runs_needed: Option<usize>,
+    /// The spread of the logarithms within a side.
+    #[serde(skip)]
+    spread: Option<f64>,
+}
+
+/// A figure in time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Geometric mean over the new runs, in nanoseconds.
+    pub new_ns: f64,
+    /// Geometric mean over the old runs.
+    pub old_ns: f64,
+    /// How they stand to each other.
+    #[serde(flatten)]
+    pub effect: Effect,
+}
+
+/// What a load got done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Throughput {
+    /// Its name.
+    pub load: String,
+    /// What a unit of work is.
+    pub unit: String,
+    /// Units per second, geometric mean over the new runs.
+    pub new_per_second: f64,
+    /// The same of the old runs.
+    pub old_per_second: f64,
+    /// How they stand to each other. Here more is better.
+    #[serde(flatten)]
+    pub effect: Effect,
+}
+
+/// A figure over those runs that have it; `None` if none has on one side.
+pub(super) fn figure(
+    new: &[&Measured],
+    old: &[&Measured],
+    of: &dyn Fn(&Measured) -> Option<u64>,
+    options: &Options,
+) -> Option<Figure> {
+    let logs = |side: &[&Measured]| -> Vec<f64> {
+        // A wakeup is never on time to the nanosecond; where a record says so, what it means is
+        // that it was not later than the clock can tell.
+        side.iter().filter_map(|m| of(m)).map(|ns| (ns.max(1) as f64).ln()).collect()
+    };
+    let (new, old) = (logs(new), logs(old));
+    let effect = effect(&new, &old, options)?;
+    Some(Figure { new_ns: geometric_mean(&new), old_ns: geometric_mean(&old), effect })
+}
+
+/// The work per second of each load that counts it on both sides.
+pub(super) fn throughput(
+    new: &[&Measured],
+    old: &[&Measured],
+    options: &Options,
+) -> Vec<Throughput> {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for load in new.iter().flat_map(|m| m.loads()) {
+        if !names.contains(&(&load.name, &load.unit)) {
+            names.push((&load.name, &load.unit));
+        }
+    }
+    // So many loads at once are no plan of anybody's.
+    names.truncate(64);
+    let mut found: Vec<Throughput> = names
+        .into_iter()
+        .filter_map(|name| {
+            let logs = |side: &[&Measured]| -> Vec<f64> {
+                let of_run = |m: &&Measured| {
+                    let own = m.loads().iter().filter(|l| (&*l.name, &*l.unit) == name);
+                    let sum: f64 = own.map(|load| load.per_second).sum();
+                    (sum.is_finite() && sum > 0.0).then(|| sum.ln())
+                };
+                side.iter().filter_map(of_run).collect()
+            };
+            let (new, old) = (logs(new), logs(old));
+            Some(Throughput {
+                load: name.0.into(),
+                unit: name.1.into(),
+                new_per_second: geometric_mean(&new),
+                old_per_second: geometric_mean(&old),
+                effect: effect(&new, &old, options)?,
+            })
+        })
+        .collect();
+    let raw: Vec<f64> = found.iter().map(|t| t.effect.p_value).collect();
+    let count = found.len();
+    for (throughput, p_adjusted) in found.iter_mut().zip(holm(&raw)) {
+        throughput.effect.p_adjusted = p_adjusted;
+        decide(&mut throughput.effect, count, options);
+        // Less is worse here, and no gate is on it.
+        throughput.effect.verdict = match throughput.effect.verdict {
+            Verdict::Better => Verdict::Worse,
+            Verdict::Worse => Verdict::Better,
+            other => other,
+        };
+        throughput.effect.regression = None;
+    }
+    found
+}
+
+fn effect(new: &[f64], old: &[f64], options: &Options) -> Option<Effect> {
+    let apart = apart(new, old, options.alpha, options.seed)?;
+    Some(Effect {
+        runs: [new.len(), old.len()],
+        ratio: apart.difference.exp(),
+        low: apart.interval.0.map(f64::exp),
+        high: apart.interval.1.map(f64::exp),
+        p_value: apart.p_value,
+        p_adjusted: apart.p_value,
+        splits: apart.splits,
+        exact: apart.exact,
+        verdict: Verdict::Inconclusive,
+        regression: None,
+        runs_needed: None,
+        spread: spread(new, old),
+    })
+}
+
+/// Finds the verdict on a figure, one of `figures` that are looked at together.
+pub(super) fn decide(effect: &mut Effect, figures: usize, options: &Options) {
+    let (least, most) = (1.0 / (1.0 + options.margin), 1.0 + options.margin);
+    let certain = effect.p_adjusted <= options.alpha;
+    let inside =
+        effect.low.is_some_and(|low| low >= least) && effect.high.is_some_and(|high| high <= most);
+    effect.verdict = if certain && effect.ratio > most {
+        Verdict::Worse
+    } else if certain && effect.ratio < least {
+        Verdict::Better
+    } else if inside {
+        Verdict::NoDifference
+    } else {
+        Verdict::Inconclusive
+    };
+    effect.regression = options.max_regression.map(|allowed| regression(effect, 1.0 + allowed));
+    effect.runs_needed = match (effect.verdict, effect.spread) {
+        (Verdict::Inconclusive, Some(spread)) => {
+            runs_needed(effect.ratio.ln(), spread, effect.runs, figures, options)
+        }
+        _ => None,
+    };
+}
+
+/// Whether the ratio is shown to be above, or not above, what is allowed.
+fn regression(effect: &Effect, allowed: f64) -> Outcome {
+    if effect.low.is_some_and(|low| low > allowed) {
+        Outcome::Fail
+    } else if effect.high.is_some_and(|high| high <= allowed) {
+        Outcome::Pass
+    } else {
+        Outcome::Inconclusive
+    }
+}
+
+fn geometric_mean(logs: &[f64]) -> f64 {
+    mean(logs).exp()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// The standard deviation within a side, of both together; `None` with one run a side.
+fn spread(new: &[f64], old: &[f64]) -> Option<f64> {
+    let squares = |side: &[f64]| {
+        let mean = mean(side);
+        side.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>()
+    };
+    let freedom = (new.len() + old.len()).checked_sub(2).filter(|&freedom| freedom > 0)?;
+    Some(((squares(new) + squares(old)) / freedom as f64).sqrt())
+}

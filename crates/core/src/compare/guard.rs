@@ -1,0 +1,368 @@
+//! Whether runs are alike enough to be compared: what differs besides what one wants to compare.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::words::{count_of, listed};
+use super::{Labelled, is_invalid, quantity_of};
+use crate::finding::{Severity, Verdict};
+use crate::plan::Stimulus;
+use crate::run::{Run, TimeDomain};
+use crate::source::{Omission, Quantity};
+use crate::units::{SpanNs, grouped};
+
+/// Intervals that differ by no more than this share are the same: a kernel without fine timers
+/// rounds them.
+const SAME_INTERVAL: f64 = 0.01;
+
+/// In what runs are not alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// What it is about: `interval`, `load`, `validity`, …
+    pub what: String,
+    /// The difference in a sentence.
+    pub message: String,
+    /// What there is, and which runs have it.
+    pub values: Vec<Value>,
+    /// Whether a comparison would say more about this than about what one wants to compare.
+    pub matters: bool,
+}
+
+/// A value and the runs that have it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Value {
+    /// In words.
+    pub value: String,
+    /// The labels of the runs.
+    pub runs: Vec<String>,
+}
+
+/// Why runs are not compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A side has no runs.
+    NoRuns,
+    /// A run has no samples: its label.
+    NoSamples(String),
+    /// The sides do not hold the same quantities: those of new and those of old.
+    Quantities(Vec<Quantity>, Vec<Quantity>),
+    /// The runs are not alike in what matters.
+    Differences(Vec<Difference>),
+}
+
+/// Refuses sides without runs, and runs without samples.
+pub(super) fn refuse_nothing(new: &[Labelled], old: &[Labelled]) -> Result<(), Box<Refusal>> {
+    if new.is_empty() || old.is_empty() {
+        return Err(Box::new(Refusal::NoRuns));
+    }
+    match new.iter().chain(old).find(|l| l.run.threads.iter().all(|t| t.expiries.count == 0)) {
+        Some(empty) => Err(Box::new(Refusal::NoSamples(empty.label.into()))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses sides that do not hold the same quantities: no force can make them one.
+pub(super) fn refuse_mixtures(new: &[Labelled], old: &[Labelled]) -> Result<(), Box<Refusal>> {
+    let (mut of_new, mut of_old) = (quantities(new), quantities(old));
+    of_new.sort_unstable();
+    of_old.sort_unstable();
+    match of_new == of_old {
+        true => Ok(()),
+        false => Err(Box::new(Refusal::Quantities(of_new, of_old))),
+    }
+}
+
+/// Refuses differences that matter, unless forced.
+pub(super) fn refuse_differences(
+    differences: Vec<Difference>,
+    force: bool,
+) -> Result<Vec<Difference>, Box<Refusal>> {
+    let matters: Vec<Difference> = differences.iter().filter(|d| d.matters).cloned().collect();
+    match matters.is_empty() || force {
+        true => Ok(differences),
+        false => Err(Box::new(Refusal::Differences(matters))),
+    }
+}
+
+/// The quantities of some runs, each once, in order of appearance.
+pub(super) fn quantities(runs: &[Labelled]) -> Vec<Quantity> {
+    let mut found = Vec::new();
+    for quantity in runs.iter().map(|l| quantity_of(l.run)) {
+        if !found.contains(&quantity) {
+            found.push(quantity);
+        }
+    }
+    found
+}
+
+/// In what `runs` are not alike, besides the kernel, which is what one compares.
+pub(crate) fn differences(runs: &[Labelled]) -> Vec<Difference> {
+    let mut found: Vec<Difference> =
+        ASPECTS.iter().filter_map(|aspect| aspect.difference(runs)).collect();
+    found.extend(of_intervals(runs));
+    found.extend(of_validity(runs));
+    found.sort_by_key(|difference| !difference.matters);
+    found
+}
+
+/// Something that all runs of a comparison should have in common.
+struct Aspect {
+    what: &'static str,
+    /// Key of the record whose absence a file of another program declares; empty if none does.
+    key: &'static str,
+    matters: bool,
+    /// The value in words; `None` where it means nothing.
+    of: fn(&Run) -> Option<String>,
+}
+
+const ASPECTS: &[Aspect] = &[
+    Aspect { what: "time domain", key: "", matters: true, of: |run| Some(domain(run)) },
+    Aspect {
+        what: "stimulus",
+        key: "",
+        matters: true,
+        of: |run| Some(run.plan.stimulus.to_string()),
+    },
+    Aspect { what: "load", key: "plan.load", matters: true, of: |run| Some(load(run)) },
+    Aspect { what: "omission", key: "", matters: true, of: |run| Some(omission(run).to_string()) },
+    Aspect { what: "policy", key: "plan.policy", matters: false, of: policy },
+    Aspect { what: "CPUs", key: "plan.cpus", matters: false, of: cpus },
+    Aspect { what: "idle states", key: "plan.idle_states", matters: false, of: idle_states },
+    Aspect {
+        what: "processor",
+        key: "host.cpu_model",
+        matters: false,
+        of: |run| run.host.cpu_model.clone(),
+    },
+    Aspect {
+        what: "hypervisor",
+        key: "host.hypervisor",
+        matters: false,
+        of: |run| run.host.hypervisor.clone(),
+    },
+    Aspect { what: "clock", key: "host.clock", matters: false, of: clock },
+    Aspect {
+        what: "architecture",
+        key: "host.arch",
+        matters: false,
+        of: |run| named(&run.host.arch),
+    },
+    Aspect { what: "program", key: "", matters: false, of: |run| Some(program(run)) },
+];
+
+impl Aspect {
+    fn difference(&self, runs: &[Labelled]) -> Option<Difference> {
+        let value = |run: &Run| match is_unknown(run, self.key) {
+            true => Some("not known".to_owned()),
+            false => (self.of)(run),
+        };
+        let values = by_value(runs, value);
+        let known = values.iter().filter(|v| v.value != "not known").count();
+        (values.len() > 1).then(|| difference(self.what, values, self.matters && known > 1))
+    }
+}
+
+fn difference(what: &str, values: Vec<Value>, matters: bool) -> Difference {
+    let told: Vec<String> =
+        values.iter().map(|v| format!("{} ({})", v.value, listed(&v.runs))).collect();
+    let message = format!("The runs differ in {what}: {}.", told.join("; "));
+    Difference { what: what.into(), message, values, matters }
+}
+
+/// Which runs have which value, in order of appearance. Those without one are left out.
+fn by_value(runs: &[Labelled], of: impl Fn(&Run) -> Option<String>) -> Vec<Value> {
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut values: Vec<Value> = Vec::new();
+    for labelled in runs {
+        let Some(value) = of(labelled.run) else { continue };
+        let place = *places.entry(value.clone()).or_insert_with(|| {
+            values.push(Value { value, runs: Vec::new() });
+            values.len() - 1
+        });
+        // A file of several quantities is one run to its user.
+        if values[place].runs.last().is_none_or(|last| last != labelled.label) {
+            values[place].runs.push(labelled.label.into());
+        }
+    }
+    values
+}
+
+/// Whether a file of another program says nothing of this key.
+fn is_unknown(run: &Run, key: &str) -> bool {
+    let declares = |unknown: &String| {
+        unknown == key || key.strip_prefix(unknown.as_str()).is_some_and(|r| r.starts_with('.'))
+    };
+    !key.is_empty() && run.source.as_ref().is_some_and(|source| source.unknown.iter().any(declares))
+}
+
+fn domain(run: &Run) -> String {
+    match run.time_domain {
+        TimeDomain::Real => "real",
+        TimeDomain::Virtual => "virtual",
+        TimeDomain::Simulated => "simulated",
+    }
+    .into()
+}
+
+fn load(run: &Run) -> String {
+    let mut names = run.plan.load.clone();
+    names.sort_unstable();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+fn omission(run: &Run) -> Omission {
+    match (&run.source, run.plan.stimulus) {
+        (Some(source), _) => source.omission,
+        (None, Stimulus::Timer) => Omission::Counted,
+        (None, Stimulus::Others) => Omission::None,
+    }
+}
+
+fn policy(run: &Run) -> Option<String> {
+    (run.plan.stimulus == Stimulus::Timer).then(|| match run.plan.priority {
+        Some(priority) => format!("{} {priority}", run.plan.policy),
+        None => run.plan.policy.to_string(),
+    })
+}
+
+fn cpus(run: &Run) -> Option<String> {
+    (run.plan.stimulus == Stimulus::Timer).then(|| crate::host::cpu_ranges(&run.plan.cpus))
+}
+
+fn idle_states(run: &Run) -> Option<String> {
+    serde_json::to_value(run.plan.idle_states).ok()?.as_str().map(Into::into)
+}
+
+fn clock(run: &Run) -> Option<String> {
+    named(&run.host.clock.source)
+}
+
+fn named(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.into())
+}
+
+fn program(run: &Run) -> String {
+    run.source.as_ref().map_or_else(|| "wakescope".into(), |source| source.tool.clone())
+}
+
+/// Intervals are numbers: they are the same if they are close.
+fn of_intervals(runs: &[Labelled]) -> Option<Difference> {
+    let interval = |run: &Run| {
+        let known = run.plan.stimulus == Stimulus::Timer && !is_unknown(run, "plan.interval_ns");
+        known.then_some(run.plan.interval_ns)
+    };
+    let all = || runs.iter().filter_map(|l| interval(l.run));
+    let (least, most) = (all().min()?, all().max()?);
+    let apart = most as f64 > least as f64 * (1.0 + SAME_INTERVAL);
+    let values = by_value(runs, |run| match interval(run) {
+        Some(ns) => Some(SpanNs(ns).to_string()),
+        None => Some("not known".into()),
+    });
+    (apart || values.len() > 1).then(|| difference("interval", values, apart))
+}
+
+/// Runs that are not valid, by what was found.
+fn of_validity(runs: &[Labelled]) -> Option<Difference> {
+    let doubtful: Vec<Labelled> =
+        runs.iter().filter(|l| l.run.validity.verdict != Verdict::Valid).copied().collect();
+    let values = by_value(&doubtful, |run| {
+        let findings = run.validity.findings.iter().filter(|f| f.severity > Severity::Note);
+        let codes: Vec<&str> = findings.map(|f| f.code.as_str()).collect();
+        Some(format!("{}: {}", run.validity.verdict, codes.join(", ")))
+    });
+    if values.is_empty() {
+        return None;
+    }
+    let told: Vec<String> =
+        values.iter().map(|v| format!("{} ({})", v.value, listed(&v.runs))).collect();
+    Some(Difference {
+        what: "validity".into(),
+        message: format!(
+            "{} of {} not to be trusted without reservation: {}.",
+            grouped(doubtful.len() as u64),
+            count_of(runs.len(), "run"),
+            told.join("; ")
+        ),
+        values,
+        matters: doubtful.iter().any(|l| is_invalid(l.run)),
+    })
+}
+
+/// Runs that a side holds twice: they would count as two.
+pub(super) fn repeated(runs: &[Labelled]) -> Option<Difference> {
+    let mut by_content: BTreeMap<_, Vec<Labelled>> = BTreeMap::new();
+    for labelled in runs {
+        by_content.entry(content(labelled.run)).or_default().push(*labelled);
+    }
+    let twice = by_content.values().find_map(|alike| {
+        let (first, rest) = alike.split_first()?;
+        let same = rest.iter().find(|l| l.run.threads == first.run.threads)?;
+        Some((first, same))
+    });
+    twice.map(|(first, same)| {
+        let labels = vec![first.label.to_owned(), same.label.to_owned()];
+        Difference {
+            what: "repetition".into(),
+            message: format!(
+                "{} and {} are the same run: it would count as two.",
+                first.label, same.label
+            ),
+            values: vec![Value { value: first.run.id.clone(), runs: labels }],
+            matters: true,
+        }
+    })
+}
+
+/// Quantity, name, start and seed of a run, and the sums of its threads.
+type Content<'a> = (Quantity, &'a str, &'a str, u64, Vec<[u64; 3]>);
+
+/// What only the same run has in common with a run.
+fn content(run: &Run) -> Content<'_> {
+    let threads = run.threads.iter().map(|t| &t.expiries);
+    let sums = threads.map(|d| [d.count, d.sum_ns, d.max_ns.unwrap_or(0)]).collect();
+    (quantity_of(run), &run.id, &run.started, run.seed, sums)
+}
+
+/// What else one must know of the runs.
+pub(super) fn notes(new: &[Labelled], old: &[Labelled]) -> Vec<String> {
+    [of_lengths(new, old), of_seeds(new, old), of_both_sides(new, old)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn of_lengths(new: &[Labelled], old: &[Labelled]) -> Option<String> {
+    let count = |l: &Labelled| l.run.threads.iter().map(|t| t.expiries.count).sum::<u64>();
+    let counts: Vec<u64> = new.iter().chain(old).map(count).collect();
+    let (least, most) = (counts.iter().min()?, counts.iter().max()?);
+    (least < most).then(|| {
+        format!(
+            "Runs have from {} to {} samples: maxima are those of {}, for a longer run the median of what so many of its samples would show.",
+            grouped(*least),
+            grouped(*most),
+            grouped(*least)
+        )
+    })
+}
+
+fn of_seeds(new: &[Labelled], old: &[Labelled]) -> Option<String> {
+    let seeds = |side: &[Labelled]| {
+        let of_virtual = side.iter().filter(|l| l.run.time_domain == TimeDomain::Virtual);
+        let mut seeds: Vec<u64> = of_virtual.map(|l| l.run.seed).collect();
+        seeds.sort_unstable();
+        seeds
+    };
+    let (new, old) = (seeds(new), seeds(old));
+    (!new.is_empty() && new == old).then(|| {
+        "Both sides have the same seeds in virtual time: `wakescope lab run --compare` pairs them, which shows smaller differences.".into()
+    })
+}
+
+fn of_both_sides(new: &[Labelled], old: &[Labelled]) -> Option<String> {
+    let olds: BTreeMap<_, &Labelled> = old.iter().map(|l| (content(l.run), l)).collect();
+    let both = new.iter().find(|l| {
+        olds.get(&content(l.run)).is_some_and(|other| other.run.threads == l.run.threads)
+    })?;
+    Some(format!("{} stands on both sides.", both.label))
+}

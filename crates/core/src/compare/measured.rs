@@ -1,0 +1,102 @@
+//! What one run comes to: a number per figure.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Labelled, OfQuantity};
+use crate::distribution::Distribution;
+use crate::equal_count::median_maximum;
+use crate::finding::Verdict;
+use crate::percentile::Percentile;
+use crate::run::{LoadResult, Run};
+use crate::source::Quantity;
+
+pub(crate) const P50: Percentile = Percentile::SHOWN[0];
+pub(crate) const P99: Percentile = Percentile::SHOWN[1];
+pub(crate) const P999: Percentile = Percentile::SHOWN[2];
+
+/// One run's figures, for tables. Times in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunFigures {
+    /// What the run is called.
+    pub label: String,
+    /// What its values are.
+    pub quantity: Quantity,
+    /// When it began, RFC 3339; may be empty.
+    pub started: String,
+    /// The kernel's release; may be empty.
+    pub release: String,
+    /// Whether it can be trusted; `null` if it does not say.
+    pub validity: Option<Verdict>,
+    /// Samples.
+    pub count: u64,
+    /// The median; `null`, as the others, where the samples do not carry it.
+    pub p50_ns: Option<u64>,
+    /// The 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// The 99.9th percentile.
+    pub p999_ns: Option<u64>,
+    /// The maximum.
+    pub max_ns: Option<u64>,
+    /// The median of the maximum of as many samples as the shortest run has.
+    pub max_of_count_ns: Option<u64>,
+}
+
+/// A run with its distribution added up.
+pub(crate) struct Measured<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) quantity: Quantity,
+    pub(crate) expiries: Distribution,
+    run: &'a Run,
+}
+
+impl<'a> Measured<'a> {
+    pub(crate) fn of(labelled: &Labelled<'a>) -> Self {
+        let Labelled { label, run } = *labelled;
+        Self { label, quantity: quantity_of(run), expiries: run.expiries(), run }
+    }
+
+    pub(crate) fn percentile(&self, percentile: Percentile) -> Option<u64> {
+        self.expiries.percentile(percentile)
+    }
+
+    /// The largest of `count` of its samples.
+    pub(crate) fn maximum_of(&self, count: u64) -> Option<u64> {
+        median_maximum(&self.expiries, count)
+    }
+
+    pub(super) fn loads(&self) -> &'a [LoadResult] {
+        &self.run.load
+    }
+
+    pub(super) fn figures(&self, quantities: &[OfQuantity]) -> RunFigures {
+        let count = quantities.iter().find(|q| q.quantity == self.quantity).map_or(0, |q| q.count);
+        self.figures_at(count)
+    }
+
+    /// Its figures, the maximum also of `count` samples.
+    pub(crate) fn figures_at(&self, count: u64) -> RunFigures {
+        RunFigures {
+            label: self.label.into(),
+            quantity: self.quantity,
+            started: self.run.started.clone(),
+            release: self.run.host.release.clone(),
+            validity: Some(self.run.validity.verdict),
+            count: self.expiries.count,
+            p50_ns: self.percentile(P50),
+            p99_ns: self.percentile(P99),
+            p999_ns: self.percentile(P999),
+            max_ns: self.expiries.max_ns,
+            max_of_count_ns: self.maximum_of(count),
+        }
+    }
+}
+
+/// What a run's values are: wakeup latencies, unless another program measured something else.
+pub(crate) fn quantity_of(run: &Run) -> Quantity {
+    run.source.as_ref().map(|source| source.quantity).unwrap_or_default()
+}
+
+/// How many samples the shortest run has.
+pub(crate) fn least_count<'a>(runs: impl IntoIterator<Item = &'a Measured<'a>>) -> u64 {
+    runs.into_iter().map(|m| m.expiries.count).min().unwrap_or(0)
+}

@@ -1,0 +1,114 @@
+//! Why a comparison came out no clearer, in sentences.
+
+use super::words::{count_of, factor};
+use super::{Effect, OfQuantity, Options, Verdict, percent, probability, times};
+use crate::permutation::{figures_needed, smallest_p};
+use crate::units::grouped;
+
+/// Why the verdict on one quantity is no clearer. `figures` is the number of all that decide.
+pub(super) fn of(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec<String> {
+    let mut reasons = of_missing(quantity);
+    if quantity.verdict == Verdict::Inconclusive {
+        reasons.extend(of_undecided(quantity, figures, options));
+    }
+    reasons
+}
+
+/// Those of all quantities, each with its quantity where there are several.
+pub(super) fn of_all(quantities: &[OfQuantity]) -> Vec<String> {
+    let several = quantities.len() > 1;
+    let told = |q: &OfQuantity| -> Vec<String> {
+        let name = q.quantity.to_string();
+        let with = |reason: &String| match several {
+            true => format!("{name}: {reason}"),
+            false => reason.clone(),
+        };
+        q.reasons.iter().map(with).collect()
+    };
+    quantities.iter().flat_map(told).collect()
+}
+
+/// Figures that runs do not carry.
+fn of_missing(quantity: &OfQuantity) -> Vec<String> {
+    let all: usize = quantity.runs.iter().sum();
+    let takes = "it takes 2,000 samples";
+    match quantity.p999.as_ref().map(|figure| figure.effect.runs.iter().sum::<usize>()) {
+        None => vec![format!("p99.9 is not known: {takes}.")],
+        Some(having) if having < all => {
+            vec![format!("p99.9 is not known of {}: {takes}.", count_of(all - having, "run"))]
+        }
+        Some(_) => Vec::new(),
+    }
+}
+
+fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec<String> {
+    if let Some(reason) = contradiction(quantity) {
+        return vec![reason];
+    }
+    let [new, old] = quantity.runs;
+    let needed = figures_needed(figures, options.alpha);
+    if new == 1 && old == 1 {
+        return vec![format!(
+            "One run a side is no verdict: how much runs differ by themselves is not known. It takes {needed} a side."
+        )];
+    }
+    let undecided = quantity.deciding().into_iter().filter_map(|(name, figure)| {
+        let effect = &figure?.effect;
+        (effect.verdict == Verdict::Inconclusive).then_some((name, effect))
+    });
+    let few = smallest_p(new, old) * figures.max(1) as f64 > options.alpha;
+    let mut reasons = Vec::new();
+    if few {
+        reasons.push(format!(
+            "{} against {old} cannot show a difference, however large: {} at best, times {figures} for so many figures. It takes {needed} a side.",
+            count_of(new, "run"),
+            probability(smallest_p(new, old)),
+        ));
+    }
+    reasons.extend(undecided.map(|(name, effect)| undecided_figure(name, effect, options)));
+    reasons
+}
+
+fn contradiction(quantity: &OfQuantity) -> Option<String> {
+    let one = |verdict: Verdict| {
+        let mut figures = quantity.deciding().into_iter();
+        figures.find(|(_, f)| f.is_some_and(|f| f.effect.verdict == verdict)).map(|(name, _)| name)
+    };
+    let (better, worse) = (one(Verdict::Better)?, one(Verdict::Worse)?);
+    Some(format!("{better} is better and {worse} is worse."))
+}
+
+/// `p99.9 is open: 1.08 × (0.92–1.27), p = 0.21. About 14 runs a side would decide it, if …`
+fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
+    let what = match (effect.low, effect.high) {
+        (Some(low), Some(high)) => {
+            format!("{} ({}–{})", times(effect.ratio), factor(low), factor(high))
+        }
+        _ => times(effect.ratio),
+    };
+    let p = probability(effect.p_adjusted);
+    let open = if effect.p_adjusted <= options.alpha {
+        format!(
+            "{name} differs: {what}, {p}; whether by more than {} is open.",
+            percent(options.margin)
+        )
+    } else {
+        format!("{name} is open: {what}, {p}.")
+    };
+    match effect.runs_needed {
+        Some(runs) => {
+            let more = runs.saturating_sub(effect.runs[0].min(effect.runs[1]));
+            format!(
+                "{open} About {} runs a side ({} more) would probably decide it, if they vary as these do.",
+                grouped(runs as u64),
+                grouped(more as u64)
+            )
+        }
+        None if effect.runs.iter().sum::<usize>() > 2 => {
+            format!(
+                "{open} It would take more than 1,000 runs a side: too many, or too close to the margin."
+            )
+        }
+        None => open,
+    }
+}

@@ -1,0 +1,342 @@
+use super::*;
+use crate::distribution::Distribution;
+use crate::finding::{Finding, Severity, Validity};
+use crate::histogram::Histogram;
+use crate::plan::Plan;
+use crate::run::{LoadResult, Thread};
+use crate::source::{Omission, Source};
+
+/// A run of 4,000 samples: most up to `us` µs late, 20 of them ten times that, one a hundred times.
+fn run(us: u64) -> Run {
+    let ns = us * 1_000;
+    let ordinary = (0..3_979).map(|i| ns / 2 + i % 3 * ns / 4);
+    of_samples(ordinary.chain([ns * 10; 20]).chain([ns * 100]))
+}
+
+fn of_samples(samples: impl Iterator<Item = u64>) -> Run {
+    let samples: Vec<u64> = samples.collect();
+    let d = Distribution {
+        count: samples.len() as u64,
+        min_ns: samples.iter().min().copied(),
+        max_ns: samples.iter().max().copied(),
+        max_at_ns: Some(0),
+        sum_ns: samples.iter().sum(),
+        histogram: Histogram::of(samples.iter().copied()),
+    };
+    Run {
+        threads: vec![Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Thread::default() }],
+        plan: Plan { interval_ns: 1_000_000, load: vec!["find".into()], ..Plan::default() },
+        ..Run::default()
+    }
+}
+
+fn runs(us: &[u64]) -> Vec<Run> {
+    us.iter().map(|&us| run(us)).collect()
+}
+
+/// `new` against `old`, which are called n0, n1, … and o0, o1, …
+fn held(new: &[Run], old: &[Run], options: &Options) -> Result<Compare, Box<Refusal>> {
+    let names = |side: &str| -> Vec<String> { (0..500).map(|i| format!("{side}{i}")).collect() };
+    compare(&labelled(&names("n"), new), &labelled(&names("o"), old), options)
+}
+
+fn labelled<'a>(names: &'a [String], runs: &'a [Run]) -> Vec<Labelled<'a>> {
+    names.iter().zip(runs).map(|(label, run)| Labelled { label, run }).collect()
+}
+
+fn compared(new: &[u64], old: &[u64]) -> Compare {
+    held(&runs(new), &runs(old), &Options::default()).unwrap()
+}
+
+const LOW: [u64; 5] = [100, 103, 97, 101, 99];
+const HIGH: [u64; 5] = [200, 206, 194, 202, 198];
+const WIDE: [u64; 5] = [50, 90, 100, 190, 300];
+
+#[track_caller]
+fn check(new: &[u64], old: &[u64], verdict: Verdict, outcome: Outcome, reason: &str) {
+    let got = compared(new, old);
+    assert_eq!((got.verdict, got.outcome), (verdict, outcome), "{new:?} {old:?}: {got:#?}");
+    let reasons = got.reasons.join(" ");
+    assert!(reasons.contains(reason) && reason.is_empty() == reasons.is_empty(), "{reasons}");
+    assert!(reasons.is_empty() || got.reasons.iter().all(|r| r.ends_with('.')), "{reasons}");
+}
+
+#[test]
+fn verdicts() {
+    use Outcome::{Fail, Inconclusive as Open, Pass};
+    use Verdict::{Better, Inconclusive, NoDifference, Worse};
+    check(&HIGH, &LOW, Worse, Fail, "");
+    check(&LOW, &HIGH, Better, Pass, "");
+    check(&LOW, &[102, 98, 100, 99, 101], NoDifference, Pass, "");
+    // Shown to be later, but by less than counts.
+    check(&[105, 106, 107, 108, 104], &LOW, NoDifference, Pass, "");
+    check(&[109, 110, 111, 108, 107], &LOW, Inconclusive, Open, "differs: 1.09 ×");
+    check(&WIDE, &LOW, Inconclusive, Open, "p99.9 is open: ");
+    check(
+        &HIGH[..3],
+        &LOW[..3],
+        Inconclusive,
+        Open,
+        "cannot show a difference, however large: p = 0.10",
+    );
+    check(&HIGH[..4], &LOW[..4], Inconclusive, Open, "It takes 5 a side.");
+    check(&HIGH[..1], &LOW[..1], Inconclusive, Open, "One run a side is no verdict");
+    check(&HIGH[..1], &LOW, Inconclusive, Open, "1 run against 5 cannot show");
+    check(&LOW[..4], &[102, 98, 100, 99], NoDifference, Pass, "");
+}
+
+#[test]
+fn what_is_computed() {
+    let got = compared(&HIGH, &LOW);
+    assert_eq!((got.runs, got.quantities.len(), got.quantities[0].count), ([5, 5], 1, 4_000));
+    let max = got.ratios.max.clone().unwrap();
+    assert!((max.value - 2.0).abs() < 0.01, "{max:?}");
+    assert!(max.low.unwrap() > 1.9 && max.high.unwrap() < 2.1, "{max:?}");
+    // Two of 252 splits, times two figures.
+    assert_eq!(got.p_value, Some(4.0 / 252.0));
+    let p50 = got.quantities[0].p50.as_ref().unwrap();
+    assert!((p50.new_ns - 150_000.0).abs() < 1_000.0, "{p50:?}");
+    assert_eq!(got.new[1].max_of_count_ns, Some(20_600_000));
+    assert!(got.differences.is_empty() && got.notes.is_empty(), "{got:?}");
+}
+
+#[test]
+fn how_many_more_runs() {
+    let got = compared(&WIDE, &LOW);
+    let needed = got.quantities[0].max.as_ref().unwrap().effect.runs_needed;
+    assert!(needed.is_some_and(|n| (10..500).contains(&n)), "{needed:?}");
+    assert!(got.reasons.join(" ").contains("more) would probably decide it"), "{:?}", got.reasons);
+}
+
+#[test]
+fn a_figure_may_contradict_the_other() {
+    // A later p99.9, and an earlier maximum.
+    let other = |us: u64| {
+        let ns = us * 1_000;
+        of_samples((0..3_979).map(|_| ns).chain([ns * 40; 20]).chain([ns * 50]))
+    };
+    let new: Vec<Run> = LOW.map(other).into();
+    let got = held(&new, &runs(&LOW), &Options::default()).unwrap();
+    assert_eq!(got.verdict, Verdict::Inconclusive);
+    assert_eq!(got.reasons, ["max is better and p99.9 is worse."]);
+}
+
+#[test]
+fn lengths_are_evened_out() {
+    let long = |us: u64| {
+        let ns = us * 1_000;
+        let ordinary = (0..15_919).map(|i| ns / 2 + i % 3 * ns / 4);
+        of_samples(ordinary.chain([ns * 10; 80]).chain([ns * 1_000]))
+    };
+    let got = held(&LOW.map(long), &runs(&LOW), &Options::default()).unwrap();
+    assert_eq!(got.quantities[0].count, 4_000);
+    // A quarter of its samples would most likely not show its one stall.
+    assert_eq!(got.new[0].max_ns, Some(100_000_000));
+    assert_eq!(got.new[0].max_of_count_ns.unwrap() / 10_000, 100);
+    assert!(got.notes[0].starts_with("Runs have from 4,000 to 16,000 samples"), "{:?}", got.notes);
+}
+
+#[test]
+fn short_runs_have_no_p999() {
+    let short = |us: u64| of_samples((1..=500).map(|i| us * i));
+    let some = [&runs(&LOW)[..], &[short(5)]].concat();
+    let got = held(&some, &runs(&LOW), &Options::default()).unwrap();
+    assert_eq!(got.quantities[0].p999.as_ref().unwrap().effect.runs, [5, 5]);
+    assert_eq!(got.quantities[0].max.as_ref().unwrap().effect.runs, [6, 5]);
+    assert!(got.reasons[0].contains("p99.9 is not known of 1 run:"), "{:?}", got.reasons);
+    let got = held(&LOW.map(short), &HIGH.map(short), &Options::default()).unwrap();
+    assert_eq!((got.ratios.p999, got.verdict), (None, Verdict::Better));
+    let got = held(&LOW.map(short), &LOW.map(|us| short(us + 1)), &Options::default()).unwrap();
+    assert_eq!(got.verdict, Verdict::Inconclusive, "one figure alone does not show no difference");
+}
+
+#[test]
+fn a_regression_is_shown_excluded_or_open() {
+    let allow = |share| Options { max_regression: Some(share), ..Options::default() };
+    for (new, allowed, want) in [
+        (HIGH, 0.1, Outcome::Fail),
+        (HIGH, 0.8, Outcome::Fail),
+        (HIGH, 1.0, Outcome::Inconclusive),
+        (HIGH, 1.2, Outcome::Pass),
+        (LOW, 0.1, Outcome::Pass),
+        (WIDE, 0.1, Outcome::Inconclusive),
+        (LOW.map(|us| us - 60), 0.0, Outcome::Pass),
+    ] {
+        let got = held(&runs(&new), &runs(&LOW), &allow(allowed)).unwrap();
+        assert_eq!(got.outcome, want, "{new:?} {allowed}");
+    }
+}
+
+#[test]
+fn limits_hold_the_new_runs() {
+    let limited = |limit: &str| {
+        let options = Options { limits: vec![limit.parse().unwrap()], ..Options::default() };
+        held(&runs(&LOW), &runs(&HIGH), &options).unwrap()
+    };
+    let got = limited("10.2ms");
+    assert_eq!((got.verdict, got.outcome), (Verdict::Better, Outcome::Fail));
+    assert_eq!((&*got.limits[0].run, got.limits[0].observed_ns), ("n1", Some(10_300_000)));
+    assert_eq!(limited("11ms").outcome, Outcome::Pass);
+    assert_eq!(limited("p99.99=1ms").outcome, Outcome::Inconclusive);
+}
+
+#[test]
+fn throughput_stands_beside() {
+    let with_load = |us: u64, per_second: f64| {
+        let load = LoadResult {
+            name: "find".into(),
+            unit: "files".into(),
+            per_second,
+            ..Default::default()
+        };
+        Run { load: vec![load], ..run(us) }
+    };
+    let side = |factor: f64| LOW.map(|us| with_load(us, us as f64 * factor));
+    for (factor, verdict) in
+        [(1.01, Verdict::NoDifference), (0.5, Verdict::Worse), (2.0, Verdict::Better)]
+    {
+        let got = held(&side(factor), &side(1.0), &Options::default()).unwrap();
+        let throughput = &got.quantities[0].throughput;
+        assert_eq!(throughput.len(), 1);
+        assert_eq!(throughput[0].effect.verdict, verdict);
+        assert!((throughput[0].effect.ratio - factor).abs() < 1e-9);
+        assert_eq!(got.outcome, Outcome::Pass, "it decides nothing");
+    }
+}
+
+/// What is done to a run, by name.
+type Change = (&'static str, fn(&mut Run));
+
+/// What is refused of five new runs, changed so, against five others.
+fn refusal(change: fn(&mut Run)) -> Option<Refusal> {
+    let mut new = runs(&LOW);
+    new.iter_mut().for_each(change);
+    held(&new, &runs(&HIGH), &Options::default()).err().map(|refusal| *refusal)
+}
+
+#[test]
+fn what_is_not_alike_is_refused_unless_forced() {
+    let source =
+        |omission| Some(Source { tool: "cyclictest".into(), omission, ..Source::default() });
+    let _ = source;
+    let changes: [Change; 7] = [
+        ("time domain", |run| run.time_domain = TimeDomain::Virtual),
+        ("interval", |run| run.plan.interval_ns = 1_020_000),
+        ("load", |run| run.plan.load.push("cpu".into())),
+        ("stimulus", |run| run.plan.stimulus = crate::plan::Stimulus::Others),
+        ("omission", |run| {
+            run.source = Some(Source { omission: Omission::Skipped, ..Source::default() });
+        }),
+        ("validity", |run| {
+            let finding = Finding::new("policy", Severity::Error, "no".into(), "");
+            run.validity = Validity::of(vec![finding]);
+        }),
+        ("repetition", |run| *run = super::tests::run(100)),
+    ];
+    for (what, change) in changes {
+        let Some(Refusal::Differences(found)) = refusal(change) else { panic!("{what}") };
+        assert!(found.iter().any(|d| d.what == what), "{what}: {found:?}");
+        assert!(found.iter().all(|d| d.matters && d.message.ends_with('.')), "{found:?}");
+        let mut new = runs(&LOW);
+        new.iter_mut().for_each(change);
+        let forced = Options { force: true, ..Options::default() };
+        let got = held(&new, &runs(&HIGH), &forced).unwrap();
+        assert!(got.settings.forced && got.differences.iter().any(|d| d.what == what));
+    }
+}
+
+#[test]
+fn what_does_not_matter_is_pointed_out() {
+    let changes: [Change; 5] = [
+        ("policy", |run| run.plan.priority = Some(7)),
+        ("interval", |run| run.plan.interval_ns = 1_005_000),
+        ("processor", |run| run.host.cpu_model = Some("other".into())),
+        ("validity", |run| {
+            let finding = Finding::new("steal", Severity::Warning, "some".into(), "");
+            run.validity = Validity::of(vec![finding]);
+        }),
+        // A file that says nothing of the interval differs in nothing that is known.
+        ("interval", |run| {
+            let unknown = vec!["plan".into()];
+            run.source = Some(Source { unknown, omission: Omission::Counted, ..Source::default() });
+        }),
+    ];
+    for (what, change) in changes {
+        let mut new = runs(&LOW);
+        change(&mut new[2]);
+        if what == "processor" {
+            new[1].host.cpu_model = Some("one".into());
+        }
+        let got = held(&new, &runs(&HIGH), &Options::default()).unwrap();
+        assert_eq!(got.verdict, Verdict::Better);
+        let found = got.differences.iter().find(|d| d.what == what);
+        assert!(found.is_some_and(|d| !d.matters), "{what}: {:?}", got.differences);
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_always_refused() {
+    let forced = Options { force: true, ..Options::default() };
+    let of = |new: &[Run], old: &[Run]| held(new, old, &forced).err().map(|refusal| *refusal);
+    assert_eq!(of(&[], &runs(&LOW)), Some(Refusal::NoRuns));
+    let empty = of_samples([].into_iter());
+    assert_eq!(of(&runs(&LOW), &[empty]), Some(Refusal::NoSamples("o0".into())));
+    let irq = Source { quantity: Quantity::IrqLatency, ..Source::default() };
+    let other = Run { source: Some(irq), ..run(9) };
+    assert!(matches!(of(&runs(&LOW), &[other]), Some(Refusal::Quantities(..))));
+}
+
+#[test]
+fn quantities_are_compared_one_by_one() {
+    let of = |us: &[u64], quantity| -> Vec<Run> {
+        let source = Source { quantity, ..Source::default() };
+        us.iter().map(|&us| Run { source: Some(source.clone()), ..run(us) }).collect()
+    };
+    let both = |irq: &[u64], thread: &[u64]| {
+        [of(irq, Quantity::IrqLatency), of(thread, Quantity::ThreadLatency)].concat()
+    };
+    let got =
+        held(&both(&LOW, &HIGH), &both(&LOW.map(|us| us + 1), &LOW), &Options::default()).unwrap();
+    let verdicts: Vec<_> = got.quantities.iter().map(|q| (q.quantity, q.verdict)).collect();
+    assert_eq!(
+        verdicts,
+        [(Quantity::IrqLatency, Verdict::NoDifference), (Quantity::ThreadLatency, Verdict::Worse)]
+    );
+    assert_eq!((got.verdict, got.outcome), (Verdict::Worse, Outcome::Fail));
+    assert!((got.ratios.max.unwrap().value - 2.0).abs() < 0.02, "of the quantity that is worse");
+}
+
+#[test]
+fn one_run_a_side_says_something() {
+    let got = compared(&HIGH[..1], &LOW[..1]);
+    let within = &got.quantities[0].within;
+    assert_eq!(within.len(), 3);
+    let p99 = within.iter().find(|w| w.figure == "p99").unwrap();
+    assert!(p99.low.unwrap() > 0.5 && p99.high.unwrap() < 8.0, "{p99:?}");
+    assert!(p99.new.low_ns < p99.new.high_ns, "{p99:?}");
+    assert!(compared(&HIGH, &LOW).quantities[0].within.is_empty());
+}
+
+#[test]
+fn the_same_seeds_in_virtual_time_are_a_hint() {
+    let seeded = |us: &[u64]| -> Vec<Run> {
+        let of = |(us, seed)| Run { time_domain: TimeDomain::Virtual, seed, ..run(us) };
+        us.iter().copied().zip(1..).map(of).collect()
+    };
+    let got = held(&seeded(&LOW), &seeded(&HIGH), &Options::default()).unwrap();
+    assert!(got.notes.iter().any(|n| n.contains("wakescope lab run")), "{:?}", got.notes);
+    assert_eq!(got.time_domain, TimeDomain::Virtual);
+    let same = held(&runs(&LOW), &runs(&LOW), &Options::default()).unwrap();
+    assert_eq!((same.verdict, same.p_value), (Verdict::NoDifference, Some(1.0)));
+    assert_eq!(same.notes, ["n0 stands on both sides."]);
+}
+
+#[test]
+fn a_thousand_runs_are_compared() {
+    let many = |from: u64| -> Vec<Run> { (from..from + 500).map(run).collect() };
+    let got = held(&many(1_000), &many(1_500), &Options::default()).unwrap();
+    assert_eq!((got.verdict, got.runs), (Verdict::Better, [500, 500]));
+    assert!(!got.quantities[0].max.as_ref().unwrap().effect.exact);
+    let again = held(&many(1_000), &many(1_500), &Options::default()).unwrap();
+    assert_eq!(got, again, "the seed repeats it");
+}

@@ -1,0 +1,68 @@
+//! Ratios, shares and chances in words.
+
+use crate::units::grouped;
+
+/// `1.31 ×`
+pub fn times(ratio: f64) -> String {
+    format!("{} ×", factor(ratio))
+}
+
+/// A ratio in three digits.
+pub(super) fn factor(ratio: f64) -> String {
+    match ratio {
+        r if r < 9.995 => format!("{r:.2}"),
+        r if r < 99.95 => format!("{r:.1}"),
+        r => format!("{r:.0}"),
+    }
+}
+
+/// `p = 0.004`, `p < 0.001`
+pub fn probability(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "p < 0.001".into(),
+        p if p < 0.1 => format!("p = {p:.3}"),
+        p => format!("p = {p:.2}"),
+    }
+}
+
+/// A share in percent, without zeros that say nothing: `10 %`, `2.5 %`.
+pub fn percent(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// `1 run`, `5 runs`
+pub(super) fn count_of(count: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
+}
+
+/// Some of the labels, and how many more: `a, b, c and 4 more`.
+pub(super) fn listed(labels: &[String]) -> String {
+    const NAMED: usize = 3;
+    let named = labels.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match labels.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {} more", grouped(more as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_words() {
+        assert_eq!([0.5, 1.0, 9.999, 99.96].map(times), ["0.50 ×", "1.00 ×", "10.0 ×", "100 ×"]);
+        let p_values = [0.0001, 0.004, 0.0635, 0.1, 1.0].map(probability);
+        assert_eq!(p_values, ["p < 0.001", "p = 0.004", "p = 0.064", "p = 0.10", "p = 1.00"]);
+        assert_eq!([0.1, 0.025, 0.0, 1.0].map(percent), ["10 %", "2.5 %", "0 %", "100 %"]);
+    }
+
+    #[test]
+    fn labels_are_named_or_counted() {
+        let labels = |n: u32| -> Vec<String> { (1..=n).map(|i| i.to_string()).collect() };
+        assert_eq!(listed(&labels(3)), "1, 2, 3");
+        assert_eq!(listed(&labels(1_234)), "1, 2, 3 and 1,231 more");
+        assert_eq!((count_of(1, "run"), count_of(5, "run")), ("1 run".into(), "5 runs".into()));
+    }
+}

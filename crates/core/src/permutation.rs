@@ -1,0 +1,177 @@
+//! Two groups of figures, unpaired: how far apart they are, and whether chance explains it.
+//!
+//! All that is assumed is that, were both alike, each figure could as well have come in the other
+//! group. So p-values and intervals are counted over the ways to split the figures in two groups,
+//! and never approximated by a distribution.
+
+use crate::random::Random;
+
+/// Up to this many ways to split, all are counted: 10 against 10 has 184,756.
+pub const ALL_SPLITS: u64 = 200_000;
+
+/// Where there are more, so many are drawn at random. With them, p-values are whole multiples of
+/// 1 / 10,000.
+pub const DRAWN_SPLITS: usize = 9_999;
+
+/// How far apart the means of two groups are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apart {
+    /// Mean of the first group less that of the second.
+    pub difference: f64,
+    /// Twice the share of splits whose difference is at least as far out on the same side, at most 1:
+    /// both the split that was seen and those that tie with it count.
+    pub p_value: f64,
+    /// Shifts of the first group that leave nothing to explain, at the confidence asked for: the
+    /// test inverted. `None` at an end where there are too few splits for a limit.
+    pub interval: (Option<f64>, Option<f64>),
+    /// Splits that were counted, the one that was seen included.
+    pub splits: u64,
+    /// Whether these were all there are.
+    pub exact: bool,
+}
+
+/// Holds `first` against `second`. The interval has the confidence 1 - `alpha`. `seed` matters only
+/// where there are more than [`ALL_SPLITS`]. `None` if a group is empty, or a figure is not finite.
+pub fn apart(first: &[f64], second: &[f64], alpha: f64, seed: u64) -> Option<Apart> {
+    let all: Vec<f64> = first.iter().chain(second).copied().collect();
+    if first.is_empty() || second.is_empty() || !all.iter().all(|x| x.is_finite()) {
+        return None;
+    }
+    // Relative to one of them, so that little is lost where they are large and close.
+    let centred = |xs: &[f64]| -> Vec<f64> { xs.iter().map(|x| x - all[0]).collect() };
+    let (first, second) = (centred(first), centred(second));
+    let spread = first.iter().chain(&second).fold(0.0_f64, |most, x| most.max(x.abs()));
+    let exact = splits(first.len(), second.len()) <= ALL_SPLITS;
+    let mut swaps =
+        if exact { Swaps::all(&first, &second) } else { Swaps::drawn(&first, &second, seed) };
+    Some(Apart {
+        difference: mean(&first) - mean(&second),
+        // Sums of the same figures in another order may differ in their last bits.
+        p_value: swaps.p_value(spread * 1e-9),
+        interval: swaps.interval(alpha),
+        splits: swaps.splits(),
+        exact,
+    })
+}
+
+/// In how many ways `first` + `second` figures split in groups of these sizes. Saturates.
+pub fn splits(first: usize, second: usize) -> u64 {
+    let small = first.min(second) as u128;
+    let all = first as u128 + second as u128;
+    let mut ways = 1_u128;
+    for i in 0..small {
+        ways = ways * (all - i) / (i + 1);
+        if ways > u128::from(u64::MAX) {
+            return u64::MAX;
+        }
+    }
+    u64::try_from(ways).unwrap_or(u64::MAX)
+}
+
+/// The smallest p-value that groups of these sizes can have.
+pub fn smallest_p(first: usize, second: usize) -> f64 {
+    (2.0 / splits(first, second) as f64).min(1.0)
+}
+
+/// The fewest figures per group that can decide `comparisons` looked at together at the level
+/// `alpha`: those with which even the smallest p-value passes Holm's first step.
+pub fn figures_needed(comparisons: usize, alpha: f64) -> usize {
+    let comparisons = comparisons.max(1) as f64;
+    (2..64).find(|&n| smallest_p(n, n) * comparisons <= alpha).unwrap_or(64)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// What other splits do, each seen as a swap of `k` figures of the first group for `k` of the
+/// second: mean of those given away less mean of those taken. The split is at least as far on the
+/// first's side as what was seen if that is not above 0; if the first group were shifted by δ
+/// beforehand, if it is not above δ. So a list of these numbers is the test at every shift.
+struct Swaps {
+    gains: Vec<f64>,
+    /// Splits that swap nothing: at least as far as what was seen on both sides. One is what was
+    /// seen itself.
+    unchanged: u64,
+}
+
+impl Swaps {
+    fn all(first: &[f64], second: &[f64]) -> Self {
+        let most = first.len().min(second.len());
+        let (given, taken) = (sums_by_size(first, most), sums_by_size(second, most));
+        let mut gains = Vec::new();
+        for size in 1..=most {
+            for given in &given[size] {
+                gains.extend(taken[size].iter().map(|taken| (given - taken) / size as f64));
+            }
+        }
+        Self { gains, unchanged: 1 }
+    }
+
+    fn drawn(first: &[f64], second: &[f64], seed: u64) -> Self {
+        // The smaller group is drawn anew; the other is what remains.
+        let (small, large, sign) =
+            if first.len() <= second.len() { (first, second, 1.0) } else { (second, first, -1.0) };
+        let seen: f64 = small.iter().sum();
+        let mut figures: Vec<(f64, bool)> = small.iter().map(|&x| (x, false)).collect();
+        figures.extend(large.iter().map(|&x| (x, true)));
+        let mut random = Random::new(seed);
+        let mut swaps = Self { gains: Vec::with_capacity(DRAWN_SPLITS), unchanged: 1 };
+        for _ in 0..DRAWN_SPLITS {
+            random.draw(&mut figures, small.len());
+            let (mut sum, mut swapped) = (0.0, 0_u32);
+            for &(x, other) in &figures[..small.len()] {
+                sum += x;
+                swapped += u32::from(other);
+            }
+            match swapped {
+                0 => swaps.unchanged += 1,
+                count => swaps.gains.push(sign * (seen - sum) / f64::from(count)),
+            }
+        }
+        swaps
+    }
+
+    fn splits(&self) -> u64 {
+        self.gains.len() as u64 + self.unchanged
+    }
+
+    fn p_value(&self, tolerance: f64) -> f64 {
+        let count = |reaches: &dyn Fn(f64) -> bool| {
+            self.unchanged + self.gains.iter().filter(|&&gain| reaches(gain)).count() as u64
+        };
+        let fewer = count(&|gain| gain <= tolerance).min(count(&|gain| gain >= -tolerance));
+        (2.0 * fewer as f64 / self.splits() as f64).min(1.0)
+    }
+
+    /// The shifts at which neither side's share of splits is `alpha` / 2 or less.
+    fn interval(&mut self, alpha: f64) -> (Option<f64>, Option<f64>) {
+        // So many splits, with what was seen, are few enough to reject a shift.
+        let few = (self.splits() as f64 * alpha / 2.0 + 1e-9).floor();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // At most the splits.
+        let Some(rank) = (few as u64).checked_sub(self.unchanged) else { return (None, None) };
+        let (rank, count) = (usize::try_from(rank).unwrap_or(usize::MAX), self.gains.len());
+        if rank >= count {
+            return (None, None);
+        }
+        let low = *self.gains.select_nth_unstable_by(rank, f64::total_cmp).1;
+        let high = *self.gains.select_nth_unstable_by(count - 1 - rank, f64::total_cmp).1;
+        (Some(low), Some(high))
+    }
+}
+
+/// The sums of all subsets of up to `most` values, by their size.
+fn sums_by_size(values: &[f64], most: usize) -> Vec<Vec<f64>> {
+    let mut sums: Vec<Vec<f64>> = vec![Vec::new(); most + 1];
+    sums[0].push(0.0);
+    for value in values {
+        for size in (1..=most).rev() {
+            let with: Vec<f64> = sums[size - 1].iter().map(|sum| sum + value).collect();
+            sums[size].extend(with);
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests;

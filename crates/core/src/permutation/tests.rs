@@ -1,0 +1,134 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[track_caller]
+fn check(first: &[f64], second: &[f64], difference: f64, p_value: f64) {
+    let got = apart(first, second, 0.05, 1).unwrap();
+    assert!((got.difference - difference).abs() < 1e-12, "{first:?} {second:?}: {got:?}");
+    assert!((got.p_value - p_value).abs() < 1e-12, "{first:?} {second:?}: {got:?}");
+    assert!(got.exact, "{got:?}");
+}
+
+/// SciPy 1.17.1:
+/// `permutation_test((first, second), lambda x, y: mean(x) - mean(y), n_resamples=inf)`
+#[test]
+fn as_scipy_has_it() {
+    let odd = [1.2, 0.9, 1.7, 2.1, 1.4];
+    check(&odd, &[0.8, 1.0, 1.1, 0.7, 0.95], 0.55, 0.03968253968253968);
+    check(&[3.1, 2.9, 3.3], &[2.0, 2.2, 1.9, 2.4], 0.975, 0.05714285714285714);
+    check(&[1.0, 2.0, 2.0, 3.0], &[2.0, 2.0, 1.0, 1.0, 4.0], 0.0, 1.0);
+    check(&[0.5, 0.6], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], -3.45, 0.05555555555555555);
+    let close = [5.0, 5.1, 4.8, 5.2, 4.95, 5.05];
+    check(&[5.0, 5.2, 4.9, 5.3, 5.1, 5.6], &close, 1.0 / 6.0, 0.20995670995670995);
+}
+
+#[test]
+fn alike_groups_are_not_apart() {
+    check(&[7.0; 4], &[7.0; 5], 0.0, 1.0);
+    let got = apart(&[0.1 + 0.2; 5], &[0.3; 5], 0.05, 1).unwrap();
+    assert!(got.difference > 0.0 && got.p_value < 0.01, "one bit apart is apart: {got:?}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_not() {
+    assert_eq!(apart(&[], &[1.0], 0.05, 1), None);
+    assert_eq!(apart(&[1.0], &[], 0.05, 1), None);
+    assert_eq!(apart(&[1.0], &[f64::NAN], 0.05, 1), None);
+}
+
+#[test]
+fn few_figures_decide_nothing() {
+    for (first, second, want) in
+        [(1, 1, 1.0), (2, 2, 2.0 / 6.0), (3, 3, 0.1), (4, 4, 2.0 / 70.0), (1, 39, 0.05)]
+    {
+        assert_eq!(smallest_p(first, second), want, "{first} against {second}");
+    }
+    assert_eq!((figures_needed(1, 0.05), figures_needed(2, 0.05)), (4, 5));
+    assert_eq!((figures_needed(6, 0.05), figures_needed(2, 0.001)), (5, 8));
+    let alone = apart(&[1.0], &[2.0], 0.05, 1).unwrap();
+    assert_eq!((alone.p_value, alone.interval, alone.splits), (1.0, (None, None), 2));
+}
+
+#[test]
+fn splits_are_counted() {
+    for (first, second, want) in
+        [(0, 5, 1), (1, 5, 6), (5, 5, 252), (10, 10, 184_756), (500, 500, u64::MAX)]
+    {
+        assert_eq!(splits(first, second), want);
+        assert_eq!(splits(second, first), want);
+    }
+}
+
+#[test]
+fn many_are_drawn_and_the_seed_repeats_them() {
+    let first: Vec<f64> = (0..30).map(|i| f64::from(i % 7)).collect();
+    let second: Vec<f64> = (0..25).map(|i| f64::from(i % 6) + 0.7).collect();
+    let got = apart(&first, &second, 0.05, 1).unwrap();
+    assert_eq!((got.exact, got.splits), (false, 10_000));
+    assert_eq!(apart(&first, &second, 0.05, 1), Some(got.clone()));
+    let other = apart(&first, &second, 0.05, 2).unwrap();
+    assert!(other != got && (other.p_value - got.p_value).abs() < 0.02, "{got:?} {other:?}");
+    // The other way round, the other group is drawn.
+    let back = apart(&second, &first, 0.05, 3).unwrap();
+    assert!((back.p_value - got.p_value).abs() < 0.02, "{got:?} {back:?}");
+    assert!((back.interval.0.unwrap() + got.interval.1.unwrap()).abs() < 0.1);
+    let far = apart(&[9.0; 40], &[1.0; 40], 0.05, 1).unwrap();
+    assert_eq!((far.p_value, far.interval), (2e-4, (Some(8.0), Some(8.0))));
+    assert!(apart(&[1.0], &vec![2.0; 300_000], 0.05, 1).unwrap().p_value > 1e-4);
+}
+
+/// All splits, one by one: the shares with a difference at least, and at most, as large as seen.
+fn counted_one_by_one(first: &[f64], second: &[f64]) -> (f64, f64) {
+    let all: Vec<f64> = first.iter().chain(second).copied().collect();
+    let seen: f64 = first.iter().sum();
+    let (mut more, mut less, mut count) = (0.0, 0.0, 0.0);
+    for mask in 0_u32..1 << all.len() {
+        if mask.count_ones() as usize != first.len() {
+            continue;
+        }
+        let sum: f64 = (0..all.len()).filter(|i| mask >> i & 1 == 1).map(|i| all[i]).sum();
+        count += 1.0;
+        more += f64::from(u8::from(sum >= seen - 1e-9));
+        less += f64::from(u8::from(sum <= seen + 1e-9));
+    }
+    (more / count, less / count)
+}
+
+fn group() -> impl Strategy<Value = Vec<f64>> {
+    prop::collection::vec((0_i32..40).prop_map(f64::from), 1..6)
+}
+
+proptest! {
+    #[test]
+    fn p_is_counted_as_one_would_by_hand(first in group(), second in group()) {
+        let (more, less) = counted_one_by_one(&first, &second);
+        let got = apart(&first, &second, 0.05, 1).unwrap().p_value;
+        prop_assert!((got - (2.0 * more.min(less)).min(1.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_interval_holds_the_shifts_that_are_not_rejected(
+        first in group(), second in group(), alpha in 0.02_f64..0.4,
+    ) {
+        let shifted = |by: f64| {
+            let moved: Vec<f64> = first.iter().map(|x| x - by).collect();
+            counted_one_by_one(&moved, &second)
+        };
+        let (low, high) = apart(&first, &second, alpha, 1).unwrap().interval;
+        // The shares only change at differences of means of up to 5 whole numbers: so no closer
+        // than 1/20 to each other where they differ at all.
+        if let Some(low) = low {
+            prop_assert!(shifted(low - 0.01).0 <= alpha / 2.0 + 1e-9);
+            prop_assert!(shifted(low + 0.01).0 > alpha / 2.0 - 1e-9);
+        } else {
+            prop_assert!(shifted(-1e6).0 > alpha / 2.0 - 1e-9);
+        }
+        if let Some(high) = high {
+            prop_assert!(shifted(high + 0.01).1 <= alpha / 2.0 + 1e-9);
+            prop_assert!(shifted(high - 0.01).1 > alpha / 2.0 - 1e-9);
+        } else {
+            prop_assert!(shifted(1e6).1 > alpha / 2.0 - 1e-9);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A series of runs: where did a figure change.
+//!
+//! The unit is the run, as in [`crate::compare`]: each gives one number per figure. Where these
+//! changed is found by E-divisive (D. Matteson and N. James, "A Nonparametric Approach for Multiple
+//! Change Point Analysis of Multivariate Data", JASA 109, 2014): it assumes no distribution, and
+//! tests each change by permutations.
+
+use serde::{Deserialize, Serialize};
+
+use crate::compare::{
+    Difference, Labelled, Measured, Refusal, RunFigures, differences, least_count, quantity_of,
+};
+use crate::run::TimeDomain;
+use crate::source::Quantity;
+
+mod divisive;
+
+pub use divisive::{Change, LEAST, changes, permutations};
+
+/// The schema that this version writes.
+pub const SCHEMA: &str = "wakescope.trend/1";
+
+/// How likely a series in which nothing changed may be said to have changed.
+pub const ALPHA: f64 = 0.05;
+
+/// The most runs of a series: time and memory grow with the square of their number.
+pub const MOST: usize = 1_000;
+
+/// What is asked of a series.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How likely a series in which nothing changed may be said to have changed.
+    pub alpha: f64,
+    /// Takes also runs that are not alike in what matters.
+    pub force: bool,
+    /// Of the permutations.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { alpha: ALPHA, force: false, seed: 1 }
+    }
+}
+
+/// What became of the figures of a series of runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trend {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// How likely a series in which nothing changed may be said to have changed, over all figures.
+    pub alpha: f64,
+    /// Of the permutations.
+    pub seed: u64,
+    /// The command that repeats it.
+    pub repeat: String,
+    /// Which time the figures are in.
+    pub time_domain: TimeDomain,
+    /// One per quantity: only files of other programs hold several.
+    pub series: Vec<Series>,
+    /// In what the runs are not alike.
+    pub differences: Vec<Difference>,
+    /// What else one must know; a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Trend {
+    /// The record as JSON, on lines that people can read.
+    pub fn to_json(&self) -> String {
+        // Only a map with keys that are no text, or a failing writer, could make this fail.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// The runs of one quantity, in order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// What the values are.
+    pub quantity: Quantity,
+    /// Maxima are those of so many samples: as many as the shortest run has.
+    pub count: u64,
+    /// The runs.
+    pub runs: Vec<RunFigures>,
+    /// Changes of the 99.9th percentile, in order; `null` where not all runs carry it.
+    pub p999: Option<Vec<Step>>,
+    /// Changes of the maximum, at equal count.
+    pub max: Option<Vec<Step>>,
+}
+
+/// A change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The place of the first run after it, counted from 0.
+    pub at: usize,
+    /// The label of the last run before it.
+    pub before: String,
+    /// The label of the first run after it.
+    pub after: String,
+    /// Geometric mean of the runs since the last change, or the first run, in nanoseconds.
+    pub before_ns: f64,
+    /// Geometric mean of the runs until the next change, or the last run.
+    pub after_ns: f64,
+    /// After / before.
+    pub ratio: f64,
+    /// How likely a change that looks so large is to be found somewhere, were there none.
+    pub p_value: f64,
+}
+
+/// Finds the changes in a series of runs.
+///
+/// # Errors
+/// If there are no runs, one holds nothing, or, unless forced, they are not alike in what matters.
+pub fn trend(runs: &[Labelled], options: &Options) -> Result<Trend, Box<Refusal>> {
+    if runs.is_empty() {
+        return Err(Box::new(Refusal::NoRuns));
+    }
+    let measured: Vec<Measured> = runs.iter().map(Measured::of).collect();
+    if let Some(empty) = measured.iter().find(|m| m.expiries.count == 0) {
+        return Err(Box::new(Refusal::NoSamples(empty.label.into())));
+    }
+    let differences = differences(runs);
+    let matters: Vec<Difference> = differences.iter().filter(|d| d.matters).cloned().collect();
+    if !matters.is_empty() && !options.force {
+        return Err(Box::new(Refusal::Differences(matters)));
+    }
+    let mut quantities: Vec<Quantity> = Vec::new();
+    for quantity in runs.iter().map(|l| quantity_of(l.run)) {
+        if !quantities.contains(&quantity) {
+            quantities.push(quantity);
+        }
+    }
+    // Each figure may be wrong as often as its part of what is allowed.
+    let alpha = options.alpha / (2 * quantities.len()) as f64;
+    let series: Vec<Series> = quantities
+        .into_iter()
+        .map(|quantity| {
+            let of = measured.iter().filter(|m| m.quantity == quantity);
+            of_quantity(quantity, &of.collect::<Vec<_>>(), alpha, options.seed)
+        })
+        .collect();
+    Ok(Trend {
+        schema: SCHEMA.into(),
+        alpha: options.alpha,
+        seed: options.seed,
+        repeat: String::new(),
+        time_domain: runs[0].run.time_domain,
+        notes: series.iter().flat_map(notes).collect(),
+        series,
+        differences,
+    })
+}
+
+fn of_quantity(quantity: Quantity, runs: &[&Measured], alpha: f64, seed: u64) -> Series {
+    let count = least_count(runs.iter().copied());
+    let figures: Vec<RunFigures> = runs.iter().map(|m| m.figures_at(count)).collect();
+    let steps = |of: fn(&RunFigures) -> Option<u64>| {
+        let logs: Option<Vec<f64>> =
+            figures.iter().map(|run| Some((of(run)?.max(1) as f64).ln())).collect();
+        Some(steps(&figures, &logs?, alpha, seed))
+    };
+    let (p999, max) = (steps(|run| run.p999_ns), steps(|run| run.max_of_count_ns));
+    Series { quantity, count, runs: figures, p999, max }
+}
+
+/// The changes of a figure, given by its logarithms.
+fn steps(runs: &[RunFigures], logs: &[f64], alpha: f64, seed: u64) -> Vec<Step> {
+    let changes = changes(logs, alpha, seed);
+    let ends: Vec<usize> = changes.iter().map(|c| c.at).chain([logs.len()]).collect();
+    let mut begin = 0;
+    let mut steps = Vec::new();
+    for (change, end) in changes.iter().zip(&ends[1..]) {
+        let mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        let (before_ns, after_ns) = (mean(&logs[begin..change.at]), mean(&logs[change.at..*end]));
+        steps.push(Step {
+            at: change.at,
+            before: runs[change.at - 1].label.clone(),
+            after: runs[change.at].label.clone(),
+            before_ns,
+            after_ns,
+            ratio: after_ns / before_ns,
+            p_value: change.p_value,
+        });
+        begin = change.at;
+    }
+    steps
+}
+
+fn notes(series: &Series) -> Vec<String> {
+    let runs = series.runs.len();
+    let mut notes = Vec::new();
+    if runs < 2 * LEAST {
+        notes.push(format!(
+            "{runs} runs are too few: a change lies between {LEAST} runs before and {LEAST} after."
+        ));
+    }
+    if series.p999.is_none() {
+        notes.push("p99.9 is not followed: it takes 2,000 samples of every run.".into());
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+use super::*;
+use crate::run::Run;
+use crate::run::tests::run_with;
+use crate::source::Source;
+
+/// A run of 3,000 samples up to `us` µs, the largest ten times that.
+fn run(us: u64) -> Run {
+    run_with(&[(1..3_000).map(|i| us * (i % 997)).chain([us * 10_000]).collect()], "")
+}
+
+fn followed(runs: &[Run], options: &Options) -> Result<Trend, Box<Refusal>> {
+    let labels: Vec<String> = (0..runs.len()).map(|i| format!("night-{i}")).collect();
+    let labelled = labels.iter().zip(runs).map(|(label, run)| Labelled { label, run });
+    trend(&labelled.collect::<Vec<_>>(), options)
+}
+
+#[test]
+fn a_change_is_told_with_its_size() {
+    let us = [100, 104, 97, 101, 99, 103, 98, 102, 155, 149, 151, 148, 153, 150, 147, 152];
+    let got = followed(&us.map(run), &Options::default()).unwrap();
+    let series = &got.series[0];
+    for steps in [&series.p999, &series.max] {
+        let [step] = &steps.as_ref().unwrap()[..] else { panic!("{steps:?}") };
+        assert_eq!((step.at, &*step.before, &*step.after), (8, "night-7", "night-8"));
+        assert!((step.ratio - 1.5).abs() < 0.01 && step.p_value <= 0.005, "{step:?}");
+        assert!((step.after_ns / step.before_ns - step.ratio).abs() < 1e-12);
+    }
+    assert_eq!((series.runs.len(), series.count, got.notes.len()), (16, 3_000, 0));
+}
+
+#[test]
+fn nothing_is_made_of_little() {
+    let got = followed(&[run(100), run(101), run(300)], &Options::default()).unwrap();
+    assert_eq!(got.series[0].max.as_ref().map(Vec::len), Some(0));
+    assert!(got.notes[0].starts_with("3 runs are too few"), "{:?}", got.notes);
+    let short = run_with(&[vec![1_000; 50]], "");
+    let got = followed(&[short, run(101)], &Options::default()).unwrap();
+    assert_eq!(got.series[0].p999, None);
+    assert!(got.notes[1].contains("2,000 samples"), "{:?}", got.notes);
+}
+
+#[test]
+fn what_is_not_one_series_is_refused() {
+    let refused = |runs: &[Run]| followed(runs, &Options::default()).err().map(|r| *r);
+    assert_eq!(refused(&[]), Some(Refusal::NoRuns));
+    assert_eq!(refused(&[run(1), run_with(&[], "")]), Some(Refusal::NoSamples("night-1".into())));
+    let mut other = run(1);
+    other.plan.load = vec!["cpu".into()];
+    assert!(matches!(refused(&[run(1), other.clone()]), Some(Refusal::Differences(_))));
+    let forced = Options { force: true, ..Options::default() };
+    assert_eq!(followed(&[run(1), other], &forced).unwrap().differences.len(), 1);
+}
+
+#[test]
+fn quantities_are_followed_one_by_one() {
+    let of =
+        |us, quantity| Run { source: Some(Source { quantity, ..Source::default() }), ..run(us) };
+    let runs: Vec<Run> = (0..12)
+        .flat_map(|i| {
+            let us = if i < 6 { 100 + i } else { 200 + i };
+            [of(100 + i % 3, Quantity::IrqLatency), of(us, Quantity::ThreadLatency)]
+        })
+        .collect();
+    let got = followed(&runs, &Options::default()).unwrap();
+    let found: Vec<_> =
+        got.series.iter().map(|s| (s.quantity, s.max.as_ref().unwrap().len())).collect();
+    assert_eq!(found, [(Quantity::IrqLatency, 0), (Quantity::ThreadLatency, 1)]);
+}

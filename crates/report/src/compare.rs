@@ -1,0 +1,211 @@
+//! A comparison of runs: as text, Markdown and JUnit XML.
+//!
+//! Everything is made from the record, [`Compare`].
+
+use wakescope_core::compare::{Compare, Effect, Figure, OfQuantity, Throughput, Verdict, times};
+use wakescope_core::compare::{Within, percent, probability};
+use wakescope_core::limit::Outcome;
+use wakescope_core::run::TimeDomain;
+use wakescope_core::units::{SpanNs, grouped};
+
+use crate::domain;
+use crate::style::clean;
+
+mod junit;
+mod markdown;
+mod text;
+
+pub use junit::junit;
+pub use markdown::markdown;
+pub use text::text;
+
+/// Runs are listed up to this many; more are only counted.
+const MOST_LISTED: usize = 24;
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifference => "no difference",
+        Verdict::Inconclusive => "inconclusive",
+    }
+}
+
+/// `Worse: p99.9 1.31 × (1.18–1.52), max 1.64 × (1.22–2.40); 5 runs against 5, p = 0.004, margin 10 %.`
+fn headline(of: &OfQuantity, compare: &Compare) -> String {
+    let named: Vec<String> = of
+        .deciding()
+        .into_iter()
+        .filter_map(|(name, figure)| Some(format!("{name} {}", ratio(&figure?.effect))))
+        .collect();
+    let smallest = of.deciding().into_iter().filter_map(|(_, f)| Some(f?.effect.p_adjusted));
+    let [new, old] = of.runs;
+    let mut parts = vec![format!(
+        "{} run{} against {}",
+        grouped(new as u64),
+        if new == 1 { "" } else { "s" },
+        grouped(old as u64)
+    )];
+    // Of one run a side, the p-value is always 1.
+    parts.extend(smallest.min_by(f64::total_cmp).filter(|_| new + old > 2).map(probability));
+    parts.push(format!("margin {}", percent(compare.settings.margin)));
+    let begin = match compare.quantities.len() {
+        1 => capital(word(of.verdict)),
+        _ => format!("{}: {}", capital(&of.quantity.to_string()), word(of.verdict)),
+    };
+    format!("{begin}: {}; {}.", named.join(", "), parts.join(", "))
+}
+
+/// `1.31 × (1.18–1.52)`
+fn ratio(effect: &Effect) -> String {
+    match interval(effect) {
+        Some(interval) => format!("{} {interval}", times(effect.ratio)),
+        None => times(effect.ratio),
+    }
+}
+
+/// `(1.18–1.52)`
+fn interval(effect: &Effect) -> Option<String> {
+    let plain = |ratio: f64| times(ratio).replace(" ×", "");
+    Some(format!("({}–{})", plain(effect.low?), plain(effect.high?)))
+}
+
+/// `Throughput of the load: no difference (0.99 ×).`, one sentence for each load.
+fn throughput(of: &OfQuantity) -> Vec<String> {
+    let alone = of.throughput.len() == 1;
+    let sentence = |t: &Throughput| {
+        let load = if alone { "the load".into() } else { clean(&t.load, 40) };
+        let what = match t.effect.verdict {
+            Verdict::Better => "more",
+            Verdict::Worse => "less",
+            Verdict::NoDifference => "no difference",
+            Verdict::Inconclusive => "whether it differs is open",
+        };
+        format!("Throughput of {load}: {what} ({}).", times(t.effect.ratio))
+    };
+    of.throughput.iter().map(sentence).collect()
+}
+
+/// What was allowed, and whether the runs show that it is kept; `None` if nothing was said.
+fn regression(compare: &Compare) -> Option<(Outcome, String)> {
+    let allowed = percent(compare.settings.max_regression?);
+    let figures = || compare.quantities.iter().flat_map(OfQuantity::deciding);
+    let outcome = figures()
+        .map(|(_, figure)| figure.and_then(|f| f.effect.regression).unwrap_or_default())
+        .max()
+        .unwrap_or_default();
+    let sentence = match outcome {
+        Outcome::Pass => format!("No figure is worse by more than {allowed}."),
+        Outcome::Fail => format!("Worse by more than {allowed}."),
+        Outcome::Inconclusive => {
+            format!("Worse by more than {allowed}: neither shown nor excluded.")
+        }
+    };
+    Some((outcome, sentence))
+}
+
+/// All figures of a quantity, by name, with whether they decide.
+fn figures(of: &OfQuantity) -> Vec<(&'static str, &Figure, bool)> {
+    let all = [
+        ("p50", &of.p50, false),
+        ("p99", &of.p99, false),
+        ("p99.9", &of.p999, true),
+        ("max", &of.max, true),
+    ];
+    all.into_iter()
+        .filter_map(|(name, figure, decides)| Some((name, figure.as_ref()?, decides)))
+        .collect()
+}
+
+/// A figure's mean, three digits and a unit.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
+fn span(ns: f64) -> String {
+    SpanNs(ns.max(0.0).round() as u64).to_string()
+}
+
+/// What of one run a side its samples say, a sentence per figure.
+fn within(of: &OfQuantity) -> Vec<String> {
+    let sentence = |within: &Within| {
+        let figure = &within.figure;
+        match (within.low, within.high) {
+            (Some(low), Some(high)) => format!(
+                "{figure} of these two runs: {} to {} (95 %, if their samples were independent).",
+                times(low),
+                times(high)
+            ),
+            _ => format!("{figure} of these two runs: their samples do not bound it at 95 %."),
+        }
+    };
+    of.within.iter().map(sentence).collect()
+}
+
+/// What must be known to trust the comparison: differences, then the rest.
+fn notes(compare: &Compare) -> Vec<String> {
+    let differences = compare.differences.iter().map(|d| d.message.clone());
+    let mut notes: Vec<String> = differences.chain(compare.notes.iter().cloned()).collect();
+    if compare.settings.forced {
+        notes.insert(0, "Compared by force: these runs are not alike in what matters.".into());
+    }
+    notes.into_iter().map(|note| clean(&note, 600)).collect()
+}
+
+/// How the numbers came about, in a few sentences.
+fn basis(compare: &Compare) -> Vec<String> {
+    let deciding =
+        || compare.quantities.iter().flat_map(OfQuantity::deciding).filter_map(|(_, f)| f);
+    let count = deciding().count();
+    let mut basis = vec![
+        "Figures are geometric means over the runs; the run is the unit, not the wakeup."
+            .to_owned(),
+    ];
+    if let Some(figure) = deciding().find(|figure| figure.effect.runs.iter().sum::<usize>() > 2) {
+        let confidence = percent(1.0 - compare.settings.alpha);
+        let effect = &figure.effect;
+        let how = match effect.exact {
+            true => format!("all {} splits of the runs", grouped(effect.splits)),
+            false => format!(
+                "{} splits of the runs drawn with --seed {}",
+                grouped(effect.splits),
+                compare.settings.seed
+            ),
+        };
+        let corrected = match count {
+            1 => String::new(),
+            n => format!(", corrected for {n} figures (Holm)"),
+        };
+        basis.push(format!("p: {how}{corrected}; intervals: the same test, {confidence}."));
+    }
+    match compare.time_domain {
+        TimeDomain::Virtual => basis.push(domain::VIRTUAL_TIME.into()),
+        TimeDomain::Real | TimeDomain::Simulated => {}
+    }
+    basis
+}
+
+/// How the new runs stand to a limit, in a sentence.
+fn limits(compare: &Compare) -> Vec<(Outcome, String)> {
+    let several = compare.quantities.len() > 1;
+    let told = |l: &wakescope_core::compare::RunLimit| {
+        let observed =
+            l.observed_ns.map_or_else(|| "–".into(), |ns| domain::span(ns, compare.time_domain));
+        let (limit, run) = (clean(&l.limit, 60), clean(&l.run, 80));
+        let of = if several { format!("{}: ", l.quantity) } else { String::new() };
+        let sentence = match l.outcome {
+            Outcome::Pass => format!("{of}within the limit {limit}: {observed} at most ({run})"),
+            Outcome::Fail => format!("{of}above the limit {limit}: {observed} ({run})"),
+            Outcome::Inconclusive => {
+                format!("{of}inconclusive on the limit {limit}: {} ({run})", clean(&l.reason, 200))
+            }
+        };
+        (l.outcome, sentence)
+    };
+    compare.limits.iter().map(told).collect()
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests;

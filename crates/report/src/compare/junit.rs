@@ -1,0 +1,101 @@
+//! The comparison as JUnit XML, which CI systems show: a test case per figure and limit.
+
+use std::fmt::Write;
+
+use wakescope_core::compare::{Compare, Effect, OfQuantity, Verdict, probability};
+use wakescope_core::limit::Outcome;
+
+use super::{limits, ratio, text};
+use crate::style::{Style, clean};
+
+/// The comparison as JUnit XML. What the runs do not tell is `skipped`, for the format knows no
+/// third way.
+pub fn junit(compare: &Compare) -> String {
+    let mut cases: Vec<Case> =
+        compare.quantities.iter().flat_map(|of| figures(of, compare)).collect();
+    cases.extend(compare.limits.iter().zip(limits(compare)).map(|(limit, (outcome, message))| {
+        Case {
+            class: class(&limit.quantity.to_string()),
+            name: clean(&limit.limit, 60),
+            outcome,
+            message,
+        }
+    }));
+    let count = |outcome| cases.iter().filter(|case| case.outcome == outcome).count();
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let counts = format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
+        cases.len(),
+        count(Outcome::Fail),
+        count(Outcome::Inconclusive)
+    );
+    let _ = writeln!(out, "<testsuites {counts}>\n<testsuite name=\"wakescope compare\" {counts}>");
+    for case in &cases {
+        let Case { class, name, outcome, message } = case;
+        let (class, name, message) = (escaped(class), escaped(name), escaped(message));
+        let _ = write!(out, "<testcase classname=\"{class}\" name=\"{name}\"");
+        let _ = match outcome {
+            Outcome::Pass => writeln!(out, "/>"),
+            Outcome::Fail => writeln!(out, "><failure message=\"{message}\"/></testcase>"),
+            Outcome::Inconclusive => writeln!(out, "><skipped message=\"{message}\"/></testcase>"),
+        };
+    }
+    let shown = text(compare, Style::default());
+    let _ =
+        writeln!(out, "<system-out>{}</system-out>\n</testsuite>\n</testsuites>", escaped(&shown));
+    out
+}
+
+struct Case {
+    class: String,
+    name: String,
+    outcome: Outcome,
+    message: String,
+}
+
+fn class(quantity: &str) -> String {
+    format!("wakescope.compare.{}", quantity.replace(' ', "-"))
+}
+
+fn figures(of: &OfQuantity, compare: &Compare) -> Vec<Case> {
+    let case = |(name, figure): (&str, Option<&wakescope_core::compare::Figure>)| {
+        let (outcome, message) = match figure {
+            None => (Outcome::Inconclusive, format!("{name} is not known")),
+            Some(figure) => {
+                let effect = &figure.effect;
+                let said = format!("{name} {}, {}", ratio(effect), probability(effect.p_adjusted));
+                (outcome(effect, compare), said)
+            }
+        };
+        Case { class: class(&of.quantity.to_string()), name: name.into(), outcome, message }
+    };
+    of.deciding().map(case).into()
+}
+
+/// Whether a figure passes: by what is allowed, or else by its verdict.
+fn outcome(effect: &Effect, compare: &Compare) -> Outcome {
+    match (compare.settings.max_regression, effect.verdict) {
+        (Some(_), _) => effect.regression.unwrap_or_default(),
+        (None, Verdict::Worse) => Outcome::Fail,
+        (None, Verdict::Better | Verdict::NoDifference) => Outcome::Pass,
+        (None, Verdict::Inconclusive) => Outcome::Inconclusive,
+    }
+}
+
+/// Text as XML has it, in attributes too. What no XML may hold is replaced.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}

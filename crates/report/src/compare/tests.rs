@@ -1,0 +1,268 @@
+use expect_test::expect;
+use wakescope_core::compare::{Labelled, Options, compare};
+use wakescope_core::run::{LoadResult, Run};
+
+use super::*;
+use crate::style::Style;
+use crate::text::tests::run_of;
+
+const PLAIN: Style = Style { colour: false };
+
+/// A run of 4,000 samples around `us` µs, with a load.
+fn run(us: u64) -> Run {
+    let ns = us * 1_000;
+    let samples: Vec<u64> = (0..3_979)
+        .map(|i| ns / 2 + i % 3 * ns / 4)
+        .chain([ns * 10; 20])
+        .chain([ns * 100])
+        .collect();
+    let mut run = run_of(&[&samples]);
+    run.plan.load = vec!["find".into()];
+    run.load = vec![LoadResult {
+        name: "find".into(),
+        unit: "files".into(),
+        per_second: 41_000.0 + us as f64,
+        ..LoadResult::default()
+    }];
+    run
+}
+
+fn held(new: &[Run], old: &[Run], options: &Options) -> Compare {
+    let labels: Vec<String> = (1..10).map(|i| format!("runs/2026-11-2{i}")).collect();
+    let side = |runs: &'_ [Run]| -> Vec<(String, Run)> {
+        labels.iter().cloned().zip(runs.iter().cloned()).collect()
+    };
+    let (new, old) = (side(new), side(old));
+    compare(&labelled(&new), &labelled(&old), options).unwrap()
+}
+
+fn labelled(side: &[(String, Run)]) -> Vec<Labelled<'_>> {
+    side.iter().map(|(label, run)| Labelled { label, run }).collect()
+}
+
+fn runs(us: &[u64]) -> Vec<Run> {
+    us.iter().map(|&us| run(us)).collect()
+}
+
+const LOW: [u64; 5] = [100, 103, 97, 101, 99];
+
+#[test]
+fn the_answer_comes_first() {
+    let options = Options {
+        max_regression: Some(0.1),
+        limits: vec!["p99.9=1.5ms".parse().unwrap(), "100ms".parse().unwrap()],
+        ..Options::default()
+    };
+    let mut got = held(&runs(&LOW.map(|us| us * 3 / 2)), &runs(&LOW), &options);
+    got.notes.push("A note.".into());
+    expect![[r#"
+        Worse: p99.9 1.50 × (1.45–1.55), max 1.50 × (1.45–1.55); 5 runs against 5, p = 0.016, margin 10 %.
+        Throughput of the load: no difference (1.00 ×).
+        Worse by more than 10 %.
+        above the limit p99.9 ≤ 1.50 ms: 1.54 ms (runs/2026-11-22)
+        within the limit max ≤ 100 ms: 15.4 ms at most (runs/2026-11-22)
+
+                           new             old  new / old
+         p50            112 µs         75.0 µs     1.50 ×  (1.45–1.55)
+         p99            150 µs          100 µs     1.50 ×  (1.45–1.55)
+         p99.9         1.50 ms         1.00 ms     1.50 ×  (1.45–1.55)  worse
+         max           15.0 ms         10.0 ms     1.50 ×  (1.45–1.55)  worse
+         find   41,100 files/s  41,100 files/s     1.00 ×  (1.00–1.00)
+
+         ! A note.
+
+                          run  samples    p99.9      max   kernel
+         new  runs/2026-11-21    4,000  1.50 ms  15.0 ms  6.12.95
+         new  runs/2026-11-22    4,000  1.54 ms  15.4 ms  6.12.95
+         new  runs/2026-11-23    4,000  1.45 ms  14.5 ms  6.12.95
+         new  runs/2026-11-24    4,000  1.51 ms  15.1 ms  6.12.95
+         new  runs/2026-11-25    4,000  1.48 ms  14.8 ms  6.12.95
+         old  runs/2026-11-21    4,000  1.00 ms  10.0 ms  6.12.95
+         old  runs/2026-11-22    4,000  1.03 ms  10.3 ms  6.12.95
+         old  runs/2026-11-23    4,000   971 µs  9.70 ms  6.12.95
+         old  runs/2026-11-24    4,000  1.01 ms  10.1 ms  6.12.95
+         old  runs/2026-11-25    4,000   990 µs  9.90 ms  6.12.95
+
+         Figures are geometric means over the runs; the run is the unit, not the wakeup.
+         p: all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the same test, 95 %.
+    "#]].assert_eq(&text(&got, PLAIN));
+    expect![[r#"
+        **Worse: p99.9 1.50 × (1.45–1.55), max 1.50 × (1.45–1.55); 5 runs against 5, p = 0.016, margin 10 %.**
+        Throughput of the load: no difference (1.00 ×).
+
+        - ✗ Worse by more than 10 %.
+        - ✗ above the limit p99.9 ≤ 1.50 ms: 1.54 ms (runs/2026-11-22)
+        - ✓ within the limit max ≤ 100 ms: 15.4 ms at most (runs/2026-11-22)
+
+        | | new | old | new / old | interval | |
+        |---|---:|---:|---:|---|---|
+        | p50 | 112 µs | 75.0 µs | 1.50 × | (1.45–1.55) |  |
+        | p99 | 150 µs | 100 µs | 1.50 × | (1.45–1.55) |  |
+        | p99.9 | 1.50 ms | 1.00 ms | 1.50 × | (1.45–1.55) | worse |
+        | max | 15.0 ms | 10.0 ms | 1.50 × | (1.45–1.55) | worse |
+        | find | 41,100 files/s | 41,100 files/s | 1.00 × | (1.00–1.00) | |
+
+        - A note.
+
+        Figures are geometric means over the runs; the run is the unit, not the wakeup. p: all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the same test, 95 %.
+    "#]].assert_eq(&markdown(&got));
+    expect![[r#"
+        <?xml version="1.0" encoding="UTF-8"?>
+        <testsuites tests="4" failures="3" errors="0" skipped="0">
+        <testsuite name="wakescope compare" tests="4" failures="3" errors="0" skipped="0">
+        <testcase classname="wakescope.compare.wakeup-latency" name="p99.9"><failure message="p99.9 1.50 × (1.45–1.55), p = 0.016"/></testcase>
+        <testcase classname="wakescope.compare.wakeup-latency" name="max"><failure message="max 1.50 × (1.45–1.55), p = 0.016"/></testcase>
+        <testcase classname="wakescope.compare.wakeup-latency" name="p99.9 ≤ 1.50 ms"><failure message="above the limit p99.9 ≤ 1.50 ms: 1.54 ms (runs/2026-11-22)"/></testcase>
+        <testcase classname="wakescope.compare.wakeup-latency" name="max ≤ 100 ms"/>
+        <system-out>Worse: p99.9 1.50 × (1.45–1.55), max 1.50 × (1.45–1.55); 5 runs against 5, p = 0.016, margin 10 %.
+        Throughput of the load: no difference (1.00 ×).
+        Worse by more than 10 %.
+        above the limit p99.9 ≤ 1.50 ms: 1.54 ms (runs/2026-11-22)
+        within the limit max ≤ 100 ms: 15.4 ms at most (runs/2026-11-22)
+
+                           new             old  new / old
+         p50            112 µs         75.0 µs     1.50 ×  (1.45–1.55)
+         p99            150 µs          100 µs     1.50 ×  (1.45–1.55)
+         p99.9         1.50 ms         1.00 ms     1.50 ×  (1.45–1.55)  worse
+         max           15.0 ms         10.0 ms     1.50 ×  (1.45–1.55)  worse
+         find   41,100 files/s  41,100 files/s     1.00 ×  (1.00–1.00)
+
+         ! A note.
+
+                          run  samples    p99.9      max   kernel
+         new  runs/2026-11-21    4,000  1.50 ms  15.0 ms  6.12.95
+         new  runs/2026-11-22    4,000  1.54 ms  15.4 ms  6.12.95
+         new  runs/2026-11-23    4,000  1.45 ms  14.5 ms  6.12.95
+         new  runs/2026-11-24    4,000  1.51 ms  15.1 ms  6.12.95
+         new  runs/2026-11-25    4,000  1.48 ms  14.8 ms  6.12.95
+         old  runs/2026-11-21    4,000  1.00 ms  10.0 ms  6.12.95
+         old  runs/2026-11-22    4,000  1.03 ms  10.3 ms  6.12.95
+         old  runs/2026-11-23    4,000   971 µs  9.70 ms  6.12.95
+         old  runs/2026-11-24    4,000  1.01 ms  10.1 ms  6.12.95
+         old  runs/2026-11-25    4,000   990 µs  9.90 ms  6.12.95
+
+         Figures are geometric means over the runs; the run is the unit, not the wakeup.
+         p: all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the same test, 95 %.
+        </system-out>
+        </testsuite>
+        </testsuites>
+    "#]].assert_eq(&junit(&got));
+}
+
+#[test]
+fn doubt_is_explained() {
+    let got = held(&runs(&[50, 90, 100, 190, 300]), &runs(&LOW), &Options::default());
+    expect![[r#"
+        Inconclusive: p99.9 1.21 × (0.66–2.44), max 1.21 × (0.66–2.44); 5 runs against 5, p = 1.00, margin
+        10 %.
+        Throughput of the load: no difference (1.00 ×).
+
+                           new             old  new / old
+         p50           90.6 µs         75.0 µs     1.21 ×  (0.66–2.43)
+         p99            121 µs          100 µs     1.21 ×  (0.66–2.44)
+         p99.9         1.21 ms         1.00 ms     1.21 ×  (0.66–2.44)  inconclusive
+         max           12.1 ms         10.0 ms     1.21 ×  (0.66–2.44)  inconclusive
+         find   41,100 files/s  41,100 files/s     1.00 ×  (1.00–1.00)
+
+         ? p99.9 is open: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would probably
+           decide it, if they vary as these do.
+         ? max is open: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would probably
+           decide it, if they vary as these do.
+         ! runs/2026-11-23 stands on both sides.
+
+                          run  samples    p99.9      max   kernel
+         new  runs/2026-11-21    4,000   500 µs  5.00 ms  6.12.95
+         new  runs/2026-11-22    4,000   900 µs  9.00 ms  6.12.95
+         new  runs/2026-11-23    4,000  1.00 ms  10.0 ms  6.12.95
+         new  runs/2026-11-24    4,000  1.90 ms  19.0 ms  6.12.95
+         new  runs/2026-11-25    4,000  3.00 ms  30.0 ms  6.12.95
+         old  runs/2026-11-21    4,000  1.00 ms  10.0 ms  6.12.95
+         old  runs/2026-11-22    4,000  1.03 ms  10.3 ms  6.12.95
+         old  runs/2026-11-23    4,000   971 µs  9.70 ms  6.12.95
+         old  runs/2026-11-24    4,000  1.01 ms  10.1 ms  6.12.95
+         old  runs/2026-11-25    4,000   990 µs  9.90 ms  6.12.95
+
+         Figures are geometric means over the runs; the run is the unit, not the wakeup.
+         p: all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the same test, 95 %.
+    "#]].assert_eq(&text(&got, PLAIN));
+    let got = held(&runs(&[150]), &runs(&[100]), &Options::default());
+    expect![[r#"
+        Inconclusive: p99.9 1.50 ×, max 1.50 ×; 1 run against 1, margin 10 %.
+        Throughput of the load: whether it differs is open (1.00 ×).
+
+                           new             old  new / old
+         p50            113 µs         75.0 µs     1.50 ×
+         p99            150 µs          100 µs     1.50 ×
+         p99.9         1.50 ms         1.00 ms     1.50 ×    inconclusive
+         max           15.0 ms         10.0 ms     1.50 ×    inconclusive
+         find   41,200 files/s  41,100 files/s     1.00 ×
+
+         ? One run a side is no verdict: how much runs differ by themselves is not known. It takes 5 a
+           side.
+         · p50 of these two runs: 1.50 × to 1.50 × (95 %, if their samples were independent).
+         · p99 of these two runs: 1.50 × to 1.50 × (95 %, if their samples were independent).
+         · p99.9 of these two runs: their samples do not bound it at 95 %.
+
+                          run  samples    p99.9      max   kernel
+         new  runs/2026-11-21    4,000  1.50 ms  15.0 ms  6.12.95
+         old  runs/2026-11-21    4,000  1.00 ms  10.0 ms  6.12.95
+
+         Figures are geometric means over the runs; the run is the unit, not the wakeup.
+    "#]].assert_eq(&text(&got, PLAIN));
+}
+
+#[test]
+fn several_quantities_have_a_sentence_each() {
+    use wakescope_core::source::{Quantity, Source};
+    let side = |us: u64| -> Vec<Run> {
+        let of = |us, quantity| {
+            let source = Source { quantity, ..Source::default() };
+            Run { source: Some(source), ..run(us) }
+        };
+        (0..4)
+            .map(|i| of(us + i, Quantity::IrqLatency))
+            .chain((0..4).map(|i| of(us + i, Quantity::ThreadLatency)))
+            .collect()
+    };
+    let got = held(&side(100), &side(101), &Options::default());
+    let shown = text(&got, PLAIN);
+    assert!(shown.starts_with("Interrupt latency: no difference: p99.9 0.99 ×"), "{shown}");
+    assert!(shown.contains("\nLatency of a kernel thread: no difference: "), "{shown}");
+    assert!(
+        junit(&got).contains("classname=\"wakescope.compare.interrupt-latency\" name=\"max\"/>")
+    );
+}
+
+#[test]
+fn virtual_time_is_called_virtual() {
+    let of = |us| Run { time_domain: TimeDomain::Virtual, ..run(us) };
+    let got = held(&[of(3)], &[of(4)], &Options::default());
+    assert!(text(&got, PLAIN).contains(" times are virtual: they count instructions\n"));
+    assert!(text(&got, PLAIN).contains("Virtual time counts instructions"));
+}
+
+#[test]
+fn hostile_text_does_no_harm() {
+    let hostile = "<b a=\"'\">\u{1b}[2J\n|*_`\u{202e}\u{ffff}".repeat(30);
+    let mut new = runs(&LOW);
+    new[0].host.release = hostile.clone();
+    new[0].load[0].name = hostile.clone();
+    new[0].load[0].unit = hostile.clone();
+    new[1].host.cpu_model = Some(hostile.clone());
+    new[2].host.cpu_model = Some("other".into());
+    let mut got = held(
+        &new,
+        &runs(&LOW),
+        &Options { limits: vec!["1us".parse().unwrap()], ..Options::default() },
+    );
+    got.new[0].label = hostile.clone();
+    got.limits[0].run = hostile.clone();
+    got.reasons.push(hostile);
+    let text = text(&got, PLAIN);
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(!markdown(&got).replace("\\<b", "").contains("<b"), "{}", markdown(&got));
+    let xml = junit(&got);
+    assert!(!xml.contains("<b") && !xml.contains('\u{ffff}') && !xml.contains('\u{1b}'), "{xml}");
+    assert_eq!(xml.matches("<testcase ").count(), 3);
+}

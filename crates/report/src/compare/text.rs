@@ -1,0 +1,148 @@
+//! The comparison for people: the answer, what it rests on, detail.
+
+use std::fmt::Write;
+
+use wakescope_core::compare::{Compare, OfQuantity, RunFigures, Verdict, times};
+use wakescope_core::finding;
+use wakescope_core::limit::Outcome;
+use wakescope_core::units::{SpanNs, grouped};
+
+use super::{
+    MOST_LISTED, basis, capital, figures, headline, interval, limits, notes, regression, span,
+    throughput, within, word,
+};
+use crate::domain;
+use crate::findings::wrapped;
+use crate::load::rate;
+use crate::style::{Style, clean};
+use crate::table::columns;
+
+/// The widest line, in characters.
+const WIDTH: usize = 100;
+
+/// The comparison as text, 100 columns wide.
+pub fn text(compare: &Compare, style: Style) -> String {
+    let mut out = String::new();
+    for of in &compare.quantities {
+        let dress = match of.verdict {
+            Verdict::Worse => Style::bad,
+            Verdict::Better | Verdict::NoDifference => Style::good,
+            Verdict::Inconclusive => Style::warn,
+        };
+        let _ = writeln!(out, "{}", dress(style, &wrapped(&headline(of, compare), WIDTH, "")));
+        for sentence in throughput(of) {
+            let _ = writeln!(out, "{sentence}");
+        }
+    }
+    for (outcome, sentence) in regression(compare).into_iter().chain(limits(compare)) {
+        let dress = match outcome {
+            Outcome::Pass => Style::good,
+            Outcome::Fail => Style::bad,
+            Outcome::Inconclusive => Style::warn,
+        };
+        let _ = writeln!(out, "{}", dress(style, &wrapped(&sentence, WIDTH, "  ")));
+    }
+    for of in &compare.quantities {
+        let title = match compare.quantities.len() {
+            1 => String::new(),
+            _ => format!(" {}\n", capital(&of.quantity.to_string())),
+        };
+        let _ = write!(out, "\n{title}{}{}", domain::caption(compare.time_domain), table(of));
+    }
+    out.push_str(&list(compare, style));
+    out.push_str(&runs(compare));
+    out.push('\n');
+    for sentence in basis(compare) {
+        let _ = writeln!(out, " {}", style.faint(&wrapped(&sentence, WIDTH - 2, " ")));
+    }
+    out
+}
+
+fn table(of: &OfQuantity) -> String {
+    let row = |cells: [&str; 6]| cells.map(String::from).to_vec();
+    let mut rows = vec![row(["", "new", "old", "new / old", "", ""])];
+    for (name, figure, decides) in figures(of) {
+        let effect = &figure.effect;
+        let judged = if decides { word(effect.verdict) } else { "" };
+        rows.push(row([
+            name,
+            &span(figure.new_ns),
+            &span(figure.old_ns),
+            &times(effect.ratio),
+            &interval(effect).unwrap_or_default(),
+            judged,
+        ]));
+    }
+    for t in &of.throughput {
+        let unit = clean(&t.unit, 16);
+        rows.push(row([
+            &clean(&t.load, 40),
+            &format!("{}/s", rate(t.new_per_second, &unit)),
+            &format!("{}/s", rate(t.old_per_second, &unit)),
+            &times(t.effect.ratio),
+            &interval(&t.effect).unwrap_or_default(),
+            "",
+        ]));
+    }
+    columns(&rows, true)
+}
+
+/// Reasons, what one run a side says, and what else one must know.
+fn list(compare: &Compare, style: Style) -> String {
+    let mut out = String::new();
+    let mut tell = |mark: &str, sentence: &str| {
+        let _ = writeln!(out, " {mark} {}", wrapped(sentence, WIDTH - 4, "   "));
+    };
+    compare.reasons.iter().for_each(|r| tell(&style.warn("?"), &clean(r, 600)));
+    compare.quantities.iter().flat_map(within).for_each(|s| tell("·", &s));
+    notes(compare).iter().for_each(|n| tell(&style.warn("!"), n));
+    if out.is_empty() { out } else { format!("\n{out}") }
+}
+
+/// The runs, where they are not too many to look at.
+fn runs(compare: &Compare) -> String {
+    let all = compare.new.len() + compare.old.len();
+    if all > MOST_LISTED {
+        return String::new();
+    }
+    let longer = compare.new.iter().chain(&compare.old).any(|r| r.max_of_count_ns != r.max_ns);
+    let mut head = ["", "run", "samples", "p99.9", "max"].map(String::from).to_vec();
+    let of_count = compare.quantities.iter().map(|q| format!("max of {}", grouped(q.count))).next();
+    head.extend(of_count.filter(|_| longer));
+    head.push("kernel".into());
+    head.push(String::new());
+    let mut rows = vec![head];
+    for (side, runs) in [("new", &compare.new), ("old", &compare.old)] {
+        rows.extend(runs.iter().map(|run| row(side, run, longer)));
+    }
+    format!("\n{}", columns(&rows, true))
+}
+
+fn row(side: &str, run: &RunFigures, longer: bool) -> Vec<String> {
+    let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
+    let mut cells = vec![
+        side.into(),
+        shortened(&run.label),
+        grouped(run.count),
+        dash(run.p999_ns),
+        dash(run.max_ns),
+    ];
+    if longer {
+        cells.push(dash(run.max_of_count_ns));
+    }
+    cells.push(clean(&run.release, 24));
+    let doubtful = run.validity.filter(|&verdict| verdict != finding::Verdict::Valid);
+    cells.push(doubtful.map_or_else(String::new, |verdict| verdict.to_string()));
+    cells
+}
+
+/// The end of a label, which is what tells runs apart.
+fn shortened(label: &str) -> String {
+    const LONGEST: usize = 28;
+    let cleaned = clean(label, 200);
+    let count = cleaned.chars().count();
+    match count > LONGEST {
+        true => format!("…{}", cleaned.chars().skip(count + 1 - LONGEST).collect::<String>()),
+        false => cleaned,
+    }
+}

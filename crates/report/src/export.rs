@@ -1,0 +1,86 @@
+//! Runs in the formats of other programs.
+//!
+//! Other formats have other buckets than ours. Where one of ours lies across an edge of theirs, all
+//! of its samples go to the side of the later wakeup: an exported run never looks better than it
+//! was. How many samples there are is the same in all of them.
+
+use std::fmt;
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::histogram::Bucket;
+use wakescope_core::run::{Run, Thread};
+
+pub mod csv;
+pub mod cyclictest;
+pub mod cyclictest_json;
+mod date;
+pub mod hdr;
+pub mod jsonl;
+pub mod prometheus;
+pub mod trace;
+
+/// Which of a run's two distributions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// One value per wakeup: what programs mean that leave missed periods out.
+    Woken,
+    /// One value per expiry of the grid, missed ones too.
+    Expiries,
+}
+
+impl Values {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Woken, Self::Expiries];
+
+    fn of(self, thread: &Thread) -> &Distribution {
+        match self {
+            Self::Woken => &thread.woken,
+            Self::Expiries => &thread.expiries,
+        }
+    }
+
+    fn of_all(self, run: &Run) -> Distribution {
+        match self {
+            Self::Woken => run.woken(),
+            Self::Expiries => run.expiries(),
+        }
+    }
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Woken => "woken",
+            Self::Expiries => "expiries",
+        })
+    }
+}
+
+/// The latest that a sample of `bucket` can have been.
+fn latest(bucket: &Bucket, d: &Distribution) -> u64 {
+    (bucket.upper - 1).min(d.max_ns.unwrap_or(u64::MAX))
+}
+
+/// Nanoseconds in a larger unit, to the nanosecond.
+fn exact(ns: u64, unit_ns: u64) -> String {
+    let digits = unit_ns.ilog10() as usize;
+    format!("{}.{:0digits$}", ns / unit_ns, ns % unit_ns)
+}
+
+/// Nanoseconds in µs, to the nanosecond.
+fn us(ns: u64) -> String {
+    exact(ns, 1_000)
+}
+
+/// Nanoseconds in seconds, to the nanosecond.
+fn seconds(ns: u64) -> String {
+    exact(ns, 1_000_000_000)
+}
+
+/// Who wrote a file.
+fn writer() -> String {
+    format!("wakescope {}", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

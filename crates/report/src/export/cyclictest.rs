@@ -1,0 +1,159 @@
+//! The histogram as cyclictest prints it, for the scripts that read that.
+
+use std::io::{self, Write};
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::run::Run;
+
+use super::{Values, latest, writer};
+use crate::domain;
+use crate::style::clean;
+
+/// The most rows; cyclictest's own limit.
+pub const MOST_ROWS: u64 = 1_000_000;
+
+/// What cyclictest prints as the minimum of a thread without samples.
+pub(super) const NO_MINIMUM: u64 = 1_000_000;
+
+/// Which of cyclictest's two layouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// A row for each µs, and the line `# Total`: rt-tests up to 2.6.
+    #[default]
+    Full,
+    /// No rows without samples, and no such line: rt-tests from 2.7 on.
+    Sparse,
+}
+
+/// Writes the histogram with one column per thread. Row k holds wakeups late by k µs and less than
+/// k + 1; `rows` or more µs are an overflow. By default there are as many rows as it takes for
+/// there to be none, but a million at most.
+pub fn write(
+    run: &Run,
+    values: Values,
+    layout: Layout,
+    rows: Option<u64>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let all: Vec<Column> = run.threads.iter().map(|t| Column::of(values.of(t))).collect();
+    let rows = rows_of(&all, rows);
+    writeln!(
+        out,
+        "# {}: {values}, {}us, kernel {}",
+        writer(),
+        domain::word(run.time_domain),
+        clean(&run.host.release, 80)
+    )?;
+    writeln!(out, "# Histogram")?;
+    write_rows(&all, layout, rows, out)?;
+    if layout == Layout::Full {
+        numbers("Total", 9, all.iter().map(|c| c.within(rows)), out)?;
+    }
+    numbers("Min Latencies", 5, all.iter().map(Column::min_us), out)?;
+    numbers("Avg Latencies", 5, all.iter().map(Column::mean_us), out)?;
+    numbers("Max Latencies", 5, all.iter().map(Column::max_us), out)?;
+    numbers("Histogram Overflows", 5, all.iter().map(|c| c.count - c.within(rows)), out)?;
+    writeln!(out, "# Histogram Overflow at cycle number:")?;
+    for (i, column) in all.iter().enumerate() {
+        match column.count - column.within(rows) {
+            0 => writeln!(out, "# Thread {i}:")?,
+            over => writeln!(out, "# Thread {i}: # {over:05} others")?,
+        }
+    }
+    writeln!(out)
+}
+
+fn write_rows(all: &[Column], layout: Layout, rows: u64, out: &mut impl Write) -> io::Result<()> {
+    let mut next = vec![0; all.len()];
+    let mut row = 0;
+    while row < rows {
+        if layout == Layout::Sparse {
+            // To the next row that any thread has samples in.
+            let ahead = all.iter().zip(&next).filter_map(|(c, &at)| Some(c.rows.get(at)?.0));
+            match ahead.min() {
+                Some(used) if used < rows => row = used,
+                _ => break,
+            }
+        }
+        write!(out, "{row:06}")?;
+        for (i, (column, at)) in all.iter().zip(&mut next).enumerate() {
+            let count = match column.rows.get(*at) {
+                Some(&(us, count)) if us == row => {
+                    *at += 1;
+                    count
+                }
+                _ => 0,
+            };
+            write!(out, "{}{count:06}", if i == 0 { ' ' } else { '\t' })?;
+        }
+        writeln!(out)?;
+        row += 1;
+    }
+    Ok(())
+}
+
+fn numbers(
+    name: &str,
+    width: usize,
+    of: impl Iterator<Item = u64>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    write!(out, "# {name}:")?;
+    for number in of {
+        write!(out, " {number:0width$}")?;
+    }
+    writeln!(out)
+}
+
+/// As many rows as asked for, or as it takes.
+pub(super) fn rows_of(all: &[Column], asked: Option<u64>) -> u64 {
+    let needed = all.iter().map(|c| c.max_us() + 1).max().unwrap_or(0);
+    asked.unwrap_or(needed).min(MOST_ROWS)
+}
+
+/// One thread in whole µs.
+pub(super) struct Column {
+    pub(super) count: u64,
+    /// Samples per µs, ascending, none empty.
+    pub(super) rows: Vec<(u64, u64)>,
+    min_ns: Option<u64>,
+    max_ns: Option<u64>,
+    sum_ns: u64,
+}
+
+impl Column {
+    pub(super) fn of(d: &Distribution) -> Self {
+        let mut rows: Vec<(u64, u64)> = Vec::new();
+        for bucket in d.histogram.buckets() {
+            let us = latest(bucket, d) / 1_000;
+            match rows.last_mut() {
+                Some(last) if last.0 == us => last.1 += bucket.count,
+                _ => rows.push((us, bucket.count)),
+            }
+        }
+        Self { count: d.count, rows, min_ns: d.min_ns, max_ns: d.max_ns, sum_ns: d.sum_ns }
+    }
+
+    /// Samples in the first `rows` rows.
+    pub(super) fn within(&self, rows: u64) -> u64 {
+        self.rows.iter().take_while(|row| row.0 < rows).map(|row| row.1).sum()
+    }
+
+    pub(super) fn min_us(&self) -> u64 {
+        self.min_ns.map_or(NO_MINIMUM, |ns| ns / 1_000)
+    }
+
+    pub(super) fn max_us(&self) -> u64 {
+        self.max_ns.unwrap_or(0) / 1_000
+    }
+
+    /// cyclictest adds up whole µs; we have the exact sum.
+    pub(super) fn mean_us(&self) -> u64 {
+        self.sum_ns.checked_div(self.count).unwrap_or(0) / 1_000
+    }
+
+    /// In µs.
+    pub(super) fn exact_mean_us(&self) -> f64 {
+        self.sum_ns as f64 / self.count.max(1) as f64 / 1e3
+    }
+}

@@ -1,0 +1,90 @@
+//! The file that cyclictest writes with `--json`, with the colons that are in some of its keys.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+use wakescope_core::finding::Verdict;
+use wakescope_core::limit::Outcome;
+use wakescope_core::preemption::Model;
+use wakescope_core::run::{Run, Thread};
+
+use super::cyclictest::{Column, rows_of};
+use super::date::Date;
+use super::{Values, writer};
+use crate::style::clean;
+use crate::{domain, text};
+
+/// Writes the file; `rows` as in [`super::cyclictest::write`]. It has no key for what lies beyond
+/// them: that is `cycles` less the sum of the histogram.
+pub fn write(run: &Run, values: Values, rows: Option<u64>, out: &mut impl Write) -> io::Result<()> {
+    let all: Vec<Column> = run.threads.iter().map(|t| Column::of(values.of(t))).collect();
+    let rows = rows_of(&all, rows);
+    write_head(run, values, out)?;
+    writeln!(out, "  \"thread\": {{")?;
+    for (i, (thread, column)) in run.threads.iter().zip(&all).enumerate() {
+        write_thread(i, thread, column, rows, out)?;
+        writeln!(out, "    }}{}", if i + 1 < all.len() { "," } else { "" })?;
+    }
+    writeln!(out, "  }}\n}}")
+}
+
+fn write_head(run: &Run, values: Values, out: &mut impl Write) -> io::Result<()> {
+    let started = Date::parse(&run.started);
+    let ended = started.map(|date| date.after(run.duration_ns / 1_000_000_000));
+    let date = |date: Option<Date>| quoted(&date.map_or(run.started.clone(), Date::of_mail));
+    let unit = domain::word(run.time_domain);
+    let plan = text::plan(&run.plan);
+    let host = &run.host;
+    writeln!(out, "{{\n  \"file_version\": 1,")?;
+    writeln!(
+        out,
+        "  \"cmdline:\": {},",
+        quoted(&format!("wakescope: {values}, {unit}us, {plan}"))
+    )?;
+    writeln!(out, "  \"rt_test_version:\": {},", quoted(&writer()))?;
+    writeln!(out, "  \"start_time\": {},", date(started))?;
+    writeln!(out, "  \"end_time\": {},", date(ended))?;
+    writeln!(out, "  \"return_code\": {},", i32::from(has_failed(run)))?;
+    writeln!(out, "  \"sysinfo\": {{")?;
+    writeln!(out, "    \"sysname\": \"Linux\",")?;
+    writeln!(out, "    \"nodename\": \"\",")?;
+    writeln!(out, "    \"release\": {},", quoted(&host.release))?;
+    writeln!(out, "    \"version\": {},", quoted(&host.version))?;
+    writeln!(out, "    \"machine\": {},", quoted(&host.arch))?;
+    writeln!(out, "    \"realtime\": {}", i32::from(host.preemption.model == Model::Rt))?;
+    writeln!(out, "  }},")?;
+    writeln!(out, "  \"num_threads\": {},", run.threads.len())?;
+    writeln!(out, "  \"resolution_in_ns\": 0,")
+}
+
+fn write_thread(
+    i: usize,
+    thread: &Thread,
+    column: &Column,
+    rows: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    write!(out, "    \"{i}\": {{\n      \"histogram\": {{")?;
+    let within = column.rows.iter().take_while(|row| row.0 < rows);
+    for (at, (us, count)) in within.enumerate() {
+        write!(out, "{}\n        \"{us}\": {count}", if at > 0 { "," } else { "" })?;
+    }
+    writeln!(out, "\n      }},")?;
+    writeln!(out, "      \"cycles\": {},", column.count)?;
+    writeln!(out, "      \"min\": {},", column.min_us())?;
+    writeln!(out, "      \"max\": {},", column.max_us())?;
+    writeln!(out, "      \"avg\": {:.2},", column.exact_mean_us())?;
+    // As cyclictest says that a thread is not bound.
+    writeln!(out, "      \"cpu\": {}", thread.cpu.map_or(-1, i64::from))
+}
+
+/// As a JSON string.
+fn quoted(text: &str) -> String {
+    Value::from(clean(text, 400)).to_string()
+}
+
+/// cyclictest's own code says that it could not measure; those who read it take it for a verdict.
+fn has_failed(run: &Run) -> bool {
+    run.validity.verdict == Verdict::Invalid
+        || run.limits.iter().any(|limit| limit.outcome == Outcome::Fail)
+}

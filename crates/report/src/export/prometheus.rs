@@ -1,0 +1,220 @@
+//! Classic histograms as Prometheus and OpenMetrics have them in text.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::source::Quantity;
+
+use super::{Values, latest, seconds};
+use crate::style::clean;
+use crate::text;
+
+/// Which of the two formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Prometheus' text format 0.0.4.
+    Prometheus,
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+}
+
+/// Upper edges of the buckets, ns: 1, 2, 5, … from 1 µs to 10 s.
+const EDGES_NS: [u64; 22] = {
+    let mut edges = [0; 22];
+    let (mut at, mut decade) = (0, 1_000);
+    while at < 22 {
+        edges[at] = decade * [1, 2, 5][at % 3];
+        at += 1;
+        if at % 3 == 0 {
+            decade *= 10;
+        }
+    }
+    edges
+};
+
+/// Writes the run's histograms, one per thread, its maxima and its missed expiries.
+///
+/// The count of a bucket is that of the samples that are certainly not later than its edge.
+pub fn write(run: &Run, values: Values, format: Format, out: &mut impl Write) -> io::Result<()> {
+    let name = format!("wakescope_{}", quantity(run));
+    let whose = Labels::of(run, values);
+    write_info(run, format, out)?;
+
+    let what = match values {
+        Values::Woken => "how late each wakeup was",
+        Values::Expiries => "how late each expiry was served, missed ones too",
+    };
+    let histogram = format!("{name}_seconds");
+    head(&histogram, "histogram", &format!("Of a wakescope run: {what}."), format, out)?;
+    for (thread, labels) in run.threads.iter().zip(&whose.threads) {
+        write_histogram(&histogram, labels, values.of(thread), format, out)?;
+    }
+
+    let largest = format!("{name}_max_seconds");
+    head(&largest, "gauge", "The largest of them.", format, out)?;
+    for (thread, labels) in run.threads.iter().zip(&whose.threads) {
+        if let Some(max_ns) = values.of(thread).max_ns {
+            writeln!(out, "{largest}{{{labels}}} {}", seconds(max_ns))?;
+        }
+    }
+
+    head(
+        "wakescope_missed_expiries",
+        "counter",
+        "Expiries without a wakeup of their own.",
+        format,
+        out,
+    )?;
+    for (thread, labels) in run.threads.iter().zip(&whose.of_cpus) {
+        writeln!(out, "wakescope_missed_expiries_total{{{labels}}} {}", thread.missed)?;
+    }
+    if format == Format::OpenMetrics {
+        writeln!(out, "# EOF")?;
+    }
+    Ok(())
+}
+
+/// What the values are, as part of a name.
+fn quantity(run: &Run) -> &'static str {
+    match run.source.as_ref().map(|source| source.quantity).unwrap_or_default() {
+        Quantity::WakeupLatency => "wakeup_latency",
+        Quantity::IrqLatency => "irq_latency",
+        Quantity::ThreadLatency => "thread_latency",
+        Quantity::UserLatency => "user_latency",
+        Quantity::IntervalDeviation => "interval_deviation",
+        Quantity::Gap => "gap",
+        Quantity::RunqueueDelay => "runqueue_delay",
+        Quantity::RequestLatency => "request_latency",
+    }
+}
+
+/// The labels of each thread's series.
+struct Labels {
+    of_cpus: Vec<String>,
+    threads: Vec<String>,
+}
+
+impl Labels {
+    fn of(run: &Run, values: Values) -> Self {
+        let time = match run.time_domain {
+            TimeDomain::Real => "real",
+            TimeDomain::Virtual => "virtual",
+            TimeDomain::Simulated => "simulated",
+        };
+        let mut taken = std::collections::BTreeMap::new();
+        let mut of_cpus = Vec::new();
+        for thread in &run.threads {
+            let cpu = thread.cpu.map_or_else(|| "any".into(), |cpu| cpu.to_string());
+            let number: &mut u32 = taken.entry(cpu.clone()).or_default();
+            let mut labels = format!("cpu=\"{cpu}\",time=\"{time}\"");
+            // Two series must not have the same labels.
+            if *number > 0 {
+                let _ = write!(labels, ",thread=\"{number}\"");
+            }
+            *number += 1;
+            of_cpus.push(labels);
+        }
+        let threads =
+            of_cpus.iter().map(|cpu| format!("{cpu},distribution=\"{values}\"")).collect();
+        Self { of_cpus, threads }
+    }
+}
+
+fn write_info(run: &Run, format: Format, out: &mut impl Write) -> io::Result<()> {
+    const HELP: &str = "What was measured, and where.";
+    match format {
+        Format::OpenMetrics => head("wakescope_run", "info", HELP, format, out)?,
+        Format::Prometheus => head("wakescope_run_info", "gauge", HELP, format, out)?,
+    }
+    let host = &run.host;
+    let labels = [
+        ("run", run.id.clone()),
+        ("started", run.started.clone()),
+        ("release", host.release.clone()),
+        ("preemption", host.preemption.model.to_string()),
+        ("plan", text::plan(&run.plan)),
+        ("verdict", run.validity.verdict.to_string()),
+    ];
+    let labels = labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(&value)));
+    writeln!(out, "wakescope_run_info{{{}}} 1", labels.join(","))
+}
+
+/// A label's value between its quotes.
+fn escaped(text: &str) -> String {
+    // No line feed is left to escape.
+    clean(text, 200).replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+/// The lines that tell what follows.
+fn head(
+    family: &str,
+    kind: &str,
+    help: &str,
+    format: Format,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    // Prometheus' own format knows the names of samples only, OpenMetrics those of families.
+    let family = match (format, kind) {
+        (Format::Prometheus, "counter") => format!("{family}_total"),
+        _ => family.into(),
+    };
+    writeln!(out, "# TYPE {family} {kind}")?;
+    if format == Format::OpenMetrics && family.ends_with("_seconds") {
+        writeln!(out, "# UNIT {family} seconds")?;
+    }
+    writeln!(out, "# HELP {family} {help}")
+}
+
+fn write_histogram(
+    name: &str,
+    labels: &str,
+    d: &Distribution,
+    format: Format,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut buckets = d.histogram.buckets().iter().peekable();
+    let mut sum = 0_u64;
+    for edge in EDGES_NS {
+        while let Some(bucket) = buckets.next_if(|b| latest(b, d) <= edge) {
+            sum += bucket.count;
+        }
+        writeln!(out, "{name}_bucket{{{labels},le=\"{}\"}} {sum}", edge_text(edge, format))?;
+    }
+    writeln!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", d.count)?;
+    writeln!(out, "{name}_sum{{{labels}}} {}", seconds(d.sum_ns))?;
+    writeln!(out, "{name}_count{{{labels}}} {}", d.count)
+}
+
+/// An edge as those formats' own programs write the number, so that series of theirs and ours have
+/// the same labels.
+fn edge_text(ns: u64, format: Format) -> String {
+    if ns < 100_000 {
+        let exponent = ns.ilog10();
+        return format!("{}e-{:02}", ns / 10_u64.pow(exponent), 9 - exponent);
+    }
+    let text = seconds(ns);
+    let text = text.trim_end_matches('0');
+    match (text.strip_suffix('.'), format) {
+        (Some(whole), Format::Prometheus) => whole.into(),
+        (Some(_), Format::OpenMetrics) => format!("{text}0"),
+        (None, _) => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_are_written_as_go_does() {
+        let of = |format| EDGES_NS.map(|edge| edge_text(edge, format)).join(" ");
+        assert_eq!(
+            of(Format::Prometheus),
+            "1e-06 2e-06 5e-06 1e-05 2e-05 5e-05 0.0001 0.0002 0.0005 0.001 0.002 0.005 \
+             0.01 0.02 0.05 0.1 0.2 0.5 1 2 5 10"
+        );
+        assert!(of(Format::OpenMetrics).ends_with("0.5 1.0 2.0 5.0 10.0"));
+    }
+}

@@ -1,0 +1,239 @@
+//! `--json`. Overflows are not in it, and follow from the number of cycles.
+
+use std::io::BufRead;
+
+use serde::Deserialize;
+use wakescope_core::distribution::Distribution;
+use wakescope_core::plan::Policy;
+use wakescope_core::run::Run;
+
+use super::super::command::{Command, policy};
+use super::super::counts::{Counts, in_ns, wide};
+use super::super::draft::{Draft, Kernel};
+use super::super::json::{self, Entries};
+use super::super::lines::number;
+use super::super::{About, ImportError, date};
+use super::{MOST_ROWS, MOST_THREADS, draft, of_thread, priority};
+
+/// Short options of cyclictest that take a value.
+const VALUED: &str = "aAbcdDFhHilopty";
+
+/// What rt-tests write before the results.
+#[derive(Deserialize)]
+pub(in super::super) struct Preamble {
+    #[serde(rename = "cmdline:", alias = "cmdline", default)]
+    pub(in super::super) command: String,
+    #[serde(rename = "rt_test_version:", alias = "rt_test_version", default)]
+    pub(in super::super) version: Option<String>,
+    #[serde(default)]
+    start_time: String,
+    #[serde(default)]
+    end_time: String,
+    #[serde(default)]
+    sysinfo: SysInfo,
+}
+
+#[derive(Default, Deserialize)]
+struct SysInfo {
+    #[serde(default)]
+    release: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    machine: String,
+}
+
+impl SysInfo {
+    fn kernel(self) -> Option<Kernel> {
+        let kernel = Kernel { release: self.release, version: self.version, arch: self.machine };
+        (!kernel.release.is_empty()).then_some(kernel)
+    }
+}
+
+impl Preamble {
+    /// Puts what it tells into a draft.
+    pub(in super::super) fn tell(self, draft: &mut Draft) {
+        draft.source.version = self.version.filter(|v| !v.is_empty());
+        if draft.source.version.as_deref() == Some("2.10") {
+            draft.approximate("version: 2.1 and 2.10 are both written as 2.10");
+        }
+        draft.started = date::of_mail(&self.start_time);
+        let span = draft.started.zip(date::of_mail(&self.end_time)).map(|(from, to)| to - from);
+        if let Some(seconds) = span.and_then(|s| u64::try_from(s).ok()).filter(|&s| s > 0) {
+            draft.duration_ns = seconds.checked_mul(1_000_000_000);
+            draft.approximate("duration_ns: start and end are given in whole seconds");
+        }
+        draft.kernel = self.sysinfo.kernel();
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    num_threads: u64,
+    resolution_in_ns: u64,
+    thread: Entries<Thread>,
+}
+
+#[derive(Deserialize)]
+struct Thread {
+    histogram: Option<Entries<u64>>,
+    cycles: u64,
+    min: u64,
+    max: u64,
+    avg: Option<f64>,
+    cpu: Option<i64>,
+}
+
+pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
+    let mut bytes = json::bytes(from)?;
+    name_missing_means(&mut bytes);
+    let preamble: Preamble = json::parse(&bytes)?;
+    let file: File = json::parse(&bytes)?;
+    if file.num_threads != file.thread.0.len() as u64 || file.num_threads > MOST_THREADS {
+        return Err(ImportError::new(format!(
+            "it states {} threads and has {}; there are no more than 8,192",
+            file.num_threads,
+            file.thread.0.len()
+        )));
+    }
+    let unit_ns = match file.resolution_in_ns {
+        0 => 1_000,
+        1 => 1,
+        other => {
+            return Err(ImportError::new(format!("resolution_in_ns is {other}, not 0 or 1")));
+        }
+    };
+    let mut draft = draft("JSON", about);
+    let text = preamble.command.clone();
+    let command = Command::new(&text, VALUED);
+    plan(&command, file.num_threads, &mut draft);
+    preamble.tell(&mut draft);
+    draft.coarse(unit_ns);
+    let rows = command.number('h', "histogram").or_else(|| command.number('H', "histofall"));
+    for (i, (key, thread)) in file.thread.0.into_iter().enumerate() {
+        if number(&key) != Some(i as u64) {
+            return Err(ImportError::new(format!("thread {i} is missing or out of order")));
+        }
+        let cpu = thread.cpu.and_then(|cpu| u32::try_from(cpu).ok());
+        let d = thread.distribution(&mut draft, i, rows, unit_ns).map_err(|e| of_thread(i, e))?;
+        draft.thread(cpu, d);
+    }
+    draft.finish()
+}
+
+/// Of a thread without a cycle the mean is written as a number that JSON does not have.
+fn name_missing_means(bytes: &mut [u8]) {
+    for (found, instead) in [(b": -nan", b": null"), (b":  nan", b": null")] {
+        replace(bytes, found, instead);
+    }
+    replace(bytes, b": nan", b":null");
+}
+
+fn replace<const N: usize>(bytes: &mut [u8], found: &[u8; N], instead: &[u8; N]) {
+    let mut at = 0;
+    while at + N <= bytes.len() {
+        if &bytes[at..at + N] == found {
+            bytes[at..at + N].copy_from_slice(instead);
+            at += N;
+        } else {
+            at += 1;
+        }
+    }
+}
+
+/// What the command line tells. What is not on it is the program's default.
+fn plan(command: &Command<'_>, threads: u64, draft: &mut Draft) {
+    let interval_us = command.number('i', "interval").unwrap_or(1_000);
+    draft.interval_ns = interval_us.checked_mul(1_000);
+    let histogram = command.has('h', "histogram") || command.has('H', "histofall");
+    let distance = if histogram { 0 } else { command.number('d', "distance").unwrap_or(500) };
+    if distance > 0 && threads > 1 {
+        draft.approximate("plan.interval_ns: of the first thread; the others have longer ones");
+    }
+    let named = command.option('y', "policy").flatten().and_then(policy);
+    let of = command.number('p', "priority");
+    draft.priority = of.and_then(priority);
+    draft.policy = match (named, draft.priority) {
+        (Some(policy), _) => Some(policy),
+        (None, Some(_)) => Some(Policy::Fifo),
+        (None, None) => Some(Policy::Other),
+    };
+    if !draft.policy.is_some_and(Policy::has_priority) {
+        draft.priority = None;
+    }
+}
+
+impl Thread {
+    fn distribution(
+        &self,
+        draft: &mut Draft,
+        thread: usize,
+        rows: Option<u64>,
+        unit_ns: u64,
+    ) -> Result<Distribution, String> {
+        if self.cycles == 0 {
+            return match &self.histogram {
+                Some(histogram) if !histogram.0.is_empty() => {
+                    Err("it has no cycles, but a histogram".into())
+                }
+                _ => Ok(Distribution::default()),
+            };
+        }
+        let (min_ns, max_ns) = (in_ns(self.min, unit_ns)?, in_ns(self.max, unit_ns)?);
+        let mean = self.avg.ok_or("it has no mean")?;
+        let sum_ns = sum_of(self.cycles, mean, unit_ns)?;
+        draft.approximate("sum_ns: the mean is given with two decimals");
+        let histogram = match &self.histogram {
+            Some(histogram) => histogram.rows().map_err(|e| e.why)?,
+            None => Vec::new(),
+        };
+        if histogram.is_empty() && rows.is_none() {
+            if thread == 0 {
+                draft.summary_only("let cyclictest write a histogram: -h 1000");
+            }
+            return wide(self.cycles, min_ns, max_ns, unit_ns, sum_ns);
+        }
+        let mut counts = Counts::default();
+        for &(row, count) in &histogram {
+            if row >= MOST_ROWS || rows.is_some_and(|rows| row >= rows) {
+                return Err(format!("its histogram has a row {row}, beyond its end"));
+            }
+            counts.push(in_ns(row, unit_ns)?, in_ns(row + 1, unit_ns)?, count)?;
+        }
+        let held = counts.count();
+        let overflow = self.cycles.checked_sub(held).ok_or_else(|| {
+            format!("its histogram holds {held} samples, of {} cycles", self.cycles)
+        })?;
+        let ends = [histogram.first(), histogram.last()].map(|row| row.map(|&(row, _)| row));
+        if held > 0 && ends[0] != Some(self.min) {
+            return Err(format!("its minimum {} is not its lowest row", self.min));
+        }
+        if overflow > 0 {
+            let end = rows.unwrap_or_else(|| ends[1].map_or(self.min, |row| row + 1));
+            if self.max < end {
+                return Err(format!(
+                    "its histogram lacks {overflow} of {} samples, but none is beyond its end {end}",
+                    self.cycles
+                ));
+            }
+            let lower = if held == 0 { min_ns } else { in_ns(end, unit_ns)? };
+            counts.push(lower, max_ns + unit_ns, overflow)?;
+            draft.overflow(&format!("thread {thread}"), overflow, in_ns(end, unit_ns)?, true);
+        } else if ends[1] != Some(self.max) {
+            return Err(format!("its maximum {} is not its highest row", self.max));
+        }
+        counts.finish(min_ns, max_ns, sum_ns)
+    }
+}
+
+/// The sum of `count` samples whose mean is given with few decimals.
+pub(in super::super) fn sum_of(count: u64, mean: f64, unit_ns: u64) -> Result<u64, String> {
+    // A mean of a hundredth of a unit and more than 2^53 samples are both rounded anyway.
+    #[allow(clippy::cast_precision_loss)]
+    let sum = mean * count as f64 * unit_ns as f64;
+    if !(0.0..1.8e19).contains(&sum) {
+        return Err(format!("{mean} is no mean"));
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    Ok(sum.round() as u64)
+}

@@ -1,0 +1,390 @@
+//! Histograms as text (`-h`, `-H`, `--histfile`), and the lines of threads (`-q`).
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::run::Run;
+
+use super::super::command;
+use super::super::counts::{Counts, MOST_BUCKETS, in_ns, sum_of_mean, wide};
+use super::super::detect::without_escapes;
+use super::super::draft::Draft;
+use super::super::lines::{Line, Lines, Word};
+use super::super::{About, ImportError};
+use super::{MOST_ROWS, MOST_THREADS, NO_MINIMUM, draft, of_thread, policy_of, priority, unit_of};
+
+/// All that the text states.
+#[derive(Default)]
+struct Seen {
+    /// Whether there was a head of a histogram.
+    histogram: bool,
+    /// How many columns its rows have.
+    columns: Option<usize>,
+    /// The last row.
+    last_row: Option<u64>,
+    /// Per column, rows and counts, but for empty ones.
+    rows: Vec<Vec<(u64, u64)>>,
+    cells: usize,
+    total: Option<Vec<u64>>,
+    min: Option<Vec<u64>>,
+    mean: Option<Vec<u64>>,
+    max: Option<Vec<u64>>,
+    overflows: Option<Vec<u64>>,
+    /// The last state of each thread.
+    threads: BTreeMap<u64, Summary>,
+    policy: Option<String>,
+}
+
+/// A line of a thread: `T: 0 (27451) P:80 I:1000 C:    300 Min:     19 Act:   28 Avg:   34 Max:     312`.
+#[derive(Clone, Debug)]
+struct Summary {
+    priority: u64,
+    interval_us: u64,
+    cycles: u64,
+    min: u64,
+    mean: u64,
+    max: u64,
+}
+
+pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
+    let mut seen = Seen::default();
+    let mut lines = Lines::new(from);
+    while let Some(line) = lines.next()? {
+        seen.take(line)?;
+    }
+    let end = lines.count();
+    let format = if seen.histogram { "text histogram" } else { "summary lines" };
+    let mut draft = draft(format, about);
+    let unit_ns = unit_of(&mut draft, about);
+    draft.coarse(unit_ns);
+    seen.plan(&mut draft);
+    if seen.histogram {
+        seen.histogram(&mut draft, unit_ns, end)?;
+    } else {
+        seen.summaries(&mut draft, unit_ns)?;
+    }
+    draft.finish()
+}
+
+impl Seen {
+    fn take(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        if line.text.contains('\x1b') {
+            let text = without_escapes(line.text);
+            return self.take_clean(Line { text: text.trim_start(), number: line.number });
+        }
+        self.take_clean(line)
+    }
+
+    fn take_clean(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        let trailers = [
+            ("# Total:", &mut self.total),
+            ("# Min Latencies:", &mut self.min),
+            ("# Avg Latencies:", &mut self.mean),
+            ("# Max Latencies:", &mut self.max),
+            ("# Histogram Overflows:", &mut self.overflows),
+        ];
+        for (head, into) in trailers {
+            let Some(words) = line.after(head) else { continue };
+            if into.is_some() {
+                return Err(line.fault("this was there before; is this one result?"));
+            }
+            *into = Some(numbers(&words)?);
+            return Ok(());
+        }
+        if line.text.trim_end() == "# Histogram" {
+            if self.histogram {
+                return Err(line.fault("a second histogram begins; give each a file of its own"));
+            }
+            self.histogram = true;
+        } else if line.text.starts_with("T:") {
+            let (thread, summary) = summary(line)?;
+            self.threads.insert(thread, summary);
+        } else if let Some(words) = line.after("policy:") {
+            self.policy = words.first().map(|w| w.text.trim_end_matches(':').into());
+        } else if self.histogram && line.text.starts_with(|c: char| c.is_ascii_digit()) {
+            self.row(line)?;
+        } else if !is_remark(line.text) {
+            return Err(line.fault("this is no line of cyclictest's histogram or summary"));
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        let mut words = line.words();
+        let Some(first) = words.next() else { return Ok(()) };
+        let row = first.number()?;
+        if self.min.is_some() {
+            return Err(first.fault("a row behind the end of the histogram"));
+        }
+        if self.last_row.is_some_and(|last| row <= last) {
+            return Err(first.fault("not above the row before it"));
+        }
+        if row >= MOST_ROWS {
+            return Err(first.fault("beyond the last row that cyclictest writes, 999999"));
+        }
+        self.last_row = Some(row);
+        let counts: Vec<Word<'_>> = words.collect();
+        let columns = *self.columns.get_or_insert(counts.len());
+        if columns == 0 || counts.len() != columns || columns as u64 > MOST_THREADS + 1 {
+            return Err(line.fault(&format!("not a row and {columns} counts")));
+        }
+        self.rows.resize(columns, Vec::new());
+        for (column, word) in self.rows.iter_mut().zip(counts) {
+            let count = word.number()?;
+            if count > 0 {
+                self.cells += 1;
+                column.push((row, count));
+            }
+        }
+        if self.cells > MOST_BUCKETS {
+            return Err(line.fault("more buckets than are read, 4,194,304"));
+        }
+        Ok(())
+    }
+
+    /// What the threads' lines tell.
+    fn plan(&self, draft: &mut Draft) {
+        draft.policy = self.policy.as_deref().and_then(command::policy);
+        let mut threads = self.threads.values();
+        let Some(first) = threads.next() else { return };
+        draft.policy = draft.policy.or(policy_of(first.priority));
+        draft.priority = priority(first.priority);
+        draft.interval_ns = first.interval_us.checked_mul(1_000);
+        if threads.any(|t| t.interval_us != first.interval_us) {
+            draft.approximate("plan.interval_ns: of the first thread; the others have longer ones");
+        }
+    }
+
+    /// One thread per column.
+    fn histogram(mut self, draft: &mut Draft, unit_ns: u64, end: u64) -> Result<(), ImportError> {
+        let missing = |what: &str| {
+            let why = format!("the file ends before `{what}`: it was cut");
+            ImportError { line: Some(end), ..ImportError::new(why) }
+        };
+        let min = self.min.take().ok_or_else(|| missing("# Min Latencies:"))?;
+        let mean = self.mean.take().ok_or_else(|| missing("# Avg Latencies:"))?;
+        let mut max = self.max.take().ok_or_else(|| missing("# Max Latencies:"))?;
+        let mut over = self.overflows.take().ok_or_else(|| missing("# Histogram Overflows:"))?;
+        let threads = min.len();
+        // Without a row, all samples lie beyond the last.
+        self.rows.resize(self.columns.unwrap_or(threads), Vec::new());
+        self.split_sum_off(threads)?;
+        let mut total = self.total.take();
+        let sums = [(&mut max, false), (&mut over, true)];
+        for (values, adds) in sums.into_iter().chain(total.as_mut().map(|t| (t, true))) {
+            drop_overall(values, threads, adds)?;
+        }
+        if [mean.len(), max.len(), over.len()] != [threads; 3] {
+            return Err(ImportError::new("the lines below the histogram differ in length"));
+        }
+        for (i, rows) in self.rows.iter().enumerate() {
+            let stated = Stated {
+                min: min[i],
+                mean: mean[i],
+                max: max[i],
+                overflow: over[i],
+                total: total.as_ref().map(|t| t[i]),
+            };
+            let end = self.last_row.map_or(0, |row| row + 1);
+            let d = stated.distribution(draft, i, rows, end, unit_ns);
+            draft.thread(None, d.map_err(|why| of_thread(i, why))?);
+        }
+        Ok(())
+    }
+
+    /// With `-H`, the last column is the sum of the others.
+    fn split_sum_off(&mut self, threads: usize) -> Result<(), ImportError> {
+        if self.rows.len() == threads + 1 {
+            let mut sums: BTreeMap<u64, u64> = BTreeMap::new();
+            for &(row, count) in self.rows[..threads].iter().flatten() {
+                let sum = sums.entry(row).or_default();
+                *sum = sum.saturating_add(count);
+            }
+            let stated = self.rows.pop().unwrap_or_default();
+            if let Some((row, _)) = stated.iter().find(|(row, sum)| sums.get(row) != Some(sum)) {
+                let why = format!("the last column of row {row} is not the sum of the others");
+                return Err(ImportError::new(why));
+            }
+            if stated.len() != sums.len() {
+                return Err(ImportError::new("the last column is not the sum of the others"));
+            }
+        }
+        if self.rows.len() != threads {
+            return Err(ImportError::new(format!(
+                "the histogram has {} columns, but there are minima of {threads} threads",
+                self.rows.len()
+            )));
+        }
+        Ok(())
+    }
+
+    /// One thread per line, of which only the extremes are known.
+    fn summaries(self, draft: &mut Draft, unit_ns: u64) -> Result<(), ImportError> {
+        if self.threads.is_empty() {
+            return Err(ImportError::new(
+                "there is neither a histogram nor a line of a thread in it",
+            )
+            .try_this("let cyclictest print one: -h 1000 -q"));
+        }
+        draft.summary_only("let cyclictest print a histogram: -h 1000");
+        draft.approximate("sum_ns: the mean is cut off to a whole number");
+        for (i, t) in self.threads.values().enumerate() {
+            let d = t.distribution(unit_ns).map_err(|why| of_thread(i, why))?;
+            draft.thread(None, d);
+        }
+        Ok(())
+    }
+}
+
+impl Summary {
+    fn distribution(&self, unit_ns: u64) -> Result<Distribution, String> {
+        if self.cycles == 0 {
+            return Ok(Distribution::default());
+        }
+        let sum_ns = sum_of_mean(self.cycles, self.mean.saturating_mul(1_000), unit_ns);
+        wide(self.cycles, in_ns(self.min, unit_ns)?, in_ns(self.max, unit_ns)?, unit_ns, sum_ns)
+    }
+}
+
+/// What is stated of a thread below its histogram.
+pub(super) struct Stated {
+    pub(super) min: u64,
+    /// The mean, cut off to a whole number.
+    pub(super) mean: u64,
+    pub(super) max: u64,
+    pub(super) overflow: u64,
+    /// Samples within the histogram; gone from version 2.7 on.
+    pub(super) total: Option<u64>,
+}
+
+impl Stated {
+    /// The distribution of a thread with these rows in a histogram that ends before row `end`. All
+    /// that is stated twice must agree.
+    pub(super) fn distribution(
+        &self,
+        draft: &mut Draft,
+        thread: usize,
+        rows: &[(u64, u64)],
+        end: u64,
+        unit_ns: u64,
+    ) -> Result<Distribution, String> {
+        let mut counts = Counts::default();
+        for &(row, count) in rows {
+            counts.push(in_ns(row, unit_ns)?, in_ns(row + 1, unit_ns)?, count)?;
+        }
+        let held = counts.count();
+        if let Some(total) = self.total.filter(|&total| total != held) {
+            return Err(format!("the rows add up to {held}, but `# Total:` is {total}"));
+        }
+        if held == 0 && self.overflow == 0 {
+            let none = self.max == 0 && (self.min == 0 || self.min == NO_MINIMUM);
+            let fault = || "there is no sample in its rows, but a minimum or maximum".into();
+            return none.then(Distribution::default).ok_or_else(fault);
+        }
+        let least = rows.first().map_or(end, |&(row, _)| row);
+        if self.min != least && (held > 0 || self.min < end) {
+            return Err(format!(
+                "the lowest row with samples is {least}, but the minimum is {}; rows are missing",
+                self.min
+            ));
+        }
+        let (min_ns, max_ns) = (in_ns(self.min, unit_ns)?, in_ns(self.max, unit_ns)?);
+        let upper = max_ns + unit_ns;
+        if self.overflow == 0 {
+            let largest = rows.last().map_or(0, |&(row, _)| row);
+            if self.max != largest {
+                return Err(format!(
+                    "the highest row with samples is {largest}, but the maximum is {}; \
+                     rows or overflows are missing",
+                    self.max
+                ));
+            }
+            let sum_ns = counts.least_sum();
+            let mean = sum_ns / unit_ns / held;
+            if mean != self.mean {
+                return Err(format!(
+                    "the rows have a mean of {mean}, but `# Avg Latencies:` is {}; rows are missing",
+                    self.mean
+                ));
+            }
+            draft.approximate("sum_ns: each sample is taken for the lower edge of its row");
+            return counts.finish(min_ns, max_ns, sum_ns);
+        }
+        if self.max < end {
+            return Err(format!(
+                "{} samples lie beyond row {}, but the maximum is {}",
+                self.overflow,
+                end.saturating_sub(1),
+                self.max
+            ));
+        }
+        let lower = if held == 0 { min_ns } else { in_ns(end, unit_ns)? };
+        counts.push(lower, upper, self.overflow)?;
+        draft.overflow(&format!("thread {thread}"), self.overflow, lower, true);
+        draft.approximate("sum_ns: the mean is cut off to a whole number");
+        let sum_ns = sum_of_mean(counts.count(), self.mean.saturating_mul(1_000), unit_ns);
+        counts.finish(min_ns, max_ns, sum_ns)
+    }
+}
+
+/// With `-H`, there may be one value more than there are threads: the sum, or the largest.
+fn drop_overall(values: &mut Vec<u64>, threads: usize, adds: bool) -> Result<(), ImportError> {
+    if values.len() == threads + 1 {
+        let overall = values.pop();
+        let of_all = match adds {
+            true => values.iter().try_fold(0_u64, |sum, &v| sum.checked_add(v)),
+            false => values.iter().max().copied(),
+        };
+        if overall != of_all {
+            return Err(ImportError::new("what is stated of all threads does not fit them"));
+        }
+    }
+    if values.len() != threads {
+        return Err(ImportError::new("the lines below the histogram differ in length"));
+    }
+    Ok(())
+}
+
+fn numbers(words: &[Word<'_>]) -> Result<Vec<u64>, ImportError> {
+    words.iter().map(|w| w.number()).collect()
+}
+
+/// Lines that hold no result.
+fn is_remark(text: &str) -> bool {
+    const BEGINNINGS: [&str; 8] = [
+        "#",
+        "WARN",
+        "INFO",
+        "Max CPUs = ",
+        "Online CPUs = ",
+        "defaulting ",
+        "warning: ",
+        "libnuma",
+    ];
+    text.trim().is_empty() || BEGINNINGS.iter().any(|b| text.starts_with(b))
+}
+
+fn summary(line: Line<'_>) -> Result<(u64, Summary), ImportError> {
+    let value = |key: &str| {
+        let fault = || line.fault(&format!("a thread's line without a whole number after `{key}`"));
+        let at = line.text.find(key).ok_or_else(fault)?;
+        let word = line.text[at + key.len()..].split_ascii_whitespace().next();
+        word.and_then(super::super::lines::number).ok_or_else(fault)
+    };
+    let thread = value("T:")?;
+    if thread >= MOST_THREADS {
+        return Err(line.fault("there are no more than 8,192 threads"));
+    }
+    let cycles = value(" C:")?;
+    let summary = Summary {
+        priority: value(" P:")?,
+        interval_us: value(" I:")?,
+        cycles,
+        // Without a cycle, neither is one.
+        min: if cycles == 0 { 0 } else { value(" Min:")? },
+        mean: value(" Avg:")?,
+        max: if cycles == 0 { 0 } else { value(" Max:")? },
+    };
+    Ok((thread, summary))
+}

@@ -1,0 +1,196 @@
+//! Samples as text (`-v`): `thread: cycle: value` per line, as fast as they can be read.
+
+use std::io::BufRead;
+
+use wakescope_core::run::Run;
+
+use super::super::draft::Draft;
+use super::super::lines;
+use super::super::tally::Tally;
+use super::super::{About, ImportError};
+use super::{MOST_THREADS, draft, of_thread, unit_of};
+use crate::style::clean;
+
+/// What is read at once; also the longest line.
+const BLOCK: usize = 1 << 18;
+
+#[derive(Default)]
+struct Samples {
+    threads: Vec<Thread>,
+    interval_us: Option<u64>,
+    intervals_differ: bool,
+    /// Lines so far.
+    line: u64,
+}
+
+#[derive(Clone, Default)]
+struct Thread {
+    tally: Tally,
+    /// The cycle that comes next.
+    cycle: u64,
+}
+
+pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
+    let mut samples = Samples::default();
+    let mut block = vec![0_u8; BLOCK];
+    let mut held = 0;
+    loop {
+        let read = from.read(&mut block[held..])?;
+        if read == 0 {
+            break;
+        }
+        let filled = held + read;
+        let used = samples.take(&block[..filled])?;
+        if used == 0 && filled == BLOCK {
+            return Err(ImportError::at(samples.line + 1, 0, "the line is longer than 256 KiB"));
+        }
+        block.copy_within(used..filled, 0);
+        held = filled - used;
+    }
+    if held > 0 {
+        let why = "the file ends in the middle of a line";
+        return Err(ImportError::at(samples.line + 1, held, why)
+            .try_this("take the whole file; if this is all, add a newline at its end"));
+    }
+    let mut draft = draft("samples", about);
+    let unit_ns = unit_of(&mut draft, about);
+    draft.coarse(unit_ns);
+    draft.interval_ns = samples.interval_us.and_then(|us| us.checked_mul(1_000));
+    if samples.intervals_differ {
+        draft.approximate("plan.interval_ns: of the first thread; the others have longer ones");
+    }
+    samples.finish(draft, unit_ns)
+}
+
+impl Samples {
+    /// Takes all whole lines of a block; how many bytes they have.
+    fn take(&mut self, block: &[u8]) -> Result<usize, ImportError> {
+        let mut used = 0;
+        while used < block.len() {
+            if let Some((length, thread, cycle, value)) = sample(&block[used..]) {
+                self.line += 1;
+                self.count(thread, cycle, value)?;
+                used += length;
+                continue;
+            }
+            let Some(length) = block[used..].iter().position(|&b| b == b'\n') else { break };
+            self.line += 1;
+            self.other(&block[used..used + length])?;
+            used += length + 1;
+        }
+        Ok(used)
+    }
+
+    #[inline]
+    fn count(&mut self, thread: u64, cycle: u64, value: u64) -> Result<(), ImportError> {
+        let index = usize::try_from(thread).unwrap_or(usize::MAX);
+        if index >= self.threads.len() {
+            self.grow(thread)?;
+        }
+        let of = &mut self.threads[index];
+        // Of a sample of 0 it writes the cycle of one before it.
+        if cycle != of.cycle && !(value == 0 && cycle < of.cycle) {
+            return Err(self.gap(index, cycle));
+        }
+        of.cycle += 1;
+        of.tally.add(value);
+        Ok(())
+    }
+
+    #[cold]
+    fn grow(&mut self, thread: u64) -> Result<(), ImportError> {
+        if thread >= MOST_THREADS {
+            let why = format!("{thread} is no thread: there are no more than 8,192");
+            return Err(ImportError::at(self.line, 0, why));
+        }
+        // The first samples of threads need not come in order.
+        self.threads.resize(usize::try_from(thread).unwrap_or(0) + 1, Thread::default());
+        Ok(())
+    }
+
+    #[cold]
+    fn gap(&self, thread: usize, cycle: u64) -> ImportError {
+        let why = format!(
+            "thread {thread} is at cycle {cycle}, after {} samples: some are missing or doubled",
+            self.threads[thread].cycle
+        );
+        ImportError::at(self.line, 0, why)
+            .try_this("take the whole output, of cyclictest without -o")
+    }
+
+    /// A line that is no sample.
+    #[cold]
+    fn other(&mut self, line: &[u8]) -> Result<(), ImportError> {
+        let fault = |why: &str| {
+            let text = clean(&String::from_utf8_lossy(line), 60);
+            ImportError::at(self.line, 0, format!("{why}: `{text}`"))
+        };
+        let text = std::str::from_utf8(line).map_err(|_| fault("neither ASCII nor UTF-8"))?;
+        let text = text.trim_end_matches('\r');
+        let remarks = ["#", "Max CPUs = ", "Online CPUs = ", "WARN", "INFO"];
+        if text.trim().is_empty() || remarks.iter().any(|r| text.starts_with(r)) {
+            return Ok(());
+        }
+        let interval = text.strip_prefix("Thread ").and_then(|t| t.split_once(" Interval: "));
+        let interval = interval.and_then(|(_, us)| lines::number(us.trim()));
+        let Some(us) = interval else {
+            return Err(fault("this is no line of cyclictest -v"));
+        };
+        let first = *self.interval_us.get_or_insert(us);
+        self.intervals_differ |= first != us;
+        Ok(())
+    }
+
+    fn finish(self, mut draft: Draft, unit_ns: u64) -> Result<Run, ImportError> {
+        if self.threads.is_empty() {
+            return Err(ImportError::new("there is no sample in it"));
+        }
+        for (i, thread) in self.threads.iter().enumerate() {
+            let d = thread.tally.finish(unit_ns).map_err(|why| of_thread(i, why))?;
+            draft.thread(None, d);
+        }
+        draft.finish()
+    }
+}
+
+/// The sample in a line at the start of `bytes`: the line's length with its end, thread, cycle,
+/// value. `None` if it is no sample, or not whole.
+#[inline]
+fn sample(bytes: &[u8]) -> Option<(usize, u64, u64, u64)> {
+    let (at, thread) = field(bytes, 0)?;
+    if bytes.get(at) != Some(&b':') {
+        return None;
+    }
+    let (at, cycle) = field(bytes, at + 1)?;
+    if bytes.get(at) != Some(&b':') {
+        return None;
+    }
+    let (mut at, value) = field(bytes, at + 1)?;
+    if bytes.get(at) == Some(&b' ') {
+        // With --smi, there is the number of interrupts too.
+        (at, _) = field(bytes, at)?;
+    }
+    if bytes.get(at) == Some(&b'\r') {
+        at += 1;
+    }
+    (bytes.get(at) == Some(&b'\n')).then_some((at + 1, thread, cycle, value))
+}
+
+/// Blanks and then a whole number of up to 18 digits; where it ends.
+#[inline]
+fn field(bytes: &[u8], from: usize) -> Option<(usize, u64)> {
+    let mut at = from;
+    while bytes.get(at) == Some(&b' ') {
+        at += 1;
+    }
+    let start = at;
+    let mut value = 0_u64;
+    while let Some(digit) = bytes.get(at).map(|b| b.wrapping_sub(b'0')).filter(|&d| d < 10) {
+        if at - start == 18 {
+            return None;
+        }
+        value = value * 10 + u64::from(digit);
+        at += 1;
+    }
+    (at > start).then_some((at, value))
+}

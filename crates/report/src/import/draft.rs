@@ -1,0 +1,268 @@
+//! A run in the making: what a file tells, and by that what it does not.
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::host::Host;
+use wakescope_core::maxima::Maxima;
+use wakescope_core::plan::{Plan, Policy, Stimulus};
+use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread, TimeDomain};
+use wakescope_core::source::{Omission, Quantity, Source};
+use wakescope_core::units::{SpanNs, grouped};
+
+use super::{About, ImportError, date};
+use crate::style::clean;
+
+/// The start of a run that does not tell when it was: the record must have one.
+const NO_START: &str = "1970-01-01T00:00:00Z";
+
+/// What a file tells of a run. What is `None` it does not.
+#[derive(Default)]
+pub(super) struct Draft {
+    pub(super) source: Source,
+    pub(super) threads: Vec<Thread>,
+    pub(super) findings: Vec<Finding>,
+    /// Seconds since 1970.
+    pub(super) started: Option<i64>,
+    pub(super) duration_ns: Option<u64>,
+    pub(super) interval_ns: Option<u64>,
+    pub(super) policy: Option<Policy>,
+    pub(super) priority: Option<u8>,
+    pub(super) kernel: Option<Kernel>,
+    /// Whose wakeups these are, where nobody probed.
+    pub(super) target: Option<String>,
+    /// Whether the file tells what the values are.
+    pub(super) quantity_unknown: bool,
+    /// Keys of the record, beside the usual ones, that the file tells nothing of.
+    pub(super) unknown: Vec<&'static str>,
+}
+
+/// What `uname` said.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kernel {
+    pub(super) release: String,
+    pub(super) version: String,
+    pub(super) arch: String,
+}
+
+impl Draft {
+    pub(super) fn new(
+        tool: &str,
+        format: &str,
+        about: &About,
+        quantity: Quantity,
+        omission: Omission,
+    ) -> Self {
+        let source = Source {
+            tool: tool.into(),
+            format: format.into(),
+            file: clean(&about.file, 200),
+            quantity,
+            omission,
+            ..Default::default()
+        };
+        Self { source, ..Default::default() }
+    }
+
+    /// Adds a thread with these samples; without any it is a finding.
+    pub(super) fn thread(&mut self, cpu: Option<u32>, d: Distribution) {
+        if d.count == 0 {
+            let name = match cpu {
+                Some(cpu) => format!("CPU {cpu}"),
+                None => format!("thread {}", self.threads.len()),
+            };
+            self.find("no-samples", Severity::Error, format!("{name} has no sample"), "");
+        }
+        let thread = Thread { cpu, woken: d.clone(), expiries: d, ..Default::default() };
+        self.threads.push(thread);
+    }
+
+    /// Says when the largest samples of the last thread were.
+    pub(super) fn course(&mut self, max_at_ns: Option<u64>, maxima: Maxima) {
+        if let Some(thread) = self.threads.last_mut() {
+            thread.woken.max_at_ns = max_at_ns;
+            thread.expiries.max_at_ns = max_at_ns;
+            thread.maxima = Some(maxima);
+        }
+    }
+
+    /// Says that a histogram ended before its samples did.
+    pub(super) fn overflow(&mut self, thread: &str, count: u64, from_ns: u64, exactly: bool) {
+        let many = if exactly { grouped(count) } else { format!("up to {}", grouped(count)) };
+        let message = format!(
+            "{many} samples of {thread} lie beyond the histogram, which ends at {}; \
+             of each of them only the bounds are known",
+            SpanNs(from_ns)
+        );
+        let hint =
+            "percentiles that lie among them are upper bounds; measure with a longer histogram";
+        self.find("overflow", Severity::Warning, message, hint);
+    }
+
+    /// Says that there is no histogram at all.
+    pub(super) fn summary_only(&mut self, remedy: &str) {
+        let message = "the file has only the number of samples, their mean and their extremes: percentiles are upper bounds";
+        self.find("summary-only", Severity::Warning, message.into(), remedy);
+    }
+
+    /// Says that values are whole units.
+    pub(super) fn coarse(&mut self, resolution_ns: u64) {
+        self.source.resolution_ns = Some(resolution_ns);
+        if resolution_ns > 1 {
+            let message = format!(
+                "values are rounded to steps of {}: each may be anything up to the next",
+                SpanNs(resolution_ns)
+            );
+            self.find("coarse", Severity::Note, message, "");
+        }
+    }
+
+    pub(super) fn find(
+        &mut self,
+        code: &'static str,
+        severity: Severity,
+        message: String,
+        hint: &str,
+    ) {
+        self.findings.push(Finding::new(code, severity, message, hint));
+    }
+
+    /// Notes what is not exact.
+    pub(super) fn approximate(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if !self.source.approximate.contains(&what) {
+            self.source.approximate.push(what);
+        }
+    }
+
+    /// The run.
+    pub(super) fn finish(mut self) -> Result<Run, ImportError> {
+        if self.threads.is_empty() {
+            return Err(ImportError::new("there is no thread or CPU in it"));
+        }
+        self.source.unknown = self.not_told();
+        let (unknown, omission) = (self.in_words(), self.source.omission);
+        let message = format!("measured by {}: {omission}{unknown}", self.source.tool);
+        self.find("imported", Severity::Note, message, "");
+        let kernel = self.kernel.unwrap_or_default();
+        let mut cpus: Vec<u32> = self.threads.iter().filter_map(|t| t.cpu).collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        let mut run = Run {
+            schema: SCHEMA.into(),
+            started: self.started.and_then(date::rfc3339).unwrap_or_else(|| NO_START.into()),
+            duration_ns: self.duration_ns.unwrap_or_default(),
+            time_domain: TimeDomain::Real,
+            state: State::Complete,
+            source: Some(self.source),
+            host: Host {
+                release: kernel.release,
+                version: kernel.version,
+                arch: kernel.arch,
+                ..Default::default()
+            },
+            plan: Plan {
+                stimulus: if self.target.is_some() { Stimulus::Others } else { Stimulus::Timer },
+                target: self.target.unwrap_or_default(),
+                interval_ns: self.interval_ns.unwrap_or_default(),
+                policy: self.policy.unwrap_or(Policy::Other),
+                priority: self.priority,
+                cpus,
+                ..Default::default()
+            },
+            worst: worst(&self.threads),
+            threads: self.threads,
+            validity: Validity::of(self.findings),
+            ..Default::default()
+        };
+        run.summarize();
+        run.id = id(&run);
+        // Readers check the same; what is made here must pass.
+        match Run::from_json(run.to_json().as_bytes()) {
+            Ok(_) => Ok(run),
+            Err(e) => Err(ImportError::new(format!("it contradicts itself: {e}"))),
+        }
+    }
+
+    /// The record's keys that nothing is known of.
+    fn not_told(&self) -> Vec<String> {
+        let unless = |told: bool, key: &'static str| (!told).then_some(key);
+        let timer = self.target.is_none();
+        let grid = timer && self.source.omission != Omission::None;
+        let cpus = self.threads.iter().all(|t| t.cpu.is_some());
+        let course = self.threads.iter().all(|t| t.maxima.is_some());
+        let kernel = self.kernel.is_some();
+        let keys = [
+            unless(self.started.and_then(date::rfc3339).is_some(), "started"),
+            unless(self.duration_ns.is_some(), "duration_ns"),
+            Some("seed"),
+            unless(kernel, "host"),
+            kernel.then_some("host.preemption"),
+            kernel.then_some("host.clock"),
+            kernel.then_some("host.idle"),
+            kernel.then_some("host.cmdline"),
+            kernel.then_some("host.cpus_online"),
+            unless(timer && grid, "plan.stimulus").filter(|_| timer),
+            unless(self.interval_ns.is_some(), "plan.interval_ns").filter(|_| grid),
+            unless(self.policy.is_some(), "plan.policy").filter(|_| timer),
+            unless(self.priority.is_some() || self.policy.is_some(), "plan.priority")
+                .filter(|_| timer),
+            unless(cpus, "plan.cpus"),
+            Some("plan.load"),
+            Some("plan.idle_states"),
+            unless(self.source.omission != Omission::Skipped, "threads.missed"),
+            unless(course, "threads.woken.max_at_ns"),
+            unless(!self.quantity_unknown, "source.quantity"),
+        ];
+        let all = keys.into_iter().flatten().chain(self.unknown.iter().copied());
+        all.map(String::from).collect()
+    }
+
+    /// The most important of them, as the end of a sentence.
+    fn in_words(&self) -> String {
+        const WORDS: [(&str, &str); 8] = [
+            ("source.quantity", "what the values are"),
+            ("started", "when it began"),
+            ("duration_ns", "how long it took"),
+            ("host", "on which machine"),
+            ("plan.interval_ns", "the interval"),
+            ("plan.policy", "the policy"),
+            ("plan.cpus", "on which CPUs"),
+            ("plan.load", "under which load"),
+        ];
+        let told = |key: &str| !self.source.unknown.iter().any(|u| u == key);
+        let words: Vec<&str> =
+            WORDS.iter().filter(|(key, _)| !told(key)).map(|(_, words)| *words).collect();
+        if words.is_empty() {
+            return String::new();
+        }
+        format!("; the file does not tell {}", words.join(", "))
+    }
+}
+
+/// The thread that has the largest sample, where it is known when that was.
+fn worst(threads: &[Thread]) -> Vec<Episode> {
+    let largest = threads.iter().filter(|t| t.expiries.max_at_ns.is_some());
+    let largest = largest.max_by_key(|t| t.expiries.max_ns);
+    let episode = |t: &Thread| Episode {
+        cpu: t.cpu,
+        expiry_ns: t.expiries.max_at_ns.unwrap_or_default(),
+        wakeup_latency_ns: t.expiries.max_ns.unwrap_or_default(),
+        ..Default::default()
+    };
+    largest.map(episode).into_iter().collect()
+}
+
+/// A name that follows from what was read: the same results have the same, whatever their file is
+/// called.
+fn id(run: &Run) -> String {
+    let mut content = run.clone();
+    if let Some(source) = &mut content.source {
+        source.file.clear();
+    }
+    // FNV-1a (Fowler, Noll, Vo), which is enough to tell results of good faith apart.
+    let hash = content.to_json().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
+    let tool = run.source.as_ref().map_or("", |s| s.tool.as_str()).replace(' ', "-");
+    format!("{tool}-{hash:016x}")
+}

@@ -1,0 +1,269 @@
+//! HdrHistogram: interval logs and percentile distributions.
+//!
+//! Neither states the unit of its values, nor what they are. A comment may: `#[Unit: ns]`,
+//! `#[Quantity: wakeup-latency]`.
+
+use std::io::Read;
+
+use flate2::bufread::ZlibDecoder;
+use wakescope_core::histogram::Bucket;
+use wakescope_core::source::Quantity;
+
+use super::{About, ImportError, Unit};
+
+pub(super) mod log;
+pub(super) mod percentiles;
+
+/// The most bytes of one histogram, unpacked: more than those with five digits from 1 ns to a day.
+const LARGEST: u64 = 64 << 20;
+
+/// The most buckets of one histogram.
+const MOST_BUCKETS: usize = 1 << 22;
+
+/// What comments say of the values.
+#[derive(Default)]
+struct Told {
+    unit: Option<Unit>,
+    quantity: Option<Quantity>,
+    /// Whether wakescope wrote it: what it writes are wakeup latencies, a histogram per CPU.
+    own: bool,
+}
+
+impl Told {
+    /// Takes a comment.
+    fn take(&mut self, text: &str) {
+        let text = text.trim_start_matches(['#', '[', ' ']).trim_end_matches([']', ' ']);
+        // What `wakescope report` writes tells both.
+        let own = text.strip_prefix("Logged by ").unwrap_or(text);
+        if own.starts_with("wakescope ") {
+            let mut parts = own.split(", ").skip(1);
+            let unit = parts.find_map(|part| match part {
+                "ns" => Some(Unit::Ns),
+                "us" => Some(Unit::Us),
+                _ => None,
+            });
+            self.unit = unit.or(self.unit);
+            self.own = true;
+            return;
+        }
+        let Some((key, value)) = text.split_once([':', '=']) else { return };
+        let value = value.trim();
+        match key.trim().to_ascii_lowercase().as_str() {
+            "unit" => {
+                self.unit = match value {
+                    "ns" => Some(Unit::Ns),
+                    "us" | "µs" => Some(Unit::Us),
+                    "ms" => Some(Unit::Ms),
+                    _ => None,
+                }
+            }
+            "quantity" => {
+                self.quantity = serde_json::from_value(serde_json::Value::from(value)).ok();
+            }
+            _ => {}
+        }
+    }
+
+    /// The unit, as the user or the file states it.
+    fn unit(&self, about: &About) -> Result<Unit, ImportError> {
+        about.unit.or(self.unit).ok_or_else(|| {
+            ImportError::new("HdrHistogram's files do not state the unit of their values").try_this(
+                "say which it is: wakescope import FILE --unit ns, us or ms; or add a line `#[Unit: ns]` at its begin",
+            )
+        })
+    }
+}
+
+/// Bytes from base64 (RFC 4648, with `=` at the end).
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let bytes = text.as_bytes();
+    if bytes.is_empty() || bytes.len() % 4 != 0 {
+        return None;
+    }
+    let padding = bytes.iter().rev().take_while(|&&b| b == b'=').count();
+    if padding > 2 {
+        return None;
+    }
+    let mut out = Vec::with_capacity(bytes.len() / 4 * 3);
+    for four in bytes[..bytes.len() - padding].chunks(4) {
+        let mut word = 0_u32;
+        for &byte in four {
+            word = word << 6 | u32::from(digit(byte)?);
+        }
+        word <<= 6 * (4 - four.len());
+        out.extend_from_slice(&word.to_be_bytes()[1..four.len()]);
+    }
+    Some(out)
+}
+
+/// The counts of a histogram in its compressed encoding V2, ascending, in its own unit.
+fn decode(packed: &[u8]) -> Result<Vec<Bucket>, String> {
+    const COMPRESSED: u32 = 0x1c84_9304;
+    const PLAIN: u32 = 0x1c84_9303;
+    let mut at = Bytes { bytes: packed };
+    match at.u32()? & !0xf0 {
+        COMPRESSED => {}
+        0x1c84_9302 | 0x1c84_9309 => {
+            return Err("it is in an old encoding (V0 or V1); V2 is read".into());
+        }
+        0x0c72_124f | 0x0c72_124e => {
+            return Err("it is a histogram of decimal values, which is not read".into());
+        }
+        _ => return Err("it is no compressed histogram of HdrHistogram".into()),
+    }
+    let length = at.u32()? as usize;
+    if length != at.bytes.len() {
+        return Err(format!("it states {length} bytes and has {}", at.bytes.len()));
+    }
+    let mut plain = Vec::new();
+    let unpacked = ZlibDecoder::new(at.bytes).take(LARGEST).read_to_end(&mut plain);
+    unpacked.map_err(|e| format!("it cannot be unpacked: {e}"))?;
+    if plain.len() as u64 == LARGEST {
+        return Err("it unpacks to more than 64 MiB".into());
+    }
+    let mut at = Bytes { bytes: &plain };
+    if at.u32()? & !0xf0 != PLAIN {
+        return Err("what it unpacks to is no histogram in encoding V2".into());
+    }
+    let payload = at.u32()? as usize;
+    let (offset, digits) = (at.u32()?, at.u32()?);
+    let (lowest, highest, ratio) = (at.u64()?, at.u64()?, f64::from_bits(at.u64()?));
+    let sensible = (1..=5).contains(&digits) && lowest > 0 && lowest <= highest / 2;
+    if offset != 0 || !sensible || highest >> 62 != 0 || ratio != 1.0 {
+        return Err("its range, digits, or scale are not those of a histogram of times".into());
+    }
+    if payload != at.bytes.len() {
+        return Err(format!("it states {payload} bytes of counts and has {}", at.bytes.len()));
+    }
+    Scale::new(digits, lowest).counts(at)
+}
+
+/// Where the buckets of a histogram lie.
+struct Scale {
+    half_bits: u32,
+    unit_bits: u32,
+}
+
+impl Scale {
+    fn new(digits: u32, lowest: u64) -> Self {
+        // So many values from 0 on have a bucket of their own.
+        let single = 2 * 10_u64.pow(digits);
+        let bits = 64 - (single - 1).leading_zeros();
+        Self { half_bits: bits.max(1) - 1, unit_bits: 63 - lowest.leading_zeros() }
+    }
+
+    fn bucket(&self, index: u64, count: u64) -> Result<Bucket, String> {
+        let half = 1_u64 << self.half_bits;
+        let (octave, within) = match index >> self.half_bits {
+            0 => (0, index),
+            octaves => (octaves - 1, (index & (half - 1)) + half),
+        };
+        let shift = octave + u64::from(self.unit_bits);
+        let shift = u32::try_from(shift).ok().filter(|&s| s + self.half_bits < 62);
+        let shift = shift.ok_or("it has counts beyond 2^62")?;
+        Ok(Bucket { lower: within << shift, upper: (within + 1) << shift, count })
+    }
+
+    fn counts(&self, mut at: Bytes<'_>) -> Result<Vec<Bucket>, String> {
+        let mut buckets = Vec::new();
+        let mut index = 0_u64;
+        while !at.bytes.is_empty() {
+            let word = at.leb128()?;
+            // Zigzag: negative numbers are so many empty buckets.
+            let (half, negative) = (word >> 1, word & 1 == 1);
+            if negative {
+                index = index
+                    .checked_add(half)
+                    .and_then(|i| i.checked_add(1))
+                    .ok_or("it has too many buckets")?;
+                continue;
+            }
+            if half > 0 {
+                buckets.push(self.bucket(index, half)?);
+            }
+            index += 1;
+            if buckets.len() > MOST_BUCKETS {
+                return Err("it has more buckets than are read".into());
+            }
+        }
+        Ok(buckets)
+    }
+}
+
+/// Bytes that are read from the front.
+struct Bytes<'a> {
+    bytes: &'a [u8],
+}
+
+impl Bytes<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let (head, rest) = self.bytes.split_first_chunk::<N>().ok_or("it is cut")?;
+        self.bytes = rest;
+        Ok(*head)
+    }
+
+    fn u32(&mut self) -> Result<u32, String> {
+        Ok(u32::from_be_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, String> {
+        Ok(u64::from_be_bytes(self.take()?))
+    }
+
+    /// Seven bits a byte, the lowest first; of a ninth byte all eight.
+    fn leb128(&mut self) -> Result<u64, String> {
+        let mut word = 0_u64;
+        for place in 0..9 {
+            let [byte] = self.take()?;
+            if place == 8 {
+                return Ok(word | u64::from(byte) << 56);
+            }
+            word |= u64::from(byte & 0x7f) << (7 * place);
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        Ok(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read() {
+        for (text, want) in [
+            ("TWFu", Some(&b"Man"[..])),
+            ("TWE=", Some(b"Ma")),
+            ("TQ==", Some(b"M")),
+            ("", None),
+            ("TQ=", None),
+            ("T===", None),
+            ("T!==", None),
+        ] {
+            assert_eq!(from_base64(text).as_deref(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn buckets_follow_each_other() {
+        for (digits, lowest) in [(1, 1), (3, 1), (3, 1_000), (5, 1)] {
+            let scale = Scale::new(digits, lowest);
+            let mut end = 0;
+            for index in 0..40_000 {
+                let Ok(bucket) = scale.bucket(index, 1) else { break };
+                assert_eq!(bucket.lower, end, "bucket {index} of {digits} digits");
+                end = bucket.upper;
+            }
+        }
+    }
+}

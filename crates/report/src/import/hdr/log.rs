@@ -1,0 +1,173 @@
+//! Interval logs (`.hlog`): a compressed histogram per interval. Those with different tags are kept
+//! apart.
+
+use std::io::BufRead;
+
+use wakescope_core::histogram::{Bucket, Histogram};
+use wakescope_core::source::{Omission, Quantity};
+
+use super::super::counts::{Counts, in_ns};
+use super::super::draft::Draft;
+use super::super::lines::{Line, Lines, number, thousandths};
+use super::super::{About, ImportError, Imported};
+use super::{Told, decode, from_base64};
+use crate::style::clean;
+
+/// The most tags that are kept apart.
+const MOST_TAGS: usize = 256;
+
+#[derive(Default)]
+struct Log {
+    told: Told,
+    version: Option<String>,
+    /// Seconds since 1970.
+    started: Option<i64>,
+    tags: Vec<(String, Intervals)>,
+}
+
+/// The intervals of one tag, as one.
+#[derive(Default)]
+struct Intervals {
+    histogram: Histogram,
+    /// When the first began and the last ended, in ms.
+    begin_ms: Option<u64>,
+    end_ms: u64,
+}
+
+pub(in super::super) fn read(
+    from: &mut dyn BufRead,
+    about: &About,
+) -> Result<Vec<Imported>, ImportError> {
+    let mut log = Log::default();
+    let mut lines = Lines::new(from);
+    while let Some(line) = lines.next()? {
+        if line.text.starts_with('#') {
+            log.comment(line.text);
+        } else if !line.text.trim().is_empty() && !line.text.starts_with("\"StartTimestamp\"") {
+            log.interval(line)?;
+        }
+    }
+    if log.tags.is_empty() {
+        return Err(ImportError::new("there is no interval in it"));
+    }
+    let unit_ns = log.told.unit(about)?.ns();
+    if log.told.own {
+        return log.own(about, unit_ns);
+    }
+    let several = log.tags.len() > 1;
+    let run = |(tag, intervals): &(String, Intervals)| {
+        let name = match (several, tag.as_str()) {
+            (true, "") => "untagged".into(),
+            _ => clean(tag, 60),
+        };
+        let of_tag = |why| ImportError::new(format!("{name}: {why}"));
+        let draft = log.draft(about, intervals, unit_ns).map_err(of_tag)?;
+        Ok(Imported { name, run: draft.finish()? })
+    };
+    log.tags.iter().map(run).collect()
+}
+
+impl Log {
+    fn comment(&mut self, text: &str) {
+        if let Some(rest) = text.strip_prefix("#[Histogram log format version ") {
+            self.version = Some(rest.trim_end_matches([']', ' ']).chars().take(12).collect());
+        } else if let Some(rest) = text.strip_prefix("#[StartTime:") {
+            let seconds = rest.split_ascii_whitespace().next().and_then(thousandths);
+            self.started = seconds.and_then(|ms| i64::try_from(ms / 1_000).ok());
+        } else {
+            self.told.take(text);
+        }
+    }
+
+    fn interval(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        let (tag, text) = match line.text.strip_prefix("Tag=") {
+            Some(rest) => {
+                rest.split_once(',').ok_or_else(|| line.fault("a tag without an interval"))?
+            }
+            None => ("", line.text),
+        };
+        let fields: Vec<&str> = text.split(',').collect();
+        let [begin, length, max, packed] = fields.as_slice() else {
+            return Err(line.fault("not start, length, maximum and a histogram"));
+        };
+        let time = |text: &str| thousandths(text.trim()).ok_or_else(|| line.fault("not a time"));
+        let (begin_ms, length_ms) = (time(begin)?, time(length)?);
+        time(max)?;
+        let column = line.text.len() - packed.len();
+        let at = |why: String| ImportError::at(line.number, column, why);
+        let bytes = from_base64(packed.trim()).ok_or_else(|| at("not whole base64".into()))?;
+        let histogram = Histogram::from_buckets(decode(&bytes).map_err(at)?).map_err(at)?;
+        let place = self.tags.iter().position(|(known, _)| known == tag);
+        let place = match place {
+            Some(place) => place,
+            None if self.tags.len() >= MOST_TAGS => {
+                return Err(line.fault("more than 256 tags"));
+            }
+            None => {
+                self.tags.push((tag.into(), Intervals::default()));
+                self.tags.len() - 1
+            }
+        };
+        let intervals = &mut self.tags[place].1;
+        let sum = intervals.histogram.count().checked_add(histogram.count());
+        sum.ok_or_else(|| at("the counts add up to more than 2^64".into()))?;
+        intervals.histogram = intervals.histogram.merged(&histogram);
+        intervals.begin_ms = Some(intervals.begin_ms.map_or(begin_ms, |b| b.min(begin_ms)));
+        intervals.end_ms = intervals.end_ms.max(begin_ms.saturating_add(length_ms));
+        Ok(())
+    }
+
+    /// Of what wakescope wrote, each tag is a CPU of the same run.
+    fn own(&self, about: &About, unit_ns: u64) -> Result<Vec<Imported>, ImportError> {
+        let mut whole: Option<Draft> = None;
+        for (tag, intervals) in &self.tags {
+            let of_tag = |why| ImportError::new(format!("{}: {why}", clean(tag, 40)));
+            let mut draft = self.draft(about, intervals, unit_ns).map_err(of_tag)?;
+            let cpu = tag.strip_prefix("cpu").and_then(number).filter(|&cpu| cpu < 8_192);
+            for thread in &mut draft.threads {
+                thread.cpu = cpu.and_then(|cpu| u32::try_from(cpu).ok());
+            }
+            match &mut whole {
+                None => whole = Some(draft),
+                Some(whole) => {
+                    whole.duration_ns = whole.duration_ns.max(draft.duration_ns);
+                    whole.threads.append(&mut draft.threads);
+                    whole.findings.append(&mut draft.findings);
+                }
+            }
+        }
+        let whole = whole.ok_or_else(|| ImportError::new("there is no interval in it"))?;
+        Ok(vec![Imported { name: String::new(), run: whole.finish()? }])
+    }
+
+    fn draft(&self, about: &About, of: &Intervals, unit_ns: u64) -> Result<Draft, String> {
+        let quantity = self.told.quantity.or(self.told.own.then_some(Quantity::WakeupLatency));
+        let mut draft = Draft::new(
+            "HdrHistogram",
+            "interval log",
+            about,
+            quantity.unwrap_or(Quantity::WakeupLatency),
+            Omission::Unknown,
+        );
+        draft.quantity_unknown = quantity.is_none();
+        draft.started = self.started;
+        let span = of.begin_ms.map(|begin| of.end_ms.saturating_sub(begin));
+        draft.duration_ns = span.and_then(|ms| ms.checked_mul(1_000_000)).filter(|&ns| ns > 0);
+        if let Some(version) = &self.version {
+            draft.source.format = format!("interval log {version}");
+        }
+        draft.source.resolution_ns = Some(unit_ns);
+        draft.approximate("min_ns, max_ns: known to the width of a bucket");
+        draft.approximate("sum_ns: each sample is taken for the lower edge of its bucket");
+        let mut counts = Counts::default();
+        for &Bucket { lower, upper, count } in of.histogram.buckets() {
+            counts.push(in_ns(lower, unit_ns)?, in_ns(upper, unit_ns)?, count)?;
+        }
+        let ends = counts.buckets().first().zip(counts.buckets().last());
+        // The library itself names the end of a bucket as its maximum, so that none is understated.
+        let (min, max) = ends.map_or((0, 0), |(first, last)| (first.lower, last.upper - unit_ns));
+        let sum_ns = counts.least_sum();
+        draft.thread(None, counts.finish(min, max, sum_ns)?);
+        Ok(draft)
+    }
+}

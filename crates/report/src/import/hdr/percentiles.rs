@@ -1,0 +1,181 @@
+//! Percentile distributions (`.hgrm`): per line a value, and how many samples are not above it.
+
+use std::io::BufRead;
+
+use wakescope_core::run::Run;
+use wakescope_core::source::{Omission, Quantity};
+
+use super::super::counts::Counts;
+use super::super::draft::Draft;
+use super::super::lines::{Line, Lines, Word, number};
+use super::super::{About, ImportError};
+use super::Told;
+
+/// The most lines: five digits at a hundred steps for each halving of the distance to 100 %.
+const MOST_ROWS: usize = 1 << 20;
+
+#[derive(Default)]
+struct Table {
+    told: Told,
+    head: bool,
+    /// Values in steps of the last decimal, and samples up to each.
+    rows: Vec<(u64, u64)>,
+    /// How many decimals a value has.
+    decimals: Option<usize>,
+    mean: Option<String>,
+    max: Option<String>,
+    total: Option<u64>,
+}
+
+pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
+    let mut table = Table::default();
+    let mut lines = Lines::new(from);
+    while let Some(line) = lines.next()? {
+        table.take(line)?;
+    }
+    let end = lines.count();
+    let cut = || ImportError {
+        line: Some(end),
+        ..ImportError::new("the file ends before `#[Max`: it was cut")
+    };
+    let (total, max) = table.total.zip(table.max.as_deref()).ok_or_else(cut)?;
+    let decimals = table.decimals.unwrap_or(0);
+    let unit_ns = table.told.unit(about)?.ns();
+    let max = steps(max, decimals).ok_or_else(|| ImportError::new("`#[Max` is no number"))?;
+    let held = table.rows.last().map_or(0, |&(_, count)| count);
+    if held != total {
+        return Err(ImportError::new(format!(
+            "the last line counts {held} samples, but `Total count` is {total}"
+        )));
+    }
+    if table.rows.last().is_some_and(|&(value, _)| value != max) {
+        return Err(ImportError::new("the value of the last line is not the maximum"));
+    }
+    let draft = table.draft(about, unit_ns, decimals).map_err(ImportError::new)?;
+    draft.finish()
+}
+
+impl Table {
+    fn take(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        let text = line.text.trim();
+        if text.starts_with('#') {
+            self.comment(line)?;
+        } else if text.contains("Percentile TotalCount") {
+            if self.head {
+                return Err(line.fault("a second table begins; give each a file of its own"));
+            }
+            self.head = true;
+        } else if self.head && !text.is_empty() {
+            self.row(line)?;
+        }
+        Ok(())
+    }
+
+    fn comment(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        let text = line.text.trim().trim_start_matches("#[").trim_end_matches(']');
+        let value = |text: &str| text.split_once('=').map(|(_, value)| value.trim().to_owned());
+        let parts: Vec<&str> = text.split(',').collect();
+        if text.starts_with("Mean") {
+            self.mean = value(parts[0]);
+        } else if text.starts_with("Max") {
+            if self.max.is_some() {
+                return Err(line.fault("this was there before"));
+            }
+            self.max = value(parts[0]);
+            let total = parts.get(1).and_then(|part| value(part));
+            self.total = total.and_then(|text| number(&text));
+            if self.total.is_none() {
+                return Err(line.fault("no total count"));
+            }
+        } else {
+            self.told.take(line.text.trim());
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        let words: Vec<Word<'_>> = line.words().collect();
+        let ([value, _, count] | [value, _, count, _]) = words.as_slice() else {
+            return Err(line.fault("not a value, its percentile, and a count"));
+        };
+        let after_point = value.text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        let decimals = *self.decimals.get_or_insert(after_point);
+        let of_value = steps(value.text, decimals).filter(|_| after_point == decimals);
+        let of_value = of_value
+            .ok_or_else(|| value.fault("not a number with as many decimals as the others"))?;
+        let count = count.number()?;
+        let rises = |&(last, held): &(u64, u64)| match count == held {
+            true => of_value >= last,
+            false => of_value > last && count > held,
+        };
+        if !self.rows.last().is_none_or(rises) || self.max.is_some() {
+            return Err(line.fault("this does not rise from the line before it"));
+        }
+        if self.rows.len() >= MOST_ROWS {
+            return Err(line.fault("more lines than are read, 1,048,576"));
+        }
+        self.rows.push((of_value, count));
+        Ok(())
+    }
+
+    fn draft(&self, about: &About, unit_ns: u64, decimals: usize) -> Result<Draft, String> {
+        let quantity = self.told.quantity.or(self.told.own.then_some(Quantity::WakeupLatency));
+        let mut draft = Draft::new(
+            "HdrHistogram",
+            "percentile distribution",
+            about,
+            quantity.unwrap_or(Quantity::WakeupLatency),
+            Omission::Unknown,
+        );
+        draft.quantity_unknown = quantity.is_none();
+        draft.unknown.push("threads.woken.min_ns");
+        // Where decimals reach below a ns, they are cut off.
+        let places = 10_u64.pow(u32::try_from(decimals).map_err(|_| "too many decimals")?);
+        let resolution_ns = (unit_ns / places).max(1);
+        let ns = |steps: u64| -> Result<u64, String> {
+            let ns = u128::from(steps) * u128::from(unit_ns) / u128::from(places);
+            u64::try_from(ns)
+                .ok()
+                .filter(|&ns| ns < 1 << 62)
+                .ok_or_else(|| "a value is too large for a time".into())
+        };
+        draft.coarse(resolution_ns);
+        draft.approximate("histogram: its buckets lie between the values of two lines");
+        draft.approximate("min_ns: at most that");
+        let mut counts = Counts::default();
+        let (mut lower, mut held) = (0, 0);
+        let mut first = None;
+        for &(value, count) in &self.rows {
+            let upper = ns(value)? + resolution_ns;
+            if count > held {
+                counts.push(lower, upper, count - held)?;
+                first = first.or(Some(upper - resolution_ns));
+                (lower, held) = (upper, count);
+            }
+        }
+        let last = counts.buckets().last().map_or(0, |b| b.upper - resolution_ns);
+        let mean = self.mean.as_deref().and_then(super::super::lines::thousandths);
+        let sum_ns = match mean {
+            Some(mean) => {
+                draft.approximate("sum_ns: from the mean as it is given");
+                super::super::counts::sum_of_mean(counts.count(), mean, unit_ns)
+            }
+            None => {
+                draft.approximate("sum_ns: each sample is taken for the lower edge of its bucket");
+                counts.least_sum()
+            }
+        };
+        draft.thread(None, counts.finish(first.unwrap_or(0), last, sum_ns)?);
+        Ok(draft)
+    }
+}
+
+/// A decimal number as a whole number of its last place; at most nine places.
+fn steps(text: &str, decimals: usize) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if decimals > 9 || fraction.len() > decimals {
+        return None;
+    }
+    number(whole)?;
+    number(&format!("{whole}{fraction:0<decimals$}"))
+}

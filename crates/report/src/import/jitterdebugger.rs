@@ -1,0 +1,336 @@
+//! jitterdebugger: `results.json`, and samples as records of 28 bytes.
+//!
+//! Bucket k holds what is from k to below k + 1. After a late wakeup it wakes for every expiry that
+//! has passed, so each counts with its own lateness. Its threads are numbered; a number is not the
+//! CPU. In the raw samples of each thread one is missing, the last.
+
+use std::io::BufRead;
+
+use serde::Deserialize;
+use wakescope_core::distribution::Distribution;
+use wakescope_core::maxima::{FIRST_SLOT_NS, Maxima, SLOTS};
+use wakescope_core::run::Run;
+use wakescope_core::source::{Omission, Quantity};
+
+use super::counts::{Counts, in_ns};
+use super::cyclictest::json::sum_of;
+use super::draft::{Draft, Kernel};
+use super::json::{self, Entries};
+use super::lines::number;
+use super::tally::Tally;
+use super::{About, ImportError};
+
+/// Threads that are read: the most CPUs that Linux can be built for.
+const MOST_THREADS: u32 = 8_192;
+
+/// Rows of the histogram in `results.json`: 1 ms.
+const END_NS: u64 = 1_000_000;
+
+fn draft(format: &str, about: &About) -> Draft {
+    Draft::new("jitterdebugger", format, about, Quantity::WakeupLatency, Omission::Counted)
+}
+
+#[derive(Deserialize)]
+struct File {
+    version: u64,
+    sysinfo: Facts,
+    cpu: Entries<Thread>,
+}
+
+#[derive(Deserialize)]
+struct Facts {
+    #[serde(default)]
+    release: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    machine: String,
+    resolution_in_ns: u64,
+}
+
+#[derive(Deserialize)]
+struct Thread {
+    histogram: Entries<u64>,
+    count: u64,
+    min: u64,
+    max: u64,
+    avg: f64,
+}
+
+pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
+    let file: File = json::parse(&json::bytes(from)?)?;
+    if file.version != 3 {
+        return Err(ImportError::new(format!(
+            "it has version {} of jitterdebugger's results; version 3 is read",
+            file.version
+        )));
+    }
+    let unit_ns = file.sysinfo.resolution_in_ns;
+    if unit_ns != 1 && unit_ns != 1_000 {
+        return Err(ImportError::new(format!("resolution_in_ns is {unit_ns}, not 1 or 1000")));
+    }
+    let mut draft = draft("JSON", about);
+    let Facts { release, version, machine: arch, .. } = file.sysinfo;
+    draft.kernel = (!release.is_empty()).then_some(Kernel { release, version, arch });
+    draft.coarse(unit_ns);
+    for (key, thread) in &file.cpu.0 {
+        let id = number(key).filter(|&id| id < u64::from(MOST_THREADS));
+        let id = id.ok_or_else(|| ImportError::new("a key of `cpu` is no thread's number"))?;
+        let of_thread = |why| ImportError::new(format!("thread {id}: {why}"));
+        let d = thread.distribution(&mut draft, id, unit_ns).map_err(of_thread)?;
+        draft.thread(None, d);
+    }
+    draft.approximate("sum_ns: the mean is given with two decimals");
+    draft.finish()
+}
+
+impl Thread {
+    fn distribution(
+        &self,
+        draft: &mut Draft,
+        id: u64,
+        unit_ns: u64,
+    ) -> Result<Distribution, String> {
+        let rows = self.histogram.rows().map_err(|e| e.why)?;
+        let end = END_NS / unit_ns;
+        let mut counts = Counts::default();
+        for &(row, count) in &rows {
+            if row >= end {
+                return Err(format!("its histogram has a row {row}, beyond its end"));
+            }
+            counts.push(in_ns(row, unit_ns)?, in_ns(row + 1, unit_ns)?, count)?;
+        }
+        let held = counts.count();
+        let overflow = self
+            .count
+            .checked_sub(held)
+            .ok_or_else(|| format!("its histogram holds {held} samples, of {}", self.count))?;
+        if self.count == 0 {
+            return Ok(Distribution::default());
+        }
+        let lowest = rows.first().map_or(self.min, |&(row, _)| row);
+        if lowest != self.min {
+            return Err(format!("its minimum {} is not its lowest row {lowest}", self.min));
+        }
+        let (min_ns, max_ns) = (in_ns(self.min, unit_ns)?, in_ns(self.max, unit_ns)?);
+        if overflow > 0 {
+            if self.max < end {
+                return Err(format!(
+                    "its histogram lacks {overflow} of {} samples, but none is beyond its end",
+                    self.count
+                ));
+            }
+            let lower = END_NS.max(if held == 0 { min_ns } else { 0 });
+            counts.push(lower, max_ns + unit_ns, overflow)?;
+            draft.overflow(&format!("thread {id}"), overflow, END_NS, true);
+        } else if rows.last().map(|&(row, _)| row) != Some(self.max) {
+            return Err(format!("its maximum {} is not its highest row", self.max));
+        }
+        counts.finish(min_ns, max_ns, sum_of(self.count, self.avg, unit_ns)?)
+    }
+}
+
+const RECORD: usize = 28;
+
+/// How many bytes are read at once: whole records.
+const BLOCK: usize = RECORD << 13;
+
+/// One sample as it is stored: thread, seconds, nanoseconds, value; little-endian.
+struct Record {
+    thread: u32,
+    seconds: u64,
+    nanoseconds: u64,
+    value: u64,
+}
+
+impl Record {
+    #[inline]
+    fn of(bytes: &[u8; RECORD]) -> Self {
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        let thread = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        Self { thread, seconds: word(4), nanoseconds: word(12), value: word(20) }
+    }
+
+    /// What cannot be in a record, if anything.
+    #[inline]
+    fn fault(&self) -> Option<&'static str> {
+        // A machine runs for less than 292 years; nothing is later than that.
+        if self.thread >= MOST_THREADS {
+            Some("there are no more than 8,192 threads")
+        } else if self.nanoseconds >= 1_000_000_000 || self.seconds >= 1 << 33 {
+            Some("its time is none")
+        } else if self.seconds == 0 && self.nanoseconds == 0 {
+            Some("it has no time")
+        } else if self.value >= 1 << 42 {
+            Some("its value is too large for a time")
+        } else {
+            None
+        }
+    }
+
+    #[inline]
+    fn at_ns(&self) -> u64 {
+        self.seconds * 1_000_000_000 + self.nanoseconds
+    }
+}
+
+/// Whether these bytes, as many as a record has, are one.
+pub(super) fn is_record(bytes: &[u8]) -> bool {
+    bytes.try_into().is_ok_and(|bytes| Record::of(bytes).fault().is_none())
+}
+
+/// A thread's samples so far.
+#[derive(Clone, Default)]
+struct Samples {
+    tally: Tally,
+    last_at_ns: u64,
+    max_at_ns: u64,
+    course: Course,
+}
+
+pub(super) fn read_raw(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
+    let mut draft = draft("raw samples", about);
+    let unit_ns = about.unit.map_or(1_000, super::Unit::ns);
+    if about.unit.is_none() {
+        draft.approximate(
+            "unit: raw samples do not state it; µs is the program's default, ns with -N",
+        );
+    }
+    draft.coarse(unit_ns);
+    let mut raw = Raw { unit_ns, origin_ns: None, threads: Vec::new(), records: 0 };
+    let mut block = vec![0_u8; BLOCK];
+    let mut held = 0;
+    loop {
+        let read = from.read(&mut block[held..])?;
+        if read == 0 {
+            break;
+        }
+        let filled = held + read;
+        let whole = filled - filled % RECORD;
+        raw.take(&block[..whole])?;
+        block.copy_within(whole..filled, 0);
+        held = filled - whole;
+    }
+    if held > 0 {
+        return Err(ImportError::new(format!(
+            "the file ends in the middle of record {}: it is not a whole number of 28 bytes",
+            raw.records + 1
+        )));
+    }
+    raw.finish(draft)
+}
+
+struct Raw {
+    unit_ns: u64,
+    /// When the first sample was due.
+    origin_ns: Option<u64>,
+    threads: Vec<Samples>,
+    records: u64,
+}
+
+impl Raw {
+    fn take(&mut self, block: &[u8]) -> Result<(), ImportError> {
+        for bytes in block.chunks_exact(RECORD) {
+            // The chunks are as long as that.
+            let Ok(bytes) = bytes.try_into() else { continue };
+            let record = Record::of(bytes);
+            self.records += 1;
+            match record.fault() {
+                None => self.count(&record)?,
+                Some(why) => return Err(self.fault(why)),
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn count(&mut self, record: &Record) -> Result<(), ImportError> {
+        let at_ns = record.at_ns();
+        // It stores when it woke.
+        let due_ns = at_ns.saturating_sub(record.value * self.unit_ns);
+        let origin_ns = *self.origin_ns.get_or_insert(due_ns);
+        let due_ns = due_ns.saturating_sub(origin_ns);
+        let index = record.thread as usize;
+        if index >= self.threads.len() {
+            self.threads.resize(index + 1, Samples::default());
+        }
+        let of = &mut self.threads[index];
+        if at_ns < of.last_at_ns {
+            return Err(self.fault("its time is before that of the record before it"));
+        }
+        of.last_at_ns = at_ns;
+        if of.tally.add(record.value) {
+            of.max_at_ns = due_ns;
+        }
+        of.course.raise(due_ns, record.value);
+        Ok(())
+    }
+
+    #[cold]
+    fn fault(&self, why: &str) -> ImportError {
+        let (record, byte) = (self.records, (self.records - 1) * RECORD as u64);
+        ImportError::new(format!("record {record}, from byte {byte} on: {why}"))
+            .try_this("take the samples.raw that jitterdebugger -s wrote, whole")
+    }
+
+    fn finish(self, mut draft: Draft) -> Result<Run, ImportError> {
+        let origin_ns = self.origin_ns.unwrap_or_default();
+        let end_ns = self.threads.iter().map(|t| t.last_at_ns).max().unwrap_or_default();
+        draft.duration_ns = Some(end_ns.saturating_sub(origin_ns)).filter(|&ns| ns > 0);
+        let threads = self.threads.iter().enumerate().filter(|(_, t)| t.tally.count > 0);
+        for (id, samples) in threads {
+            let d = samples.tally.finish(self.unit_ns);
+            let d = d.map_err(|why| ImportError::new(format!("thread {id}: {why}")))?;
+            draft.thread(None, d);
+            draft.course(Some(samples.max_at_ns), samples.course.maxima(self.unit_ns));
+        }
+        draft.approximate("threads.woken.count: the program leaves out the last sample of each");
+        draft.finish()
+    }
+}
+
+/// The largest values over the course of the run, in few slots however long it is.
+#[derive(Clone)]
+struct Course {
+    slot_ns: u64,
+    /// One more than the largest value of each slot; 0 where there is none.
+    slots: Vec<u64>,
+}
+
+impl Default for Course {
+    fn default() -> Self {
+        Self { slot_ns: FIRST_SLOT_NS, slots: Vec::new() }
+    }
+}
+
+impl Course {
+    #[inline]
+    fn raise(&mut self, due_ns: u64, value: u64) {
+        let mut slot = due_ns / self.slot_ns;
+        while slot >= SLOTS as u64 {
+            self.halve();
+            slot = due_ns / self.slot_ns;
+        }
+        let slot = usize::try_from(slot).unwrap_or(0);
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, 0);
+        }
+        self.slots[slot] = self.slots[slot].max(value + 1);
+    }
+
+    #[cold]
+    fn halve(&mut self) {
+        self.slot_ns *= 2;
+        let pairs = self.slots.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0));
+        self.slots = pairs.collect();
+    }
+
+    fn maxima(&self, unit_ns: u64) -> Maxima {
+        let ns = |&slot: &u64| slot.checked_sub(1).map(|value| value.saturating_mul(unit_ns));
+        Maxima { slot_ns: self.slot_ns, max_ns: self.slots.iter().map(ns).collect() }
+    }
+}

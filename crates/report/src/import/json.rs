@@ -1,0 +1,87 @@
+//! JSON of other programs, within bounds.
+
+use std::fmt;
+use std::io::{BufRead, Read};
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+
+use super::ImportError;
+
+/// The largest JSON that is read. Of 8,192 threads with 1,000 buckets it takes half of that.
+const LARGEST: u64 = 256 << 20;
+
+/// All of a file.
+pub(super) fn bytes(mut from: &mut dyn BufRead) -> Result<Vec<u8>, ImportError> {
+    let mut bytes = Vec::new();
+    Read::take(&mut from, LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(ImportError::new("it is larger than 256 MiB, which no such file is"));
+    }
+    Ok(bytes)
+}
+
+/// What a file holds, if it has that shape.
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ImportError> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let before = &bytes[..e.valid_up_to()];
+        let line = before.iter().filter(|&&b| b == b'\n').count();
+        let column = before.iter().rev().take_while(|&&b| b != b'\n').count();
+        ImportError::at(line as u64 + 1, column, "this is neither ASCII nor UTF-8")
+    })?;
+    serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|e| {
+        // The message ends with the place.
+        let why = e.to_string();
+        let why = why.rsplit_once(" at line ").map_or(why.as_str(), |(why, _)| why);
+        ImportError::at(e.line() as u64, e.column().saturating_sub(1), why)
+    })
+}
+
+/// A map in its own order, in which no key comes twice.
+#[derive(Debug, Default)]
+pub(super) struct Entries<T>(pub(super) Vec<(String, T)>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Each<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Each<T> {
+            type Value = Entries<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                let mut keys = std::collections::HashSet::new();
+                while let Some((key, value)) = map.next_entry::<String, T>()? {
+                    if !keys.insert(key.clone()) {
+                        return Err(serde::de::Error::custom("a key that was there before"));
+                    }
+                    entries.push((key, value));
+                }
+                Ok(Entries(entries))
+            }
+        }
+        from.deserialize_map(Each(PhantomData))
+    }
+}
+
+impl Entries<u64> {
+    /// The entries as ascending numbers; keys of digits only.
+    pub(super) fn rows(&self) -> Result<Vec<(u64, u64)>, ImportError> {
+        let number = |(key, count): &(String, u64)| {
+            let row = super::lines::number(key);
+            row.map(|row| (row, *count)).ok_or_else(|| {
+                ImportError::new(format!(
+                    "a histogram has the key `{}`, which is no whole number",
+                    crate::style::clean(key, 40)
+                ))
+            })
+        };
+        let mut rows = self.0.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+        rows.sort_unstable();
+        Ok(rows)
+    }
+}

@@ -1,0 +1,178 @@
+//! Text, line by line, within bounds.
+
+use std::io::{BufRead, Read};
+
+use super::ImportError;
+use crate::style::clean;
+
+/// The longest line that is read. The longest that any of the programs writes are cyclictest's
+/// lists of cycles, up to a million of them.
+const LONGEST: u64 = 16 << 20;
+
+/// The lines of a file.
+pub(super) struct Lines<'a> {
+    from: &'a mut dyn BufRead,
+    bytes: Vec<u8>,
+    number: u64,
+}
+
+/// One line, without its end.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    /// Counted from 1.
+    pub(super) number: u64,
+    pub(super) text: &'a str,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(from: &'a mut dyn BufRead) -> Self {
+        Self { from, bytes: Vec::new(), number: 0 }
+    }
+
+    /// How many lines have been read.
+    pub(super) fn count(&self) -> u64 {
+        self.number
+    }
+
+    /// The next line; `None` at the end. Its end may be that of Unix or of DOS, but there must be
+    /// one: half a number looks like a number.
+    pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, ImportError> {
+        self.bytes.clear();
+        let read = Read::take(&mut self.from, LONGEST).read_until(b'\n', &mut self.bytes)?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        let number = self.number;
+        if self.bytes.pop() != Some(b'\n') {
+            return Err(match read as u64 {
+                LONGEST => ImportError::at(number, 0, "the line is longer than 16 MiB"),
+                _ => ImportError::at(number, read, "the file ends in the middle of a line")
+                    .try_this("take the whole file; if this is all, add a newline at its end"),
+            });
+        }
+        if self.bytes.last() == Some(&b'\r') {
+            self.bytes.pop();
+        }
+        if let Some(at) = self.bytes.iter().position(|&b| b == 0) {
+            return Err(ImportError::at(number, at, "there is a zero byte: this is not text"));
+        }
+        let text = std::str::from_utf8(&self.bytes).map_err(|e| {
+            ImportError::at(number, e.valid_up_to(), "this is neither ASCII nor UTF-8")
+        })?;
+        let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
+        Ok(Some(Line { number, text }))
+    }
+}
+
+impl<'a> Line<'a> {
+    /// What is between blanks, each with its place.
+    pub(super) fn words(self) -> impl Iterator<Item = Word<'a>> {
+        let start = self.text.as_ptr() as usize;
+        let word = move |text: &'a str| Word {
+            line: self.number,
+            column: text.as_ptr() as usize - start,
+            text,
+        };
+        self.text.split_ascii_whitespace().map(word)
+    }
+
+    /// The words after `head`, if the line begins so.
+    pub(super) fn after(self, head: &str) -> Option<Vec<Word<'a>>> {
+        self.text
+            .starts_with(head)
+            .then(|| self.words().filter(|word| word.column >= head.trim_end().len()).collect())
+    }
+
+    /// An error about the whole line, which is quoted.
+    pub(super) fn fault(self, why: &str) -> ImportError {
+        ImportError::at(self.number, 0, format!("{why}: `{}`", clean(self.text, 60)))
+    }
+}
+
+/// A word and where it is.
+#[derive(Clone, Copy)]
+pub(super) struct Word<'a> {
+    pub(super) line: u64,
+    pub(super) column: usize,
+    pub(super) text: &'a str,
+}
+
+impl Word<'_> {
+    /// The whole number that it is.
+    pub(super) fn number(self) -> Result<u64, ImportError> {
+        number(self.text).ok_or_else(|| self.fault("not a whole number below 2^64"))
+    }
+
+    /// The decimal number that it is, as one of a thousand parts of its unit, and whether it is
+    /// exact so.
+    pub(super) fn thousandths(self) -> Result<u64, ImportError> {
+        thousandths(self.text).ok_or_else(|| self.fault("not a decimal number"))
+    }
+
+    pub(super) fn fault(self, why: &str) -> ImportError {
+        ImportError::at(self.line, self.column, format!("`{}` is {why}", clean(self.text, 40)))
+    }
+}
+
+/// A whole number of nothing but digits.
+pub(super) fn number(text: &str) -> Option<u64> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().ok()).flatten()
+}
+
+/// `12.345` as 12345. Further digits are cut off.
+pub(super) fn thousandths(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    number(fraction)?;
+    let fraction: String = format!("{fraction}000").chars().take(3).collect();
+    number(whole)?.checked_mul(1_000)?.checked_add(number(&fraction)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(bytes: &[u8]) -> Result<Vec<String>, ImportError> {
+        let mut from = bytes;
+        let mut lines = Lines::new(&mut from);
+        let mut all = Vec::new();
+        while let Some(line) = lines.next()? {
+            all.push(line.text.to_owned());
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn lines_of_unix_and_dos_are_read() {
+        assert_eq!(all(b"\xef\xbb\xbfa b\r\n\nc\n").unwrap(), ["a b", "", "c"]);
+        for (bytes, why) in [
+            (&b"a\nb"[..], "line 2, column 2: the file ends in the middle of a line"),
+            (b"a\xff\n", "line 1, column 2: this is neither ASCII nor UTF-8"),
+            (b"a\n\0\0\n", "line 2, column 1: there is a zero byte: this is not text"),
+        ] {
+            assert_eq!(all(bytes).unwrap_err().to_string(), why);
+        }
+    }
+
+    #[test]
+    fn a_line_without_end_is_not_held_in_memory() {
+        let mut from = std::io::BufReader::new(std::io::repeat(b'1').take(1 << 40));
+        let error = Lines::new(&mut from).next().err().unwrap();
+        assert_eq!(error.to_string(), "line 1, column 1: the line is longer than 16 MiB");
+    }
+
+    #[test]
+    fn numbers_are_nothing_but_digits() {
+        assert_eq!(number("007"), Some(7));
+        for text in ["", "-1", "+1", "1.", "0x1", "99999999999999999999", "٣"] {
+            assert_eq!(number(text), None, "{text}");
+        }
+        assert_eq!(thousandths("1.02"), Some(1_020));
+        assert_eq!(thousandths("12"), Some(12_000));
+        assert_eq!(thousandths("0.9999"), Some(999));
+        for text in ["", ".", "1.", ".5", "-1.0", "1.2.3", "nan", "99999999999999999999.0"] {
+            assert_eq!(thousandths(text), None, "{text}");
+        }
+    }
+}

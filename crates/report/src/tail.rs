@@ -1,0 +1,200 @@
+//! "How long is long enough?": what a run proves about wakeups later than its latest, in sentences.
+
+use std::fmt::Write;
+
+use wakescope_core::plan::Stimulus;
+use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::tail::{CauseRate, Extrapolation, TIMES_AS_LONG, Tail, time_needed_ns};
+use wakescope_core::units::grouped;
+
+use crate::domain;
+use crate::findings::wrapped;
+use crate::style::{Style, clean};
+
+/// Rates that people ask for, as the time between two: a minute, an hour, a day, 30 days, a year.
+const ASKED_NS: [(u64, &str); 5] = [
+    (60_000_000_000, "a minute"),
+    (3_600_000_000_000, "an hour"),
+    (86_400_000_000_000, "a day"),
+    (2_592_000_000_000_000, "30 days"),
+    (31_557_600_000_000_000, "a year"),
+];
+
+/// An index from here on means that late wakeups come alone: it says 1 to a tenth or so.
+const ALONE: f64 = 0.9;
+
+/// The blank between a number and its unit: no line ends there.
+const TIED: char = '\u{a0}';
+
+/// What `run` says about wakeups later than its latest, a sentence or two in each entry: what is
+/// not excluded, how long it takes to exclude more, how often each known cause strikes, and either
+/// an extrapolation or why there is none. Numbers are tied to their units by U+00A0. Empty if the run has too few samples to say anything.
+pub fn sentences(run: &Run) -> Vec<String> {
+    let Some(tail) = Tail::of(run) else { return Vec::new() };
+    let mut said = vec![bound(run, &tail), time_needed(run, &tail)];
+    said.extend(causes(run, &tail));
+    said.push(extrapolation(run, &tail));
+    said
+}
+
+/// The same as a block of text, 100 columns wide; empty if there is nothing to say.
+pub fn block(run: &Run, style: Style) -> String {
+    let sentences = sentences(run);
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let mut out = format!(" {}\n", style.strong("How long is long enough?"));
+    for sentence in sentences {
+        let _ = writeln!(out, " · {}", wrapped(&sentence, 96, "   ").replace(TIED, " "));
+    }
+    out
+}
+
+/// What the samples do not exclude, and what they are worth.
+fn bound(run: &Run, tail: &Tail) -> String {
+    let max = span(tail.max_ns, run.time_domain);
+    let one_in = one_in(tail.share_not_excluded);
+    let what = what(run);
+    let proves = format!("at 95 %, fewer than 1 in {one_in} {what} is later than {max}");
+    let count = grouped(tail.count);
+    match &tail.bursts {
+        Ok(bursts) if bursts.interval.1 < ALONE => {
+            let together = 1.0 / bursts.index;
+            let together =
+                if together < 10.0 { format!("{together:.1}") } else { format!("{together:.0}") };
+            format!(
+                "Late {what} come in bursts of about {together}: {count} are worth {} that come \
+                 alone. So {proves}.",
+                grouped(whole(tail.effective))
+            )
+        }
+        Ok(_) => format!("{}, if all goes on as it did. Late ones come alone.", capital(&proves)),
+        Err(why) => format!(
+            "{}, if late ones come alone. Whether they do is not known: {why}.",
+            capital(&proves)
+        ),
+    }
+}
+
+fn what(run: &Run) -> &'static str {
+    match run.plan.stimulus {
+        Stimulus::Timer => "expiries",
+        Stimulus::Others => "wakeups",
+    }
+}
+
+/// How long it takes to claim rates that are not yet proven.
+fn time_needed(run: &Run, tail: &Tail) -> String {
+    let max = span(tail.max_ns, run.time_domain);
+    let open: Vec<String> = ASKED_NS
+        .iter()
+        .map(|&(every_ns, name)| (time_needed_ns(every_ns, 0), name))
+        .filter(|&(needed_ns, _)| needed_ns > tail.duration_ns)
+        .take(2)
+        .map(|(needed_ns, name)| {
+            format!("less than one in {name} takes {}", span(needed_ns, run.time_domain))
+        })
+        .collect();
+    match open.is_empty() {
+        true => format!("Less than one above {max} in a year is proven at 95 %."),
+        false => format!("To claim at 95 % {}, without one above {max}.", open.join(", ")),
+    }
+}
+
+/// How often the largest causes strike.
+fn causes(run: &Run, tail: &Tail) -> Option<String> {
+    let one = |rate: &CauseRate| {
+        let name = format!("{} {}", rate.cause.words(), clean(&rate.culprit, 40));
+        let (low, high) = rate.interval_ns;
+        format!(
+            "{} every {} ({} to {}), worst {}",
+            name.trim_end(),
+            span(rate.every_ns, run.time_domain),
+            plain(low),
+            plain(high),
+            plain(rate.worst_ns)
+        )
+    };
+    let rates: Vec<String> = tail.causes.iter().map(one).collect();
+    let partly =
+        run.explanation.as_ref().filter(|e| e.explained < e.late).map_or_else(String::new, |e| {
+            format!(
+                " Only {} of {} late wakeups are explained.",
+                grouped(e.explained),
+                grouped(e.late)
+            )
+        });
+    let unseen = span(tail.every_ns, run.time_domain);
+    (!rates.is_empty()).then(|| {
+        format!(
+            "By cause, with 95 % intervals: {}. A cause that never struck is not excluded every \
+             {unseen}.{partly}",
+            rates.join("; ")
+        )
+    })
+}
+
+/// The extrapolations, or what stands against one.
+fn extrapolation(run: &Run, tail: &Tail) -> String {
+    let whole = match &tail.extrapolation {
+        Ok(x) => format!("Extrapolation, not a measurement: {}.", level(run, x)),
+        Err(obstacles) => {
+            let why: Vec<String> = obstacles.iter().map(ToString::to_string).collect();
+            format!("No extrapolation: {}.", why.join("; "))
+        }
+    };
+    let of_causes = tail.of_causes.iter().filter_map(|of| {
+        let x = of.extrapolation.as_ref().ok()?;
+        Some(format!(" By {} alone: {}.", of.cause.words(), level(run, x)))
+    });
+    whole + &of_causes.collect::<String>()
+}
+
+fn level(run: &Run, x: &Extrapolation) -> String {
+    let span = |ns| span(ns, run.time_domain);
+    let shape = |x: f64| format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0); // Never -0.00.
+    let (low, high) = x.interval_ns;
+    format!(
+        "one in {} is later than {} (95 %: {} to {}); generalized Pareto above {}, {} samples, \
+         shape {} ({} to {})",
+        span(run.duration_ns.saturating_mul(TIMES_AS_LONG)),
+        span(x.level_ns),
+        plain(low),
+        plain(high),
+        span(x.fit.threshold_ns),
+        grouped(x.fit.count),
+        shape(x.fit.pareto.shape),
+        shape(x.shape.0),
+        shape(x.shape.1)
+    )
+}
+
+/// A time with its domain, on one line.
+fn span(ns: u64, of: TimeDomain) -> String {
+    domain::span(ns, of).replace(' ', &TIED.to_string())
+}
+
+/// A time whose domain was said before.
+fn plain(ns: u64) -> String {
+    span(ns, TimeDomain::Real)
+}
+
+/// The N of "1 in N", rounded down to three digits: nothing is promised by rounding.
+fn one_in(share: f64) -> String {
+    let number = whole(1.0 / share);
+    let unit = 10_u64.pow(number.max(1).ilog10().saturating_sub(2));
+    grouped(number / unit * unit)
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates; never negative.
+fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests;

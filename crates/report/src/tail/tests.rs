@@ -1,0 +1,118 @@
+use expect_test::expect;
+use wakescope_core::explain::{Cause, CauseRow, Explanation};
+use wakescope_core::maxima::Maxima;
+
+use super::*;
+use crate::text::tests::run_of;
+
+const PLAIN: Style = Style { colour: false };
+
+/// A run of `samples` at 1 ms, with the course of its maxima.
+fn with_course(samples: &[u64]) -> Run {
+    const INTERVAL_NS: usize = 1_000_000;
+    let slot_ns = 1_usize << 27;
+    let slots = samples.len() * INTERVAL_NS / slot_ns + 1;
+    let mut max_ns = vec![None; slots];
+    for (i, &sample) in samples.iter().enumerate() {
+        let slot = &mut max_ns[i * INTERVAL_NS / slot_ns];
+        *slot = (*slot).max(Some(sample));
+    }
+    let mut run = run_of(&[samples]);
+    run.duration_ns = (samples.len() * INTERVAL_NS) as u64;
+    run.threads[0].maxima = Some(Maxima { slot_ns: slot_ns as u64, max_ns });
+    run
+}
+
+/// Exponential samples, each followed by `more` that are hardly less late.
+fn exponential(count: u64, more: u64) -> Vec<u64> {
+    let mut state = 1_u64;
+    let mut draw = || {
+        // Knuth's MMIX.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        10_000 + whole(-20_000.0 * ((state >> 12) as f64 / (1_u64 << 52) as f64).ln())
+    };
+    let mut samples = Vec::new();
+    for _ in 0..count {
+        let late = draw();
+        samples.extend((0..=more).map(|i| late - i * 40));
+    }
+    samples
+}
+
+#[test]
+fn a_steady_run_is_extrapolated() {
+    expect![[r#"
+         How long is long enough?
+         · At 95 %, fewer than 1 in 6,560 expiries is later than 206 µs, if all goes on as it did. Late
+           ones come alone.
+         · To claim at 95 % less than one in a minute takes 3.00 min, less than one in an hour takes
+           3.00 h, without one above 206 µs.
+         · Extrapolation, not a measurement: one in 3.33 min is later than 246 µs (95 %: 217 µs to 290 µs);
+           generalized Pareto above 60.2 µs, 1,601 samples, shape -0.01 (-0.06 to 0.04).
+    "#]].assert_eq(&block(&with_course(&exponential(20_000, 0)), PLAIN));
+}
+
+#[test]
+fn bursts_are_worth_less() {
+    expect![[r#"
+         How long is long enough?
+         · Late expiries come in bursts of about 3.7: 20,000 are worth 5,427 that come alone. So at 95 %,
+           fewer than 1 in 1,810 expiries is later than 206 µs.
+         · To claim at 95 % less than one in a minute takes 3.00 min, less than one in an hour takes
+           3.00 h, without one above 206 µs.
+         · No extrapolation: late wakeups come in bursts (extremal index 0.27).
+    "#]].assert_eq(&block(&with_course(&exponential(5_000, 3)), PLAIN));
+}
+
+#[test]
+fn causes_have_their_rates() {
+    let mut run = with_course(&exponential(4_000, 0)[..3_000]);
+    run.time_domain = TimeDomain::Virtual;
+    let row = |cause, culprit: &str, episodes| CauseRow {
+        cause,
+        culprit: culprit.into(),
+        episodes,
+        worst_ns: 90_000,
+        ..Default::default()
+    };
+    run.causes = vec![
+        row(Cause::NoPreemptionPoint, "shmem_undo_range", 12),
+        row(Cause::Softirq, "NET_RX \u{1b}[31m", 1),
+        row(Cause::Unexplained, "", 5),
+    ];
+    run.explanation = Some(Explanation { late: 20, explained: 18, ..Default::default() });
+    expect![[r#"
+         How long is long enough?
+         · At 95 %, fewer than 1 in 1,000 expiries is later than 184 virtual µs, if all goes on as it did.
+           Late ones come alone.
+         · To claim at 95 % less than one in a minute takes 3.00 virtual min, less than one in an hour
+           takes 3.00 virtual h, without one above 184 virtual µs.
+         · By cause, with 95 % intervals: no preemption point shmem_undo_range every 250 virtual ms (143 ms
+           to 484 ms), worst 90.0 µs; softirq NET_RX �[31m every 3.00 virtual s (538 ms to 1.97 min), worst
+           90.0 µs. A cause that never struck is not excluded every 1.00 virtual s. Only 18 of 20 late
+           wakeups are explained.
+         · Extrapolation, not a measurement: one in 30.0 virtual s is later than 215 virtual µs (95 %:
+           176 µs to 313 µs); generalized Pareto above 57.2 virtual µs, 284 samples, shape 0.00 (-0.11 to
+           0.13).
+    "#]].assert_eq(&block(&run, PLAIN));
+}
+
+#[test]
+fn what_says_nothing_is_left_out() {
+    assert_eq!(block(&run_of(&[&[1_000, 2_000]]), PLAIN), "");
+    assert_eq!(sentences(&run_of(&[&[]])), Vec::<String>::new());
+}
+
+#[test]
+fn a_year_can_be_proven() {
+    let mut run = with_course(&exponential(3_000, 0));
+    run.duration_ns = 4 * 31_557_600_000_000_000;
+    let text = block(&run, PLAIN);
+    assert!(text.contains("in a year is proven at 95 %"), "{text}");
+}
+
+#[test]
+fn nothing_is_promised_by_rounding() {
+    assert_eq!([1e-6, 3.0 / 20_001.0, 0.9, 1.0].map(one_in), ["1,000,000", "6,660", "1", "1"]);
+}

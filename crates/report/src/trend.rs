@@ -1,0 +1,150 @@
+//! A series of runs for people: what changed where, and a bar per run.
+
+use std::fmt::Write;
+
+use wakescope_core::compare::{percent, probability, times};
+use wakescope_core::run::TimeDomain;
+use wakescope_core::trend::{Series, Step, Trend, permutations};
+use wakescope_core::units::{SpanNs, grouped};
+
+use crate::domain;
+use crate::findings::wrapped;
+use crate::style::{Style, clean};
+use crate::table::columns;
+
+/// The widest line, in characters.
+const WIDTH: usize = 100;
+
+/// The width of a bar, in characters.
+const BAR: usize = 16;
+
+/// Of a longer series only the runs next to a change are listed.
+const MOST_LISTED: usize = 120;
+
+/// The series as text, 100 columns wide.
+pub fn text(trend: &Trend, style: Style) -> String {
+    let mut out = String::new();
+    for series in &trend.series {
+        let title = match trend.series.len() {
+            1 => String::new(),
+            _ => format!("{}: ", series.quantity),
+        };
+        for (name, steps) in figures(series) {
+            let changed = !steps.is_empty();
+            let sentence = wrapped(&format!("{title}{}", headline(name, steps)), WIDTH, "  ");
+            let _ = writeln!(out, "{}", if changed { style.strong(&sentence) } else { sentence });
+        }
+    }
+    for series in &trend.series {
+        let _ = write!(out, "\n{}{}", domain::caption(trend.time_domain), table(series));
+    }
+    let differences = trend.differences.iter().map(|d| &d.message);
+    for (i, note) in differences.chain(&trend.notes).enumerate() {
+        let mark = style.warn("!");
+        let gap = if i == 0 { "\n" } else { "" };
+        let _ = writeln!(out, "{gap} {mark} {}", wrapped(&clean(note, 600), WIDTH - 4, "   "));
+    }
+    let _ = write!(out, "\n{}", basis(trend, style));
+    out
+}
+
+/// The figures that are followed, each with its changes.
+fn figures(series: &Series) -> impl Iterator<Item = (&'static str, &[Step])> {
+    let all = [("p99.9", &series.p999), ("max", &series.max)];
+    all.into_iter().filter_map(|(name, steps)| Some((name, steps.as_deref()?)))
+}
+
+/// `p99.9 changed once: 1.52 × from night-08 on (p = 0.001).`
+fn headline(name: &str, steps: &[Step]) -> String {
+    let told: Vec<String> = steps
+        .iter()
+        .map(|step| {
+            let run = clean(&step.after, 80);
+            format!("{} from {run} on ({})", times(step.ratio), probability(step.p_value))
+        })
+        .collect();
+    match steps.len() {
+        0 => format!("{name}: no change found."),
+        1 => format!("{name} changed once: {}.", told[0]),
+        2 => format!("{name} changed twice: {}.", told.join(", ")),
+        n => format!("{name} changed {} times: {}.", grouped(n as u64), told.join(", ")),
+    }
+}
+
+fn table(series: &Series) -> String {
+    let of_p999: Vec<Option<u64>> = series.runs.iter().map(|run| run.p999_ns).collect();
+    let of_max: Vec<Option<u64>> = series.runs.iter().map(|run| run.max_of_count_ns).collect();
+    let (p999, max) = (Column::of(&of_p999, &series.p999), Column::of(&of_max, &series.max));
+    let max_name = format!("max of {}", grouped(series.count));
+    let head = ["run", "p99.9", "", "", &max_name, "", ""];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    let all = series.runs.len() <= MOST_LISTED;
+    for (at, run) in series.runs.iter().enumerate() {
+        if all || p999.is_next_to_a_change(at) || max.is_next_to_a_change(at) {
+            let label = clean(&run.label, 36);
+            rows.push([&[label][..], &p999.cells(at), &max.cells(at)].concat());
+        }
+    }
+    columns(&rows, true)
+}
+
+/// A figure over the runs.
+struct Column<'a> {
+    values: &'a [Option<u64>],
+    largest: u64,
+    steps: &'a [Step],
+}
+
+impl<'a> Column<'a> {
+    fn of(values: &'a [Option<u64>], steps: &'a Option<Vec<Step>>) -> Self {
+        let largest = values.iter().flatten().max().copied().unwrap_or(0);
+        Self { values, largest, steps: steps.as_deref().unwrap_or_default() }
+    }
+
+    fn is_next_to_a_change(&self, at: usize) -> bool {
+        self.steps.iter().any(|step| step.at == at || step.at == at + 1)
+    }
+
+    /// The value, its bar, and the change that begins here.
+    fn cells(&self, at: usize) -> [String; 3] {
+        let step = self.steps.iter().find(|step| step.at == at);
+        let change = step.map_or_else(String::new, |step| {
+            let arrow = if step.ratio >= 1.0 { '↑' } else { '↓' };
+            format!("{arrow} {}", times(step.ratio))
+        });
+        match self.values[at] {
+            Some(ns) => [SpanNs(ns).to_string(), bar(ns, self.largest), change],
+            None => ["–".into(), " ".repeat(BAR), change],
+        }
+    }
+}
+
+/// A bar as long as a value's part of the largest, to an eighth of a character.
+fn bar(value: u64, largest: u64) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = u128::from(value) * (8 * BAR as u128) / u128::from(largest.max(1));
+    let eighths = usize::try_from(eighths).unwrap_or(0).min(8 * BAR);
+    let mut bar = "█".repeat(eighths / 8);
+    if eighths % 8 > 0 {
+        bar.push(EIGHTHS[eighths % 8]);
+    }
+    format!("{bar:<BAR$}")
+}
+
+/// How the changes were found.
+fn basis(trend: &Trend, style: Style) -> String {
+    let longest = trend.series.iter().map(|series| series.runs.len()).max().unwrap_or(0);
+    let mut lines = vec![format!(
+        "Changes by E-divisive, each against {} permutations with --seed {}; where nothing changed, {} of all series show one.",
+        grouped(permutations(longest) as u64),
+        trend.seed,
+        percent(trend.alpha)
+    )];
+    if trend.time_domain == TimeDomain::Virtual {
+        lines.push(domain::VIRTUAL_TIME.into());
+    }
+    lines.iter().map(|line| format!(" {}\n", style.faint(&wrapped(line, WIDTH - 2, " ")))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Kernel images with symbols and debug information: the file that is called vmlinux.
+//!
+//! An image may be anybody's file: what lies in it is read through bounds checks only, and what it
+//! claims of sizes is held against the file's own.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use object::elf::{self, FileHeader64};
+use object::read::elf::{ElfFile64, FileHeader};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind};
+use wakescope_sys::mapped_file::MappedFile;
+
+mod calls;
+mod frame;
+mod lines;
+mod notes;
+mod path;
+mod sections;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use notes::build_id_of_notes;
+use notes::hex;
+
+/// An image whose bytes are mapped.
+pub struct MappedImage(MappedFile);
+
+impl MappedImage {
+    /// Maps the file at `path`.
+    pub fn open(path: &Path) -> Result<Self, NoImage> {
+        // Who opens a pipe waits for somebody to write to it.
+        let is_file = std::fs::metadata(path).map_err(NoImage::Unreadable)?.is_file();
+        if !is_file {
+            return Err(NoImage::Unreadable(io::Error::other("it is not a regular file")));
+        }
+        let file = File::open(path).map_err(NoImage::Unreadable)?;
+        MappedFile::of(&file).map(Self).map_err(NoImage::Unreadable)
+    }
+
+    /// What the file is.
+    pub fn image(&self) -> Result<Image<'_>, NoImage> {
+        Image::parse(&self.0)
+    }
+}
+
+/// Why a file is no image to find lines in.
+#[derive(Debug)]
+pub enum NoImage {
+    /// It cannot be read.
+    Unreadable(io::Error),
+    /// It is no whole ELF file of 64 bits.
+    NotElf,
+    /// It is one whose code has no addresses yet, as a module's.
+    Unlinked,
+    /// It has no symbol table.
+    NoSymbols,
+    /// It has no debug information of lines.
+    NoLines,
+    /// It has, in a form that is not read: which.
+    Packed(&'static str),
+    /// Its debug information is damaged.
+    Damaged,
+}
+
+impl fmt::Display for NoImage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(e) => e.fmt(f),
+            Self::NotElf => f.write_str("it is no ELF file of 64 bits, or only a part of one"),
+            Self::Unlinked => f.write_str("its code has no addresses, as a module's"),
+            Self::NoSymbols => f.write_str("it has no symbol table"),
+            Self::NoLines => f.write_str("it has no debug information (DWARF)"),
+            Self::Packed(how) => write!(f, "its debug information is packed: {how}"),
+            Self::Damaged => f.write_str("its debug information is damaged"),
+        }
+    }
+}
+
+impl std::error::Error for NoImage {}
+
+/// A kernel image, or another linked ELF file.
+pub struct Image<'a> {
+    elf: ElfFile64<'a, Endianness>,
+    arm64: bool,
+}
+
+/// A function of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    pub(crate) start: u64,
+    /// 0 where the image does not say, as of functions in assembler.
+    pub(crate) size: u64,
+}
+
+impl Function {
+    /// How far a function of unknown length is taken to reach.
+    const UNKNOWN: u64 = 64 << 10;
+
+    /// The address so far behind the beginning. One just behind the end is where a call that is the
+    /// last of its function would return to.
+    fn at(self, offset: u64) -> Option<u64> {
+        let end = if self.size == 0 { Self::UNKNOWN } else { self.size };
+        (offset <= end).then(|| self.start.checked_add(offset)).flatten()
+    }
+}
+
+impl<'a> Image<'a> {
+    /// What `bytes` are.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, NoImage> {
+        let header = FileHeader64::<Endianness>::parse(bytes).map_err(|_| NoImage::NotElf)?;
+        let endian = header.endian().map_err(|_| NoImage::NotElf)?;
+        if !matches!(header.e_type(endian), elf::ET_EXEC | elf::ET_DYN) {
+            return Err(NoImage::Unlinked);
+        }
+        let arm64 = header.e_machine(endian) == elf::EM_AARCH64;
+        let elf = ElfFile64::parse(bytes).map_err(|_| NoImage::NotElf)?;
+        Ok(Self { elf, arm64 })
+    }
+
+    /// The id of its build, as lower-case hexadecimal digits; `None` if it has none.
+    pub fn build_id(&self) -> Option<String> {
+        self.elf.build_id().ok().flatten().map(hex)
+    }
+
+    /// What the kernel in it says of itself when it boots: `Linux version 6.1.0-44 (…) …`.
+    pub fn banner(&self) -> Option<String> {
+        const LONGEST: usize = 1_024;
+        let start = self.elf.symbols().find(|s| s.name() == Ok("linux_banner"))?.address();
+        let section = self.section_at(start)?;
+        let from = usize::try_from(start - section.address()).ok()?;
+        let text = section.data().ok()?.get(from..)?;
+        let end = text.iter().take(LONGEST).position(|&b| b == 0 || b == b'\n')?;
+        Some(String::from_utf8_lossy(&text[..end]).into_owned())
+    }
+
+    fn section_at(&self, address: u64) -> Option<object::read::elf::ElfSection64<'a, '_>> {
+        self.elf.sections().find(|section| {
+            let at = section.address();
+            at != 0 && address >= at && address - at < section.size()
+        })
+    }
+
+    /// The functions of these names: often one each, but functions that are their file's own may
+    /// share a name.
+    fn functions<'n>(&self, wanted: &[&'n str]) -> HashMap<&'n str, Vec<Function>> {
+        let mut found: HashMap<&str, Vec<Function>> =
+            wanted.iter().map(|&name| (name, Vec::new())).collect();
+        for symbol in self.elf.symbols() {
+            // Those in assembler have no type.
+            let is_code = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown);
+            if !is_code || symbol.is_undefined() || symbol.address() == 0 {
+                continue;
+            }
+            let Ok(name) = symbol.name() else { continue };
+            let Some(all) = found.get_mut(name) else { continue };
+            let function = Function { start: symbol.address(), size: symbol.size() };
+            // One place may have a name twice.
+            if all.len() < Self::MOST_OF_A_NAME && all.iter().all(|f| f.start != function.start) {
+                all.push(function);
+            }
+        }
+        found
+    }
+
+    /// How many functions of one name are looked at.
+    const MOST_OF_A_NAME: usize = 64;
+
+    /// Whether it has what lines of source follow from. Whether that is whole, only reading it tells.
+    pub fn has_lines(&self) -> Result<(), NoImage> {
+        if self.elf.symbols().next().is_none() {
+            return Err(NoImage::NoSymbols);
+        }
+        let has = |name| {
+            let section = self.elf.section_by_name(name);
+            section.is_some_and(|section| section.size() > 0)
+        };
+        if has(".debug_info") && has(".debug_line") { Ok(()) } else { Err(NoImage::NoLines) }
+    }
+
+    /// Whether the instruction before `address` is a call; `None` where the image has no code, as
+    /// one of debug information alone.
+    fn follows_call(&self, address: u64) -> Option<bool> {
+        const LONGEST_CALL: u64 = 7;
+        let section = self.section_at(address.checked_sub(1)?)?;
+        let code = section.data().ok().filter(|code| !code.is_empty())?;
+        let end = address - section.address();
+        let begin = usize::try_from(end.saturating_sub(LONGEST_CALL)).ok()?;
+        let before = code.get(begin..usize::try_from(end).ok()?)?;
+        Some(if self.arm64 { calls::ends_in_arm64(before) } else { calls::ends_in_x86(before) })
+    }
+}

@@ -1,0 +1,137 @@
+//! From entries of stacks to lines of source.
+
+use std::collections::{BTreeSet, HashMap};
+
+use addr2line::{Context, Frame};
+use gimli::{Dwarf, EndianSlice, RunTimeEndian};
+use object::Object;
+use wakescope_core::explain::SourceLine;
+
+use super::frame::parts;
+use super::path::shortened;
+use super::sections::Sections;
+use super::{Function, Image, NoImage};
+
+/// Functions that are put into one another, at one place.
+const MOST_INLINED: usize = 8;
+
+/// The longest name of a function, and of a file, in characters.
+const LONGEST_FUNCTION: usize = 128;
+const LONGEST_FILE: usize = 256;
+
+/// The file that the function is in with which a kernel begins: it tells where its sources lay.
+const FIRST_FUNCTION: &str = "start_kernel";
+const FIRST_FILE: &str = "/init/main.c";
+
+type Bytes<'s> = EndianSlice<'s, RunTimeEndian>;
+
+impl Image<'_> {
+    /// For each entry of each stack the lines that it stands for, as [`SourceLine`] says; none where
+    /// that is not known for certain. Entries are `function+0x10`, innermost first. Functions that
+    /// are `elsewhere`, as in modules, are not looked for.
+    pub fn lines(
+        &self,
+        stacks: &[&[String]],
+        elsewhere: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Vec<Vec<SourceLine>>>, NoImage> {
+        self.has_lines()?;
+        let frames = stacks.iter().flat_map(|stack| stack.iter());
+        let names = frames.filter_map(|frame| Some(parts(frame)?.0));
+        let names: BTreeSet<&str> =
+            names.filter(|name| !elsewhere(name)).chain([FIRST_FUNCTION]).collect();
+        let functions = self.functions(&names.into_iter().collect::<Vec<_>>());
+        let sections = Sections::of(self)?;
+        let finder = Finder::of(self, &sections, functions)?;
+        let mut known = HashMap::new();
+        let mut lines = |(depth, frame): (usize, &String)| {
+            let key = (depth == 0, frame.clone());
+            known.entry(key).or_insert_with(|| finder.lines(frame, depth == 0)).clone()
+        };
+        Ok(stacks.iter().map(|stack| stack.iter().enumerate().map(&mut lines).collect()).collect())
+    }
+}
+
+struct Finder<'i, 's> {
+    image: &'i Image<'i>,
+    functions: HashMap<&'i str, Vec<Function>>,
+    context: Context<Bytes<'s>>,
+    /// Where the sources lay.
+    root: Option<String>,
+}
+
+impl<'i, 's> Finder<'i, 's> {
+    fn of(
+        image: &'i Image<'i>,
+        sections: &'s Sections<'_>,
+        functions: HashMap<&'i str, Vec<Function>>,
+    ) -> Result<Self, NoImage> {
+        let endian = match image.elf.is_little_endian() {
+            true => RunTimeEndian::Little,
+            false => RunTimeEndian::Big,
+        };
+        let load = |id| Ok::<_, gimli::Error>(EndianSlice::new(sections.get(id), endian));
+        let context = Dwarf::load(load).and_then(Context::from_dwarf);
+        let context = context.map_err(|_| NoImage::Damaged)?;
+        let mut finder = Self { image, functions, context, root: None };
+        finder.root =
+            finder.first_file().and_then(|file| file.strip_suffix(FIRST_FILE).map(str::to_owned));
+        Ok(finder)
+    }
+
+    fn first_file(&self) -> Option<String> {
+        let start = self.functions.get(FIRST_FUNCTION)?.first()?.start;
+        Some(self.context.find_location(start).ok()??.file?.to_owned())
+    }
+
+    /// The lines of one entry. Only the innermost one can be where code was: all others are where a
+    /// call returns to, and the call is what lies before that.
+    fn lines(&self, frame: &str, innermost: bool) -> Vec<SourceLine> {
+        let Some((name, offset)) = parts(frame) else { return Vec::new() };
+        let functions = self.functions.get(name).map(Vec::as_slice).unwrap_or_default();
+        let calls = |at: &u64| self.image.follows_call(*at);
+        let all = functions.iter().filter_map(|function| function.at(offset));
+        // Of functions of one name, those cannot be it that have no call there.
+        let all: Vec<u64> =
+            all.filter(|at| innermost || calls(at) != Some(false)).take(2).collect();
+        let [at] = all[..] else { return Vec::new() };
+        let returns = !innermost || (offset > 0 && calls(&at) == Some(true));
+        self.lines_at(if returns { at.saturating_sub(1) } else { at })
+    }
+
+    fn lines_at(&self, address: u64) -> Vec<SourceLine> {
+        // No debug information lies in files of its own here.
+        let Ok(mut frames) = self.context.find_frames(address).skip_all_loads() else {
+            return Vec::new();
+        };
+        let mut lines = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            lines.push(self.line(&frame));
+        }
+        // Of many the innermost are kept, and the function that all of them are in.
+        if lines.len() > MOST_INLINED {
+            lines.drain(MOST_INLINED - 1..lines.len() - 1);
+        }
+        match lines.iter().all(|line| line.line == 0) {
+            true => Vec::new(),
+            false => lines,
+        }
+    }
+
+    fn line(&self, frame: &Frame<'_, Bytes<'_>>) -> SourceLine {
+        let function = frame
+            .function
+            .as_ref()
+            .and_then(|name| Some(cut(&name.raw_name().ok()?, LONGEST_FUNCTION)));
+        let file = frame.location.as_ref().and_then(|location| location.file);
+        let file = file.map(|file| cut(&shortened(file, self.root.as_deref()), LONGEST_FILE));
+        SourceLine {
+            function: function.unwrap_or_default(),
+            file: file.unwrap_or_default(),
+            line: frame.location.as_ref().and_then(|location| location.line).unwrap_or(0),
+        }
+    }
+}
+
+fn cut(text: &str, longest: usize) -> String {
+    text.chars().take(longest).collect()
+}

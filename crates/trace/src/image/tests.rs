@@ -1,0 +1,237 @@
+//! Against a small image that a compiler makes, with known sources.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use proptest::prelude::*;
+
+use wakescope_core::explain::SourceLine;
+
+use super::*;
+
+const MAIN: &str = "\
+int removed(int);
+int twice(int);
+int start_kernel(void)
+{
+	return removed(3) + twice(4);
+}
+static __attribute__((noinline)) int probe(int x)
+{
+	return removed(x) + 1;
+}
+int twice(int x)
+{
+	return probe(x) * probe(x + 1);
+}
+const char linux_banner[] = \"Linux version 6.1.0-test (me@here) (cc 14) #1 SMP 2026\\n\";
+";
+
+const SHMEM: &str = "\
+volatile int pages;
+static __attribute__((noinline)) void probe(void)
+{
+	pages++;
+}
+static inline __attribute__((always_inline)) void put_page(int x)
+{
+	pages -= x;
+}
+static inline __attribute__((always_inline)) void put_all(int x)
+{
+	put_page(x / 2);
+}
+int removed(int x)
+{
+	probe();
+	put_all(x);
+	return pages;
+}
+";
+
+const BUILD_ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// A folder that goes when it is not needed any more.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The image as `options` make it, for `test`.
+fn built(test: &str, options: &[&str]) -> Vec<u8> {
+    let name = format!("wakescope-image-{}-{test}", std::process::id());
+    let dir = Folder(std::env::temp_dir().join(name));
+    fs::create_dir_all(dir.0.join("init")).unwrap();
+    fs::create_dir_all(dir.0.join("mm")).unwrap();
+    fs::write(dir.0.join("init/main.c"), MAIN).unwrap();
+    fs::write(dir.0.join("mm/shmem.c"), SHMEM).unwrap();
+    let ended = Command::new("cc")
+        .args(["-O1", "-fno-omit-frame-pointer", "-ffreestanding", "-nostdlib", "-static"])
+        .args(["-Wl,-e,start_kernel", &format!("-Wl,--build-id=0x{BUILD_ID}")])
+        .args(options)
+        .args(["-o", "vmlinux"])
+        // As absolute paths, for a kernel's are such too.
+        .args([dir.0.join("init/main.c"), dir.0.join("mm/../mm/shmem.c")])
+        .current_dir(&dir.0)
+        .output()
+        .expect("cc, which links this test, too");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    fs::read(dir.0.join("vmlinux")).unwrap()
+}
+
+/// The lines of each entry of one stack.
+fn lines(image: &Image<'_>, stack: &[String]) -> Vec<Vec<SourceLine>> {
+    image.lines(&[stack], |_| false).unwrap().remove(0)
+}
+
+fn told(lines: &[SourceLine]) -> String {
+    let told = lines.iter().map(|l| format!("{} {}:{}", l.function, l.file, l.line));
+    told.collect::<Vec<_>>().join(" < ")
+}
+
+/// What each place in the function `name` is said to be, without repetition. `depth`: how many
+/// entries are before it in its stack.
+fn all_of(image: &Image<'_>, name: &str, depth: usize) -> Vec<String> {
+    let size = image.functions(&[name])[name][0].size;
+    let mut all = Vec::new();
+    for offset in 0..size {
+        let mut stack = vec!["0x0".to_owned(); depth];
+        stack.push(format!("{name}+{offset:#x}"));
+        let lines = lines(image, &stack);
+        all.push(told(&lines[depth]));
+    }
+    all.retain(|told| !told.is_empty());
+    all.dedup();
+    all
+}
+
+fn has(all: &[String], wanted: &str) -> bool {
+    all.iter().any(|told| told == wanted)
+}
+
+#[test]
+fn places_have_the_lines_of_their_functions() {
+    for (format, options) in [
+        ("5", &["-g", "-gdwarf-5"][..]),
+        ("4", &["-g", "-gdwarf-4"]),
+        ("packed", &["-g", "-gz=zlib"]),
+    ] {
+        let bytes = built(format, options);
+        let image = Image::parse(&bytes).unwrap();
+        image.has_lines().unwrap();
+        let removed = all_of(&image, "removed", 0);
+        assert!(has(&removed, "removed mm/shmem.c:15"), "{format}: {removed:?}");
+        let inlined = "put_page mm/shmem.c:8 < put_all mm/shmem.c:12 < removed mm/shmem.c:17";
+        assert!(has(&removed, inlined), "{format}: {removed:?}");
+        let main = all_of(&image, "start_kernel", 0);
+        assert!(has(&main, "start_kernel init/main.c:5"), "{format}: {main:?}");
+    }
+}
+
+#[test]
+fn callers_are_at_their_calls() {
+    let bytes = built("calls", &["-g"]);
+    let image = Image::parse(&bytes).unwrap();
+    // Behind each of the two calls there is one place that one can return to.
+    let returns = all_of(&image, "start_kernel", 1);
+    assert_eq!(returns, ["start_kernel init/main.c:5"]);
+    assert_eq!(all_of(&image, "removed", 1), ["removed mm/shmem.c:16"]);
+    assert_eq!(all_of(&image, "twice", 3), ["twice init/main.c:13"]);
+}
+
+#[test]
+fn of_functions_of_one_name_nothing_is_guessed() {
+    let bytes = built("names", &["-g"]);
+    let image = Image::parse(&bytes).unwrap();
+    let all = &image.functions(&["probe"])["probe"];
+    assert_eq!(all.len(), 2);
+    assert_eq!(told(&lines(&image, &["probe+0x0".into()])[0]), "");
+    // Only one of them calls anybody.
+    let larger = all.iter().map(|function| function.size).max().unwrap();
+    let stacks = (0..larger).map(|at| ["0x0".to_owned(), format!("probe+{at:#x}")]);
+    let mut found: Vec<_> = stacks.map(|stack| told(&lines(&image, &stack)[1])).collect();
+    found.retain(|told| !told.is_empty());
+    assert_eq!(found, ["probe init/main.c:9"]);
+}
+
+#[test]
+fn what_is_not_there_has_no_lines() {
+    let bytes = built("nothing", &["-g"]);
+    let image = Image::parse(&bytes).unwrap();
+    let stack = ["unknown+0x1", "twice+0x10000", "0xffffffff81000000", "twice+0x0 [module]", ""];
+    let stack = stack.map(str::to_owned);
+    assert_eq!(lines(&image, &stack), [const { Vec::new() }; 5]);
+    let there = ["twice+0x0".to_owned()];
+    assert!(!image.lines(&[&there], |_| false).unwrap()[0][0].is_empty());
+    assert!(image.lines(&[&there], |name| name == "twice").unwrap()[0][0].is_empty());
+    assert!(image.lines(&[], |_| false).unwrap().is_empty());
+}
+
+#[test]
+fn images_tell_what_they_are() {
+    let bytes = built("id", &["-g"]);
+    let image = Image::parse(&bytes).unwrap();
+    assert_eq!(image.build_id().as_deref(), Some(BUILD_ID));
+    let banner = "Linux version 6.1.0-test (me@here) (cc 14) #1 SMP 2026";
+    assert_eq!(image.banner().as_deref(), Some(banner));
+}
+
+#[test]
+fn other_files_are_refused() {
+    let why = |bytes: &[u8]| match Image::parse(bytes) {
+        Ok(image) => image.has_lines().unwrap_err().to_string(),
+        Err(e) => e.to_string(),
+    };
+    assert_eq!(why(b""), "it is no ELF file of 64 bits, or only a part of one");
+    assert_eq!(why(b"MZ\0\0not an ELF file"), why(b""));
+    assert_eq!(why(&built("stripped", &["-s"])), "it has no symbol table");
+    assert_eq!(why(&built("bare", &["-g0"])), "it has no debug information (DWARF)");
+    let whole = built("cut", &["-g"]);
+    assert_eq!(why(&whole[..whole.len() / 2]), why(b""));
+    let mut unlinked = whole;
+    unlinked[16] = 1;
+    assert_eq!(why(&unlinked), "its code has no addresses, as a module's");
+}
+
+/// Does all that is ever done with an image, whatever comes of it.
+fn use_all(bytes: &[u8]) {
+    let Ok(image) = Image::parse(bytes) else { return };
+    let _ = (image.build_id(), image.banner(), image.has_lines());
+    let stack = ["removed+0x8", "twice+0x9", "probe+0x4", "start_kernel+0xa"].map(str::to_owned);
+    if let Ok(lines) = image.lines(&[&stack], |_| false) {
+        let lengths = lines.iter().flatten().flatten().map(|l| l.file.len() + l.function.len());
+        assert!(lengths.max().unwrap_or(0) <= 4 * (LONGEST_OF_A_LINE));
+    }
+}
+
+const LONGEST_OF_A_LINE: usize = 128 + 256;
+
+#[test]
+fn damaged_images_are_borne() {
+    let whole = built("damaged", &["-g"]);
+    let packed = built("damaged-packed", &["-g", "-gz=zlib"]);
+    for length in (0..whole.len()).step_by(97) {
+        use_all(&whole[..length]);
+    }
+    let changes = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20);
+    proptest!(|(changes in changes, which in any::<bool>())| {
+        let mut bytes = if which { whole.clone() } else { packed.clone() };
+        for (place, byte) in &changes {
+            let place = place.index(bytes.len());
+            bytes[place] = *byte;
+        }
+        use_all(&bytes);
+    });
+    // Where sections are and how long.
+    let headers = whole.len() - 40 * 64..whole.len();
+    proptest!(|(at in headers, word in any::<u64>())| {
+        let mut bytes = whole.clone();
+        let at = at.min(bytes.len() - 8);
+        bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        use_all(&bytes);
+    });
+}
