@@ -27,7 +27,7 @@ pub use rank::rank;
 pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share, Step,
 };
-pub use sections::sections;
+pub use sections::{Edge, Longest, Measured, SectionKind, SectionPlace, sections};
 pub use seen::{Above, Interrupts, Seen};
 pub use timeline::timeline;
 pub use words::softirq_name;

@@ -11,6 +11,7 @@ mod kept;
 mod kernel;
 mod object;
 mod programs;
+mod sections;
 mod shared;
 mod symbols;
 mod target;

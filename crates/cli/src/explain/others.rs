@@ -10,7 +10,7 @@ use wakescope_probe::session::Observer;
 use wakescope_sys::clock;
 use wakescope_trace::Target;
 
-use super::{ExplainArgs, Follower, PACE, shown, watch};
+use super::{ExplainArgs, Follower, PACE, shown};
 use crate::folder::RunFolder;
 use crate::measure::{self, Onlooker};
 use crate::{Failure, Outcome, output};
@@ -48,8 +48,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
         run.to_json().as_bytes(),
     )?;
     let process = if let Target::Process(pid) = target { Some(pid) } else { None };
-    let watch = args.bound.then(|| watch(&[], &host));
-    let mut follower = match Follower::start(args.above, target, false, &host, watch) {
+    let mut follower = match Follower::start(args.question(), target, false, &host, &[]) {
         Ok(follower) => follower,
         Err(failure) => {
             folder.discard();

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::bound::Bound;
+use super::sections::Measured;
 use crate::distribution::Distribution;
 
 /// What kept a task from running.
@@ -296,4 +297,7 @@ pub struct Sections {
     pub irq_off: Option<Share>,
     /// The longest with preemption off, or without a preemption point.
     pub preempt_off: Option<Share>,
+    /// All that were seen with both edges; `None` where none were, or nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
 }
