@@ -5,12 +5,15 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup build guest-arm64 run test test-lab check bench score install clean
+.PHONY: help setup build guest-arm64 run test test-lab test-sections check bench score install clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move'
 	@echo 'make test       every test and lint, but for'
 	@echo 'make test-lab   the tests that boot many guests, which take long'
+	@echo 'make test-sections'
+	@echo '                builds a kernel that shows where sections with interrupts or preemption'
+	@echo '                off begin and end, and tests in guests that explain tells their lengths'
 	@echo 'make build      the command: $(BINARY)'
 	@echo '                and what guests of the lab run: $(BINARY)-guest'
 	@echo 'make check      formatting and lints only'
@@ -50,6 +53,10 @@ test: check build
 # One after the other: each uses every CPU.
 test-lab: build
 	$(WITH_GUEST) WAKESCOPE_TEST_LAB=1 scripts/cargo test --locked --package wakescope-cli --test lab_long -- --test-threads 1
+
+test-sections: build
+	@scripts/sections-kernel
+	$(WITH_GUEST) WAKESCOPE_TEST_SECTIONS=$(abspath target/sections) scripts/cargo test --locked --package wakescope-cli --test lab_sections -- --test-threads 1
 
 bench:
 	@scripts/setup bench

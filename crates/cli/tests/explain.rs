@@ -18,6 +18,9 @@ mod ends;
 mod following;
 #[path = "explain/others.rs"]
 mod others;
+#[path = "explain/sections.rs"]
+mod sections;
+
 #[path = "explain/refused.rs"]
 mod refused;
 

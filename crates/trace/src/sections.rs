@@ -65,15 +65,19 @@ impl Shows {
         }
     }
 
-    /// What goes unseen.
-    pub(crate) fn unseen(self) -> Option<String> {
+    /// What goes unseen, with a remedy if somebody asked for it.
+    pub(crate) fn unseen(self, is_asked: bool) -> Option<String> {
         let off = match (self.irq, self.preempt) {
             (true, true) => return None,
             (true, false) => "preemption off",
             (false, true) => "interrupts off",
             (false, false) => "interrupts or preemption off",
         };
-        Some(format!("edges of sections with {off}"))
+        let remedy = match is_asked {
+            true => " (no PREEMPTIRQ_TRACEPOINTS)",
+            false => "",
+        };
+        Some(format!("edges of sections with {off}{remedy}"))
     }
 }
 
@@ -203,7 +207,7 @@ impl Kind {
     /// address.
     fn longest_places(&self) -> impl Iterator<Item = (&[u64; 4], &shared::Section)> {
         let mut all: Vec<_> = self.places.iter().collect();
-        all.sort_by(|a, b| b.1.worst.cmp(&a.1.worst));
+        all.sort_by_key(|known| std::cmp::Reverse(known.1.worst));
         all.into_iter().take(TOLD)
     }
 

@@ -132,7 +132,7 @@ impl Tracer {
                 not_seen.push(program.unseen.to_string());
             }
         }
-        not_seen.extend(shows.unseen());
+        not_seen.extend(shows.unseen(options.sections.is_some()));
         let taken = |programs: &mut Ebpf, name| {
             programs.take_map(name).ok_or(TraceError::Refused(name, "it has no such map".into()))
         };

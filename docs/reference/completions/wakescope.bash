@@ -91,7 +91,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__explain)
-            opts="-h --above --pid --comm --cgroup --bound --episodes --stimulus --interval --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --seed --help"
+            opts="-h --above --pid --comm --cgroup --bound --sections --episodes --stimulus --interval --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -199,7 +199,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__bisect)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --repo --good --bad --build --image --json --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --repo --good --bad --build --image --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -395,7 +395,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__run)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --all-figures --json --markdown --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --all-figures --json --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

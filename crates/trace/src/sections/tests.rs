@@ -137,8 +137,10 @@ fn only_programs_that_see_something_are_attached() {
     let needed = ["irq_enable", "preempt_disable", "sched_switch"].map(|name| half.needs(name));
     assert_eq!(needed, [true, false, true]);
     assert_eq!(Shows::default().needs("sched_switch"), false);
-    assert_eq!(BOTH.unseen(), None);
-    assert_eq!(half.unseen().as_deref(), Some("edges of sections with preemption off"));
-    let none = Shows::default().unseen();
+    assert_eq!(BOTH.unseen(true), None);
+    assert_eq!(half.unseen(false).as_deref(), Some("edges of sections with preemption off"));
+    let none = Shows::default().unseen(false);
     assert_eq!(none.as_deref(), Some("edges of sections with interrupts or preemption off"));
+    let asked = Shows::default().unseen(true).unwrap();
+    assert!(asked.ends_with("off (no PREEMPTIRQ_TRACEPOINTS)"));
 }
