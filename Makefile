@@ -5,7 +5,7 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup build guest-arm64 run test test-lab test-browser check bench score simulate install clean
+.PHONY: help setup build guest-arm64 run test test-lab test-browser test-sections check bench score simulate install clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -13,6 +13,9 @@ help:
 	@echo 'make test-lab   the tests that boot many guests, which take long'
 	@echo 'make test-browser'
 	@echo '                the tests that look at pages in a browser, which is installed if there is none'
+	@echo 'make test-sections'
+	@echo '                builds a kernel that shows where sections with interrupts or preemption'
+	@echo '                off begin and end, and tests in guests that explain tells their lengths'
 	@echo 'make build      the command: $(BINARY)'
 	@echo '                and what guests of the lab run: $(BINARY)-guest'
 	@echo 'make check      formatting and lints only'
@@ -61,6 +64,10 @@ test-lab: build
 test-browser:
 	@scripts/setup browser
 	scripts/cargo test --locked --package wakescope-cli --test browser
+
+test-sections: build
+	@scripts/sections-kernel
+	$(WITH_GUEST) WAKESCOPE_TEST_SECTIONS=$(abspath target/sections) scripts/cargo test --locked --package wakescope-cli --test lab_sections -- --test-threads 1
 
 bench:
 	@scripts/setup bench

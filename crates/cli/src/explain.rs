@@ -40,8 +40,10 @@ const NOT_OF_OTHERS: [&str; 10] = [
 ];
 
 /// What else means nothing where nothing is seen any more.
-const NOT_OF_A_STORED_RUN: [&str; 10] =
-    ["above", "pid", "comm", "cgroup", "duration", "samples", "load", "worst", "out", "seed"];
+const NOT_OF_A_STORED_RUN: [&str; 11] = [
+    "above", "pid", "comm", "cgroup", "sections", "duration", "samples", "load", "worst", "out",
+    "seed",
+];
 
 /// Why were wakeups late: which part of the way, and whose fault
 ///
@@ -86,12 +88,38 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
 
+    /// Measure every section with interrupts or preemption off, with both its ends
+    ///
+    /// Where the kernel has the tracepoints preemptirq (CONFIG_PREEMPTIRQ_TRACEPOINTS); elsewhere says
+    /// that it has not, and tells how long sections were at least. They come a million times a
+    /// second, so this makes everything slower.
+    #[arg(long)]
+    sections: bool,
+
     /// How many of the worst wakeups to show in full
     #[arg(long, value_name = "N", default_value = "3")]
     episodes: usize,
 
     #[command(flatten)]
     pub(crate) measure: MeasureArgs,
+}
+
+/// What is asked about wakeups.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    /// Which are late.
+    above: Above,
+    /// Whether a bound is wanted.
+    bound: bool,
+    /// Whether every section is to be measured.
+    sections: bool,
+}
+
+impl ExplainArgs {
+    /// What is asked, whoever's wakeups it is about.
+    pub(crate) fn question(&self) -> Question {
+        Question { above: self.above, bound: self.bound, sections: self.sections }
+    }
 }
 
 /// Runs `wakescope explain`.
@@ -136,7 +164,7 @@ fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
     let image = lines::choose(args.vmlinux.as_deref(), &host)?;
-    let mut follower = Follower::of_probes(args.above, &plan, &host, args.bound)?;
+    let mut follower = Follower::of_probes(args.question(), &plan, &host)?;
     follower.read_files(image);
     measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
 }
@@ -172,28 +200,23 @@ pub(crate) struct Follower {
 type Afterwards = Box<dyn FnOnce(&mut Run)>;
 
 impl Follower {
-    /// Follows the probes of `plan`, and counts their CPUs' interrupts where a `bound` is asked for.
-    pub(crate) fn of_probes(
-        above: Above,
-        plan: &Plan,
-        host: &Host,
-        bound: bool,
-    ) -> Result<Self, Failure> {
+    /// Follows the probes of `plan`. Interrupts and sections count where these are.
+    pub(crate) fn of_probes(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
         let probes = u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX);
         let pinned = plan.policy != Policy::Deadline;
-        let watch = bound.then(|| watch(&plan.cpus, host));
-        Self::start(above, Target::Probes(probes), pinned, host, watch)
+        Self::start(question, Target::Probes(probes), pinned, host, &plan.cpus)
     }
 
     /// Attaches to the kernel. What of `host` decides over what is possible is its preemption
-    /// model.
+    /// model. Interrupts and sections count on `cpus`, on all if there are none.
     pub(crate) fn start(
-        above: Above,
+        question: Question,
         target: Target,
         pinned: bool,
         host: &Host,
-        watch: Option<Watch>,
+        cpus: &[u32],
     ) -> Result<Self, Failure> {
+        let Question { above, bound, sections } = question;
         let options = Options {
             target,
             pinned,
@@ -202,7 +225,8 @@ impl Follower {
             preemptible: preemptible(host.preemption.model),
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
             room: ROOM,
-            watch,
+            watch: bound.then(|| watch(cpus, host)),
+            sections: sections.then(|| cpus.iter().copied().collect()),
         };
         let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
         let now = clock::now();
@@ -220,7 +244,7 @@ impl Follower {
 }
 
 /// What interferes on `cpus`, or on all if there are none.
-pub(crate) fn watch(cpus: &[u32], host: &Host) -> Watch {
+fn watch(cpus: &[u32], host: &Host) -> Watch {
     // In an RT kernel softirqs run in threads.
     let softirqs = host.preemption.model != Model::Rt;
     Watch { cpus: cpus.iter().copied().collect(), softirqs }

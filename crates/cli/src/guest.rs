@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use wakescope_core::behaviour::judge;
-use wakescope_core::explain::Above;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::suffers::host_findings;
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -24,7 +23,7 @@ use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::guest::{drain, kernel_log, load_module, mount, restart, set_raw};
 use wakescope_sys::sched::{self, Schedule};
 
-use crate::explain::{ExplainArgs, Follower};
+use crate::explain::{ExplainArgs, Follower, Question};
 use crate::measure::{self, MeasureArgs, Onlooker};
 use crate::{Failure, Outcome};
 
@@ -228,14 +227,14 @@ fn run_measurement(args: &MeasureArgs) -> Result<Vec<Item>, Failure> {
 }
 
 fn run_explanation(args: &ExplainArgs) -> Result<Vec<Item>, Failure> {
-    let run = measure_virtually(&args.measure, Some(args.above))?;
+    let run = measure_virtually(&args.measure, Some(args.question()))?;
     Ok(vec![Item::new(RUN, run.to_json())])
 }
 
 /// Measures as `wakescope measure` does, but writes nothing down meanwhile: each record would cost
 /// virtual time, and there is no disk that it could be lost from. What is late is explained if it
-/// is said `above` what.
-fn measure_virtually(args: &MeasureArgs, above: Option<Above>) -> Result<Run, Failure> {
+/// is asked.
+fn measure_virtually(args: &MeasureArgs, question: Option<Question>) -> Result<Run, Failure> {
     let plan = measure::plan(args)?;
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
@@ -249,7 +248,7 @@ fn measure_virtually(args: &MeasureArgs, above: Option<Above>) -> Result<Run, Fa
     let findings = host_findings(&host, TimeDomain::Virtual, &plan.cpus);
     let mut nobody = Unobserved;
     let mut follower =
-        above.map(|above| Follower::of_probes(above, &plan, &host, false)).transpose()?;
+        question.map(|question| Follower::of_probes(question, &plan, &host)).transpose()?;
     let onlooker: &mut dyn Onlooker = match &mut follower {
         Some(follower) => follower,
         None => &mut nobody,

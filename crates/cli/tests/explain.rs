@@ -24,6 +24,8 @@ mod others;
 mod programs;
 #[path = "explain/refused.rs"]
 mod refused;
+#[path = "explain/sections.rs"]
+mod sections;
 
 /// The first CPU that may be used, as an argument.
 fn a_cpu() -> String {

@@ -119,6 +119,8 @@ fn damaged_runs_do_not_fit_the_schema() {
         ("/worst/0/timeline/0/at_ns", json!(-1)),
         ("/components/irq_latency", json!({})),
         ("/explanation/sections/irq_off", json!("long")),
+        ("/explanation/sections/measured/irq_off/places/0/count", json!(-1)),
+        ("/explanation/sections/measured/irq_off/longest/begin", json!("uart_write")),
         ("/explanation/bound/unsound", Value::Null),
         ("/summary/percentiles", json!({"median": 1})),
         ("/load/0/per_second", json!(-0.5)),

@@ -30,7 +30,7 @@ pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share,
     SourceLine, Step, shares_mut,
 };
-pub use sections::sections;
+pub use sections::{Edge, Longest, Measured, SectionKind, SectionPlace, sections};
 pub use seen::{Above, Interrupts, Seen};
 pub use timeline::timeline;
 pub use words::softirq_name;

@@ -309,7 +309,9 @@ impl Run {
             let i = self.causes.iter().position(wrong)?;
             Some(format!("causes[{i}]: a share of {} is not from 0 to 1", self.causes[i].share))
         };
-        of_table().or_else(of_worst).or_else(of_causes)
+        let of_sections =
+            || self.explanation.as_ref()?.sections.as_ref()?.measured.as_ref()?.fault();
+        of_table().or_else(of_worst).or_else(of_causes).or_else(of_sections)
     }
 
     fn fault_of_threads(&self) -> Option<String> {

@@ -58,6 +58,8 @@ pub struct Measurement {
     pub explain: bool,
     /// Which are late, if it is not to be the usual ones.
     pub above: Option<Above>,
+    /// Whether sections are measured, too.
+    pub sections: bool,
     /// How many of the most delayed wakeups to list, if it is not to be the usual number.
     pub worst: Option<u16>,
 }
@@ -75,6 +77,7 @@ impl Measurement {
             priority: plan.priority,
             explain: plan.explain,
             above: plan.above,
+            sections: plan.sections,
             worst: plan.worst,
         }
     }
@@ -97,6 +100,9 @@ impl Measurement {
         }
         if let Some(above) = self.above.filter(|_| self.explain) {
             all += &format!(" --above {}", above.as_argument());
+        }
+        if self.explain && self.sections {
+            all += " --sections";
         }
         if let Some(worst) = self.worst {
             all += &format!(" --worst {worst}");

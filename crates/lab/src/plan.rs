@@ -78,6 +78,8 @@ pub struct Plan {
     pub explain: bool,
     /// Which wakeups are late, where late ones are explained, if it is not to be the usual ones.
     pub above: Option<Above>,
+    /// Whether guests that explain measure every section with interrupts or preemption off.
+    pub sections: bool,
     /// How many of the most delayed wakeups each record lists, if it is not to be the usual number.
     pub worst: Option<u16>,
 }
@@ -137,6 +139,7 @@ impl Default for Plan {
             fail_above: Vec::new(),
             explain: false,
             above: None,
+            sections: false,
             worst: None,
         }
     }

@@ -20,6 +20,7 @@ mod causes;
 mod components;
 mod episode;
 mod percent;
+mod sections;
 mod verdict;
 mod words;
 

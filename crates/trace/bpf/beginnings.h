@@ -3,6 +3,7 @@
 #pragma once
 
 #include "endings.h"
+#include "sections.h"
 #include "state.h"
 
 /* What this CPU was at when the interrupt came, as far as it may matter. */
@@ -117,6 +118,10 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	wakeup->faults_before = 0;
 	wakeup->faults_after = 0;
 	wakeup->preempt_count = 0;
+	wakeup->irqs_off = 0;
+	wakeup->irqs_on = 0;
+	if (COLD(sees_irqs_off) && stimulus == 1 && here == there)
+		look_at_last_section(wakeup, here);
 	if (stimulus == 1)
 		wakeup->irq_entry = cpu->irq_entry;
 	else

@@ -103,6 +103,9 @@ struct wakeup {
 	u64 interrupted_ip;
 	/* How many events its CPU had seen when it began. */
 	u64 events_before;
+	/* When interrupts last went off, and on again, before the timer's; 0 if that is not measured. */
+	u64 irqs_off;
+	u64 irqs_on;
 	u32 state;
 	/* Where it waits, and where its stimulus was. */
 	u32 cpu;
@@ -211,6 +214,88 @@ struct interference {
 	struct window windows[WINDOWS];
 	/* That of the line. */
 	char name[16];
+};
+
+/* Stretches of time that nothing else can run in. */
+enum section_kind {
+	/* Interrupts off, in no interrupt. */
+	IRQ_OFF = 0,
+	/* Preemption off, for another reason than to schedule. */
+	PREEMPT_OFF,
+	/* Preemption off, and the CPU was switched. */
+	SCHEDULING,
+	/* An interrupt. */
+	HANDLER,
+	SECTION_KINDS,
+};
+
+/* Where sections begin and end, per CPU and kind, a power of two. */
+#define SECTION_SLOTS 512
+
+/* All sections between two places, each with its caller; 0 where that is not known. */
+struct section {
+	u64 begin;
+	u64 begin_parent;
+	u64 end;
+	u64 end_parent;
+	u64 count;
+	u64 total;
+	u64 worst;
+	/* When the worst began. */
+	u64 worst_at;
+};
+
+/* The longest of a kind, and what ran as it ended. */
+struct longest {
+	struct section section;
+	struct task task;
+	s32 stack_bytes;
+	u32 pad;
+	u64 stack[FRAMES];
+};
+
+enum edge_flags {
+	SWITCHED = 1,
+	HAD_NMI = 2,
+};
+
+/* Where the section began that goes on. */
+struct edge {
+	/* 0 if none does. */
+	u64 at;
+	u64 ip;
+	u64 parent;
+	/* What interrupts had taken then. */
+	u64 handlers;
+	/* enum edge_flags */
+	u32 flags;
+	u32 pad;
+};
+
+/* The sections of a CPU. */
+struct sections {
+	struct edge irq;
+	struct edge preempt;
+	/* Interrupts or preemption or both are off. */
+	struct edge either;
+	/* What interrupts have taken. */
+	u64 handlers;
+	/* Beginnings and ends seen. */
+	u64 edges;
+	/* Beginnings without an end, and ends without a beginning. */
+	u64 unpaired;
+	/* Sections that are not counted for an NMI that fell into them. */
+	u64 nmis;
+	/* Sections for whose places there was no room, or that took that of others. */
+	u64 crowded;
+	/* Whether the CPU is idle. */
+	u64 asleep;
+	/* The longest of `either`: not to schedule, and to schedule. */
+	u64 either_worst[2];
+	/* The last section with interrupts off. */
+	u64 last_off;
+	u64 last_on;
+	struct longest longest[SECTION_KINDS];
 };
 
 struct answers {

@@ -43,7 +43,7 @@ impl Counted {
 }
 
 /// What `struct figures` holds that begins at the word `at`.
-fn distribution(figures: &Words, at: usize) -> Distribution {
+pub(crate) fn distribution(figures: &Words, at: usize) -> Distribution {
     let [count, min, max, max_due, sum] = [0, 1, 2, 3, 4].map(|word| figures.load(at + word));
     if count == 0 {
         return Distribution::default();

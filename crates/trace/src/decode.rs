@@ -36,7 +36,7 @@ pub(crate) fn user_stacks(late: &Late) -> [(u32, &[u64]); 2] {
 }
 
 /// The frames that were written.
-fn stack<const MOST: usize>(frames: &[u64; MOST], bytes: i32) -> &[u64] {
+pub(crate) fn stack<const MOST: usize>(frames: &[u64; MOST], bytes: i32) -> &[u64] {
     let count = usize::try_from(bytes).unwrap_or(0) / size_of::<u64>();
     &frames[..count.min(MOST)]
 }
@@ -82,6 +82,7 @@ impl Decoder<'_> {
             given_up_at: self.given_up_at(wakeup),
             page_faults: wakeup.faults_after.saturating_sub(wakeup.faults_before),
             throttled: task.policy.is_realtime() && was_throttled(late),
+            irqs_off: seen(wakeup.irqs_off).zip(seen(wakeup.irqs_on)),
             task,
         }
     }
@@ -286,7 +287,7 @@ fn stimulus(wakeup: &shared::Wakeup) -> Stimulus {
     }
 }
 
-fn task(task: &shared::Task) -> Task {
+pub(crate) fn task(task: &shared::Task) -> Task {
     Task { pid: task.pid, comm: text(&task.comm), policy: policy(task.policy), prio: task.prio }
 }
 
@@ -353,7 +354,7 @@ fn is_interrupt_entry(function: &str) -> bool {
 }
 
 /// Whether a function belongs to tracing itself, which is the top of each stack.
-fn is_tracing(function: &str) -> bool {
+pub(crate) fn is_tracing(function: &str) -> bool {
     let own = ["bpf_", "__bpf_", "__traceiter_", "trace_", "__trace_"];
     own.iter().any(|begin| function.starts_with(begin))
 }

@@ -13,6 +13,7 @@ mod kept;
 mod kernel;
 mod object;
 mod programs;
+mod sections;
 mod shared;
 mod symbols;
 mod target;

@@ -24,6 +24,8 @@ pub(crate) enum Need {
     IfTheyMove,
     /// To know all interrupts, for a bound, where the kernel has it.
     ForBound,
+    /// To see the edges of sections, where that is asked for and the kernel has it.
+    ForSections,
     /// To follow others' threads, and without it that cannot be done.
     ForOthers,
 }
@@ -36,6 +38,12 @@ const fn program(
 ) -> Program {
     Program { name, tracepoint, need, unseen }
 }
+
+/// Where interrupts go on and off, where a kernel shows it.
+pub(crate) const IRQ_EDGES: [&str; 2] = ["irq_enable", "irq_disable"];
+
+/// Where preemption does.
+pub(crate) const PREEMPT_EDGES: [&str; 2] = ["preempt_enable", "preempt_disable"];
 
 /// All programs, in the order in which they are attached. Of a pair the end comes first: an end
 /// without a beginning is known for one, a beginning without an end is not. Those that follow a wakeup
@@ -83,6 +91,13 @@ pub(crate) const PROGRAMS: &[Program] = &[
         "the scheduler's entry: scheduler latency and scheduling duration are one",
     ),
     program("on_switch", "sched_switch", Need::Always, ""),
+    program("on_switch_in_section", "sched_switch", Need::ForSections, ""),
+    program("on_idle_in_section", "cpu_idle", Need::ForSections, ""),
+    program("on_nmi_in_section", "nmi_handler", Need::ForSections, ""),
+    program("on_irq_enable", IRQ_EDGES[0], Need::ForSections, ""),
+    program("on_irq_disable", IRQ_EDGES[1], Need::ForSections, ""),
+    program("on_preempt_enable", PREEMPT_EDGES[0], Need::ForSections, ""),
+    program("on_preempt_disable", PREEMPT_EDGES[1], Need::ForSections, ""),
     program("on_exit", "sched_process_exit", Need::ForOthers, ""),
     program("on_waking", "sched_waking", Need::ForOthers, ""),
     program("on_timer_entry", "hrtimer_expire_entry", Need::Always, ""),

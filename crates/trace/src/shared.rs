@@ -25,6 +25,11 @@ pub(crate) const ARRIVALS: usize = 8;
 /// Lengths of windows of time.
 pub(crate) const WINDOWS: usize = 8;
 
+/// Kinds of sections.
+pub(crate) const SECTION_KINDS: usize = 4;
+/// Pairs of places that a CPU remembers for each kind of section.
+pub(crate) const SECTION_SLOTS: usize = 512;
+
 /// The length of the windows of this rank, nanoseconds.
 pub(crate) const fn window_ns(rank: usize) -> u64 {
     1 << (14 + 2 * rank)
@@ -87,6 +92,8 @@ pub(crate) struct Wakeup {
     pub(crate) steal_after: u64,
     pub(crate) interrupted_ip: u64,
     pub(crate) events_before: u64,
+    pub(crate) irqs_off: u64,
+    pub(crate) irqs_on: u64,
     pub(crate) state: u32,
     pub(crate) cpu: u32,
     pub(crate) stimulus_cpu: u32,
@@ -172,6 +179,62 @@ pub(crate) struct Interference {
     pub(crate) name: [u8; 16],
 }
 
+/// See `struct section`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Section {
+    pub(crate) begin: u64,
+    pub(crate) begin_parent: u64,
+    pub(crate) end: u64,
+    pub(crate) end_parent: u64,
+    pub(crate) count: u64,
+    pub(crate) total: u64,
+    pub(crate) worst: u64,
+    pub(crate) worst_at: u64,
+}
+
+/// See `struct longest`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Longest {
+    pub(crate) section: Section,
+    pub(crate) task: Task,
+    pub(crate) stack_bytes: i32,
+    pub(crate) pad: u32,
+    pub(crate) stack: [u64; FRAMES],
+}
+
+/// See `struct edge`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Edge {
+    pub(crate) at: u64,
+    pub(crate) ip: u64,
+    pub(crate) parent: u64,
+    pub(crate) handlers: u64,
+    pub(crate) flags: u32,
+    pub(crate) pad: u32,
+}
+
+/// See `struct sections`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sections {
+    pub(crate) irq: Edge,
+    pub(crate) preempt: Edge,
+    pub(crate) either: Edge,
+    pub(crate) handlers: u64,
+    pub(crate) edges: u64,
+    pub(crate) unpaired: u64,
+    pub(crate) nmis: u64,
+    pub(crate) crowded: u64,
+    pub(crate) asleep: u64,
+    pub(crate) either_worst: [u64; 2],
+    pub(crate) last_off: u64,
+    pub(crate) last_on: u64,
+    pub(crate) longest: [Longest; SECTION_KINDS],
+}
+
 /// See `struct control`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -193,6 +256,10 @@ unsafe impl Pod for Control {}
 unsafe impl Pod for Source {}
 // SAFETY: as above.
 unsafe impl Pod for Interference {}
+// SAFETY: as above.
+unsafe impl Pod for Section {}
+// SAFETY: as above.
+unsafe impl Pod for Sections {}
 
 /// What `bytes` begin with; `None` if they are too few.
 pub(crate) fn from_bytes<T: Pod>(bytes: &[u8]) -> Option<Box<T>> {
@@ -248,6 +315,15 @@ mod tests {
         same("__builtin_offsetof(struct interference, windows)", offset_of!(Interference, windows));
         same("1UL << WINDOW_SHIFT(WINDOWS - 1)", usize::try_from(window_ns(WINDOWS - 1)).unwrap());
         same("__builtin_offsetof(struct interference, name)", offset_of!(Interference, name));
+        same("sizeof(struct section)", size_of::<Section>());
+        same("__builtin_offsetof(struct section, worst)", offset_of!(Section, worst));
+        same("sizeof(struct longest)", size_of::<Longest>());
+        same("__builtin_offsetof(struct longest, stack)", offset_of!(Longest, stack));
+        same("sizeof(struct sections)", size_of::<Sections>());
+        same("__builtin_offsetof(struct sections, handlers)", offset_of!(Sections, handlers));
+        same("__builtin_offsetof(struct sections, longest)", offset_of!(Sections, longest));
+        same("SECTION_KINDS", SECTION_KINDS);
+        same("SECTION_SLOTS", SECTION_SLOTS);
         same("AN_NMI", AN_NMI as usize);
         same("A_SOFTIRQ", A_SOFTIRQ as usize);
         same("__builtin_offsetof(struct wakeup, code)", offset_of!(Wakeup, code));

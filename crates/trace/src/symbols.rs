@@ -71,6 +71,11 @@ impl Symbols {
         }
     }
 
+    /// As [`Self::place`]; empty for 0, which stands for none.
+    pub(crate) fn place_if_any(&self, address: u64) -> String {
+        if address == 0 { String::new() } else { self.place(address) }
+    }
+
     /// `function`; the bare address if it has no name.
     pub(crate) fn function(&self, address: u64) -> String {
         match self.names.get(&address) {

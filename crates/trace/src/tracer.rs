@@ -1,5 +1,6 @@
 //! Loading the programs, looking after them, and taking what they found.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
@@ -21,7 +22,11 @@ use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
 use crate::object;
 use crate::programs::{Need, PROGRAMS, Program};
-use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, Record, from_bytes};
+use crate::sections::{self, Shows};
+use crate::shared::{
+    self, COMPONENTS, Control, Counts, FIGURES_WORDS, Record, SECTION_KINDS, SECTION_SLOTS,
+    from_bytes,
+};
 use crate::symbols::{Symbols, address_of};
 use crate::target::{Filter, Target, TargetError, has_kernels_numbers};
 use crate::users::NamePrograms;
@@ -47,6 +52,9 @@ pub struct Options {
     pub room: usize,
     /// What is to be counted for a bound; `None` for none.
     pub watch: Option<Watch>,
+    /// On which CPUs sections are to be measured where the kernel shows their edges, on all if there
+    /// are none; `None` where nobody asks.
+    pub sections: Option<BTreeSet<u32>>,
 }
 
 /// Why wakeups cannot be followed.
@@ -98,6 +106,9 @@ pub struct Tracer {
     keep_ns: u64,
     kept: Kept,
     users: Option<Box<dyn NamePrograms>>,
+    /// Where sections are measured: what was counted of their lengths.
+    section_figures: Option<Words>,
+    shows: Shows,
     seen_with: Vec<String>,
     not_seen: Vec<String>,
 }
@@ -109,21 +120,22 @@ impl Tracer {
         let (kernel, types) = Kernel::read().map_err(TraceError::NoTypes)?;
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;
-        let mut programs = load(&options, filter, &kernel, &types)?;
+        let shows = Shows::of(&options, |tracepoint| kernel.has(tracepoint));
+        let mut programs = load(&options, filter, &kernel, &types, shows)?;
         let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
-        for program in PROGRAMS.iter().filter(|p| is_needed(p, &options)) {
+        for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
             if kernel.has(program.tracepoint) {
                 attach(&mut programs, program, &types)?;
-                if !program.tracepoint.ends_with("_exit") && program.need != Need::ForBound {
+                if is_told(program) {
                     seen_with.push(program.tracepoint.to_string());
                 }
-            } else if !matches!(program.need, Need::IfThere | Need::ForBound) {
+            } else if !matches!(program.need, Need::IfThere | Need::ForBound | Need::ForSections) {
                 return Err(TraceError::NoTracepoint(program.tracepoint));
             } else if !program.unseen.is_empty() {
                 not_seen.push(program.unseen.to_string());
             }
         }
-        not_seen.push("edges of sections with interrupts or preemption off".into());
+        not_seen.extend(shows.unseen(options.sections.is_some()));
         let taken = |programs: &mut Ebpf, name| {
             programs.take_map(name).ok_or(TraceError::Refused(name, "it has no such map".into()))
         };
@@ -145,6 +157,13 @@ impl Tracer {
             }
             _ => None,
         };
+        let section_figures = match shows.any() {
+            true => {
+                let words = possible_cpus() as usize * SECTION_KINDS * FIGURES_WORDS;
+                Some(mapped(&mut programs, "section_figures", words)?)
+            }
+            false => None,
+        };
         let kept = Kept::with_room_for(options.room);
         let keep_ns = options.above_ns.unwrap_or(0);
         Ok(Self {
@@ -160,6 +179,8 @@ impl Tracer {
             keep_ns,
             kept,
             users: None,
+            section_figures,
+            shows,
             seen_with,
             not_seen,
         })
@@ -250,6 +271,7 @@ impl Tracer {
         let _ = self.set_control();
         // Detaching interrupts every CPU.
         let interference = self.interference();
+        let sections = self.sections();
         for (_, program) in self.programs.programs_mut() {
             if let Ok(program) = <&mut BtfTracePoint>::try_from(program) {
                 // One that was never loaded; all others end with the process at the latest.
@@ -263,7 +285,8 @@ impl Tracer {
         let mut not_seen = self.not_seen;
         let wanted = late.iter().flat_map(addresses);
         let handlers = interference.iter().flat_map(interference::Counted::addresses);
-        let symbols = Symbols::of(wanted.chain(handlers)).unwrap_or_else(|e| {
+        let places = sections.iter().flat_map(sections::Counted::addresses);
+        let symbols = Symbols::of(wanted.chain(handlers).chain(places)).unwrap_or_else(|e| {
             not_seen.push(format!("names of functions: /proc/kallsyms: {e}"));
             Symbols::default()
         });
@@ -289,11 +312,21 @@ impl Tracer {
                 complete: counts.no_room_interrupts == 0
                     && self.seen_with.iter().any(|name| name == NMIS),
             }),
+            lacks_edges: self.options.sections.is_some() && !self.shows.all(),
+            sections: sections.map(|counted| counted.measured(&symbols)),
             seen_with: self.seen_with,
             not_seen,
             build_id: running_build_id(),
             modules: symbols.into_modules(),
         }
+    }
+
+    fn sections(&self) -> Option<sections::Counted> {
+        let cpus = self.options.sections.as_ref()?;
+        let figures = self.section_figures.as_ref()?;
+        let states = Array::try_from(self.programs.map("sections")?).ok()?;
+        let places = Array::try_from(self.programs.map("section_places")?).ok()?;
+        Some(sections::Counted::read(self.shows, cpus, figures, &states, &places))
     }
 
     fn interference(&self) -> Option<interference::Counted> {
@@ -334,6 +367,7 @@ fn load(
     filter: Filter,
     kernel: &Kernel,
     types: &Btf,
+    shows: Shows,
 ) -> Result<Ebpf, TraceError> {
     let object = object::unpacked().map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = possible_cpus();
@@ -345,6 +379,7 @@ fn load(
     let sleepers_call = address_of("hrtimer_wakeup").unwrap_or(0);
     let preemptible = u32::from(options.preemptible == Some(true));
     let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
+    let sees_irqs_off = u32::from(shows.sees_irqs());
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(types))
@@ -359,7 +394,16 @@ fn load(
         .set_global("target_cgroup", &filter.cgroup, true)
         .set_global("hrtimer_wakeup", &sleepers_call, true)
         .set_global("preemptible", &preemptible, true)
-        .set_global("wants_bound", &wants_bound, true);
+        .set_global("wants_bound", &wants_bound, true)
+        .set_global("sees_irqs_off", &sees_irqs_off, true);
+    if shows.any() {
+        let kinds = u32::try_from(SECTION_KINDS).unwrap_or(u32::MAX);
+        let slots = u32::try_from(SECTION_SLOTS).unwrap_or(u32::MAX);
+        loader
+            .set_max_entries("sections", cpus)
+            .set_max_entries("section_figures", cpus * kinds)
+            .set_max_entries("section_places", cpus * kinds * slots);
+    }
     if wants_bound == 0 {
         loader.set_max_entries("interference", 1);
     }
@@ -378,13 +422,23 @@ fn load(
     })
 }
 
-fn is_needed(program: &Program, options: &Options) -> bool {
+/// Whether a program is worth telling of: of a pair one is, and none that only completes others.
+fn is_told(program: &Program) -> bool {
+    match program.need {
+        Need::ForBound => false,
+        Need::ForSections => program.tracepoint.ends_with("_disable"),
+        _ => !program.tracepoint.ends_with("_exit"),
+    }
+}
+
+fn is_needed(program: &Program, options: &Options, shows: Shows) -> bool {
     let others = !matches!(options.target, Target::Probes(_));
     match program.need {
         Need::Always | Need::IfThere => true,
         Need::IfTheyMove => others || !options.pinned,
         Need::ForOthers => others,
         Need::ForBound => options.watch.is_some(),
+        Need::ForSections => shows.needs(program.tracepoint),
     }
 }
 
@@ -485,9 +539,11 @@ mod tests {
             idle_states: Vec::new(),
             room: 1,
             watch: None,
+            sections: None,
         };
         let needed = |options: Options| {
-            let needed = PROGRAMS.iter().filter(|program| is_needed(program, &options));
+            let shows = Shows::default();
+            let needed = PROGRAMS.iter().filter(|program| is_needed(program, &options, shows));
             needed.map(|program| program.tracepoint).collect::<Vec<_>>()
         };
         let (moves, waking) = ("sched_migrate_task", "sched_waking");
@@ -496,8 +552,10 @@ mod tests {
         let loose = needed(options(Target::Probes(2), false));
         assert!(loose.contains(&moves) && !loose.contains(&waking), "{loose:?}");
         let others = needed(options(Target::Process(1), true));
-        let for_bound = PROGRAMS.iter().filter(|program| program.need == Need::ForBound).count();
-        assert!(for_bound > 0 && others.len() + for_bound == PROGRAMS.len());
+        let asked_for =
+            |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
+        let asked_for = PROGRAMS.iter().filter(asked_for).count();
+        assert!(asked_for > 0 && others.len() + asked_for == PROGRAMS.len());
     }
 
     #[test]

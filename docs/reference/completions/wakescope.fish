@@ -87,6 +87,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fail-abo
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l out -d 'Folder to write the run to [default: a new one below runs/]' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l seed -d 'Seed of the phase of the grid and of the contents of the loads\' files' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l bound -d 'Compose what was seen into a bound on the wakeup latency'
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l sections -d 'Measure every section with interrupts or preemption off, with both its ends'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -208,6 +209,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l timeout -d 'The most time of this machine that a guest may take' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpus -d 'CPUs of a guest; more than one takes --experimental-smp' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l explain -d 'Let each guest explain its late wakeups. That takes virtual time of its own: do not compare the figures with those of guests that do not'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l sections -d 'Let guests that explain measure every section with interrupts or preemption off, too, where their kernel shows them'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l experimental-smp -d 'Allow more than one CPU: the emulator lets them take turns of about a millisecond, and the figures show that, not the kernel'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l all-figures -d 'Show p99.9 and p50 beside the maximum, also where all of that fits no screen'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l json -d 'Print JSON: the record of the lab'
@@ -251,6 +253,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l build -d 'The command that builds $REVISION, run by sh in the repository: it checks out and makes. If it fails, or ends with 125, the revision is skipped' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l image -d 'Where it leaves the kernel, seen from the repository' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l explain -d 'Let each guest explain its late wakeups. That takes virtual time of its own: do not compare the figures with those of guests that do not'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l sections -d 'Let guests that explain measure every section with interrupts or preemption off, too, where their kernel shows them'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l experimental-smp -d 'Allow more than one CPU: the emulator lets them take turns of about a millisecond, and the figures show that, not the kernel'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l json -d 'Print JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -12,7 +12,7 @@ use wakescope_report::progress::followed;
 use wakescope_sys::clock;
 use wakescope_trace::Target;
 
-use super::{ExplainArgs, Follower, PACE, lines, shown, watch};
+use super::{ExplainArgs, Follower, PACE, lines, shown};
 use crate::folder::RunFolder;
 use crate::measure::{self, Due, Onlooker};
 use crate::{Failure, Outcome, output};
@@ -51,8 +51,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
         run.to_json().as_bytes(),
     )?;
     let process = if let Target::Process(pid) = target { Some(pid) } else { None };
-    let watch = args.bound.then(|| watch(&[], &host));
-    let mut follower = match Follower::start(args.above, target, false, &host, watch) {
+    let mut follower = match Follower::start(args.question(), target, false, &host, &[]) {
         Ok(follower) => follower,
         Err(failure) => {
             folder.discard();

@@ -85,6 +85,11 @@ pub(super) struct Asking {
     #[arg(long, value_name = "TIME|pN", requires = "explain")]
     above: Option<Above>,
 
+    /// Let guests that explain measure every section with interrupts or preemption off, too, where
+    /// their kernel shows them
+    #[arg(long, requires = "explain")]
+    sections: bool,
+
     /// How many of the most delayed wakeups to list in each record
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     worst: Option<u16>,
@@ -134,6 +139,7 @@ impl Asking {
             fail_above: said(&self.fail_above),
             explain: self.explain.then_some(true),
             above: self.above,
+            sections: self.sections.then_some(true),
             worst: self.worst,
         }
     }

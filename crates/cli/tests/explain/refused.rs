@@ -11,7 +11,7 @@ use crate::following::{can_follow, explain};
 
 /// Arguments that are refused before anything is looked at, and a piece of what is said about it.
 /// `run` was measured, and not explained.
-const REFUSED: [(&str, &str); 27] = [
+const REFUSED: [(&str, &str); 28] = [
     ("--above 0us", "write a time, as in 50us"),
     ("--above -1us", "`-1us` is negative"),
     ("--above p100", "write p50, p99.9 or p99.999"),
@@ -35,6 +35,7 @@ const REFUSED: [(&str, &str); 27] = [
     ("run", "→ explain a new one: wakescope explain"),
     ("run/run.json --json", "why a wakeup was late is only seen while it happens"),
     ("run --above 5us", "'[RUN]' cannot be used with '--above"),
+    ("run --sections", "'[RUN]' cannot be used with '--sections"),
     ("run --duration 5s", "'[RUN]' cannot be used with '--duration"),
     ("run --comm sh", "'[RUN]' cannot be used with '--comm"),
     ("run --fail-above 1ms", "'[RUN]' cannot be used with '--fail-above"),

@@ -2,8 +2,8 @@
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
-    self, Cause, CauseRow, ComponentTable, Components, Explanation, Interference, Premises,
-    Sections, Share, Step, Variables, Work,
+    self, Cause, CauseRow, ComponentTable, Components, Edge, Explanation, Interference, Longest,
+    Measured, Premises, SectionKind, SectionPlace, Sections, Share, Step, Variables, Work,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -168,6 +168,7 @@ fn full_explanation() -> Explanation {
             exact: false,
             irq_off: Some(share(Cause::IrqOff, 5_000_000)),
             preempt_off: None,
+            measured: Some(measured()),
         }),
         bound: Some(explain::bound(
             &Variables {
@@ -186,6 +187,38 @@ fn full_explanation() -> Explanation {
             },
             &Premises::default(),
         )),
+    }
+}
+
+fn measured() -> Measured {
+    let edge = || Edge { place: "uart_write+0x33".into(), caller: "tty_write+0x40".into() };
+    let kind = SectionKind {
+        lengths: distribution(&[300, 5_000_000]),
+        longest: Some(Longest {
+            begin: edge(),
+            end: edge(),
+            task: "logger[231]".into(),
+            stack: vec!["uart_write+0x1b2".into()],
+        }),
+        places: vec![SectionPlace {
+            begin: edge(),
+            end: edge(),
+            count: 2,
+            total_ns: 5_000_300,
+            worst_ns: 5_000_000,
+        }],
+    };
+    Measured {
+        irq_off: Some(kind.clone()),
+        preempt_off: Some(kind.clone()),
+        scheduling: Some(kind.clone()),
+        handlers: Some(kind),
+        either_ns: Some(6_000_000),
+        either_scheduling_ns: Some(4_000),
+        edges: 16,
+        unpaired: 1,
+        with_nmi: 2,
+        no_room: 3,
     }
 }
 

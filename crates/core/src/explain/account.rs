@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::compose::compose;
 use crate::distribution::Distribution;
 use crate::explain::{
-    Above, ComponentTable, Components, Explanation, Known, Seen, Share, Wakeup, blame, components,
-    rank, sections, shares_mut, timeline,
+    Above, ComponentTable, Components, Explanation, Known, Measured, Seen, Share, Wakeup, blame,
+    components, rank, sections, shares_mut, timeline,
 };
 use crate::finding::{Finding, Severity, Validity};
 use crate::percentile::Percentile;
@@ -62,9 +62,10 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
     explain_worst(run, &late);
     let blames = late.iter().map(|account| &account.blame[..]);
     run.components = Some(from_start(seen.components, run.origin_ns));
+    let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));
     let bound = seen
         .interrupts
-        .map(|interrupts| compose(run, blames.clone(), known.delivery_ns, interrupts));
+        .map(|interrupts| compose(run, blames, known.delivery_ns, interrupts, &sections));
     run.explanation = Some(Explanation {
         above_ns,
         above: above.to_string(),
@@ -74,7 +75,7 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         explained,
         records: seen.records,
         lost_records: seen.lost_records,
-        sections: Some(sections(blames)),
+        sections: Some(sections),
         late_components: Some(
             late.iter().fold(Components::default(), |sum, account| sum.plus(&account.components)),
         ),
@@ -86,7 +87,7 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
     });
     let modules = told_modules(run, seen.modules);
     run.explanation.iter_mut().for_each(|told| told.modules.clone_from(&modules));
-    doubt(run);
+    doubt(run, seen.lacks_edges);
 }
 
 /// What all wakeups together teach about each.
@@ -121,6 +122,15 @@ fn from_start(mut table: ComponentTable, origin_ns: u64) -> ComponentTable {
         part.max_at_ns = part.max_at_ns.map(|at| at.saturating_sub(origin_ns));
     }
     table
+}
+
+/// The same of sections.
+fn measured(mut sections: Measured, origin_ns: u64) -> Measured {
+    for kind in sections.kinds_mut() {
+        let lengths = &mut kind.lengths;
+        lengths.max_at_ns = lengths.max_at_ns.map(|at| at.saturating_sub(origin_ns));
+    }
+    sections
 }
 
 /// The run's own list of the worst, with what is known of them. Where a run has no list of its own,
@@ -163,9 +173,20 @@ fn told_modules(run: &mut Run, modules: BTreeMap<String, String>) -> BTreeMap<St
 }
 
 /// What a reader must know of the explanation.
-fn doubt(run: &mut Run) {
+fn doubt(run: &mut Run, lacks_edges: bool) {
     let Some(explanation) = &run.explanation else { return };
     let mut found = Vec::new();
+    if lacks_edges {
+        found.push(Finding::new(
+            "no-section-edges",
+            Severity::Note,
+            "this kernel does not show where sections with interrupts or preemption off begin and \
+             end: their lengths are lower estimates, from late wakeups"
+                .into(),
+            "boot a kernel with CONFIG_PREEMPTIRQ_TRACEPOINTS, which CONFIG_IRQSOFF_TRACER and \
+             CONFIG_PREEMPT_TRACER bring",
+        ));
+    }
     if explanation.lost_records > 0 {
         found.push(Finding::new(
             "lost-records",

@@ -22,6 +22,7 @@ mod tests;
 use super::event::Wakeup;
 use super::record::Share;
 use case::Case;
+pub(super) use function::{caller, culprit, own_name};
 
 /// What a run teaches about all its wakeups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

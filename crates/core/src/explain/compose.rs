@@ -1,33 +1,40 @@
 //! What a bound is composed from, as far as a run shows it.
 
 use super::bound::{Bound, Premises, Variables, bound};
-use super::record::{Cause, Share};
+use super::record::{Cause, Sections, Share};
 use super::seen::Interrupts;
 use crate::plan::{Policy, Stimulus};
 use crate::preemption::Model;
 use crate::run::{Run, TimeDomain};
 
 /// The bound that follows from the shares of late wakeups, from what a timer's interrupt takes to
-/// arrive in all of them, and from the interrupts that came meanwhile.
+/// arrive in all of them, from the interrupts that came meanwhile, and from `sections` that were
+/// measured.
 pub(super) fn compose<'a>(
     run: &Run,
     blames: impl Iterator<Item = &'a [Share]> + Clone,
     delivery_ns: u64,
     interrupts: Interrupts,
+    sections: &Sections,
 ) -> Bound {
-    let premises = premises(run, &interrupts);
+    let premises = premises(run, &interrupts, sections);
+    let measured = sections.measured.as_ref().filter(|_| sections.exact);
     let longest = |of: fn(&Share) -> bool| {
         let together = |blame: &[Share]| blame.iter().filter(|share| of(share)).map(|s| s.ns).sum();
         blames.clone().map(together).max().filter(|&ns: &u64| ns > 0)
     };
+    let scheduling_ns = measured.and_then(|all| all.either_scheduling_ns);
     let variables = Variables {
         delivery_ns: Some(delivery_ns).filter(|&ns| ns > 0),
         // Of one wakeup they are one section: what holds off the interrupt holds off the switch,
         // until it is over.
-        poid_ns: longest(is_section),
+        // Where the kernel may run on with both on, no edge tells of it.
+        poid_ns: measured.and_then(|all| all.either_ns).max(longest(is_section)),
         paie_ns: longest(is_way_to_scheduler),
-        psd_ns: longest(is_switch).filter(|_| run.components.as_ref().is_some_and(has_entry)),
-        dst_ns: None,
+        psd_ns: scheduling_ns
+            .max(longest(is_switch).filter(|_| run.components.as_ref().is_some_and(has_entry))),
+        // It is the last part of that.
+        dst_ns: scheduling_ns,
         interrupts: interrupts.each,
     };
     let mut bound = bound(&variables, &premises);
@@ -52,11 +59,14 @@ fn is_switch(share: &Share) -> bool {
     share.cause == Cause::Scheduler && !is_way_to_scheduler(share)
 }
 
-fn premises(run: &Run, interrupts: &Interrupts) -> Premises {
+fn premises(run: &Run, interrupts: &Interrupts, sections: &Sections) -> Premises {
     let model = run.host.preemption.model;
     let most_urgent = run.plan.stimulus != Stimulus::Others && run.plan.policy != Policy::Other;
     Premises {
-        edges_seen: false,
+        edges_seen: sections
+            .measured
+            .as_ref()
+            .is_some_and(|all| all.is_complete() && !all.has_lost()),
         // A lazy kernel makes ordinary tasks wait for the tick, not real-time ones.
         full_preemption: matches!(model, Model::Full | Model::Rt)
             || (model == Model::Lazy && most_urgent),
@@ -89,7 +99,7 @@ fn disproof<'a>(
 mod tests {
     use super::*;
     use crate::distribution::Distribution;
-    use crate::explain::{ComponentTable, Interference};
+    use crate::explain::{ComponentTable, Interference, Measured, SectionKind};
     use crate::run::Thread;
     use crate::run::tests::run_with;
 
@@ -133,7 +143,7 @@ mod tests {
 
     fn composed(run: &Run) -> Bound {
         let blames = blames();
-        compose(run, blames.iter().map(Vec::as_slice), 600, timer())
+        compose(run, blames.iter().map(Vec::as_slice), 600, timer(), &Sections::default())
     }
 
     #[test]
@@ -147,6 +157,34 @@ mod tests {
         let reasons = bound.unsound.join("\n");
         assert!(reasons.starts_with("sections with interrupts or preemption off are seen only"));
         assert_eq!(bound.unsound.len(), 2, "{reasons}");
+    }
+
+    #[test]
+    fn sections_whose_edges_were_seen_are_the_longest() {
+        let measured = Measured {
+            irq_off: Some(SectionKind::default()),
+            preempt_off: Some(SectionKind::default()),
+            either_ns: Some(70_000),
+            either_scheduling_ns: Some(6_000),
+            ..Measured::default()
+        };
+        let sections =
+            |measured| Sections { exact: true, measured: Some(measured), ..Sections::default() };
+        let composed = |measured| {
+            let blames = blames();
+            let blames = blames.iter().map(Vec::as_slice);
+            compose(&run(Model::Rt, 50_000), blames, 600, timer(), &sections(measured))
+        };
+        let bound = composed(measured.clone());
+        let Variables { poid_ns, psd_ns, dst_ns, .. } = bound.variables;
+        assert_eq!([poid_ns, psd_ns, dst_ns], [Some(70_000), Some(6_000), Some(6_000)]);
+        assert_eq!(bound.unsound, [""; 0]);
+        // Of one that was lost nobody knows how long it was.
+        let lossy = composed(Measured { unpaired: 1, ..measured });
+        assert!(
+            lossy.unsound[0]
+                .starts_with("sections with interrupts or preemption off are seen only")
+        );
     }
 
     #[test]
@@ -173,9 +211,9 @@ mod tests {
     #[test]
     fn lazy_preemption_is_full_for_real_time_tasks_only() {
         let mut run = run(Model::Lazy, 0);
-        assert!(premises(&run, &timer()).full_preemption);
+        assert!(premises(&run, &timer(), &Sections::default()).full_preemption);
         run.plan.policy = Policy::Other;
-        let ordinary = premises(&run, &timer());
+        let ordinary = premises(&run, &timer(), &Sections::default());
         assert!(!ordinary.full_preemption && !ordinary.most_urgent);
     }
 }

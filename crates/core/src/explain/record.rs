@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::bound::Bound;
+use super::sections::Measured;
 use crate::distribution::Distribution;
 use crate::run::Run;
 
@@ -341,4 +342,7 @@ pub struct Sections {
     pub irq_off: Option<Share>,
     /// The longest with preemption off, or without a preemption point.
     pub preempt_off: Option<Share>,
+    /// All that were seen with both edges; `None` where none were, or nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::distribution::Distribution;
-use crate::explain::{ComponentTable, Interference, Wakeup};
+use crate::explain::{ComponentTable, Interference, Measured, Wakeup};
 use crate::percentile::Percentile;
 use crate::units::SpanNs;
 
@@ -28,6 +28,10 @@ pub struct Seen {
     pub no_room: u64,
     /// What interrupts may take, for a bound; `None` where nobody asked for one.
     pub interrupts: Option<Interrupts>,
+    /// Sections whose edges were seen; `None` where the kernel does not show them, or nobody asked.
+    pub sections: Option<Measured>,
+    /// Edges of sections were asked for, and the kernel does not show all of them.
+    pub lacks_edges: bool,
     /// What was used.
     pub seen_with: Vec<String>,
     /// What this kernel does not show.

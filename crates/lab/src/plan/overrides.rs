@@ -43,6 +43,8 @@ pub struct Overrides {
     pub explain: Option<bool>,
     /// Which wakeups are late.
     pub above: Option<Above>,
+    /// Whether guests that explain measure sections, too.
+    pub sections: Option<bool>,
     /// How many of the most delayed wakeups each record lists.
     pub worst: Option<u16>,
 }
@@ -79,6 +81,7 @@ impl Plan {
         take(&mut self.margin, &overrides.margin);
         take(&mut self.fail_above, &overrides.fail_above);
         take(&mut self.explain, &overrides.explain);
+        take(&mut self.sections, &overrides.sections);
         self.above = overrides.above.or(self.above);
         self.worst = overrides.worst.or(self.worst);
         self.take_policy(overrides.policy, overrides.priority);

@@ -25,6 +25,7 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
         fail_above,
         explain,
         above,
+        sections,
         worst,
     } = overrides;
     let joined = |list: &[String]| list.join(",");
@@ -55,6 +56,9 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
     }
     if *explain == Some(true) {
         command.push_str(" --explain");
+    }
+    if *sections == Some(true) {
+        command.push_str(" --sections");
     }
     command
 }
@@ -119,6 +123,7 @@ mod tests {
             fail_above: Some(vec![parse_limit("p99.9=1ms").unwrap()]),
             explain: Some(true),
             above: Some("p99".parse().unwrap()),
+            sections: Some(true),
             worst: Some(5),
         };
         assert_eq!(
@@ -126,7 +131,7 @@ mod tests {
             r"wakescope lab run --kernel '6.1-cloud,it'\''s/bzImage' --preempt none,rt \
               --load idle,find+launch --seeds 7, --samples 2000 --interval 1500us --warmup 0s \
               --cpu-mips 125 --policy rr --priority 50 --above p99 --worst 5 --margin 0.05 --compare none:full \
-              --compare='-a:$b' --fail-above p99.9=1ms --explain"
+              --compare='-a:$b' --fail-above p99.9=1ms --explain --sections"
                 .replace(" \\\n             ", "")
         );
     }

@@ -50,6 +50,7 @@ fn a_plan_with_every_key() {
         fail_above: vec!["100us".parse().unwrap(), "p99.9=50us".parse().unwrap()],
         explain: true,
         above: None,
+        sections: false,
         worst: None,
     };
     assert_eq!(plan, want);

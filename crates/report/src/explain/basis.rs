@@ -1,11 +1,10 @@
 //! What an explanation rests on: what was seen, what was not, and what was lost.
 
-use wakescope_core::explain::{Cause, Explanation, Sections, Share};
-use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::explain::Explanation;
+use wakescope_core::run::Run;
 use wakescope_core::units::grouped;
 
-use super::{WIDTH, bound, episode, words};
-use crate::domain::span;
+use super::{WIDTH, bound, sections};
 use crate::findings::wrapped;
 use crate::style::{Style, clean};
 
@@ -17,8 +16,8 @@ const LONGEST_NAMED: usize = 80;
 /// lost.
 pub(super) fn told(run: &Run, explanation: &Explanation, style: Style) -> String {
     let mut out = String::new();
-    if let Some(sections) = &explanation.sections {
-        out.push_str(&told_sections(sections, run.time_domain));
+    if let Some(longest) = &explanation.sections {
+        out.push_str(&sections::told(longest, run.time_domain));
     }
     if let Some(bound) = &explanation.bound {
         out.push_str(&bound::told(run, bound, style));
@@ -26,32 +25,6 @@ pub(super) fn told(run: &Run, explanation: &Explanation, style: Style) -> String
     out.push_str(&listed("seen with: ", &explanation.seen_with));
     out.push_str(&listed("not seen: ", &explanation.not_seen));
     out.push_str(&told_losses(explanation, style));
-    out
-}
-
-/// The longest sections. What late wakeups show of them is a lower estimate.
-fn told_sections(sections: &Sections, domain: TimeDomain) -> String {
-    let mut out = String::new();
-    for share in [&sections.irq_off, &sections.preempt_off].into_iter().flatten() {
-        let kind = match share.cause {
-            Cause::IrqOff => "section with interrupts off",
-            Cause::NoPreemptionPoint => "stretch without a preemption point",
-            _ => "section with preemption off",
-        };
-        out.push_str(&told_section(kind, share, sections.exact, domain));
-    }
-    out
-}
-
-fn told_section(kind: &str, share: &Share, is_exact: bool, domain: TimeDomain) -> String {
-    let at_least = if is_exact { "" } else { "at least " };
-    let length = span(share.ns, domain);
-    let text = format!("longest {kind}: {at_least}{length}{}", words::whose(share));
-    let mut out = format!(" {}\n", wrapped(&text, WIDTH - 1, "   "));
-    // Otherwise it is the stack of an episode, which has its place there.
-    if is_exact {
-        out.push_str(&episode::stack(share, 4));
-    }
     out
 }
 

@@ -1,9 +1,9 @@
 use expect_test::{Expect, expect};
-use wakescope_core::explain::{Bound, SourceLine};
+use wakescope_core::explain::{Bound, Evidence, SourceLine};
 
 use super::*;
 use crate::text::tests::run_of;
-use runs::{bound, crowded, lossy, names, serial, table};
+use runs::{bound, crowded, lossy, measured, names, serial, table};
 
 mod hostile;
 pub(crate) mod runs;
@@ -163,6 +163,74 @@ fn many_causes_without_a_preemption_point() {
             | preemption voluntary: no preempt= on its command line
             | timer 1.00 ms · fifo 90 · CPU 0
         "#]],
+    );
+}
+
+/// What is told of sections.
+#[track_caller]
+fn check_sections(run: &Run, want: &Expect) {
+    let shown = text(run, PLAIN, Extent::default());
+    let is_section = |line: &str| line.starts_with(" sections") || line.starts_with(" longest");
+    let from = shown.lines().skip_while(|line| !is_section(line));
+    let lines = from.take_while(|line| !line.starts_with(" seen with"));
+    want.assert_eq(&lines.map(|line| format!("|{line}\n")).collect::<String>());
+}
+
+#[test]
+fn sections_with_both_ends_are_no_estimate() {
+    check_sections(
+        &measured(),
+        &expect![[r#"
+        | sections, from edge to edge   count     p50      p99      max
+        | interrupts off               20,000  400 ns  9.01 µs   231 µs
+        | preemption off                    2       –        –  46.0 µs
+        | preemption off to schedule        2       –        –  2.00 µs
+        | interrupts                        0       –        –        –
+        | sections that are not counted: 1 with an edge without its counterpart, 2 with an NMI
+        | longest section with interrupts off: 231 µs in uart_drain_fifo, called from serial_release in
+        |   logger[231]; from _raw_spin_lock_irqsave+0x20 (uart_write+0x33) to _raw_spin_unlock_irqrestore+0x15
+        |   (uart_write+0x1b2)
+        |    uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
+        |    tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
+        |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
+        | longest section with preemption off: 46.0 µs in uart_drain_fifo, called from serial_release in
+        |   logger[231]; from _raw_spin_lock_irqsave+0x20 (uart_write+0x33) to _raw_spin_unlock_irqrestore+0x15
+        |   (uart_write+0x1b2)
+        |    uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
+        |    tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
+        |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
+        | where the longest sections are                                                               count    worst
+        | irq_off      _raw_spin_lock_irqsave (uart_write) → _raw_spin_unlock_irqrestore (uart_write)     21   231 µs
+        | irq_off      do_idle → irqentry_exit                                                         9,000   900 ns
+        | preempt_off  _raw_spin_lock_irqsave (uart_write) → _raw_spin_unlock_irqrestore (uart_write)      2  46.0 µs
+    "#]],
+    );
+    // Of a kernel that shows those of interrupts only.
+    let mut half = measured();
+    let sections = half.explanation.as_mut().and_then(|told| told.sections.as_mut()).unwrap();
+    let measured = sections.measured.as_mut().unwrap();
+    (measured.preempt_off, measured.scheduling) = (None, None);
+    (measured.unpaired, measured.with_nmi) = (0, 0);
+    sections.exact = false;
+    sections.preempt_off.as_mut().unwrap().evidence = Evidence::Stack;
+    check_sections(
+        &half,
+        &expect![[r#"
+        | sections, from edge to edge   count     p50      p99     max
+        | interrupts off               20,000  400 ns  9.01 µs  231 µs
+        | interrupts                        0       –        –       –
+        | longest section with interrupts off: 231 µs in uart_drain_fifo, called from serial_release in
+        |   logger[231]; from _raw_spin_lock_irqsave+0x20 (uart_write+0x33) to _raw_spin_unlock_irqrestore+0x15
+        |   (uart_write+0x1b2)
+        |    uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
+        |    tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
+        |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
+        | longest section with preemption off: at least 46.0 µs in uart_drain_fifo, called from
+        |   serial_release in logger[231]
+        | where the longest sections are                                                               count   worst
+        | irq_off      _raw_spin_lock_irqsave (uart_write) → _raw_spin_unlock_irqrestore (uart_write)     21  231 µs
+        | irq_off      do_idle → irqentry_exit                                                         9,000  900 ns
+    "#]],
     );
 }
 

@@ -74,6 +74,12 @@ impl<'a> Case<'a> {
         &self.wakeup.task
     }
 
+    /// The last edges of interrupts, if they make sense.
+    pub(super) fn irqs_off(&self) -> Option<(MonoNs, MonoNs)> {
+        let entry = self.marks.irq_entry?;
+        self.wakeup.irqs_off.filter(|&(off, on)| off <= on && on <= entry)
+    }
+
     /// Whether `task` is the one that was to wake.
     pub(super) fn is_own(&self, task: &Task) -> bool {
         task.pid == self.task().pid && !task.is_idle()

@@ -132,8 +132,14 @@ const SYSCALLS: &[&str] = &["__x64_sys_", "__ia32_sys_", "__arm64_sys_", "__risc
 
 /// Who is to be named of `stack`, innermost first: the first function that is no helper. If all
 /// are, the innermost; nobody if there is no stack.
-pub(super) fn culprit(stack: &[String]) -> String {
+pub(in super::super) fn culprit(stack: &[String]) -> String {
     position(stack).map(|i| function(&stack[i]).to_owned()).unwrap_or_default()
+}
+
+/// The function at `frame`, unless it is a helper, or nobody.
+pub(in super::super) fn own_name(frame: &str) -> Option<&str> {
+    let name = function(frame);
+    (!name.is_empty() && !is_one_of(HELPERS, name)).then_some(name)
 }
 
 /// What the culprit was in: `exit_mmap in rm[412]`, with the outermost function that says something,
@@ -179,7 +185,7 @@ fn position(stack: &[String]) -> Option<usize> {
 }
 
 /// The outermost function that says something, if that is not the culprit itself.
-fn caller(stack: &[String]) -> Option<&str> {
+pub(in super::super) fn caller(stack: &[String]) -> Option<&str> {
     let outside = &stack[position(stack)? + 1..];
     let says =
         |name: &&str| !name.is_empty() && !is_one_of(PLUMBING, name) && !is_one_of(HELPERS, name);

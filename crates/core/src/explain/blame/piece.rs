@@ -32,6 +32,11 @@ pub(super) fn with_user_stack(label: &Label, stack: &[String]) -> Label {
     Rc::new(Share { user_stack, ..(**label).clone() })
 }
 
+/// The same label, known in another way.
+pub(super) fn known_by(label: &Label, evidence: Evidence) -> Label {
+    Rc::new(Share { evidence, ..(**label).clone() })
+}
+
 /// The label of what nobody knows.
 pub(super) fn unexplained() -> Label {
     Rc::new(Share::default())

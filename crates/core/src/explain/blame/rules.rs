@@ -6,7 +6,8 @@ use super::super::event::{Context, Mode, Stimulus, Task};
 use super::super::record::{Cause, Evidence};
 use super::case::{Case, is_known};
 use super::function::{culprit, unlocks, within};
-use super::piece::{Label, label, unexplained, with_stack, with_user_stack};
+use super::piece::{Label, known_by, label, unexplained, with_stack, with_user_stack};
+use crate::units::MonoNs;
 
 /// How long the way back from an interrupt may take, nanoseconds.
 ///
@@ -49,10 +50,14 @@ impl Claim {
 pub(super) fn waiting(case: &Case) -> Claim {
     match case.context() {
         Some(context) if is_asleep(context) => idle_exit(context),
-        Some(context) if lets_interrupts_in(context) => delivery(case, stood_still(case)),
-        Some(context) if context.mode == Mode::Kernel => {
-            delivery(case, section(case, Cause::IrqOff, context))
-        }
+        Some(context) => match case.irqs_off().filter(|_| context.mode == Mode::Kernel) {
+            Some(edges) => measured(case, context, edges),
+            None if lets_interrupts_in(context) => delivery(case, stood_still(case)),
+            None if context.mode == Mode::Kernel => {
+                delivery(case, section(case, Cause::IrqOff, context))
+            }
+            None => delivery(case, unexplained()),
+        },
         _ => delivery(case, unexplained()),
     }
 }
@@ -71,6 +76,24 @@ fn stood_still(case: &Case) -> Label {
     } else {
         unexplained()
     }
+}
+
+/// The wait for the interrupt where it is known when interrupts went `off`, and `on` again: what lies
+/// outside of that is no such section's, whatever the stack says.
+fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Claim {
+    let due = case.marks.due;
+    if on <= due {
+        return delivery(case, stood_still(case));
+    }
+    let first = known_by(&section(case, Cause::IrqOff, context), Evidence::Edge);
+    let begin = off.max(due);
+    let after_ns = case.marks.irq_entry.map_or(0, |entry| entry.since(on).0);
+    let is_delivery = begin == due && after_ns <= case.known.delivery_ns.saturating_mul(2);
+    let then = match is_delivery {
+        true => label(Cause::Irq, "delivery", "", Evidence::Bound),
+        false => stood_still(case),
+    };
+    Claim { at_most_ns: on.since(begin).0, first, then }
 }
 
 /// Whoever runs while the task has not even gone to sleep for its timer.

@@ -1,6 +1,7 @@
 //! Wakeups made by hand: due at 0, answered at 100 µs unless a test says otherwise.
 
 mod disturbed;
+mod edges;
 mod random;
 mod stacks;
 mod switched;

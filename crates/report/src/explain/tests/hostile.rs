@@ -60,6 +60,7 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
             exact: true,
             irq_off: Some(hostile(Cause::IrqOff, u64::MAX)),
             preempt_off: Some(hostile(Cause::NoPreemptionPoint, 0)),
+            measured: None,
         }),
         build_id: Some(name.clone()),
         modules: [(name.clone(), name.clone())].into(),

@@ -2,8 +2,8 @@
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
-    Bound, Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Interference,
-    Sections, Share, Step, Variables,
+    Bound, Cause, CauseRow, ComponentTable, Components, Edge, Evidence, Explanation, Interference,
+    Longest, Measured, SectionKind, SectionPlace, Sections, Share, Step, Variables,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -145,6 +145,7 @@ pub(crate) fn serial() -> Run {
             exact: false,
             irq_off: Some(run.worst[0].blame[0].clone()),
             preempt_off: None,
+            measured: None,
         }),
         ..Explanation::default()
     });
@@ -189,8 +190,68 @@ pub(crate) fn crowded() -> Run {
             exact: true,
             irq_off: Some(share(Cause::IrqOff, 12_000, "tick_sched_timer", "", Evidence::Edge)),
             preempt_off: Some(run.worst[0].blame[0].clone()),
+            measured: None,
         });
     }
+    run
+}
+
+/// A kernel that shows where sections begin and end.
+pub(super) fn measured() -> Run {
+    let edge = |place: &str, caller: &str| Edge { place: place.into(), caller: caller.into() };
+    let begin = || edge("_raw_spin_lock_irqsave+0x20", "uart_write+0x33");
+    let end = || edge("_raw_spin_unlock_irqrestore+0x15", "uart_write+0x1b2");
+    let mut run = serial();
+    let Some(explanation) = &mut run.explanation else { unreachable!() };
+    let irq_off = explanation.sections.take().and_then(|sections| sections.irq_off).unwrap();
+    let longest = |begin, end| Longest {
+        begin,
+        end,
+        task: "logger[231]".into(),
+        stack: irq_off.stack.clone(),
+    };
+    let place = |begin, end, count, worst_ns| SectionPlace {
+        begin,
+        end,
+        count,
+        total_ns: count * worst_ns / 2,
+        worst_ns,
+    };
+    let preempt_off = Share { cause: Cause::PreemptOff, ns: 46_000, ..irq_off.clone() };
+    let exact = |share: &Share| Some(Share { evidence: Evidence::Edge, ..share.clone() });
+    let schedule = || edge("schedule+0x2e", "");
+    explanation.sections = Some(Sections {
+        exact: true,
+        irq_off: exact(&irq_off),
+        preempt_off: exact(&preempt_off),
+        measured: Some(Measured {
+            irq_off: Some(SectionKind {
+                lengths: distribution(
+                    &[vec![400; 19_000], vec![9_000; 999], vec![231_400]].concat(),
+                ),
+                longest: Some(longest(begin(), end())),
+                places: vec![
+                    place(begin(), end(), 21, 231_400),
+                    place(edge("do_idle+0x9", ""), edge("irqentry_exit+0x5", ""), 9_000, 900),
+                ],
+            }),
+            preempt_off: Some(SectionKind {
+                lengths: distribution(&[800, 46_000]),
+                longest: Some(longest(begin(), end())),
+                places: vec![place(begin(), end(), 2, 46_000)],
+            }),
+            scheduling: Some(SectionKind {
+                lengths: distribution(&[1_800, 2_000]),
+                longest: Some(longest(Edge::default(), schedule())),
+                places: vec![place(Edge::default(), schedule(), 2, 2_000)],
+            }),
+            handlers: Some(SectionKind::default()),
+            edges: 40_004,
+            unpaired: 1,
+            with_nmi: 2,
+            ..Measured::default()
+        }),
+    });
     run
 }
 

@@ -62,7 +62,8 @@ fn contexts() -> impl Strategy<Value = Context> {
 fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
     let marks = (prop::array::uniform4(prop::option::of(80_u64..420)), 90_u64..420);
     let events = prop::collection::vec((50_u64..450, whats()), 0..24);
-    let rest = (any::<bool>(), 0_u64..2, tasks());
+    let edges = prop::option::of((50_u64..450, 50_u64..450));
+    let rest = (any::<bool>(), 0_u64..2, tasks(), edges);
     (marks, stimuli(), prop::option::of(contexts()), events, rest).prop_map(
         move |((mut seen, response), stimulus, interrupted, mut events, rest)| {
             if ordered {
@@ -74,7 +75,7 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
             let [irq_entry, irq_exit, sched_entry, switch_in] = seen.map(|at| at.map(MonoNs));
             let (due, response) = (MonoNs(100), MonoNs(response));
             let marks = Marks { due, irq_entry, irq_exit, sched_entry, switch_in, response };
-            let (throttled, page_faults, task) = rest;
+            let (throttled, page_faults, task, edges) = rest;
             Wakeup {
                 task,
                 stimulus,
@@ -84,6 +85,7 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
                 throttled,
                 page_faults,
                 given_up_at: Vec::new(),
+                irqs_off: edges.map(|(off, on)| (MonoNs(off), MonoNs(on))),
                 ..Wakeup::default()
             }
         },

@@ -1,0 +1,150 @@
+//! Sections with interrupts or preemption off: how long, and where.
+
+use wakescope_core::explain::{
+    Cause, Edge, Evidence, Longest, Measured, SectionKind, SectionPlace, Sections, Share,
+};
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::TimeDomain;
+use wakescope_core::units::{SpanNs, grouped};
+
+use super::{WIDTH, episode, words};
+use crate::domain::span;
+use crate::findings::wrapped;
+use crate::style::clean;
+use crate::table::columns;
+
+/// The places that are shown of each kind, and their longest name.
+const MOST_PLACES: usize = 4;
+const LONGEST_PLACE: usize = 32;
+
+/// What the kernel tells only of idle.
+const IDLE: &str = "idle";
+
+/// The longest sections. What late wakeups show of them is a lower estimate.
+pub(super) fn told(sections: &Sections, domain: TimeDomain) -> String {
+    let measured = sections.measured.as_ref();
+    let mut out = measured.map(table).unwrap_or_default();
+    let both = [
+        (&sections.irq_off, measured.and_then(|all| all.irq_off.as_ref())),
+        (&sections.preempt_off, measured.and_then(|all| all.preempt_off.as_ref())),
+    ];
+    for (share, kind) in both {
+        let Some(share) = share else { continue };
+        let words = match share.cause {
+            Cause::IrqOff => "section with interrupts off",
+            Cause::NoPreemptionPoint => "stretch without a preemption point",
+            _ => "section with preemption off",
+        };
+        let is_exact = sections.exact || (measured.is_some() && share.evidence == Evidence::Edge);
+        let longest = kind.and_then(|kind| kind.longest.as_ref());
+        let longest = longest.filter(|_| share.evidence == Evidence::Edge);
+        out.push_str(&told_section(words, share, is_exact, longest, domain));
+    }
+    out + &measured.map(told_places).unwrap_or_default()
+}
+
+fn told_section(
+    kind: &str,
+    share: &Share,
+    is_exact: bool,
+    longest: Option<&Longest>,
+    domain: TimeDomain,
+) -> String {
+    let at_least = if is_exact { "" } else { "at least " };
+    let length = span(share.ns, domain);
+    let mut text = format!("longest {kind}: {at_least}{length}{}", words::whose(share));
+    if let Some(Longest { begin, end, .. }) = longest {
+        text.push_str(&format!("; from {} to {}", place(begin), place(end)));
+    }
+    let mut out = format!(" {}\n", wrapped(&text, WIDTH - 1, "   "));
+    // Otherwise it is the stack of an episode, which has its place there.
+    if is_exact {
+        out.push_str(&episode::stack(share, 4));
+    }
+    out
+}
+
+/// A row per kind of section.
+fn table(measured: &Measured) -> String {
+    let kinds = [
+        ("interrupts off", &measured.irq_off),
+        ("preemption off", &measured.preempt_off),
+        ("preemption off to schedule", &measured.scheduling),
+        ("interrupts", &measured.handlers),
+    ];
+    let title = ["sections, from edge to edge", "count", "p50", "p99", "max"];
+    let mut rows = vec![title.map(String::from).to_vec()];
+    let kinds = kinds.into_iter().filter_map(|(name, kind)| Some((name, kind.as_ref()?)));
+    rows.extend(kinds.map(|(name, kind)| row(name, kind)));
+    columns(&rows, true) + &told_losses(measured)
+}
+
+fn row(name: &str, kind: &SectionKind) -> Vec<String> {
+    let lengths = &kind.lengths;
+    // Nobody has checked these, and a histogram that makes no sense has no percentiles.
+    let is_sound = lengths.fault().is_none();
+    let dash = |ns: Option<u64>| {
+        ns.filter(|_| is_sound).map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string())
+    };
+    let percentile =
+        |p: Percentile| if is_sound { dash(lengths.percentile(p)) } else { dash(None) };
+    vec![
+        name.into(),
+        grouped(lengths.count),
+        percentile(Percentile::SHOWN[0]),
+        percentile(Percentile::SHOWN[1]),
+        dash(lengths.max_ns),
+    ]
+}
+
+/// What is not in the table.
+fn told_losses(measured: &Measured) -> String {
+    let losses =
+        [(measured.unpaired, "an edge without its counterpart"), (measured.with_nmi, "an NMI")];
+    let losses = losses.iter().filter(|loss| loss.0 > 0);
+    let losses: Vec<String> =
+        losses.map(|(count, what)| format!("{} with {what}", grouped(*count))).collect();
+    match losses.is_empty() {
+        true => String::new(),
+        false => {
+            let text = format!("sections that are not counted: {}", losses.join(", "));
+            format!(" {}\n", wrapped(&text, WIDTH - 1, "   "))
+        }
+    }
+}
+
+/// Where the longest sections begin and end.
+fn told_places(measured: &Measured) -> String {
+    let title = ["where the longest sections are", "count", "worst"].map(String::from);
+    let kinds = [("irq_off", &measured.irq_off), ("preempt_off", &measured.preempt_off)];
+    let mut rows = vec![title.to_vec()];
+    for (name, kind) in kinds {
+        let places = kind.iter().flat_map(|kind| kind.places.iter().take(MOST_PLACES));
+        rows.extend(places.map(|known| {
+            let SectionPlace { begin, end, count, worst_ns, .. } = known;
+            let from_to = match (function(begin), function(end)) {
+                (begin, end) if begin == end => format!("{name:<11}  {begin}"),
+                (begin, end) => format!("{name:<11}  {begin} → {end}"),
+            };
+            vec![from_to, grouped(*count), SpanNs(*worst_ns).to_string()]
+        }));
+    }
+    if rows.len() == 1 { String::new() } else { columns(&rows, true) }
+}
+
+/// `uart_write+0x33, called from tty_write+0x40`
+fn place(edge: &Edge) -> String {
+    let name = |text: &str| clean(text, LONGEST_PLACE);
+    match (edge.place.as_str(), edge.caller.as_str()) {
+        ("", _) => IDLE.into(),
+        (place, "") => name(place),
+        (place, caller) => format!("{} ({})", name(place), name(caller)),
+    }
+}
+
+fn function(edge: &Edge) -> String {
+    match clean(edge.function(), LONGEST_PLACE) {
+        name if name.is_empty() => IDLE.into(),
+        name => name,
+    }
+}
