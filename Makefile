@@ -5,12 +5,14 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup build guest-arm64 run test test-lab check bench score simulate install clean
+.PHONY: help setup build guest-arm64 run test test-lab test-browser check bench score simulate install clean
 
 help:
-	@echo 'make run        measure for 10 s under the loads find, launch and file-move'
+	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
 	@echo 'make test       every test and lint, but for'
 	@echo 'make test-lab   the tests that boot many guests, which take long'
+	@echo 'make test-browser'
+	@echo '                the tests that look at pages in a browser, which is installed if there is none'
 	@echo 'make build      the command: $(BINARY)'
 	@echo '                and what guests of the lab run: $(BINARY)-guest'
 	@echo 'make check      formatting and lints only'
@@ -33,8 +35,12 @@ build: setup
 guest-arm64:
 	@scripts/guest-arm64
 
+RUN := runs/$(shell date -u +%Y-%m-%dT%H-%M-%S)
+
 run: build
-	$(BINARY) measure --duration 10s --load find,launch,file-move
+	$(BINARY) measure --duration 10s --load find,launch,file-move --out $(RUN)
+	@$(BINARY) report $(RUN) -o $(RUN)/report.html
+	@echo "to look at it: $(abspath $(RUN))/report.html"
 
 check: setup
 	scripts/cargo lint
@@ -51,6 +57,10 @@ test: check build
 # One after the other: each uses every CPU.
 test-lab: build
 	$(WITH_GUEST) WAKESCOPE_TEST_LAB=1 scripts/cargo test --locked --package wakescope-cli --test lab_long -- --test-threads 1
+
+test-browser:
+	@scripts/setup browser
+	scripts/cargo test --locked --package wakescope-cli --test browser
 
 bench:
 	@scripts/setup bench

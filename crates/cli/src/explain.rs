@@ -15,7 +15,9 @@ use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Answers;
-use wakescope_trace::{Options, Target, TargetError, TraceError, Tracer, Watch};
+use wakescope_trace::{
+    Options, Target, TargetError, TraceError, Tracer, Users, Watch, functions_of_program,
+};
 
 use crate::measure::{self, MeasureArgs, Onlooker};
 use crate::{Failure, Outcome, output, runs};
@@ -135,7 +137,7 @@ fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let host = host::read(&plan.cpus);
     let image = lines::choose(args.vmlinux.as_deref(), &host)?;
     let mut follower = Follower::of_probes(args.above, &plan, &host, args.bound)?;
-    follower.afterwards(|run| image.complete(run));
+    follower.read_files(image);
     measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
 }
 
@@ -207,10 +209,13 @@ impl Follower {
         Ok(Self { tracer: Some(tracer), above, origin: now, adapted: now, afterwards: None })
     }
 
-    /// What to do with the run when it has been explained. Guests of the lab, which have no image of
-    /// their kernel, do nothing more, and need not hold the code for it.
-    pub(crate) fn afterwards(&mut self, what: impl FnOnce(&mut Run) + 'static) {
-        self.afterwards = Some(Box::new(what));
+    /// Lets files tell more: names of functions in programs, and lines of source from `image`. Guests
+    /// of the lab have no such files, and need not hold the code to read them.
+    fn read_files(&mut self, image: lines::Chosen) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.name_programs(Users::read_by(functions_of_program));
+        }
+        self.afterwards = Some(Box::new(|run| image.complete(run)));
     }
 }
 

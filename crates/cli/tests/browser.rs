@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use common::bench::Test;
+use common::bench::{Test, skip};
 use common::measured::{RECORD, histogram_of, record};
 use common::root;
 
@@ -20,11 +20,11 @@ fn is_there(program: &str) -> bool {
 #[test]
 fn pages_work_in_a_browser() {
     let Some(browser) = BROWSERS.into_iter().find(|b| is_there(b)) else {
-        eprintln!("skipped: pages in a browser: no chromium is installed (make test-browser)");
+        skip("pages in a browser", "no chromium is installed (make test-browser does it)");
         return;
     };
     if !is_there("python3") {
-        eprintln!("skipped: pages in a browser: python3 is not installed");
+        skip("pages in a browser", "python3 is not installed");
         return;
     }
     let test = Test::new("browser");

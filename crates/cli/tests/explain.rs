@@ -20,6 +20,8 @@ mod following;
 mod lines;
 #[path = "explain/others.rs"]
 mod others;
+#[path = "explain/programs.rs"]
+mod programs;
 #[path = "explain/refused.rs"]
 mod refused;
 

@@ -218,11 +218,11 @@ fn the_distribution_can_be_chosen() {
     let test = with_run("choice");
     // One wakeup of CPU 0 swallowed one expiry.
     let mut run = record(&test.dir.join("run"));
+    for thread in &mut run.threads {
+        (thread.missed, thread.expiries) = (0, thread.woken.clone());
+    }
     let thread = &mut run.threads[0];
     thread.missed = 1;
-    thread.expiries = thread.woken.merged(&thread.woken);
-    thread.woken.histogram = thread.expiries.histogram.clone();
-    (thread.woken.count, thread.woken.sum_ns) = (thread.expiries.count, thread.expiries.sum_ns);
     let extra = wakescope_core::distribution::Distribution {
         count: 1,
         min_ns: Some(7_000_000),
@@ -231,7 +231,7 @@ fn the_distribution_can_be_chosen() {
         sum_ns: 7_000_000,
         histogram: common::measured::histogram_of(&[7_000_000]),
     };
-    thread.expiries = thread.expiries.merged(&extra);
+    thread.expiries = thread.woken.merged(&extra);
     run.summarize();
     fs::write(test.dir.join("run").join(RECORD), run.to_json()).unwrap();
     let (woken, expiries) = (run.woken().count, run.expiries().count);

@@ -22,7 +22,9 @@ pub use account::{account, stand_in};
 pub use blame::{Known, blame};
 pub use bound::{Bound, Interference, Premises, Variables, Work, bound};
 pub use components::components;
-pub use event::{Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What};
+pub use event::{
+    Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, UserStack, Wakeup, What,
+};
 pub use rank::rank;
 pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share,

@@ -454,13 +454,27 @@ const show = group => {
 };
 
 const plots = [...document.querySelectorAll('figure.plot')].map(figure => new Plot(figure));
-for (const button of document.querySelectorAll('.legend button')) {
-  button.addEventListener('click', () => {
-    const run = data.runs[button.dataset.run];
-    run.shown = !run.shown;
-    button.setAttribute('aria-pressed', run.shown);
-    for (const group of document.querySelectorAll(`g.series[data-run="${button.dataset.run}"]`)) show(group);
-    for (const plot of plots) plot.unmark();
-  });
+const buttons = [...document.querySelectorAll('.legend button')];
+const turn = (button, shown) => {
+  const { run } = button.dataset;
+  data.runs[run].shown = shown;
+  button.setAttribute('aria-pressed', shown);
+  for (const group of document.querySelectorAll(`g.series[data-run="${run}"]`)) show(group);
+  for (const plot of plots) plot.unmark();
+};
+for (const button of buttons) {
+  button.addEventListener('click', () => turn(button, !data.runs[button.dataset.run].shown));
+}
+// Of many curves, one wants to see a few.
+if (buttons.length > 8) {
+  for (const [name, shown] of [['all', true], ['none', false]]) {
+    const item = document.createElement('li'), button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'every';
+    button.textContent = name;
+    button.addEventListener('click', () => buttons.forEach(other => turn(other, shown)));
+    item.append(button);
+    buttons[0].closest('ul').append(item);
+  }
 }
 })();

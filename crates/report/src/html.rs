@@ -8,8 +8,9 @@ use wakescope_core::lab::Lab;
 
 use crate::overlay::Overlay;
 use crate::picture::{Picture, Room, draw_svg, scene};
+use crate::tail;
 
-mod answer;
+pub(crate) mod answer;
 mod cpus;
 mod data;
 pub(crate) mod element;
@@ -37,7 +38,7 @@ pub fn page(overlay: &Overlay) -> String {
 /// The page of a lab: its answer and table, then the runs of its cells, of which those of a kernel,
 /// model and load are one curve.
 pub fn lab_page(lab: &Lab, overlay: &Overlay) -> String {
-    assembled(overlay, &crate::lab::html::answer(lab), &crate::lab::html::results(lab))
+    assembled(overlay, &crate::lab::html::answer(lab, overlay), &crate::lab::html::results(lab))
 }
 
 fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
@@ -49,6 +50,7 @@ fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
         histogram(overlay),
         cpus::section(overlay),
         course(overlay),
+        tail(overlay),
         explained::sections(overlay),
         load::section(overlay),
         machine::section(overlay),
@@ -107,6 +109,15 @@ fn course(overlay: &Overlay) -> String {
         "Largest lateness over the course of the run",
         &(figure + &values::course(overlay)),
     )
+}
+
+/// What a run proves about wakeups later than its latest.
+fn tail(overlay: &Overlay) -> String {
+    // Of several, each would need a page of its own.
+    let [entry] = overlay.entries.as_slice() else { return String::new() };
+    let said = tail::sentences(&entry.run);
+    let said: String = said.iter().map(|s| element::paragraph("lead", &text(s))).collect();
+    section("tail", "How long is long enough", &said)
 }
 
 /// Room for a picture on a wide screen and on paper, and on a narrow one.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use wakescope_core::limit::Limit;
-use wakescope_core::run::{Run, Thread, TimeDomain};
+use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::SpanNs;
 
 use crate::style::clean;
@@ -127,7 +127,11 @@ fn domain_name(domain: TimeDomain) -> &'static str {
     }
 }
 
-/// A thread's name in tables: its CPU.
-pub(crate) fn cpu_name(thread: &Thread) -> String {
-    thread.cpu.map_or_else(|| "any CPU".into(), |cpu| format!("CPU {cpu}"))
+/// A thread's name in tables: its CPU; of another program's, where that is not known, its number.
+pub(crate) fn thread_name(run: &Run, number: usize) -> String {
+    match (run.threads.get(number).and_then(|t| t.cpu), &run.source) {
+        (Some(cpu), _) => format!("CPU {cpu}"),
+        (None, Some(_)) => format!("#{number}"),
+        (None, None) => "any CPU".into(),
+    }
 }

@@ -6,7 +6,8 @@
 #include "state.h"
 
 /* What this CPU was at when the interrupt came, as far as it may matter. */
-INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeup, u64 now)
+INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeup,
+				struct task_struct *task, u64 now)
 {
 	wakeup->looked = 1;
 	wakeup->interrupted.pid = bpf_get_current_pid_tgid();
@@ -44,6 +45,9 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 	 * user code, nor where the kernel switches at once. 0xff00 counts softirqs and places where
 	 * they are off.
 	 */
+	/* User code need not go where it comes first: then it is the one that holds up. */
+	if (wakeup->mode == 1 && wakeup->interrupted.prio <= READ(task, prio))
+		wakeup->user_bytes = bpf_get_stack(ctx, wakeup->user, sizeof(wakeup->user), USER_STACK);
 	if (wakeup->mode == 1)
 		return;
 	u32 zero = 0;
@@ -107,6 +111,8 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	wakeup->stack_bytes = 0;
 	wakeup->away_bytes = 0;
 	wakeup->user_bytes = 0;
+	wakeup->away_user_bytes = 0;
+	wakeup->away_pid = 0;
 	wakeup->events_before = waits->seen;
 	wakeup->faults_before = 0;
 	wakeup->faults_after = 0;
@@ -125,7 +131,7 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	if (here == there)
 		wakeup->throttled = throttles(cpu);
 	if (here == there)
-		look_at_interrupted(ctx, cpu, wakeup, now);
+		look_at_interrupted(ctx, cpu, wakeup, task, now);
 }
 
 /* When a timer is due on the monotonic clock. */

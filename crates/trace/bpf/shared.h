@@ -10,6 +10,8 @@
 #define EVENTS 64
 /* Frames of a stack. */
 #define FRAMES 32
+/* Those of a program's own stack. */
+#define USER_FRAMES 16
 
 /* Late wakeups that leave the kernel before the loader has said what is late. */
 #define FIRST_RECORDS 150
@@ -121,6 +123,9 @@ struct wakeup {
 	s32 stack_bytes;
 	s32 away_bytes;
 	s32 user_bytes;
+	s32 away_user_bytes;
+	/* Whose the stacks are where the CPU was given up. */
+	u32 away_pid;
 	u32 pad;
 	/* The code up to where what was interrupted went on, if that is the kernel's; 0 if not read. */
 	u8 code[CODE];
@@ -129,6 +134,9 @@ struct wakeup {
 	struct task waker;
 	u64 stack[FRAMES];
 	u64 away[FRAMES];
+	/* Of the programs of the same tasks: of the one that was interrupted, and of the last one. */
+	u64 user[USER_FRAMES];
+	u64 away_user[USER_FRAMES];
 };
 
 /* A late wakeup on its way out of the kernel. */

@@ -59,11 +59,15 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 	wakeup->switch_in = now;
 	wakeup->sched_entry = cpu->sched_entry >= wakeup->woken ? cpu->sched_entry : 0;
 	wakeup->faults_before = next->min_flt + next->maj_flt;
-	/* Its stack is where the CPU was given up. About a microsecond, so only where that is little. */
+	/* Its stacks are where the CPU was given up. About a microsecond, so only where that is little. */
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
-	if (asked && asked->keep && now - wakeup->due >= asked->keep)
+	if (asked && asked->keep && now - wakeup->due >= asked->keep) {
 		wakeup->away_bytes = bpf_get_stack(ctx, wakeup->away, sizeof(wakeup->away), 0);
+		wakeup->away_user_bytes = bpf_get_stack(ctx, wakeup->away_user,
+							sizeof(wakeup->away_user), USER_STACK);
+		wakeup->away_pid = bpf_get_current_pid_tgid();
+	}
 	if (targets == NAMED)
 		wakeup->state = RUNNING;
 	else

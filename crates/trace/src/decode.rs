@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use wakescope_core::explain::{
-    Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
+    Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, UserStack, Wakeup, What,
 };
 use wakescope_core::units::MonoNs;
 
 use crate::code::enables_interrupts;
 use crate::kept::Late;
-use crate::shared::{self, EVENTS, FRAMES, NO_LINE, kind};
+use crate::shared::{self, EVENTS, NO_LINE, kind};
 use crate::symbols::Symbols;
+use crate::users::UserNames;
 
 /// Addresses whose names are needed.
 pub(crate) fn addresses(late: &Late) -> impl Iterator<Item = u64> + '_ {
@@ -26,15 +27,24 @@ pub(crate) fn addresses(late: &Late) -> impl Iterator<Item = u64> + '_ {
     events.chain(stacks.copied()).chain([wakeup.interrupted_ip])
 }
 
+/// The programs' own stacks, each with its thread.
+pub(crate) fn user_stacks(late: &Late) -> [(u32, &[u64]); 2] {
+    let Late { wakeup, .. } = late;
+    let interrupted = stack(&wakeup.user, wakeup.user_bytes);
+    let last = stack(&wakeup.away_user, wakeup.away_user_bytes);
+    [(wakeup.interrupted.pid, interrupted), (wakeup.away_pid, last)]
+}
+
 /// The frames that were written.
-fn stack(frames: &[u64; FRAMES], bytes: i32) -> &[u64] {
+fn stack<const MOST: usize>(frames: &[u64; MOST], bytes: i32) -> &[u64] {
     let count = usize::try_from(bytes).unwrap_or(0) / size_of::<u64>();
-    &frames[..count.min(FRAMES)]
+    &frames[..count.min(MOST)]
 }
 
 /// What is needed to understand what was written.
 pub(crate) struct Decoder<'a> {
     pub(crate) symbols: &'a Symbols,
+    pub(crate) users: &'a UserNames,
     /// One more than the least depth of disabled preemption seen, which is what tracing itself
     /// adds; 0 if none was seen.
     pub(crate) least_depth: u64,
@@ -65,7 +75,8 @@ impl Decoder<'_> {
                 switch_in: seen(wakeup.switch_in),
                 response: MonoNs(wakeup.response),
             },
-            interrupted: self.interrupted(wakeup),
+            interrupted: self.interrupted(late),
+            given_up_by: self.given_up_by(late),
             events: self.events(late, &task),
             lost: late.lost.max(u32::from(cut)),
             given_up_at: self.given_up_at(wakeup),
@@ -75,7 +86,22 @@ impl Decoder<'_> {
         }
     }
 
-    fn interrupted(&self, wakeup: &shared::Wakeup) -> Option<Context> {
+    /// Who had the CPU last, where its program's stack was taken.
+    fn given_up_by(&self, late: &Late) -> Option<UserStack> {
+        let [_, (pid, stack)] = user_stacks(late);
+        (pid != 0 && !stack.is_empty()).then(|| UserStack { pid, stack: self.named(pid, stack) })
+    }
+
+    fn named(&self, pid: u32, stack: &[u64]) -> Vec<String> {
+        let name = |&address: &u64| {
+            let name = self.users.get(&(pid, address)).cloned();
+            name.unwrap_or_else(|| format!("{address:#x}"))
+        };
+        stack.iter().map(name).collect()
+    }
+
+    fn interrupted(&self, late: &Late) -> Option<Context> {
+        let wakeup = &late.wakeup;
         let idle = wakeup.idle.checked_sub(1).map(|state| self.idle_state(state));
         let softirq = wakeup.softirq.checked_sub(1).and_then(|number| u8::try_from(number).ok());
         if wakeup.looked == 0 {
@@ -99,6 +125,7 @@ impl Decoder<'_> {
         let counted = wakeup.preempt_count != 0 && self.least_depth > 0;
         let preempt_depth = counted
             .then(|| u32::try_from((depth + 1).saturating_sub(self.least_depth)).unwrap_or(0));
+        let [(pid, user_stack), _] = user_stacks(late);
         Some(Context {
             task,
             mode,
@@ -107,7 +134,7 @@ impl Decoder<'_> {
             preemptible: self.preemptible,
             enabled_interrupts: enables_interrupts(&wakeup.code),
             stack: self.interrupted_stack(wakeup),
-            user_stack: Vec::new(),
+            user_stack: self.named(pid, user_stack),
         })
     }
 

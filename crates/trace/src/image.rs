@@ -19,12 +19,14 @@ mod frame;
 mod lines;
 mod notes;
 mod path;
+mod program;
 mod sections;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use notes::build_id_of_notes;
 use notes::hex;
+pub use program::functions_of_program;
 
 /// An image whose bytes are mapped.
 pub struct MappedImage(MappedFile);

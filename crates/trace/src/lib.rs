@@ -17,8 +17,10 @@ mod shared;
 mod symbols;
 mod target;
 mod tracer;
+mod users;
 
-pub use image::{Image, MappedImage, NoImage};
+pub use image::{Image, MappedImage, NoImage, functions_of_program};
 pub use interference::Watch;
 pub use target::{Target, TargetError};
 pub use tracer::{Options, TraceError, Tracer, running_build_id};
+pub use users::{NamePrograms, SymbolReader, UserNames, Users};

@@ -4,6 +4,8 @@ use aya::Pod;
 
 /// Frames of a stack.
 pub(crate) const FRAMES: usize = 32;
+/// Frames of a program's own stack.
+pub(crate) const USER_FRAMES: usize = 16;
 /// Events of one wakeup that leave the kernel.
 pub(crate) const EVENTS: usize = 64;
 /// Buckets of a histogram: those of the scale of `wakescope_core::histogram`, up to 2^40 ns.
@@ -98,6 +100,8 @@ pub(crate) struct Wakeup {
     pub(crate) stack_bytes: i32,
     pub(crate) away_bytes: i32,
     pub(crate) user_bytes: i32,
+    pub(crate) away_user_bytes: i32,
+    pub(crate) away_pid: u32,
     pub(crate) pad: u32,
     pub(crate) code: [u8; CODE],
     pub(crate) task: Task,
@@ -105,6 +109,8 @@ pub(crate) struct Wakeup {
     pub(crate) waker: Task,
     pub(crate) stack: [u64; FRAMES],
     pub(crate) away: [u64; FRAMES],
+    pub(crate) user: [u64; USER_FRAMES],
+    pub(crate) away_user: [u64; USER_FRAMES],
 }
 
 /// See `struct record`.
@@ -230,6 +236,7 @@ mod tests {
         same("__builtin_offsetof(struct wakeup, user_bytes)", offset_of!(Wakeup, user_bytes));
         same("__builtin_offsetof(struct wakeup, task)", offset_of!(Wakeup, task));
         same("__builtin_offsetof(struct wakeup, away)", offset_of!(Wakeup, away));
+        same("__builtin_offsetof(struct wakeup, away_user)", offset_of!(Wakeup, away_user));
         same("sizeof(struct record)", size_of::<Record>());
         same("__builtin_offsetof(struct record, event)", offset_of!(Record, event));
         same("sizeof(struct figures)", FIGURES_WORDS * size_of::<u64>());

@@ -85,7 +85,7 @@ impl Target {
 
 /// Whether the numbers that this process knows threads by are those of the kernel: programs see
 /// only these. The inode is that of the first PID namespace (include/linux/proc_ns.h).
-fn has_kernels_numbers() -> bool {
+pub(crate) fn has_kernels_numbers() -> bool {
     let namespace = fs::read_link("/proc/self/ns/pid");
     // A kernel without namespaces, or without /proc, has no others.
     namespace.map_or(true, |name| name == Path::new("pid:[4026531836]"))

@@ -14,7 +14,7 @@ use wakescope_sys::memory::lift_lock_limit;
 use wakescope_sys::shared::{Answers, Words};
 
 use crate::counted::Counted;
-use crate::decode::{Decoder, addresses};
+use crate::decode::{Decoder, addresses, user_stacks};
 use crate::image::build_id_of_notes;
 use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
@@ -23,7 +23,8 @@ use crate::object;
 use crate::programs::{Need, PROGRAMS, Program};
 use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, Record, from_bytes};
 use crate::symbols::{Symbols, address_of};
-use crate::target::{Filter, Target, TargetError};
+use crate::target::{Filter, Target, TargetError, has_kernels_numbers};
+use crate::users::NamePrograms;
 
 /// What is to be followed, and how.
 #[derive(Clone, Debug)]
@@ -96,6 +97,7 @@ pub struct Tracer {
     start: MonoNs,
     keep_ns: u64,
     kept: Kept,
+    users: Option<Box<dyn NamePrograms>>,
     seen_with: Vec<String>,
     not_seen: Vec<String>,
 }
@@ -157,6 +159,7 @@ impl Tracer {
             start: MonoNs(0),
             keep_ns,
             kept,
+            users: None,
             seen_with,
             not_seen,
         })
@@ -182,6 +185,13 @@ impl Tracer {
         Ok(())
     }
 
+    /// Lets `users` name functions in programs that held up wakeups. Without it, their addresses are
+    /// all that is told.
+    pub fn name_programs(&mut self, users: impl NamePrograms + 'static) {
+        // In a PID namespace threads have other numbers than in the kernel.
+        self.users = has_kernels_numbers().then(|| Box::new(users) as _);
+    }
+
     /// From `start` on, wakeups count that are due then or later.
     pub fn begin(&mut self, start: MonoNs) -> Result<(), TraceError> {
         // 0 is no start.
@@ -201,7 +211,13 @@ impl Tracer {
         for _ in 0..100_000 {
             let Some(bytes) = self.records.next() else { break };
             if let Some(record) = from_bytes::<Record>(&bytes) {
-                self.kept.add(Late::of(&record));
+                let late = Late::of(&record);
+                if let Some(users) = &mut self.users {
+                    for (pid, stack) in user_stacks(&late) {
+                        users.look_up(pid, stack);
+                    }
+                }
+                self.kept.add(late);
             }
         }
     }
@@ -251,8 +267,11 @@ impl Tracer {
             not_seen.push(format!("names of functions: /proc/kallsyms: {e}"));
             Symbols::default()
         });
+        let of_programs: Vec<_> = late.iter().flat_map(user_stacks).collect();
+        let users = self.users.as_ref().map(|users| users.name(&of_programs)).unwrap_or_default();
         let decoder = Decoder {
             symbols: &symbols,
+            users: &users,
             least_depth: counts.least_depth,
             preemptible: self.options.preemptible,
             idle_states: &self.options.idle_states,

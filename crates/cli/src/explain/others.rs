@@ -59,7 +59,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
             return Err(failure);
         }
     };
-    follower.afterwards(|run| image.complete(run));
+    follower.read_files(image);
     let origin = clock::now().after(LEAD);
     follower.begin(origin).map_err(Failure::new)?;
     let end = origin.after(SpanNs(duration_ns));

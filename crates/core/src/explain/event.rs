@@ -22,10 +22,21 @@ pub struct Wakeup {
     pub lost: u32,
     /// The kernel stack where the CPU was finally given up, innermost first: `function+0x10`.
     pub given_up_at: Vec<String>,
+    /// Who gave it up, and where its program was then, as far as that was looked at.
+    pub given_up_by: Option<UserStack>,
     /// The task's page faults between `switch_in` and `response`.
     pub page_faults: u64,
     /// What the kernel knows to keep such a task from running: a throttled queue.
     pub throttled: bool,
+}
+
+/// The stack of a thread's own program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserStack {
+    /// Whose.
+    pub pid: u32,
+    /// Innermost first: `function+0x10 [file]`, or `file+0x1230` without a name.
+    pub stack: Vec<String>,
 }
 
 /// What was to wake a task.
@@ -122,7 +133,7 @@ pub struct Context {
     pub enabled_interrupts: Option<bool>,
     /// The kernel stack of what was interrupted, without the interrupt's own part, innermost first.
     pub stack: Vec<String>,
-    /// Of the user stack, the same.
+    /// Of its program's own stack, the same: `function+0x10 [file]`.
     pub user_stack: Vec<String>,
 }
 

@@ -30,6 +30,9 @@ const FEWEST_BUCKETS: usize = 12;
 /// two, as there are up to eleven to compare.
 const STABLE: f64 = 2.5;
 
+/// Tails that are held against simulated ones: that takes time if they do not fit.
+const MOST_TESTED: usize = 4;
+
 /// False alarms of each test.
 const ALPHA: f64 = 0.05;
 
@@ -228,7 +231,8 @@ fn candidates(buckets: &[Bucket], late: u64) -> Result<Vec<Excesses>, Obstacle> 
     if tails.is_empty() { Err(Obstacle::TooCoarse) } else { Ok(tails) }
 }
 
-/// The largest tail that fits, and whose shape is that of all smaller ones, within their errors.
+/// The largest tail that fits, and whose shape is that of all smaller ones, within their errors. Of
+/// those each is tried that is half as large as the one before, four at most.
 fn chosen(tails: &[Excesses]) -> Result<&Excesses, Obstacle> {
     let fits: Vec<Fit> = tails.iter().map(Excesses::fit).collect();
     let agree = |large: &Fit, small: &Fit| {
@@ -239,7 +243,7 @@ fn chosen(tails: &[Excesses]) -> Result<&Excesses, Obstacle> {
     };
     let is_stable = |i: &usize| fits[..*i].iter().all(|small| agree(&fits[*i], small));
     let fitted = |i: &usize| tails[*i].is_fitted_by(&fits[*i]);
-    let mut order = (0..tails.len()).rev().filter(is_stable);
+    let mut order = (0..tails.len()).rev().filter(is_stable).step_by(2).take(MOST_TESTED);
     order.find(fitted).map(|i| &tails[i]).ok_or(Obstacle::NoShape)
 }
 

@@ -36,11 +36,9 @@ fn write_head(run: &Run, values: Values, out: &mut impl Write) -> io::Result<()>
     let plan = text::plan(&run.plan);
     let host = &run.host;
     writeln!(out, "{{\n  \"file_version\": 1,")?;
-    writeln!(
-        out,
-        "  \"cmdline:\": {},",
-        quoted(&format!("wakescope: {values}, {unit}us, {plan}"))
-    )?;
+    // Readers tell which of rt-tests' programs wrote a file by the first word.
+    let command = format!("cyclictest by {}: {values}, {unit}us, {plan}", writer());
+    writeln!(out, "  \"cmdline:\": {},", quoted(&command))?;
     writeln!(out, "  \"rt_test_version:\": {},", quoted(&writer()))?;
     writeln!(out, "  \"start_time\": {},", date(started))?;
     writeln!(out, "  \"end_time\": {},", date(ended))?;

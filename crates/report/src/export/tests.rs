@@ -101,7 +101,7 @@ fn the_file_is_as_cyclictest_writes_it() {
     expect![[r#"
         {
           "file_version": 1,
-          "cmdline:": "wakescope: woken, us, timer 1.00 ms · fifo 90 · 2 CPUs",
+          "cmdline:": "cyclictest by wakescope 0.1.0: woken, us, timer 1.00 ms · fifo 90 · 2 CPUs",
           "rt_test_version:": "wakescope 0.1.0",
           "start_time": "Sat, 21 Nov 2026 01:00:00 +0000",
           "end_time": "Sat, 21 Nov 2026 01:00:10 +0000",
@@ -377,13 +377,15 @@ proptest! {
     fn metrics_have_every_sample(run in runs(), open in any::<bool>(), text in "\\PC{0,16}") {
         let mut run = run;
         run.host.release = format!("{text}\"\\\n");
-        let format = if open { prometheus::Format::OpenMetrics } else { prometheus::Format::Prometheus };
+        let format =
+            if open { prometheus::Format::OpenMetrics } else { prometheus::Format::Prometheus };
         let text = written(|out| prometheus::write(&run, Values::Expiries, format, out));
         let samples = read_metrics(&text, format);
         for thread in &run.threads {
             let of = |what: &str, more: &str| {
                 let cpu = thread.cpu.unwrap();
-                let labels = format!("{{cpu=\"{cpu}\",time=\"real\",distribution=\"expiries\"{more}}}");
+                let labels =
+                    format!("{{cpu=\"{cpu}\",time=\"real\",distribution=\"expiries\"{more}}}");
                 samples.get(&format!("wakescope_wakeup_latency_{what}{labels}")).copied()
             };
             let count = Some(thread.expiries.count as f64);
@@ -394,7 +396,8 @@ proptest! {
             prop_assert_eq!(of("max_seconds", "").is_some(), thread.expiries.max_ns.is_some());
             let below = thread.expiries.histogram.count_below(10_000_001) as f64;
             let at_10_ms = of("seconds_bucket", ",le=\"0.01\"").unwrap();
-            prop_assert!(at_10_ms >= below && at_10_ms <= thread.expiries.histogram.count_up_to(10_000_001) as f64);
+            let up_to = thread.expiries.histogram.count_up_to(10_000_001) as f64;
+            prop_assert!((below..=up_to).contains(&at_10_ms));
         }
         let mut last = (String::new(), 0.0);
         for line in text.lines().filter(|line| line.contains("_bucket{")) {

@@ -5,7 +5,7 @@ use wakescope_core::limit::Outcome;
 use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::SpanNs;
 
-use super::element::{Column, name, paragraph, table, text};
+use super::element::{Column, name, paragraph, prose, table, text};
 use super::values;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::overlay::{Entry, Overlay};
@@ -74,7 +74,10 @@ fn of_one(entry: &Entry) -> String {
     let measured = told::sentence(run).unwrap_or_else(|| "No wakeup was measured.".into());
     let (heading, second) = match explain::sentence(run) {
         // Both begin with the worst wakeup: the one that says why comes first.
-        Some(why) => (why, measured),
+        Some(why) => {
+            let rest = measured.split_once(" late (").map(|(_, rest)| rest.replacen(')', "", 1));
+            (why, rest.unwrap_or_default())
+        }
         None => (measured, String::new()),
     };
     let mut out = format!("<h1>{}</h1>\n", text(&heading));
@@ -87,15 +90,19 @@ fn of_one(entry: &Entry) -> String {
 }
 
 fn of_several(overlay: &Overlay) -> String {
+    format!("<h1>{}</h1>\n{}", text(&span_of_maxima(overlay)), runs(overlay))
+}
+
+/// From which run's worst wakeup to which one's, in a sentence.
+pub(crate) fn span_of_maxima(overlay: &Overlay) -> String {
     let domain = overlay.domain();
     let mut ranked: Vec<(&Entry, u64)> =
         overlay.entries.iter().filter_map(|e| Some((e, e.run.expiries().max_ns?))).collect();
     ranked.sort_by_key(|&(_, max)| max);
-    let heading = match ranked.as_slice() {
+    match ranked.as_slice() {
         [] => "No wakeup was measured.".into(),
         [(only, max)] => {
-            let max = domain::span(*max, domain);
-            format!("Worst wakeup {max} late ({}); the others have no samples.", only.name())
+            format!("Worst wakeup {} late ({}).", domain::span(*max, domain), only.name())
         }
         [(first, least), .., (last, most)] => format!(
             "Worst wakeups from {} ({}) to {} late ({}).",
@@ -104,8 +111,7 @@ fn of_several(overlay: &Overlay) -> String {
             domain::span(*most, domain),
             last.name()
         ),
-    };
-    format!("<h1>{}</h1>\n{}", text(&heading), runs(overlay))
+    }
 }
 
 /// A row per run.
@@ -237,12 +243,12 @@ fn findings(overlay: &Overlay) -> String {
         };
         let hint = match finding.hint.as_str() {
             "" => String::new(),
-            hint => format!("<br><span class=\"hint\">→ {}</span>", name(hint, 400)),
+            hint => format!("<br><span class=\"hint\">→ {}</span>", prose(hint, 400)),
         };
         format!(
             "<li><span class=\"badge {class}\">{word}</span> <code>{}</code> {}{of_whom}{hint}</li>\n",
             name(&finding.code, 40),
-            name(&finding.message, 400)
+            prose(&finding.message, 400)
         )
     };
     let (notes, grave): (Vec<_>, Vec<_>) =

@@ -4,7 +4,7 @@ use wakescope_core::percentile::Percentile;
 
 use super::element::{Column, folded, name, table};
 use super::{element, figure, values};
-use crate::overlay::{Overlay, cpu_name};
+use crate::overlay::{Overlay, thread_name};
 use crate::picture::Picture;
 
 /// The most rows of the table.
@@ -30,10 +30,14 @@ fn cpus(overlay: &Overlay) -> String {
     head.push(("max", Column::Number));
     let mut rows = Vec::new();
     for entry in &overlay.entries {
-        for thread in &entry.run.threads {
+        for (number, thread) in entry.run.threads.iter().enumerate() {
             let d = &thread.expiries;
             let mut row = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
-            row.extend([cpu_name(thread), values::count(d.count), values::count(thread.missed)]);
+            row.extend([
+                thread_name(&entry.run, number),
+                values::count(d.count),
+                values::count(thread.missed),
+            ]);
             row.push(values::time(thread.woken.min_ns));
             row.extend(Percentile::SHOWN.iter().map(|&p| values::time(d.percentile(p))));
             row.push(values::time(d.max_ns));

@@ -13,6 +13,21 @@ pub(crate) fn name(text: &str, limit: usize) -> String {
     format!("<bdi>{}</bdi>", escaped(&clean(text, limit)))
 }
 
+/// A sentence from elsewhere, in which commands stand between backticks.
+pub(crate) fn prose(text: &str, limit: usize) -> String {
+    let cleaned = clean(text, limit);
+    let parts: Vec<&str> = cleaned.split('`').collect();
+    // Without its other half, a backtick is only that.
+    if parts.len() % 2 == 0 {
+        return name(text, limit);
+    }
+    let dressed = parts.iter().enumerate().map(|(i, part)| match i % 2 {
+        0 => escaped(part),
+        _ => format!("<code>{}</code>", escaped(part)),
+    });
+    format!("<bdi>{}</bdi>", dressed.collect::<String>())
+}
+
 /// A paragraph; nothing if it would be empty.
 pub(crate) fn paragraph(class: &str, html: &str) -> String {
     if html.is_empty() { String::new() } else { format!("<p class=\"{class}\">{html}</p>\n") }

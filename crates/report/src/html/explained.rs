@@ -12,11 +12,14 @@ use crate::explain::{known, percents, phrase, shares};
 use crate::overlay::{Entry, Overlay};
 use crate::picture::Picture;
 
-/// The most episodes of a run, and of all runs, that are told.
+/// The most episodes of a run that are told, of one of several runs, and of all of them.
 const MOST: usize = 10;
-const MOST_OF_ALL: usize = 40;
-/// The most causes of a run in its table, steps of a timeline, and functions of a stack.
+const MOST_OF_SEVERAL: usize = 3;
+const MOST_OF_ALL: usize = 24;
+/// The most causes of a run in the table, of one of several runs, steps of a timeline, and functions of
+/// a stack.
 const MOST_CAUSES: usize = 24;
+const MOST_CAUSES_OF_SEVERAL: usize = 6;
 const MOST_STEPS: usize = 60;
 const MOST_FRAMES: usize = 24;
 
@@ -62,7 +65,8 @@ fn components(overlay: &Overlay) -> String {
     let mut head = if overlay.entries.len() > 1 { vec![("run", Column::Words)] } else { vec![] };
     head.push(("component", Column::Words));
     head.extend(["wakeups", "min", "p50", "p99", "p99.9", "max"].map(|n| (n, Column::Number)));
-    table(&values::caption("Components of all wakeups", overlay), &head, &rows)
+    let shown = table(&values::caption("Components of all wakeups", overlay), &head, &rows);
+    if overlay.entries.len() > 1 { folded("The components as a table", &shown) } else { shown }
 }
 
 fn figures(d: &Distribution) -> Vec<String> {
@@ -77,12 +81,13 @@ fn figures(d: &Distribution) -> Vec<String> {
 
 fn causes(overlay: &Overlay) -> String {
     let is_several = overlay.entries.len() > 1;
+    let most = if is_several { MOST_CAUSES_OF_SEVERAL } else { MOST_CAUSES };
     let mut rows = Vec::new();
     for entry in &overlay.entries {
         let mut ranked: Vec<&CauseRow> = entry.run.causes.iter().collect();
         ranked.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
         let shares = percents(&ranked.iter().map(|row| row.total_ns).collect::<Vec<_>>());
-        for (row, share) in ranked.iter().zip(shares).take(MOST_CAUSES) {
+        for (row, share) in ranked.iter().zip(shares).take(most) {
             let mut cells = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
             cells.extend([text(row.cause.words()), name(&row.culprit, 80)]);
             cells.extend([
@@ -99,16 +104,18 @@ fn causes(overlay: &Overlay) -> String {
     let mut head = if is_several { vec![("run", Column::Words)] } else { vec![] };
     head.extend([("cause", Column::Words), ("who", Column::Words)]);
     head.extend(["wakeups", "worst", "share"].map(|n| (n, Column::Number)));
-    table(&values::caption("Causes of late wakeups", overlay), &head, &rows)
+    let shown = table(&values::caption("Causes of late wakeups", overlay), &head, &rows);
+    folded("The causes as a table", &shown)
 }
 
 fn episodes(overlay: &Overlay) -> String {
+    let most = if overlay.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
     let mut out = String::new();
     let mut told = 0;
     for entry in &overlay.entries {
         let mut worst: Vec<&Episode> = entry.run.worst.iter().collect();
         worst.sort_by_key(|e| std::cmp::Reverse(e.wakeup_latency_ns));
-        let explained = (1..).zip(worst).filter(|(_, e)| !e.blame.is_empty()).take(MOST);
+        let explained = (1..).zip(worst).filter(|(_, e)| !e.blame.is_empty()).take(most);
         for (rank, episode) in explained.take(MOST_OF_ALL - told) {
             out.push_str(&tell(overlay, entry, rank, episode));
             told += 1;

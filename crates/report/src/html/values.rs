@@ -55,7 +55,8 @@ pub(super) fn percentiles(overlay: &Overlay) -> String {
         row
     };
     let rows: Vec<Vec<String>> = overlay.entries.iter().enumerate().map(row).collect();
-    table(&caption("Percentiles; a dash where there are too few samples", overlay), &head, &rows)
+    let caption = caption("Percentiles", overlay) + "; a dash where there are too few samples";
+    table(&caption, &head, &rows)
 }
 
 /// The bands of histograms, for who cannot see them. Of several runs only their outlines are shown.

@@ -7,16 +7,18 @@ use super::matrix::{Figure, Matrix, Shown};
 use super::{
     caveats, culprits, headline, limits, names, published, repeat, settings, unglued, verdicts,
 };
+use crate::html::answer::span_of_maxima;
 use crate::html::element::{Column, name, paragraph, section, table, text};
+use crate::overlay::Overlay;
 
 /// The answer in a sentence, and what virtual time leaves out.
-pub(crate) fn answer(lab: &Lab) -> String {
+pub(crate) fn answer(lab: &Lab, overlay: &Overlay) -> String {
     let above = match lab.plan.as_str() {
         "" => "lab".into(),
         plan => format!("lab: {}", name(plan, 80)),
     };
     let heading = match headline::headline(lab).as_str() {
-        "" => format!("{} kernels in virtual time.", lab.kernels.len()),
+        "" => span_of_maxima(overlay),
         answer => answer.to_owned(),
     };
     [

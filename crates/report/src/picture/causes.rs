@@ -11,8 +11,10 @@ use super::width::{fitting, text_width};
 use crate::overlay::{Entry, Overlay};
 use crate::style::clean;
 
-/// The most causes that have a bar.
+/// The most causes of a run that have a bar, of one of several runs, and of all of them.
 const MOST: usize = 10;
+const MOST_OF_SEVERAL: usize = 5;
+const MOST_OF_ALL: usize = 40;
 const BAR: f64 = 12.0;
 const ROW: f64 = 40.0;
 
@@ -48,13 +50,14 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         told(&explained)
     );
     let (mut scene, mut y) = frame::begin(overlay, room, "What makes wakeups late", description);
-    for entry in explained {
+    let most = if overlay.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
+    for entry in explained.into_iter().take(MOST_OF_ALL / most) {
         if overlay.entries.len() > 1 {
             let name = fitting(&entry.name(), NORMAL, room.width - 24.0);
             scene.text_of(NORMAL, (12.0, y + 14.0), &name, Anchor::Start, Ink::Text, true);
             y += 24.0;
         }
-        for row in ranked(&entry.run.causes).into_iter().take(MOST) {
+        for row in ranked(&entry.run.causes).into_iter().take(most) {
             draw(&mut scene, overlay, room, y, row);
             y += ROW;
         }

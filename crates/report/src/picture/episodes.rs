@@ -15,23 +15,22 @@ use crate::domain;
 use crate::explain::{ORDER, shares};
 use crate::overlay::{Entry, Overlay};
 
-/// The most wakeups of a run, and of all, that have a bar.
+/// The most wakeups of a run that have a bar, of one of several runs, and of all of them.
 const MOST: usize = 10;
-const MOST_OF_ALL: usize = 40;
+const MOST_OF_SEVERAL: usize = 3;
+const MOST_OF_ALL: usize = 24;
 const BAR: f64 = 20.0;
 const ROW: f64 = 46.0;
 
 pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
+    let most = if overlay.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
     let shown: Vec<(&Entry, Vec<&Episode>)> = overlay
         .entries
         .iter()
-        .map(|e| (e, worst(e)))
+        .map(|e| (e, worst(e, most)))
         .filter(|(_, worst)| !worst.is_empty())
         .collect();
     let longest = shown.iter().flat_map(|(_, w)| w).map(|e| e.wakeup_latency_ns).max()?;
-    if !shown.iter().flat_map(|(_, worst)| worst).any(|e| !e.blame.is_empty()) {
-        return None;
-    }
     let description = format!(
         "A bar per wakeup, as long as it was late, divided by causes. {}",
         frame::told(overlay)
@@ -64,11 +63,11 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     Some(scene)
 }
 
-/// The latest of a run, the worst first.
-fn worst<'a>(entry: &'a Entry<'_>) -> Vec<&'a Episode> {
-    let mut worst: Vec<&Episode> = entry.run.worst.iter().collect();
+/// The latest of a run that were explained, the worst first.
+fn worst<'a>(entry: &'a Entry<'_>, most: usize) -> Vec<&'a Episode> {
+    let mut worst: Vec<&Episode> = entry.run.worst.iter().filter(|e| !e.blame.is_empty()).collect();
     worst.sort_by_key(|e| std::cmp::Reverse(e.wakeup_latency_ns));
-    worst.truncate(MOST);
+    worst.truncate(most);
     worst
 }
 

@@ -1,134 +1,77 @@
 //! The font of pictures made of pixels, which also tells how wide a text is in others.
 //!
-//! It comes along, so that a picture looks the same on a machine that has no fonts.
-
-use std::sync::OnceLock;
-
-use ttf_parser::{Face, GlyphId, OutlineBuilder};
+//! It comes along, so that a picture looks the same on a machine that has no fonts: outlines of
+//! DejaVu Sans, taken out of it while this is built.
 
 use super::scene::Point;
 
-/// Noto Sans, reduced to Latin, Greek and signs; licence: assets/NotoSans-LICENSE.txt.
-const FILE: &[u8] = include_bytes!("../../assets/NotoSans-subset.ttf");
+include!(concat!(env!("OUT_DIR"), "/glyphs.rs"));
 
-fn face() -> Option<&'static Face<'static>> {
-    static FACE: OnceLock<Option<Face<'static>>> = OnceLock::new();
-    FACE.get_or_init(|| Face::parse(FILE, 0).ok()).as_ref()
-}
+/// Stands for what the font lacks.
+const NOTHING: char = '\u{fffd}';
 
-/// The glyph of a character; that of no character if the font lacks it.
-fn glyph(face: &Face<'_>, c: char) -> GlyphId {
-    face.glyph_index(c).unwrap_or(GlyphId(0))
+/// How far a character moves the next one in parts of an em, and its outline.
+fn glyph(c: char) -> Option<(u16, &'static [i16])> {
+    let at = GLYPHS.binary_search_by_key(&c, |glyph| glyph.0).ok()?;
+    let (_, advance, from, to) = GLYPHS[at];
+    Some((advance, &STROKES[from as usize..to as usize]))
 }
 
 /// How far a character moves the next one, in parts of the font's size.
 pub(super) fn advance(c: char) -> f64 {
-    let drawn = match c {
-        '≤' => '<',
-        '≥' => '>',
-        c => c,
-    };
-    let advance = face().and_then(|f| {
-        let index = f.glyph_index(drawn)?;
-        Some(f64::from(f.glyph_hor_advance(index)?) / f64::from(f.units_per_em()))
-    });
     // What the font lacks may be as wide as it is high, as Chinese is.
-    advance.unwrap_or(if c.is_ascii() { 0.6 } else { 1.0 })
+    let missing = if c.is_ascii() { 0.6 } else { 1.0 };
+    glyph(c).map_or(missing, |(advance, _)| f64::from(advance) / EM)
 }
 
 /// The outlines of a text that begins at `at`, on its baseline: closed polygons.
 pub(super) fn outlines(text: &str, (mut x, y): Point, size: f64) -> Vec<Vec<Point>> {
-    let Some(face) = face() else { return Vec::new() };
-    let scale = size / f64::from(face.units_per_em());
-    let mut found = Vec::new();
+    let mut polygons = Vec::new();
     for c in text.chars() {
-        let c = match c {
-            '≤' | '≥' => {
-                found.push(underline((x, y), size));
-                if c == '≤' { '<' } else { '>' }
-            }
-            c => c,
-        };
-        let mut pen = Pen { origin: (x, y), scale, polygons: Vec::new() };
-        face.outline_glyph(glyph(face, c), &mut pen);
-        found.append(&mut pen.polygons);
+        if let Some((_, strokes)) = glyph(c).or_else(|| glyph(NOTHING)) {
+            draw(strokes, (x, y), size / EM, &mut polygons);
+        }
         x += advance(c) * size;
     }
-    found
+    polygons
 }
 
-/// The lower line of `≤`, which the font does not have.
-fn underline((x, y): Point, size: f64) -> Vec<Point> {
-    let (left, right) = (x + 0.05 * size, x + 0.52 * size);
-    let (top, bottom) = (y + 0.02 * size, y + 0.09 * size);
-    vec![(left, top), (right, top), (right, bottom), (left, bottom)]
-}
-
-/// Turns curves into polygons.
-struct Pen {
-    origin: Point,
-    scale: f64,
-    polygons: Vec<Vec<Point>>,
-}
-
-/// Straight pieces that a curve of a glyph is made of.
-const PIECES: u8 = 5;
-
-impl Pen {
-    fn place(&self, x: f32, y: f32) -> Point {
-        (self.origin.0 + f64::from(x) * self.scale, self.origin.1 - f64::from(y) * self.scale)
-    }
-
-    fn last(&self) -> Point {
-        self.polygons.last().and_then(|p| p.last()).copied().unwrap_or(self.origin)
-    }
-
-    fn push(&mut self, point: Point) {
-        if let Some(polygon) = self.polygons.last_mut() {
-            polygon.push(point);
-        }
-    }
-
-    /// A Bézier curve through its control points.
-    fn curve(&mut self, controls: &[Point]) {
-        let points: Vec<Point> =
-            std::iter::once(self.last()).chain(controls.iter().copied()).collect();
-        for piece in 1..=PIECES {
-            let t = f64::from(piece) / f64::from(PIECES);
-            let mut level = points.clone();
-            while level.len() > 1 {
-                level = level
-                    .windows(2)
-                    .map(|w| (w[0].0 + t * (w[1].0 - w[0].0), w[0].1 + t * (w[1].1 - w[0].1)))
-                    .collect();
+/// Adds the polygons of an outline to those that there are.
+fn draw(mut strokes: &[i16], origin: Point, scale: f64, polygons: &mut Vec<Vec<Point>>) {
+    let place = |x: i16, y: i16| (origin.0 + f64::from(x) * scale, origin.1 - f64::from(y) * scale);
+    loop {
+        strokes = match strokes {
+            [0, x, y, rest @ ..] => {
+                polygons.push(vec![place(*x, *y)]);
+                rest
             }
-            self.push(level[0]);
+            [1, x, y, rest @ ..] => {
+                polygons.iter_mut().last().into_iter().for_each(|p| p.push(place(*x, *y)));
+                rest
+            }
+            [_, x1, y1, x, y, rest @ ..] => {
+                if let Some(polygon) = polygons.last_mut() {
+                    curve(polygon, place(*x1, *y1), place(*x, *y));
+                }
+                rest
+            }
+            _ => return,
         }
     }
 }
 
-impl OutlineBuilder for Pen {
-    fn move_to(&mut self, x: f32, y: f32) {
-        let start = self.place(x, y);
-        self.polygons.push(vec![start]);
+/// Goes on with a Bézier curve, in straight pieces.
+fn curve(polygon: &mut Vec<Point>, control: Point, end: Point) {
+    const PIECES: u8 = 5;
+    let Some(&begin) = polygon.last() else { return };
+    for piece in 1..=PIECES {
+        let t = f64::from(piece) / f64::from(PIECES);
+        let mix = |a: f64, b: f64, c: f64| {
+            let u = 1.0 - t;
+            u * u * a + 2.0 * u * t * b + t * t * c
+        };
+        polygon.push((mix(begin.0, control.0, end.0), mix(begin.1, control.1, end.1)));
     }
-
-    fn line_to(&mut self, x: f32, y: f32) {
-        let point = self.place(x, y);
-        self.push(point);
-    }
-
-    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
-        let controls = [self.place(x1, y1), self.place(x, y)];
-        self.curve(&controls);
-    }
-
-    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
-        let controls = [self.place(x1, y1), self.place(x2, y2), self.place(x, y)];
-        self.curve(&controls);
-    }
-
-    fn close(&mut self) {}
 }
 
 #[cfg(test)]
@@ -137,10 +80,25 @@ mod tests {
 
     #[test]
     fn every_character_that_pictures_use_has_an_outline() {
-        for c in "0123456789,.%µ×–—…ABCxyzäöüß#·<>".chars() {
-            assert!(face().unwrap().glyph_index(c).is_some(), "{c}");
+        assert!(GLYPHS.is_sorted_by(|a, b| a.0 < b.0));
+        for c in "0123456789,.%µ×–—…ABCxyzäöüß#·<>≤≥→ ".chars() {
+            assert!(glyph(c).is_some(), "{c}");
             assert!(c == ' ' || !outlines(&c.to_string(), (0.0, 0.0), 12.0).is_empty(), "{c}");
         }
-        assert!(!outlines("漢", (0.0, 0.0), 12.0).is_empty(), "a box stands for what is not there");
+        assert!(
+            !outlines("漢", (0.0, 0.0), 12.0).is_empty(),
+            "a sign stands for what is not there"
+        );
+    }
+
+    #[test]
+    fn outlines_lie_above_the_baseline_and_within_the_advance() {
+        for c in "AHn8".chars() {
+            let points = outlines(&c.to_string(), (10.0, 50.0), 20.0).concat();
+            let inside = |&(x, y): &Point| {
+                (10.0..10.0 + 20.0 * advance(c)).contains(&x) && (30.0..50.5).contains(&y)
+            };
+            assert!(points.iter().all(inside), "{c}: {points:?}");
+        }
     }
 }

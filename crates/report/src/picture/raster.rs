@@ -30,9 +30,14 @@ impl Pixels {
     /// Draws lines `width` wide. Where they meet, they do not become darker.
     pub(super) fn stroke(&mut self, lines: &[Vec<Point>], width: f64, colour: u32) {
         let mut all: Option<Area> = None;
-        for pair in lines.iter().flat_map(|line| line.windows(2)) {
-            if let Some(area) = self.cover_with(&[segment(pair[0], pair[1], width / 2.0)]) {
-                all = Some(all.map_or(area, |all| all.with(area)));
+        for line in lines {
+            for (i, pair) in line.windows(2).enumerate() {
+                // They are longer where they meet, and not at a line's ends: dashes keep their gaps.
+                let ends = (i > 0, i + 2 < line.len());
+                if let Some(area) = self.cover_with(&[segment(pair[0], pair[1], width / 2.0, ends)])
+                {
+                    all = Some(all.map_or(area, |all| all.with(area)));
+                }
             }
         }
         if let Some(area) = all {
@@ -162,17 +167,20 @@ fn add_spans(crossings: &[(f64, i32)], area: Area, row: &mut [f32]) {
     }
 }
 
-/// A line as a polygon, a little longer at both ends, so that lines that meet join.
-fn segment(from: Point, to: Point, half: f64) -> Vec<Point> {
+/// A line as a polygon, longer by half its width at those ends where it meets another.
+fn segment(from: Point, to: Point, half: f64, meets: (bool, bool)) -> Vec<Point> {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = dx.hypot(dy);
     let (ux, uy) = if length > 1e-9 { (dx / length, dy / length) } else { (1.0, 0.0) };
     let (ax, ay) = (ux * half, uy * half);
+    let longer = |meets: bool| if meets { (ax, ay) } else { (0.0, 0.0) };
+    let (before, after) = (longer(meets.0), longer(meets.1));
+    let (from, to) = ((from.0 - before.0, from.1 - before.1), (to.0 + after.0, to.1 + after.1));
     vec![
-        (from.0 - ax - ay, from.1 - ay + ax),
-        (from.0 - ax + ay, from.1 - ay - ax),
-        (to.0 + ax + ay, to.1 + ay - ax),
-        (to.0 + ax - ay, to.1 + ay + ax),
+        (from.0 - ay, from.1 + ax),
+        (from.0 + ay, from.1 - ax),
+        (to.0 + ay, to.1 - ax),
+        (to.0 - ay, to.1 + ax),
     ]
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::scene::{Anchor, Mark, Point, Scene, Shape};
 
 /// Fonts that are on most machines and are about as wide as the one that pictures are laid out with.
-const FONT: &str = "'Noto Sans','Segoe UI',Helvetica,Arial,sans-serif";
+const FONT: &str = "'Noto Sans','Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif";
 
 /// The picture as a file of its own, on white paper.
 pub(crate) fn document(scene: &Scene) -> String {

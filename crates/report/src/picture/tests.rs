@@ -163,7 +163,7 @@ fn a_picture_of_a_run() {
         shown.lines().filter(|l| l.contains("series") || l.contains("limits")).collect();
     expect![[r##"
         <g class="limits"><path stroke="#b00020" fill="none" stroke-width="1.5" stroke-linejoin="round" stroke-dasharray="6 4" d="M558 64v300h246"/><text fill="#b00020" x="564" y="78" font-size="12">p99 ≤ 100 µs</text></g>
-        <g class="series" data-run="0"><path stroke="#0072b2" fill="none" stroke-width="2" stroke-linejoin="round" d="M72 64h27.4v150h138.2v150h539.3"/><circle fill="#0072b2" cx="776.9" cy="364" r="4"/><text fill="#1f2328" x="701.6" y="380" font-size="12">max 300 µs</text></g>
+        <g class="series" data-run="0"><path stroke="#0072b2" fill="none" stroke-width="2" stroke-linejoin="round" d="M72 64h27.4v150h138.2v150h539.3"/><circle fill="#0072b2" cx="776.9" cy="364" r="4"/><text fill="#1f2328" x="695.2" y="380" font-size="12">max 300 µs</text></g>
     "##]].assert_eq(&(parts.join("\n") + "\n"));
 }
 

@@ -29,8 +29,8 @@ fn what_changed_comes_first() {
     let mut got = followed(&CHANGED.map(run), "night-");
     got.notes.push("A note.".into());
     expect![[r#"
-        p99.9 changed once: 1.50 × from night-08 on (p = 0.001).
-        max changed once: 1.50 × from night-08 on (p = 0.001).
+        p99.9 changed once: 1.50 × from night-08 on (p < 0.001).
+        max changed once: 1.50 × from night-08 on (p < 0.001).
 
          run         p99.9                              max of 3,000
          night-00  99.7 µs  ██████████▎                      1.00 ms  ██████████▎
@@ -52,8 +52,8 @@ fn what_changed_comes_first() {
 
          ! A note.
 
-         Changes by E-divisive, each against 999 permutations with --seed 1; where nothing changed, 5 % of
-         all series show one.
+         Changes by E-divisive, each against 4,999 permutations with --seed 1; where nothing changed, 5 %
+         of all series show one.
     "#]].assert_eq(&text(&got, PLAIN));
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::shared::{Event as Raw, Record, Task as RawTask, Wakeup as RawWakeup};
+use crate::shared::{Event as Raw, FRAMES, Record, Task as RawTask, Wakeup as RawWakeup};
 
 /// Functions of a kernel that is made up.
 const LIST: &str = "\
@@ -82,7 +82,14 @@ fn decoded(late: &Late) -> Wakeup {
 fn decoded_by(late: &Late, least_depth: u64, preemptible: Option<bool>) -> Wakeup {
     let symbols = Symbols::from_list(LIST.as_bytes(), addresses(late)).unwrap();
     let idle_states = ["POLL".to_string(), "C1".to_string()];
-    Decoder { symbols: &symbols, least_depth, preemptible, idle_states: &idle_states }.wakeup(late)
+    Decoder {
+        symbols: &symbols,
+        users: &UserNames::default(),
+        least_depth,
+        preemptible,
+        idle_states: &idle_states,
+    }
+    .wakeup(late)
 }
 
 /// The events of the wakeup that came of `events`, a line each: when, and what.
@@ -394,4 +401,26 @@ fn throttling_counts_while_a_real_time_task_waits() {
         assert_eq!(decoded(&late(wakeup, &events)).throttled, want, "policy {policy}");
     }
     assert!(decoded(&late(RawWakeup { throttled: 1, ..raw() }, &[])).throttled);
+}
+
+#[test]
+fn stacks_of_programs_belong_to_their_tasks() {
+    let mut wakeup = RawWakeup { user_bytes: 16, away_pid: 7, ..raw() };
+    wakeup.user[..2].copy_from_slice(&[0x55d0, 0x55d8]);
+    wakeup.away_user[0] = 0x7f00;
+    let shown = |wakeup: &RawWakeup| {
+        let Wakeup { interrupted, given_up_by, .. } = decoded(&late(*wakeup, &[]));
+        (
+            interrupted.unwrap().user_stack.join(" "),
+            given_up_by.map(|by| (by.pid, by.stack.join(" "))),
+        )
+    };
+    assert_eq!(shown(&wakeup), ("0x55d0 0x55d8".into(), None));
+    wakeup.away_user_bytes = 8;
+    assert_eq!(shown(&wakeup).1, Some((7, "0x7f00".into())));
+    // A stack that could not be taken is a number of an error; and no count is believed.
+    (wakeup.user_bytes, wakeup.away_user_bytes) = (-14, i32::MAX);
+    let (interrupted, last) = shown(&wakeup);
+    assert_eq!(interrupted, "");
+    assert_eq!(last.unwrap().1.split(' ').count(), crate::shared::USER_FRAMES);
 }

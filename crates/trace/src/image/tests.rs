@@ -6,6 +6,7 @@ use std::process::Command;
 
 use proptest::prelude::*;
 
+use object::ObjectSegment;
 use wakescope_core::explain::SourceLine;
 
 use super::*;
@@ -197,8 +198,29 @@ fn other_files_are_refused() {
     assert_eq!(why(&unlinked), "its code has no addresses, as a module's");
 }
 
+#[test]
+fn functions_of_programs_are_found_by_their_places_in_the_file() {
+    let bytes = built("program", &["-g0"]);
+    let elf = ElfFile64::<Endianness>::parse(&*bytes).unwrap();
+    let image = Image::parse(&bytes).unwrap();
+    let Function { start, size } = image.functions(&["removed"])["removed"][0];
+    let offset = elf.segments().find_map(|segment| {
+        let into = start.checked_sub(segment.address()).filter(|&into| into < segment.size())?;
+        Some(segment.file_range().0 + into)
+    });
+    let offset = offset.unwrap();
+    let found = functions_of_program(&bytes, &[offset, offset + size - 1, u64::MAX, 0]);
+    assert_eq!(found[&offset], ("removed".into(), 0));
+    assert_eq!(found[&(offset + size - 1)], ("removed".into(), size - 1));
+    assert_eq!(found.len(), 2, "{found:?}");
+    let stripped = built("program-stripped", &["-s"]);
+    assert!(functions_of_program(&stripped, &[offset]).is_empty());
+    assert!(functions_of_program(b"#!/bin/sh", &[0, 1]).is_empty());
+}
+
 /// Does all that is ever done with an image, whatever comes of it.
 fn use_all(bytes: &[u8]) {
+    let _ = functions_of_program(bytes, &[0, 0x1000, 0x1008, u64::MAX]);
     let Ok(image) = Image::parse(bytes) else { return };
     let _ = (image.build_id(), image.banner(), image.has_lines());
     let stack = ["removed+0x8", "twice+0x9", "probe+0x4", "start_kernel+0xa"].map(str::to_owned);

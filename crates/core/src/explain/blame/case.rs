@@ -84,6 +84,15 @@ impl<'a> Case<'a> {
         self.wakeup.interrupted.as_ref().filter(|c| c.mode != Mode::Unknown || is_known(&c.task))
     }
 
+    /// Where the program of `task` was while it held up the wakeup; empty if nobody looked.
+    pub(super) fn user_stack(&self, task: &Task) -> &'a [String] {
+        let interrupted = self.wakeup.interrupted.iter().map(|c| (c.task.pid, &c.user_stack));
+        let last = self.wakeup.given_up_by.iter().map(|last| (last.pid, &last.stack));
+        let mut stacks = interrupted.chain(last).filter(|_| is_known(task) && !task.is_idle());
+        let own = stacks.find(|(pid, stack)| *pid == task.pid && !stack.is_empty());
+        own.map(|(_, stack)| stack.as_slice()).unwrap_or_default()
+    }
+
     /// Whether it is seen when the CPU was given up to the task.
     pub(super) fn end_is_seen(&self) -> bool {
         self.marks.sched_entry.is_some() || self.marks.switch_in.is_some()

@@ -23,6 +23,15 @@ pub(super) fn with_stack(label: &Label, stack: &[String]) -> Label {
     Rc::new(Share { stack, ..(**label).clone() })
 }
 
+/// The same of the culprit's own program; without one the label as it is.
+pub(super) fn with_user_stack(label: &Label, stack: &[String]) -> Label {
+    if stack.is_empty() {
+        return Rc::clone(label);
+    }
+    let user_stack = stack.iter().take(DEEPEST_STACK).cloned().collect();
+    Rc::new(Share { user_stack, ..(**label).clone() })
+}
+
 /// The label of what nobody knows.
 pub(super) fn unexplained() -> Label {
     Rc::new(Share::default())
@@ -130,6 +139,9 @@ impl Pieces {
             share.evidence = share.evidence.max(label.evidence);
             if share.stack.is_empty() {
                 share.stack.clone_from(&label.stack);
+            }
+            if share.user_stack.is_empty() {
+                share.user_stack.clone_from(&label.user_stack);
             }
         }
         shares.sort_by(|a, b| {

@@ -6,7 +6,7 @@ use super::super::event::{Context, Mode, Stimulus, Task};
 use super::super::record::{Cause, Evidence};
 use super::case::{Case, is_known};
 use super::function::{culprit, unlocks, within};
-use super::piece::{Label, label, unexplained, with_stack};
+use super::piece::{Label, label, unexplained, with_stack, with_user_stack};
 
 /// How long the way back from an interrupt may take, nanoseconds.
 ///
@@ -35,6 +35,12 @@ impl Claim {
 
     fn all_of(cause: Cause, culprit: &str, evidence: Evidence) -> Self {
         Self::all(label(cause, culprit, "", evidence))
+    }
+
+    /// All is of a task that was seen to run, wherever in its program it was.
+    fn all_of_task(case: &Case, cause: Cause, task: &Task) -> Self {
+        let bare = label(cause, &task.words(), "", Evidence::Edge);
+        Self::all(with_user_stack(&bare, case.user_stack(task)))
     }
 }
 
@@ -72,7 +78,7 @@ pub(super) fn not_asleep(case: &Case, runs: &Task) -> Claim {
     if is_known(runs) && case.is_own(runs) {
         own_too_early()
     } else if is_known(runs) && runs.comes_before(case.task()) {
-        Claim::all_of(Cause::HigherPriorityTask, &runs.words(), Evidence::Edge)
+        Claim::all_of_task(case, Cause::HigherPriorityTask, runs)
     } else {
         Claim::unexplained()
     }
@@ -93,7 +99,7 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         return return_path(unexplained());
     }
     if is_known(runs) && runs.comes_before(own) {
-        return Claim::all_of(Cause::HigherPriorityTask, &runs.words(), Evidence::Edge);
+        return Claim::all_of_task(case, Cause::HigherPriorityTask, runs);
     }
     if case.wakeup.throttled {
         return throttled(case, Evidence::Edge);
@@ -103,14 +109,15 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
     }
     if own.is_urgent() && is_known(runs) && runs.prio == own.prio {
         // Nobody of the same priority is made to go.
-        return Claim::all_of(Cause::EqualOrLowerTask, &runs.words(), Evidence::Edge);
+        return Claim::all_of_task(case, Cause::EqualOrLowerTask, runs);
     }
     if let (Some(cause), false) = (held(context), softirq_over) {
         return Claim::all(section(case, cause, context));
     }
     if is_known(runs) && !own.is_urgent() && !runs.is_urgent() {
         // Among ordinary tasks one goes when the scheduler finds it fair.
-        return return_path(label(Cause::EqualOrLowerTask, &runs.words(), "", Evidence::Bound));
+        let bare = label(Cause::EqualOrLowerTask, &runs.words(), "", Evidence::Bound);
+        return return_path(with_user_stack(&bare, case.user_stack(runs)));
     }
     return_path(unexplained())
 }
@@ -118,7 +125,7 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
 /// The waker, which goes on with its own work on the same CPU.
 pub(super) fn waker(case: &Case, waker: &Task) -> Claim {
     if waker.comes_before(case.task()) {
-        return Claim::all_of(Cause::HigherPriorityTask, &waker.words(), Evidence::Edge);
+        return Claim::all_of_task(case, Cause::HigherPriorityTask, waker);
     }
     if case.wakeup.throttled {
         return throttled(case, Evidence::Edge);
@@ -127,7 +134,7 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Claim {
     let held = context.and_then(|context| Some((context, held(context)?)));
     match held.filter(|(context, _)| !stack_of(case, context).is_empty()) {
         Some((context, cause)) => Claim::all(section(case, cause, context)),
-        None => Claim::all_of(Cause::EqualOrLowerTask, &waker.words(), Evidence::Edge),
+        None => Claim::all_of_task(case, Cause::EqualOrLowerTask, waker),
     }
 }
 
@@ -135,7 +142,7 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Claim {
 pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Claim {
     let own = case.task();
     if runs.comes_before(own) {
-        Claim::all_of(Cause::HigherPriorityTask, &runs.words(), Evidence::Edge)
+        Claim::all_of_task(case, Cause::HigherPriorityTask, runs)
     } else if case.wakeup.throttled {
         throttled(case, Evidence::Edge)
     } else if own.policy.is_realtime() && !runs.is_urgent_and_awake() {
@@ -144,14 +151,14 @@ pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Claim {
     } else if runs.is_idle() {
         Claim::unexplained()
     } else {
-        Claim::all_of(Cause::EqualOrLowerTask, &runs.words(), Evidence::Edge)
+        Claim::all_of_task(case, Cause::EqualOrLowerTask, runs)
     }
 }
 
 /// Another task, after the one that was to wake has run already: that one waited for something.
 pub(super) fn running_instead(case: &Case, runs: &Task) -> Claim {
     if runs.comes_before(case.task()) {
-        Claim::all_of(Cause::HigherPriorityTask, &runs.words(), Evidence::Edge)
+        Claim::all_of_task(case, Cause::HigherPriorityTask, runs)
     } else if case.wakeup.throttled {
         throttled(case, Evidence::Edge)
     } else if case.wakeup.page_faults > 0 {
@@ -252,7 +259,7 @@ fn section(case: &Case, cause: Cause, context: &Context) -> Label {
         false => Evidence::Stack,
     };
     let bare = label(cause, &culprit(stack), &within(context, stack), evidence);
-    with_stack(&bare, stack)
+    with_user_stack(&with_stack(&bare, stack), case.user_stack(&context.task))
 }
 
 /// The stack at the interrupt, or else where the CPU was given up, which is the same code later.

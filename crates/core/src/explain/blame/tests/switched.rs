@@ -1,6 +1,7 @@
 //! Tasks that come and go, on this CPU and others, and what is begun in one and ended in another.
 
 use super::*;
+use crate::explain::UserStack;
 
 #[test]
 fn softirqs_wait_with_the_task_that_they_run_in() {
@@ -291,4 +292,30 @@ fn a_task_that_had_not_gone_to_sleep_waits_for_who_kept_it_from_that() {
     let has = |begin: &str| assert!(got.iter().any(|s| s.starts_with(begin)), "{begin}: {got:?}");
     has("higher_priority_task 5 rm[77]");
     has("irq_off 3 shmem_undo_range");
+}
+
+#[test]
+fn a_task_that_comes_first_is_shown_with_its_programs_stack() {
+    let shown = |change: &dyn Fn(&mut Wakeup)| {
+        let mut wakeup = timer();
+        wakeup.events =
+            vec![event(40, switch(rm(), spin())), event(60, switch(spin(), wakeup.task.clone()))];
+        change(&mut wakeup);
+        let shares = blame(&wakeup, &Known::default());
+        let with = shares.iter().filter(|share| !share.user_stack.is_empty());
+        with.map(|s| format!("{} {}", s.cause, s.user_stack.join(" "))).collect::<Vec<_>>()
+    };
+    let last = |pid| UserStack { pid, stack: frames(&["burn", "main"]) };
+    assert_eq!(shown(&|_| {}), [""; 0]);
+    let of_spin = shown(&|w| w.given_up_by = Some(last(spin().pid)));
+    assert_eq!(of_spin, ["higher_priority_task burn+0x10 main+0x10"]);
+    // One that somebody else's program was at says nothing of it.
+    assert_eq!(shown(&|w| w.given_up_by = Some(last(99))), [""; 0]);
+    let interrupted = shown(&|w| {
+        let context = w.interrupted.as_mut().unwrap();
+        (context.task, context.mode) = (spin(), Mode::User);
+        context.user_stack = frames(&["turn"]);
+        w.given_up_by = Some(last(spin().pid));
+    });
+    assert_eq!(interrupted, ["higher_priority_task turn+0x10"]);
 }

@@ -1,0 +1,81 @@
+//! Where programs were that held up wakeups.
+
+use std::fs;
+use std::process::Command;
+
+use wakescope_core::explain::Cause;
+
+use crate::a_cpu;
+use crate::common::bench::{Running, Test, skip};
+use crate::following::{can_follow, explained};
+
+/// Comes before the probe, and burns a few ms at a time in a function of its own.
+const SPINNER: &str = "\
+#include <sched.h>
+#include <time.h>
+volatile long turns;
+__attribute__((noinline)) void burn(long count)
+{
+	while (count--)
+		turns++;
+}
+__attribute__((noinline)) void burn_in_turns(void)
+{
+	burn(2000000);
+	turns++;
+}
+int main(void)
+{
+	struct sched_param urgent = { .sched_priority = 95 };
+	struct timespec pause = { 0, 10000000 };
+	if (sched_setscheduler(0, SCHED_FIFO, &urgent))
+		return 1;
+	for (;;) {
+		nanosleep(&pause, 0);
+		burn_in_turns();
+	}
+}
+";
+
+#[test]
+fn a_task_that_comes_first_is_shown_with_where_its_program_was() {
+    let name = "a_task_that_comes_first_is_shown_with_where_its_program_was";
+    if !can_follow(name) {
+        return;
+    }
+    let test = Test::new("explain-program");
+    let spinner = test.dir.join("spinner");
+    fs::write(test.dir.join("spinner.c"), SPINNER).unwrap();
+    let built = Command::new("cc")
+        // Each function with a frame of its own, by which stacks are walked.
+        .args(["-O0", "-fno-omit-frame-pointer", "-o"])
+        .arg(&spinner)
+        .arg(test.dir.join("spinner.c"))
+        .output();
+    match built {
+        Ok(ended) if ended.status.success() => {}
+        _ => return skip(name, "no program can be compiled with cc"),
+    }
+    let cpu = a_cpu();
+    let mut taskset = Command::new("taskset");
+    taskset.args(["-c", &cpu]).arg(&spinner).current_dir(&test.dir);
+    let mut spinning = Running::start(&mut taskset);
+    let args = ["--duration", "2s", "--cpus", &cpu, "--above", "500us", "--worst", "50"];
+    let (run, text) =
+        explained(&test, &[&args[..], &["--episodes", "50", "--out", "run"]].concat());
+    if spinning.has_ended() {
+        return skip(name, "no real-time task may run here beside the probe");
+    }
+    let shares = run.worst.iter().flat_map(|episode| &episode.blame);
+    let of_spinner = shares.filter(|share| {
+        share.cause == Cause::HigherPriorityTask && share.culprit.starts_with("spinner[")
+    });
+    let stacks: Vec<String> = of_spinner.map(|share| share.user_stack.join(" ")).collect();
+    let burns = |stack: &String| {
+        let entries: Vec<&str> = stack.split("] ").collect();
+        let calls = ["burn+0x", "burn_in_turns+0x", "main+0x"];
+        entries.len() >= 3 && entries.iter().zip(calls).all(|(entry, call)| entry.starts_with(call))
+    };
+    assert!(stacks.iter().any(burns), "{stacks:?}\n{text}");
+    assert!(text.contains("in the program: burn+0x"), "{text}");
+}

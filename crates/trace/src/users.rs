@@ -1,0 +1,258 @@
+//! Addresses in programs, and what there is.
+//!
+//! Guests of the lab do without: the command hands [`Users`] to the tracer, so that they need not
+//! hold the code for it.
+//!
+//! What a process has mapped is looked up as soon as one of its stacks comes, for it may end before
+//! the run does. The files are kept open, and read in the end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+/// Finds the functions that places in a program's file are in: for each place, counted from the
+/// beginning of the file, the function's name and how far it is behind its beginning.
+pub type SymbolReader = fn(&[u8], &[u64]) -> BTreeMap<u64, (String, u64)>;
+
+/// Processes and files that are looked at, and how often each process is: what it maps may change.
+const MOST_PROCESSES: usize = 64;
+const MOST_FILES: usize = 32;
+const MOST_LOOKS: u32 = 4;
+
+/// The longest list of mappings that is read, bytes, and the most mappings with code that are kept.
+const LONGEST_LIST: u64 = 1 << 20;
+const MOST_MAPPINGS: usize = 512;
+
+/// The largest file that is read for its symbols.
+const LARGEST_FILE: u64 = 64 << 20;
+
+/// The longest name of a file or function, in characters.
+const LONGEST_NAME: usize = 80;
+
+/// Code that a process has mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mapping {
+    start: u64,
+    end: u64,
+    /// Where in the file it begins.
+    offset: u64,
+    /// The file; empty if there is none.
+    path: String,
+}
+
+impl Mapping {
+    /// Of a line of /proc/PID/maps: `55d0-55e0 r-xp 00002000 fe:00 1234  /usr/bin/logger`. `None` if
+    /// there is no code in it.
+    fn of(line: &str) -> Option<Self> {
+        let mut words = line.splitn(6, ' ');
+        let (start, end) = words.next()?.split_once('-')?;
+        let mode = words.next()?;
+        let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+        let offset = hex(words.next()?)?;
+        let path = words.nth(2).unwrap_or("").trim_start().to_owned();
+        let (start, end) = (hex(start)?, hex(end)?);
+        (mode.contains('x') && start < end).then_some(Self { start, end, offset, path })
+    }
+
+    fn has(&self, address: u64) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+
+    /// The last part of its file's name, or what stands in its place: `[vdso]`.
+    fn name(&self) -> String {
+        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.chars().take(LONGEST_NAME).collect()
+    }
+}
+
+#[derive(Default)]
+struct Process {
+    looks: u32,
+    mappings: Vec<Mapping>,
+}
+
+/// Who can name addresses in programs.
+pub trait NamePrograms {
+    /// Looks up what is mapped at these addresses of the thread `pid`.
+    fn look_up(&mut self, pid: u32, addresses: &[u64]);
+
+    /// Names all `stacks`, each with its thread: `function+0x10 [file]`, or `file+0x1230`.
+    fn name(&self, stacks: &[(u32, &[u64])]) -> UserNames;
+}
+
+/// Names of addresses in threads; those that have none are left out.
+pub type UserNames = HashMap<(u32, u64), String>;
+
+/// What processes have mapped, as far as their stacks ask for it.
+pub struct Users {
+    read: SymbolReader,
+    processes: HashMap<u32, Process>,
+    /// By their paths; `None` where one cannot be opened.
+    files: HashMap<String, Option<File>>,
+}
+
+impl Users {
+    /// Nothing is known yet. `read` is to find functions in files.
+    pub fn read_by(read: SymbolReader) -> Self {
+        Self { read, processes: HashMap::new(), files: HashMap::new() }
+    }
+}
+
+impl NamePrograms for Users {
+    fn look_up(&mut self, pid: u32, addresses: &[u64]) {
+        let full = self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&pid);
+        if addresses.is_empty() || pid == 0 || full {
+            return;
+        }
+        let process = self.processes.entry(pid).or_default();
+        let known = |address| process.mappings.iter().any(|mapping| mapping.has(address));
+        // The caller of a stack without frame pointers may be anything.
+        let innermost_known = known(addresses[0]);
+        if process.looks < MOST_LOOKS && !innermost_known {
+            process.looks += 1;
+            process.mappings = mappings(pid);
+        }
+        for mapping in &process.mappings {
+            let is_asked = addresses.iter().any(|&address| mapping.has(address));
+            let is_file = mapping.path.starts_with('/');
+            if !is_asked || !is_file || self.files.contains_key(&mapping.path) {
+                continue;
+            }
+            if self.files.len() < MOST_FILES {
+                self.files.insert(mapping.path.clone(), open(pid, mapping));
+            }
+        }
+    }
+
+    fn name(&self, stacks: &[(u32, &[u64])]) -> UserNames {
+        let mut places: HashMap<(u32, u64), (String, u64)> = HashMap::new();
+        let mut asked: HashMap<String, Vec<u64>> = HashMap::new();
+        for &(pid, stack) in stacks {
+            let Some(process) = self.processes.get(&pid) else { continue };
+            for &address in stack {
+                let mapping = process.mappings.iter().find(|mapping| mapping.has(address));
+                let Some(mapping) = mapping else { continue };
+                let offset = (address - mapping.start).saturating_add(mapping.offset);
+                asked.entry(mapping.path.clone()).or_default().push(offset);
+                places.insert((pid, address), (mapping.path.clone(), offset));
+            }
+        }
+        let mut functions = HashMap::new();
+        for (path, offsets) in asked {
+            let file = self.files.get(&path).and_then(Option::as_ref);
+            let bytes = file.and_then(whole);
+            let found = bytes.map(|bytes| (self.read)(&bytes, &offsets)).unwrap_or_default();
+            functions.insert(path, found);
+        }
+        let mut names = HashMap::new();
+        for (key, (path, offset)) in places {
+            let file = Mapping { start: 0, end: 0, offset: 0, path: path.clone() }.name();
+            let found = functions.get(&path).and_then(|found| found.get(&offset));
+            let name = match found {
+                Some((function, into)) => {
+                    let function: String = function.chars().take(LONGEST_NAME).collect();
+                    format!("{function}+{into:#x} [{file}]")
+                }
+                None if file.is_empty() => continue,
+                None => format!("{file}+{offset:#x}"),
+            };
+            names.insert(key, name);
+        }
+        names
+    }
+}
+
+fn mappings(pid: u32) -> Vec<Mapping> {
+    let mut text = Vec::new();
+    let read = File::open(format!("/proc/{pid}/maps"))
+        .and_then(|file| file.take(LONGEST_LIST).read_to_end(&mut text));
+    if read.is_err() {
+        return Vec::new();
+    }
+    let text = String::from_utf8_lossy(&text);
+    text.lines().filter_map(Mapping::of).take(MOST_MAPPINGS).collect()
+}
+
+/// Opens the file of a mapping: that very one, whatever has its name now; without the privilege for
+/// that the one that has its name, seen as the process does.
+fn open(pid: u32, mapping: &Mapping) -> Option<File> {
+    let Mapping { start, end, path, .. } = mapping;
+    let very = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+    let named = format!("/proc/{pid}/root{path}");
+    let regular = |path: &String| {
+        // To open a device may do something.
+        let is_file = fs::metadata(Path::new(path)).is_ok_and(|about| about.is_file());
+        if is_file { File::open(path).ok() } else { None }
+    };
+    regular(&very).or_else(|| regular(&named))
+}
+
+fn whole(mut file: &File) -> Option<Vec<u8>> {
+    let length = file.metadata().ok()?.len();
+    if length > LARGEST_FILE {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    Read::by_ref(&mut file).take(LARGEST_FILE).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_with_code_are_read() {
+        let line = "55d0c000-55d0e000 r-xp 00002000 fe:00 1234                       /usr/bin/a b";
+        let mapping = Mapping::of(line).unwrap();
+        let (start, end, offset) = (0x55d0_c000, 0x55d0_e000, 0x2000);
+        assert_eq!(mapping, Mapping { start, end, offset, path: "/usr/bin/a b".into() });
+        assert_eq!(mapping.name(), "a b");
+        for line in [
+            "55d0c000-55d0e000 r--p 00002000 fe:00 1234 /usr/bin/logger",
+            "55d0e000-55d0c000 r-xp 00002000 fe:00 1234 /usr/bin/logger",
+            "55d0e000-x r-xp 00002000 fe:00 1234 /usr/bin/logger",
+            "55d0e000 r-xp",
+            "",
+        ] {
+            assert_eq!(Mapping::of(line), None, "{line}");
+        }
+        let nameless = Mapping::of("7f00-7f10 r-xp 00000000 00:00 0 ").unwrap();
+        assert_eq!((nameless.path.as_str(), nameless.name().as_str()), ("", ""));
+        let gone = Mapping::of("7f00-7f10 r-xp 00000000 00:00 7 /tmp/x (deleted)").unwrap();
+        assert_eq!(gone.name(), "x");
+    }
+
+    #[inline(never)]
+    fn somewhere() -> u64 {
+        let place: fn() -> u64 = somewhere;
+        place as usize as u64
+    }
+
+    #[test]
+    fn places_in_programs_have_names() {
+        let own = std::process::id();
+        let here = somewhere();
+        let read: SymbolReader = |bytes, offsets| {
+            assert_eq!(&bytes[..4], b"\x7fELF");
+            offsets.iter().map(|&offset| (offset, ("main".into(), 16))).collect()
+        };
+        let mut users = Users::read_by(read);
+        users.look_up(own, &[here, 1]);
+        users.look_up(own, &[]);
+        users.look_up(u32::MAX, &[here]);
+        let stack = [here, 1];
+        let stacks = [(own, &stack[..]), (u32::MAX, &stack[..]), (7, &stack[..])];
+        let names = users.name(&stacks);
+        let program = std::env::current_exe().unwrap();
+        let program = program.file_name().unwrap().to_string_lossy().into_owned();
+        assert_eq!(names[&(own, here)], format!("main+0x10 [{program}]"));
+        assert_eq!(names.len(), 1, "{names:?}");
+        let mut users = Users::read_by(|_, _| BTreeMap::new());
+        users.look_up(own, &stack);
+        let bare = &users.name(&stacks)[&(own, here)];
+        assert!(bare.starts_with(&format!("{program}+0x")), "{bare}");
+    }
+}
