@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::bench::{Ended, Test};
+use common::bench::{Ended, Test, skip};
 use common::measured::{RECORD, record};
 use wakescope_core::run::Run;
 
@@ -163,7 +163,7 @@ fn printed_by(test: &Test, file: &str, program: &str, args: &[&str]) -> Option<S
         _ => None,
     };
     if ended.is_none() {
-        println!("skipped: what {program} prints now: it is not installed, or does not run here");
+        skip(&format!("what {program} prints now"), "it is not installed, or does not run here");
     }
     ended
 }
@@ -216,7 +216,7 @@ fn what_jitterdebugger_writes_now_is_read() {
     assert!(run.threads.iter().all(|t| t.woken.count == 200), "{:?}", run.summary);
     let bytes = fs::metadata(test.dir.join("jd/samples.raw")).unwrap().len();
     if bytes == 0 {
-        println!("skipped: raw samples of jitterdebugger: on this busy machine it wrote none");
+        skip("raw samples of jitterdebugger", "on this busy machine it wrote none");
         return;
     }
     let raw = imported(&test, "jd/samples.raw");
@@ -249,7 +249,7 @@ fn what_stress_ng_prints_now_is_read() {
     let text = fs::read_to_string(test.dir.join("s.log")).unwrap_or_default();
     let of = |line: &str| line.split(" ns delay, ").nth(1)?.split(' ').next()?.parse::<u64>().ok();
     let Some(samples) = text.lines().find_map(of) else {
-        println!("skipped: what stress-ng prints now: it measured nothing here");
+        skip("what stress-ng prints now", "it measured nothing here");
         return;
     };
     assert_eq!(imported(&test, "s.log").summary.count, samples);
@@ -259,8 +259,9 @@ fn what_stress_ng_prints_now_is_read() {
 fn what_rtla_prints_now_is_read() {
     let test = Test::new("import-rtla");
     if !Path::new("/sys/kernel/tracing/osnoise").exists() {
-        println!(
-            "skipped: what rtla prints now: this kernel has no timerlat tracer, or tracefs is not mounted"
+        skip(
+            "what rtla prints now",
+            "this kernel has no timerlat tracer, or tracefs is not mounted",
         );
         return;
     }

@@ -130,7 +130,8 @@ fn of_json(head: &str) -> Option<Format> {
         let program = program.split_ascii_whitespace().next().unwrap_or_default();
         return match program.rsplit('/').next() {
             Some("oslat") => Some(Format::OslatJson),
-            Some("cyclictest") => Some(Format::CyclictestJson),
+            // wakescope writes the same.
+            Some("cyclictest" | "wakescope:") => Some(Format::CyclictestJson),
             _ => None,
         };
     }

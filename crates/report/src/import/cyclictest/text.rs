@@ -34,6 +34,8 @@ struct Seen {
     /// The last state of each thread.
     threads: BTreeMap<u64, Summary>,
     policy: Option<String>,
+    /// Whether wakescope wrote it: its rows are rounded up, its mean is not.
+    own: bool,
 }
 
 /// A line of a thread: `T: 0 (27451) P:80 I:1000 C:    300 Min:     19 Act:   28 Avg:   34 Max:     312`.
@@ -92,6 +94,7 @@ impl Seen {
             *into = Some(numbers(&words)?);
             return Ok(());
         }
+        self.own |= line.text.starts_with("# wakescope ");
         if line.text.trim_end() == "# Histogram" {
             if self.histogram {
                 return Err(line.fault("a second histogram begins; give each a file of its own"));
@@ -185,6 +188,7 @@ impl Seen {
                 max: max[i],
                 overflow: over[i],
                 total: total.as_ref().map(|t| t[i]),
+                rounded: self.own,
             };
             let end = self.last_row.map_or(0, |row| row + 1);
             let d = stated.distribution(draft, i, rows, end, unit_ns);
@@ -256,6 +260,8 @@ pub(super) struct Stated {
     pub(super) overflow: u64,
     /// Samples within the histogram; gone from version 2.7 on.
     pub(super) total: Option<u64>,
+    /// Whether rows were rounded on the way here, so that the mean need not be theirs.
+    pub(super) rounded: bool,
 }
 
 impl Stated {
@@ -302,7 +308,7 @@ impl Stated {
             }
             let sum_ns = counts.least_sum();
             let mean = sum_ns / unit_ns / held;
-            if mean != self.mean {
+            if mean != self.mean && !self.rounded {
                 return Err(format!(
                     "the rows have a mean of {mean}, but `# Avg Latencies:` is {}; rows are missing",
                     self.mean
