@@ -15,7 +15,7 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Answers;
 use wakescope_trace::{
-    Options, Target, TargetError, TraceError, Tracer, Watch, functions_of_program,
+    Options, Target, TargetError, TraceError, Tracer, Users, Watch, functions_of_program,
 };
 
 use crate::measure::{self, MeasureArgs, Onlooker};
@@ -211,7 +211,9 @@ impl Follower {
     /// Lets files tell more: names of functions in programs, and lines of source from `image`. Guests
     /// of the lab have no such files, and need not hold the code to read them.
     fn read_files(&mut self, image: lines::Chosen) {
-        self.tracer.iter_mut().for_each(|tracer| tracer.name_programs(functions_of_program));
+        if let Some(tracer) = &mut self.tracer {
+            tracer.name_programs(Users::read_by(functions_of_program));
+        }
         self.afterwards = Some(Box::new(|run| image.complete(run)));
     }
 }

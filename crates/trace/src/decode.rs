@@ -92,7 +92,11 @@ impl Decoder<'_> {
     }
 
     fn named(&self, pid: u32, stack: &[u64]) -> Vec<String> {
-        stack.iter().map(|&address| self.users.place(pid, address)).collect()
+        let name = |&address: &u64| {
+            let name = self.users.get(&(pid, address)).cloned();
+            name.unwrap_or_else(|| format!("{address:#x}"))
+        };
+        stack.iter().map(name).collect()
     }
 
     fn interrupted(&self, late: &Late) -> Option<Context> {

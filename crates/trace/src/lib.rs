@@ -22,4 +22,4 @@ pub use image::{Image, MappedImage, NoImage, functions_of_program};
 pub use interference::Watch;
 pub use target::{Target, TargetError};
 pub use tracer::{Options, TraceError, Tracer, running_build_id};
-pub use users::SymbolReader;
+pub use users::{NamePrograms, SymbolReader, UserNames, Users};

@@ -24,7 +24,7 @@ use crate::programs::{Need, PROGRAMS, Program};
 use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, Record, from_bytes};
 use crate::symbols::{Symbols, address_of};
 use crate::target::{Filter, Target, TargetError, has_kernels_numbers};
-use crate::users::{SymbolReader, Users};
+use crate::users::NamePrograms;
 
 /// What is to be followed, and how.
 #[derive(Clone, Debug)]
@@ -97,9 +97,7 @@ pub struct Tracer {
     start: MonoNs,
     keep_ns: u64,
     kept: Kept,
-    users: Users,
-    knows_threads: bool,
-    read_symbols: Option<SymbolReader>,
+    users: Option<Box<dyn NamePrograms>>,
     seen_with: Vec<String>,
     not_seen: Vec<String>,
 }
@@ -161,9 +159,7 @@ impl Tracer {
             start: MonoNs(0),
             keep_ns,
             kept,
-            users: Users::default(),
-            knows_threads: has_kernels_numbers(),
-            read_symbols: None,
+            users: None,
             seen_with,
             not_seen,
         })
@@ -189,10 +185,11 @@ impl Tracer {
         Ok(())
     }
 
-    /// Names functions in programs that held up wakeups, with what `read` finds in their files.
-    /// Without it, their places in files are all that is told.
-    pub fn name_programs(&mut self, read: SymbolReader) {
-        self.read_symbols = Some(read);
+    /// Lets `users` name functions in programs that held up wakeups. Without it, their addresses are
+    /// all that is told.
+    pub fn name_programs(&mut self, users: impl NamePrograms + 'static) {
+        // In a PID namespace threads have other numbers than in the kernel.
+        self.users = has_kernels_numbers().then(|| Box::new(users) as _);
     }
 
     /// From `start` on, wakeups count that are due then or later.
@@ -215,10 +212,9 @@ impl Tracer {
             let Some(bytes) = self.records.next() else { break };
             if let Some(record) = from_bytes::<Record>(&bytes) {
                 let late = Late::of(&record);
-                // Elsewhere threads have other numbers here than in the kernel.
-                if self.knows_threads {
+                if let Some(users) = &mut self.users {
                     for (pid, stack) in user_stacks(&late) {
-                        self.users.look_up(pid, stack);
+                        users.look_up(pid, stack);
                     }
                 }
                 self.kept.add(late);
@@ -266,7 +262,8 @@ impl Tracer {
             not_seen.push(format!("names of functions: /proc/kallsyms: {e}"));
             Symbols::default()
         });
-        let users = self.users.name(late.iter().flat_map(user_stacks), self.read_symbols);
+        let of_programs: Vec<_> = late.iter().flat_map(user_stacks).collect();
+        let users = self.users.as_ref().map(|users| users.name(&of_programs)).unwrap_or_default();
         let decoder = Decoder {
             symbols: &symbols,
             users: &users,

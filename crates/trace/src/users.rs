@@ -1,5 +1,8 @@
 //! Addresses in programs, and what there is.
 //!
+//! Guests of the lab do without: the command hands [`Users`] to the tracer, so that they need not
+//! hold the code for it.
+//!
 //! What a process has mapped is looked up as soon as one of its stacks comes, for it may end before
 //! the run does. The files are kept open, and read in the end.
 
@@ -70,17 +73,35 @@ struct Process {
     mappings: Vec<Mapping>,
 }
 
+/// Who can name addresses in programs.
+pub trait NamePrograms {
+    /// Looks up what is mapped at these addresses of the thread `pid`.
+    fn look_up(&mut self, pid: u32, addresses: &[u64]);
+
+    /// Names all `stacks`, each with its thread: `function+0x10 [file]`, or `file+0x1230`.
+    fn name(&self, stacks: &[(u32, &[u64])]) -> UserNames;
+}
+
+/// Names of addresses in threads; those that have none are left out.
+pub type UserNames = HashMap<(u32, u64), String>;
+
 /// What processes have mapped, as far as their stacks ask for it.
-#[derive(Default)]
-pub(crate) struct Users {
+pub struct Users {
+    read: SymbolReader,
     processes: HashMap<u32, Process>,
     /// By their paths; `None` where one cannot be opened.
     files: HashMap<String, Option<File>>,
 }
 
 impl Users {
-    /// Looks up what is mapped at these addresses of the thread `pid`.
-    pub(crate) fn look_up(&mut self, pid: u32, addresses: &[u64]) {
+    /// Nothing is known yet. `read` is to find functions in files.
+    pub fn read_by(read: SymbolReader) -> Self {
+        Self { read, processes: HashMap::new(), files: HashMap::new() }
+    }
+}
+
+impl NamePrograms for Users {
+    fn look_up(&mut self, pid: u32, addresses: &[u64]) {
         let full = self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&pid);
         if addresses.is_empty() || pid == 0 || full {
             return;
@@ -105,15 +126,10 @@ impl Users {
         }
     }
 
-    /// Names all `stacks`, each with its thread.
-    pub(crate) fn name<'s>(
-        self,
-        stacks: impl Iterator<Item = (u32, &'s [u64])>,
-        read: Option<SymbolReader>,
-    ) -> UserNames {
+    fn name(&self, stacks: &[(u32, &[u64])]) -> UserNames {
         let mut places: HashMap<(u32, u64), (String, u64)> = HashMap::new();
         let mut asked: HashMap<String, Vec<u64>> = HashMap::new();
-        for (pid, stack) in stacks {
+        for &(pid, stack) in stacks {
             let Some(process) = self.processes.get(&pid) else { continue };
             for &address in stack {
                 let mapping = process.mappings.iter().find(|mapping| mapping.has(address));
@@ -126,8 +142,8 @@ impl Users {
         let mut functions = HashMap::new();
         for (path, offsets) in asked {
             let file = self.files.get(&path).and_then(Option::as_ref);
-            let bytes = file.zip(read).and_then(|(file, read)| Some((whole(file)?, read)));
-            let found = bytes.map(|(bytes, read)| read(&bytes, &offsets)).unwrap_or_default();
+            let bytes = file.and_then(whole);
+            let found = bytes.map(|bytes| (self.read)(&bytes, &offsets)).unwrap_or_default();
             functions.insert(path, found);
         }
         let mut names = HashMap::new();
@@ -144,18 +160,7 @@ impl Users {
             };
             names.insert(key, name);
         }
-        UserNames(names)
-    }
-}
-
-/// Names of addresses in threads.
-#[derive(Default)]
-pub(crate) struct UserNames(HashMap<(u32, u64), String>);
-
-impl UserNames {
-    /// `function+0x10 [file]`, `file+0x1230` or the bare address.
-    pub(crate) fn place(&self, pid: u32, address: u64) -> String {
-        self.0.get(&(pid, address)).cloned().unwrap_or_else(|| format!("{address:#x}"))
+        names
     }
 }
 
@@ -230,25 +235,24 @@ mod tests {
     fn places_in_programs_have_names() {
         let own = std::process::id();
         let here = somewhere();
-        let mut users = Users::default();
-        users.look_up(own, &[here, 1]);
-        users.look_up(own, &[]);
-        users.look_up(u32::MAX, &[here]);
-        let stack = [here, 1];
-        let stacks = || [(own, &stack[..]), (u32::MAX, &stack[..]), (7, &stack[..])].into_iter();
         let read: SymbolReader = |bytes, offsets| {
             assert_eq!(&bytes[..4], b"\x7fELF");
             offsets.iter().map(|&offset| (offset, ("main".into(), 16))).collect()
         };
-        let names = users.name(stacks(), Some(read));
+        let mut users = Users::read_by(read);
+        users.look_up(own, &[here, 1]);
+        users.look_up(own, &[]);
+        users.look_up(u32::MAX, &[here]);
+        let stack = [here, 1];
+        let stacks = [(own, &stack[..]), (u32::MAX, &stack[..]), (7, &stack[..])];
+        let names = users.name(&stacks);
         let program = std::env::current_exe().unwrap();
         let program = program.file_name().unwrap().to_string_lossy().into_owned();
-        assert_eq!(names.place(own, here), format!("main+0x10 [{program}]"));
-        assert_eq!(names.place(own, 1), "0x1");
-        assert_eq!(names.place(u32::MAX, here), format!("{here:#x}"));
-        let mut users = Users::default();
+        assert_eq!(names[&(own, here)], format!("main+0x10 [{program}]"));
+        assert_eq!(names.len(), 1, "{names:?}");
+        let mut users = Users::read_by(|_, _| BTreeMap::new());
         users.look_up(own, &stack);
-        let bare = users.name(stacks(), None).place(own, here);
+        let bare = &users.name(&stacks)[&(own, here)];
         assert!(bare.starts_with(&format!("{program}+0x")), "{bare}");
     }
 }
