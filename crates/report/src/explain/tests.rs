@@ -92,14 +92,14 @@ fn stacks_with_lines_and_of_programs() {
     let text = text(&run, Style::default(), Extent::default());
     let from = text.find("taken inside\n").unwrap() + "taken inside\n".len();
     let until = text.find("    3.50 µs").unwrap();
+    let shown = text[from..until].lines().map(|line| format!("|{line}\n")).collect::<String>();
     expect![[r#"
-                 uart_drain_fifo+0x1b2 (drivers/tty/serial/uart.c:912) ← _raw_spin_unlock_irqrestore+0x15
-                 (arch_local_irq_restore at arch/x86/include/asm/irqflags.h:119,
-                 inlined into kernel/locking/spinlock.c:194) ← serial_release+0x40 ←
-                 tty_release+0x1f0 (…ndor/with/many/folders/serial_core.c)
-                 in the program: close+0xb [libc.so.6] ← flush+0x40 [logger] ← logger+0x1c20
-    "#]]
-    .assert_eq(&text[from..until]);
+        |         uart_drain_fifo+0x1b2 (drivers/tty/serial/uart.c:912) ← _raw_spin_unlock_irqrestore+0x15
+        |         (arch_local_irq_restore at arch/x86/include/asm/irqflags.h:119,
+        |         inlined into kernel/locking/spinlock.c:194) ← serial_release+0x40 ←
+        |         tty_release+0x1f0 (…ndor/with/many/folders/serial_core.c)
+        |         in the program: close+0xb [libc.so.6] ← flush+0x40 [logger] ← logger+0x1c20
+    "#]].assert_eq(&shown);
 }
 
 #[test]
