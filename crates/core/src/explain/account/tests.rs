@@ -256,3 +256,26 @@ fn shares_of_a_late_wakeup_have_causes() {
     assert_eq!(rows, 900);
     assert!(run.causes.iter().all(|row| Cause::ALL.contains(&row.cause)));
 }
+
+#[test]
+fn of_modules_those_are_told_that_stacks_name() {
+    let mut run = measured(&[900, 4_000], vec![episode(Some(0), 700, 900)]);
+    let mut late = wakeup(0, 700, 900);
+    late.interrupted = Some(crate::explain::Context {
+        mode: crate::explain::Mode::Kernel,
+        preemptible: Some(false),
+        stack: vec!["xfs_ilock+0x10".into(), "xfs_read+0x20".into()],
+        ..Default::default()
+    });
+    let module = |function: &str| (function.to_owned(), "xfs".to_owned());
+    let seen = Seen {
+        build_id: Some("01ab".into()),
+        modules: ["xfs_ilock", "xfs_write", "xfs"].map(module).into(),
+        ..seen(&[late])
+    };
+    account(&mut run, seen, above("1ns"));
+    assert!(shares_mut(&mut run).any(|share| !share.stack.is_empty()));
+    let Explanation { build_id, modules, .. } = told(&run);
+    assert_eq!(build_id.as_deref(), Some("01ab"));
+    assert_eq!(modules.keys().collect::<Vec<_>>(), ["xfs_ilock"]);
+}
