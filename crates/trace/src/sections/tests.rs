@@ -136,7 +136,7 @@ fn only_programs_that_see_something_are_attached() {
     let half = Shows { irq: true, preempt: false };
     let needed = ["irq_enable", "preempt_disable", "sched_switch"].map(|name| half.needs(name));
     assert_eq!(needed, [true, false, true]);
-    assert_eq!(Shows::default().needs("sched_switch"), false);
+    assert!(!Shows::default().needs("sched_switch"));
     assert_eq!(BOTH.unseen(true), None);
     assert_eq!(half.unseen(false).as_deref(), Some("edges of sections with preemption off"));
     let none = Shows::default().unseen(false);
