@@ -56,9 +56,19 @@ pub(crate) fn distribution(figures: &Words, at: usize) -> Distribution {
     });
     let counts: Vec<(usize, u64)> =
         buckets.map(u64::from).enumerate().filter(|c| c.1 > 0).collect();
+    let counts_end = counts.last().map(|count| count.0);
     let histogram = Histogram::from_scale(counts);
-    // Read while programs count: what is in a bucket already may be in no other figure yet.
+    // Read while programs count: what is in a bucket already may be in no other figure yet, and what
+    // came since may be in these, and in no bucket.
     let count = histogram.count();
+    let (Some(first), Some(last)) = (histogram.buckets().first(), histogram.buckets().last())
+    else {
+        return Distribution::default();
+    };
+    let min = min.clamp(first.lower, first.upper - 1);
+    // What is longer than the scale is in its last bucket.
+    let is_top = counts_end == Some(BUCKETS - 1);
+    let max = if is_top { max.max(last.lower) } else { max.clamp(last.lower, last.upper - 1) };
     Distribution {
         count,
         min_ns: Some(min),
@@ -132,6 +142,15 @@ mod tests {
         set[0].1 = 1;
         let all = Counted::lateness(&words(1, &set), 1);
         assert_eq!((all.count, all.histogram.count()), (3, 3));
+    }
+
+    #[test]
+    fn extremes_are_those_of_what_is_in_the_buckets() {
+        // A maximum, and a minimum, whose sample came when its bucket had been read already.
+        let mut set = three(0, 4);
+        (set[1].1, set[2].1) = (3, 5_000);
+        let all = Counted::lateness(&words(1, &set), 1);
+        assert_eq!((all.min_ns, all.max_ns, all.fault()), (Some(7), Some(1_025), None));
     }
 
     #[test]

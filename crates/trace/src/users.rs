@@ -25,7 +25,7 @@ const LONGEST_LIST: u64 = 1 << 20;
 const MOST_MAPPINGS: usize = 512;
 
 /// The largest file that is read for its symbols.
-const LARGEST_FILE: u64 = 64 << 20;
+const LARGEST_FILE: u64 = 128 << 20;
 
 /// The longest name of a file or function, in characters.
 const LONGEST_NAME: usize = 80;

@@ -181,29 +181,29 @@ fn sections_with_both_ends_are_no_estimate() {
     check_sections(
         &measured(),
         &expect![[r#"
-        | sections, from edge to edge   count     p50      p99      max
-        | interrupts off               20,000  400 ns  9.01 µs   231 µs
-        | preemption off                    2       –        –  46.0 µs
-        | preemption off to schedule        2       –        –  2.00 µs
-        | interrupts                        0       –        –        –
-        | sections that are not counted: 1 with an edge without its counterpart, 2 with an NMI
-        | longest section with interrupts off: 231 µs in uart_drain_fifo, called from serial_release in
-        |   logger[231]; from _raw_spin_lock_irqsave+0x20 (uart_write+0x33) to _raw_spin_unlock_irqrestore+0x15
-        |   (uart_write+0x1b2)
-        |    uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
-        |    tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
-        |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
-        | longest section with preemption off: 46.0 µs in uart_drain_fifo, called from serial_release in
-        |   logger[231]; from _raw_spin_lock_irqsave+0x20 (uart_write+0x33) to _raw_spin_unlock_irqrestore+0x15
-        |   (uart_write+0x1b2)
-        |    uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
-        |    tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
-        |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
-        | where the longest sections are                                                               count    worst
-        | irq_off      _raw_spin_lock_irqsave (uart_write) → _raw_spin_unlock_irqrestore (uart_write)     21   231 µs
-        | irq_off      do_idle → irqentry_exit                                                         9,000   900 ns
-        | preempt_off  _raw_spin_lock_irqsave (uart_write) → _raw_spin_unlock_irqrestore (uart_write)      2  46.0 µs
-    "#]],
+            | sections, from edge to edge   count     p50      p99      max
+            | interrupts off               20,000  400 ns  9.01 µs   231 µs
+            | preemption off                    2       –        –  46.0 µs
+            | preemption off to schedule        2       –        –  2.00 µs
+            | interrupts                        0       –        –        –
+            | sections that are not counted: 1 with an edge without its counterpart, 2 with an NMI
+            | longest section with interrupts off: 231 µs in uart_drain_fifo, called from serial_release in
+            |   logger[231]; from _raw_spin_lock_irqsave+0x20 (uart_write+0x33) to _raw_spin_unlock_irqrestore+0x15
+            |   (uart_write+0x1b2)
+            |    uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
+            |    tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
+            |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
+            | longest section with preemption off: 46.0 µs in uart_drain_fifo, called from serial_release in
+            |   logger[231]; from _raw_spin_lock_irqsave+0x20 (uart_write+0x33) to _raw_spin_unlock_irqrestore+0x15
+            |   (uart_write+0x1b2)
+            |    uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
+            |    tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
+            |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
+            | where the longest sections are        count    worst
+            | irq_off      uart_write                  21   231 µs
+            | irq_off      do_idle → irqentry_exit  9,000   900 ns
+            | preempt_off  uart_write                   2  46.0 µs
+        "#]],
     );
     // Of a kernel that shows those of interrupts only.
     let mut half = measured();
@@ -216,21 +216,21 @@ fn sections_with_both_ends_are_no_estimate() {
     check_sections(
         &half,
         &expect![[r#"
-        | sections, from edge to edge   count     p50      p99     max
-        | interrupts off               20,000  400 ns  9.01 µs  231 µs
-        | interrupts                        0       –        –       –
-        | longest section with interrupts off: 231 µs in uart_drain_fifo, called from serial_release in
-        |   logger[231]; from _raw_spin_lock_irqsave+0x20 (uart_write+0x33) to _raw_spin_unlock_irqrestore+0x15
-        |   (uart_write+0x1b2)
-        |    uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
-        |    tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
-        |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
-        | longest section with preemption off: at least 46.0 µs in uart_drain_fifo, called from
-        |   serial_release in logger[231]
-        | where the longest sections are                                                               count   worst
-        | irq_off      _raw_spin_lock_irqsave (uart_write) → _raw_spin_unlock_irqrestore (uart_write)     21  231 µs
-        | irq_off      do_idle → irqentry_exit                                                         9,000  900 ns
-    "#]],
+            | sections, from edge to edge   count     p50      p99     max
+            | interrupts off               20,000  400 ns  9.01 µs  231 µs
+            | interrupts                        0       –        –       –
+            | longest section with interrupts off: 231 µs in uart_drain_fifo, called from serial_release in
+            |   logger[231]; from _raw_spin_lock_irqsave+0x20 (uart_write+0x33) to _raw_spin_unlock_irqrestore+0x15
+            |   (uart_write+0x1b2)
+            |    uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
+            |    tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
+            |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
+            | longest section with preemption off: at least 46.0 µs in uart_drain_fifo, called from
+            |   serial_release in logger[231]
+            | where the longest sections are        count   worst
+            | irq_off      uart_write                  21  231 µs
+            | irq_off      do_idle → irqentry_exit  9,000  900 ns
+        "#]],
     );
 }
 
