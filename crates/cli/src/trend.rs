@@ -1,11 +1,12 @@
 //! `wakescope trend`
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use wakescope_core::compare::Refusal;
-use wakescope_core::trend::{ALPHA, MOST, Options, trend};
+use wakescope_core::trend::{ALPHA, MOST, Options, Trend, trend};
 use wakescope_lab::plan::shell_quoted;
-use wakescope_report::trend as shown;
+use wakescope_report::{picture, trend as shown};
 
 use crate::compare::{differing, failure, labelled, parse_alpha, print_to};
 use crate::runs::{self, Named};
@@ -19,7 +20,8 @@ use crate::{Failure, Outcome, output};
 #[command(after_help = "\
 Examples:
   wakescope trend runs/v6.1 runs/v6.6 runs/v6.12 runs/v6.18
-  wakescope trend --by-time runs/*")]
+  wakescope trend --by-time runs/*
+  wakescope trend --by-time runs/* -o trend.svg")]
 pub(crate) struct TrendArgs {
     /// The runs, in order: their folders, or files
     #[arg(required = true, value_name = "RUN")]
@@ -45,7 +47,7 @@ pub(crate) struct TrendArgs {
     #[arg(long)]
     json: bool,
 
-    /// Write to a file instead of standard output
+    /// Write to a file instead of standard output: a picture, if its name ends in .svg or .png
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -68,10 +70,46 @@ pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
         other => failure(&other),
     })?;
     trend.repeat = args.repeat();
+    if let Some((path, kind)) = args.picture() {
+        if args.json {
+            return Err(Failure::new("--json is no picture")
+                .try_this("name a file that does not end in .svg or .png, or leave it out"));
+        }
+        return draw(&trend, path, kind);
+    }
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let text = if args.json { trend.to_json() } else { shown::text(&trend, style) };
     print_to(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
+}
+
+/// Writes the picture of a series.
+fn draw(trend: &Trend, path: &Path, kind: Kind) -> Result<Outcome, Failure> {
+    let series = match &trend.series[..] {
+        [only] => only,
+        _ => {
+            return Err(Failure::new(
+                "these runs hold several quantities, and a picture shows one",
+            )
+            .try_this("name the one of each file: FILE#irq, FILE#thread or FILE#user"));
+        }
+    };
+    let drawn = match kind {
+        Kind::Svg => picture::trend_svg(trend, series).map(String::into_bytes),
+        Kind::Png => picture::trend_png(trend, series),
+    };
+    let drawn = drawn.ok_or_else(|| Failure::new("there is nothing to draw in these runs"))?;
+    fs::write(path, drawn).map_err(|e| {
+        Failure::new(format!("cannot write {}: {e}", path.display()))
+            .try_this("name a file that you may write: -o FILE")
+    })?;
+    Ok(Outcome::Done)
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Svg,
+    Png,
 }
 
 /// Puts runs in the order in which they began, which all of them must tell.
@@ -87,6 +125,17 @@ fn sort_by_time(runs: &mut [Named]) -> Result<(), Failure> {
 }
 
 impl TrendArgs {
+    /// The picture that is to be written, if one is.
+    fn picture(&self) -> Option<(&Path, Kind)> {
+        let path = self.output.as_deref()?;
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        match ending.as_str() {
+            "svg" => Some((path, Kind::Svg)),
+            "png" => Some((path, Kind::Png)),
+            _ => None,
+        }
+    }
+
     /// The command that asks the same.
     fn repeat(&self) -> String {
         let mut words = vec!["wakescope trend".to_owned()];

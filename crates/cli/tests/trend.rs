@@ -2,6 +2,8 @@
 
 use common::bench::{Ended, Test};
 use common::made_up::run;
+use std::fs;
+
 use serde_json::Value;
 use wakescope_core::run::Run;
 
@@ -32,6 +34,20 @@ fn a_change_is_shown_where_it_is() {
     let first = test.start_command(&["trend", "night/0", "-o", "out.txt"]).output();
     assert_eq!((first.code, &*first.stdout), (Some(0), ""));
     assert!(test.dir.join("out.txt").exists());
+}
+
+#[test]
+fn a_series_is_drawn_into_a_file() {
+    let test = Test::new("trend-picture");
+    let runs = test.write_runs("night", &CHANGED);
+    for (file, begins) in [("out.svg", &b"<svg"[..]), ("out.PNG", b"\x89PNG")] {
+        let ended = trend(&test, &["-o", file], &runs);
+        assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (Some(0), "", ""));
+        assert!(fs::read(test.dir.join(file)).unwrap().starts_with(begins), "{file}");
+    }
+    let ended = trend(&test, &["--json", "-o", "out.svg"], &runs);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.stderr.contains("--json is no picture"), "{ended:?}");
 }
 
 #[test]

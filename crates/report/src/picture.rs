@@ -6,6 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use wakescope_core::trend::{Series, Trend};
+
 use crate::overlay::Overlay;
 
 mod axis;
@@ -26,6 +28,7 @@ pub(crate) mod scene;
 mod svg;
 #[cfg(test)]
 pub(crate) mod tests;
+mod trend;
 mod width;
 
 pub(crate) use scene::Scene;
@@ -130,6 +133,16 @@ pub fn svg(picture: Picture, overlay: &Overlay) -> Option<String> {
 /// The picture as PNG, at 192 dots per inch; `None` if no run has what it shows.
 pub fn png(picture: Picture, overlay: &Overlay) -> Option<Vec<u8>> {
     scene(picture, overlay, Room::ALONE).map(|scene| png::draw(&scene))
+}
+
+/// The picture of a series of runs as SVG, one quantity of it; `None` where there is nothing to draw.
+pub fn trend_svg(trend: &Trend, series: &Series) -> Option<String> {
+    trend::scene(trend, series).map(|scene| svg::document(&scene))
+}
+
+/// The same as PNG, at 192 dots per inch.
+pub fn trend_png(trend: &Trend, series: &Series) -> Option<Vec<u8>> {
+    trend::scene(trend, series).map(|scene| png::draw(&scene))
 }
 
 /// What the picture consists of.

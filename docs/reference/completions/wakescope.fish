@@ -161,7 +161,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l json -d 
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l alpha -d 'How likely a change may be found in a series without one [default: 5%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l seed -d 'Seed of the permutations' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s o -l output -d 'Write to a file instead of standard output' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s o -l output -d 'Write to a file instead of standard output: a picture, if its name ends in .svg or .png' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l by-time -d 'Order them by the time at which they began'
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l force -d 'Take also runs that are not alike in what matters'
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l json -d 'Print JSON: the record of the series'

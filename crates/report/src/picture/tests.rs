@@ -60,7 +60,7 @@ fn boxes(scene: &Scene) -> Vec<(f64, f64, f64, f64, &str)> {
 }
 
 #[track_caller]
-fn check_scene(scene: &Scene) {
+pub(crate) fn check_scene(scene: &Scene) {
     let boxes = boxes(scene);
     for (i, a) in boxes.iter().enumerate() {
         let is_inside =

@@ -1,0 +1,189 @@
+//! A series of runs: a dot for each, and where it changed.
+
+use wakescope_core::run::TimeDomain;
+use wakescope_core::trend::{Series, Step, Trend};
+
+use super::Room;
+use super::axis::{Axis, Tick};
+use super::frame::{self, Field, Named, Side, Taken};
+use super::scene::{Anchor, Ink, SMALL, Scene, Shape};
+use super::width::{fitting, text_width};
+use crate::domain;
+use crate::style::clean;
+
+/// How wide the name of a run may be below the picture.
+const WIDEST_NAME: f64 = 140.0;
+
+/// One figure of all runs.
+struct Figure<'a> {
+    name: String,
+    /// `None` where a run does not carry it.
+    values: Vec<Option<u64>>,
+    steps: &'a [Step],
+}
+
+/// The picture of a series; `None` where no run carries a figure.
+pub(super) fn scene(trend: &Trend, series: &Series) -> Option<Scene> {
+    let room = Room::ALONE;
+    let figures = figures(series);
+    let (low, high) = extent(&figures)?;
+    let mut scene = begin(trend, series, &figures);
+    let field = frame::field(room, 40.0, 340.0, 20.0);
+    let y = Axis::logarithmic(low, high, field.up());
+    let across = places(series, field);
+    draw_axes(&mut scene, field, &y, series, &across, trend.time_domain);
+    let mut taken = Vec::new();
+    for (at, figure) in figures.iter().enumerate() {
+        draw(&mut scene, at, figure, &across, &y);
+        draw_steps(&mut scene, field, at, figure, &across, (&y, &mut taken));
+    }
+    let named: Vec<Named> = figures
+        .iter()
+        .enumerate()
+        .map(|(series, figure)| Named { name: figure.name.clone(), series, is_bar: false })
+        .collect();
+    scene.height = frame::draw_legend(&mut scene, &named, field.left, 380.0);
+    Some(scene)
+}
+
+fn figures(series: &Series) -> Vec<Figure<'_>> {
+    let of = |value: fn(&wakescope_core::compare::RunFigures) -> Option<u64>| -> Vec<Option<u64>> {
+        series.runs.iter().map(value).collect()
+    };
+    let max = format!("max of {}", wakescope_core::units::grouped(series.count));
+    let all = [
+        ("p99.9".to_owned(), of(|run| run.p999_ns), &series.p999),
+        (max, of(|run| run.max_of_count_ns), &series.max),
+    ];
+    let figure = |(name, values, steps)| Figure { name, values, steps: steps_of(steps) };
+    all.into_iter().map(figure).filter(|f| f.values.iter().any(Option::is_some)).collect()
+}
+
+fn steps_of(steps: &Option<Vec<Step>>) -> &[Step] {
+    steps.as_deref().unwrap_or_default()
+}
+
+/// The least and the largest value, with some room.
+#[allow(clippy::cast_precision_loss)] // A place in a picture.
+fn extent(figures: &[Figure<'_>]) -> Option<(f64, f64)> {
+    let values = || figures.iter().flat_map(|f| f.values.iter().flatten().copied());
+    let (low, high) = (values().min()?.max(1) as f64, values().max()?.max(1) as f64);
+    let margin = (high / low).max(4.0).powf(0.1);
+    Some((low / margin, high * margin))
+}
+
+fn begin(trend: &Trend, series: &Series, figures: &[Figure<'_>]) -> Scene {
+    let title = format!("{} over {} runs", series.quantity, series.runs.len());
+    let told = figures.iter().map(|figure| {
+        let steps = figure
+            .steps
+            .iter()
+            .map(|step| format!("{:.2} times from {} on", step.ratio, clean(&step.after, 80)));
+        let steps: Vec<String> = steps.collect();
+        match steps.is_empty() {
+            true => format!("{}: no change found", figure.name),
+            false => format!("{}: {}", figure.name, steps.join(", ")),
+        }
+    });
+    let told: Vec<String> = told.collect();
+    let kind = domain::word(trend.time_domain);
+    let mut scene = Scene {
+        width: Room::ALONE.width,
+        description: format!("Lateness in {kind}time, a dot for each run. {}.", told.join("; ")),
+        title,
+        ..Scene::default()
+    };
+    let shown = scene.title.clone();
+    scene.text_of(super::scene::LARGE, (12.0, 28.0), &shown, Anchor::Start, Ink::Text, true);
+    scene
+}
+
+/// Where each run has its place, with half a place on either side.
+#[allow(clippy::cast_precision_loss)]
+fn places(series: &Series, field: Field) -> Vec<f64> {
+    let width = (field.right - field.left) / series.runs.len().max(1) as f64;
+    (0..series.runs.len()).map(|at| field.left + width * (at as f64 + 0.5)).collect()
+}
+
+fn draw_axes(
+    scene: &mut Scene,
+    field: Field,
+    y: &Axis,
+    series: &Series,
+    across: &[f64],
+    time: TimeDomain,
+) {
+    // A name at an end has as much room as keeps it inside.
+    let room = |at: f64| WIDEST_NAME.min(2.0 * (at.min(scene.width - at) - 4.0));
+    let name = |label: &str, at| fitting(&clean(label, 60), SMALL, room(at));
+    let runs = series.runs.iter().zip(across);
+    let ticks = runs.map(|(run, &at)| Tick { at, label: name(&run.label, at) }).collect();
+    frame::draw_across(scene, field, Side { ticks, title: "run" });
+    let title = format!("{}{}", domain::word(time), series.quantity);
+    frame::draw_up(scene, field, Side { ticks: y.times(), title: &title });
+}
+
+/// A dot per run, and a thin line from dot to dot.
+#[allow(clippy::cast_precision_loss)]
+fn draw(scene: &mut Scene, at: usize, figure: &Figure<'_>, across: &[f64], y: &Axis) {
+    let (ink, dash) = frame::look(at);
+    let known = figure.values.iter().zip(across);
+    let dots: Vec<_> =
+        known.filter_map(|(value, &x)| value.map(|ns| (x, y.at(ns.max(1) as f64)))).collect();
+    scene.begin("series", Some(at));
+    scene.lines(vec![dots.clone()], ink, 1.0, dash);
+    for dot in dots {
+        scene.dot(dot, Shape::of(at), ink);
+    }
+    scene.end();
+}
+
+/// A line between the runs where the figure changed, and how much; and what it was on either side.
+fn draw_steps(
+    scene: &mut Scene,
+    field: Field,
+    at: usize,
+    figure: &Figure<'_>,
+    across: &[f64],
+    (y, taken): (&Axis, &mut Vec<Taken>),
+) {
+    let (ink, _) = frame::look(at);
+    let border =
+        |run: usize| match (run.checked_sub(1).and_then(|b| across.get(b)), across.get(run)) {
+            (Some(before), Some(after)) => (before + after) / 2.0,
+            (None, _) => field.left,
+            (_, None) => field.right,
+        };
+    scene.begin("steps", Some(at));
+    for (i, step) in figure.steps.iter().enumerate() {
+        let from = if i == 0 { field.left } else { border(figure.steps[i - 1].at) };
+        let to = figure.steps.get(i + 1).map_or(field.right, |next| border(next.at));
+        let x = border(step.at);
+        let (before, after) = (y.at(step.before_ns), y.at(step.after_ns));
+        let mut means = vec![vec![(x, after), (to, after)]];
+        if i == 0 {
+            means.push(vec![(from, before), (x, before)]);
+        }
+        scene.lines(means, ink, 3.0, &[]);
+        scene.lines(vec![vec![(x, field.top), (x, field.bottom)]], ink, 1.0, &[3.0, 3.0]);
+        write_ratio(scene, field, &format!("{} {:.2} ×", figure.name, step.ratio), x, taken);
+    }
+    scene.end();
+}
+
+/// At the top, in the first line that has room; not at all where none has.
+fn write_ratio(scene: &mut Scene, field: Field, text: &str, x: f64, taken: &mut Vec<Taken>) {
+    let width = text_width(text, SMALL);
+    let left = if x + 5.0 + width <= field.right { x + 5.0 } else { x - 5.0 - width };
+    let place = (0..4).map(|row| field.top + 13.0 + 16.0 * f64::from(row)).find_map(|y| {
+        let own = Taken { left, right: left + width, y };
+        (left >= field.left && !taken.iter().any(|other| own.touches(other))).then_some(own)
+    });
+    if let Some(own) = place {
+        scene.text((own.left, own.y), text, Anchor::Start, Ink::Text);
+        taken.push(own);
+    }
+}
+
+#[cfg(test)]
+mod tests;
