@@ -223,6 +223,18 @@ fn an_interrupt_that_nothing_kept_out_was_held_up_outside_the_kernel() {
 }
 
 #[test]
+fn a_timer_that_was_not_there_yet_was_kept_out_by_nobody() {
+    let mut wakeup = timer();
+    wakeup.interrupted.as_mut().unwrap().task = wakeup.task.clone();
+    for guest in [true, false] {
+        let known = Known { delivery_ns: 2_000, scheduling_ns: None, guest };
+        let got = shares_of_run(&wakeup, &known);
+        assert!(!got.iter().any(|share| share.starts_with("irq_off")), "{got:?}");
+        assert_eq!(got.iter().any(|share| share == "steal 7 hypervisor bound"), guest, "{got:?}");
+    }
+}
+
+#[test]
 fn a_stack_that_is_not_there_proves_nothing() {
     let bare = |w: &mut Wakeup| w.interrupted.as_mut().unwrap().stack.clear();
     check(
