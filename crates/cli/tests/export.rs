@@ -342,3 +342,31 @@ fn a_report_says_what_the_maximum_proves() {
     assert!(text.contains("xtrapolation"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
 }
+
+/// Rows of a run's distributions, and how many samples they hold of each kind.
+fn rows(test: &Test, run: &str) -> (String, BTreeMap<String, u64>) {
+    let csv = shown(test, &[run, "--format", "csv"]);
+    let mut counts = BTreeMap::new();
+    for row in csv.lines().skip(1) {
+        let cells: Vec<&str> = row.split(',').collect();
+        *counts.entry(cells[1].to_owned()).or_default() += cells[4].parse::<u64>().unwrap();
+    }
+    (csv, counts)
+}
+
+#[test]
+fn what_is_exported_and_imported_again_is_the_same_distribution() {
+    let test = with_run("round-trip");
+    let run: Run = record(&test.dir.join("run"));
+    for format in ["cyclictest", "cyclictest-json", "hlog", "hgrm"] {
+        let (once, twice) = (format!("1.{format}"), format!("2.{format}"));
+        shown(&test, &["run", "--format", format, "-o", &once]);
+        shown(&test, &[&once, "--format", format, "-o", &twice]);
+        let (first, counts) = rows(&test, &once);
+        assert_eq!(first, rows(&test, &twice).0, "{format}");
+        // What cyclictest means is one value per wakeup.
+        let count =
+            if format.starts_with("cyclictest") { run.woken() } else { run.expiries() }.count;
+        assert_eq!(counts["expiries"], count, "{format}");
+    }
+}
