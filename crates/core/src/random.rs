@@ -32,6 +32,11 @@ impl Random {
         usize::try_from(scaled).unwrap_or(0)
     }
 
+    /// A number above 0 and below 1.
+    pub fn uniform(&mut self) -> f64 {
+        ((self.number() >> 12) as f64 + 0.5) / (1_u64 << 52) as f64
+    }
+
     /// Moves `count` items drawn at random to the front, each as likely as the next.
     pub fn draw<T>(&mut self, items: &mut [T], count: usize) {
         for i in 0..count.min(items.len()) {

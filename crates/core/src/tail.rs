@@ -16,7 +16,6 @@ mod causes;
 mod count;
 mod extrapolation;
 mod pareto;
-mod random;
 mod series;
 
 pub use bursts::{Bursts, NoBursts};

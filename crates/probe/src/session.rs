@@ -7,6 +7,7 @@ use std::io;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{IdleStates, Plan};
+use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::run::{Run, State, TimeDomain};
@@ -247,7 +248,7 @@ impl Session {
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
         let warmup = clock::now().after(SETTLE);
-        let seed_phase = SpanNs(scatter(identity.seed) % plan.interval_ns);
+        let seed_phase = SpanNs(Random::new(identity.seed).number() % plan.interval_ns);
         let origin = warmup.after(SpanNs(plan.warmup_ns)).after(seed_phase);
         observer.begin(origin).map_err(MeasureError::Observer)?;
         for probe in &probes {
@@ -519,12 +520,4 @@ fn rt_share_ppm(host: &Host) -> Option<u64> {
     }
     let (runtime, period) = (host.rt.runtime_ns?, host.rt.period_ns?);
     runtime.saturating_mul(1_000_000).checked_div(period).filter(|&share| share < 1_000_000)
-}
-
-/// Spreads a seed over all 64 bits (the finalizer of SplitMix64, Steele et al., OOPSLA 2014).
-fn scatter(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -5,8 +5,8 @@
 //! it is the buckets' probabilities that are made as large as possible, not densities: no sample is
 //! moved to the middle of its bucket.
 
-use super::random::Random;
 use crate::histogram::{Bucket, bucket_of, edges_of};
+use crate::random::Random;
 
 /// Shapes beyond these are no lateness: below, the largest value is the likeliest; above, there is
 /// no mean.
@@ -173,7 +173,7 @@ impl Excesses {
     /// Biometrika 78, 1991, for stopping as soon as that is sure).
     pub(super) fn is_fitted_by(&self, fit: &Fit) -> bool {
         let observed = self.distance(fit.pareto);
-        let mut random = Random(0x7a11 ^ self.count);
+        let mut random = Random::new(0x7a11 ^ self.count);
         let mut worse = 0;
         for _ in 0..REPLICATES {
             let replicate = self.simulated(fit.pareto, &mut random);

@@ -4,9 +4,9 @@
 
 use super::count::{poisson_interval, poisson_upper, share_upper, time_needed_ns};
 use super::pareto::{Excesses, Grid, Pareto};
-use super::random::Random;
 use super::{series, whole_ns};
 use crate::histogram::{Bucket, Histogram};
+use crate::random::Random;
 
 #[track_caller]
 fn close(got: f64, want: f64, share: f64) {
@@ -14,7 +14,7 @@ fn close(got: f64, want: f64, share: f64) {
 }
 
 fn uniforms(seed: u64, count: u32) -> Vec<f64> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     (0..count).map(|_| random.uniform()).collect()
 }
 

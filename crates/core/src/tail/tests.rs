@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use super::random::Random;
 use super::*;
 use crate::distribution::Distribution;
 use crate::explain::Cause;
 use crate::explain::{CauseRow, Share};
 use crate::histogram::Histogram;
+use crate::random::Random;
 use crate::run::{Episode, Thread};
 
 /// More runs per world, and a table of what came out, for docs/tail.md.
@@ -40,7 +40,7 @@ enum World {
 impl World {
     /// A run's samples, in order of time.
     fn samples(self, seed: u64) -> Vec<u64> {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let tail: Vec<f64> = (0..SAMPLES + 64).map(|_| random.uniform()).collect();
         let exponential = |at: usize| -tail[at].ln();
         let late = |i: usize| {
@@ -226,7 +226,7 @@ fn causes_have_rates_and_tails_of_their_own() {
     let row =
         |cause, episodes| CauseRow { cause, culprit: "x".into(), episodes, ..Default::default() };
     run.causes = vec![row(Cause::Irq, 12), row(Cause::Unexplained, 7), row(Cause::Softirq, 0)];
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut episode = |cause| {
         let late = whole_ns(50_000.0 - 20_000.0 * random.uniform().ln());
         Episode {
