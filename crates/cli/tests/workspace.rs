@@ -295,7 +295,6 @@ fn shipped(name: &str) -> Vec<PathBuf> {
     let found: Vec<PathBuf> = sources()
         .into_iter()
         .filter(|f| f.starts_with(&folder) && !f.ends_with("tests.rs"))
-        .filter(|f| !f.iter().any(|part| part == "tests"))
         .collect();
     found
 }
