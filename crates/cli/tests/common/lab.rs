@@ -247,7 +247,8 @@ impl Bench {
         let is_ours = |pid: &i32| {
             let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let command = String::from_utf8_lossy(&command).into_owned();
-            command.contains("qemu-system") && command.contains(&ours)
+            // One that is asked for its version has no guest.
+            ["qemu-system", "-kernel", &ours].into_iter().all(|word| command.contains(word))
         };
         pids.filter(is_ours).collect()
     }

@@ -18,8 +18,10 @@ fn hung(bench: &Bench) -> (Running, i32) {
     let running = bench.start(&args);
     let console = |cell: String| bench.cache.join("cells").join(cell).join("console.log");
     let has_booted = |cell| fs::read(console(cell)).is_ok_and(|text| text == b"I stay\n");
+    // In this order: until there is an emulator, a console may be that of a lab that was killed.
+    let emulator = eventually_some("there is an emulator", || bench.emulators().first().copied());
     eventually("the guest has booted", || bench.cells().into_iter().any(has_booted));
-    (running, eventually_some("there is an emulator", || bench.emulators().first().copied()))
+    (running, emulator)
 }
 
 #[test]
