@@ -7,6 +7,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -133,12 +134,17 @@ def onlookers(binary, folder, sleeper):
     return {
         "nothing": None,
         "`explain --pid` of a sleeper": Onlooker([binary, "explain", "--pid", str(sleeper), *forever]),
+        CALLS: Onlooker([sys.executable, str(Path(__file__).with_name("nothing.py")), *EACH_SWITCH]),
         "`explain`, probes at 1 ms": Onlooker([binary, "explain", *probes]),
         "`measure` at 1 ms": Onlooker([binary, "measure", *probes], traces=False),
         "bpftrace, runqlat": Onlooker(["bpftrace", "-e", RUNQLAT]),
         "`perf sched record`": Onlooker(["perf", "sched", "record", "-o", data, "--", "sleep", str(UNTIL_TOLD_S)]),
     }
 
+
+# Programs that do nothing where the first one's are that every switch runs through.
+CALLS = "programs that do nothing"
+EACH_SWITCH = ["sched_waking", "sched_entry_tp", "sched_switch"]
 
 # What is asked of each, compared with another one: the share of its loss that ours may be.
 FOLLOWING = "`explain --pid` of a sleeper"
@@ -189,11 +195,11 @@ def losses(seconds, with_aims):
     ours = lost[FOLLOWING]
     rows = [["nothing", spread(seconds["nothing"]), "", "", ""]]
     for name, of in lost.items():
-        share = figures.shares(ours, of) if name in AIMS else []
+        share = figures.shares(ours, of) if name in AIMS or name == CALLS else []
         aim = ""
         if with_aims and name == FOLLOWING:
             aim = f"6 %, 3 % wanted: {met(of, 6)}"
-        elif with_aims and share:
+        elif with_aims and name in AIMS:
             aim = f"{figures.significant(AIMS[name])}: {met(share, AIMS[name])}"
         rows.append([name, spread(seconds[name]), spread(of), spread(share) if share else "", aim])
     return figures.table(["", "s", "lost, %", "`explain --pid` loses × of it", "at most"], rows)
