@@ -40,16 +40,25 @@ def burst_at(pairs, moment):
     return None
 
 
-def usual_ns(log, origin_ns, interval_ns):
-    """How long a disturbance usually was: the median of those in which no wakeup was due, which
-    nobody made longer. None if there is none."""
-    free = [
-        end - begin
-        for pairs in log.values()
-        for begin, end in pairs
-        if (begin - origin_ns) // interval_ns == (end - origin_ns) // interval_ns
-    ]
-    return statistics.median(free) if free else None
+# Those that tell the time only when they are back on the CPU, after the wakeup that they held up.
+# `fifo` gives the CPU up when its time has come, so that what it tells is what it took.
+TELL_LATE = {"timers", "syscall", "softirq"}
+
+
+def response_ns(run, episode):
+    """When the probe had the CPU, by its own clock."""
+    return run["origin_ns"] + episode["expiry_ns"] + episode["wakeup_latency_ns"]
+
+
+def way_back_ns(run, kind, injected):
+    """How long it usually takes from a disturbance's end until it tells of it: from the scheduler to
+    the probe, as in all wakeups of the run, and from there back to the disturbance. `injected` are
+    wakeups with the bursts that they fell into."""
+    back = [end - response_ns(run, episode) for episode, (_, end) in injected if end > response_ns(run, episode)]
+    if kind not in TELL_LATE or not back:
+        return 0
+    scheduling = run.get("components", {}).get("sched_duration") or {"sum_ns": 0, "count": 1}
+    return statistics.median(back) + scheduling["sum_ns"] // max(1, scheduling["count"])
 
 
 @dataclass
@@ -88,8 +97,8 @@ class Tally:
             name = f"{first['cause']} {first['culprit']}".strip()
             self.wrong[name] = self.wrong.get(name, 0) + 1
         blamed = sum(share["ns"] for share in blame if share["cause"] == cause)
-        if self.kind == "fifo" and expected_ns is not None:
-            # It spins until a time comes: an interrupt meanwhile does not make it longer.
+        if expected_ns is not None and cause != "irq":
+            # What the load's clock says has the interrupts in it that came meanwhile.
             blamed += sum(share["ns"] for share in blame if share["cause"] == "irq")
         self.largest_ns = max(self.largest_ns, blamed)
         if expected_ns is not None:
@@ -115,19 +124,21 @@ def tally(run, kind, length_ns, log=None):
     """Counts the late wakeups of a run. With the load's log, those that it held up; without, all."""
     result = Tally(kind, length_ns)
     least = run["explanation"]["above_ns"]
-    usual = usual_ns(log, run["origin_ns"], run["plan"]["interval_ns"]) if log else None
-    for episode in run["worst"]:
-        if episode["wakeup_latency_ns"] < least:
-            continue
-        if log is None:
+    late = [episode for episode in run["worst"] if episode["wakeup_latency_ns"] >= least]
+    if log is None:
+        for episode in late:
             result.add(episode, None)
-            continue
-        due = run["origin_ns"] + episode["expiry_ns"]
-        burst = burst_at(log.get(episode["cpu"], []), due)
-        if burst is None:
-            result.others += 1
-        else:
-            result.add(episode, (usual or length_ns) - max(0, due - burst[0]))
+        return result
+    due = lambda episode: run["origin_ns"] + episode["expiry_ns"]
+    met = [(episode, burst_at(log.get(episode["cpu"], []), due(episode))) for episode in late]
+    injected = [(episode, burst) for episode, burst in met if burst is not None]
+    result.others = len(met) - len(injected)
+    back = way_back_ns(run, kind, injected)
+    for episode, (begin, end) in injected:
+        expected_ns = end - back - max(begin, due(episode))
+        # With less left of it, the wakeup itself may have taken longer.
+        if expected_ns >= length_ns / 2:
+            result.add(episode, expected_ns)
     return result
 
 

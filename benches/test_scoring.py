@@ -28,10 +28,14 @@ class Bursts(unittest.TestCase):
         self.assertEqual(scoring.burst_at([], 5), None)
 
 
-    def test_only_those_that_nobody_made_longer_tell_how_long_they_are(self):
-        log = {0: [(1_200, 1_500), (1_600, 2_100), (2_200, 2_520)], 1: [(3_100, 3_410)]}
-        self.assertEqual(scoring.usual_ns(log, 0, 1_000), 310)
-        self.assertEqual(scoring.usual_ns({0: [(900, 1_100)]}, 0, 1_000), None)
+    def test_what_is_told_late_is_told_later_by_the_usual_way_back(self):
+        run_of = {**run(), "components": {"sched_duration": {"sum_ns": 30_000, "count": 10}}}
+        late = [episode(at, FIFO) for at in (0, 500_000, 900_000)]
+        ends = [response + back for response, back in zip((1_200_000, 1_700_000, 2_100_000), (9_000, 700, 8_000))]
+        injected = [(e, (1_000_000, end)) for e, end in zip(late, ends)]
+        self.assertEqual(scoring.way_back_ns(run_of, "syscall", injected), 8_000 + 3_000)
+        self.assertEqual(scoring.way_back_ns(run_of, "fifo", injected), 0)
+        self.assertEqual(scoring.way_back_ns(run(), "syscall", [(late[0], (0, 5))]), 0)
 
 
 class Tallies(unittest.TestCase):
@@ -43,6 +47,14 @@ class Tallies(unittest.TestCase):
         self.assertEqual((result.injected, result.others, result.right, result.named), (1, 1, 1, 1))
         # It was due 100 µs after the burst's begin.
         self.assertEqual(result.errors_ns, [0])
+
+    def test_interrupts_are_part_of_what_was_injected(self):
+        log = {0: [(1_100_000, 1_400_000)]}
+        # Back 10 µs after the probe: of the 300 µs that its clock says, 190 were left when it was due.
+        call = ("no_preemption_point", 183_000, "do_sys_poll")
+        late = episode(200_000, call, ("irq", 7_000, "local_timer"))
+        result = scoring.tally(run(late), "syscall", 300_000, log)
+        self.assertEqual((result.injected, result.right, result.errors_ns), (1, 1, [0]))
 
     def test_without_a_log_the_largest_is_held_against_the_length(self):
         smaller = ("higher_priority_task", 150_000, "disturb-fifo[7] fifo 95")
