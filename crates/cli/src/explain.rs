@@ -7,7 +7,7 @@ use wakescope_core::explain::{Above, account};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy};
 use wakescope_core::preemption::Model;
-use wakescope_core::run::Run;
+use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
 use wakescope_probe::session::Observer;
@@ -113,12 +113,17 @@ pub(crate) struct Question {
     bound: bool,
     /// Whether every section is to be measured.
     sections: bool,
+    /// How many of the latest the record lists.
+    worst: usize,
+    /// What the clock counts.
+    time_domain: TimeDomain,
 }
 
 impl ExplainArgs {
     /// What is asked, whoever's wakeups it is about.
-    pub(crate) fn question(&self) -> Question {
-        Question { above: self.above, bound: self.bound, sections: self.sections }
+    pub(crate) fn question(&self, time_domain: TimeDomain) -> Question {
+        let (above, bound, sections) = (self.above, self.bound, self.sections);
+        Question { above, bound, sections, worst: self.measure.worst.into(), time_domain }
     }
 }
 
@@ -164,7 +169,7 @@ fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
     let image = lines::choose(args.vmlinux.as_deref(), &host)?;
-    let mut follower = Follower::of_probes(args.question(), &plan, &host)?;
+    let mut follower = Follower::of_probes(args.question(TimeDomain::Real), &plan, &host)?;
     follower.read_files(image);
     measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
 }
@@ -183,7 +188,8 @@ const ADAPT: SpanNs = SpanNs(500_000_000);
 /// At first it is decided each time: as long as it is not known, far too much may be handed over.
 const AT_FIRST: SpanNs = SpanNs(1_000_000_000);
 
-/// How many late wakeups are kept: with all their events, 5 MB at the most.
+/// How many late wakeups are kept with all their events, 12 MB at the most. Those that the record
+/// lists are, if these are more.
 const ROOM: usize = 2_048;
 
 /// Follows wakeups while others measure.
@@ -216,7 +222,7 @@ impl Follower {
         host: &Host,
         cpus: &[u32],
     ) -> Result<Self, Failure> {
-        let Question { above, bound, sections } = question;
+        let Question { above, bound, sections, worst, time_domain } = question;
         let options = Options {
             target,
             pinned,
@@ -224,7 +230,8 @@ impl Follower {
             tail: above.tail(),
             preemptible: preemptible(host.preemption.model),
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
-            room: ROOM,
+            room: ROOM.max(worst),
+            guest: time_domain == TimeDomain::Real && host.hypervisor.is_some(),
             watch: bound.then(|| watch(cpus, host)),
             sections: sections.then(|| cpus.iter().copied().collect()),
         };

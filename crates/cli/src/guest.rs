@@ -227,7 +227,7 @@ fn run_measurement(args: &MeasureArgs) -> Result<Vec<Item>, Failure> {
 }
 
 fn run_explanation(args: &ExplainArgs) -> Result<Vec<Item>, Failure> {
-    let run = measure_virtually(&args.measure, Some(args.question()))?;
+    let run = measure_virtually(&args.measure, Some(args.question(TimeDomain::Virtual)))?;
     Ok(vec![Item::new(RUN, run.to_json())])
 }
 

@@ -13,6 +13,7 @@ mod compose;
 mod event;
 mod rank;
 mod record;
+mod rest;
 mod sections;
 mod seen;
 mod timeline;
@@ -25,11 +26,12 @@ pub use components::components;
 pub use event::{
     Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, UserStack, Wakeup, What,
 };
-pub use rank::rank;
+pub use rank::{Part, rank};
 pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share,
     SourceLine, Step, shares_mut,
 };
+pub use rest::Rest;
 pub use sections::{Edge, Longest, Measured, SectionKind, SectionPlace, sections};
 pub use seen::{Above, Interrupts, Seen};
 pub use timeline::timeline;

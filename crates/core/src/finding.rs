@@ -117,6 +117,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("load-died", "a load ended, or did no work, during the run"),
     ("load-stalled", "a load did no work for a while"),
     ("lost-records", "late wakeups could not be handed over to be explained"),
+    ("sampled-causes", "causes of the late wakeups beyond the worst are estimated from a sample"),
     ("no-section-edges", "the kernel does not show where sections begin and end"),
     ("not-followed", "wakeups were not followed from stimulus to response"),
     ("interrupted", "the run was ended before its time"),

@@ -57,12 +57,11 @@ impl Kept {
         Self { heap: BinaryHeap::new(), room }
     }
 
-    /// Takes `late`; where there is no room, the least late one goes.
-    pub(crate) fn add(&mut self, late: Late) {
+    /// Takes `late`; where there is no room, gives the least late one back.
+    pub(crate) fn add(&mut self, late: Late) -> Option<Late> {
         self.heap.push(Reverse(late));
-        if self.heap.len() > self.room {
-            self.heap.pop();
-        }
+        let is_full = self.heap.len() > self.room;
+        is_full.then(|| self.heap.pop().map(|Reverse(least)| least)).flatten()
     }
 
     /// All, the latest first.

@@ -12,6 +12,7 @@ mod interference;
 mod kept;
 mod kernel;
 mod object;
+mod overflow;
 mod programs;
 mod sections;
 mod shared;

@@ -1,6 +1,5 @@
 //! Names of the kernel's addresses, from /proc/kallsyms.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -13,60 +12,86 @@ const LARGEST: u64 = 256 << 20;
 /// How far from its symbol an address may be: further away it is in no function.
 const FARTHEST: u64 = 1 << 20;
 
-/// Names of addresses that were asked for.
+/// No module.
+const KERNEL: u16 = u16::MAX;
+
+/// All functions of the kernel and its modules: some 4 MB where a distribution's kernel runs.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
-    /// For each address the symbol before it, and where that begins.
-    names: BTreeMap<u64, (u64, String)>,
-    /// Of these symbols those that are in a module, each with its module's name.
-    modules: BTreeMap<String, String>,
+    /// In order of where they begin, no two at one place.
+    functions: Vec<Function>,
+    /// Their names, each up to a line's end.
+    names: String,
+    modules: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Function {
+    start: u64,
+    /// Where in all names its name begins.
+    name: u32,
+    /// The number of its module.
+    module: u16,
 }
 
 impl Symbols {
-    /// Names `addresses`, in one pass over the list: it is long, and few of its lines are needed.
-    pub(crate) fn of(addresses: impl IntoIterator<Item = u64>) -> io::Result<Self> {
+    /// Reads the list as it is now.
+    pub(crate) fn read() -> io::Result<Self> {
         let list = BufReader::with_capacity(1 << 16, File::open(KALLSYMS)?.take(LARGEST));
-        Self::from_list(list, addresses)
+        Self::from_list(list)
     }
 
-    pub(crate) fn from_list(
-        list: impl BufRead,
-        addresses: impl IntoIterator<Item = u64>,
-    ) -> io::Result<Self> {
-        // The nearest symbol so far, for each address.
-        let mut names: BTreeMap<u64, (u64, String)> =
-            addresses.into_iter().filter(|&a| a != 0).map(|a| (a, (0, String::new()))).collect();
-        let highest = names.keys().next_back().copied().unwrap_or(0);
-        let mut modules = BTreeMap::new();
+    pub(crate) fn from_list(list: impl BufRead) -> io::Result<Self> {
+        let mut all = Self::default();
         for_each_line(list, |start, name, module| {
-            if start == 0 || start > highest {
+            let Ok(at) = u32::try_from(all.names.len()) else { return };
+            // Where addresses are hidden, all of them are 0.
+            if start == 0 {
                 return;
             }
-            // Nobody is further from the symbol than that, so few addresses are looked at.
-            for (_, nearest) in names.range_mut(start..=start.saturating_add(FARTHEST)) {
-                if nearest.0 < start {
-                    *nearest = (start, name.to_string());
-                    if let Some(module) = module {
-                        modules.insert(name.to_string(), module.to_string());
-                    }
-                }
-            }
+            let module = module.map_or(KERNEL, |name| all.number_of_module(name));
+            all.functions.push(Function { start, name: at, module });
+            all.names.push_str(name);
+            all.names.push('\n');
         })?;
-        names.retain(|_, (start, _)| *start != 0);
-        let named: BTreeSet<&str> = names.values().map(|(_, name)| name.as_str()).collect();
-        modules.retain(|name, _| named.contains(name.as_str()));
-        Ok(Self { names, modules })
+        // Of several names for one place the first in the list is taken.
+        all.functions.sort_by_key(|function| function.start);
+        all.functions.dedup_by_key(|function| function.start);
+        all.functions.shrink_to_fit();
+        all.names.shrink_to_fit();
+        Ok(all)
     }
 
-    /// Of the functions that were named those that are in a module, each with its module's name.
-    pub(crate) fn into_modules(self) -> BTreeMap<String, String> {
-        self.modules
+    /// A module's functions follow one another.
+    fn number_of_module(&mut self, name: &str) -> u16 {
+        if self.modules.last().is_none_or(|last| last != name) {
+            self.modules.push(name.to_string());
+        }
+        u16::try_from(self.modules.len() - 1).unwrap_or(KERNEL)
+    }
+
+    /// The function that `address` is in.
+    fn at(&self, address: u64) -> Option<Function> {
+        let after = self.functions.partition_point(|function| function.start <= address);
+        let function = self.functions[..after].last()?;
+        (address - function.start <= FARTHEST).then_some(*function)
+    }
+
+    fn name(&self, function: Function) -> &str {
+        let from = self.names.get(function.name as usize..).unwrap_or_default();
+        from.split('\n').next().unwrap_or_default()
+    }
+
+    /// The function that `address` is in and the module that this is in, if it is in one.
+    pub(crate) fn module(&self, address: u64) -> Option<(&str, &str)> {
+        let function = self.at(address)?;
+        Some((self.name(function), self.modules.get(usize::from(function.module))?))
     }
 
     /// `function+0x10`; the bare address if it has no name.
     pub(crate) fn place(&self, address: u64) -> String {
-        match self.names.get(&address) {
-            Some((start, name)) => format!("{name}+{:#x}", address - start),
+        match self.at(address) {
+            Some(f) => format!("{}+{:#x}", self.name(f), address - f.start),
             None => format!("{address:#x}"),
         }
     }
@@ -78,8 +103,8 @@ impl Symbols {
 
     /// `function`; the bare address if it has no name.
     pub(crate) fn function(&self, address: u64) -> String {
-        match self.names.get(&address) {
-            Some((_, name)) => name.clone(),
+        match self.at(address) {
+            Some(function) => self.name(function).to_string(),
             None => format!("{address:#x}"),
         }
     }
@@ -140,7 +165,7 @@ ffffffffc0000000 t in_module\t[module]
     fn an_address_belongs_to_the_function_before_it() {
         let asked = [0xffff_ffff_8100_0104, 0xffff_ffff_8100_01f0, 0xffff_ffff_8100_0200, 0x10, 0];
         let asked = asked.into_iter().chain([0xffff_ffff_c000_0010, 0xffff_ffff_f000_0000]);
-        let symbols = Symbols::from_list(LIST.as_bytes(), asked.clone()).unwrap();
+        let symbols = Symbols::from_list(LIST.as_bytes()).unwrap();
         let places: Vec<_> = asked.map(|a| symbols.place(a)).collect();
         assert_eq!(
             places,
@@ -155,10 +180,16 @@ ffffffffc0000000 t in_module\t[module]
             ]
         );
         assert_eq!(symbols.function(0xffff_ffff_8100_0104), "helper");
-        let modules = symbols.into_modules();
-        assert_eq!(
-            modules.into_iter().collect::<Vec<_>>(),
-            [("in_module".into(), "module".into())]
-        );
+        assert_eq!(symbols.module(0xffff_ffff_c000_0010), Some(("in_module", "module")));
+        assert_eq!(symbols.module(0xffff_ffff_8100_0104), None);
+        assert_eq!(symbols.module(0x10), None);
+    }
+
+    #[test]
+    fn of_names_for_one_place_the_first_is_taken_in_whatever_order_places_come() {
+        let list = "30 t c\n10 t a\n10 T also_a\n20 t b\n";
+        let symbols = Symbols::from_list(list.as_bytes()).unwrap();
+        assert_eq!([0x10, 0x1f, 0x21, 0x30].map(|a| symbols.function(a)), ["a", "a", "b", "c"]);
+        assert_eq!(symbols.function(0xf), "0xf");
     }
 }

@@ -9,7 +9,7 @@ use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Interrupts, Seen};
+use wakescope_core::explain::{Interrupts, Known, Seen};
 use wakescope_core::units::MonoNs;
 use wakescope_sys::memory::lift_lock_limit;
 use wakescope_sys::shared::{Answers, Words};
@@ -21,6 +21,7 @@ use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
 use crate::object;
+use crate::overflow::{Overflow, in_module};
 use crate::programs::{Need, PROGRAMS, Program};
 use crate::sections::{self, Shows};
 use crate::shared::{
@@ -29,7 +30,7 @@ use crate::shared::{
 };
 use crate::symbols::{Symbols, address_of};
 use crate::target::{Filter, Target, TargetError, has_kernels_numbers};
-use crate::users::NamePrograms;
+use crate::users::{NamePrograms, UserNames};
 
 /// What is to be followed, and how.
 #[derive(Clone, Debug)]
@@ -48,8 +49,10 @@ pub struct Options {
     pub preemptible: Option<bool>,
     /// Names of idle states, by their numbers.
     pub idle_states: Vec<String>,
-    /// How many late wakeups to keep.
+    /// How many late wakeups to keep with all their events. Of others, whose time it was.
     pub room: usize,
+    /// Whether this is a guest in real time.
+    pub guest: bool,
     /// What is to be counted for a bound; `None` for none.
     pub watch: Option<Watch>,
     /// On which CPUs sections are to be measured where the kernel shows their edges, on all if there
@@ -105,6 +108,7 @@ pub struct Tracer {
     start: MonoNs,
     keep_ns: u64,
     kept: Kept,
+    overflow: Overflow,
     users: Option<Box<dyn NamePrograms>>,
     /// Where sections are measured: what was counted of their lengths.
     section_figures: Option<Words>,
@@ -178,6 +182,7 @@ impl Tracer {
             start: MonoNs(0),
             keep_ns,
             kept,
+            overflow: Overflow::default(),
             users: None,
             section_figures,
             shows,
@@ -230,17 +235,35 @@ impl Tracer {
     pub fn poll(&mut self) {
         // A bound: programs that are faster than this must not hold the caller.
         for _ in 0..100_000 {
-            let Some(bytes) = self.records.next() else { break };
-            if let Some(record) = from_bytes::<Record>(&bytes) {
-                let late = Late::of(&record);
-                if let Some(users) = &mut self.users {
-                    for (pid, stack) in user_stacks(&late) {
-                        users.look_up(pid, stack);
-                    }
+            let Some(record) = self.records.next().map(|bytes| from_bytes::<Record>(&bytes)) else {
+                break;
+            };
+            let Some(late) = record.as_deref().map(Late::of) else { continue };
+            if let Some(users) = &mut self.users {
+                for (pid, stack) in user_stacks(&late) {
+                    users.look_up(pid, stack);
                 }
-                self.kept.add(late);
+            }
+            self.overflow.extend(self.kept.add(late));
+            if self.overflow.is_full() {
+                self.explain_overflow();
             }
         }
+    }
+
+    /// Turns what found no room into what its explanation says in short.
+    fn explain_overflow(&mut self) {
+        let counted = Counted::of(&self.figures, self.places);
+        let known = Known::of(&counted.components, self.options.guest);
+        let symbols = self.overflow.symbols();
+        let decoder = Decoder {
+            symbols: &symbols,
+            users: &UserNames::default(),
+            least_depth: self.counts().least_depth,
+            preemptible: self.options.preemptible,
+            idle_states: &self.options.idle_states,
+        };
+        self.overflow.explain(&decoder, &known);
     }
 
     /// Lets fewer wakeups leave the kernel once it is known how late the late ones are. To be called
@@ -279,17 +302,21 @@ impl Tracer {
             }
         }
         self.poll();
+        self.explain_overflow();
         let Counted { components, wakeup_latency } = Counted::of(&self.figures, self.places);
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         let mut not_seen = self.not_seen;
-        let wanted = late.iter().flat_map(addresses);
-        let handlers = interference.iter().flat_map(interference::Counted::addresses);
-        let places = sections.iter().flat_map(sections::Counted::addresses);
-        let symbols = Symbols::of(wanted.chain(handlers).chain(places)).unwrap_or_else(|e| {
+        let symbols = Symbols::read().unwrap_or_else(|e| {
             not_seen.push(format!("names of functions: /proc/kallsyms: {e}"));
             Symbols::default()
         });
+        let handlers = interference.iter().flat_map(interference::Counted::addresses);
+        let places = sections.iter().flat_map(sections::Counted::addresses);
+        let of_late = late.iter().flat_map(addresses);
+        let mut modules = self.overflow.modules;
+        modules
+            .extend(of_late.chain(handlers).chain(places).filter_map(|a| in_module(&symbols, a)));
         let of_programs: Vec<_> = late.iter().flat_map(user_stacks).collect();
         let users = self.users.as_ref().map(|users| users.name(&of_programs)).unwrap_or_default();
         let decoder = Decoder {
@@ -301,6 +328,7 @@ impl Tracer {
         };
         Seen {
             wakeups: late.iter().map(|late| decoder.wakeup(late)).collect(),
+            rest: self.overflow.rest,
             components,
             wakeup_latency,
             records: counts.records,
@@ -317,7 +345,7 @@ impl Tracer {
             seen_with: self.seen_with,
             not_seen,
             build_id: running_build_id(),
-            modules: symbols.into_modules(),
+            modules,
         }
     }
 
@@ -538,6 +566,7 @@ mod tests {
             preemptible: None,
             idle_states: Vec::new(),
             room: 1,
+            guest: false,
             watch: None,
             sections: None,
         };

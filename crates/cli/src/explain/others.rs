@@ -51,13 +51,14 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
         run.to_json().as_bytes(),
     )?;
     let process = if let Target::Process(pid) = target { Some(pid) } else { None };
-    let mut follower = match Follower::start(args.question(), target, false, &host, &[]) {
-        Ok(follower) => follower,
-        Err(failure) => {
-            folder.discard();
-            return Err(failure);
-        }
-    };
+    let mut follower =
+        match Follower::start(args.question(TimeDomain::Real), target, false, &host, &[]) {
+            Ok(follower) => follower,
+            Err(failure) => {
+                folder.discard();
+                return Err(failure);
+            }
+        };
     follower.read_files(image);
     let origin = clock::now().after(LEAD);
     follower.begin(origin).map_err(Failure::new)?;

@@ -63,8 +63,8 @@ pub(crate) struct MeasureArgs {
     idle_states: IdleStatesArg,
 
     /// How many of the most delayed wakeups to list in the record
-    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u16).range(0..=1000))]
-    worst: u16,
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u16).range(0..=20_000))]
+    pub(crate) worst: u16,
 
     /// Exit with 1 if the maximum, or a percentile, is above a time: 100us, p99.9=50us
     #[arg(long, value_name = "[pN=]TIME", allow_hyphen_values = true)]

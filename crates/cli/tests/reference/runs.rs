@@ -157,6 +157,7 @@ fn full_explanation() -> Explanation {
         not_followed: 1,
         late: 2,
         explained: 1,
+        one_in: Some(2),
         late_components: Some(components([5_000_000, 40_000, 0, 211])),
         records: 20_113,
         lost_records: 7,

@@ -5,19 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::compose::compose;
 use crate::distribution::Distribution;
 use crate::explain::{
-    Above, ComponentTable, Components, Explanation, Known, Measured, Seen, Share, Wakeup, blame,
-    components, rank, sections, shares_mut, timeline,
+    Above, ComponentTable, Components, Explanation, Known, Measured, Part, Seen, Share, Wakeup,
+    blame, components, rank, sections, shares_mut, timeline,
 };
 use crate::finding::{Finding, Severity, Validity};
-use crate::percentile::Percentile;
 use crate::plan::Stimulus;
 use crate::run::{Episode, Run, Thread, TimeDomain};
-
-/// What nine in ten wakeups exceed.
-const LOW: Percentile = Percentile::whole(10);
-
-/// What one in a hundred wakeups exceeds.
-const HIGH: Percentile = Percentile::whole(99);
 
 /// A late wakeup, accounted for.
 struct Account<'a> {
@@ -36,7 +29,7 @@ impl Account<'_> {
 /// ones was, and how the worst went.
 pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let (above_ns, above) = above.least_of(&seen.wakeup_latency);
-    let known = Known { guest: is_guest(run), ..known(&seen.components) };
+    let known = Known::of(&seen.components, is_guest(run));
     let late: Vec<Account> = seen
         .wakeups
         .iter()
@@ -57,10 +50,12 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         Stimulus::Others => seen.broken.saturating_add(seen.no_room),
     };
     let certainly_late = all.count - all.histogram.count_up_to(above_ns);
-    let explained = late.len() as u64;
-    run.causes = rank(late.iter().map(|account| (account.late_ns(), &account.blame[..])));
+    let rest = &seen.rest;
+    let explained = (late.len() as u64).saturating_add(rest.count(above_ns));
+    let parts = late.iter().map(|account| Part::of(account.late_ns(), &account.blame));
+    run.causes = rank(parts.chain(rest.parts(above_ns)));
     explain_worst(run, &late);
-    let blames = late.iter().map(|account| &account.blame[..]);
+    let blames = late.iter().map(|account| &account.blame[..]).chain(rest.longest());
     run.components = Some(from_start(seen.components, run.origin_ns));
     let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));
     let bound = seen
@@ -73,11 +68,13 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         not_followed,
         late: certainly_late.max(explained),
         explained,
+        one_in: Some(rest.weight()).filter(|&weight| weight > 1),
         records: seen.records,
         lost_records: seen.lost_records,
         sections: Some(sections),
         late_components: Some(
-            late.iter().fold(Components::default(), |sum, account| sum.plus(&account.components)),
+            late.iter()
+                .fold(rest.components(above_ns), |sum, account| sum.plus(&account.components)),
         ),
         seen_with: seen.seen_with,
         not_seen: seen.not_seen,
@@ -88,16 +85,6 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let modules = told_modules(run, seen.modules);
     run.explanation.iter_mut().for_each(|told| told.modules.clone_from(&modules));
     doubt(run, seen.lacks_edges);
-}
-
-/// What all wakeups together teach about each.
-fn known(table: &ComponentTable) -> Known {
-    // Of ten wakeups nine wait as long at least. The minimum is that of a chance: a timer that expires
-    // while another interrupt is being handled waits for none of its own.
-    let nearly_all = |part: &Distribution| Some(part.histogram.bucket_of_percentile(LOW)?.lower);
-    let delivery_ns = nearly_all(&table.irq_latency).or(table.irq_latency.min_ns).unwrap_or(0);
-    let most = |part: &Distribution| Some(part.histogram.bucket_of_percentile(HIGH)?.lower);
-    Known { delivery_ns, scheduling_ns: table.sched_duration.as_ref().and_then(most), guest: false }
 }
 
 /// Whether a hypervisor may have held the machine up. One that counts instructions never does.
@@ -197,6 +184,17 @@ fn doubt(run: &mut Run, lacks_edges: bool) {
                 explanation.lost_records.saturating_add(explanation.records)
             ),
             "ask for fewer (--above with a longer time), or measure at a longer --interval",
+        ));
+    }
+    if let Some(one_in) = explanation.one_in {
+        found.push(Finding::new(
+            "sampled-causes",
+            Severity::Note,
+            format!(
+                "of the late wakeups beyond the worst, one in {one_in} was taken for the causes, \
+                 drawn at random: their counts and shares are estimates"
+            ),
+            "ask for fewer: --above with a longer time or a higher percentile",
         ));
     }
     if explanation.not_followed > 0 {

@@ -20,7 +20,9 @@ mod sweep;
 mod tests;
 
 use super::event::Wakeup;
-use super::record::Share;
+use super::record::{ComponentTable, Share};
+use crate::distribution::Distribution;
+use crate::percentile::Percentile;
 use case::Case;
 pub(super) use function::{caller, culprit, own_name};
 
@@ -37,6 +39,26 @@ pub struct Known {
     /// Whether the machine is a guest in real time: where it stands still, its hypervisor ran
     /// something else.
     pub guest: bool,
+}
+
+/// What nine in ten wakeups exceed.
+const LOW: Percentile = Percentile::whole(10);
+
+/// What one in a hundred wakeups exceeds.
+const HIGH: Percentile = Percentile::whole(99);
+
+impl Known {
+    /// What all wakeups together teach about each.
+    pub fn of(table: &ComponentTable, guest: bool) -> Self {
+        // Of ten wakeups nine wait as long at least. The minimum is that of a chance: a timer that
+        // expires while another interrupt is being handled waits for none of its own.
+        let nearly_all =
+            |part: &Distribution| Some(part.histogram.bucket_of_percentile(LOW)?.lower);
+        let delivery_ns = nearly_all(&table.irq_latency).or(table.irq_latency.min_ns).unwrap_or(0);
+        let most = |part: &Distribution| Some(part.histogram.bucket_of_percentile(HIGH)?.lower);
+        let scheduling_ns = table.sched_duration.as_ref().and_then(most);
+        Self { delivery_ns, scheduling_ns, guest }
+    }
 }
 
 /// Whose every nanosecond of `wakeup` was, the largest share first. The shares add up to the time

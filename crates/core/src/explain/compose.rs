@@ -46,16 +46,16 @@ fn has_entry(table: &super::ComponentTable) -> bool {
     table.sched_duration.is_some()
 }
 
-fn is_section(share: &Share) -> bool {
+pub(super) fn is_section(share: &Share) -> bool {
     matches!(share.cause, Cause::IrqOff | Cause::PreemptOff | Cause::NoPreemptionPoint)
 }
 
 /// Blame has these words for the time from the interrupt's end to the scheduler.
-fn is_way_to_scheduler(share: &Share) -> bool {
+pub(super) fn is_way_to_scheduler(share: &Share) -> bool {
     share.cause == Cause::Scheduler && share.culprit == "return from interrupt"
 }
 
-fn is_switch(share: &Share) -> bool {
+pub(super) fn is_switch(share: &Share) -> bool {
     share.cause == Cause::Scheduler && !is_way_to_scheduler(share)
 }
 

@@ -8,29 +8,68 @@ use super::record::{Cause, CauseRow, Share};
 const MOST_ROWS: usize = 1_000;
 
 /// The culprit of the rows of all others.
-const OTHERS: &str = "others";
+pub(super) const OTHERS: &str = "others";
 
 type Key<'a> = (Cause, &'a str);
 
-/// Ranks the causes of late wakeups, each with its wakeup latency and its shares: the largest
-/// together first, what is unexplained last. All rows' shares make 1, unless nothing was late.
+/// What is ranked: late wakeups that are alike, by whose their time was.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// How many wakeups.
+    weight: u64,
+    /// Of each, nanoseconds by cause and culprit. Together they are its wakeup latency.
+    shares: BTreeMap<Key<'a>, u64>,
+}
+
+impl<'a> Part<'a> {
+    /// `weight` wakeups that were `late_ns` late, with cause, culprit and nanoseconds of their shares.
+    /// What these leave is unexplained.
+    pub(super) fn new(
+        weight: u64,
+        late_ns: u64,
+        shares: impl IntoIterator<Item = (Cause, &'a str, u64)>,
+    ) -> Self {
+        let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
+        let mut told = 0_u64;
+        for (cause, culprit, ns) in shares.into_iter().filter(|(_, _, ns)| *ns > 0) {
+            // Nobody is to blame for what nobody knows.
+            let culprit = if cause == Cause::Unexplained { "" } else { culprit };
+            let sum = sums.entry((cause, culprit)).or_default();
+            *sum = sum.saturating_add(ns);
+            told = told.saturating_add(ns);
+        }
+        if late_ns > told {
+            let rest = sums.entry((Cause::Unexplained, "")).or_default();
+            *rest = rest.saturating_add(late_ns - told);
+        }
+        Self { weight, shares: sums }
+    }
+
+    /// A wakeup that was `late_ns` late, with its shares.
+    pub fn of(late_ns: u64, blame: &'a [Share]) -> Self {
+        let share = |share: &'a Share| (share.cause, share.culprit.as_str(), share.ns);
+        Self::new(1, late_ns, blame.iter().map(share))
+    }
+}
+
+/// Ranks the causes of late wakeups: the largest together first, what is unexplained last. All
+/// rows' shares make 1, unless nothing was late.
 ///
-/// What the shares of a wakeup leave of its latency is unexplained. At most 1,000 rows have a
-/// culprit of their own, those with the largest; the rest of each cause is one row, `others`.
-pub fn rank<'a>(late: impl IntoIterator<Item = (u64, &'a [Share])>) -> Vec<CauseRow> {
-    let late: Vec<BTreeMap<Key, u64>> =
-        late.into_iter().map(|(latency_ns, shares)| by_key(latency_ns, shares)).collect();
+/// At most 1,000 rows have a culprit of their own, those with the largest; the rest of each cause
+/// is one row, `others`.
+pub fn rank<'a>(late: impl IntoIterator<Item = Part<'a>>) -> Vec<CauseRow> {
+    let late: Vec<Part> = late.into_iter().collect();
     let own = with_own_row(&late);
     let mut rows: BTreeMap<Key, Sum> = BTreeMap::new();
-    for wakeup in &late {
+    for part in &late {
         let mut mine: BTreeMap<Key, u64> = BTreeMap::new();
-        for (&key, &ns) in wakeup {
+        for (&key, &ns) in &part.shares {
             let key = if own.contains(&key) { key } else { (key.0, OTHERS) };
             let sum = mine.entry(key).or_default();
             *sum = sum.saturating_add(ns);
         }
         for (key, ns) in mine {
-            rows.entry(key).or_default().add(ns);
+            rows.entry(key).or_default().add(part.weight, ns);
         }
     }
     let all: u128 = rows.values().map(|sum| sum.total_ns).sum();
@@ -40,32 +79,13 @@ pub fn rank<'a>(late: impl IntoIterator<Item = (u64, &'a [Share])>) -> Vec<Cause
     rows
 }
 
-/// One wakeup's time, by cause and culprit.
-fn by_key(latency_ns: u64, shares: &[Share]) -> BTreeMap<Key<'_>, u64> {
-    let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
-    let mut told = 0_u64;
-    for share in shares.iter().filter(|share| share.ns > 0) {
-        let culprit = match share.cause {
-            // Nobody is to blame for what nobody knows.
-            Cause::Unexplained => "",
-            _ => share.culprit.as_str(),
-        };
-        let sum = sums.entry((share.cause, culprit)).or_default();
-        *sum = sum.saturating_add(share.ns);
-        told = told.saturating_add(share.ns);
-    }
-    if latency_ns > told {
-        let rest = sums.entry((Cause::Unexplained, "")).or_default();
-        *rest = rest.saturating_add(latency_ns - told);
-    }
-    sums
-}
-
 /// Those that get a row of their own.
-fn with_own_row<'a>(late: &[BTreeMap<Key<'a>, u64>]) -> HashSet<Key<'a>> {
+fn with_own_row<'a>(late: &[Part<'a>]) -> HashSet<Key<'a>> {
     let mut totals: HashMap<Key, u128> = HashMap::new();
-    for (&key, &ns) in late.iter().flatten() {
-        *totals.entry(key).or_default() += u128::from(ns);
+    for part in late {
+        for (&key, &ns) in &part.shares {
+            *totals.entry(key).or_default() += u128::from(ns) * u128::from(part.weight);
+        }
     }
     let mut largest: Vec<(Key, u128)> = totals.into_iter().collect();
     largest.sort_by_key(|&(key, ns)| (key.0 != Cause::Unexplained, std::cmp::Reverse(ns), key));
@@ -80,9 +100,9 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, ns: u64) {
-        self.episodes += 1;
-        self.total_ns += u128::from(ns);
+    fn add(&mut self, weight: u64, ns: u64) {
+        self.episodes = self.episodes.saturating_add(weight);
+        self.total_ns += u128::from(ns) * u128::from(weight);
         self.worst_ns = self.worst_ns.max(ns);
     }
 
@@ -111,7 +131,7 @@ mod tests {
     /// Checks the rows, as `cause culprit episodes total worst share`.
     #[track_caller]
     fn check(late: &[(u64, Vec<Share>)], want: &[&str]) {
-        let rows = rank(late.iter().map(|(ns, shares)| (*ns, shares.as_slice())));
+        let rows = rank(late.iter().map(|(ns, shares)| Part::of(*ns, shares)));
         let line = |r: &CauseRow| {
             let CauseRow { cause, culprit, episodes, total_ns, worst_ns, share } = r;
             format!("{cause} {culprit} {episodes} {total_ns} {worst_ns} {share}")
@@ -144,7 +164,7 @@ mod tests {
         let late: Vec<(u64, Vec<Share>)> = (1..=1_200)
             .map(|n: u64| (n, vec![share(Cause::Irq, &format!("irq{n}"), "", n)]))
             .collect();
-        let rows = rank(late.iter().map(|(ns, shares)| (*ns, shares.as_slice())));
+        let rows = rank(late.iter().map(|(ns, shares)| Part::of(*ns, shares)));
         assert_eq!(rows.len(), 1_001);
         let others = rows.iter().find(|row| row.culprit == OTHERS).unwrap();
         assert_eq!((others.episodes, others.total_ns, others.worst_ns), (200, 20_100, 200));
@@ -167,7 +187,7 @@ mod tests {
                 })
                 .collect();
             prop_assume!(late.iter().any(|(ns, _)| *ns > 0));
-            let rows = rank(late.iter().map(|(ns, shares)| (*ns, shares.as_slice())));
+            let rows = rank(late.iter().map(|(ns, shares)| Part::of(*ns, shares)));
             let whole: f64 = rows.iter().map(|row| row.share).sum();
             prop_assert!((whole - 1.0).abs() < 1e-9, "{whole}");
             let unknown = rows.iter().position(|row| row.cause == Cause::Unexplained);

@@ -201,6 +201,18 @@ impl Components {
         first.iter().try_fold(self.sched_duration_ns.unwrap_or(0), |sum, &ns| sum.checked_add(ns))
     }
 
+    /// So many times each part.
+    #[must_use]
+    pub(crate) fn times(&self, count: u64) -> Self {
+        let times = |ns: u64| ns.saturating_mul(count);
+        Self {
+            irq_latency_ns: times(self.irq_latency_ns),
+            handler_duration_ns: times(self.handler_duration_ns),
+            sched_latency_ns: times(self.sched_latency_ns),
+            sched_duration_ns: self.sched_duration_ns.map(times),
+        }
+    }
+
     /// Both, part by part.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
@@ -289,8 +301,12 @@ pub struct Explanation {
     pub not_followed: u64,
     /// Late wakeups.
     pub late: u64,
-    /// Of these, with an explanation: the rest was too much to keep, or lost.
+    /// Of these, with an explanation: the others were lost.
     pub explained: u64,
+    /// Of those beyond the worst, one in so many was taken for the causes, where it stands for as
+    /// many; `None` if all were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_in: Option<u64>,
     /// The components of these, added up over all of them; `None` in records that do not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_components: Option<Components>,

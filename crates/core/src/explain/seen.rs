@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::distribution::Distribution;
-use crate::explain::{ComponentTable, Interference, Measured, Wakeup};
+use crate::explain::{ComponentTable, Interference, Measured, Rest, Wakeup};
 use crate::percentile::Percentile;
 use crate::units::SpanNs;
 
@@ -14,6 +14,8 @@ use crate::units::SpanNs;
 pub struct Seen {
     /// Late wakeups, the latest first; no more than there was room for.
     pub wakeups: Vec<Wakeup>,
+    /// The others.
+    pub rest: Rest,
     /// The components of all wakeups. Times of maxima are `CLOCK_MONOTONIC`.
     pub components: ComponentTable,
     /// The lateness of all wakeups.

@@ -45,7 +45,8 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
         out.push_str(format!("{line}{beside}").trim_end());
         out.push('\n');
     }
-    if all.sched_duration.is_none() {
+    // Where nobody woke up, nothing is known of the kernel.
+    if all.sched_duration.is_none() && explanation.wakeups > 0 {
         out.push_str(
             " This kernel does not show when its scheduler is entered: the last two are one here.\n",
         );

@@ -80,7 +80,7 @@ fn decoded(late: &Late) -> Wakeup {
 }
 
 fn decoded_by(late: &Late, least_depth: u64, preemptible: Option<bool>) -> Wakeup {
-    let symbols = Symbols::from_list(LIST.as_bytes(), addresses(late)).unwrap();
+    let symbols = Symbols::from_list(LIST.as_bytes()).unwrap();
     let idle_states = ["POLL".to_string(), "C1".to_string()];
     Decoder {
         symbols: &symbols,

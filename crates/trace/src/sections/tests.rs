@@ -43,7 +43,7 @@ fn longest(section: shared::Section, comm: &str) -> shared::Longest {
 }
 
 fn measured(counted: &Counted) -> Measured {
-    let symbols = Symbols::from_list(LIST.as_bytes(), counted.addresses()).unwrap();
+    let symbols = Symbols::from_list(LIST.as_bytes()).unwrap();
     counted.measured(&symbols)
 }
 

@@ -134,6 +134,39 @@ fn late_ones_are_counted_whether_they_are_explained_or_not() {
 }
 
 #[test]
+fn causes_are_those_of_all_late_wakeups_kept_whole_or_not() {
+    let kept = [wakeup(0, 1_000, 900), wakeup(0, 2_000, 800)];
+    let mut all = seen(&kept);
+    all.wakeup_latency = distribution(&[900, 800, 700, 600, 10, 10, 10, 10, 10, 10]);
+    for late_ns in [700, 600, 10] {
+        let other = wakeup(0, 3_000, late_ns);
+        all.rest.add(components(&other.marks), blame(&other, &Known::default()));
+    }
+    let mut run = measured(&[10; 10], Vec::new());
+    account(&mut run, all, above("500ns"));
+    assert_eq!((told(&run).late, told(&run).explained, told(&run).one_in), (4, 4, None));
+    assert_eq!(told(&run).late_components.unwrap().total_ns(), 3_000);
+    assert_eq!(run.causes.iter().map(|row| row.total_ns).sum::<u64>(), 3_000);
+    assert_eq!(run.causes.iter().map(|row| row.episodes).max(), Some(4));
+    assert!(!codes(&run).iter().any(|(code, _)| *code == "sampled-causes"));
+}
+
+#[test]
+fn it_is_told_where_causes_are_estimated() {
+    let mut all = seen(&[wakeup(0, 1_000, 900)]);
+    let other = wakeup(0, 3_000, 800);
+    for _ in 0..40_000 {
+        all.rest.add(components(&other.marks), blame(&other, &Known::default()));
+    }
+    let mut run = measured(&[900], Vec::new());
+    account(&mut run, all, above("500ns"));
+    assert_eq!(told(&run).one_in, Some(2));
+    assert!(codes(&run).contains(&("sampled-causes", Severity::Note)), "{:?}", codes(&run));
+    // Sum and count are of all of them, to one or two.
+    assert!(told(&run).explained.abs_diff(40_001) <= 2, "{}", told(&run).explained);
+}
+
+#[test]
 fn what_was_asked_and_seen_is_told() {
     let mut run = measured(&[900], Vec::new());
     account(&mut run, seen(&[wakeup(0, 1_000, 900)]), above("p99"));
@@ -235,17 +268,17 @@ fn a_run_without_a_wakeup_is_explained_all_the_same() {
 #[test]
 fn a_run_teaches_what_every_wakeup_takes() {
     let mut table = ComponentTable::default();
-    assert_eq!(known(&table), Known::default());
+    assert_eq!(Known::of(&table, false), Known::default());
     // One in ten by chance does not wait at all; one in a hundred does not count.
     table.irq_latency = distribution(&[0, 700, 700, 700, 700, 710, 720, 730, 740, 9_000]);
-    assert_eq!(known(&table).delivery_ns, 0);
+    assert_eq!(Known::of(&table, false).delivery_ns, 0);
     table.irq_latency = distribution(&[[0; 1].as_slice(), &[700; 98], &[9_000]].concat());
-    assert_eq!(known(&table).delivery_ns, 700);
+    assert_eq!(Known::of(&table, false).delivery_ns, 700);
     // Without as many as that takes, the least.
     table.irq_latency = distribution(&[650, 700]);
-    assert!((650..=700).contains(&known(&table).delivery_ns));
+    assert!((650..=700).contains(&Known::of(&table, false).delivery_ns));
     table.sched_duration = Some(distribution(&[[300; 198].as_slice(), &[9_000; 2]].concat()));
-    assert_eq!(known(&table).scheduling_ns, Some(300));
+    assert_eq!(Known::of(&table, false).scheduling_ns, Some(300));
 }
 
 #[test]

@@ -1,0 +1,216 @@
+//! The late wakeups for which there is no room: of them only whose their time was is kept.
+
+use std::collections::HashMap;
+
+use super::compose::{is_section, is_switch, is_way_to_scheduler};
+use super::rank::{OTHERS, Part};
+use super::record::{Cause, Components, Share};
+use crate::random::Random;
+
+/// The most wakeups that are kept: with 8 shares each, 6 MB. Then every other one goes, and each
+/// that stays stands for twice as many.
+const MOST: usize = 32_768;
+
+/// The most culprits that are told apart; all others of a cause are one.
+const MOST_CULPRITS: usize = 16_384;
+
+/// A length that the longest is asked for: what of a share counts for it.
+type Measure = fn(&Share) -> bool;
+
+/// What sections and bounds are made of.
+const MEASURES: [Measure; 5] = [
+    |share| share.cause == Cause::IrqOff,
+    |share| matches!(share.cause, Cause::PreemptOff | Cause::NoPreemptionPoint),
+    is_section,
+    is_way_to_scheduler,
+    is_switch,
+];
+
+/// Late wakeups of which only their components and shares are kept, in bounded memory: all of them as
+/// long as there is room, then a sample.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rest {
+    wakeups: Vec<Brief>,
+    /// How many late wakeups each of them stands for, less one.
+    also: u64,
+    culprits: Vec<(Cause, String)>,
+    places: HashMap<(Cause, String), u32>,
+    /// For each measure the blame of the wakeup that has the longest.
+    longest: [Vec<Share>; MEASURES.len()],
+    /// How many were added since every other one went, in which more than one makes one.
+    skipped: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Brief {
+    components: Components,
+    /// By the places of their culprits, nanoseconds.
+    shares: Box<[(u32, u64)]>,
+}
+
+impl Brief {
+    fn late_ns(&self) -> u64 {
+        self.components.total_ns()
+    }
+}
+
+impl Rest {
+    /// How many late wakeups each one that is kept stands for: a power of two, 1 as long as all are
+    /// kept.
+    pub fn weight(&self) -> u64 {
+        self.also + 1
+    }
+
+    /// Adds a late wakeup.
+    pub fn add(&mut self, components: Components, blame: Vec<Share>) {
+        self.skipped += 1;
+        if self.skipped % self.weight() == 0 {
+            let shares = blame.iter().map(|share| (self.place(share), share.ns)).collect();
+            self.wakeups.push(Brief { components, shares });
+        }
+        for (measure, longest) in MEASURES.iter().zip(&mut self.longest) {
+            if measured(*measure, &blame) > measured(*measure, longest) {
+                longest.clone_from(&blame);
+            }
+        }
+        if self.wakeups.len() >= MOST {
+            self.thin_out();
+        }
+    }
+
+    /// Lets every other one go, drawn at random: what comes at an interval must not be hit by
+    /// another.
+    fn thin_out(&mut self) {
+        let half = self.wakeups.len() / 2;
+        Random::new(self.weight()).draw(&mut self.wakeups, half);
+        self.wakeups.truncate(half);
+        self.also = self.weight() * 2 - 1;
+        self.skipped = 0;
+    }
+
+    fn place(&mut self, share: &Share) -> u32 {
+        let mut key = (share.cause, share.culprit.clone());
+        if self.culprits.len() >= MOST_CULPRITS && !self.places.contains_key(&key) {
+            key.1 = OTHERS.into();
+        }
+        if let Some(&place) = self.places.get(&key) {
+            return place;
+        }
+        let place = u32::try_from(self.culprits.len()).unwrap_or(u32::MAX);
+        self.culprits.push(key.clone());
+        self.places.insert(key, place);
+        place
+    }
+
+    fn above(&self, above_ns: u64) -> impl Iterator<Item = &Brief> {
+        self.wakeups.iter().filter(move |brief| brief.late_ns() >= above_ns)
+    }
+
+    /// How many wakeups at least so late there were, as far as that follows from those kept.
+    pub(super) fn count(&self, above_ns: u64) -> u64 {
+        (self.above(above_ns).count() as u64).saturating_mul(self.weight())
+    }
+
+    /// Whose the time of those at least so late was, to be ranked.
+    pub(super) fn parts(&self, above_ns: u64) -> impl Iterator<Item = Part<'_>> {
+        let share = |&(place, ns): &(u32, u64)| {
+            let (cause, culprit) = &self.culprits[place as usize];
+            (*cause, culprit.as_str(), ns)
+        };
+        self.above(above_ns).map(move |brief| {
+            Part::new(self.weight(), brief.late_ns(), brief.shares.iter().map(share))
+        })
+    }
+
+    /// The components of those at least so late, together.
+    pub(super) fn components(&self, above_ns: u64) -> Components {
+        let all = self.above(above_ns).map(|brief| brief.components.times(self.weight()));
+        all.fold(Components::default(), |sum, components| sum.plus(&components))
+    }
+
+    /// The blame of those wakeups that held the longest sections and switches.
+    pub(super) fn longest(&self) -> impl Iterator<Item = &[Share]> + Clone {
+        self.longest.iter().map(Vec::as_slice).filter(|blame| !blame.is_empty())
+    }
+}
+
+fn measured(measure: Measure, blame: &[Share]) -> u64 {
+    blame.iter().filter(|share| measure(share)).map(|share| share.ns).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::rank;
+
+    fn share(cause: Cause, culprit: &str, ns: u64) -> Share {
+        Share { cause, culprit: culprit.into(), ns, ..Share::default() }
+    }
+
+    fn late(ns: u64) -> Components {
+        Components { sched_latency_ns: ns, ..Components::default() }
+    }
+
+    #[test]
+    fn as_long_as_there_is_room_all_are_ranked_as_they_were() {
+        let mut rest = Rest::default();
+        for ns in [100, 200, 300] {
+            let half = share(Cause::Irq, "eth0", ns / 2);
+            rest.add(late(ns), vec![half, share(Cause::IrqOff, "f", ns - ns / 2)]);
+        }
+        let told = |above_ns| {
+            let rows = rank(rest.parts(above_ns));
+            let told = rows.iter().map(|r| format!("{} {} {}", r.culprit, r.episodes, r.total_ns));
+            (rest.count(above_ns), told.collect::<Vec<_>>(), rest.components(above_ns).total_ns())
+        };
+        assert_eq!(told(0), (3, vec!["eth0 3 300".into(), "f 3 300".into()], 600));
+        assert_eq!(told(200), (2, vec!["eth0 2 250".into(), "f 2 250".into()], 500));
+        assert_eq!(told(301), (0, vec![], 0));
+    }
+
+    #[test]
+    fn what_is_too_much_becomes_a_sample_that_stands_for_all() {
+        let mut rest = Rest::default();
+        let all = 10 * MOST as u64;
+        for n in 0..all {
+            // A third of them is of another cause, at a regular interval.
+            let cause = if n % 3 == 0 { Cause::Irq } else { Cause::IrqOff };
+            rest.add(late(1_000), vec![share(cause, "who", 1_000)]);
+        }
+        assert!(rest.wakeups.len() < MOST && rest.weight() == 16, "{}", rest.weight());
+        let count = rest.count(0);
+        assert!(count.abs_diff(all) <= rest.weight(), "{count} of {all}");
+        let rows = rank(rest.parts(0));
+        let third = rows.iter().find(|row| row.cause == Cause::Irq).unwrap();
+        // 20,480 are in the sample: a standard deviation of a share is 0.3 %.
+        assert!((third.share - 1.0 / 3.0).abs() < 0.02, "{}", third.share);
+        assert_eq!(rest.components(0).total_ns(), count * 1_000);
+    }
+
+    #[test]
+    fn the_longest_sections_outlive_their_wakeups() {
+        let mut rest = Rest::default();
+        rest.add(late(70), vec![share(Cause::IrqOff, "long", 70)]);
+        rest.add(late(90), vec![share(Cause::PreemptOff, "a", 50), share(Cause::IrqOff, "b", 40)]);
+        for _ in 0..4 * MOST {
+            rest.add(late(20), vec![share(Cause::Scheduler, "switch", 20)]);
+        }
+        let longest = |of: Measure| rest.longest().map(|blame| measured(of, blame)).max();
+        assert_eq!(longest(|share| share.cause == Cause::IrqOff), Some(70));
+        assert_eq!(longest(|share| share.cause == Cause::PreemptOff), Some(50));
+        assert_eq!((longest(is_section), longest(is_switch)), (Some(90), Some(20)));
+        assert_eq!(longest(is_way_to_scheduler), Some(0));
+    }
+
+    #[test]
+    fn culprits_without_end_take_no_room_without_end() {
+        let mut rest = Rest::default();
+        for n in 0..2 * MOST_CULPRITS {
+            rest.add(late(5), vec![share(Cause::EqualOrLowerTask, &format!("task[{n}]"), 5)]);
+        }
+        assert_eq!(rest.culprits.len(), MOST_CULPRITS + 1);
+        let rows = rank(rest.parts(0));
+        let sum: u64 = rows.iter().map(|row| row.total_ns).sum();
+        assert_eq!(sum, rest.count(0) * 5);
+    }
+}
