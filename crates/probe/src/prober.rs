@@ -13,6 +13,7 @@ use wakescope_sys::memory::PageFaults;
 use wakescope_sys::sched::{self, CpuReader, Schedule, ThreadId};
 use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
+use wakescope_sys::timer_file::TimerFile;
 
 use crate::stimulus::timer::{Ending, Grid, KernelTimer, sample};
 
@@ -266,7 +267,9 @@ fn turnaround() -> SpanNs {
 
 fn measure(home: Option<u32>, answers: Option<Answers>, shared: &Shared, times: Times) -> Report {
     let Shared { recorder, ring, stop, .. } = shared;
-    let mut timer = KernelTimer { home, cpu: CpuReader::new(), stop, answers };
+    // Only whoever follows the thread has a use for it.
+    let watchdog = answers.as_ref().and_then(|_| TimerFile::new().ok());
+    let mut timer = KernelTimer { home, cpu: CpuReader::new(), stop, answers, watchdog };
     warm_up(&mut timer, shared, times);
     recorder.reset();
     shared.measuring.store(true, Ordering::Release);

@@ -72,7 +72,8 @@ impl Words {
 }
 
 /// The last answers of a thread, in words that are shared with the kernel: pairs of when a wakeup was
-/// due, and when it was answered. Only the thread may put them.
+/// due, and when it was answered. Only the thread may put them. Before them stands when the thread is
+/// to be looked after, which whoever looks on sets.
 pub struct Answers {
     mapping: Arc<Mapping>,
     first: usize,
@@ -83,13 +84,24 @@ impl Answers {
     /// How many are kept.
     pub const KEPT: usize = 8;
     /// The words that they take.
-    pub const WORDS: usize = 2 * Self::KEPT;
+    pub const WORDS: usize = 1 + 2 * Self::KEPT;
+
+    /// How late a wakeup must be for an interrupt to look where the CPU is, nanoseconds; 0 for none.
+    #[inline]
+    pub fn patience(&self) -> u64 {
+        self.mapping.at(self.first).load(Ordering::Relaxed)
+    }
+
+    /// Sets that, on any copy.
+    pub fn set_patience(&self, ns: u64) {
+        self.mapping.at(self.first).store(ns, Ordering::Relaxed);
+    }
 
     /// Puts the next answer in place of the oldest. Whoever looks meanwhile finds the old one, the
     /// new one or none, but never the time of one with the other.
     #[inline]
     pub fn put(&mut self, due: u64, answered: u64) {
-        let at = self.first + 2 * self.next;
+        let at = self.first + 1 + 2 * self.next;
         self.next = (self.next + 1) % Self::KEPT;
         self.mapping.at(at).store(0, Ordering::Release);
         self.mapping.at(at + 1).store(answered, Ordering::Release);

@@ -61,40 +61,45 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 	count(place, WAKEUP_LATENCY, end - due, due);
 }
 
-INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task)
+/* Hands a wakeup over with its last events, no more than `room`. Whether there was room for it. */
+INLINE int send_with(struct wakeup *wakeup, struct cpu *cpu, const u32 room)
 {
-	describe(&wakeup->task, task);
-	struct counts *all = all_counts();
-	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
-	if (!all) {
-		if (record)
-			bpf_ringbuf_submit(record, 0);
-		return;
-	}
-	if (!record) {
-		__sync_fetch_and_add(&all->lost_records, 1);
-		return;
-	}
-	__sync_fetch_and_add(&all->records, 1);
+	struct record *record =
+		bpf_ringbuf_reserve(&records, sizeof(*record) + room * sizeof(struct event), 0);
+	if (!record)
+		return 0;
 	bpf_probe_read_kernel(&record->wakeup, sizeof(record->wakeup), wakeup);
 	/* A few from before it began: the interrupt that it began in, and what was held up by. */
 	u64 last = cpu->seen;
-	u64 first = last > EVENTS ? last - EVENTS : 0;
+	u64 first = last > room ? last - room : 0;
 	record->events_lost = 0;
 	if (first > wakeup->events_before)
 		record->events_lost = first - wakeup->events_before;
 	u32 taken = 0;
 #pragma nounroll
-	for (u32 i = 0; i < EVENTS; i++) {
+	for (u32 i = 0; i < room; i++) {
 		u64 index = first + i;
 		if (index >= last)
 			break;
-		bpf_probe_read_kernel(&record->event[i & (EVENTS - 1)], sizeof(struct event),
+		bpf_probe_read_kernel(&record->event[i & (room - 1)], sizeof(struct event),
 				      &cpu->ring[index & (RING - 1)]);
 		taken++;
 	}
 	record->events = taken;
 	bpf_ringbuf_submit(record, 0);
+	return 1;
+}
+
+INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task)
+{
+	describe(&wakeup->task, task);
+	struct counts *all = all_counts();
+	if (!all)
+		return;
+	/* What came while it waited, and as many before that as tell what it began in. */
+	int few = cpu->seen - wakeup->events_before <= EVENTS - BEFORE;
+	int sent = HOT(few) ? send_with(wakeup, cpu, EVENTS) : send_with(wakeup, cpu, RING);
+	__sync_fetch_and_add(sent ? &all->records : &all->lost_records, 1);
 }
 
 /*

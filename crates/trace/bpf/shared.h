@@ -8,6 +8,8 @@
 #define RING 256
 /* Events of one wakeup that leave the kernel. */
 #define EVENTS 64
+/* Of those, how many from before the wakeup there should be room for. */
+#define BEFORE 16
 /* Frames of a stack. */
 #define FRAMES 32
 /* Those of a program's own stack. */
@@ -32,6 +34,8 @@ enum kind {
 	SCHED_ENTRY,
 	CONTENTION_BEGIN,
 	CONTENTION_END,
+	/* These programs have looked at something, as the value says for so long. */
+	LOOK,
 };
 
 /* Interrupts that have no name of their own: events IRQ_ENTRY and IRQ_EXIT with number NO_LINE + one of these. */
@@ -142,13 +146,16 @@ struct wakeup {
 	u64 away_user[USER_FRAMES];
 };
 
-/* A late wakeup on its way out of the kernel. */
+/*
+ * A late wakeup on its way out of the kernel. Behind it come its events: EVENTS are enough for most,
+ * and for others there are as many as the ring has.
+ */
 struct record {
 	struct wakeup wakeup;
 	/* Valid ones, and those that there was no room for. */
 	u32 events;
 	u32 events_lost;
-	struct event event[EVENTS];
+	struct event event[];
 };
 
 /* The scale of histograms: 512 buckets per octave up to 2^40 ns, as in the rest of wakescope. */
@@ -299,6 +306,8 @@ struct sections {
 };
 
 struct answers {
+	/* How late a wakeup must be for the thread's watchdog to expire; 0 if it has none. */
+	u64 patience;
 	struct {
 		u64 due;
 		u64 at;
@@ -314,6 +323,8 @@ struct control {
 	 * so far, as long as they are few.
 	 */
 	u64 keep;
+	/* Whether threads that are named have watchdogs, which expire while a late wakeup waits. */
+	u64 watched;
 };
 
 /* Written by programs. */

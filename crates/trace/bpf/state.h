@@ -39,7 +39,10 @@ struct cpu {
 	/* Threads whose wakeups began in the interrupt that goes on. */
 	u32 woken[4];
 	u32 woken_count;
-	u32 pad;
+	/* The named thread whose wakeup came last here; 0 if none waits. */
+	u32 waiting;
+	/* The last switch while a wakeup waited. */
+	u64 switched;
 	/* When the outermost interrupt began. */
 	u64 irq_entry;
 	/* When the timer was due whose function runs; 0 if none does. */

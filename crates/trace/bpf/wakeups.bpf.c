@@ -43,7 +43,21 @@ SEC("tp_btf/sched_entry_tp") int on_sched_entry(u64 *ctx)
 	return 0;
 }
 
-INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct *next, u64 now)
+/* Who gave the CPU up, and where. Its own program says little of one that had to give way. */
+INLINE void look_at_last(void *ctx, struct cpu *cpu, struct wakeup *wakeup, struct task_struct *prev,
+			 struct task_struct *next)
+{
+	u64 since = bpf_ktime_get_ns();
+	wakeup->away_pid = prev->pid;
+	wakeup->away_bytes = bpf_get_stack(ctx, wakeup->away, sizeof(wakeup->away), 0);
+	if (prev->prio <= next->prio)
+		wakeup->away_user_bytes = bpf_get_stack(ctx, wakeup->away_user,
+							sizeof(wakeup->away_user), USER_STACK);
+	have_looked(cpu, since);
+}
+
+INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct *prev,
+		      struct task_struct *next, u64 now)
 {
 	u32 pid = next->pid;
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
@@ -60,15 +74,10 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 	wakeup->switch_in = now;
 	wakeup->sched_entry = cpu->sched_entry >= wakeup->woken ? cpu->sched_entry : 0;
 	wakeup->faults_before = next->min_flt + next->maj_flt;
-	/* Its stacks are where the CPU was given up. About a microsecond, so only where that is little. */
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
-	if (asked && asked->keep && now - wakeup->due >= asked->keep) {
-		wakeup->away_bytes = bpf_get_stack(ctx, wakeup->away, sizeof(wakeup->away), 0);
-		wakeup->away_user_bytes = bpf_get_stack(ctx, wakeup->away_user,
-							sizeof(wakeup->away_user), USER_STACK);
-		wakeup->away_pid = bpf_get_current_pid_tgid();
-	}
+	if (asked && asked->keep && now - wakeup->due >= asked->keep)
+		look_at_last(ctx, cpu, wakeup, prev, next);
 	if (targets == NAMED)
 		wakeup->state = RUNNING;
 	else
@@ -110,7 +119,8 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	event->prio = next->prio;
 	event->policy = next->policy;
 	bpf_probe_read_kernel(event->name, sizeof(event->name), &next->comm);
-	switch_in(ctx, cpu, number, next, now);
+	cpu->switched = now;
+	switch_in(ctx, cpu, number, prev, next, now);
 	return 0;
 }
 

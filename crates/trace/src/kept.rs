@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::shared::{Event, Record, Wakeup};
+use crate::shared::{EVENTS, Event, RING, Record, Wakeup, from_bytes};
 
 /// A wakeup with what its CPU saw.
 pub(crate) struct Late {
@@ -13,10 +13,13 @@ pub(crate) struct Late {
 }
 
 impl Late {
-    pub(crate) fn of(record: &Record) -> Self {
-        let count = (record.events as usize).min(record.event.len());
-        let events = record.event[..count].to_vec();
-        Self { wakeup: record.wakeup, events, lost: record.events_lost }
+    /// Reads a record with the events behind it; `None` if it is none.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let record = from_bytes::<Record>(bytes)?;
+        let behind = bytes.get(size_of::<Record>()..)?.chunks_exact(size_of::<Event>());
+        let events = behind.take((record.events as usize).min(RING));
+        let events = events.filter_map(from_bytes::<Event>).map(|event| *event).collect();
+        Some(Self { wakeup: record.wakeup, events, lost: record.events_lost })
     }
 
     pub(crate) fn late_ns(&self) -> u64 {
@@ -50,18 +53,26 @@ impl Eq for Late {}
 pub(crate) struct Kept {
     heap: BinaryHeap<Reverse<Late>>,
     room: usize,
+    /// Of all of them.
+    events: usize,
 }
 
 impl Kept {
     pub(crate) fn with_room_for(room: usize) -> Self {
-        Self { heap: BinaryHeap::new(), room }
+        Self { heap: BinaryHeap::new(), room, events: 0 }
     }
 
-    /// Takes `late`; where there is no room, gives the least late one back.
-    pub(crate) fn add(&mut self, late: Late) -> Option<Late> {
+    /// Takes `late`; where there is no room for it, or for its events, gives the least late back.
+    pub(crate) fn add(&mut self, late: Late) -> Vec<Late> {
+        self.events += late.events.len();
         self.heap.push(Reverse(late));
-        let is_full = self.heap.len() > self.room;
-        is_full.then(|| self.heap.pop().map(|Reverse(least)| least)).flatten()
+        let mut too_many = Vec::new();
+        while self.heap.len() > self.room || self.events > self.room * EVENTS {
+            let Some(Reverse(least)) = self.heap.pop() else { break };
+            self.events -= least.events.len();
+            too_many.push(least);
+        }
+        too_many
     }
 
     /// All, the latest first.
@@ -84,5 +95,21 @@ mod tests {
         let all: Vec<_> =
             kept.into_latest_first().iter().map(|l| (l.wakeup.due, l.late_ns())).collect();
         assert_eq!(all, [(3, 70), (1, 50), (4, 50)]);
+    }
+
+    #[test]
+    fn those_with_very_many_events_leave_less_room_for_others() {
+        let mut kept = Kept::with_room_for(8);
+        let add = |kept: &mut Kept, late: u64, events: usize| {
+            let wakeup = Wakeup { response: late, ..Default::default() };
+            let gone = kept.add(Late { wakeup, events: vec![Event::default(); events], lost: 0 });
+            gone.iter().map(Late::late_ns).collect::<Vec<_>>()
+        };
+        for late in 1..=6 {
+            assert_eq!(add(&mut kept, late, 10), [0; 0]);
+        }
+        assert_eq!(add(&mut kept, 7, RING), [0; 0]);
+        assert_eq!(add(&mut kept, 8, RING - 40), [1, 2]);
+        assert_eq!(kept.into_latest_first().len(), 6);
     }
 }

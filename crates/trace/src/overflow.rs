@@ -28,7 +28,7 @@ pub(crate) struct Overflow {
 }
 
 impl Overflow {
-    pub(crate) fn extend(&mut self, late: Option<Late>) {
+    pub(crate) fn extend(&mut self, late: impl IntoIterator<Item = Late>) {
         self.waiting.extend(late);
     }
 

@@ -8,6 +8,7 @@ pub(crate) const FRAMES: usize = 32;
 pub(crate) const USER_FRAMES: usize = 16;
 /// Events of one wakeup that leave the kernel.
 pub(crate) const EVENTS: usize = 64;
+pub(crate) const RING: usize = 256;
 /// Buckets of a histogram: those of the scale of `wakescope_core::histogram`, up to 2^40 ns.
 pub(crate) const BUCKETS: usize = 32 << 9;
 /// Bytes of code before a place.
@@ -48,6 +49,7 @@ pub(crate) mod kind {
     pub(crate) const SCHED_ENTRY: u32 = 9;
     pub(crate) const CONTENTION_BEGIN: u32 = 10;
     pub(crate) const CONTENTION_END: u32 = 11;
+    pub(crate) const LOOK: u32 = 12;
 }
 
 /// See `struct event`.
@@ -120,14 +122,13 @@ pub(crate) struct Wakeup {
     pub(crate) away_user: [u64; USER_FRAMES],
 }
 
-/// See `struct record`.
+/// See `struct record`. Its events are behind it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Record {
     pub(crate) wakeup: Wakeup,
     pub(crate) events: u32,
     pub(crate) events_lost: u32,
-    pub(crate) event: [Event; EVENTS],
 }
 
 /// Words of `struct figures`: five, and two counts in each of the rest.
@@ -241,11 +242,14 @@ pub(crate) struct Sections {
 pub(crate) struct Control {
     pub(crate) start: u64,
     pub(crate) keep: u64,
+    pub(crate) watched: u64,
 }
 
 // SAFETY: all of these are made of integers and arrays of integers, so any bytes are one; laid out as
 // in C, with gaps filled by `pad`, so that each is its bytes.
 unsafe impl Pod for Record {}
+// SAFETY: as above.
+unsafe impl Pod for Event {}
 // SAFETY: as above.
 unsafe impl Pod for Wakeup {}
 // SAFETY: as above.
@@ -305,7 +309,7 @@ mod tests {
         same("__builtin_offsetof(struct wakeup, away)", offset_of!(Wakeup, away));
         same("__builtin_offsetof(struct wakeup, away_user)", offset_of!(Wakeup, away_user));
         same("sizeof(struct record)", size_of::<Record>());
-        same("__builtin_offsetof(struct record, event)", offset_of!(Record, event));
+        same("__builtin_offsetof(struct record, event)", size_of::<Record>());
         same("sizeof(struct figures)", FIGURES_WORDS * size_of::<u64>());
         same("sizeof(struct counts)", size_of::<Counts>());
         same("sizeof(struct control)", size_of::<Control>());
@@ -330,7 +334,9 @@ mod tests {
         same("CODE", CODE);
         same("sizeof(struct answers)", Answers::WORDS * size_of::<u64>());
         same("COMPONENTS", COMPONENTS);
-        same("CONTENTION_END", kind::CONTENTION_END as usize);
+        same("EVENTS", EVENTS);
+        same("RING", RING);
+        same("LOOK", kind::LOOK as usize);
         same("SWITCH", kind::SWITCH as usize);
         let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
         let file = std::env::temp_dir().join(format!("wakescope-{}.c", std::process::id()));

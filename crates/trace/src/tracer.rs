@@ -25,8 +25,7 @@ use crate::overflow::{Overflow, in_module};
 use crate::programs::{Need, PROGRAMS, Program};
 use crate::sections::{self, Shows};
 use crate::shared::{
-    self, COMPONENTS, Control, Counts, FIGURES_WORDS, Record, SECTION_KINDS, SECTION_SLOTS,
-    from_bytes,
+    self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECTION_KINDS, SECTION_SLOTS,
 };
 use crate::symbols::{Symbols, address_of};
 use crate::target::{Filter, Target, TargetError, has_kernels_numbers};
@@ -227,7 +226,14 @@ impl Tracer {
 
     fn set_control(&mut self) -> Result<(), TraceError> {
         let refused = |e: aya::maps::MapError| TraceError::Refused("control", e.to_string());
-        let control = Control { start: self.start.0, keep: self.keep_ns };
+        // Without a bound on what is late, everything is looked at.
+        let watched = u64::from(self.responses.is_some() && self.keep_ns > 0);
+        let control = Control { start: self.start.0, keep: self.keep_ns, watched };
+        for index in 0..self.followed as usize {
+            if let Some(answers) = self.answers(index) {
+                answers.set_patience(self.keep_ns / 2);
+            }
+        }
         self.control.set(0, control, 0).map_err(refused)
     }
 
@@ -235,10 +241,8 @@ impl Tracer {
     pub fn poll(&mut self) {
         // A bound: programs that are faster than this must not hold the caller.
         for _ in 0..100_000 {
-            let Some(record) = self.records.next().map(|bytes| from_bytes::<Record>(&bytes)) else {
-                break;
-            };
-            let Some(late) = record.as_deref().map(Late::of) else { continue };
+            let Some(late) = self.records.next().map(|bytes| Late::of(&bytes)) else { break };
+            let Some(late) = late else { continue };
             if let Some(users) = &mut self.users {
                 for (pid, stack) in user_stacks(&late) {
                     users.look_up(pid, stack);

@@ -67,6 +67,7 @@ impl Known {
 pub fn blame(wakeup: &Wakeup, known: &Known) -> Vec<Share> {
     let case = Case::of(wakeup, known);
     let mut pieces = sweep::pieces(&case);
+    overlay::lay_looks(&mut pieces, &case);
     overlay::lay_nmis(&mut pieces, &case);
     overlay::lay_stolen_time(&mut pieces, &case);
     pieces.shares()

@@ -180,6 +180,8 @@ pub enum What {
     SoftirqExit(u8),
     /// An NMI handler of this name ends that took so long, nanoseconds.
     Nmi(String, u64),
+    /// Whoever traces has looked at something for so long, nanoseconds: taken a stack.
+    Look(u64),
     /// The CPU is switched from one task to another.
     Switch {
         /// Who ran.

@@ -120,6 +120,7 @@ fn words(what: &What) -> Option<String> {
         What::TimerEntry(name) => name.clone(),
         What::SoftirqEntry(number) => format!("softirq {}", softirq_name(*number)),
         What::SoftirqExit(number) => format!("softirq {} ends", softirq_name(*number)),
+        What::Look(ns) => format!("wakescope has taken a stack, {}", SpanNs(*ns)),
         What::Nmi(name, ns) => format!("NMI {name} ends after {}", SpanNs(*ns)),
         What::Switch { to, .. } if to.is_idle() => "CPU goes idle".into(),
         What::Switch { to, .. } => format!("switch to {}", to.words()),

@@ -8,6 +8,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{self, CpuReader};
 use wakescope_sys::shared::Answers;
+use wakescope_sys::timer_file::TimerFile;
 
 /// Sleeps, and tells where and when it woke: the machine, or a simulation of one in tests.
 pub trait Alarm {
@@ -46,7 +47,8 @@ pub enum Ending {
 
 /// Waits for each expiry of `grid` and records how late the wakeup came, times from `origin`.
 ///
-/// Nothing here allocates, locks, prints or fails, and the only system call is the sleep. The grid
+/// Nothing here allocates, locks, prints or fails, and the only system call is the sleep, with that
+/// before it which arms a watchdog, if somebody looks on. The grid
 /// is absolute: a late wakeup does not move the expiries after it. Expiries that have passed
 /// by the time of a wakeup, itself apart, are recorded with it as missed.
 #[inline]
@@ -102,11 +104,28 @@ pub struct KernelTimer<'a> {
     pub stop: &'a AtomicBool,
     /// Where answers go, for whoever follows the thread from the kernel.
     pub answers: Option<Answers>,
+    /// Expires if a wakeup is late enough to be looked at: then whoever follows sees what runs.
+    pub watchdog: Option<TimerFile>,
+}
+
+impl KernelTimer<'_> {
+    /// Lets the watchdog expire some time after `expiry`. Before the sleep, so that it delays nothing
+    /// that is measured.
+    #[inline]
+    fn watch(&self, expiry: MonoNs) {
+        let (Some(watchdog), Some(answers)) = (&self.watchdog, &self.answers) else { return };
+        let patience = answers.patience();
+        if patience > 0 {
+            // Without it less is seen, and the wakeup is as late.
+            let _ = watchdog.arm(expiry.after(SpanNs(patience)));
+        }
+    }
 }
 
 impl Alarm for KernelTimer<'_> {
     #[inline]
     fn sleep_until(&mut self, expiry: MonoNs) -> Option<MonoNs> {
+        self.watch(expiry);
         // A sleep is broken off by the signal that ends the run, and by nothing else here: all
         // other signals are blocked, and after SIGSTOP and SIGCONT the kernel sleeps on by itself.
         while clock::sleep_until(expiry).is_err() {

@@ -255,12 +255,14 @@ fn stolen_time_is_told_where_its_clock_moved() {
 
 #[test]
 fn a_ring_that_is_full_of_later_events_has_lost_some() {
-    let full = |first| {
+    let full = |first, count| {
         let events: Vec<Raw> =
-            (0..EVENTS as u64).map(|i| event(first + i, kind::SCHED_ENTRY, 0)).collect();
+            (0..count as u64).map(|i| event(first + i, kind::SCHED_ENTRY, 0)).collect();
         decoded(&late(raw(), &events)).lost
     };
-    assert_eq!((full(1_000), full(1_001)), (0, 1));
+    for count in [EVENTS, RING] {
+        assert_eq!((full(1_000, count), full(1_001, count)), (0, 1));
+    }
     let few = Late { lost: 7, ..late(raw(), &[event(1_500, kind::SCHED_ENTRY, 0)]) };
     assert_eq!(decoded(&few).lost, 7);
 }
@@ -377,12 +379,13 @@ fn page_faults_are_those_since_the_switch() {
 fn hostile_records_do_no_harm() {
     // A ring buffer is shared memory: whatever is in it is a record.
     for byte in [0_u8, 1, 0x7f, 0x80, 0xff] {
-        let bytes = vec![byte; size_of::<Record>()];
-        let record = crate::shared::from_bytes::<Record>(&bytes).unwrap();
-        let late = Late::of(&record);
-        assert!(late.events.len() <= EVENTS);
-        let wakeup = decoded(&late);
-        assert!(wakeup.events.len() <= 3 * EVENTS, "{byte}");
+        for behind in [0, 1, size_of::<Raw>(), EVENTS * size_of::<Raw>(), 1 << 20] {
+            let late = Late::of(&vec![byte; size_of::<Record>() + behind]).unwrap();
+            assert!(late.events.len() <= (behind / size_of::<Raw>()).min(RING));
+            let wakeup = decoded(&late);
+            assert!(wakeup.events.len() <= 3 * RING, "{byte}");
+        }
+        assert!(Late::of(&vec![byte; size_of::<Record>() - 1]).is_none());
     }
 }
 

@@ -1,9 +1,26 @@
-//! What takes time away from everything else: NMIs and the hypervisor.
+//! What takes time away from everything else: whoever traces, NMIs and the hypervisor.
 
 use super::super::event::{Event, What};
 use super::super::record::{Cause, Evidence, Share};
 use super::case::Case;
 use super::piece::{Pieces, label};
+
+/// Who takes stacks.
+const OURSELVES: &str = "wakescope";
+
+/// Lays over the pieces what it took to look at them: with the scheduler once that was entered, before
+/// that in an interrupt.
+pub(super) fn lay_looks(pieces: &mut Pieces, case: &Case) {
+    let scheduler = case.marks.sched_entry.or(case.marks.switch_in);
+    for event in counted(case) {
+        if let What::Look(length_ns) = event.what {
+            let from = event.at.0.saturating_sub(length_ns).max(begin(case));
+            let is_switch = scheduler.is_some_and(|entered| from >= entered.0);
+            let cause = if is_switch { Cause::Scheduler } else { Cause::Irq };
+            pieces.cover(from, event.at.0, &label(cause, OURSELVES, "", Evidence::Edge));
+        }
+    }
+}
 
 /// Lays NMIs over the pieces. One that would have begun before another event is taken to have begun
 /// right after that: the CPU can have been in only one of the two.

@@ -136,7 +136,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
             What::ContentionBegin => self.contended = true,
             What::ContentionEnd => self.contended = false,
             // Marks tell of the scheduler; NMIs and stolen time are laid over the pieces.
-            What::SchedEntry | What::Nmi(..) | What::Steal(_) => {}
+            What::SchedEntry | What::Nmi(..) | What::Look(_) | What::Steal(_) => {}
         }
     }
 
