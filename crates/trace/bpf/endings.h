@@ -63,6 +63,7 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 
 INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task)
 {
+	cpu->traces = 1;
 	describe(&wakeup->task, task);
 	struct counts *all = all_counts();
 	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);

@@ -32,6 +32,8 @@ enum kind {
 	SCHED_ENTRY,
 	CONTENTION_BEGIN,
 	CONTENTION_END,
+	/* A program of this tracer ends that took stacks, or handed a wakeup over. */
+	TRACER,
 };
 
 /* Interrupts that have no name of their own: events IRQ_ENTRY and IRQ_EXIT with number NO_LINE + one of these. */
@@ -55,9 +57,12 @@ struct event {
 	u64 at;
 	/* The CPU's clock of stolen time; 0 if there is none. */
 	u64 steal;
-	/* NMI: how long. TIMER_ENTRY: the function. SWITCH: whether real-time tasks are throttled. */
+	/* NMI, TRACER: how long. TIMER_ENTRY: the function. SWITCH: whether real-time tasks are throttled. */
 	u64 value;
-	/* NMI: the handler. */
+	/*
+	 * NMI: the handler. SWITCH: the thread that is left, from bit 32 on its priority, and from bit 48
+	 * on its policy: the switch before may not have been seen, as where nobody waited for the CPU.
+	 */
 	u64 address;
 	/* enum kind */
 	u32 kind;

@@ -64,6 +64,7 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
 	if (asked && asked->keep && now - wakeup->due >= asked->keep) {
+		cpu->traces = 1;
 		wakeup->away_bytes = bpf_get_stack(ctx, wakeup->away, sizeof(wakeup->away), 0);
 		wakeup->away_user_bytes = bpf_get_stack(ctx, wakeup->away_user,
 							sizeof(wakeup->away_user), USER_STACK);
@@ -107,10 +108,12 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	struct event *event = next_event(cpu, SWITCH, now);
 	event->number = next->pid;
 	event->value = throttles(cpu);
+	event->address = (u32)prev->pid | (u64)(prev->prio & 0xffff) << 32 | (u64)prev->policy << 48;
 	event->prio = next->prio;
 	event->policy = next->policy;
 	bpf_probe_read_kernel(event->name, sizeof(event->name), &next->comm);
 	switch_in(ctx, cpu, number, next, now);
+	tell_own_time(cpu, now);
 	return 0;
 }
 

@@ -48,6 +48,7 @@ pub(crate) mod kind {
     pub(crate) const SCHED_ENTRY: u32 = 9;
     pub(crate) const CONTENTION_BEGIN: u32 = 10;
     pub(crate) const CONTENTION_END: u32 = 11;
+    pub(crate) const TRACER: u32 = 12;
 }
 
 /// See `struct event`.
@@ -332,6 +333,7 @@ mod tests {
         same("COMPONENTS", COMPONENTS);
         same("CONTENTION_END", kind::CONTENTION_END as usize);
         same("SWITCH", kind::SWITCH as usize);
+        same("TRACER", kind::TRACER as usize);
         let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
         let file = std::env::temp_dir().join(format!("wakescope-{}.c", std::process::id()));
         std::fs::write(&file, &source).unwrap();
