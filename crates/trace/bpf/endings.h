@@ -61,41 +61,53 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 	count(place, WAKEUP_LATENCY, end - due, due);
 }
 
-INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task)
+/* Fills a record that has room for so many events, a power of two, and lets it go. */
+INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, struct cpu *cpu)
 {
-	cpu->traces = 1;
-	describe(&wakeup->task, task);
-	struct counts *all = all_counts();
-	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
-	if (!all) {
-		if (record)
-			bpf_ringbuf_submit(record, 0);
-		return;
-	}
-	if (!record) {
-		__sync_fetch_and_add(&all->lost_records, 1);
-		return;
-	}
-	__sync_fetch_and_add(&all->records, 1);
 	bpf_probe_read_kernel(&record->wakeup, sizeof(record->wakeup), wakeup);
 	/* A few from before it began: the interrupt that it began in, and what was held up by. */
 	u64 last = cpu->seen;
-	u64 first = last > EVENTS ? last - EVENTS : 0;
+	u64 first = last > room ? last - room : 0;
 	record->events_lost = 0;
 	if (first > wakeup->events_before)
 		record->events_lost = first - wakeup->events_before;
 	u32 taken = 0;
 #pragma nounroll
-	for (u32 i = 0; i < EVENTS; i++) {
+	for (u32 i = 0; i < room; i++) {
 		u64 index = first + i;
 		if (index >= last)
 			break;
-		bpf_probe_read_kernel(&record->event[i & (EVENTS - 1)], sizeof(struct event),
+		bpf_probe_read_kernel(&record->event[i & (room - 1)], sizeof(struct event),
 				      &cpu->ring[index & (RING - 1)]);
 		taken++;
 	}
 	record->events = taken;
 	bpf_ringbuf_submit(record, 0);
+}
+
+INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task)
+{
+	cpu->traces = 1;
+	describe(&wakeup->task, task);
+	struct counts *all = all_counts();
+	if (!all)
+		return;
+	/* What was lost explains nothing: long wakeups have more room, as far as there is any. */
+	if (COLD(cpu->seen - wakeup->events_before > EVENTS / 2)) {
+		struct long_record *whole = bpf_ringbuf_reserve(&records, sizeof(*whole), 0);
+		if (whole) {
+			__sync_fetch_and_add(&all->records, 1);
+			fill(whole, RING, wakeup, cpu);
+			return;
+		}
+	}
+	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!record) {
+		__sync_fetch_and_add(&all->lost_records, 1);
+		return;
+	}
+	__sync_fetch_and_add(&all->records, 1);
+	fill((struct long_record *)record, EVENTS, wakeup, cpu);
 }
 
 /*

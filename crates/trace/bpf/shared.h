@@ -6,7 +6,7 @@
 
 /* Events that a CPU remembers, a power of two. */
 #define RING 256
-/* Events of one wakeup that leave the kernel. */
+/* Events that leave the kernel with a wakeup, if it saw no more than half of them; else all of the ring. */
 #define EVENTS 64
 /* Frames of a stack. */
 #define FRAMES 32
@@ -154,6 +154,14 @@ struct record {
 	u32 events;
 	u32 events_lost;
 	struct event event[EVENTS];
+};
+
+/* The same of one that saw many events: one that took tens of milliseconds. */
+struct long_record {
+	struct wakeup wakeup;
+	u32 events;
+	u32 events_lost;
+	struct event event[RING];
 };
 
 /* The scale of histograms: 512 buckets per octave up to 2^40 ns, as in the rest of wakescope. */

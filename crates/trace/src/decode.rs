@@ -9,7 +9,7 @@ use wakescope_core::units::MonoNs;
 
 use crate::code::enables_interrupts;
 use crate::kept::Late;
-use crate::shared::{self, EVENTS, NO_LINE, kind};
+use crate::shared::{self, EVENTS, NO_LINE, RING, kind};
 use crate::symbols::Symbols;
 use crate::users::UserNames;
 
@@ -62,7 +62,7 @@ impl Decoder<'_> {
         let task = task(&wakeup.task);
         // Programs keep what the ring has room for, from before the wakeup on: a full one may have
         // begun too late.
-        let cut = late.events.len() == EVENTS
+        let cut = matches!(late.events.len(), EVENTS | RING)
             && late.events.first().is_some_and(|first| first.at > wakeup.due);
         Wakeup {
             cpu: wakeup.cpu,

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::shared::{Event, Record, Wakeup};
+use crate::shared::{Event, Head, RING, Wakeup, from_bytes};
 
 /// A wakeup with what its CPU saw.
 pub(crate) struct Late {
@@ -13,10 +13,13 @@ pub(crate) struct Late {
 }
 
 impl Late {
-    pub(crate) fn of(record: &Record) -> Self {
-        let count = (record.events as usize).min(record.event.len());
-        let events = record.event[..count].to_vec();
-        Self { wakeup: record.wakeup, events, lost: record.events_lost }
+    /// What a record says; `None` if it is too short for one.
+    pub(crate) fn of(record: &[u8]) -> Option<Self> {
+        let head = from_bytes::<Head>(record)?;
+        let events = record[size_of::<Head>()..].chunks_exact(size_of::<Event>());
+        let events = events.take((head.events as usize).min(RING));
+        let events = events.filter_map(from_bytes::<Event>).map(|event| *event).collect();
+        Some(Self { wakeup: head.wakeup, events, lost: head.events_lost })
     }
 
     pub(crate) fn late_ns(&self) -> u64 {

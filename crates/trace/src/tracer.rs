@@ -24,8 +24,7 @@ use crate::object;
 use crate::programs::{Need, PROGRAMS, Program};
 use crate::sections::{self, Shows};
 use crate::shared::{
-    self, COMPONENTS, Control, Counts, FIGURES_WORDS, Record, SECTION_KINDS, SECTION_SLOTS,
-    from_bytes,
+    self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECTION_KINDS, SECTION_SLOTS,
 };
 use crate::symbols::{Symbols, address_of};
 use crate::target::{Filter, Target, TargetError, has_kernels_numbers};
@@ -231,8 +230,7 @@ impl Tracer {
         // A bound: programs that are faster than this must not hold the caller.
         for _ in 0..100_000 {
             let Some(bytes) = self.records.next() else { break };
-            if let Some(record) = from_bytes::<Record>(&bytes) {
-                let late = Late::of(&record);
+            if let Some(late) = Late::of(&bytes) {
                 if let Some(users) = &mut self.users {
                     for (pid, stack) in user_stacks(&late) {
                         users.look_up(pid, stack);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::shared::{Event as Raw, FRAMES, Record, Task as RawTask, Wakeup as RawWakeup};
+use crate::shared::{Event as Raw, FRAMES, Head, Task as RawTask, Wakeup as RawWakeup};
 
 /// Functions of a kernel that is made up.
 const LIST: &str = "\
@@ -282,12 +282,16 @@ fn stolen_time_is_told_where_its_clock_moved() {
 
 #[test]
 fn a_ring_that_is_full_of_later_events_has_lost_some() {
-    let full = |first| {
+    let full = |first, room: usize| {
         let events: Vec<Raw> =
-            (0..EVENTS as u64).map(|i| event(first + i, kind::SCHED_ENTRY, 0)).collect();
+            (0..room as u64).map(|i| event(first + i, kind::SCHED_ENTRY, 0)).collect();
         decoded(&late(raw(), &events)).lost
     };
-    assert_eq!((full(1_000), full(1_001)), (0, 1));
+    for room in [EVENTS, RING] {
+        assert_eq!((full(1_000, room), full(1_001, room)), (0, 1));
+    }
+    // One that is not full has all that there was.
+    assert_eq!(full(1_001, RING - 1), 0);
     let few = Late { lost: 7, ..late(raw(), &[event(1_500, kind::SCHED_ENTRY, 0)]) };
     assert_eq!(decoded(&few).lost, 7);
 }
@@ -404,12 +408,14 @@ fn page_faults_are_those_since_the_switch() {
 fn hostile_records_do_no_harm() {
     // A ring buffer is shared memory: whatever is in it is a record.
     for byte in [0_u8, 1, 0x7f, 0x80, 0xff] {
-        let bytes = vec![byte; size_of::<Record>()];
-        let record = crate::shared::from_bytes::<Record>(&bytes).unwrap();
-        let late = Late::of(&record);
-        assert!(late.events.len() <= EVENTS);
-        let wakeup = decoded(&late);
-        assert!(wakeup.events.len() <= 3 * EVENTS, "{byte}");
+        for room in [0, EVENTS, RING, 2 * RING] {
+            let bytes = vec![byte; size_of::<Head>() + room * size_of::<Raw>() + 7];
+            let late = Late::of(&bytes).unwrap();
+            assert!(late.events.len() <= room.min(RING));
+            let wakeup = decoded(&late);
+            assert!(wakeup.events.len() <= 3 * RING, "{byte}");
+        }
+        assert!(Late::of(&vec![byte; size_of::<Head>() - 1]).is_none());
     }
 }
 
