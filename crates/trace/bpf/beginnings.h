@@ -6,29 +6,14 @@
 #include "sections.h"
 #include "state.h"
 
-/* How long it took to look at something, so that nobody else is blamed for it. */
-INLINE void have_looked(struct cpu *cpu, u64 since)
-{
-	u64 now = bpf_ktime_get_ns();
-	next_event(cpu, LOOK, now)->value = now - since;
-}
-
 /*
  * A stack takes 1 to 2 us per frame where caches are cold (30 us for some 20 frames on a guest of
  * KVM, 6.18), which the wakeup is then later.
  */
 INLINE void take_stack(void *ctx, struct cpu *cpu, struct wakeup *wakeup)
 {
-	u64 since = bpf_ktime_get_ns();
+	cpu->traces = 1;
 	wakeup->stack_bytes = bpf_get_stack(ctx, wakeup->stack, sizeof(wakeup->stack), 0);
-	have_looked(cpu, since);
-}
-
-INLINE void take_user_stack(void *ctx, struct cpu *cpu, struct wakeup *wakeup)
-{
-	u64 since = bpf_ktime_get_ns();
-	wakeup->user_bytes = bpf_get_stack(ctx, wakeup->user, sizeof(wakeup->user), USER_STACK);
-	have_looked(cpu, since);
 }
 
 /* What this CPU was at when the interrupt came, as far as it may matter. */
@@ -71,8 +56,10 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 	u64 keep = asked ? asked->keep : 0;
 	int late = now > wakeup->due && now - wakeup->due > keep / 4;
 	/* User code need not go where it comes first: then it is the one that holds up. */
-	if (wakeup->mode == 1 && wakeup->interrupted.prio <= READ(task, prio))
-		take_user_stack(ctx, cpu, wakeup);
+	if (wakeup->mode == 1 && wakeup->interrupted.prio <= READ(task, prio)) {
+		cpu->traces = 1;
+		wakeup->user_bytes = bpf_get_stack(ctx, wakeup->user, sizeof(wakeup->user), USER_STACK);
+	}
 	if (wakeup->mode == 1)
 		return;
 	if (late && wakeup->interrupted_ip)
@@ -108,6 +95,7 @@ INLINE void look_again(void *ctx, struct cpu *cpu, u64 now)
 	int is_idle = !wakeup->interrupted.pid && !wakeup->softirq;
 	if (wakeup->looked && !wakeup->stack_bytes && wakeup->mode != 1 && !is_idle)
 		take_stack(ctx, cpu, wakeup);
+	tell_own_time(cpu, now);
 }
 
 /* A wakeup whose end was not seen. */
@@ -237,6 +225,7 @@ SEC("tp_btf/hrtimer_expire_entry") int on_timer_entry(u64 *ctx)
 	if (!wakeup)
 		return 0;
 	begin(ctx, wakeup, task, pid, due_of(timer, timer->_softexpires), now, 1);
+	tell_own_time(cpu, now);
 	return 0;
 }
 
@@ -303,6 +292,7 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 		begin(ctx, wakeup, task, pid, due, now, 1);
 	else
 		begin(ctx, wakeup, task, pid, now, now, cpu->irq_depth ? 3 : 2);
+	tell_own_time(cpu, now);
 	return 0;
 }
 

@@ -61,13 +61,9 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 	count(place, WAKEUP_LATENCY, end - due, due);
 }
 
-/* Hands a wakeup over with its last events, no more than `room`. Whether there was room for it. */
-INLINE int send_with(struct wakeup *wakeup, struct cpu *cpu, const u32 room)
+/* Fills a record that has room for so many events, a power of two, and lets it go. */
+INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, struct cpu *cpu)
 {
-	struct record *record =
-		bpf_ringbuf_reserve(&records, sizeof(*record) + room * sizeof(struct event), 0);
-	if (!record)
-		return 0;
 	bpf_probe_read_kernel(&record->wakeup, sizeof(record->wakeup), wakeup);
 	/* A few from before it began: the interrupt that it began in, and what was held up by. */
 	u64 last = cpu->seen;
@@ -87,19 +83,31 @@ INLINE int send_with(struct wakeup *wakeup, struct cpu *cpu, const u32 room)
 	}
 	record->events = taken;
 	bpf_ringbuf_submit(record, 0);
-	return 1;
 }
 
 INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task)
 {
+	cpu->traces = 1;
 	describe(&wakeup->task, task);
 	struct counts *all = all_counts();
 	if (!all)
 		return;
-	/* What came while it waited, and as many before that as tell what it began in. */
-	int few = cpu->seen - wakeup->events_before <= EVENTS - BEFORE;
-	int sent = HOT(few) ? send_with(wakeup, cpu, EVENTS) : send_with(wakeup, cpu, RING);
-	__sync_fetch_and_add(sent ? &all->records : &all->lost_records, 1);
+	/* What was lost explains nothing: long wakeups have more room, as far as there is any. */
+	if (COLD(cpu->seen - wakeup->events_before > EVENTS / 2)) {
+		struct long_record *whole = bpf_ringbuf_reserve(&records, sizeof(*whole), 0);
+		if (whole) {
+			__sync_fetch_and_add(&all->records, 1);
+			fill(whole, RING, wakeup, cpu);
+			return;
+		}
+	}
+	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!record) {
+		__sync_fetch_and_add(&all->lost_records, 1);
+		return;
+	}
+	__sync_fetch_and_add(&all->records, 1);
+	fill((struct long_record *)record, EVENTS, wakeup, cpu);
 }
 
 /*

@@ -6,10 +6,8 @@
 
 /* Events that a CPU remembers, a power of two. */
 #define RING 256
-/* Events of one wakeup that leave the kernel. */
+/* Events that leave the kernel with a wakeup, if it saw no more than half of them; else all of the ring. */
 #define EVENTS 64
-/* Of those, how many from before the wakeup there should be room for. */
-#define BEFORE 16
 /* Frames of a stack. */
 #define FRAMES 32
 /* Those of a program's own stack. */
@@ -34,8 +32,8 @@ enum kind {
 	SCHED_ENTRY,
 	CONTENTION_BEGIN,
 	CONTENTION_END,
-	/* These programs have looked at something, as the value says for so long. */
-	LOOK,
+	/* A program of this tracer ends that took stacks, or handed a wakeup over. */
+	TRACER,
 };
 
 /* Interrupts that have no name of their own: events IRQ_ENTRY and IRQ_EXIT with number NO_LINE + one of these. */
@@ -59,9 +57,12 @@ struct event {
 	u64 at;
 	/* The CPU's clock of stolen time; 0 if there is none. */
 	u64 steal;
-	/* NMI: how long. TIMER_ENTRY: the function. SWITCH: whether real-time tasks are throttled. */
+	/* NMI, TRACER: how long. TIMER_ENTRY: the function. SWITCH: whether real-time tasks are throttled. */
 	u64 value;
-	/* NMI: the handler. */
+	/*
+	 * NMI: the handler. SWITCH: the thread that is left, from bit 32 on its priority, and from bit 48
+	 * on its policy: the switch before may not have been seen, as where nobody waited for the CPU.
+	 */
 	u64 address;
 	/* enum kind */
 	u32 kind;
@@ -146,16 +147,21 @@ struct wakeup {
 	u64 away_user[USER_FRAMES];
 };
 
-/*
- * A late wakeup on its way out of the kernel. Behind it come its events: EVENTS are enough for most,
- * and for others there are as many as the ring has.
- */
+/* A late wakeup on its way out of the kernel. */
 struct record {
 	struct wakeup wakeup;
 	/* Valid ones, and those that there was no room for. */
 	u32 events;
 	u32 events_lost;
-	struct event event[];
+	struct event event[EVENTS];
+};
+
+/* The same of one that saw many events: one that took tens of milliseconds. */
+struct long_record {
+	struct wakeup wakeup;
+	u32 events;
+	u32 events_lost;
+	struct event event[RING];
 };
 
 /* The scale of histograms: 512 buckets per octave up to 2^40 ns, as in the rest of wakescope. */

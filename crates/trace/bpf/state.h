@@ -39,8 +39,11 @@ struct cpu {
 	/* Threads whose wakeups began in the interrupt that goes on. */
 	u32 woken[4];
 	u32 woken_count;
+	/* Whether the program that runs does what takes long. */
+	u32 traces;
 	/* The named thread whose wakeup came last here; 0 if none waits. */
 	u32 waiting;
+	u32 pad;
 	/* The last switch while a wakeup waited. */
 	u64 switched;
 	/* When the outermost interrupt began. */
@@ -170,4 +173,17 @@ INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
 	event->steal = stolen(cpu);
 	event->kind = kind;
 	return event;
+}
+
+/*
+ * Tells of the time since this program began, where it took stacks or handed a wakeup over: that is
+ * the tracer's own doing, and nobody else's. The rest takes too little to be told each time.
+ */
+INLINE void tell_own_time(struct cpu *cpu, u64 began)
+{
+	if (HOT(!cpu->traces))
+		return;
+	cpu->traces = 0;
+	u64 now = bpf_ktime_get_ns();
+	next_event(cpu, TRACER, now)->value = now - began;
 }

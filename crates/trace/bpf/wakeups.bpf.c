@@ -47,13 +47,12 @@ SEC("tp_btf/sched_entry_tp") int on_sched_entry(u64 *ctx)
 INLINE void look_at_last(void *ctx, struct cpu *cpu, struct wakeup *wakeup, struct task_struct *prev,
 			 struct task_struct *next)
 {
-	u64 since = bpf_ktime_get_ns();
+	cpu->traces = 1;
 	wakeup->away_pid = prev->pid;
 	wakeup->away_bytes = bpf_get_stack(ctx, wakeup->away, sizeof(wakeup->away), 0);
 	if (prev->prio <= next->prio)
 		wakeup->away_user_bytes = bpf_get_stack(ctx, wakeup->away_user,
 							sizeof(wakeup->away_user), USER_STACK);
-	have_looked(cpu, since);
 }
 
 INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct *prev,
@@ -116,11 +115,13 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	struct event *event = next_event(cpu, SWITCH, now);
 	event->number = next->pid;
 	event->value = throttles(cpu);
+	event->address = (u32)prev->pid | (u64)(prev->prio & 0xffff) << 32 | (u64)prev->policy << 48;
 	event->prio = next->prio;
 	event->policy = next->policy;
 	bpf_probe_read_kernel(event->name, sizeof(event->name), &next->comm);
 	cpu->switched = now;
 	switch_in(ctx, cpu, number, prev, next, now);
+	tell_own_time(cpu, now);
 	return 0;
 }
 

@@ -62,7 +62,7 @@ impl Decoder<'_> {
         let task = task(&wakeup.task);
         // Programs keep what the ring has room for, from before the wakeup on: a full one may have
         // begun too late.
-        let cut = [EVENTS, RING].contains(&late.events.len())
+        let cut = matches!(late.events.len(), EVENTS | RING)
             && late.events.first().is_some_and(|first| first.at > wakeup.due);
         Wakeup {
             cpu: wakeup.cpu,
@@ -111,8 +111,7 @@ impl Decoder<'_> {
             return Some(Context { mode, softirq, ..Default::default() });
         }
         let task = match wakeup.interrupted.pid {
-            // Programs say no more of idle.
-            0 => Task { comm: "swapper".into(), prio: 120, ..Default::default() },
+            0 => idle_task(),
             _ => task(&wakeup.interrupted),
         };
         let mode = match wakeup.mode {
@@ -176,7 +175,6 @@ impl Decoder<'_> {
         let begun = going_on(before.clone()).into_iter().map(|event| (due, event));
         let after = late.events.iter().skip(before.count());
         let during = after.take_while(|event| event.at <= response).map(|event| (event.at, event));
-        let mut running = running_at_due(late);
         // Only an interrupt's entry says what its line is called.
         let mut lines = BTreeMap::new();
         // What was stolen since the last event before it was due may have been stolen since then.
@@ -195,13 +193,10 @@ impl Decoder<'_> {
             let what = match event.kind {
                 kind::IRQ_ENTRY => Some(What::IrqEntry(line())),
                 kind::IRQ_EXIT => Some(What::IrqExit(line())),
-                _ => self.what(event, &running, ours),
+                _ => self.what(event, late, ours),
             };
             if let Some(what) = what {
                 events.push(Event { at: MonoNs(at), what });
-            }
-            if event.kind == kind::SWITCH {
-                running = next_task(event);
             }
         }
         let after = late.wakeup.steal_after;
@@ -211,22 +206,22 @@ impl Decoder<'_> {
         events
     }
 
-    fn what(&self, event: &shared::Event, running: &shared::Task, ours: &Task) -> Option<What> {
+    fn what(&self, event: &shared::Event, late: &Late, ours: &Task) -> Option<What> {
         Some(match event.kind {
             kind::TIMER_ENTRY => What::TimerEntry(self.symbols.function(event.value)),
             kind::TIMER_EXIT => What::TimerExit,
             kind::SOFTIRQ_ENTRY => What::SoftirqEntry(u8::try_from(event.number).ok()?),
             kind::SOFTIRQ_EXIT => What::SoftirqExit(u8::try_from(event.number).ok()?),
             kind::NMI => What::Nmi(self.symbols.function(event.address), event.value),
+            kind::TRACER => What::Tracer(event.value),
             kind::SWITCH => {
                 let next = next_task(event);
                 let to = if next.pid == ours.pid { ours.clone() } else { task(&next) };
-                What::Switch { from: task(running), to }
+                What::Switch { from: task_left(event, late), to }
             }
             kind::SCHED_ENTRY => What::SchedEntry,
             kind::CONTENTION_BEGIN => What::ContentionBegin,
             kind::CONTENTION_END => What::ContentionEnd,
-            kind::LOOK => What::Look(event.value),
             _ => return None,
         })
     }
@@ -242,18 +237,30 @@ fn was_throttled(late: &Late) -> bool {
     wakeup.throttled != 0 || switches.any(|switch| switch.value != 0)
 }
 
-/// Who ran when the wakeup was due, as far as that is known.
-fn running_at_due(late: &Late) -> shared::Task {
-    let Late { wakeup, events, .. } = late;
-    let switches = || events.iter().filter(|event| event.kind == kind::SWITCH);
-    let before = switches().take_while(|event| event.at < wakeup.due).last();
-    let until_taken = wakeup.irq_entry.max(wakeup.due);
-    match before {
-        Some(switch) => next_task(switch),
-        // What was interrupted came only then.
-        None if switches().any(|event| event.at < until_taken) => shared::Task::default(),
-        None => wakeup.interrupted,
+/// Who ran until this switch. Its name is that of the same thread elsewhere, if it is seen there: the
+/// switch to it may have been none that anybody looked at.
+fn task_left(switch: &shared::Event, late: &Late) -> Task {
+    let [a, b, c, d, prio_low, prio_high, policy_low, policy_high] = switch.address.to_le_bytes();
+    let pid = u32::from_le_bytes([a, b, c, d]);
+    if pid == 0 {
+        return idle_task();
     }
+    let Late { wakeup, events, .. } = late;
+    let switches = events.iter().filter(|event| event.kind == kind::SWITCH);
+    let before = switches.take_while(|event| event.at < switch.at).map(next_task);
+    let told = before.chain([wakeup.interrupted, wakeup.task, wakeup.waker]);
+    let comm = told.filter(|task| task.pid == pid).last().map(|task| text(&task.comm));
+    Task {
+        pid,
+        comm: comm.unwrap_or_default(),
+        policy: policy(u16::from_le_bytes([policy_low, policy_high]).into()),
+        prio: i16::from_le_bytes([prio_low, prio_high]).into(),
+    }
+}
+
+/// The idle task, of which programs say no more than its number.
+fn idle_task() -> Task {
+    Task { comm: "swapper".into(), prio: 120, ..Default::default() }
 }
 
 /// What of `events` had begun and not ended.

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::shared::{EVENTS, Event, RING, Record, Wakeup, from_bytes};
+use crate::shared::{EVENTS, Event, Head, RING, Wakeup, from_bytes};
 
 /// A wakeup with what its CPU saw.
 pub(crate) struct Late {
@@ -13,13 +13,13 @@ pub(crate) struct Late {
 }
 
 impl Late {
-    /// Reads a record with the events behind it; `None` if it is none.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let record = from_bytes::<Record>(bytes)?;
-        let behind = bytes.get(size_of::<Record>()..)?.chunks_exact(size_of::<Event>());
-        let events = behind.take((record.events as usize).min(RING));
+    /// What a record says; `None` if it is too short for one.
+    pub(crate) fn of(record: &[u8]) -> Option<Self> {
+        let head = from_bytes::<Head>(record)?;
+        let events = record[size_of::<Head>()..].chunks_exact(size_of::<Event>());
+        let events = events.take((head.events as usize).min(RING));
         let events = events.filter_map(from_bytes::<Event>).map(|event| *event).collect();
-        Some(Self { wakeup: record.wakeup, events, lost: record.events_lost })
+        Some(Self { wakeup: head.wakeup, events, lost: head.events_lost })
     }
 
     pub(crate) fn late_ns(&self) -> u64 {

@@ -6,8 +6,9 @@ use aya::Pod;
 pub(crate) const FRAMES: usize = 32;
 /// Frames of a program's own stack.
 pub(crate) const USER_FRAMES: usize = 16;
-/// Events of one wakeup that leave the kernel.
+/// Events that leave the kernel with a wakeup that saw few.
 pub(crate) const EVENTS: usize = 64;
+/// Those that leave it with one that saw many.
 pub(crate) const RING: usize = 256;
 /// Buckets of a histogram: those of the scale of `wakescope_core::histogram`, up to 2^40 ns.
 pub(crate) const BUCKETS: usize = 32 << 9;
@@ -49,7 +50,7 @@ pub(crate) mod kind {
     pub(crate) const SCHED_ENTRY: u32 = 9;
     pub(crate) const CONTENTION_BEGIN: u32 = 10;
     pub(crate) const CONTENTION_END: u32 = 11;
-    pub(crate) const LOOK: u32 = 12;
+    pub(crate) const TRACER: u32 = 12;
 }
 
 /// See `struct event`.
@@ -122,10 +123,10 @@ pub(crate) struct Wakeup {
     pub(crate) away_user: [u64; USER_FRAMES],
 }
 
-/// See `struct record`. Its events are behind it.
+/// What `struct record` and `struct long_record` begin with. [`EVENTS`] or [`RING`] events follow.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(crate) struct Record {
+pub(crate) struct Head {
     pub(crate) wakeup: Wakeup,
     pub(crate) events: u32,
     pub(crate) events_lost: u32,
@@ -247,7 +248,7 @@ pub(crate) struct Control {
 
 // SAFETY: all of these are made of integers and arrays of integers, so any bytes are one; laid out as
 // in C, with gaps filled by `pad`, so that each is its bytes.
-unsafe impl Pod for Record {}
+unsafe impl Pod for Head {}
 // SAFETY: as above.
 unsafe impl Pod for Event {}
 // SAFETY: as above.
@@ -308,8 +309,12 @@ mod tests {
         same("__builtin_offsetof(struct wakeup, task)", offset_of!(Wakeup, task));
         same("__builtin_offsetof(struct wakeup, away)", offset_of!(Wakeup, away));
         same("__builtin_offsetof(struct wakeup, away_user)", offset_of!(Wakeup, away_user));
-        same("sizeof(struct record)", size_of::<Record>());
-        same("__builtin_offsetof(struct record, event)", size_of::<Record>());
+        let of = |events| size_of::<Head>() + events * size_of::<Event>();
+        same("sizeof(struct record)", of(EVENTS));
+        same("__builtin_offsetof(struct record, event)", of(0));
+        same("sizeof(struct long_record)", of(RING));
+        same("__builtin_offsetof(struct long_record, event)", of(0));
+        same("__builtin_offsetof(struct long_record, events_lost)", offset_of!(Head, events_lost));
         same("sizeof(struct figures)", FIGURES_WORDS * size_of::<u64>());
         same("sizeof(struct counts)", size_of::<Counts>());
         same("sizeof(struct control)", size_of::<Control>());
@@ -334,10 +339,9 @@ mod tests {
         same("CODE", CODE);
         same("sizeof(struct answers)", Answers::WORDS * size_of::<u64>());
         same("COMPONENTS", COMPONENTS);
-        same("EVENTS", EVENTS);
-        same("RING", RING);
-        same("LOOK", kind::LOOK as usize);
+        same("CONTENTION_END", kind::CONTENTION_END as usize);
         same("SWITCH", kind::SWITCH as usize);
+        same("TRACER", kind::TRACER as usize);
         let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
         let file = std::env::temp_dir().join(format!("wakescope-{}.c", std::process::id()));
         std::fs::write(&file, &source).unwrap();

@@ -3,7 +3,8 @@
 //! The wakeup is walked along its marks and events. Beneath lies what the marks part: the wait for
 //! the interrupt, its handler, what was interrupted and goes on, other tasks, the scheduler, the
 //! task itself. On top come interrupts and softirqs as events tell of them, the innermost first;
-//! over all of that NMIs, whose length is known, and stolen time, of which only the amount is.
+//! over all of that NMIs and the tracer itself, whose length is known, and stolen time, of which only
+//! the amount is.
 //!
 //! A missing event must not become a wrong certainty. An end without a beginning, a beginning
 //! without an end, a switch from a task that did not run: what rests on them is unexplained. If
@@ -67,8 +68,7 @@ impl Known {
 pub fn blame(wakeup: &Wakeup, known: &Known) -> Vec<Share> {
     let case = Case::of(wakeup, known);
     let mut pieces = sweep::pieces(&case);
-    overlay::lay_looks(&mut pieces, &case);
-    overlay::lay_nmis(&mut pieces, &case);
+    overlay::lay_nmis_and_tracer(&mut pieces, &case);
     overlay::lay_stolen_time(&mut pieces, &case);
     pieces.shares()
 }

@@ -180,8 +180,9 @@ pub enum What {
     SoftirqExit(u8),
     /// An NMI handler of this name ends that took so long, nanoseconds.
     Nmi(String, u64),
-    /// Whoever traces has looked at something for so long, nanoseconds: taken a stack.
-    Look(u64),
+    /// The tracer itself ends that had the CPU for so long, nanoseconds: it took stacks, or handed a
+    /// wakeup over.
+    Tracer(u64),
     /// The CPU is switched from one task to another.
     Switch {
         /// Who ran.

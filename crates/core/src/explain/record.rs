@@ -44,6 +44,8 @@ pub enum Cause {
     Scheduler,
     /// The task's own page was not there.
     PageFault,
+    /// The tracer, which takes stacks and hands wakeups over.
+    Tracer,
     /// Nobody knows.
     #[default]
     #[serde(other)]
@@ -52,7 +54,7 @@ pub enum Cause {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Steal,
         Self::Nmi,
         Self::Irq,
@@ -67,6 +69,7 @@ impl Cause {
         Self::RemoteWakeup,
         Self::Scheduler,
         Self::PageFault,
+        Self::Tracer,
         Self::Unexplained,
     ];
 
@@ -87,6 +90,7 @@ impl Cause {
             Self::RemoteWakeup => "remote_wakeup",
             Self::Scheduler => "scheduler",
             Self::PageFault => "page_fault",
+            Self::Tracer => "tracer",
             Self::Unexplained => "unexplained",
         }
     }
@@ -108,6 +112,7 @@ impl Cause {
             Self::RemoteWakeup => "remote wakeup",
             Self::Scheduler => "scheduler",
             Self::PageFault => "page fault",
+            Self::Tracer => "tracing itself",
             Self::Unexplained => "unexplained",
         }
     }

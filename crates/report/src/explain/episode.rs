@@ -97,7 +97,7 @@ pub(crate) fn shares(episode: &Episode) -> Vec<Share> {
 
 /// The causes in the order in which they have their place between expiry and response. Shares have
 /// no times of their own: one may be in several pieces.
-pub(crate) const ORDER: [Cause; 15] = [
+pub(crate) const ORDER: [Cause; 16] = [
     Cause::IdleExit,
     Cause::IrqOff,
     Cause::Steal,
@@ -112,6 +112,7 @@ pub(crate) const ORDER: [Cause; 15] = [
     Cause::Throttled,
     Cause::Scheduler,
     Cause::PageFault,
+    Cause::Tracer,
     Cause::Unexplained,
 ];
 

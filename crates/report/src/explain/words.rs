@@ -48,7 +48,8 @@ fn joint(cause: Cause) -> &'static str {
         | Cause::HigherPriorityTask
         | Cause::EqualOrLowerTask
         | Cause::Throttled
-        | Cause::IdleExit => "",
+        | Cause::IdleExit
+        | Cause::Tracer => "",
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) fn number(cause: Cause) -> usize {
         Cause::Throttled => 11,
         Cause::Steal => 8,
         Cause::PageFault => 19,
+        Cause::Tracer => 13,
         Cause::Unexplained => 6,
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::shared::{Event as Raw, FRAMES, Record, Task as RawTask, Wakeup as RawWakeup};
+use crate::shared::{Event as Raw, FRAMES, Head, Task as RawTask, Wakeup as RawWakeup};
 
 /// Functions of a kernel that is made up.
 const LIST: &str = "\
@@ -46,8 +46,9 @@ fn named(at: u64, kind: u32, number: u32, text: &str) -> Raw {
     Raw { name: name(text), ..event(at, kind, number) }
 }
 
-fn switch(at: u64, pid: u32, comm: &str) -> Raw {
-    Raw { prio: 120, ..named(at, kind::SWITCH, pid, comm) }
+/// A switch from an ordinary thread, or from idle.
+fn switch(at: u64, from: u32, pid: u32, comm: &str) -> Raw {
+    Raw { prio: 120, address: 120 << 32 | u64::from(from), ..named(at, kind::SWITCH, pid, comm) }
 }
 
 /// A wakeup that was due at 1,000 and answered at 2,000.
@@ -198,40 +199,66 @@ fn ends_of_interrupts_have_the_names_of_their_lines() {
 fn functions_have_names() {
     let timer = Raw { value: at::WAKER, ..event(1_010, kind::TIMER_ENTRY, 0) };
     let nmi = Raw { address: at::NMI, value: 150, ..event(1_020, kind::NMI, 0) };
+    let tracer = Raw { value: 8_000, ..event(1_045, kind::TRACER, 0) };
     let nowhere = Raw { value: 0x10, ..event(1_030, kind::TIMER_ENTRY, 0) };
     check(
-        &[timer, nmi, nowhere, event(1_040, kind::TIMER_EXIT, 0), event(1_050, 99, 0)],
+        &[timer, nmi, nowhere, event(1_040, kind::TIMER_EXIT, 0), tracer, event(1_050, 99, 0)],
         &[
             r#"1010 TimerEntry("hrtimer_wakeup")"#,
             r#"1020 Nmi("watchdog_nmi", 150)"#,
             r#"1030 TimerEntry("0x10")"#,
             "1040 TimerExit",
+            "1045 Tracer(8000)",
         ],
     );
 }
 
 #[test]
 fn a_switch_is_from_whoever_ran() {
-    let switched = |irq_entry| {
-        decoded(&late(
-            shared::Wakeup { irq_entry, ..raw() },
-            &[switch(1_010, 5, "spin"), switch(1_020, 0, "swapper/1"), switch(1_400, 400, "probe")],
-        ))
-    };
-    let pairs = |wakeup: &Wakeup| -> Vec<(u32, u32)> {
+    let switched = |events: &[Raw]| -> Vec<(Task, Task)> {
         let pair = |event: &Event| match &event.what {
-            What::Switch { from, to } => (from.pid, to.pid),
+            What::Switch { from, to } => (from.clone(), to.clone()),
             other => panic!("{other:?}"),
         };
-        wakeup.events.iter().map(pair).collect()
+        decoded(&late(raw(), events)).events.iter().map(pair).collect()
     };
-    let wakeup = switched(1_005);
-    assert_eq!(pairs(&wakeup), [(231, 5), (5, 0), (0, 400)]);
-    // What was interrupted later than that says nothing of who ran before.
-    assert_eq!(pairs(&switched(1_200)), [(0, 5), (5, 0), (0, 400)]);
+    let names = |pairs: &[(Task, Task)]| -> Vec<String> {
+        pairs.iter().map(|(from, to)| format!("{} {}", from.name(), to.name())).collect()
+    };
+    let seen = switched(&[
+        switch(1_010, 231, 5, "spin"),
+        switch(1_020, 5, 0, "swapper/1"),
+        switch(1_030, 0, 9, "rm"),
+        switch(1_400, 9, 400, "probe"),
+    ]);
+    assert_eq!(
+        names(&seen),
+        ["logger[231] spin[5]", "spin[5] swapper/1[0]", "swapper[0] rm[9]", "rm[9] probe[400]"]
+    );
     // Who was to wake is the same task there, with its priority.
-    let What::Switch { to, .. } = &wakeup.events[2].what else { unreachable!() };
-    assert_eq!(*to, wakeup.task);
+    assert_eq!((seen[3].1.policy, seen[3].1.prio), (Policy::Fifo, 9));
+    // Switches are not seen while nobody waits: the last one before says nothing of who ran then.
+    let unseen = switched(&[switch(900, 0, 5, "spin"), switch(1_010, 0, 9, "rm")]);
+    assert_eq!(names(&unseen), ["swapper[0] rm[9]"]);
+    // Nor need there be a name anywhere.
+    assert_eq!(names(&switched(&[switch(1_010, 77, 9, "rm")])), ["[77] rm[9]"]);
+}
+
+#[test]
+fn who_is_left_has_the_priority_and_policy_of_then() {
+    let left = |address| {
+        let switch = Raw { address, ..named(1_010, kind::SWITCH, 9, "rm") };
+        match &decoded(&late(raw(), &[switch])).events[0].what {
+            What::Switch { from, .. } => from.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let fifo = left(1 << 48 | 4 << 32 | 231);
+    assert_eq!((fifo.words().as_str(), fifo.prio), ("logger[231] fifo 95", 4));
+    let deadline = left(6 << 48 | 0xffff << 32 | 231);
+    assert_eq!((deadline.policy, deadline.prio), (Policy::Deadline, -1));
+    let idle = left(120 << 32);
+    assert_eq!((idle.pid, idle.prio, idle.comm.as_str()), (0, 120, "swapper"));
 }
 
 #[test]
@@ -255,14 +282,16 @@ fn stolen_time_is_told_where_its_clock_moved() {
 
 #[test]
 fn a_ring_that_is_full_of_later_events_has_lost_some() {
-    let full = |first, count| {
+    let full = |first, room: usize| {
         let events: Vec<Raw> =
-            (0..count as u64).map(|i| event(first + i, kind::SCHED_ENTRY, 0)).collect();
+            (0..room as u64).map(|i| event(first + i, kind::SCHED_ENTRY, 0)).collect();
         decoded(&late(raw(), &events)).lost
     };
-    for count in [EVENTS, RING] {
-        assert_eq!((full(1_000, count), full(1_001, count)), (0, 1));
+    for room in [EVENTS, RING] {
+        assert_eq!((full(1_000, room), full(1_001, room)), (0, 1));
     }
+    // One that is not full has all that there was.
+    assert_eq!(full(1_001, RING - 1), 0);
     let few = Late { lost: 7, ..late(raw(), &[event(1_500, kind::SCHED_ENTRY, 0)]) };
     assert_eq!(decoded(&few).lost, 7);
 }
@@ -379,19 +408,20 @@ fn page_faults_are_those_since_the_switch() {
 fn hostile_records_do_no_harm() {
     // A ring buffer is shared memory: whatever is in it is a record.
     for byte in [0_u8, 1, 0x7f, 0x80, 0xff] {
-        for behind in [0, 1, size_of::<Raw>(), EVENTS * size_of::<Raw>(), 1 << 20] {
-            let late = Late::of(&vec![byte; size_of::<Record>() + behind]).unwrap();
-            assert!(late.events.len() <= (behind / size_of::<Raw>()).min(RING));
+        for room in [0, EVENTS, RING, 2 * RING] {
+            let bytes = vec![byte; size_of::<Head>() + room * size_of::<Raw>() + 7];
+            let late = Late::of(&bytes).unwrap();
+            assert!(late.events.len() <= room.min(RING));
             let wakeup = decoded(&late);
             assert!(wakeup.events.len() <= 3 * RING, "{byte}");
         }
-        assert!(Late::of(&vec![byte; size_of::<Record>() - 1]).is_none());
+        assert!(Late::of(&vec![byte; size_of::<Head>() - 1]).is_none());
     }
 }
 
 #[test]
 fn throttling_counts_while_a_real_time_task_waits() {
-    let throttled = |at, value| Raw { value, ..switch(at, 500, "spinner") };
+    let throttled = |at, value| Raw { value, ..switch(at, 231, 500, "spinner") };
     for (events, policy, want) in [
         (vec![throttled(1_150, 1)], 1, true),
         (vec![throttled(1_150, 0)], 1, false),

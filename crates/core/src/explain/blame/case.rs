@@ -193,6 +193,17 @@ impl<'a> Case<'a> {
         self.wakeup.events.iter().filter(move |event| event.at >= due && event.at <= response)
     }
 
+    /// How long the tracer had the CPU between two marks, nanoseconds; 0 where one of them is not seen.
+    pub(super) fn traced_ns(&self, from: Option<MonoNs>, to: Option<MonoNs>) -> u64 {
+        let Some((from, to)) = from.zip(to) else { return 0 };
+        let between = self.events().filter(|event| event.at > from && event.at <= to);
+        let lengths = between.map(|event| match event.what {
+            What::Tracer(length_ns) => length_ns.min(event.at.since(from).0),
+            _ => 0,
+        });
+        lengths.fold(0, u64::saturating_add)
+    }
+
     fn switched_in(&self) -> Option<MonoNs> {
         let last = self.events().rev().find(|event| matches!(event.what, What::Switch { .. }))?;
         matches!(&last.what, What::Switch { to, .. } if self.is_own(to)).then_some(last.at)

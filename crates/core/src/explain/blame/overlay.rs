@@ -1,36 +1,24 @@
-//! What takes time away from everything else: whoever traces, NMIs and the hypervisor.
+//! What takes time away from everything else: NMIs, the tracer and the hypervisor.
 
 use super::super::event::{Event, What};
 use super::super::record::{Cause, Evidence, Share};
 use super::case::Case;
 use super::piece::{Pieces, label};
 
-/// Who takes stacks.
-const OURSELVES: &str = "wakescope";
-
-/// Lays over the pieces what it took to look at them: with the scheduler once that was entered, before
-/// that in an interrupt.
-pub(super) fn lay_looks(pieces: &mut Pieces, case: &Case) {
-    let scheduler = case.marks.sched_entry.or(case.marks.switch_in);
-    for event in counted(case) {
-        if let What::Look(length_ns) = event.what {
-            let from = event.at.0.saturating_sub(length_ns).max(begin(case));
-            let is_switch = scheduler.is_some_and(|entered| from >= entered.0);
-            let cause = if is_switch { Cause::Scheduler } else { Cause::Irq };
-            pieces.cover(from, event.at.0, &label(cause, OURSELVES, "", Evidence::Edge));
-        }
-    }
-}
-
-/// Lays NMIs over the pieces. One that would have begun before another event is taken to have begun
-/// right after that: the CPU can have been in only one of the two.
-pub(super) fn lay_nmis(pieces: &mut Pieces, case: &Case) {
+/// Lays NMIs and the tracer's own time over the pieces, of which the end and the length are known. One
+/// that would have begun before another event is taken to have begun right after that: the CPU can
+/// have been in only one of the two.
+pub(super) fn lay_nmis_and_tracer(pieces: &mut Pieces, case: &Case) {
     let mut earlier = begin(case);
     for event in counted(case) {
-        if let What::Nmi(name, length_ns) = &event.what {
-            let from = event.at.0.saturating_sub(*length_ns).max(earlier);
-            let nmi = label(Cause::Nmi, name, "", Evidence::Edge);
-            pieces.cover(from, event.at.0, &nmi);
+        let whose = match &event.what {
+            What::Nmi(name, length_ns) => Some((Cause::Nmi, name.as_str(), *length_ns)),
+            What::Tracer(length_ns) => Some((Cause::Tracer, "", *length_ns)),
+            _ => None,
+        };
+        if let Some((cause, name, length_ns)) = whose {
+            let from = event.at.0.saturating_sub(length_ns).max(earlier);
+            pieces.cover(from, event.at.0, &label(cause, name, "", Evidence::Edge));
         }
         earlier = earlier.max(event.at.0);
     }
@@ -43,7 +31,7 @@ pub(super) fn lay_nmis(pieces: &mut Pieces, case: &Case) {
 /// was due, more than what fits was stolen before.
 pub(super) fn lay_stolen_time(pieces: &mut Pieces, case: &Case) {
     let stolen = label(Cause::Steal, "hypervisor", "", Evidence::Bound);
-    let spared = |share: &Share| matches!(share.cause, Cause::Nmi | Cause::Steal);
+    let spared = |share: &Share| matches!(share.cause, Cause::Nmi | Cause::Tracer | Cause::Steal);
     let mut before: Option<(u64, u64)> = None;
     for event in counted(case) {
         let What::Steal(reading_ns) = event.what else { continue };

@@ -107,7 +107,8 @@ fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Clai
 /// Whoever runs while the task has not even gone to sleep for its timer.
 pub(super) fn not_asleep(case: &Case, runs: &Task) -> Claim {
     if is_known(runs) && case.is_own(runs) {
-        own_too_early()
+        // It had the CPU until it went to sleep, which is seen: nobody kept it from that.
+        Claim::all_of_task(case, Cause::EqualOrLowerTask, runs)
     } else if is_known(runs) && runs.comes_before(case.task()) {
         Claim::all_of_task(case, Cause::HigherPriorityTask, runs)
     } else {
@@ -201,11 +202,22 @@ pub(super) fn running_instead(case: &Case, runs: &Task) -> Claim {
 
 /// The task itself, from the switch to its response.
 pub(super) fn own(case: &Case) -> Claim {
-    if case.wakeup.page_faults > 0 { page_fault(case) } else { scheduler(case) }
+    if case.wakeup.page_faults > 0 {
+        return page_fault(case);
+    }
+    let marks = &case.marks;
+    switching(case, case.traced_ns(marks.switch_in, Some(marks.response)))
 }
 
-/// The scheduler.
+/// The scheduler, until it switches.
 pub(super) fn scheduler(case: &Case) -> Claim {
+    let marks = &case.marks;
+    switching(case, case.traced_ns(marks.sched_entry, marks.switch_in.or(Some(marks.response))))
+}
+
+/// The scheduler or the way back from it, with `traced_ns` of the tracer's laid over it, which are no
+/// part of what it usually takes.
+fn switching(case: &Case, traced_ns: u64) -> Claim {
     // What is lost may have been an interrupt between the two.
     let evidence = if case.doubtful { Evidence::Bound } else { Evidence::Edge };
     let first = label(Cause::Scheduler, "switch", "", evidence);
@@ -213,7 +225,8 @@ pub(super) fn scheduler(case: &Case) -> Claim {
     // No event and no more than the usual code lie in between. A stall there is the machine's or a
     // hypervisor's: 2 ms in a guest whose host says nothing of it (6.18).
     let then = if usual_ns.is_some() { unexplained() } else { Rc::clone(&first) };
-    let at_most_ns = usual_ns.unwrap_or(0).saturating_mul(2).saturating_add(RETURN_PATH_NS);
+    let most_ns = usual_ns.unwrap_or(0).saturating_mul(2).saturating_add(RETURN_PATH_NS);
+    let at_most_ns = most_ns.saturating_add(traced_ns);
     Claim { at_most_ns, first, then }
 }
 

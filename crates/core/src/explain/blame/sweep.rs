@@ -135,8 +135,8 @@ impl<'c, 'a> Sweep<'c, 'a> {
             What::Switch { from, to } => self.switch(from, to),
             What::ContentionBegin => self.contended = true,
             What::ContentionEnd => self.contended = false,
-            // Marks tell of the scheduler; NMIs and stolen time are laid over the pieces.
-            What::SchedEntry | What::Nmi(..) | What::Look(_) | What::Steal(_) => {}
+            // Marks tell of the scheduler; the others are laid over the pieces.
+            What::SchedEntry | What::Nmi(..) | What::Tracer(_) | What::Steal(_) => {}
         }
     }
 

@@ -37,6 +37,45 @@ fn nmis_are_laid_over_all_else() {
 }
 
 #[test]
+fn the_tracers_own_time_is_nobody_elses() {
+    // In the timer's interrupt, and after the switch: both by when it ends, and how long it was.
+    check(
+        timer(),
+        |w| {
+            w.events = vec![
+                event(11, What::TimerEntry("hrtimer_wakeup".into())),
+                event(18, What::Tracer(6_000)),
+                event(19, What::TimerExit),
+                event(98, What::Tracer(8_000)),
+            ];
+        },
+        &[
+            HELD,
+            "tracer 14 edge",
+            "scheduler 12 switch edge",
+            WAIT,
+            "irq 2 hrtimer_wakeup (local_timer) edge",
+            "irq 2 local_timer edge",
+        ],
+    );
+    // It uses nothing up of what the way back may take, 3 µs; what the scheduler takes longer than
+    // that before the switch is not the tracer's either.
+    let known = Known { scheduling_ns: Some(0), ..Known::default() };
+    let mut wakeup = timer();
+    wakeup.events = vec![event(98, What::Tracer(8_000))];
+    let told = shares_of_run(&wakeup, &known);
+    assert!(told.contains(&"tracer 8 edge".into()), "{told:?}");
+    assert!(told.contains(&"scheduler 5 switch edge".into()), "{told:?}");
+    assert!(told.contains(&"unexplained 7".into()), "{told:?}");
+    // One that cannot have been so long is not believed to have been.
+    check(
+        timer(),
+        |w| w.events = vec![event(95, What::SchedEntry), event(98, What::Tracer(u64::MAX))],
+        &[HELD, WAIT, TIMER, "scheduler 17 switch edge", "tracer 3 edge"],
+    );
+}
+
+#[test]
 fn stolen_time_is_taken_from_where_it_fits() {
     let readings = |readings: [(u64, u64); 3]| {
         move |w: &mut Wakeup| {

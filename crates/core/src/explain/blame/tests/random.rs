@@ -21,6 +21,7 @@ fn whats() -> impl Strategy<Value = What> {
         (0_u8..3).prop_map(What::SoftirqExit),
         (0_u64..300).prop_map(|ns| What::Nmi("n".into(), ns)),
         (tasks(), tasks()).prop_map(|(from, to)| What::Switch { from, to }),
+        (0_u64..300).prop_map(What::Tracer),
         Just(What::SchedEntry),
         any::<u8>().prop_map(|ns| What::Steal(ns.into())),
         Just(What::ContentionBegin),
@@ -130,7 +131,7 @@ proptest! {
         let known = Known { delivery_ns: 20, scheduling_ns: Some(20), guest: true };
         let case = super::super::Case::of(&wakeup, &known);
         let mut pieces = super::super::sweep::pieces(&case);
-        super::super::overlay::lay_nmis(&mut pieces, &case);
+        super::super::overlay::lay_nmis_and_tracer(&mut pieces, &case);
         super::super::overlay::lay_stolen_time(&mut pieces, &case);
         let borders = pieces.borders();
         if let (Some(first), Some(last)) = (borders.first(), borders.last()) {
@@ -149,7 +150,7 @@ proptest! {
         for share in shares_of(&wakeup) {
             let certain = share.evidence != Evidence::Bound;
             let bounded = match share.cause {
-                Cause::Nmi => true,
+                Cause::Nmi | Cause::Tracer => true,
                 Cause::IrqOff | Cause::Irq => by_interrupt,
                 _ => false,
             };

@@ -292,6 +292,55 @@ fn a_task_that_had_not_gone_to_sleep_waits_for_who_kept_it_from_that() {
     let has = |begin: &str| assert!(got.iter().any(|s| s.starts_with(begin)), "{begin}: {got:?}");
     has("higher_priority_task 5 rm[77]");
     has("irq_off 3 shmem_undo_range");
+    // The time that it had itself.
+    has("equal_or_lower_task 2 probe[10] fifo 90 edge");
+}
+
+/// It answered the wakeup before shortly before this one was due: nobody kept it from going to sleep.
+#[test]
+fn a_task_that_had_not_gone_to_sleep_held_itself_up() {
+    let sleeps = |w: &mut Wakeup| w.events = vec![event(8, switch(probe(), rm()))];
+    let itself = "equal_or_lower_task 8 probe[10] fifo 90 edge";
+    let held = "irq_off 2 shmem_undo_range (exit_mmap in rm[412]) stack";
+    check(timer(), sleeps, &[HELD, SWITCH, TIMER, itself, held]);
+    // What interrupts had of it is theirs.
+    check(
+        timer(),
+        |w| {
+            sleeps(w);
+            w.events.insert(0, event(2, entry("eth0")));
+            w.events.insert(1, event(5, exit("eth0")));
+        },
+        &[
+            HELD,
+            SWITCH,
+            TIMER,
+            "equal_or_lower_task 5 probe[10] fifo 90 edge",
+            "irq 3 eth0 edge",
+            held,
+        ],
+    );
+    // After a loss nobody knows.
+    let mut lost = timer();
+    sleeps(&mut lost);
+    lost.lost = 1;
+    assert!(shares(&lost).iter().all(|share| !share.starts_with("equal_or_lower_task")));
+}
+
+/// Real-time tasks were held back already when the timer's interrupt came into an idle CPU.
+#[test]
+fn an_idle_cpu_stays_so_while_its_task_is_throttled() {
+    let kworker = || task(27, "kworker/0:1", Policy::Other, 120);
+    check(
+        timer(),
+        |w| {
+            w.throttled = true;
+            w.interrupted = Some(Context { task: idle(), ..Context::default() });
+            w.events =
+                vec![event(40, switch(idle(), kworker())), event(50, switch(kworker(), idle()))];
+        },
+        &["throttled 60 fifo 90 edge", SWITCH, "idle_exit 10 bound", TIMER],
+    );
 }
 
 #[test]
