@@ -9,6 +9,7 @@ use crate::explain::{
     components, rank, sections, shares_mut, timeline,
 };
 use crate::finding::{Finding, Severity, Validity};
+use crate::host::Idle;
 use crate::percentile::Percentile;
 use crate::plan::Stimulus;
 use crate::run::{Episode, Run, Thread, TimeDomain};
@@ -36,7 +37,7 @@ impl Account<'_> {
 /// ones was, and how the worst went.
 pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let (above_ns, above) = above.least_of(&seen.wakeup_latency);
-    let known = Known { guest: is_guest(run), ..known(&seen.components) };
+    let known = Known { guest: is_guest(run), ..known(&seen.components, &run.host.idle) };
     let late: Vec<Account> = seen
         .wakeups
         .iter()
@@ -91,13 +92,20 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
 }
 
 /// What all wakeups together teach about each.
-fn known(table: &ComponentTable) -> Known {
+fn known(table: &ComponentTable, idle: &Idle) -> Known {
     // Of ten wakeups nine wait as long at least. The minimum is that of a chance: a timer that expires
     // while another interrupt is being handled waits for none of its own.
     let nearly_all = |part: &Distribution| Some(part.histogram.bucket_of_percentile(LOW)?.lower);
     let delivery_ns = nearly_all(&table.irq_latency).or(table.irq_latency.min_ns).unwrap_or(0);
     let most = |part: &Distribution| Some(part.histogram.bucket_of_percentile(HIGH)?.lower);
-    Known { delivery_ns, scheduling_ns: table.sched_duration.as_ref().and_then(most), guest: false }
+    let deepest_ns = idle.states.iter().map(|state| state.exit_latency_ns).max();
+    Known {
+        delivery_ns,
+        scheduling_ns: table.sched_duration.as_ref().and_then(most),
+        // A state that is off may have been on for a part of the run.
+        waking_ns: most(&table.irq_latency).map(|usual| usual.max(deepest_ns.unwrap_or(0))),
+        guest: false,
+    }
 }
 
 /// Whether a hypervisor may have held the machine up. One that counts instructions never does.

@@ -34,6 +34,10 @@ pub struct Known {
     /// the same code runs each time, so what is longer has a reason that was not seen. `None` if the
     /// run does not tell.
     pub scheduling_ns: Option<u64>,
+    /// How long nearly every wakeup of the run waited for its interrupt at most, nanoseconds, or how
+    /// long the CPU's deepest idle state takes to leave, if that is longer. `None` if the run does not
+    /// tell.
+    pub waking_ns: Option<u64>,
     /// Whether the machine is a guest in real time: where it stands still, its hypervisor ran
     /// something else.
     pub guest: bool,
