@@ -2,8 +2,8 @@
 """How often `wakescope explain` blames the right cause: late wakeups of a known cause and length.
 
 Prints a Markdown page on stdout and progress on stderr. The load `disturb-KIND-TIME` holds CPUs
-up; on this machine it tells when it did, and in guests of the lab nothing else is late. This
-machine is left out where there is no root; kernels that cannot be had are named and left out.
+up; on this machine it tells when it did, and in guests of the lab nothing else is late. Guests in
+real time are stopped as a whole, which is matched with what is late by time. This machine is left out where there is no root; kernels that cannot be had are named and left out.
 """
 
 import argparse

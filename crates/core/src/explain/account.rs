@@ -17,6 +17,9 @@ use crate::run::{Episode, Run, Thread, TimeDomain};
 /// What nine in ten wakeups exceed.
 const LOW: Percentile = Percentile::whole(10);
 
+/// What half of the wakeups exceed.
+const MIDDLE: Percentile = Percentile::whole(50);
+
 /// What one in a hundred wakeups exceeds.
 const HIGH: Percentile = Percentile::whole(99);
 
@@ -98,12 +101,15 @@ fn known(table: &ComponentTable, idle: &Idle) -> Known {
     let nearly_all = |part: &Distribution| Some(part.histogram.bucket_of_percentile(LOW)?.lower);
     let delivery_ns = nearly_all(&table.irq_latency).or(table.irq_latency.min_ns).unwrap_or(0);
     let most = |part: &Distribution| Some(part.histogram.bucket_of_percentile(HIGH)?.lower);
+    // Where a hypervisor stops the CPU again and again, more than one in a hundred, and in ten, tell
+    // of that.
+    let middle = table.irq_latency.histogram.bucket_of_percentile(MIDDLE);
     let deepest_ns = idle.states.iter().map(|state| state.exit_latency_ns).max();
     Known {
         delivery_ns,
         scheduling_ns: table.sched_duration.as_ref().and_then(most),
         // A state that is off may have been on for a part of the run.
-        waking_ns: most(&table.irq_latency).map(|usual| usual.max(deepest_ns.unwrap_or(0))),
+        waking_ns: middle.map(|usual| usual.lower.max(deepest_ns.unwrap_or(0))),
         guest: false,
     }
 }

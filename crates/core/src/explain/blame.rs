@@ -34,7 +34,7 @@ pub struct Known {
     /// the same code runs each time, so what is longer has a reason that was not seen. `None` if the
     /// run does not tell.
     pub scheduling_ns: Option<u64>,
-    /// How long nearly every wakeup of the run waited for its interrupt at most, nanoseconds, or how
+    /// How long half of the run's wakeups waited for their interrupt at most, nanoseconds, or how
     /// long the CPU's deepest idle state takes to leave, if that is longer. `None` if the run does not
     /// tell.
     pub waking_ns: Option<u64>,

@@ -250,12 +250,12 @@ fn a_run_teaches_what_every_wakeup_takes() {
 }
 
 #[test]
-fn a_cpu_wakes_as_fast_as_nearly_always_but_not_faster_than_its_idle_states() {
+fn a_cpu_wakes_as_fast_as_it_mostly_does_but_not_faster_than_its_idle_states() {
     let deep = IdleState { exit_latency_ns: 133_000, ..IdleState::default() };
     let idle = Idle { states: vec![deep, IdleState::default()], ..Idle::default() };
     let mut table = ComponentTable::default();
     assert_eq!(known(&table, &idle).waking_ns, None);
-    table.irq_latency = distribution(&[[700; 198].as_slice(), &[20_000_000; 2]].concat());
+    table.irq_latency = distribution(&[[700; 60].as_slice(), &[20_000_000; 40]].concat());
     assert_eq!(known(&table, &Idle::default()).waking_ns, Some(700));
     assert_eq!(known(&table, &idle).waking_ns, Some(133_000));
 }

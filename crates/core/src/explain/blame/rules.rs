@@ -17,6 +17,10 @@ use crate::units::MonoNs;
 /// another reason.
 pub(super) const RETURN_PATH_NS: u64 = 3_000;
 
+/// How long a CPU may take to wake from any state without being stopped, nanoseconds. A guest's halt
+/// ends through its hypervisor, which first has to wake its own CPU: tens of microseconds.
+const SLOW_TO_WAKE_NS: u64 = 200_000;
+
 /// Whose time it is: so much of it the first one's, the rest the second one's.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
@@ -66,11 +70,14 @@ pub(super) fn waiting(case: &Case) -> Claim {
 /// A CPU that sleeps. Its hardware wakes it in about the same time each time; a hypervisor that has
 /// something else to run does not. (6.1 under an emulator that was stopped for 20 ms: all of it was
 /// blamed on the idle state.)
+///
+/// What is usual says nothing of the states that were seldom reached, so a CPU is given much longer.
 fn waking(case: &Case, context: &Context) -> Claim {
+    let unusual_ns = |usual_ns: u64| usual_ns.saturating_mul(10).max(SLOW_TO_WAKE_NS);
     let Marks { due, irq_entry, .. } = case.marks;
     let waited_ns = irq_entry.map_or(0, |entry| entry.since(due).0);
     match case.known.waking_ns {
-        Some(usual_ns) if case.known.guest && waited_ns > usual_ns.saturating_mul(2) => {
+        Some(usual_ns) if case.known.guest && waited_ns > unusual_ns(usual_ns) => {
             Claim { at_most_ns: usual_ns, then: stood_still(case), ..idle_exit(context) }
         }
         _ => idle_exit(context),

@@ -277,22 +277,25 @@ fn a_guest_that_sleeps_longer_than_ever_was_not_run() {
     };
     let known =
         |waking_ns, guest| Known { delivery_ns: 1_000, scheduling_ns: None, waking_ns, guest };
-    // Its interrupt came after 10 µs.
-    for (usual, guest, lost, want) in [
-        (Some(2_000), true, 0, &["idle_exit 2 C1 bound", "steal 8 hypervisor bound"][..]),
-        (Some(4_999), true, 0, &["idle_exit 4.999 C1 bound", "steal 5.001 hypervisor bound"]),
-        (Some(5_000), true, 0, &["idle_exit 10 C1 bound"]),
-        (None, true, 0, &["idle_exit 10 C1 bound"]),
-        (Some(2_000), false, 0, &["idle_exit 10 C1 bound"]),
-        (Some(2_000), true, 1, &["idle_exit 2 C1 bound"]),
+    for (waited, usual, guest, lost, want) in [
+        (900, Some(20_000), true, 0, &["idle_exit 20 C1 bound", "steal 880 hypervisor bound"][..]),
+        (200, Some(19_999), true, 0, &["idle_exit 200 C1 bound"]),
+        (201, Some(20_000), true, 0, &["idle_exit 20 C1 bound", "steal 181 hypervisor bound"]),
+        // Ten times the usual, or 200 µs.
+        (900, Some(90_000), true, 0, &["idle_exit 900 C1 bound"]),
+        (200, Some(1_000), true, 0, &["idle_exit 200 C1 bound"]),
+        (900, None, true, 0, &["idle_exit 900 C1 bound"]),
+        (900, Some(20_000), false, 0, &["idle_exit 900 C1 bound"]),
+        (900, Some(20_000), true, 1, &["idle_exit 20 C1 bound"]),
     ] {
         let mut wakeup = asleep(lost);
-        wakeup.marks.response = wakeup.marks.irq_entry.unwrap();
-        wakeup.marks = wakeup.marks.consistent();
+        let entry = at(waited);
+        wakeup.marks =
+            Marks { due: at(0), irq_entry: Some(entry), response: entry, ..Marks::default() };
         let mut got = shares_of_run(&wakeup, &known(usual, guest));
         got.retain(|share| !share.starts_with("unexplained"));
         got.sort();
-        assert_eq!(got, want, "{usual:?} {guest} {lost}");
+        assert_eq!(got, want, "{waited} {usual:?} {guest} {lost}");
     }
 }
 
