@@ -3,7 +3,8 @@
 
 Prints a Markdown page on stdout and progress on stderr. The load `disturb-KIND-TIME` holds CPUs
 up; on this machine it tells when it did, and in guests of the lab nothing else is late. Guests in
-real time are stopped as a whole, which is matched with what is late by time. This machine is left out where there is no root; kernels that cannot be had are named and left out.
+real time are stopped as a whole, which is matched with what is late by time. This machine is left
+out where there is no root; kernels that cannot be had are named and left out.
 """
 
 import argparse
