@@ -48,9 +48,27 @@ def into(command, folder):
     return [re.sub(place, lambda found: f"{found[1]}{folder}/{found[2]}", word) for word in command]
 
 
+def without_pair(command, flag):
+    """The command without `flag` and what follows it."""
+    at = command.index(flag)
+    return command[:at] + command[at + 2 :]
+
+
+def in_real_time(command, khz):
+    """The command of a guest whose clock counts time, `khz` thousands in a second. Its kernel is told
+    how fast, for on a busy machine it does not find out; its program that this is real time, which it
+    cannot know."""
+    kernel, process = parameters(command)
+    told = "tsc_early_khz="
+    kernel = [f"{told}{khz}" if word.startswith(told) else word for word in kernel]
+    at = process.index("lab-guest") + 1
+    process = [*process[:at], "--time", "real", *process[at:]]
+    return with_parameters(without_pair(command, "-icount"), kernel, process)
+
+
 def is_measuring(command):
-    """Whether these are the arguments of an emulator whose guest measures."""
-    return "-append" in command[:-1] and " measure " in value(command, "-append")
+    """Whether these are the arguments of an emulator whose guest measures, or explains."""
+    return "-append" in command[:-1] and not {"measure", "explain"}.isdisjoint(value(command, "-append").split())
 
 
 def needed(word):

@@ -2,12 +2,14 @@
 """How often `wakescope explain` blames the right cause: late wakeups of a known cause and length.
 
 Prints a Markdown page on stdout and progress on stderr. The load `disturb-KIND-TIME` holds CPUs
-up; on this machine it tells when it did, and in guests of the lab nothing else is late. This
-machine is left out where there is no root; kernels that cannot be had are named and left out.
+up; on this machine it tells when it did, and in guests of the lab nothing else is late. Guests in
+real time are stopped as a whole, which is matched with what is late by time. This machine is left
+out where there is no root; kernels that cannot be had are named and left out.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -15,12 +17,16 @@ import tempfile
 from pathlib import Path
 
 import figures
+import guests
 import scoring
 from lab import Lab
+from paused import counter_khz, paused_run, seconds
 from running import execute, say
 
 LENGTHS = {"100us": 100_000, "300us": 300_000, "1ms": 1_000_000, "3ms": 3_000_000}
 KINDS = ["fifo", "timers", "syscall", "softirq"]
+# What no load makes; each has lengths of its own.
+OTHER_KINDS = ["throttle", "paused", "idle"]
 GUESTS = [("6.1-cloud", "none"), ("6.1-cloud", "full"), ("7.2-cloud", "full")]
 
 # How long the kernel holds real-time tasks up, in guests that are told so.
@@ -28,6 +34,11 @@ THROTTLED = {"3ms": 3_000_000, "50ms": 50_000_000}
 
 # So many periods in which real-time tasks may use up their time. In about half of them they do.
 THROTTLINGS = 100
+# For how long guests in real time are stopped, how often, and what they do meanwhile.
+PAUSED = {"3ms": 3_000_000, "20ms": 20_000_000, "50ms": 50_000_000}
+PAUSES, PAUSE_SEED = 40, 1
+PAUSED_GUESTS = [("6.1-cloud", "full"), ("7.2-cloud", "full")]
+PAUSED_LOADS = ["idle", "cpu"]
 
 # A disturbance comes once in 20 ms, or in ten times its length.
 SECONDS = {"real": 8.0, "lab": 2.0}
@@ -93,6 +104,39 @@ def throttled(lab, length, length_ns):
     return scoring.tally(run, "throttle", length_ns)
 
 
+def paused(lab, kernel, model, load, length, length_ns, times):
+    """A guest in real time whose emulator is stopped."""
+    samples = int(seconds(length_ns, times) * 1_000)
+    command = ["--explain", "--above", f"{length_ns // 2}ns", "--worst", "1000", "--interval", "1ms", "--samples", str(samples)]
+    command += ["--kernel", kernel, "--preempt", model, "--load", load, "--seeds", "1,"]
+    run, pauses = paused_run(guests.in_real_time(lab.emulator(*command), counter_khz()), length_ns, times, PAUSE_SEED)
+    result = scoring.tally_of_pauses(run, pauses, length_ns)
+    if result is None:
+        raise SystemExit(f"its clock could not be related to {len(pauses)} pauses by its late wakeups ({len(run['worst'])})")
+    return result
+
+
+def idle_states():
+    """Those of the first CPU: name, exit latency in ns, whether it is off."""
+    folders = sorted(Path("/sys/devices/system/cpu/cpu0/cpuidle").glob("state*"), key=lambda folder: int(folder.name[5:]))
+    words = [[(folder / name).read_text().strip() for name in ("name", "latency", "disable")] for folder in folders]
+    return [(name, int(latency) * 1_000, disabled != "0") for name, latency, disabled in words]
+
+
+def out_of_idle():
+    """This machine, doing nothing, where leaving an idle state makes wakeups late."""
+    states = idle_states()
+    length_ns = scoring.deepest(states)
+    if length_ns is None:
+        raise SystemExit(scoring.without_deep(states))
+    with tempfile.TemporaryDirectory(prefix="wakescope-score-") as folder:
+        out = Path(folder, "run")
+        # Long enough for the kernel to expect a long sleep.
+        asked = ["--above", f"{length_ns // 2}ns", "--worst", "1000", "--interval", "20ms", "--policy", "fifo", "--priority", "90"]
+        execute([BINARY, "explain", *asked, "--duration", f"{SECONDS['real']}s", "--out", str(out)], PATIENCE_S)
+        return scoring.tally(json.loads((out / "run.json").read_text()), "idle", length_ns)
+
+
 def results(plan):
     """Tallies with the machine that each is of."""
     found, missing = [], []
@@ -106,22 +150,32 @@ def results(plan):
             missing.append(f"- {machine}: {what}: {' '.join(str(failure).split())[:300]}")
 
     here = f"this one, {os.uname().release}"
+    loads = [kind for kind in plan.kinds if kind in KINDS]
     if plan.real and os.geteuid() != 0:
         missing.append(f"- {here}: only root may trace it")
     elif plan.real:
-        for kind in plan.kinds:
+        for kind in loads:
             for length in plan.lengths:
                 ns = LENGTHS[length]
                 attempt(here, f"{kind} {length}", lambda: [on_this_machine(kind, length, ns)])
+        if "idle" in plan.kinds:
+            attempt(here, "idle", lambda: [out_of_idle()])
     if plan.guests:
         with kept(plan.keep) as folder:
             lab = Lab(BINARY, folder)
-            for kernel, model in plan.guests:
+            for kernel, model in plan.guests if loads else ():
                 for length in plan.lengths:
-                    make = lambda: in_guests(lab, kernel, model, plan.kinds, length, LENGTHS[length])
+                    make = lambda: in_guests(lab, kernel, model, loads, length, LENGTHS[length])
                     attempt(f"{kernel} {model}", length, make)
-            for length, ns in THROTTLED.items() if plan.throttle else ():
+            for length, ns in THROTTLED.items() if "throttle" in plan.kinds else ():
                 attempt("6.1-cloud full", f"throttle {length}", lambda: [throttled(lab, length, ns)])
+            stoppable = [guest for guest in PAUSED_GUESTS if guest in plan.guests]
+            for (kernel, model), load in itertools.product(stoppable, PAUSED_LOADS) if "paused" in plan.kinds else ():
+                for length, ns in list(PAUSED.items())[: 1 if plan.quick else None]:
+                    make = lambda: [paused(lab, kernel, model, load, length, ns, 5 if plan.quick else PAUSES)]
+                    attempt(f"{kernel} {model}, {load}", f"paused {length}, seed {PAUSE_SEED}", make)
+        if "idle" in plan.kinds:
+            missing.append("- guests: idle: an emulated CPU has no idle states")
     return found, missing
 
 
@@ -141,6 +195,9 @@ def page(plan):
     order = [*scoring.CAUSES]
     found.sort(key=lambda pair: (order.index(pair[1].kind), pair[1].length_ns))
     parts = [figures.table(scoring.HEAD, [scoring.row(*pair) for pair in found])]
+    beside = [scoring.beside_pauses(*pair) for pair in found if pair[1].kind == "paused"]
+    if beside:
+        parts.append("Pauses and wakeups of paused guests:\n\n" + "\n".join(beside))
     wrong = [line for pair in found for line in scoring.wrong_blames(*pair)]
     if wrong:
         parts.append("Blamed first where something else was injected:\n\n" + "\n".join(wrong))
@@ -159,16 +216,16 @@ def guest(text):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="one length, for a shorter time, to see that it works")
-    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of: {','.join(KINDS)}")
+    every = KINDS + OTHER_KINDS
+    parser.add_argument("--kinds", default=",".join(every), help=f"of: {','.join(every)}")
     parser.add_argument("--lengths", default=",".join(LENGTHS), help=f"of: {','.join(LENGTHS)}")
     parser.add_argument("--guests", type=guest, nargs="*", default=GUESTS, help="as in 6.1-cloud/none; nothing for none")
     parser.add_argument("--no-real", dest="real", action="store_false", help="leave this machine out")
-    parser.add_argument("--no-throttle", dest="throttle", action="store_false", help="leave throttling out")
     parser.add_argument("--keep", help="where cells of the lab stay, to look at (default: nowhere)")
     parser.add_argument("--into", help="put the results into this page, between its marks")
     plan = parser.parse_args()
     plan.kinds, plan.lengths = plan.kinds.split(","), plan.lengths.split(",")
-    for name in [*set(plan.kinds) - set(KINDS), *set(plan.lengths) - set(LENGTHS)]:
+    for name in [*set(plan.kinds) - set(every), *set(plan.lengths) - set(LENGTHS)]:
         parser.error(f"no such kind or length: {name}")
     if plan.quick:
         plan.lengths = plan.lengths[:1]

@@ -7,6 +7,8 @@ import statistics
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+import pauses as pausing
+
 # What each kind of disturbance must be blamed as: the cause, and how its culprit begins.
 CAUSES = {
     "fifo": ("higher_priority_task", "disturb-fifo["),
@@ -14,6 +16,8 @@ CAUSES = {
     "syscall": ("no_preemption_point", ""),
     "softirq": ("softirq", "NET_RX"),
     "throttle": ("throttled", ""),
+    "paused": ("steal", "hypervisor"),
+    "idle": ("idle_exit", ""),
 }
 
 # How long a disturbance is that nobody can say: throttling begins at a tick of the kernel and ends
@@ -74,6 +78,10 @@ class Tally:
     injected: int = 0
     # Late ones that nothing was injected into, and injected ones without an explanation.
     others: int = 0
+    # Pauses that count, those that made nobody late, and those whose length is not known.
+    pauses: int = 0
+    harmless: int = 0
+    unsure: int = 0
     unexplained: int = 0
     right: int = 0
     named: int = 0
@@ -149,6 +157,58 @@ def tally(run, kind, length_ns, log=None):
         if expected_ns >= length_ns / 2:
             result.add(episode, expected_ns)
     return result
+
+
+def tally_of_pauses(run, pauses, length_ns):
+    """Counts the late wakeups of a guest that stood still in `pauses`. None if its clock cannot be
+    related to them. What stood still for another time than it should have is held against that."""
+    least = run["explanation"]["above_ns"]
+    late = [episode for episode in run["worst"] if episode["wakeup_latency_ns"] >= least]
+    arrivals = [pausing.arrival_ns(run, episode) for episode in late]
+    clocks = pausing.related([pause.end_ns for pause in pauses], [at for at in arrivals if at is not None])
+    if clocks is None:
+        return None
+    sure = [pause for pause in pauses if pausing.is_sure(pause)]
+    result = Tally("paused", length_ns, pauses=len(sure), unsure=len(pauses) - len(sure))
+    harmful = set()
+    for episode in late:
+        due = run["origin_ns"] + episode["expiry_ns"]
+        found = pausing.held_up_by(pauses, clocks, due, due + episode["wakeup_latency_ns"])
+        if found is None:
+            result.others += 1
+        elif pausing.is_sure(found[0]):
+            harmful.add(found[0])
+            result.add(episode, found[1])
+    result.harmless = len(sure) - len(harmful)
+    return result
+
+
+# What takes less to leave is no deep idle state, nanoseconds.
+DEEP_NS = 50_000
+
+
+def deepest(states):
+    """The length to leave the deepest idle state that is in use, if it is deep. `states` are
+    `(name, exit latency in ns, disabled)`."""
+    used = [latency for _name, latency, disabled in states if not disabled]
+    return max(used) if used and max(used) >= DEEP_NS else None
+
+
+def without_deep(states):
+    """Why no wakeup of this machine waits for an idle state."""
+    if not states:
+        return "it tells of no idle states (cpuidle)"
+    listed = ", ".join(f"{name} {latency / 1_000:g} µs{' off' * disabled}" for name, latency, disabled in states)
+    return f"no idle state in use takes {DEEP_NS / 1_000:g} µs to leave: {listed}"
+
+
+def beside_pauses(machine, result):
+    """What the row of a paused guest does not say, in words."""
+    what = f"{result.kind} {shown_length(result.length_ns)}, {machine}"
+    return (
+        f"- {what}: {result.pauses} pauses, of which {result.harmless} made no wakeup late by half their length; "
+        f"{result.unsure} more of no certain length; {result.others} wakeups as late outside of pauses"
+    )
 
 
 def shown_length(ns):

@@ -40,7 +40,16 @@ class Commands(unittest.TestCase):
         self.assertFalse([word for word in moved if "/cells/" in word])
         self.assertIn("isa-serial,chardev=console,index=0", moved)
 
+    def test_real_time_is_told_to_the_kernel_and_the_program(self):
+        counted = ["-icount", "shift=0,sleep=off"]
+        kernel, process = guests.parameters(COMMAND)
+        lab = guests.with_parameters([*COMMAND[:3], *counted, *COMMAND[3:]], [*kernel, "tsc_early_khz=1000000"], process)
+        real = guests.in_real_time(lab, 2_596_100)
+        self.assertEqual(real, guests.with_parameters(COMMAND, [*kernel, "tsc_early_khz=2596100"], ["lab-guest", "--time", "real", *process[1:]]))
+
     def test_which_emulator_measures(self):
+        explains = guests.with_parameters(COMMAND, [], ["lab-guest", "explain", "--seed"])
+        self.assertTrue(guests.is_measuring(explains))
         self.assertTrue(guests.is_measuring(COMMAND))
         self.assertFalse(guests.is_measuring(guests.with_parameters(COMMAND, [], ["lab-guest", "check"])))
         self.assertFalse(guests.is_measuring(["wakescope", "lab", "run"]))

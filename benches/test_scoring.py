@@ -3,6 +3,7 @@
 import unittest
 
 import scoring
+from pauses import Pause
 
 
 def episode(expiry_ns, *blame, cpu=0):
@@ -82,6 +83,47 @@ class Tallies(unittest.TestCase):
     def test_nothing_injected_is_no_success(self):
         result = scoring.tally(run(), "syscall", 200_000)
         self.assertEqual(scoring.row("here", result)[3:], ["0", "–", "–", "–", "–", "–"])
+
+
+class Pauses(unittest.TestCase):
+    def test_late_wakeups_are_counted_by_what_they_have_to_do_with_pauses(self):
+        ms = 1_000_000
+        # This machine's clock is 7 s ahead. The third pause made nobody late, the last is not certain.
+        began = [100, 350, 500, 720, 1_010, 1_200]
+        pauses = [Pause(7_000 * ms + at * ms, 7_020 * ms + at * ms, ms // 10) for at in began]
+        pauses[-1] = Pause(pauses[-1].begin_ns, pauses[-1].end_ns, 5 * ms)
+        late = [paused_episode(at, ("steal", 19 * ms, "hypervisor"), ("scheduler", ms, "switch")) for at in (100, 350, 720, 1_200)]
+        late.append(paused_episode(1_010, ("idle_exit", 20 * ms, "state 1")))
+        late.append(paused_episode(900, ("steal", 12 * ms, "hypervisor")))
+        made = {**run(*late), "explanation": {"above_ns": 10 * ms}}
+        result = scoring.tally_of_pauses(made, pauses, 20 * ms)
+        self.assertEqual((result.pauses, result.harmless, result.unsure, result.others), (5, 1, 1, 1))
+        self.assertEqual((result.injected, result.right, result.named), (4, 3, 3))
+        # Due 1 ms after the pause's begin, of which nothing was missed.
+        self.assertEqual(result.error_ns(), 0)
+        self.assertIn("1 × idle_exit state 1", scoring.wrong_blames("here", result)[0])
+        said = scoring.beside_pauses("here", result)
+        self.assertIn("5 pauses, of which 1 made no wakeup late", said)
+
+    def test_clocks_that_do_not_fit_give_no_figures(self):
+        self.assertIsNone(scoring.tally_of_pauses({**run(), "explanation": {"above_ns": 5}}, [Pause(1, 2)], 1))
+
+
+def paused_episode(at_ms, *blame):
+    """Due 1 ms after a moment by the guest's clock; the interrupt came 20 ms after that moment."""
+    made = episode(at_ms * 1_000_000, *blame)
+    made["components"] = {"irq_latency_ns": 19_000_000}
+    return made
+
+
+class Idle(unittest.TestCase):
+    def test_only_a_state_in_use_that_takes_long_to_leave_is_deep(self):
+        poll, shallow, deep = ("POLL", 0, False), ("C1", 2_000, False), ("C6", 133_000, False)
+        self.assertIsNone(scoring.deepest([]))
+        self.assertIsNone(scoring.deepest([poll, shallow, ("C6", 133_000, True)]))
+        self.assertEqual(scoring.deepest([poll, shallow, deep]), 133_000)
+        self.assertIn("tells of no idle states", scoring.without_deep([]))
+        self.assertIn("POLL 0 µs, C1 2 µs, C6 133 µs off", scoring.without_deep([poll, shallow, ("C6", 133_000, True)]))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ use wakescope_sys::sched::{self, Schedule};
 
 use crate::explain::{ExplainArgs, Follower, Question};
 use crate::measure::{self, MeasureArgs, Onlooker};
-use crate::{Failure, Outcome};
+use crate::{Failure, Outcome, output};
 
 /// What a guest of the lab does, as its first process
 #[derive(clap::Args)]
@@ -38,12 +38,32 @@ pub(crate) struct GuestArgs {
     #[arg(long)]
     limit: SpanNs,
 
+    /// What the machine's clock counts: instructions, as in the lab, or time. Only who started the
+    /// emulator knows
+    #[arg(long, value_enum, default_value = "virtual")]
+    time: TimeArg,
+
     /// Modules to load first, in this order
     #[arg(long, value_name = "FILE")]
     module: Vec<String>,
 
     #[command(subcommand)]
     task: Task,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum TimeArg {
+    Virtual,
+    Real,
+}
+
+impl TimeArg {
+    fn domain(self) -> TimeDomain {
+        match self {
+            Self::Virtual => TimeDomain::Virtual,
+            Self::Real => TimeDomain::Real,
+        }
+    }
 }
 
 #[derive(clap::Subcommand)]
@@ -76,12 +96,13 @@ pub(crate) fn run(args: &GuestArgs) -> Result<Outcome, Failure> {
     let began = clock::now();
     let exit = Exit { line: PathBuf::from(&args.results), taken: Arc::default() };
     let done = make_ready(&args.module).and_then(|()| {
-        exit.give_up_after(args.limit)?;
+        let domain = args.time.domain();
+        exit.give_up_after(args.limit, domain)?;
         settle();
         match &args.task {
-            Task::Check => check(),
-            Task::Measure(task) => run_measurement(task),
-            Task::Explain(task) => run_explanation(task),
+            Task::Check => check(domain),
+            Task::Measure(task) => run_measurement(task, domain),
+            Task::Explain(task) => run_explanation(task, domain),
         }
     });
     exit.leave(began, false, done)
@@ -97,13 +118,14 @@ struct Exit {
 impl Exit {
     /// Leaves with a failure when the time is up. Time in which nothing happens costs nothing in a
     /// guest, but a load that hangs would keep one busy for ever.
-    fn give_up_after(&self, limit: SpanNs) -> Result<(), Failure> {
+    fn give_up_after(&self, limit: SpanNs, domain: TimeDomain) -> Result<(), Failure> {
         let (exit, began) = (self.clone(), clock::now());
         let wait = move || {
             // Above whatever else hangs.
             let _ = sched::set_schedule(Schedule::Fifo { priority: 99 });
             std::thread::sleep(std::time::Duration::from_nanos(limit.0));
-            let failure = format!("the guest was not done after {limit} of virtual time");
+            let kind = if domain == TimeDomain::Virtual { " of virtual time" } else { "" };
+            let failure = format!("the guest was not done after {limit}{kind}");
             exit.leave(began, true, Err(Failure::new(failure)))
         };
         let started = std::thread::Builder::new().spawn(wait);
@@ -205,36 +227,48 @@ fn time_of_others(window: SpanNs) -> SpanNs {
     SpanNs(passed.0.saturating_sub(clock::read(Clock::ThreadCpu).saturating_sub(used)))
 }
 
-/// Nothing disturbs a guest, so a few wakeups per call are enough to judge by
+/// Nothing disturbs a guest in virtual time, so a few wakeups per call are enough to judge by
 /// ([`WAKEUPS_NEEDED_VIRTUALLY`](wakescope_core::behaviour::WAKEUPS_NEEDED_VIRTUALLY)): of these,
 /// a fifth at the least falls early enough in a call (10 of 48, 6.1 with the voluntary model).
 const CHECK_WAKEUPS: usize = 48;
 
-fn check() -> Result<Vec<Item>, Failure> {
+fn check(domain: TimeDomain) -> Result<Vec<Item>, Failure> {
     let (host, instruments) = host::examine(&Files::of_this_machine(), &[]);
-    let options = Options { wakeups: CHECK_WAKEUPS, undisturbed: true, ..Options::default() };
+    let options = match domain {
+        TimeDomain::Virtual => {
+            Options { wakeups: CHECK_WAKEUPS, undisturbed: true, ..Options::default() }
+        }
+        _ => Options::default(),
+    };
     let observations = observe(0, &options);
-    let judgement = judge(&observations, TimeDomain::Virtual);
-    let suffers = host_findings(&host, TimeDomain::Virtual, &host.cpus_allowed);
+    let judgement = judge(&observations, domain);
+    let suffers = host_findings(&host, domain, &host.cpus_allowed);
     let check = Check { host, suffers, instruments, behaviour: Some((observations, judgement)) };
     let value = check.json().map_err(|e| Failure::new(format!("cannot write JSON: {e}")))?;
     Ok(vec![Item::new(wakescope_lab::guest::CHECK, value.to_string())])
 }
 
-fn run_measurement(args: &MeasureArgs) -> Result<Vec<Item>, Failure> {
-    let run = measure_virtually(args, None)?;
+fn run_measurement(args: &MeasureArgs, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
+    let run = measure_quietly(args, None, domain)?;
     Ok(vec![Item::new(RUN, run.to_json())])
 }
 
-fn run_explanation(args: &ExplainArgs) -> Result<Vec<Item>, Failure> {
-    let run = measure_virtually(&args.measure, Some(args.question(TimeDomain::Virtual)))?;
+fn run_explanation(args: &ExplainArgs, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
+    let run = measure_quietly(&args.measure, Some(args.question(domain)), domain)?;
     Ok(vec![Item::new(RUN, run.to_json())])
 }
 
 /// Measures as `wakescope measure` does, but writes nothing down meanwhile: each record would cost
-/// virtual time, and there is no disk that it could be lost from. What is late is explained if it
+/// time, and there is no disk that it could be lost from. What is late is explained if it
 /// is asked.
-fn measure_virtually(args: &MeasureArgs, question: Option<Question>) -> Result<Run, Failure> {
+///
+/// In real time it says on the console when it has begun: who disturbs the guest from outside waits
+/// for that. In virtual time nobody can, and a line costs time.
+fn measure_quietly(
+    args: &MeasureArgs,
+    question: Option<Question>,
+    domain: TimeDomain,
+) -> Result<Run, Failure> {
     let plan = measure::plan(args)?;
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
@@ -243,9 +277,9 @@ fn measure_virtually(args: &MeasureArgs, question: Option<Question>) -> Result<R
         id: String::new(),
         started: measure::time_now(),
         seed: args.seed,
-        time_domain: TimeDomain::Virtual,
+        time_domain: domain,
     };
-    let findings = host_findings(&host, TimeDomain::Virtual, &plan.cpus);
+    let findings = host_findings(&host, domain, &plan.cpus);
     let mut nobody = Unobserved;
     let mut follower =
         question.map(|question| Follower::of_probes(question, &plan, &host)).transpose()?;
@@ -258,6 +292,9 @@ fn measure_virtually(args: &MeasureArgs, question: Option<Question>) -> Result<R
     let mut session = Session::begin(identity, plan, host, findings, loads, onlooker, &mut pause)
         .map_err(measure::explain)?;
     session.abandon_loads();
+    if domain == TimeDomain::Real {
+        output::tell("measuring");
+    }
     while !session.is_finished() {
         let left = session.planned_end().since(clock::now());
         let pace = onlooker.pace().unwrap_or(measure::WATCH);

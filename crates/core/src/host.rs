@@ -68,6 +68,12 @@ pub struct Idle {
 }
 
 impl Idle {
+    /// How long the deepest state takes to leave, nanoseconds; 0 without any. One that is off now may
+    /// have been on for a part of the run.
+    pub fn longest_exit_ns(&self) -> u64 {
+        self.states.iter().map(|state| state.exit_latency_ns).max().unwrap_or(0)
+    }
+
     /// The deepest state that is enabled.
     pub fn deepest(&self) -> Option<&IdleState> {
         self.states.iter().filter(|s| !s.disabled).max_by_key(|s| s.exit_latency_ns)

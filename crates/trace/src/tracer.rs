@@ -50,6 +50,8 @@ pub struct Options {
     pub idle_states: Vec<String>,
     /// How many late wakeups to keep with all their events. Of others, whose time it was.
     pub room: usize,
+    /// How long its deepest idle state takes to leave, nanoseconds.
+    pub idle_exit_ns: u64,
     /// Whether this is a guest in real time.
     pub guest: bool,
     /// What is to be counted for a bound; `None` for none.
@@ -258,7 +260,7 @@ impl Tracer {
     /// Turns what found no room into what its explanation says in short.
     fn explain_overflow(&mut self) {
         let counted = Counted::of(&self.figures, self.places);
-        let known = Known::of(&counted.components, self.options.guest);
+        let known = Known::of(&counted.components, self.options.idle_exit_ns, self.options.guest);
         let symbols = self.overflow.symbols();
         let decoder = Decoder {
             symbols: &symbols,
@@ -570,6 +572,7 @@ mod tests {
             preemptible: None,
             idle_states: Vec::new(),
             room: 1,
+            idle_exit_ns: 0,
             guest: false,
             watch: None,
             sections: None,

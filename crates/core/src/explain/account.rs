@@ -29,7 +29,7 @@ impl Account<'_> {
 /// ones was, and how the worst went.
 pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let (above_ns, above) = above.least_of(&seen.wakeup_latency);
-    let known = Known::of(&seen.components, is_guest(run));
+    let known = Known::of(&seen.components, run.host.idle.longest_exit_ns(), is_guest(run));
     let late: Vec<Account> = seen
         .wakeups
         .iter()

@@ -37,6 +37,10 @@ pub struct Known {
     /// the same code runs each time, so what is longer has a reason that was not seen. `None` if the
     /// run does not tell.
     pub scheduling_ns: Option<u64>,
+    /// How long half of the run's wakeups waited for their interrupt at most, nanoseconds, or how
+    /// long the CPU's deepest idle state takes to leave, if that is longer. `None` if the run does not
+    /// tell.
+    pub waking_ns: Option<u64>,
     /// Whether the machine is a guest in real time: where it stands still, its hypervisor ran
     /// something else.
     pub guest: bool,
@@ -45,12 +49,16 @@ pub struct Known {
 /// What nine in ten wakeups exceed.
 const LOW: Percentile = Percentile::whole(10);
 
+/// What half of the wakeups exceed.
+const MIDDLE: Percentile = Percentile::whole(50);
+
 /// What one in a hundred wakeups exceeds.
 const HIGH: Percentile = Percentile::whole(99);
 
 impl Known {
-    /// What all wakeups together teach about each.
-    pub fn of(table: &ComponentTable, guest: bool) -> Self {
+    /// What all wakeups together teach about each, on a machine whose deepest idle state takes
+    /// `idle_exit_ns` to leave.
+    pub fn of(table: &ComponentTable, idle_exit_ns: u64, guest: bool) -> Self {
         // Of ten wakeups nine wait as long at least. The minimum is that of a chance: a timer that
         // expires while another interrupt is being handled waits for none of its own.
         let nearly_all =
@@ -58,7 +66,11 @@ impl Known {
         let delivery_ns = nearly_all(&table.irq_latency).or(table.irq_latency.min_ns).unwrap_or(0);
         let most = |part: &Distribution| Some(part.histogram.bucket_of_percentile(HIGH)?.lower);
         let scheduling_ns = table.sched_duration.as_ref().and_then(most);
-        Self { delivery_ns, scheduling_ns, guest }
+        // Where a hypervisor stops the CPU again and again, more than one in a hundred, and in ten,
+        // tell of that.
+        let middle = table.irq_latency.histogram.bucket_of_percentile(MIDDLE);
+        let waking_ns = middle.map(|usual| usual.lower.max(idle_exit_ns));
+        Self { delivery_ns, scheduling_ns, waking_ns, guest }
     }
 }
 

@@ -139,7 +139,8 @@ pub(super) fn check(mut wakeup: Wakeup, change: impl FnOnce(&mut Wakeup), want: 
 
 #[test]
 fn what_every_wakeup_takes_holds_nobody_up() {
-    let known = Known { delivery_ns: 2_000, scheduling_ns: Some(1_000), guest: false };
+    let known =
+        Known { delivery_ns: 2_000, scheduling_ns: Some(1_000), waking_ns: None, guest: false };
     let mut got = shares_of_run(&timer(), &known);
     got.sort();
     let place = "shmem_undo_range (exit_mmap in rm[412])";
@@ -203,7 +204,7 @@ fn full_preemption_leaves_the_way_back_only() {
 
 #[test]
 fn an_interrupt_that_nothing_kept_out_was_held_up_outside_the_kernel() {
-    let known = |guest| Known { delivery_ns: 2_000, scheduling_ns: None, guest };
+    let known = |guest| Known { delivery_ns: 2_000, scheduling_ns: None, waking_ns: None, guest };
     let enabled = |enabled| {
         let mut wakeup = timer();
         wakeup.interrupted.as_mut().unwrap().enabled_interrupts = enabled;
@@ -227,7 +228,7 @@ fn a_timer_that_was_not_there_yet_was_kept_out_by_nobody() {
     let mut wakeup = timer();
     wakeup.interrupted.as_mut().unwrap().task = wakeup.task.clone();
     for guest in [true, false] {
-        let known = Known { delivery_ns: 2_000, scheduling_ns: None, guest };
+        let known = Known { delivery_ns: 2_000, scheduling_ns: None, waking_ns: None, guest };
         let got = shares_of_run(&wakeup, &known);
         assert!(!got.iter().any(|share| share.starts_with("irq_off")), "{got:?}");
         assert_eq!(got.iter().any(|share| share == "steal 7 hypervisor bound"), guest, "{got:?}");
@@ -263,6 +264,49 @@ fn an_idle_cpu_wakes_first() {
         },
         &["idle_exit 70 C6 bound", SWITCH, TIMER],
     );
+}
+
+#[test]
+fn a_guest_that_sleeps_longer_than_ever_was_not_run() {
+    let asleep = |lost| {
+        let mut wakeup = timer();
+        let mode = Mode::Idle("C1".into());
+        wakeup.interrupted = Some(Context { task: idle(), mode, ..Context::default() });
+        wakeup.lost = lost;
+        wakeup
+    };
+    let known =
+        |waking_ns, guest| Known { delivery_ns: 1_000, scheduling_ns: None, waking_ns, guest };
+    for (waited, usual, guest, lost, want) in [
+        (900, Some(20_000), true, 0, &["idle_exit 20 C1 bound", "steal 880 hypervisor bound"][..]),
+        (200, Some(19_999), true, 0, &["idle_exit 200 C1 bound"]),
+        (201, Some(20_000), true, 0, &["idle_exit 20 C1 bound", "steal 181 hypervisor bound"]),
+        // Ten times the usual, or 200 µs.
+        (900, Some(90_000), true, 0, &["idle_exit 900 C1 bound"]),
+        (200, Some(1_000), true, 0, &["idle_exit 200 C1 bound"]),
+        (900, None, true, 0, &["idle_exit 900 C1 bound"]),
+        (900, Some(20_000), false, 0, &["idle_exit 900 C1 bound"]),
+        (900, Some(20_000), true, 1, &["idle_exit 20 C1 bound"]),
+    ] {
+        let mut wakeup = asleep(lost);
+        let entry = at(waited);
+        wakeup.marks =
+            Marks { due: at(0), irq_entry: Some(entry), response: entry, ..Marks::default() };
+        let mut got = shares_of_run(&wakeup, &known(usual, guest));
+        got.retain(|share| !share.starts_with("unexplained"));
+        got.sort();
+        assert_eq!(got, want, "{waited} {usual:?} {guest} {lost}");
+    }
+}
+
+#[test]
+fn where_events_were_lost_nobody_is_said_to_have_stopped_a_guest() {
+    let mut wakeup = timer();
+    wakeup.interrupted.as_mut().unwrap().enabled_interrupts = Some(false);
+    wakeup.lost = 1;
+    let known = Known { delivery_ns: 2_000, scheduling_ns: None, waking_ns: None, guest: true };
+    let got = shares_of_run(&wakeup, &known);
+    assert!(!got.iter().any(|share| share.starts_with("steal")), "{got:?}");
 }
 
 #[test]

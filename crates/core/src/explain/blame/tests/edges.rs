@@ -9,7 +9,10 @@ fn check(off: i64, on: i64, want: &[(Cause, u64, Evidence)]) {
     let time = |us: i64| MonoNs(DUE.checked_add_signed(us * 1_000).unwrap());
     let wakeup =
         Wakeup { interrupted: Some(in_kernel()), irqs_off: Some((time(off), time(on))), ..timer() };
-    let shares = blame(&wakeup, &Known { delivery_ns: 1_000, scheduling_ns: None, guest: false });
+    let shares = blame(
+        &wakeup,
+        &Known { delivery_ns: 1_000, scheduling_ns: None, waking_ns: None, guest: false },
+    );
     let of_wait =
         |cause: &Cause| matches!(cause, Cause::IrqOff | Cause::Unexplained) || *cause == Cause::Irq;
     let mut got: Vec<_> = shares
