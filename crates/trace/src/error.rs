@@ -67,7 +67,7 @@ impl TraceError {
 
 /// Whether the verifier says in `log` that programs may not read the kernel's memory. Every kernel
 /// with type information has the function for it, but to one that is locked down to confidentiality
-/// it is unknown. Up to 6.7 the words are the first.
+/// it is unknown, also under its name of before 5.5, which is then tried. Older kernels say the first.
 fn denies_reading(log: &str) -> bool {
     const WORDS: [&str; 2] = ["unknown func", "cannot use helper"];
     let says = |line: &str| WORDS.iter().any(|words| line.contains(words));
