@@ -2,7 +2,7 @@
 
 use wakescope_core::lab::Status;
 
-use crate::common::bench::Ended;
+use crate::common::bench::{Ended, Running};
 use crate::common::lab::{Bench, KERNEL, Ran, Stock};
 
 const WHAT: [&str; 10] =
@@ -49,7 +49,8 @@ fn a_bound_stands_beside_the_latest_wakeup() {
         &["6.1-cloud/full, find: bound (unsound) ", "; observed ", &format!("unsound: {reason}")],
     );
     let folder = ran.cell().run.as_ref().unwrap();
-    told(&bench.test.output(&["explain", folder]), &["bound (unsound): ", "made of: "]);
+    let explained = Running::start(&mut bench.test.command(&["explain", folder])).output();
+    told(&explained, &["bound (unsound): ", "made of: "]);
     // Nobody asks for a bound of what is not explained.
     let alone = bench.lab(&[&["run"][..], &WHAT, &["--bound"]].concat());
     assert_eq!(alone.code, Some(2), "{alone:?}");
