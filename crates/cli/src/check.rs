@@ -1,7 +1,7 @@
 //! `wakescope check`
 
 use wakescope_core::behaviour::{Agreement, judge};
-use wakescope_core::host::cpu_ranges;
+use wakescope_core::host::{KernelVersion, cpu_ranges};
 use wakescope_core::run::TimeDomain;
 use wakescope_core::suffers::host_findings;
 use wakescope_probe::behaviour::{Options, observe};
@@ -41,7 +41,8 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome, Failure> {
             "wakescope: timing wakeups inside long system calls on CPU {cpu}, for some seconds"
         ));
         let observations = observe(cpu, &Options::default());
-        let judgement = judge(&observations, TimeDomain::Real);
+        let version = KernelVersion::of(&check.host.release);
+        let judgement = judge(&observations, TimeDomain::Real).of_version(version);
         check.behaviour = Some((observations, judgement));
     }
     if args.json {

@@ -321,8 +321,11 @@ fn cannot_trace(error: &TraceError) -> Failure {
     let failure = Failure::new(format!("cannot follow wakeups: {error}"));
     match error {
         TraceError::NotAllowed(_) => failure
-            .because("that takes the capabilities CAP_BPF and CAP_PERFMON, and a kernel that is not locked down to confidentiality")
+            .because("that takes the capabilities CAP_BPF and CAP_PERFMON")
             .try_this("run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep on wakescope"),
+        TraceError::LockedDown => failure
+            .because("it is locked down to confidentiality, which hides its memory from root too")
+            .try_this("boot without lockdown=confidentiality (lockdown=integrity will do), or measure without an explanation: wakescope measure"),
         TraceError::NoTypes(_) => failure
             .because("they are there in kernels with CONFIG_DEBUG_INFO_BTF, which distributions' have since 2020, where /sys is mounted")
             .try_this("boot such a kernel, or measure without an explanation: wakescope measure"),

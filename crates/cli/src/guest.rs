@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use wakescope_core::behaviour::judge;
+use wakescope_core::host::KernelVersion;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::suffers::host_findings;
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -146,7 +147,8 @@ impl Exit {
         }
         let (mut items, error) = match done {
             Ok(items) => (items, None),
-            Err(failure) => (Vec::new(), Some(failure.to_string())),
+            // It becomes a reason, which is a line.
+            Err(failure) => (Vec::new(), Some(failure.to_string().replace("\n  ", "; "))),
         };
         let (began_ns, ended_ns) = (began.0, clock::now().0);
         let facts = json!(Facts { error, time_up, began_ns, ended_ns });
@@ -241,7 +243,8 @@ fn check(domain: TimeDomain) -> Result<Vec<Item>, Failure> {
         _ => Options::default(),
     };
     let observations = observe(0, &options);
-    let judgement = judge(&observations, domain);
+    let version = KernelVersion::of(&host.release);
+    let judgement = judge(&observations, domain).of_version(version);
     let suffers = host_findings(&host, domain, &host.cpus_allowed);
     let check = Check { host, suffers, instruments, behaviour: Some((observations, judgement)) };
     let value = check.json().map_err(|e| Failure::new(format!("cannot write JSON: {e}")))?;

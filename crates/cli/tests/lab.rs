@@ -9,6 +9,8 @@ mod common;
 mod disturbed;
 #[path = "lab/equipment.rs"]
 mod equipment;
+#[path = "lab/explained.rs"]
+mod explained;
 #[path = "lab/guests.rs"]
 mod guests;
 #[path = "lab/hurt.rs"]

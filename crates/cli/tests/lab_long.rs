@@ -199,3 +199,42 @@ fn what_holds_wakeups_up_is_found() {
         }
     }
 }
+
+#[test]
+fn lockdown_of_a_kernels_memory_is_told_and_that_of_its_integrity_hinders_nobody() {
+    let name = "lockdown_of_a_kernels_memory_is_told_and_that_of_its_integrity_hinders_nobody";
+    let Some(stock) = stock(name, &["7.2-cloud"]) else { return };
+    let bench = Bench::new(stock, "lockdown");
+    for kernel in [KERNEL, "7.2-cloud"] {
+        let what = ["--kernel", kernel, "--preempt", "full", "--load", "find", "--seeds", "1"];
+        let how = ["--samples", "200", "--explain", "--append"];
+        let run = |append| bench.run(&[&what[..], &how, &[append]].concat());
+        let integrity = run("lockdown=integrity");
+        assert_all_ok(&integrity);
+        assert!(integrity.cell().culprit.is_some(), "{}", integrity.json);
+        let hidden = run("lockdown=confidentiality");
+        assert_eq!((hidden.code, hidden.cell().max_ns), (Some(2), None), "{}", hidden.json);
+        let told = "it is locked down to confidentiality";
+        assert!(hidden.cell().reason.contains(told), "{}", hidden.json);
+    }
+}
+
+#[test]
+fn the_oldest_kernel_that_can_be_explained_is() {
+    let name = "the_oldest_kernel_that_can_be_explained_is";
+    let Some(stock) = stock(name, &[]) else { return };
+    let Some(kernel) = std::env::var_os("WAKESCOPE_TEST_KERNEL_5_10") else {
+        let why = "the catalogue has no 5.10, and WAKESCOPE_TEST_KERNEL_5_10 names no image of one";
+        return skip(name, why);
+    };
+    let kernel = kernel.to_str().expect("a path of UTF-8");
+    let bench = Bench::new(stock, "oldest");
+    for (kind, cause, culprit) in [
+        ("fifo", Cause::HigherPriorityTask, "disturb-fifo["),
+        ("softirq", Cause::Softirq, "NET_RX"),
+    ] {
+        let (preempt, length_us, samples) = ("default", 300, 5_500);
+        let disturbed = Disturbed { kernel, preempt, kind, length_us, samples, cause, culprit };
+        disturbed.assert_found(&bench, 20);
+    }
+}

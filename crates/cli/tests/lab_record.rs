@@ -5,8 +5,8 @@ use common::{Checker, read};
 use serde_json::{Value, json};
 use wakescope_core::explain::{Cause, Evidence, Share, SourceLine};
 use wakescope_core::lab::{
-    ALPHA, Arm, Cell, CellLimit, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings, Status,
-    Verdict, compare, limits, parse_limit,
+    ALPHA, Arm, Cell, CellBound, CellLimit, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings,
+    Status, Verdict, compare, limits, parse_limit,
 };
 use wakescope_core::paired::pairs_needed;
 use wakescope_core::plan::Policy;
@@ -44,6 +44,7 @@ fn a_lab_with_nothing_fits_the_schema() {
         kernels: vec![],
         cells: vec![Cell {
             culprit: None,
+            bound: None,
             kernel: "k".into(),
             asked: "none".into(),
             load: "idle".into(),
@@ -260,6 +261,7 @@ fn full() -> Lab {
         }],
         cells: vec![Cell {
             culprit: Some(culprit()),
+            bound: Some(CellBound { bound_ns: Some(42_000), unsound: vec!["A sentence.".into()] }),
             kernel: "6.1-cloud".into(),
             asked: "full".into(),
             model: Some(Model::Full),

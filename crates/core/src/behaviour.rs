@@ -11,6 +11,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::KernelVersion;
 use crate::preemption::Model;
 use crate::run::TimeDomain;
 
@@ -297,7 +298,24 @@ pub enum Agreement {
     Undecided,
 }
 
+/// The first kernel whose voluntary model is known to leave a pipe's reader alone. In 5.10 every page
+/// that it copies goes through `kmap`, which might sleep; in between nobody looked.
+const PIPES_READ_THROUGHOUT: KernelVersion = KernelVersion(6, 1);
+
 impl Judgement {
+    /// The judgement of a kernel of this version: before 6.1, a call that tells full preemption from
+    /// the voluntary model later on is preempted in both.
+    #[must_use]
+    pub fn of_version(mut self, version: Option<KernelVersion>) -> Self {
+        let is_early = version.is_some_and(|version| version < PIPES_READ_THROUGHOUT);
+        let full = self.models.iter().position(|&model| model == Model::Full);
+        if let Some(full) = full.filter(|_| is_early && !self.models.contains(&Model::Voluntary)) {
+            self.models.insert(full, Model::Voluntary);
+            self.reason = "before 6.1, voluntary and full preemption look alike".into();
+        }
+        self
+    }
+
     /// Compares the behaviour with the `model` that the evidence names.
     pub fn agreement(&self, model: Model) -> Agreement {
         if model == Model::Unknown || self.models.len() == ALL.len() {

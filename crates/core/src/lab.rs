@@ -208,6 +208,9 @@ pub struct Cell {
     /// The largest share of the latest wakeup's lateness; `null` where it was not explained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub culprit: Option<Share>,
+    /// The bound on the wakeup latency; `null` where none was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<CellBound>,
     /// Of the histogram of lateness per expiry, as it stands in the run record.
     pub histogram_sha256: Option<String>,
     /// The run's folder.
@@ -217,6 +220,18 @@ pub struct Cell {
     /// Keys that this version does not know. They are kept.
     #[serde(flatten)]
     pub other: BTreeMap<String, serde_json::Value>,
+}
+
+/// What the longest of all that can hold off a wakeup add up to in a cell. What it is made of
+/// stands in the cell's run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CellBound {
+    /// Virtual ns; `null` if there is no bound below a second.
+    pub bound_ns: Option<u64>,
+    /// Why a longer latency is possible all the same, a sentence each; empty if the bound is sound
+    /// as far as what was seen is the worst.
+    #[serde(default)]
+    pub unsound: Vec<String>,
 }
 
 /// One side of a comparison.

@@ -60,6 +60,8 @@ pub struct Measurement {
     pub above: Option<Above>,
     /// Whether sections are measured, too.
     pub sections: bool,
+    /// Whether a bound is composed.
+    pub bound: bool,
     /// How many of the most delayed wakeups to list, if it is not to be the usual number.
     pub worst: Option<u16>,
 }
@@ -78,6 +80,7 @@ impl Measurement {
             explain: plan.explain,
             above: plan.above,
             sections: plan.sections,
+            bound: plan.bound,
             worst: plan.worst,
         }
     }
@@ -103,6 +106,9 @@ impl Measurement {
         }
         if self.explain && self.sections {
             all += " --sections";
+        }
+        if self.explain && self.bound {
+            all += " --bound";
         }
         if let Some(worst) = self.worst {
             all += &format!(" --worst {worst}");

@@ -8,7 +8,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wakescope_core::behaviour::Agreement;
 use wakescope_core::host::Host;
-use wakescope_core::lab::{Asked, Cell, Lab, LabKernel, SCHEMA, Settings, Status, compare, limits};
+use wakescope_core::lab::{
+    Asked, Cell, CellBound, Lab, LabKernel, SCHEMA, Settings, Status, compare, limits,
+};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 use wakescope_report::style::clean;
@@ -439,6 +441,9 @@ fn fill_in_run(cell: &mut Cell, stored: &StoredCell) {
     cell.count = run.summary.count;
     cell.histogram_sha256 = Some(histogram_sum(&run));
     cell.culprit = run.worst.first().and_then(|worst| worst.blame.first()).cloned();
+    let bound = run.explanation.as_ref().and_then(|explanation| explanation.bound.as_ref());
+    cell.bound =
+        bound.map(|bound| CellBound { bound_ns: bound.bound_ns, unsound: bound.unsound.clone() });
     if let Some(load) = run.load.first() {
         cell.throughput = Some(load.per_second);
         cell.unit.clone_from(&load.unit);

@@ -80,6 +80,8 @@ pub struct Plan {
     pub above: Option<Above>,
     /// Whether guests that explain measure every section with interrupts or preemption off.
     pub sections: bool,
+    /// Whether guests that explain compose a bound on the wakeup latency.
+    pub bound: bool,
     /// How many of the most delayed wakeups each record lists, if it is not to be the usual number.
     pub worst: Option<u16>,
 }
@@ -140,6 +142,7 @@ impl Default for Plan {
             explain: false,
             above: None,
             sections: false,
+            bound: false,
             worst: None,
         }
     }

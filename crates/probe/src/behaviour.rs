@@ -239,13 +239,15 @@ fn await_first_round(shared: &Shared, deadline: MonoNs) -> io::Result<()> {
 mod tests {
     use super::*;
     use wakescope_core::behaviour::{Agreement, judge};
+    use wakescope_core::host::KernelVersion;
     use wakescope_core::run::TimeDomain;
 
     #[test]
     fn the_behaviour_does_not_contradict_the_evidence() {
         let host = crate::host::read(&[]);
         let cpu = *host.cpus_allowed.last().expect("a process may run somewhere");
-        let judgement = judge(&observe(cpu, &Options::default()), TimeDomain::Real);
+        let judgement = judge(&observe(cpu, &Options::default()), TimeDomain::Real)
+            .of_version(KernelVersion::of(&host.release));
         let agreement = judgement.agreement(host.preemption.model);
         assert_ne!(agreement, Agreement::Contradict, "{judgement:#?} {:#?}", host.preemption);
     }

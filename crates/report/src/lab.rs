@@ -11,6 +11,7 @@ use self::matrix::{Figure, Matrix};
 use crate::domain::VIRTUAL_TIME;
 use crate::style::{Style, clean};
 
+mod bounds;
 mod culprits;
 mod figures;
 mod headline;
@@ -48,6 +49,23 @@ pub fn text(lab: &Lab, extent: Extent, style: Style) -> String {
 /// The same as Markdown.
 pub fn markdown(lab: &Lab) -> String {
     markdown::render(lab)
+}
+
+/// What guests explained, where that was asked for: a name, a title and its lines. Lists without a
+/// line are left out.
+fn explained(lab: &Lab) -> Vec<(&'static str, &'static str, Vec<String>)> {
+    let mut lists = vec![
+        ("culprits", "What held up the latest wakeups", culprits::told(lab)),
+        ("bounds", "What the longest of all that was seen add up to", bounds::told(lab)),
+    ];
+    lists.retain(|(_, _, lines)| !lines.is_empty());
+    lists
+}
+
+/// A title inside of a text: not the first word of a page.
+fn uncapitalized(title: &str) -> String {
+    let mut letters = title.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// What it took this time, on one line: `90 cells, 31 cached, 6 min 12 s`.

@@ -1,10 +1,12 @@
 //! What the running kernel has of what programs need, by its type information.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 
 use wakescope_core::btf::{Damaged, Kind, Names, variables};
+
+use crate::symbols;
 
 /// Where the kernel shows its type information.
 pub(crate) const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -43,7 +45,12 @@ impl Kernel {
     pub(crate) fn read() -> io::Result<(Self, Vec<u8>)> {
         let mut data = Vec::new();
         File::open(BTF)?.take(LARGEST).read_to_end(&mut data)?;
-        let kernel = Self::of(&data).map_err(|e| io::Error::other(format!("{BTF} is {e}")))?;
+        let mut kernel = Self::of(&data).map_err(|e| io::Error::other(format!("{BTF} is {e}")))?;
+        if kernel.places.is_empty() {
+            // Debian's 5.10 has no variables in its type information.
+            let names: Vec<&str> = PER_CPU.iter().map(|v| v.name).chain([KNOWN]).collect();
+            kernel.places = places(&symbols::variables(&names));
+        }
         Ok((kernel, data))
     }
 
@@ -57,13 +64,8 @@ impl Kernel {
             }
         }
         let offsets = variables(data, ".data..percpu")?;
-        let known = offsets.get(KNOWN).copied();
-        let places = PER_CPU.iter().filter_map(|variable| {
-            let place = i64::from(*offsets.get(variable.name)?) - i64::from(known?);
-            Some((variable.place, place))
-        });
-        let places = places.collect();
-        Ok(Self { tracepoints, places })
+        let offsets = offsets.iter().map(|(name, &at)| (name.to_string(), u64::from(at)));
+        Ok(Self { tracepoints, places: places(&offsets.collect()) })
     }
 
     /// Whether it has the tracepoint of that name.
@@ -91,6 +93,15 @@ impl Kernel {
     }
 }
 
+/// How far from its run queue a CPU has what is wanted, by where these variables lie.
+fn places(variables: &BTreeMap<String, u64>) -> Vec<(&'static str, i64)> {
+    let place = |variable: &PerCpu| {
+        let (of, known) = (*variables.get(variable.name)?, *variables.get(KNOWN)?);
+        Some((variable.place, of.wrapping_sub(known) as i64))
+    };
+    PER_CPU.iter().filter_map(place).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +113,17 @@ mod tests {
         let kernel = Kernel::of(&data).unwrap();
         assert!(!kernel.has("sched_switch") && kernel.places.is_empty());
         assert!(kernel.unseen().contains(&"time that a hypervisor took".to_string()));
+    }
+
+    #[test]
+    fn places_are_told_from_the_run_queue() {
+        let at = |name: &str, at: u64| (name.to_string(), at);
+        let all = [at("runqueues", 0x1f000), at("__irq_regs", 0x18d80), at("steal_time", 0x20000)];
+        let told = places(&all.clone().into());
+        assert_eq!(told, [("irq_regs_place", -0x6280), ("steal_time_place", 0x1000)]);
+        // On arm64 they are addresses.
+        let high = all.map(|(name, at)| (name, at + 0xffff_ff00_0000_0000));
+        assert_eq!(places(&high.into()), told);
+        assert_eq!(places(&[at("__irq_regs", 0x18d80)].into()), []);
     }
 }

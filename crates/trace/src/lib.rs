@@ -7,6 +7,7 @@
 mod code;
 mod counted;
 mod decode;
+mod error;
 mod image;
 mod interference;
 mod kept;
@@ -21,8 +22,9 @@ mod target;
 mod tracer;
 mod users;
 
+pub use error::TraceError;
 pub use image::{Image, MappedImage, NoImage, functions_of_program};
 pub use interference::Watch;
 pub use target::{Target, TargetError};
-pub use tracer::{Options, TraceError, Tracer, running_build_id};
+pub use tracer::{Options, Tracer, running_build_id};
 pub use users::{NamePrograms, SymbolReader, UserNames, Users};

@@ -1,5 +1,6 @@
 //! Names of the kernel's addresses, from /proc/kallsyms.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -123,10 +124,38 @@ pub(crate) fn address_of(name: &str) -> Option<u64> {
     found
 }
 
-/// Calls `each` with the address, name and module of every line: `ffffffff81000000 T _stext`, and for
-/// modules with the name of the module in brackets after that.
-fn for_each_line(
+/// Where the kernel's own variables `names` lie, by their names: those that it lists once, and does
+/// not hide. Of variables that each CPU has, x86 lists how far they are from where these begin.
+pub(crate) fn variables(names: &[&str]) -> BTreeMap<String, u64> {
+    let list = File::open(KALLSYMS).map(|file| file.take(LARGEST));
+    let list = list.map(|list| BufReader::with_capacity(1 << 16, list));
+    list.and_then(|list| variables_in(list, names)).unwrap_or_default()
+}
+
+fn variables_in(list: impl BufRead, names: &[&str]) -> io::Result<BTreeMap<String, u64>> {
+    let mut found: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+    for_each_symbol(list, &["A", "a", "D", "d", "B", "b"], |start, symbol, module| {
+        if module.is_none() && names.contains(&symbol) {
+            found.entry(symbol.to_string()).or_default().push(start);
+        }
+    })?;
+    let once = found.into_iter().filter_map(|(name, starts)| match starts[..] {
+        [start] if start != 0 => Some((name, start)),
+        _ => None,
+    });
+    Ok(once.collect())
+}
+
+/// Calls `each` with the address, name and module of every function.
+fn for_each_line(list: impl BufRead, each: impl FnMut(u64, &str, Option<&str>)) -> io::Result<()> {
+    for_each_symbol(list, &["t", "T", "w", "W"], each)
+}
+
+/// Calls `each` with the address, name and module of every line of such a kind:
+/// `ffffffff81000000 T _stext`, and for modules with the name of the module in brackets after that.
+fn for_each_symbol(
     mut list: impl BufRead,
+    kinds: &[&str],
     mut each: impl FnMut(u64, &str, Option<&str>),
 ) -> io::Result<()> {
     let mut line = Vec::new();
@@ -140,7 +169,8 @@ fn for_each_line(
         let (start, kind, name) = (words.next(), words.next(), words.next());
         let start = start.and_then(|hex| u64::from_str_radix(hex, 16).ok());
         // Of data and of absolute numbers there are more than of functions.
-        if let (Some(start), Some("t" | "T" | "w" | "W"), Some(name)) = (start, kind, name) {
+        let wanted = kind.is_some_and(|kind| kinds.contains(&kind));
+        if let (Some(start), true, Some(name)) = (start, wanted, name) {
             let module = words.next().and_then(|m| m.strip_prefix('[')?.strip_suffix(']'));
             each(start, name, module);
         }
@@ -160,6 +190,18 @@ not a line
 ffffffff81000200 T last
 ffffffffc0000000 t in_module\t[module]
 ";
+
+    #[test]
+    fn variables_are_found_that_are_listed_once() {
+        let list = "0000000000000000 A first\n000000000001f000 A runqueues\n\
+                    0000000000015018 A __preempt_count\n0000000000018d80 a irq_regs\n\
+                    ffffffff81000000 T runqueues_of\nffffffff82000000 d twice\n\
+                    ffffffff82000100 d twice\nffffffffc0000000 d elsewhere\t[module]\n";
+        let names = ["first", "runqueues", "__preempt_count", "twice", "elsewhere", "missing"];
+        let found = variables_in(list.as_bytes(), &names).unwrap();
+        let found: Vec<_> = found.iter().map(|(name, start)| (name.as_str(), *start)).collect();
+        assert_eq!(found, [("__preempt_count", 0x15018), ("runqueues", 0x1f000)]);
+    }
 
     #[test]
     fn an_address_belongs_to_the_function_before_it() {

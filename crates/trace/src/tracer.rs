@@ -1,7 +1,6 @@
 //! Loading the programs, looking after them, and taking what they found.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 
@@ -16,6 +15,7 @@ use wakescope_sys::shared::{Answers, Words};
 
 use crate::counted::Counted;
 use crate::decode::{Decoder, addresses, user_stacks};
+use crate::error::{TraceError, denied, innermost};
 use crate::image::build_id_of_notes;
 use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
@@ -28,7 +28,7 @@ use crate::shared::{
     self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECTION_KINDS, SECTION_SLOTS,
 };
 use crate::symbols::{Symbols, address_of};
-use crate::target::{Filter, Target, TargetError, has_kernels_numbers};
+use crate::target::{Filter, Target, has_kernels_numbers};
 use crate::users::{NamePrograms, UserNames};
 
 /// What is to be followed, and how.
@@ -60,37 +60,6 @@ pub struct Options {
     /// are none; `None` where nobody asks.
     pub sections: Option<BTreeSet<u32>>,
 }
-
-/// Why wakeups cannot be followed.
-#[derive(Debug)]
-pub enum TraceError {
-    /// The target.
-    Target(TargetError),
-    /// The kernel shows no type information.
-    NoTypes(io::Error),
-    /// The kernel lacks this tracepoint.
-    NoTracepoint(&'static str),
-    /// This process may not load programs.
-    NotAllowed(String),
-    /// The kernel refuses a program, or a map: which, and why.
-    Refused(&'static str, String),
-}
-
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Target(e) => e.fmt(f),
-            Self::NoTypes(e) => {
-                write!(f, "the kernel shows no type information: {}: {e}", crate::kernel::BTF)
-            }
-            Self::NoTracepoint(name) => write!(f, "this kernel has no tracepoint {name} for BPF"),
-            Self::NotAllowed(e) => write!(f, "this process may not load BPF programs: {e}"),
-            Self::Refused(what, e) => write!(f, "the kernel refuses the BPF program {what}: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for TraceError {}
 
 /// The tracepoint of the interrupts that not every kernel shows.
 const NMIS: &str = "nmi_handler";
@@ -477,10 +446,7 @@ fn is_needed(program: &Program, options: &Options, shows: Shows) -> bool {
 }
 
 fn attach(programs: &mut Ebpf, program: &Program, types: &Btf) -> Result<(), TraceError> {
-    let refused = |e: ProgramError| match denied(&e) {
-        true => TraceError::NotAllowed(innermost(&e)),
-        false => TraceError::Refused(program.name, innermost(&e)),
-    };
+    let refused = |e: ProgramError| TraceError::of_program(program.name, &e);
     let found = programs.program_mut(program.name);
     let found: &mut BtfTracePoint = found
         .ok_or(TraceError::Refused(program.name, "it is not among those compiled".into()))?
@@ -488,30 +454,6 @@ fn attach(programs: &mut Ebpf, program: &Program, types: &Btf) -> Result<(), Tra
         .map_err(refused)?;
     found.load(program.tracepoint, types).map_err(refused)?;
     found.attach().map(drop).map_err(refused)
-}
-
-/// Whether what lies behind `error` is that this process may not.
-fn denied(error: &(dyn std::error::Error + 'static)) -> bool {
-    let mut at = Some(error);
-    while let Some(e) = at {
-        // EPERM: EACCES is what the verifier says of a program that it does not like.
-        if e.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) == Some(1) {
-            return true;
-        }
-        at = e.source();
-    }
-    false
-}
-
-/// The error and all that lies behind it, on one line.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut at = error.source();
-    while let Some(e) = at {
-        text = format!("{text}: {e}");
-        at = e.source();
-    }
-    text
 }
 
 /// How late a wakeup must be to be among the latest: those that will be asked for in the end, and
@@ -533,7 +475,6 @@ fn worth_keeping(all: &Distribution, tail: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aya::sys::SyscallError;
     use wakescope_core::histogram::Histogram;
 
     fn distribution(samples: impl Iterator<Item = u64>) -> Distribution {
@@ -592,19 +533,5 @@ mod tests {
             |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
         let asked_for = PROGRAMS.iter().filter(asked_for).count();
         assert!(asked_for > 0 && others.len() + asked_for == PROGRAMS.len());
-    }
-
-    #[test]
-    fn only_a_lack_of_privilege_is_one() {
-        let error = |code| {
-            let io_error = io::Error::from_raw_os_error(code);
-            ProgramError::SyscallError(SyscallError { call: "bpf", io_error })
-        };
-        // EPERM, EACCES, EINVAL.
-        assert!(denied(&error(1)));
-        assert!(!denied(&error(13)) && !denied(&error(22)));
-        assert!(!denied(&io::Error::other("operation not permitted")));
-        let text = innermost(&error(22));
-        assert!(text.contains("Invalid argument") && !text.contains('\n'), "{text}");
     }
 }

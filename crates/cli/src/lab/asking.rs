@@ -90,6 +90,11 @@ pub(super) struct Asking {
     #[arg(long, requires = "explain")]
     sections: bool,
 
+    /// Let guests that explain compose what they saw into a bound on the wakeup latency, which stands
+    /// beside the latest wakeup
+    #[arg(long, requires = "explain")]
+    bound: bool,
+
     /// How many of the most delayed wakeups to list in each record
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     worst: Option<u16>,
@@ -140,6 +145,7 @@ impl Asking {
             explain: self.explain.then_some(true),
             above: self.above,
             sections: self.sections.then_some(true),
+            bound: self.bound.then_some(true),
             worst: self.worst,
         }
     }

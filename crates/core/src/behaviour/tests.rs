@@ -66,6 +66,22 @@ fn each_model_is_told_from_the_others() {
 }
 
 #[test]
+fn an_old_kernel_with_the_voluntary_model_is_not_taken_for_one_with_full_preemption() {
+    use Model::{Full, Voluntary};
+    let models = |model, release: &str| {
+        let judgement = judge(&kernel(model, Prober::Realtime), TimeDomain::Real);
+        judgement.of_version(KernelVersion::of(release)).models
+    };
+    // So a voluntary 5.10 behaves.
+    assert_eq!(models(Full, "5.10.0-46-cloud-amd64"), [Voluntary, Full]);
+    assert_eq!(models(Full, "6.1.0-56-cloud-amd64"), [Full]);
+    assert_eq!(models(Full, "unknown"), [Full]);
+    for other in [Model::None, Voluntary, Model::Rt] {
+        assert_eq!(models(other, "5.10.0-46-rt-amd64"), [other]);
+    }
+}
+
+#[test]
 fn without_priority_the_model_is_still_among_the_answers() {
     for model in ALL {
         let judgement = judge(&kernel(model, Prober::Fair), TimeDomain::Real);

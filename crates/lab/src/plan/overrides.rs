@@ -45,6 +45,8 @@ pub struct Overrides {
     pub above: Option<Above>,
     /// Whether guests that explain measure sections, too.
     pub sections: Option<bool>,
+    /// Whether guests that explain compose a bound.
+    pub bound: Option<bool>,
     /// How many of the most delayed wakeups each record lists.
     pub worst: Option<u16>,
 }
@@ -82,6 +84,7 @@ impl Plan {
         take(&mut self.fail_above, &overrides.fail_above);
         take(&mut self.explain, &overrides.explain);
         take(&mut self.sections, &overrides.sections);
+        take(&mut self.bound, &overrides.bound);
         self.above = overrides.above.or(self.above);
         self.worst = overrides.worst.or(self.worst);
         self.take_policy(overrides.policy, overrides.priority);

@@ -26,6 +26,7 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
         explain,
         above,
         sections,
+        bound,
         worst,
     } = overrides;
     let joined = |list: &[String]| list.join(",");
@@ -59,6 +60,9 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
     }
     if *sections == Some(true) {
         command.push_str(" --sections");
+    }
+    if *bound == Some(true) {
+        command.push_str(" --bound");
     }
     command
 }
@@ -124,6 +128,7 @@ mod tests {
             explain: Some(true),
             above: Some("p99".parse().unwrap()),
             sections: Some(true),
+            bound: Some(true),
             worst: Some(5),
         };
         assert_eq!(
@@ -131,7 +136,7 @@ mod tests {
             r"wakescope lab run --kernel '6.1-cloud,it'\''s/bzImage' --preempt none,rt \
               --load idle,find+launch --seeds 7, --samples 2000 --interval 1500us --warmup 0s \
               --cpu-mips 125 --policy rr --priority 50 --above p99 --worst 5 --margin 0.05 --compare none:full \
-              --compare='-a:$b' --fail-above p99.9=1ms --explain --sections"
+              --compare='-a:$b' --fail-above p99.9=1ms --explain --sections --bound"
                 .replace(" \\\n             ", "")
         );
     }

@@ -51,6 +51,7 @@ fn a_plan_with_every_key() {
         explain: true,
         above: None,
         sections: false,
+        bound: false,
         worst: None,
     };
     assert_eq!(plan, want);

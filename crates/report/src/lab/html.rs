@@ -5,7 +5,7 @@ use wakescope_core::lab::{Lab, Verdict};
 use super::figures::raised;
 use super::matrix::{Figure, Matrix, Shown};
 use super::{
-    caveats, culprits, headline, limits, names, published, repeat, settings, unglued, verdicts,
+    caveats, explained, headline, limits, names, published, repeat, settings, unglued, verdicts,
 };
 use crate::html::answer::span_of_maxima;
 use crate::html::element::{Column, name, paragraph, section, table, text};
@@ -29,7 +29,7 @@ pub(crate) fn answer(lab: &Lab, overlay: &Overlay) -> String {
     .concat()
 }
 
-/// The table, the verdicts, limits, what held up the latest wakeups, and what was published.
+/// The table, the verdicts, limits, what guests explained, and what was published.
 pub(crate) fn results(lab: &Lab) -> String {
     let matrix = Matrix::of(lab);
     let mut blocks = String::new();
@@ -43,11 +43,12 @@ pub(crate) fn results(lab: &Lab) -> String {
         section("lab", "Kernels, models and loads", &blocks),
         section("verdicts", "Comparisons", &verdicts(lab)),
         section("limits", "Limits", &list(limits::told(lab).iter().map(|l| text(&l.text)))),
-        section(
-            "culprits",
-            "What held up the latest wakeups",
-            &list(culprits::told(lab).iter().map(|l| text(&unglued(l)))),
-        ),
+        explained(lab)
+            .iter()
+            .map(|(name, title, lines)| {
+                section(name, title, &list(lines.iter().map(|l| text(&unglued(l)))))
+            })
+            .collect(),
         section(
             "published",
             "What was published",

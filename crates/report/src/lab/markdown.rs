@@ -4,7 +4,10 @@ use wakescope_core::lab::Lab;
 
 use super::figures::raised;
 use super::matrix::{Figure, Matrix, Shown};
-use super::{caveats, culprits, headline, limits, names, published, repeat, settings, verdicts};
+use super::{
+    caveats, explained, headline, limits, names, published, repeat, settings, uncapitalized,
+    verdicts,
+};
 use crate::markdown::escaped;
 
 pub(super) fn render(lab: &Lab) -> String {
@@ -21,7 +24,7 @@ pub(super) fn render(lab: &Lab) -> String {
     parts.push(notes(lab, &matrix));
     parts.push(told_verdicts(lab));
     parts.push(limits::told(lab).iter().map(|l| format!("- {}\n", escaped(&l.text))).collect());
-    parts.push(told_culprits(lab));
+    parts.push(told_explained(lab));
     parts.push(match &published(lab)[..] {
         [] => String::new(),
         lines => fenced("text", &lines.join("\n")),
@@ -31,13 +34,13 @@ pub(super) fn render(lab: &Lab) -> String {
     parts.join("\n")
 }
 
-fn told_culprits(lab: &Lab) -> String {
-    let lines = culprits::told(lab);
-    if lines.is_empty() {
-        return String::new();
-    }
-    let told: String = lines.iter().map(|line| format!("- {}\n", escaped(line))).collect();
-    format!("**what held up the latest wakeups**\n\n{told}")
+fn told_explained(lab: &Lab) -> String {
+    let list = |(_, title, lines): (&str, &str, Vec<String>)| {
+        let told: String = lines.iter().map(|line| format!("- {}\n", escaped(line))).collect();
+        format!("**{}**\n\n{told}", uncapitalized(title))
+    };
+    let lists: Vec<String> = explained(lab).into_iter().map(list).collect();
+    lists.join("\n")
 }
 
 fn told_headline(lab: &Lab) -> String {

@@ -5,8 +5,8 @@ use wakescope_core::lab::{Lab, Verdict};
 use super::figures::raised;
 use super::matrix::{Figure, Matrix, Rank, Shown};
 use super::{
-    Extent, WIDTH, caveats, culprits, glued, headline, limits, names, published, repeat, settings,
-    verdicts,
+    Extent, WIDTH, caveats, explained, glued, headline, limits, names, published, repeat, settings,
+    uncapitalized, verdicts,
 };
 use crate::style::Style;
 
@@ -28,20 +28,20 @@ pub(super) fn render(lab: &Lab, extent: Extent, style: Style) -> String {
     let mut parts = vec![told_headline(lab, style), blocks, notes(lab, &matrix, is_cut, style)];
     parts.push(told_verdicts(lab, style));
     parts.push(told_limits(lab, style));
-    parts.push(told_culprits(lab, style));
+    parts.push(told_explained(lab, style));
     parts.push(told_basis(lab, style));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
 
-/// What held up the latest wakeups, where that was asked for.
-fn told_culprits(lab: &Lab, style: Style) -> String {
-    let lines = culprits::told(lab);
-    if lines.is_empty() {
-        return String::new();
-    }
-    let told: String = lines.iter().map(|line| wrapped(line, 2, 5)).collect();
-    format!(" {}\n{told}", style.strong("what held up the latest wakeups"))
+/// What guests explained, where that was asked for.
+fn told_explained(lab: &Lab, style: Style) -> String {
+    let list = |(_, title, lines): (&str, &str, Vec<String>)| {
+        let told: String = lines.iter().map(|line| wrapped(line, 2, 5)).collect();
+        format!(" {}\n{told}", style.strong(&uncapitalized(title)))
+    };
+    let lists: Vec<String> = explained(lab).into_iter().map(list).collect();
+    lists.join("\n")
 }
 
 fn told_headline(lab: &Lab, style: Style) -> String {

@@ -1,0 +1,58 @@
+//! What guests explain, and what they say where they cannot.
+
+use wakescope_core::lab::Status;
+
+use crate::common::bench::{Ended, Running};
+use crate::common::lab::{Bench, KERNEL, Ran, Stock};
+
+const WHAT: [&str; 10] =
+    ["--kernel", KERNEL, "--preempt", "full", "--load", "find", "--seeds", "1", "--samples", "200"];
+
+fn run(bench: &Bench, how: &[&str]) -> Ran {
+    bench.run(&[&WHAT[..], &["--explain"], how].concat())
+}
+
+#[test]
+fn a_kernel_that_hides_its_memory_is_told_with_a_remedy() {
+    let name = "a_kernel_that_hides_its_memory_is_told_with_a_remedy";
+    let Some(stock) = Stock::get(name) else { return };
+    let bench = Bench::new(stock, "locked-down");
+    let ran = run(&bench, &["--append", "lockdown=confidentiality"]);
+    let cell = ran.cell();
+    assert_eq!((ran.code, cell.status), (Some(2), Status::Failed), "{}", ran.json);
+    for told in ["locked down to confidentiality", "→ boot without lockdown=confidentiality"] {
+        assert!(cell.reason.contains(told), "{}", cell.reason);
+    }
+    assert_eq!((cell.max_ns, cell.culprit.as_ref()), (None, None), "{}", ran.json);
+}
+
+#[test]
+fn a_bound_stands_beside_the_latest_wakeup() {
+    let Some(stock) = Stock::get("a_bound_stands_beside_the_latest_wakeup") else { return };
+    let bench = Bench::new(stock, "bound");
+    let ran = run(&bench, &["--bound"]);
+    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
+    let bound = ran.cell().bound.as_ref().expect("it was asked for");
+    // What is composed of maxima is no shorter than their sum in any wakeup that has nothing else.
+    assert!(bound.bound_ns >= ran.cell().max_ns, "{}", ran.json);
+    let reason = "the scheduler's own time with preemption off is not seen";
+    assert!(bound.unsound.iter().any(|told| told == reason), "{bound:?}");
+    let shown = bench.lab(&[&["run"][..], &WHAT, &["--explain", "--bound"]].concat());
+    let told = |ended: &Ended, words: &[&str]| {
+        let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in words {
+            assert!(text.contains(word), "{word}: {ended:?}");
+        }
+    };
+    told(
+        &shown,
+        &["6.1-cloud/full, find: bound (unsound) ", "; observed ", &format!("unsound: {reason}")],
+    );
+    let folder = ran.cell().run.as_ref().unwrap();
+    let explained = Running::start(&mut bench.test.command(&["explain", folder])).output();
+    told(&explained, &["bound (unsound): ", "made of: "]);
+    // Nobody asks for a bound of what is not explained.
+    let alone = bench.lab(&[&["run"][..], &WHAT, &["--bound"]].concat());
+    assert_eq!(alone.code, Some(2), "{alone:?}");
+    assert!(alone.stderr.contains("--explain"), "{alone:?}");
+}

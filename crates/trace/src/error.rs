@@ -1,0 +1,162 @@
+//! Why wakeups cannot be followed, as the kernel says it.
+
+use std::fmt;
+use std::io;
+
+use aya::programs::ProgramError;
+
+use crate::target::TargetError;
+
+/// Why wakeups cannot be followed.
+#[derive(Debug)]
+pub enum TraceError {
+    /// The target.
+    Target(TargetError),
+    /// The kernel shows no type information.
+    NoTypes(io::Error),
+    /// The kernel lacks this tracepoint.
+    NoTracepoint(&'static str),
+    /// This process may not load programs.
+    NotAllowed(String),
+    /// The kernel lets no program read its memory.
+    LockedDown,
+    /// The kernel refuses a program, or a map: which, and why.
+    Refused(&'static str, String),
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Target(e) => e.fmt(f),
+            Self::NoTypes(e) => {
+                write!(f, "the kernel shows no type information: {}: {e}", crate::kernel::BTF)
+            }
+            Self::NoTracepoint(name) => write!(f, "this kernel has no tracepoint {name} for BPF"),
+            Self::NotAllowed(e) => write!(f, "this process may not load BPF programs: {e}"),
+            Self::LockedDown => f.write_str("the kernel lets no BPF program read its memory"),
+            Self::Refused(what, e) => write!(f, "the kernel refuses the BPF program {what}: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for TraceError {}
+
+impl TraceError {
+    /// That the kernel does not take the program `name`.
+    pub(crate) fn of_program(name: &'static str, error: &ProgramError) -> Self {
+        match error {
+            // Who may not load it has no verifier that would say why.
+            ProgramError::LoadError { io_error, .. } if denied(error) => {
+                Self::NotAllowed(io_error.to_string())
+            }
+            _ if denied(error) => Self::NotAllowed(innermost(error)),
+            ProgramError::LoadError { io_error, verifier_log } => {
+                Self::of_verifier(name, io_error, &verifier_log.to_string())
+            }
+            _ => Self::Refused(name, innermost(error)),
+        }
+    }
+
+    fn of_verifier(name: &'static str, error: &io::Error, log: &str) -> Self {
+        match denies_reading(log) {
+            true => Self::LockedDown,
+            false => Self::Refused(name, format!("{error}: {}", decisive(log))),
+        }
+    }
+}
+
+/// Whether the verifier says in `log` that programs may not read the kernel's memory. Every kernel
+/// with type information has the function for it, but to one that is locked down to confidentiality
+/// it is unknown, also under its name of before 5.5, which is then tried. Older kernels say the first.
+fn denies_reading(log: &str) -> bool {
+    const WORDS: [&str; 2] = ["unknown func", "cannot use helper"];
+    let says = |line: &str| WORDS.iter().any(|words| line.contains(words));
+    log.lines().any(|line| says(line) && line.contains("bpf_probe_read"))
+}
+
+/// The end of what the verifier says, where it gives its reason. Before that stands every
+/// instruction that it has looked at, and behind it how much that was.
+fn decisive(log: &str) -> String {
+    const LINES: usize = 3;
+    let lines = log.split(['\n', '\0']).map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !is_statistics(line));
+    let lines: Vec<&str> = lines.collect();
+    lines[lines.len().saturating_sub(LINES)..].join("; ")
+}
+
+fn is_statistics(line: &str) -> bool {
+    ["processed ", "verification time ", "stack depth "].iter().any(|s| line.starts_with(s))
+}
+
+/// Whether what lies behind `error` is that this process may not.
+pub(crate) fn denied(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut at = Some(error);
+    while let Some(e) = at {
+        // EPERM: EACCES is what the verifier says of a program that it does not like.
+        if e.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error) == Some(1) {
+            return true;
+        }
+        at = e.source();
+    }
+    false
+}
+
+/// The error and all that lies behind it, on one line.
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut at = error.source();
+    while let Some(e) = at {
+        text = format!("{text}: {e}");
+        at = e.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aya::sys::SyscallError;
+
+    #[track_caller]
+    fn check(code: i32, log: &str, told: &str) {
+        let error = io::Error::from_raw_os_error(code);
+        assert_eq!(TraceError::of_verifier("on_switch", &error, log).to_string(), told);
+    }
+
+    #[test]
+    fn the_verifiers_reason_is_told() {
+        let locked = "the kernel lets no BPF program read its memory";
+        // As 6.1 and 7.2 say it.
+        let seen = "0: R1=ctx(off=0,imm=0) R10=fp0\n; x(); @ state.h:85\n0: (85) call 8\n";
+        let end = "processed 1 insns (limit 1000000)\n\0";
+        let unknown = "unknown func bpf_probe_read#4\n";
+        check(22, &format!("{seen}{unknown}{end}"), locked);
+        let cannot = "program of this type cannot use helper bpf_probe_read_kernel#113\n";
+        check(22, &format!("{seen}{cannot}{end}"), locked);
+        check(
+            22,
+            &format!("{seen}unknown func bpf_get_func_ip#173\n{end}"),
+            "the kernel refuses the BPF program on_switch: Invalid argument (os error 22): \
+             ; x(); @ state.h:85; 0: (85) call 8; unknown func bpf_get_func_ip#173",
+        );
+        check(
+            28,
+            "",
+            "the kernel refuses the BPF program on_switch: No space left on device (os error 28): ",
+        );
+    }
+
+    #[test]
+    fn only_a_lack_of_privilege_is_one() {
+        let error = |code| {
+            let io_error = io::Error::from_raw_os_error(code);
+            ProgramError::SyscallError(SyscallError { call: "bpf", io_error })
+        };
+        // EPERM, EACCES, EINVAL.
+        assert!(denied(&error(1)));
+        assert!(!denied(&error(13)) && !denied(&error(22)));
+        assert!(!denied(&io::Error::other("operation not permitted")));
+        let text = innermost(&error(22));
+        assert!(text.contains("Invalid argument") && !text.contains('\n'), "{text}");
+    }
+}
