@@ -125,10 +125,15 @@ mod tests {
             answers.put(due, 100 + due);
         }
         let pair = |at: usize| (words.load(at), words.load(at + 1));
-        let mut kept: Vec<_> = (WORDS..2 * WORDS).step_by(2).map(pair).collect();
+        let mut kept: Vec<_> = (WORDS + 1..2 * WORDS).step_by(2).map(pair).collect();
         kept.sort_unstable();
         assert_eq!(kept, (3..=10).map(|due| (due, 100 + due)).collect::<Vec<_>>());
         assert!((0..WORDS).chain(2 * WORDS..3 * WORDS).all(|at| words.load(at) == 0));
         assert!(words.answers(3).is_none());
+        // Before them stands what whoever looks on sets, on a copy.
+        assert_eq!(answers.patience(), 0);
+        words.answers(1).unwrap().set_patience(700);
+        assert_eq!((answers.patience(), words.load(WORDS)), (700, 700));
+        assert_eq!(words.load(WORDS - 1), 0);
     }
 }
