@@ -32,6 +32,13 @@ class Relating(unittest.TestCase):
                     error = found.in_guest(pause.end_ns) - (rate * pause.end_ns + offset)
                     self.assertLess(abs(error), 300_000, (seed, rate))
 
+    def test_very_many_stalls_take_no_time_without_end(self):
+        made, arrivals, _ = made_up(2, 1.0002)
+        chance = random.Random(2)
+        others = [5 * 10**9 + chance.randrange(10**10) for _ in range(600)]
+        found = pauses.related([pause.end_ns for pause in made], arrivals + others)
+        self.assertAlmostEqual(found.rate, 1.0002, 6)
+
     def test_what_has_nothing_to_do_with_each_other_does_not_fit(self):
         made, _, _ = made_up(1, 1.0)
         chance = random.Random(7)
