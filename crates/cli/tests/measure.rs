@@ -154,7 +154,7 @@ const REFUSED: [(&str, &str); 44] = [
     ("--load exec:", "needs a command"),
     ("--load find --load-dir /does/not/exist", "--load-dir names another place"),
     ("--warmup 2h", "at most 1.00 h is possible"),
-    ("--worst 1001", "0..=1000"),
+    ("--worst 20001", "0..=20000"),
     ("--fail-above 0us", "write a time, as in 100us"),
     ("--fail-above -1ms", "`-1ms` is negative"),
     ("--fail-above p100=1ms", "write p50, p99.9 or p99.999"),
