@@ -59,9 +59,9 @@ def interval_ns(length_ns):
     return max(length_ns * 6 // 5, length_ns + AFTERWARDS_NS)
 
 
-def asked(length_ns, interval_ns):
-    """What is late, and that all of it is listed."""
-    return ["--above", f"{length_ns // 2}ns", "--worst", "20000", "--interval", f"{interval_ns}ns"]
+def asked(length_ns, interval_ns, most):
+    """What is late, and that all of it is listed, if that is no more than `most`."""
+    return ["--above", f"{length_ns // 2}ns", "--worst", str(most), "--interval", f"{interval_ns}ns"]
 
 
 def on_this_machine(kind, length, length_ns):
@@ -70,7 +70,7 @@ def on_this_machine(kind, length, length_ns):
         # Where a wakeup takes half of a short disturbance by itself, all of them are late: too many
         # to be listed, if they are not rarer.
         interval = max(interval_ns(length_ns), LEAST_INTERVAL_NS)
-        command = [BINARY, "explain", *asked(length_ns, interval), "--policy", "fifo", "--priority", "90"]
+        command = [BINARY, "explain", *asked(length_ns, interval, 20_000), "--policy", "fifo", "--priority", "90"]
         command += ["--duration", f"{SECONDS['real']}s", "--load", f"disturb-{kind}-{length}", "--out", str(out)]
         execute(command, PATIENCE_S, {**os.environ, "WAKESCOPE_DISTURBANCES": str(log)})
         run = json.loads((out / "run.json").read_text())
@@ -82,7 +82,7 @@ def in_guests(lab, kernel, model, kinds, length, length_ns, more=()):
     interval = interval_ns(length_ns)
     samples = int(SECONDS["lab"] * 1e9 * max(1, length_ns / 2_000_000) / interval)
     loads = ",".join(f"disturb-{kind}-{length}" for kind in kinds)
-    command = ["--explain", *asked(length_ns, interval), "--samples", str(samples)]
+    command = ["--explain", *asked(length_ns, interval, 1_000), "--samples", str(samples)]
     command += ["--kernel", kernel, "--preempt", model, "--load", loads, "--seeds", "1,", *more]
     _result, record = lab.run(*command)
     runs = [json.loads(Path(cell["run"], "run.json").read_text()) for cell in record["cells"]]
