@@ -69,6 +69,13 @@ def way_back_ns(run, kind, injected):
     return statistics.median(back) + scheduling["sum_ns"] // max(1, scheduling["count"])
 
 
+def traced_at_switch_ns(episode):
+    """How long the tracer took stacks from the scheduler on, which no disturbance lasted longer for."""
+    scheduling = episode.get("components", {}).get("sched_duration_ns") or 0
+    told = sum(share["ns"] for share in episode["blame"] if share["cause"] == "scheduler" and share["culprit"] == "switch")
+    return max(0, scheduling - told)
+
+
 @dataclass
 class Tally:
     """What became of the injected late wakeups."""
@@ -112,6 +119,8 @@ class Tally:
         if expected_ns is not None:
             # What the load's clock says has the interrupts in it that came meanwhile.
             blamed += sum(share["ns"] for share in blame if share["cause"] in {"irq", "tracer"} - {cause})
+            if self.kind not in TELL_LATE:
+                blamed -= traced_at_switch_ns(episode)
         self.largest_ns = max(self.largest_ns, blamed)
         if expected_ns is not None:
             self.errors_ns.append(blamed - expected_ns)

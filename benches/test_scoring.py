@@ -57,6 +57,14 @@ class Tallies(unittest.TestCase):
         result = scoring.tally(run(late), "syscall", 300_000, log)
         self.assertEqual((result.injected, result.right, result.errors_ns), (1, 1, [0]))
 
+    def test_stacks_taken_at_the_switch_are_no_part_of_what_was_injected(self):
+        log = {0: [(1_100_000, 1_400_000)]}
+        late = episode(200_000, FIFO, ("tracer", 35_000, ""), ("scheduler", 4_000, "switch"))
+        late["components"] = {"sched_duration_ns": 34_000}
+        result = scoring.tally(run(late), "fifo", 300_000, log)
+        # 5 µs of the tracer's were in the interrupt, while it span.
+        self.assertEqual(result.errors_ns, [5_000])
+
     def test_without_a_log_the_largest_is_held_against_the_length(self):
         smaller = ("higher_priority_task", 150_000, "disturb-fifo[7] fifo 95")
         result = scoring.tally(run(episode(1, FIFO), episode(2, smaller)), "fifo", 205_000)
