@@ -7,7 +7,7 @@
 /// // The published first output for seed 0.
 /// assert_eq!(Random::new(0).number(), 0xe220_a839_7b1d_cdaf);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Random(u64);
 
 impl Random {
