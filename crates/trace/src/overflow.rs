@@ -37,15 +37,15 @@ impl Overflow {
         self.waiting.len() >= BATCH
     }
 
+    /// Whether there is nothing to explain.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// The kernel's functions. Where their list cannot be read, that is told at the end of the run.
     pub(crate) fn symbols(&mut self) -> Rc<Symbols> {
         let read = || Rc::new(Symbols::read().unwrap_or_default());
-        // Without any that wait there is nothing to be named.
-        if self.waiting.is_empty() {
-            Rc::default()
-        } else {
-            self.symbols.get_or_insert_with(read).clone()
-        }
+        self.symbols.get_or_insert_with(read).clone()
     }
 
     /// Explains those that wait, and keeps that in short.

@@ -228,6 +228,9 @@ impl Tracer {
 
     /// Turns what found no room into what its explanation says in short.
     fn explain_overflow(&mut self) {
+        if self.overflow.is_empty() {
+            return;
+        }
         let counted = Counted::of(&self.figures, self.places);
         let known = Known::of(&counted.components, self.options.idle_exit_ns, self.options.guest);
         let symbols = self.overflow.symbols();
@@ -281,6 +284,8 @@ impl Tracer {
         let Counted { components, wakeup_latency } = Counted::of(&self.figures, self.places);
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
+        // Its own symbols make room for those that are read now.
+        let Overflow { rest, mut modules, .. } = self.overflow;
         let mut not_seen = self.not_seen;
         let symbols = Symbols::read().unwrap_or_else(|e| {
             not_seen.push(format!("names of functions: /proc/kallsyms: {e}"));
@@ -289,7 +294,6 @@ impl Tracer {
         let handlers = interference.iter().flat_map(interference::Counted::addresses);
         let places = sections.iter().flat_map(sections::Counted::addresses);
         let of_late = late.iter().flat_map(addresses);
-        let mut modules = self.overflow.modules;
         modules
             .extend(of_late.chain(handlers).chain(places).filter_map(|a| in_module(&symbols, a)));
         let of_programs: Vec<_> = late.iter().flat_map(user_stacks).collect();
@@ -303,7 +307,7 @@ impl Tracer {
         };
         Seen {
             wakeups: late.iter().map(|late| decoder.wakeup(late)).collect(),
-            rest: self.overflow.rest,
+            rest,
             components,
             wakeup_latency,
             records: counts.records,
