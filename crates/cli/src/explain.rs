@@ -232,7 +232,7 @@ impl Follower {
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
             room: ROOM.max(worst),
             idle_exit_ns: host.idle.longest_exit_ns(),
-            guest: time_domain == TimeDomain::Real && host.hypervisor.is_some(),
+            guest: host.may_be_stopped(time_domain),
             watch: bound.then(|| watch(cpus, host)),
             sections: sections.then(|| cpus.iter().copied().collect()),
         };

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::preemption::Preemption;
+use crate::run::TimeDomain;
 
 /// Facts about the machine, as far as they could be read. What could not be read is `None` or
 /// empty, never a guess.
@@ -41,6 +42,14 @@ pub struct Host {
     pub hypervisor: Option<String>,
     /// Microcode revision.
     pub microcode: Option<String>,
+}
+
+impl Host {
+    /// Whether a hypervisor may have held the machine up in a run whose clock counts `time`. One that
+    /// counts instructions never does.
+    pub fn may_be_stopped(&self, time: TimeDomain) -> bool {
+        time == TimeDomain::Real && self.hypervisor.is_some()
+    }
 }
 
 /// The clock that wakeups are measured with (`CLOCK_MONOTONIC`).

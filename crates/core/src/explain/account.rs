@@ -10,7 +10,7 @@ use crate::explain::{
 };
 use crate::finding::{Finding, Severity, Validity};
 use crate::plan::Stimulus;
-use crate::run::{Episode, Run, Thread, TimeDomain};
+use crate::run::{Episode, Run, Thread};
 
 /// A late wakeup, accounted for.
 struct Account<'a> {
@@ -29,7 +29,11 @@ impl Account<'_> {
 /// ones was, and how the worst went.
 pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let (above_ns, above) = above.least_of(&seen.wakeup_latency);
-    let known = Known::of(&seen.components, run.host.idle.longest_exit_ns(), is_guest(run));
+    let known = Known::of(
+        &seen.components,
+        run.host.idle.longest_exit_ns(),
+        run.host.may_be_stopped(run.time_domain),
+    );
     let late: Vec<Account> = seen
         .wakeups
         .iter()
@@ -85,11 +89,6 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let modules = told_modules(run, seen.modules);
     run.explanation.iter_mut().for_each(|told| told.modules.clone_from(&modules));
     doubt(run, seen.lacks_edges);
-}
-
-/// Whether a hypervisor may have held the machine up. One that counts instructions never does.
-fn is_guest(run: &Run) -> bool {
-    run.time_domain == TimeDomain::Real && run.host.hypervisor.is_some()
 }
 
 /// Puts the wakeups that were `seen` in place of those of probes, in a run that has none: they are
