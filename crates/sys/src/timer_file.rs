@@ -3,9 +3,11 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use wakescope_core::units::MonoNs;
+use wakescope_core::units::{MonoNs, SpanNs};
 
-use crate::checked;
+use crate::{checked, clock};
+
+const NS_PER_S: u64 = 1_000_000_000;
 
 /// A timer of `CLOCK_MONOTONIC` (`timerfd`).
 #[derive(Debug)]
@@ -24,7 +26,6 @@ impl TimerFile {
 
     /// Lets it expire once, at `expiry`.
     pub fn arm(&self, expiry: MonoNs) -> io::Result<()> {
-        const NS_PER_S: u64 = 1_000_000_000;
         // u64 nanoseconds are less than 2^35 seconds, and the rest is below 10^9: both fit.
         #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
         let time = libc::itimerspec {
@@ -41,21 +42,33 @@ impl TimerFile {
         })
         .map(drop)
     }
+
+    /// When it will expire; `None` if it is not armed, or has expired.
+    pub fn due(&self) -> io::Result<Option<MonoNs>> {
+        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut left = libc::itimerspec { it_interval: zero, it_value: zero };
+        let now = clock::now();
+        // SAFETY: `left` is live, and the kernel writes no more than that.
+        checked(unsafe { libc::timerfd_gettime(self.0.as_raw_fd(), &raw mut left) })?;
+        let (s, ns) = (left.it_value.tv_sec, left.it_value.tv_nsec);
+        let parts = u64::try_from(s).ok().zip(u64::try_from(ns).ok());
+        let left = parts.map_or(0, |(s, ns)| s.saturating_mul(NS_PER_S).saturating_add(ns));
+        Ok((left > 0).then(|| now.after(SpanNs(left))))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
 
-    use wakescope_core::units::SpanNs;
-
     use super::*;
-    use crate::{clock, process};
+    use crate::process;
 
     #[test]
     fn a_timer_expires_when_it_is_due() {
         let timer = TimerFile::new().unwrap();
         let due = clock::now().after(SpanNs(1_000_000));
+        assert_eq!(timer.due().unwrap(), None);
         timer.arm(due).unwrap();
         let file = File::from(timer.0);
         assert!(process::wait_readable(&file, SpanNs(60_000_000_000)).unwrap());

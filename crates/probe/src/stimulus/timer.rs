@@ -155,6 +155,9 @@ impl Alarm for KernelTimer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
+    use wakescope_sys::record_lock::nameless_file;
+    use wakescope_sys::shared::Words;
 
     /// A machine that wakes each sleeper `lateness` late, in turn, and is away from home when told.
     struct Simulated<'a> {
@@ -186,6 +189,35 @@ mod tests {
 
     fn grid(interval: u64, expiries: u64) -> Grid {
         Grid { first: SpanNs(0), interval: SpanNs(interval), expiries, wakeups: u64::MAX }
+    }
+
+    #[test]
+    fn the_watchdog_expires_only_after_the_patience_of_who_looks_on() {
+        let file = nameless_file().unwrap();
+        file.set_len((Answers::WORDS * size_of::<u64>()) as u64).unwrap();
+        let words = Words::map(file.as_fd(), Answers::WORDS).unwrap();
+        let answers = || words.answers(0).unwrap();
+        let stop = AtomicBool::new(false);
+        let mut timer = KernelTimer {
+            home: None,
+            cpu: CpuReader::new(),
+            stop: &stop,
+            answers: Some(answers()),
+            watchdog: Some(TimerFile::new().unwrap()),
+        };
+        let mut sleep = |patience| {
+            answers().set_patience(patience);
+            let expiry = clock::now().after(SpanNs(1_000_000));
+            timer.sleep_until(expiry).unwrap();
+            timer.watchdog.as_ref().unwrap().due().unwrap().map(|due| due.since(expiry).0)
+        };
+        let hour = 3_600_000_000_000;
+        // Told as what is left of it, which the kernel reads a moment later.
+        let left = sleep(hour).expect("it is armed");
+        assert!(left <= hour && left > hour - 60_000_000_000, "{left}");
+        // Anew before each sleep; and as it was, where nobody wants to know.
+        assert!(sleep(2 * hour).unwrap() > hour);
+        assert!(sleep(0).unwrap() > hour);
     }
 
     #[track_caller]
