@@ -80,7 +80,11 @@ impl Decoder<'_> {
             events: self.events(late, &task),
             lost: late.lost.max(u32::from(cut)),
             given_up_at: self.given_up_at(wakeup),
-            page_faults: wakeup.faults_after.saturating_sub(wakeup.faults_before),
+            // Without a switch to the task it is not known how many it had before.
+            page_faults: match wakeup.switch_in {
+                0 => 0,
+                _ => wakeup.faults_after.saturating_sub(wakeup.faults_before),
+            },
             throttled: task.policy.is_realtime() && was_throttled(late),
             irqs_off: seen(wakeup.irqs_off).zip(seen(wakeup.irqs_on)),
             task,

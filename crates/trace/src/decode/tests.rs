@@ -397,11 +397,13 @@ fn a_stimulus_is_a_timer_or_somebody() {
 
 #[test]
 fn page_faults_are_those_since_the_switch() {
-    let faults = |before, after| {
-        let wakeup = RawWakeup { faults_before: before, faults_after: after, ..raw() };
+    let faults = |switch_in, before, after| {
+        let wakeup = RawWakeup { switch_in, faults_before: before, faults_after: after, ..raw() };
         decoded(&late(wakeup, &[])).page_faults
     };
-    assert_eq!([faults(7, 9), faults(7, 7), faults(7, 0)], [2, 0, 0]);
+    assert_eq!([faults(1_400, 7, 9), faults(1_400, 7, 7), faults(1_400, 7, 0)], [2, 0, 0]);
+    // One that was still awake had all of its life's by then.
+    assert_eq!(faults(0, 0, 14), 0);
 }
 
 #[test]
