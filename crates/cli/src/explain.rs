@@ -16,7 +16,8 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Answers;
 use wakescope_trace::{
-    Options, Target, TargetError, TraceError, Tracer, Users, Watch, functions_of_program,
+    Options, Target, TargetError, TraceError, Tracer, Users, WAKEUPS_HELD, Watch,
+    functions_of_program,
 };
 
 use crate::measure::{self, MeasureArgs, Onlooker};
@@ -185,8 +186,17 @@ const PACE: SpanNs = SpanNs(50_000_000);
 /// How often is decided anew what is worth handing over.
 const ADAPT: SpanNs = SpanNs(500_000_000);
 
-/// At first it is decided each time: as long as it is not known, far too much may be handed over.
+/// At first it is decided each time: as long as it is not known, nearly all wakeups may be handed
+/// over. For that long.
 const AT_FIRST: SpanNs = SpanNs(1_000_000_000);
+
+/// So many wakeups of each probe come between two looks then, if that is less than the usual time: a
+/// third of what the buffer holds, so that a look may come late. With one look per 50 ms, 60 to 500
+/// of the first thousand records were lost at 100 us beside other work.
+const WAKEUPS_AT_FIRST: u64 = WAKEUPS_HELD / 3;
+
+/// How often to look at first where it is not known how often wakeups come.
+const PACE_OF_OTHERS: SpanNs = SpanNs(5_000_000);
 
 /// How many late wakeups are kept with all their events, 12 MB at the most. Those that the record
 /// lists are, if these are more.
@@ -199,6 +209,8 @@ pub(crate) struct Follower {
     /// From when on wakeups count.
     origin: MonoNs,
     adapted: MonoNs,
+    /// How often to look at first.
+    pace_at_first: SpanNs,
     afterwards: Option<Afterwards>,
 }
 
@@ -210,7 +222,9 @@ impl Follower {
     pub(crate) fn of_probes(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
         let probes = u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX);
         let pinned = plan.policy != Policy::Deadline;
-        Self::start(question, Target::Probes(probes), pinned, host, &plan.cpus)
+        let mut this = Self::start(question, Target::Probes(probes), pinned, host, &plan.cpus)?;
+        this.pace_at_first = pace_of_probes(SpanNs(plan.interval_ns));
+        Ok(this)
     }
 
     /// Attaches to the kernel. What of `host` decides over what is possible is its preemption
@@ -238,7 +252,14 @@ impl Follower {
         };
         let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
         let now = clock::now();
-        Ok(Self { tracer: Some(tracer), above, origin: now, adapted: now, afterwards: None })
+        Ok(Self {
+            tracer: Some(tracer),
+            above,
+            origin: now,
+            adapted: now,
+            pace_at_first: PACE_OF_OTHERS,
+            afterwards: None,
+        })
     }
 
     /// Lets files tell more: names of functions in programs, and lines of source from `image`. Guests
@@ -267,10 +288,24 @@ fn preemptible(model: Model) -> Option<bool> {
     }
 }
 
+/// How often to look at first at probes of this interval.
+fn pace_of_probes(interval: SpanNs) -> SpanNs {
+    SpanNs(interval.0.saturating_mul(WAKEUPS_AT_FIRST)).min(PACE)
+}
+
 impl Follower {
     /// How late wakeups were so far.
     pub(crate) fn lateness(&self) -> Distribution {
         self.tracer.as_ref().map(Tracer::lateness).unwrap_or_default()
+    }
+
+    /// How often to look now.
+    fn pace(&self, now: MonoNs) -> SpanNs {
+        if self.is_at_first(now) { self.pace_at_first } else { PACE }
+    }
+
+    fn is_at_first(&self, now: MonoNs) -> bool {
+        now.since(self.origin) <= AT_FIRST
     }
 }
 
@@ -293,14 +328,15 @@ impl Observer for Follower {
 
 impl Onlooker for Follower {
     fn pace(&self) -> Option<SpanNs> {
-        Some(PACE)
+        Some(Self::pace(self, clock::now()))
     }
 
     fn look(&mut self) {
+        let now = clock::now();
+        let is_at_first = self.is_at_first(now);
         let Some(tracer) = &mut self.tracer else { return };
         tracer.poll();
-        let now = clock::now();
-        if now.since(self.adapted) >= ADAPT || now.since(self.origin) <= AT_FIRST {
+        if is_at_first || now.since(self.adapted) >= ADAPT {
             self.adapted = now;
             tracer.adapt();
         }

@@ -13,6 +13,8 @@
 /* Those of a program's own stack. */
 #define USER_FRAMES 16
 
+/* Bytes of the buffer of late wakeups for each CPU: 370 of them. */
+#define RECORDS_PER_CPU (1 << 21)
 /* Late wakeups that leave the kernel before the loader has said what is late. */
 #define FIRST_RECORDS 150
 /* Answers of a thread that are kept: pairs of when a wakeup was due, and when it was answered. */

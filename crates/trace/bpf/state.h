@@ -76,9 +76,10 @@ MAP(MAP_HASH, u32, u32, 1024, 0) slots SEC(".maps");
 MAP(MAP_ARRAY, u32, struct figures, 1, MAP_MMAPABLE) figures SEC(".maps");
 MAP(MAP_ARRAY, u32, struct control, 1, 0) control SEC(".maps");
 MAP(MAP_ARRAY, u32, struct counts, 1, 0) counts SEC(".maps");
+/* The loader makes it as large as CPUs ask for. */
 struct {
 	int(*type)[MAP_RINGBUF];
-	int(*max_entries)[1 << 21];
+	int(*max_entries)[RECORDS_PER_CPU];
 } records SEC(".maps");
 
 INLINE struct cpu *cpu_of(u32 number)

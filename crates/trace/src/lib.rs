@@ -25,6 +25,7 @@ mod users;
 pub use error::TraceError;
 pub use image::{Image, MappedImage, NoImage, functions_of_program};
 pub use interference::Watch;
+pub use shared::WAKEUPS_HELD;
 pub use target::{Target, TargetError};
 pub use tracer::{Options, Tracer, running_build_id};
 pub use users::{NamePrograms, SymbolReader, UserNames, Users};

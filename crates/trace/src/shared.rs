@@ -10,6 +10,8 @@ pub(crate) const USER_FRAMES: usize = 16;
 pub(crate) const EVENTS: usize = 64;
 /// Those that leave it with one that saw many.
 pub(crate) const RING: usize = 256;
+/// Bytes of the buffer of late wakeups for each CPU.
+pub(crate) const RECORDS_PER_CPU: u32 = 1 << 21;
 /// Buckets of a histogram: those of the scale of `wakescope_core::histogram`, up to 2^40 ns.
 pub(crate) const BUCKETS: usize = 32 << 9;
 /// Bytes of code before a place.
@@ -131,6 +133,12 @@ pub(crate) struct Head {
     pub(crate) events: u32,
     pub(crate) events_lost: u32,
 }
+
+/// Bytes of a `struct record` in the buffer, with the header that the kernel puts before it.
+const RECORD_BYTES: usize = 8 + size_of::<Head>() + EVENTS * size_of::<Event>();
+
+/// How many late wakeups of each CPU the kernel's buffer holds, if they saw few events.
+pub const WAKEUPS_HELD: u64 = RECORDS_PER_CPU as u64 / RECORD_BYTES as u64;
 
 /// Words of `struct figures`: five, and two counts in each of the rest.
 pub(crate) const FIGURES_WORDS: usize = 5 + BUCKETS / 2;
@@ -331,6 +339,7 @@ mod tests {
         same("sizeof(struct sections)", size_of::<Sections>());
         same("__builtin_offsetof(struct sections, handlers)", offset_of!(Sections, handlers));
         same("__builtin_offsetof(struct sections, longest)", offset_of!(Sections, longest));
+        same("RECORDS_PER_CPU", RECORDS_PER_CPU as usize);
         same("SECTION_KINDS", SECTION_KINDS);
         same("SECTION_SLOTS", SECTION_SLOTS);
         same("AN_NMI", AN_NMI as usize);

@@ -21,15 +21,15 @@ use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
 use crate::object;
-use crate::overflow::{Overflow, in_module};
+use crate::overflow::{InShort, Overflow, in_module};
 use crate::programs::{Need, PROGRAMS, Program};
 use crate::sections::{self, Shows};
 use crate::shared::{
-    self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECTION_KINDS, SECTION_SLOTS,
+    self, COMPONENTS, Control, Counts, FIGURES_WORDS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS,
 };
 use crate::symbols::{Symbols, address_of};
 use crate::target::{Filter, Target, has_kernels_numbers};
-use crate::users::{NamePrograms, UserNames};
+use crate::users::NamePrograms;
 
 /// What is to be followed, and how.
 #[derive(Clone, Debug)]
@@ -139,6 +139,7 @@ impl Tracer {
             false => None,
         };
         let kept = Kept::with_room_for(options.room);
+        let overflow = Overflow::new(options.preemptible, &options.idle_states);
         let keep_ns = options.above_ns.unwrap_or(0);
         Ok(Self {
             programs,
@@ -152,7 +153,7 @@ impl Tracer {
             start: MonoNs(0),
             keep_ns,
             kept,
-            overflow: Overflow::default(),
+            overflow,
             users: None,
             section_figures,
             shows,
@@ -226,22 +227,14 @@ impl Tracer {
         }
     }
 
-    /// Turns what found no room into what its explanation says in short.
+    /// Has what found no room turned into what its explanation says in short.
     fn explain_overflow(&mut self) {
         if self.overflow.is_empty() {
             return;
         }
         let counted = Counted::of(&self.figures, self.places);
         let known = Known::of(&counted.components, self.options.idle_exit_ns, self.options.guest);
-        let symbols = self.overflow.symbols();
-        let decoder = Decoder {
-            symbols: &symbols,
-            users: &UserNames::default(),
-            least_depth: self.counts().least_depth,
-            preemptible: self.options.preemptible,
-            idle_states: &self.options.idle_states,
-        };
-        self.overflow.explain(&decoder, &known);
+        self.overflow.explain(known, self.counts().least_depth);
     }
 
     /// Lets fewer wakeups leave the kernel once it is known how late the late ones are. To be called
@@ -284,8 +277,8 @@ impl Tracer {
         let Counted { components, wakeup_latency } = Counted::of(&self.figures, self.places);
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
-        // Its own symbols make room for those that are read now.
-        let Overflow { rest, mut modules, .. } = self.overflow;
+        // Its symbols make room for those that are read now.
+        let InShort { rest, mut modules, .. } = self.overflow.finish();
         let mut not_seen = self.not_seen;
         let symbols = Symbols::read().unwrap_or_else(|e| {
             not_seen.push(format!("names of functions: /proc/kallsyms: {e}"));
@@ -369,6 +362,13 @@ fn possible_cpus() -> u32 {
 /// Threads of others that are followed at once: with what is kept of each, 7 MB.
 const MOST_FOLLOWED: u32 = 8_192;
 
+/// How large the buffer of late wakeups is where they come on so many CPUs: a power of two, 64 MiB at
+/// the most.
+fn bytes_of_records(cpus: u32) -> u32 {
+    const MOST_CPUS: u32 = 32;
+    RECORDS_PER_CPU * cpus.clamp(1, MOST_CPUS).next_power_of_two()
+}
+
 fn load(
     options: &Options,
     filter: Filter,
@@ -378,9 +378,9 @@ fn load(
 ) -> Result<Ebpf, TraceError> {
     let object = object::unpacked().map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = possible_cpus();
-    let (probes, followed) = match options.target {
-        Target::Probes(count) => (count.max(1), count.max(1)),
-        _ => (1, MOST_FOLLOWED),
+    let (probes, followed, waking) = match options.target {
+        Target::Probes(count) => (count.max(1), count.max(1), count),
+        _ => (1, MOST_FOLLOWED, cpus),
     };
     let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
     let sleepers_call = address_of("hrtimer_wakeup").unwrap_or(0);
@@ -391,6 +391,7 @@ fn load(
     loader
         .btf(Some(types))
         .set_max_entries("cpus", cpus)
+        .set_max_entries("records", bytes_of_records(waking))
         .set_max_entries("figures", places(&options.target) * components)
         .set_max_entries("responses", probes)
         .set_max_entries("slots", probes)
@@ -505,6 +506,13 @@ mod tests {
     fn who_is_as_late_as_the_last_that_is_kept_is_kept_too() {
         let keep_ns = worth_keeping(&distribution([50_000; 1_000].into_iter()), 0.001).unwrap();
         assert!(keep_ns <= 50_000, "{keep_ns}");
+    }
+
+    #[test]
+    fn the_buffer_is_as_large_as_cpus_ask_for_and_a_power_of_two() {
+        let mib = |cpus| bytes_of_records(cpus) >> 20;
+        let of = [(0, 2), (1, 2), (2, 4), (3, 8), (24, 64), (32, 64), (33, 64), (u32::MAX, 64)];
+        assert_eq!(of.map(|(cpus, _)| mib(cpus)), of.map(|(_, mib)| mib));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use wakescope_report::progress::followed;
 use wakescope_sys::clock;
 use wakescope_trace::Target;
 
-use super::{ExplainArgs, Follower, PACE, lines, shown};
+use super::{ExplainArgs, Follower, lines, shown};
 use crate::folder::RunFolder;
 use crate::measure::{self, Due, Onlooker};
 use crate::{Failure, Outcome, output};
@@ -73,8 +73,8 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
             ended_by = Some("the process that was followed has ended".to_string());
             break;
         }
-        let left = end.since(clock::now());
-        let signal = signals.wait(PACE.min(left).max(SpanNs(2_000_000)));
+        let now = clock::now();
+        let signal = signals.wait(follower.pace(now).min(end.since(now)).max(SpanNs(2_000_000)));
         ended_by = signal.map(|signal| format!("{} came", signal.name()));
         follower.look();
         let now = clock::now();
