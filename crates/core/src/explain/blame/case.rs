@@ -80,6 +80,14 @@ impl<'a> Case<'a> {
         self.wakeup.irqs_off.filter(|&(off, on)| off <= on && on <= entry)
     }
 
+    /// When an interrupt was taken while the wakeup's own was due.
+    pub(super) fn interrupt_before(&self) -> Option<MonoNs> {
+        let entry = self.marks.irq_entry.filter(|_| !self.remote)?;
+        let mut events = self.events().take_while(|event| event.at < entry);
+        let taken = events.find(|event| matches!(event.what, What::IrqEntry(_)))?;
+        Some(taken.at)
+    }
+
     /// Whether `task` is the one that was to wake.
     pub(super) fn is_own(&self, task: &Task) -> bool {
         task.pid == self.task().pid && !task.is_idle()

@@ -210,6 +210,13 @@ pub(super) fn unlocks(frame: &str) -> bool {
     is_one_of(UNLOCKS, function(frame))
 }
 
+/// Whether a stack ends with an interrupt that came while a program ran: below it there is nothing of
+/// the kernel's.
+pub(super) fn is_of_user_mode(stack: &[String]) -> bool {
+    const INTERRUPTS: &[&str] = &["asm_sysvec_*", "asm_common_interrupt", "el0t_64_irq"];
+    stack.last().is_some_and(|frame| is_one_of(INTERRUPTS, function(frame)))
+}
+
 fn is_one_of(patterns: &[&str], name: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, name))
 }

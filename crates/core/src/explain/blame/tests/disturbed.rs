@@ -116,6 +116,30 @@ fn stolen_time_is_taken_from_where_it_fits() {
     );
 }
 
+/// A program ran, and was not interrupted for 40 µs; then two interrupts were due.
+#[test]
+fn the_way_back_to_a_program_had_interrupts_off_only_since_it_was_interrupted() {
+    let mut wakeup = timer();
+    wakeup.marks.irq_entry = Some(at(46));
+    wakeup.marks.irq_exit = Some(at(50));
+    wakeup.events = vec![event(40, entry("reschedule")), event(43, exit("reschedule"))];
+    let stack = &["irqentry_exit_to_user_mode", "asm_sysvec_reschedule_ipi"];
+    let of = |stack: &[&str], guest| {
+        let mut wakeup = wakeup.clone();
+        wakeup.interrupted = Some(Context { stack: frames(stack), ..in_kernel() });
+        shares_of_run(&wakeup, &Known { guest, ..Known::default() })
+    };
+    let has = |shares: &[String], share: &str| {
+        assert!(shares.iter().any(|s| s.starts_with(share)), "{share}: {shares:?}");
+    };
+    has(&of(stack, true), "steal 40 hypervisor bound");
+    has(&of(stack, true), "irq_off 3 irqentry_exit_to_user_mode");
+    has(&of(stack, false), "unexplained 40");
+    has(&of(stack, false), "irq_off 3 irqentry_exit_to_user_mode");
+    // One that came in the kernel came where interrupts went on again.
+    has(&of(&["irqentry_exit", "asm_sysvec_reschedule_ipi", "evict"], true), "irq_off 43 evict");
+}
+
 const UNKNOWN: &[&str] = &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER];
 
 #[test]
