@@ -210,27 +210,40 @@ def met(values, limit):
     return "met" if statistics.median(values) <= limit else "**missed**"
 
 
+# Where the probe is looked at: its interval, µs; the load beside it; and how long that runs alone, so
+# that its files are there.
+PROBES = [(100, None, "0s"), (1_000, None, "0s"), (500, "file-move", "1s")]
+
+
 def own_latency(plan, binary):
     """Minimum and median of the probe, with and without an explanation."""
-    samples = 5_000 if plan.quick else 60_000
+    seconds = 0.5 if plan.quick else 6
     parts = ["### The probe, explained and not\n\nThe same CPU, alternating; one value per wakeup, µs. Nothing is subtracted anywhere."]
-    for interval_us in (100, 1000):
-        count = samples if interval_us == 100 else samples // 10
+    for interval_us, load, warmup in PROBES:
+        count = round(seconds * 1_000_000 / interval_us)
+        how = ["--interval", f"{interval_us}us", "--samples", str(count), "--cpus", str(plan.cpu), "--warmup", warmup]
+        how += ["--load", load] if load else []
 
-        def once(command, interval_us=interval_us, count=count):
-            how = ["--interval", f"{interval_us}us", "--samples", str(count), "--cpus", str(plan.cpu), "--warmup", "0s"]
-            return floor_of(record_of([binary, command, *how])[0])
+        def once(command, load=load, how=how):
+            # A load runs on any CPU that is allowed: it is to be where the probe is.
+            here = ["taskset", "-c", str(plan.cpu)] if load else []
+            return floor_of(record_of([*here, binary, command, *how])[0])
 
         results = rounds_of(plan.rounds, {name: lambda name=name: once(name) for name in ("measure", "explain")})
-        rows = [[f"`{name}`", *(spread([run[i] for run in of]) for i in (0, 1)), ""] for name, of in results.items()]
-        pairs = list(zip(results["explain"], results["measure"]))
-        differences = [[ours[i] - theirs[i] for ours, theirs in pairs] for i in (0, 1)]
-        # Either way: whoever explains must see what was there without.
-        verdict = met([max(abs(statistics.median(of)) for of in differences)], 2)
-        rows.append(["difference", *map(spread, differences), f"2 µs: {verdict}"])
-        head = f"{count:,} samples at {interval_us:,} µs:\n\n"
-        parts.append(head + figures.table(["", "minimum", "median", "at most"], rows))
+        under = f" under the load `{load}` on that CPU" if load else ""
+        parts.append(f"{count:,} samples at {interval_us:,} µs{under}:\n\n" + differences(results))
     return "\n\n".join(parts)
+
+
+def differences(results):
+    """The table of minimum and median, and of how far apart these are in each round."""
+    rows = [[f"`{name}`", *(spread([run[i] for run in of]) for i in (0, 1)), ""] for name, of in results.items()]
+    pairs = list(zip(results["explain"], results["measure"]))
+    apart = [[ours[i] - theirs[i] for ours, theirs in pairs] for i in (0, 1)]
+    # Either way: whoever explains must see what was there without.
+    verdict = met([max(abs(statistics.median(of)) for of in apart)], 2)
+    rows.append(["difference", *map(spread, apart), f"2 µs: {verdict}"])
+    return figures.table(["", "minimum", "median", "at most"], rows)
 
 
 def floor_of(run):
