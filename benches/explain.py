@@ -131,10 +131,13 @@ def onlookers(binary, folder, sleeper):
     run, data = str(Path(folder, "run")), str(Path(folder, "perf.data"))
     forever = ["--duration", f"{UNTIL_TOLD_S}s", "--out", run]
     probes = ["--interval", "1ms", *forever]
+    nothing = [sys.executable, str(Path(__file__).with_name("nothing.py"))]
     return {
         "nothing": None,
-        "`explain --pid` of a sleeper": Onlooker([binary, "explain", "--pid", str(sleeper), *forever]),
-        CALLS: Onlooker([sys.executable, str(Path(__file__).with_name("nothing.py")), *EACH_SWITCH]),
+        FOLLOWING: Onlooker([binary, "explain", "--pid", str(sleeper), *forever]),
+        CALLS: Onlooker([*nothing, *EACH_SWITCH]),
+        SELDOM: Onlooker([binary, "explain", "--interval", "100ms", *forever]),
+        CALLS_FOR_PROBES: Onlooker([*nothing, *EACH_SWITCH_FOR_PROBES]),
         "`explain`, probes at 1 ms": Onlooker([binary, "explain", *probes]),
         "`measure` at 1 ms": Onlooker([binary, "measure", *probes], traces=False),
         "bpftrace, runqlat": Onlooker(["bpftrace", "-e", RUNQLAT]),
@@ -142,13 +145,21 @@ def onlookers(binary, folder, sleeper):
     }
 
 
-# Programs that do nothing where the first one's are that every switch runs through.
-CALLS = "programs that do nothing"
-EACH_SWITCH = ["sched_waking", "sched_entry_tp", "sched_switch"]
-
-# What is asked of each, compared with another one: the share of its loss that ours may be.
+# What hardly wakes up by itself, so that what every switch runs through is what it costs: a follower
+# of others' threads, and probes.
 FOLLOWING = "`explain --pid` of a sleeper"
+SELDOM = "`explain`, probes at 100 ms"
+# Programs that do nothing where these have theirs that every switch runs through.
+CALLS = "programs that do nothing"
+CALLS_FOR_PROBES = "programs that do nothing, where probes need them"
+EACH_SWITCH = ["sched_waking", "sched_entry_tp", "sched_switch"]
+EACH_SWITCH_FOR_PROBES = ["sched_entry_tp", "sched_switch"]
+
+# What of another's loss ours may be; and of ours, percent.
 AIMS = {"bpftrace, runqlat": 1 / 3, "`perf sched record`": 1 / 10}
+MOST_LOST = 6
+# Whose loss is ours, in comparison with each of these.
+OURS = {CALLS: FOLLOWING, CALLS_FOR_PROBES: SELDOM, **{name: FOLLOWING for name in AIMS}}
 
 
 def pipe(plan):
@@ -192,45 +203,59 @@ def throughput(plan, binary):
 def losses(seconds, with_aims):
     """The table of losses, with what ours is of the others'."""
     lost = {name: figures.losses(seconds["nothing"], of) for name, of in seconds.items() if name != "nothing"}
-    ours = lost[FOLLOWING]
     rows = [["nothing", spread(seconds["nothing"]), "", "", ""]]
     for name, of in lost.items():
-        share = figures.shares(ours, of) if name in AIMS or name == CALLS else []
+        share = figures.shares(lost[OURS[name]], of) if name in OURS else []
         aim = ""
-        if with_aims and name == FOLLOWING:
-            aim = f"6 %, 3 % wanted: {met(of, 6)}"
+        if with_aims and name in (FOLLOWING, SELDOM):
+            aim = f"{MOST_LOST} %, 3 % wanted: {met(of, MOST_LOST)}"
         elif with_aims and name in AIMS:
             aim = f"{figures.significant(AIMS[name])}: {met(share, AIMS[name])}"
         rows.append([name, spread(seconds[name]), spread(of), spread(share) if share else "", aim])
-    return figures.table(["", "s", "lost, %", "`explain --pid` loses × of it", "at most"], rows)
+    return figures.table(["", "s", "lost, %", "`explain` loses × of it", "at most"], rows)
 
 
 def met(values, limit):
     """Whether the median keeps to a limit, in words."""
+    if not values:
+        return "not known"
     return "met" if statistics.median(values) <= limit else "**missed**"
+
+
+# Where the probe is looked at: its interval, µs; the load beside it; and how long that runs alone, so
+# that its files are there.
+PROBES = [(100, None, "0s"), (1_000, None, "0s"), (500, "file-move", "1s")]
 
 
 def own_latency(plan, binary):
     """Minimum and median of the probe, with and without an explanation."""
-    samples = 5_000 if plan.quick else 60_000
+    seconds = 0.5 if plan.quick else 6
     parts = ["### The probe, explained and not\n\nThe same CPU, alternating; one value per wakeup, µs. Nothing is subtracted anywhere."]
-    for interval_us in (100, 1000):
-        count = samples if interval_us == 100 else samples // 10
+    for interval_us, load, warmup in PROBES:
+        count = round(seconds * 1_000_000 / interval_us)
+        how = ["--interval", f"{interval_us}us", "--samples", str(count), "--cpus", str(plan.cpu), "--warmup", warmup]
+        how += ["--load", load] if load else []
 
-        def once(command, interval_us=interval_us, count=count):
-            how = ["--interval", f"{interval_us}us", "--samples", str(count), "--cpus", str(plan.cpu), "--warmup", "0s"]
-            return floor_of(record_of([binary, command, *how])[0])
+        def once(command, load=load, how=how):
+            # A load runs on any CPU that is allowed: it is to be where the probe is.
+            here = ["taskset", "-c", str(plan.cpu)] if load else []
+            return floor_of(record_of([*here, binary, command, *how])[0])
 
         results = rounds_of(plan.rounds, {name: lambda name=name: once(name) for name in ("measure", "explain")})
-        rows = [[f"`{name}`", *(spread([run[i] for run in of]) for i in (0, 1)), ""] for name, of in results.items()]
-        pairs = list(zip(results["explain"], results["measure"]))
-        differences = [[ours[i] - theirs[i] for ours, theirs in pairs] for i in (0, 1)]
-        # Either way: whoever explains must see what was there without.
-        verdict = met([max(abs(statistics.median(of)) for of in differences)], 2)
-        rows.append(["difference", *map(spread, differences), f"2 µs: {verdict}"])
-        head = f"{count:,} samples at {interval_us:,} µs:\n\n"
-        parts.append(head + figures.table(["", "minimum", "median", "at most"], rows))
+        under = f" under the load `{load}` on that CPU" if load else ""
+        parts.append(f"{count:,} samples at {interval_us:,} µs{under}:\n\n" + differences(results))
     return "\n\n".join(parts)
+
+
+def differences(results):
+    """The table of minimum and median, and of how far apart these are in each round."""
+    rows = [[f"`{name}`", *(spread([run[i] for run in of]) for i in (0, 1)), ""] for name, of in results.items()]
+    pairs = list(zip(results["explain"], results["measure"]))
+    apart = [[ours[i] - theirs[i] for ours, theirs in pairs] for i in (0, 1)]
+    # Either way: whoever explains must see what was there without.
+    verdict = met([max(abs(statistics.median(of)) for of in apart)], 2)
+    rows.append(["difference", *map(spread, apart), f"2 µs: {verdict}"])
+    return figures.table(["", "minimum", "median", "at most"], rows)
 
 
 def floor_of(run):

@@ -89,11 +89,11 @@ def in_guests(lab, kernel, model, kinds, length, length_ns, more=()):
     return [scoring.tally(run, kind, length_ns) for kind, run in zip(kinds, runs)]
 
 
-def throttled(lab, length, length_ns):
+def throttled(lab, length, length_ns, times):
     """Throttling comes once in a period, which is a second unless the kernel is told otherwise."""
     period_us = max(100_000, 4 * length_ns // 1_000)
     runtime_us = period_us - length_ns // 1_000
-    samples = THROTTLINGS * period_us // 1_000
+    samples = times * period_us // 1_000
     command = ["--explain", "--above", f"{length_ns // 2}ns", "--worst", "1000", "--interval", "1ms", "--samples", str(samples)]
     command += ["--kernel", "6.1-cloud", "--preempt", "full", "--load", f"disturb-throttle-{length}", "--seeds", "1,"]
     # The runtime first: it may not exceed the period.
@@ -163,15 +163,21 @@ def results(plan):
     if plan.guests:
         with kept(plan.keep) as folder:
             lab = Lab(BINARY, folder)
-            for kernel, model in plan.guests if loads else ():
+            # All of something, or the first.
+            some = slice(1 if plan.quick else None)
+            for kernel, model in plan.guests[some] if loads else ():
                 for length in plan.lengths:
                     make = lambda: in_guests(lab, kernel, model, loads, length, LENGTHS[length])
                     attempt(f"{kernel} {model}", length, make)
-            for length, ns in THROTTLED.items() if "throttle" in plan.kinds else ():
-                attempt("6.1-cloud full", f"throttle {length}", lambda: [throttled(lab, length, ns)])
+            for length, ns in list(THROTTLED.items())[some] if "throttle" in plan.kinds else ():
+                make = lambda: [throttled(lab, length, ns, 10 if plan.quick else THROTTLINGS)]
+                attempt("6.1-cloud full", f"throttle {length}", make)
             stoppable = [guest for guest in PAUSED_GUESTS if guest in plan.guests]
-            for (kernel, model), load in itertools.product(stoppable, PAUSED_LOADS) if "paused" in plan.kinds else ():
-                for length, ns in list(PAUSED.items())[: 1 if plan.quick else None]:
+            if "paused" in plan.kinds and not stoppable:
+                missing.append(f"- guests: paused: none of {', '.join(map(' '.join, PAUSED_GUESTS))} was asked for")
+            paused_guests = list(itertools.product(stoppable, PAUSED_LOADS))[some]
+            for (kernel, model), load in paused_guests if "paused" in plan.kinds else ():
+                for length, ns in list(PAUSED.items())[some]:
                     make = lambda: [paused(lab, kernel, model, load, length, ns, 5 if plan.quick else PAUSES)]
                     attempt(f"{kernel} {model}, {load}", f"paused {length}, seed {PAUSE_SEED}", make)
         if "idle" in plan.kinds:
@@ -215,11 +221,14 @@ def guest(text):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--quick", action="store_true", help="one length, for a shorter time, to see that it works")
+    quick = "to see that it works, in minutes: of each kind the first length, for a shorter time, here and in one guest"
+    parser.add_argument("--quick", action="store_true", help=quick)
     every = KINDS + OTHER_KINDS
     parser.add_argument("--kinds", default=",".join(every), help=f"of: {','.join(every)}")
-    parser.add_argument("--lengths", default=",".join(LENGTHS), help=f"of: {','.join(LENGTHS)}")
-    parser.add_argument("--guests", type=guest, nargs="*", default=GUESTS, help="as in 6.1-cloud/none; nothing for none")
+    lengths = f"of: {','.join(LENGTHS)}; {', '.join(OTHER_KINDS)} have lengths of their own"
+    parser.add_argument("--lengths", default=",".join(LENGTHS), help=lengths)
+    guests_help = f"as KERNEL/MODEL, nothing for none; default: {' '.join(map('/'.join, GUESTS))}"
+    parser.add_argument("--guests", type=guest, nargs="*", help=guests_help)
     parser.add_argument("--no-real", dest="real", action="store_false", help="leave this machine out")
     parser.add_argument("--keep", help="where cells of the lab stay, to look at (default: nowhere)")
     parser.add_argument("--into", help="put the results into this page, between its marks")
@@ -227,6 +236,9 @@ def arguments():
     plan.kinds, plan.lengths = plan.kinds.split(","), plan.lengths.split(",")
     for name in [*set(plan.kinds) - set(every), *set(plan.lengths) - set(LENGTHS)]:
         parser.error(f"no such kind or length: {name}")
+    if plan.guests is None:
+        # The first for loads; the second has the same kernel, and can be paused.
+        plan.guests = GUESTS[: 2 if plan.quick else None]
     if plan.quick:
         plan.lengths = plan.lengths[:1]
         SECONDS.update(real=2.0, lab=0.4)

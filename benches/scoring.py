@@ -83,6 +83,9 @@ class Tally:
     kind: str
     length_ns: int
     injected: int = 0
+    # Late ones that were injected and do not count, because too little of the disturbance was left
+    # when they were due. None where nobody knows when it was.
+    left_out: int | None = None
     # Late ones that nothing was injected into, and injected ones without an explanation.
     others: int = 0
     # Pauses that count, those that made nobody late, and those whose length is not known.
@@ -159,12 +162,15 @@ def tally(run, kind, length_ns, log=None):
     met = [(episode, burst_at(log.get(episode["cpu"], []), due(episode))) for episode in late]
     injected = [(episode, burst) for episode, burst in met if burst is not None]
     result.others = len(met) - len(injected)
+    result.left_out = 0
     back = way_back_ns(run, kind, injected)
     for episode, (begin, end) in injected:
         expected_ns = end - back - max(begin, due(episode))
         # With less left of it, the wakeup itself may have taken longer.
         if expected_ns >= length_ns / 2:
             result.add(episode, expected_ns)
+        else:
+            result.left_out += 1
     return result
 
 
@@ -241,6 +247,7 @@ def row(machine, result):
         shown_length(result.length_ns),
         machine,
         f"{result.injected:,}",
+        "–" if result.left_out is None else f"{result.left_out:,}",
         percent(result.right, result.injected),
         percent(result.named, result.injected),
         near,
@@ -249,7 +256,18 @@ def row(machine, result):
     ]
 
 
-HEAD = ["disturbance", "length", "machine", "injected", "first blame right", "culprit right", "length, error", "unexplained", "aim"]
+HEAD = [
+    "disturbance",
+    "length",
+    "machine",
+    "injected",
+    "left out",
+    "first blame right",
+    "culprit right",
+    "length, error",
+    "unexplained",
+    "aim",
+]
 
 
 def wrong_blames(machine, result):

@@ -76,21 +76,32 @@ class Tallies(unittest.TestCase):
         result = scoring.tally(run(wrong, episode(2)), "syscall", 200_000)
         self.assertEqual((result.injected, result.right, result.unexplained), (2, 0, 1))
         self.assertFalse(result.is_right() or result.is_near())
-        row = scoring.row("here", result)
-        self.assertEqual(row[4], "0.0 %")
-        self.assertEqual(row[7], "25.0 %")
-        self.assertIn("missed", row[8])
+        row = dict(zip(scoring.HEAD, scoring.row("here", result)))
+        self.assertEqual((row["first blame right"], row["unexplained"]), ("0.0 %", "25.0 %"))
+        self.assertIn("missed", row["aim"])
         said = scoring.wrong_blames("here", result)
         self.assertIn("1 × preempt_off fput", said[0])
         self.assertIn("not explained", said[1])
 
     def test_lengths_that_nobody_knows_are_not_judged(self):
         result = scoring.tally(run(episode(1, ("throttled", 5_400_000, "fifo 90"))), "throttle", 3_000_000)
-        self.assertEqual(scoring.row("here", result)[4:], ["100.0 %", "100.0 %", "–", "0.0 %", "met"])
+        self.assertEqual(scoring.row("here", result)[5:], ["100.0 %", "100.0 %", "–", "0.0 %", "met"])
 
     def test_nothing_injected_is_no_success(self):
         result = scoring.tally(run(), "syscall", 200_000)
-        self.assertEqual(scoring.row("here", result)[3:], ["0", "–", "–", "–", "–", "–"])
+        self.assertEqual(scoring.row("here", result)[3:], ["0", "–", "–", "–", "–", "–", "–"])
+
+    def test_wakeups_that_too_little_was_left_for_are_counted_apart(self):
+        # Due when 150 of 300 µs were left, when 149 were, and without a disturbance.
+        log = {0: [(1_100_000, 1_400_000), (2_100_000, 2_400_000)]}
+        late = [episode(at, FIFO) for at in (250_000, 1_251_000, 5_000_000)]
+        result = scoring.tally(run(*late), "fifo", 300_000, log)
+        self.assertEqual((result.injected, result.left_out, result.others), (1, 1, 1))
+        self.assertEqual(scoring.row("here", result)[3:5], ["1", "1"])
+        # Nobody knows it without a log, and it is not 0.
+        self.assertEqual(scoring.row("here", scoring.tally(run(*late), "fifo", 300_000))[3:5], ["3", "–"])
+        nothing = scoring.tally(run(), "fifo", 300_000, log)
+        self.assertEqual(scoring.row("here", nothing)[3:5], ["0", "0"])
 
 
 class Pauses(unittest.TestCase):

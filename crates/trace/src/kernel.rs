@@ -38,6 +38,8 @@ pub(crate) struct Kernel {
     tracepoints: BTreeSet<String>,
     /// Variables of programs, with how far from its run queue a CPU has what they stand for.
     pub(crate) places: Vec<(&'static str, i64)>,
+    /// Whether these come from /proc/kallsyms, which may hide them.
+    from_symbols: bool,
 }
 
 impl Kernel {
@@ -50,6 +52,7 @@ impl Kernel {
             // Debian's 5.10 has no variables in its type information.
             let names: Vec<&str> = PER_CPU.iter().map(|v| v.name).chain([KNOWN]).collect();
             kernel.places = places(&symbols::variables(&names));
+            kernel.from_symbols = true;
         }
         Ok((kernel, data))
     }
@@ -65,7 +68,8 @@ impl Kernel {
         }
         let offsets = variables(data, ".data..percpu")?;
         let offsets = offsets.iter().map(|(name, &at)| (name.to_string(), u64::from(at)));
-        Ok(Self { tracepoints, places: places(&offsets.collect()) })
+        let places = places(&offsets.collect());
+        Ok(Self { tracepoints, places, from_symbols: false })
     }
 
     /// Whether it has the tracepoint of that name.
@@ -76,18 +80,19 @@ impl Kernel {
     /// What goes unseen for want of variables.
     pub(crate) fn unseen(&self) -> Vec<String> {
         let has = |place| self.places.iter().any(|&(known, _)| known == place);
+        let why = if self.from_symbols { " (not in /proc/kallsyms)" } else { "" };
         let mut unseen = Vec::new();
         // arm64 has the count elsewhere.
         let counts =
             has("preempt_count_place") || has("pcpu_hot_place") || cfg!(target_arch = "aarch64");
         if !counts {
-            unseen.push("whether preemption was off".to_string());
+            unseen.push(format!("whether preemption was off{why}"));
         }
         if !has("irq_regs_place") {
-            unseen.push("whether a program or the kernel was interrupted".to_string());
+            unseen.push(format!("whether a program or the kernel was interrupted{why}"));
         }
         if !has("steal_time_place") {
-            unseen.push("time that a hypervisor took".to_string());
+            unseen.push(format!("time that a hypervisor took{why}"));
         }
         unseen
     }
@@ -113,6 +118,13 @@ mod tests {
         let kernel = Kernel::of(&data).unwrap();
         assert!(!kernel.has("sched_switch") && kernel.places.is_empty());
         assert!(kernel.unseen().contains(&"time that a hypervisor took".to_string()));
+        // Where it is not the kernel that says nothing, but what lists its symbols, that is told.
+        let hidden = Kernel { from_symbols: true, ..kernel }.unseen();
+        assert!(
+            hidden.contains(&"time that a hypervisor took (not in /proc/kallsyms)".to_string())
+        );
+        // Reports cut what is longer.
+        assert!(hidden.iter().all(|told| told.len() <= 80), "{hidden:?}");
     }
 
     #[test]

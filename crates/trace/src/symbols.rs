@@ -1,11 +1,15 @@
 //! Names of the kernel's addresses, from /proc/kallsyms.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fmt;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 
 /// Where the kernel lists its symbols.
 const KALLSYMS: &str = "/proc/kallsyms";
+
+/// What says whether the kernel shows addresses, and to whom.
+const RESTRICTION: &str = "/proc/sys/kernel/kptr_restrict";
 
 /// Longer than a kernel with every module has.
 const LARGEST: u64 = 256 << 20;
@@ -24,6 +28,38 @@ pub(crate) struct Symbols {
     /// Their names, each up to a line's end.
     names: String,
     modules: Vec<String>,
+    /// Whether functions are listed whose addresses are not shown.
+    hidden: bool,
+}
+
+/// Why no address has a name.
+#[derive(Debug)]
+pub(crate) enum Unnamed {
+    /// The list cannot be read.
+    Unreadable(io::Error),
+    /// There are no functions in it.
+    Empty,
+    /// It shows no addresses, by this value of kernel.kptr_restrict, if that is known.
+    Hidden(Option<u8>),
+}
+
+impl fmt::Display for Unnamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Reports cut at 80 characters what is not seen.
+        match self {
+            Self::Unreadable(why) => write!(f, "{KALLSYMS}: {why}"),
+            Self::Empty => write!(f, "{KALLSYMS} lists none"),
+            // Not even to root (kallsyms_show_value(), 6.18).
+            Self::Hidden(Some(2)) => {
+                write!(f, "{KALLSYMS} hides addresses (kernel.kptr_restrict is 2)")
+            }
+            // With 0 and 1 to whoever has that.
+            Self::Hidden(Some(_)) => write!(f, "{KALLSYMS} hides addresses (no CAP_SYSLOG)"),
+            Self::Hidden(None) => {
+                write!(f, "{KALLSYMS} hides them (kptr_restrict, or no CAP_SYSLOG)")
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,10 +72,21 @@ struct Function {
 }
 
 impl Symbols {
-    /// Reads the list as it is now.
-    pub(crate) fn read() -> io::Result<Self> {
-        let list = BufReader::with_capacity(1 << 16, File::open(KALLSYMS)?.take(LARGEST));
-        Self::from_list(list)
+    /// Reads the list as it is now, which must name something.
+    pub(crate) fn read() -> Result<Self, Unnamed> {
+        let list = File::open(KALLSYMS).map(|file| file.take(LARGEST));
+        let list = list.map(|list| BufReader::with_capacity(1 << 16, list));
+        let restriction =
+            || fs::read_to_string(RESTRICTION).ok().and_then(|text| text.trim().parse().ok());
+        list.and_then(Self::from_list).map_err(Unnamed::Unreadable)?.or_unnamed(restriction)
+    }
+
+    fn or_unnamed(self, restriction: impl FnOnce() -> Option<u8>) -> Result<Self, Unnamed> {
+        match (self.functions.is_empty(), self.hidden) {
+            (false, _) => Ok(self),
+            (true, true) => Err(Unnamed::Hidden(restriction())),
+            (true, false) => Err(Unnamed::Empty),
+        }
     }
 
     pub(crate) fn from_list(list: impl BufRead) -> io::Result<Self> {
@@ -48,6 +95,7 @@ impl Symbols {
             let Ok(at) = u32::try_from(all.names.len()) else { return };
             // Where addresses are hidden, all of them are 0.
             if start == 0 {
+                all.hidden = true;
                 return;
             }
             let module = module.map_or(KERNEL, |name| all.number_of_module(name));
@@ -225,6 +273,32 @@ ffffffffc0000000 t in_module\t[module]
         assert_eq!(symbols.module(0xffff_ffff_c000_0010), Some(("in_module", "module")));
         assert_eq!(symbols.module(0xffff_ffff_8100_0104), None);
         assert_eq!(symbols.module(0x10), None);
+    }
+
+    #[test]
+    fn why_nothing_has_a_name_is_told() {
+        let hidden = "0000000000000000 A fixed_percpu_data\n0000000000000000 T _stext\n\
+                      0000000000000000 t in_module\t[module]\n";
+        let named = "0000000000000000 T absent\nffffffff81000000 T _stext\n";
+        let data = "ffffffff82000000 d data\n";
+        for (list, restriction, why) in [
+            (LIST, Some(2), None),
+            (named, Some(2), None),
+            (hidden, Some(2), Some("/proc/kallsyms hides addresses (kernel.kptr_restrict is 2)")),
+            (hidden, Some(1), Some("/proc/kallsyms hides addresses (no CAP_SYSLOG)")),
+            (hidden, Some(0), Some("/proc/kallsyms hides addresses (no CAP_SYSLOG)")),
+            (hidden, None, Some("/proc/kallsyms hides them (kptr_restrict, or no CAP_SYSLOG)")),
+            ("", None, Some("/proc/kallsyms lists none")),
+            ("not a list", None, Some("/proc/kallsyms lists none")),
+            (data, Some(2), Some("/proc/kallsyms lists none")),
+        ] {
+            let symbols = Symbols::from_list(list.as_bytes()).unwrap();
+            let told = symbols.or_unnamed(|| restriction).err().map(|why| why.to_string());
+            assert_eq!(told.as_deref(), why, "{list}");
+            // Reports cut what is longer.
+            let length = told.map_or(0, |why| format!("names of functions: {why}").len());
+            assert!(length <= 80, "{length}: {why:?}");
+        }
     }
 
     #[test]

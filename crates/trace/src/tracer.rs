@@ -64,6 +64,13 @@ pub struct Options {
 /// The tracepoint of the interrupts that not every kernel shows.
 const NMIS: &str = "nmi_handler";
 
+/// What the timers call that tasks sleep by.
+const SLEEPERS_CALL: &str = "hrtimer_wakeup";
+
+/// What is not seen of a probe's wakeups without the address of that: every timer is taken for one,
+/// and what follows it in memory for its task, which is a probe's by chance only.
+const UNSURE_TIMERS: &str = "which timers tasks sleep by (no hrtimer_wakeup in /proc/kallsyms)";
+
 /// Programs that follow wakeups. They go when this does, and with the process whatever ends it.
 pub struct Tracer {
     programs: Ebpf,
@@ -95,8 +102,12 @@ impl Tracer {
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;
         let shows = Shows::of(&options, |tracepoint| kernel.has(tracepoint));
-        let mut programs = load(&options, filter, &kernel, &types, shows)?;
+        let sleepers_call = address_of(SLEEPERS_CALL);
+        let mut programs = load(&options, filter, &kernel, &types, shows, sleepers_call)?;
         let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
+        if sleepers_call.is_none() && matches!(options.target, Target::Probes(_)) {
+            not_seen.push(UNSURE_TIMERS.to_string());
+        }
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
             if kernel.has(program.tracepoint) {
                 attach(&mut programs, program, &types)?;
@@ -280,8 +291,8 @@ impl Tracer {
         // Its symbols make room for those that are read now.
         let InShort { rest, mut modules, .. } = self.overflow.finish();
         let mut not_seen = self.not_seen;
-        let symbols = Symbols::read().unwrap_or_else(|e| {
-            not_seen.push(format!("names of functions: /proc/kallsyms: {e}"));
+        let symbols = Symbols::read().unwrap_or_else(|why| {
+            not_seen.push(format!("names of functions: {why}"));
             Symbols::default()
         });
         let handlers = interference.iter().flat_map(interference::Counted::addresses);
@@ -375,6 +386,7 @@ fn load(
     kernel: &Kernel,
     types: &Btf,
     shows: Shows,
+    sleepers_call: Option<u64>,
 ) -> Result<Ebpf, TraceError> {
     let object = object::unpacked().map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = possible_cpus();
@@ -383,7 +395,8 @@ fn load(
         _ => (1, MOST_FOLLOWED, cpus),
     };
     let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
-    let sleepers_call = address_of("hrtimer_wakeup").unwrap_or(0);
+    // 0 stands for all that timers call.
+    let sleepers_call = sleepers_call.unwrap_or(0);
     let preemptible = u32::from(options.preemptible == Some(true));
     let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
     let sees_irqs_off = u32::from(shows.sees_irqs());

@@ -48,9 +48,9 @@ impl Disturbed<'_> {
 
     /// Fails unless at least `fewest` wakeups were held up, 99 % of them are blamed first on the
     /// disturbance, and the largest of those shares is not above its length by 5 % or 2 µs, nor below by more than
-    /// chance makes it.
+    /// chance makes it. The run.
     #[track_caller]
-    pub(crate) fn assert_found(&self, bench: &Bench, fewest: usize) {
+    pub(crate) fn assert_found(&self, bench: &Bench, fewest: usize) -> Run {
         let run = self.run(bench);
         let least_ns = self.length_us * 500;
         let late: Vec<_> = run.worst.iter().filter(|e| e.wakeup_latency_ns >= least_ns).collect();
@@ -76,5 +76,6 @@ impl Disturbed<'_> {
         // n happens once in e^7, a thousand.
         let missed = length_ns * 7 / (2 * late.len() as u64);
         assert!(longest_ns + near + missed >= length_ns, "{longest_ns} ns: {told}");
+        run
     }
 }

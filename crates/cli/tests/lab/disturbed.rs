@@ -1,6 +1,6 @@
 //! What holds a wakeup up in a guest is found.
 
-use wakescope_core::explain::Cause;
+use wakescope_core::explain::{Cause, Evidence};
 
 use crate::common::disturbed::Disturbed;
 use crate::common::lab::{Bench, KERNEL, Stock};
@@ -19,4 +19,29 @@ fn a_task_of_a_higher_priority_is_found() {
         culprit: "disturb-fifo[",
     };
     fifo.assert_found(&Bench::new(stock, "disturbed"), 5);
+}
+
+/// Until the kernel leaves the call nobody switches, so that only the probe's watchdog, which expires
+/// meanwhile, sees what it is at. At the switch only the way out of the kernel is left to be seen.
+#[test]
+fn what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers() {
+    let name = "what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers";
+    let Some(stock) = Stock::get(name) else { return };
+    let syscall = Disturbed {
+        kernel: KERNEL,
+        preempt: "none",
+        kind: "syscall",
+        length_us: 300,
+        samples: 1_400,
+        cause: Cause::NoPreemptionPoint,
+        culprit: "",
+    };
+    let run = syscall.assert_found(&Bench::new(stock, "not-left"), 5);
+    let late = run.worst.iter().filter(|episode| episode.wakeup_latency_ns >= 150_000);
+    for share in late.map(|episode| &episode.blame[0]) {
+        assert_eq!(share.evidence, Evidence::Stack, "{share:#?}");
+        let functions = share.stack.iter().map(|frame| frame.split('+').next().unwrap());
+        let callers: Vec<_> = functions.skip_while(|name| *name != "do_sys_poll").skip(1).collect();
+        assert_eq!(callers.first(), Some(&"__x64_sys_poll"), "{share:#?}");
+    }
 }

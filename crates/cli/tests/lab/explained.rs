@@ -1,6 +1,10 @@
 //! What guests explain, and what they say where they cannot.
 
+use std::fs;
+use std::path::Path;
+
 use wakescope_core::lab::Status;
+use wakescope_core::run::Run;
 
 use crate::common::bench::{Ended, Running};
 use crate::common::lab::{Bench, KERNEL, Ran, Stock};
@@ -55,4 +59,30 @@ fn a_bound_stands_beside_the_latest_wakeup() {
     let alone = bench.lab(&[&["run"][..], &WHAT, &["--bound"]].concat());
     assert_eq!(alone.code, Some(2), "{alone:?}");
     assert!(alone.stderr.contains("--explain"), "{alone:?}");
+}
+
+#[test]
+fn a_kernel_that_hides_addresses_is_told_with_why() {
+    let Some(stock) = Stock::get("a_kernel_that_hides_addresses_is_told_with_why") else { return };
+    let bench = Bench::new(stock, "hidden");
+    let what = ["--kernel", KERNEL, "--preempt", "none", "--load", "find", "--seeds", "1"];
+    let how = ["--samples", "200", "--explain", "--above", "5us"];
+    let ran =
+        bench.run(&[&what[..], &how, &["--append", "sysctl.kernel.kptr_restrict=2"]].concat());
+    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
+    let record = Path::new(ran.cell().run.as_ref().unwrap()).join("run.json");
+    let record = Run::from_json(&fs::read(record).unwrap()).unwrap();
+    let explanation = record.explanation.as_ref().unwrap();
+    for told in [
+        "names of functions: /proc/kallsyms hides addresses (kernel.kptr_restrict is 2)",
+        "which timers tasks sleep by (no hrtimer_wakeup in /proc/kallsyms)",
+    ] {
+        assert!(explanation.not_seen.iter().any(|unseen| unseen == told), "{explanation:#?}");
+    }
+    // All else is seen as ever.
+    assert_eq!((explanation.wakeups, explanation.not_followed), (200, 0), "{explanation:#?}");
+    let stacks = record.worst.iter().flat_map(|episode| &episode.blame).map(|share| &share.stack);
+    let mut frames = stacks.flatten().peekable();
+    assert!(frames.peek().is_some(), "{:#?}", record.worst);
+    assert!(frames.all(|frame| frame.starts_with("0x")), "{:#?}", record.worst);
 }
