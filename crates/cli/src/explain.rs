@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Above, account};
+use wakescope_core::explain::{Above, Machine, account};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy};
 use wakescope_core::preemption::Model;
@@ -245,8 +245,7 @@ impl Follower {
             preemptible: preemptible(host.preemption.model),
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
             room: ROOM.max(worst),
-            idle_exit_ns: host.idle.longest_exit_ns(),
-            guest: host.may_be_stopped(time_domain),
+            machine: Machine::of(host, time_domain),
             watch: bound.then(|| watch(cpus, host)),
             sections: sections.then(|| cpus.iter().copied().collect()),
         };
@@ -376,5 +375,20 @@ fn cannot_trace(error: &TraceError) -> Failure {
         TraceError::Target(TargetError::Cgroup(..)) => failure
             .try_this("name a folder below where cgroup2 is mounted: findmnt -t cgroup2"),
         TraceError::Target(_) => failure.try_this("name threads that there are: ps -eL -o pid,tid,comm"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_comes_three_times_as_late_still_finds_all_in_the_buffer() {
+        for interval in [10_000, 50_000, 100_000, 1_000_000, 3_600_000_000_000].map(SpanNs) {
+            let pace = pace_of_probes(interval);
+            assert!(pace <= PACE, "{interval}");
+            assert!(3 * pace.0 / interval.0 <= WAKEUPS_HELD, "{interval}");
+        }
+        assert_eq!(pace_of_probes(SpanNs(u64::MAX)), PACE);
     }
 }

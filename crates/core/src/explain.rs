@@ -20,7 +20,7 @@ mod timeline;
 mod words;
 
 pub use account::{account, stand_in};
-pub use blame::{Known, blame};
+pub use blame::{Known, Machine, blame};
 pub use bound::{Bound, Interference, Premises, Variables, Work, bound};
 pub use components::components;
 pub use event::{

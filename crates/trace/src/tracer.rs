@@ -8,7 +8,7 @@ use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Interrupts, Known, Seen};
+use wakescope_core::explain::{Interrupts, Known, Machine, Seen};
 use wakescope_core::units::MonoNs;
 use wakescope_sys::memory::lift_lock_limit;
 use wakescope_sys::shared::{Answers, Words};
@@ -50,10 +50,8 @@ pub struct Options {
     pub idle_states: Vec<String>,
     /// How many late wakeups to keep with all their events. Of others, whose time it was.
     pub room: usize,
-    /// How long its deepest idle state takes to leave, nanoseconds.
-    pub idle_exit_ns: u64,
-    /// Whether this is a guest in real time.
-    pub guest: bool,
+    /// What this machine is like.
+    pub machine: Machine,
     /// What is to be counted for a bound; `None` for none.
     pub watch: Option<Watch>,
     /// On which CPUs sections are to be measured where the kernel shows their edges, on all if there
@@ -244,7 +242,7 @@ impl Tracer {
             return;
         }
         let counted = Counted::of(&self.figures, self.places);
-        let known = Known::of(&counted.components, self.options.idle_exit_ns, self.options.guest);
+        let known = Known::of(&counted.components, self.options.machine);
         self.overflow.explain(known, self.counts().least_depth);
     }
 
@@ -538,8 +536,7 @@ mod tests {
             preemptible: None,
             idle_states: Vec::new(),
             room: 1,
-            idle_exit_ns: 0,
-            guest: false,
+            machine: Machine::default(),
             watch: None,
             sections: None,
         };

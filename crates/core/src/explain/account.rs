@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::compose::compose;
 use crate::distribution::Distribution;
 use crate::explain::{
-    Above, ComponentTable, Components, Explanation, Known, Measured, Part, Seen, Share, Wakeup,
-    blame, components, rank, sections, shares_mut, timeline,
+    Above, ComponentTable, Components, Explanation, Known, Machine, Measured, Part, Seen, Share,
+    Wakeup, blame, components, rank, sections, shares_mut, timeline,
 };
 use crate::finding::{Finding, Severity, Validity};
 use crate::plan::Stimulus;
@@ -29,11 +29,7 @@ impl Account<'_> {
 /// ones was, and how the worst went.
 pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let (above_ns, above) = above.least_of(&seen.wakeup_latency);
-    let known = Known::of(
-        &seen.components,
-        run.host.idle.longest_exit_ns(),
-        run.host.may_be_stopped(run.time_domain),
-    );
+    let known = Known::of(&seen.components, Machine::of(&run.host, run.time_domain));
     let late: Vec<Account> = seen
         .wakeups
         .iter()

@@ -23,7 +23,9 @@ mod tests;
 use super::event::Wakeup;
 use super::record::{ComponentTable, Share};
 use crate::distribution::Distribution;
+use crate::host::Host;
 use crate::percentile::Percentile;
+use crate::run::TimeDomain;
 use case::Case;
 pub(super) use function::{caller, culprit, own_name};
 
@@ -44,6 +46,30 @@ pub struct Known {
     /// Whether the machine is a guest in real time: where it stands still, its hypervisor ran
     /// something else.
     pub guest: bool,
+    /// Whether CPUs that run anything have ticks, which come every 10 ms at the least.
+    pub ticks: bool,
+}
+
+/// What a wakeup's machine is like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// How long its deepest idle state takes to leave, nanoseconds.
+    pub idle_exit_ns: u64,
+    /// See [`Known::guest`].
+    pub guest: bool,
+    /// See [`Known::ticks`].
+    pub ticks: bool,
+}
+
+impl Machine {
+    /// `host`, where a run's clock counts `time`.
+    pub fn of(host: &Host, time: TimeDomain) -> Self {
+        Self {
+            idle_exit_ns: host.idle.longest_exit_ns(),
+            guest: host.may_be_stopped(time),
+            ticks: host.cpus_nohz_full.is_empty(),
+        }
+    }
 }
 
 /// What nine in ten wakeups exceed.
@@ -56,9 +82,9 @@ const MIDDLE: Percentile = Percentile::whole(50);
 const HIGH: Percentile = Percentile::whole(99);
 
 impl Known {
-    /// What all wakeups together teach about each, on a machine whose deepest idle state takes
-    /// `idle_exit_ns` to leave.
-    pub fn of(table: &ComponentTable, idle_exit_ns: u64, guest: bool) -> Self {
+    /// What all wakeups together teach about each.
+    pub fn of(table: &ComponentTable, machine: Machine) -> Self {
+        let Machine { idle_exit_ns, guest, ticks } = machine;
         // Of ten wakeups nine wait as long at least. The minimum is that of a chance: a timer that
         // expires while another interrupt is being handled waits for none of its own.
         let nearly_all =
@@ -70,7 +96,7 @@ impl Known {
         // tell of that.
         let middle = table.irq_latency.histogram.bucket_of_percentile(MIDDLE);
         let waking_ns = middle.map(|usual| usual.lower.max(idle_exit_ns));
-        Self { delivery_ns, scheduling_ns, waking_ns, guest }
+        Self { delivery_ns, scheduling_ns, waking_ns, guest, ticks }
     }
 }
 
@@ -82,5 +108,6 @@ pub fn blame(wakeup: &Wakeup, known: &Known) -> Vec<Share> {
     let mut pieces = sweep::pieces(&case);
     overlay::lay_nmis_and_tracer(&mut pieces, &case);
     overlay::lay_stolen_time(&mut pieces, &case);
+    overlay::lay_standstills(&mut pieces, &case);
     pieces.shares()
 }

@@ -50,7 +50,12 @@ fn told_section(
     longest: Option<&Longest>,
     domain: TimeDomain,
 ) -> String {
-    let at_least = if is_exact { "" } else { "at least " };
+    let at_least = match share.evidence {
+        _ if is_exact => "",
+        // It began before the wakeup was due, and part of it may have been something else.
+        Evidence::Bound => "perhaps ",
+        Evidence::Edge | Evidence::Stack => "at least ",
+    };
     let length = span(share.ns, domain);
     let mut text = format!("longest {kind}: {at_least}{length}{}", words::whose(share));
     if let Some(Longest { begin, end, .. }) = longest {

@@ -232,6 +232,11 @@ fn sections_with_both_ends_are_no_estimate() {
             | irq_off      do_idle → irqentry_exit  9,000  900 ns
         "#]],
     );
+    // Part of it may have been the hypervisor's.
+    let sections = half.explanation.as_mut().and_then(|told| told.sections.as_mut()).unwrap();
+    sections.preempt_off.as_mut().unwrap().evidence = Evidence::Bound;
+    let shown = text(&half, PLAIN, Extent::default());
+    assert!(shown.contains("longest section with preemption off: perhaps 46.0 µs in "), "{shown}");
 }
 
 /// What is told of a bound.
@@ -553,6 +558,11 @@ fn the_verdict_names_what_is_missing() {
             run.worst[0].blame.remove(0);
         },
         "Worst wakeup 238 µs late: 231 µs of it unexplained. ",
+    );
+    // In a guest, which may have stood still.
+    check(
+        |run| run.worst[0].blame[0].evidence = Evidence::Bound,
+        "Worst wakeup 238 µs late: at most 231 µs interrupts off in ",
     );
     // The order of a record is not relied on.
     check(

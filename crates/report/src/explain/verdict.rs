@@ -1,6 +1,6 @@
 //! The answer: what made the worst wakeup late, and of how many that is known.
 
-use wakescope_core::explain::{Cause, Explanation};
+use wakescope_core::explain::{Cause, Evidence, Explanation, Share};
 use wakescope_core::run::{Episode, Run, TimeDomain};
 use wakescope_core::units::grouped;
 
@@ -46,9 +46,20 @@ fn because(episode: &Episode, domain: TimeDomain) -> String {
         Some(share) if share.cause == Cause::Unexplained => {
             format!("{} of it unexplained", span(share.ns, domain))
         }
+        Some(share) if is_doubtful_section(share) => {
+            format!("at most {}", words::phrase(share, domain))
+        }
         Some(share) => words::phrase(share, domain),
         None => "unexplained".into(),
     }
+}
+
+/// Whether this is kernel code that need not have taken all of the time: in a guest, the hypervisor may
+/// have stopped it there.
+fn is_doubtful_section(share: &Share) -> bool {
+    let is_section =
+        matches!(share.cause, Cause::IrqOff | Cause::PreemptOff | Cause::NoPreemptionPoint);
+    is_section && share.evidence == Evidence::Bound
 }
 
 /// What is known to be missing where an episode has no explanation. Whether that is the reason is not

@@ -1,7 +1,8 @@
 use super::*;
 use crate::explain::{Cause, Marks};
 use crate::histogram::Histogram;
-use crate::host::{Idle, IdleState};
+use crate::host::{Host, Idle, IdleState};
+use crate::run::TimeDomain;
 use crate::run::tests::run_with;
 use crate::units::{MonoNs, SpanNs};
 
@@ -269,28 +270,31 @@ fn a_run_without_a_wakeup_is_explained_all_the_same() {
 #[test]
 fn a_run_teaches_what_every_wakeup_takes() {
     let mut table = ComponentTable::default();
-    assert_eq!(Known::of(&table, 0, false), Known::default());
+    assert_eq!(Known::of(&table, Machine::default()), Known::default());
     // One in ten by chance does not wait at all; one in a hundred does not count.
     table.irq_latency = distribution(&[0, 700, 700, 700, 700, 710, 720, 730, 740, 9_000]);
-    assert_eq!(Known::of(&table, 0, false).delivery_ns, 0);
+    assert_eq!(Known::of(&table, Machine::default()).delivery_ns, 0);
     table.irq_latency = distribution(&[[0; 1].as_slice(), &[700; 98], &[9_000]].concat());
-    assert_eq!(Known::of(&table, 0, false).delivery_ns, 700);
+    assert_eq!(Known::of(&table, Machine::default()).delivery_ns, 700);
     // Without as many as that takes, the least.
     table.irq_latency = distribution(&[650, 700]);
-    assert!((650..=700).contains(&Known::of(&table, 0, false).delivery_ns));
+    assert!((650..=700).contains(&Known::of(&table, Machine::default()).delivery_ns));
     table.sched_duration = Some(distribution(&[[300; 198].as_slice(), &[9_000; 2]].concat()));
-    assert_eq!(Known::of(&table, 0, false).scheduling_ns, Some(300));
+    assert_eq!(Known::of(&table, Machine::default()).scheduling_ns, Some(300));
 }
 
 #[test]
 fn a_cpu_wakes_as_fast_as_it_mostly_does_but_not_faster_than_its_idle_states() {
     let deep = IdleState { exit_latency_ns: 133_000, ..IdleState::default() };
     let idle = Idle { states: vec![deep, IdleState::default()], ..Idle::default() };
+    let machine =
+        Machine::of(&Host { idle, cpus_nohz_full: vec![1], ..Host::default() }, TimeDomain::Real);
+    assert_eq!(machine, Machine { idle_exit_ns: 133_000, guest: false, ticks: false });
     let mut table = ComponentTable::default();
-    assert_eq!(Known::of(&table, idle.longest_exit_ns(), false).waking_ns, None);
+    assert_eq!(Known::of(&table, machine).waking_ns, None);
     table.irq_latency = distribution(&[[700; 60].as_slice(), &[20_000_000; 40]].concat());
-    assert_eq!(Known::of(&table, 0, false).waking_ns, Some(700));
-    assert_eq!(Known::of(&table, idle.longest_exit_ns(), false).waking_ns, Some(133_000));
+    assert_eq!(Known::of(&table, Machine::default()).waking_ns, Some(700));
+    assert_eq!(Known::of(&table, machine).waking_ns, Some(133_000));
 }
 
 #[test]

@@ -99,6 +99,12 @@ impl Pieces {
         }
     }
 
+    /// Where those of `which` begin and end that are longer than `ns`.
+    pub(super) fn longer_than(&self, ns: u64, which: impl Fn(&Share) -> bool) -> Vec<(u64, u64)> {
+        let long = self.0.iter().filter(|piece| piece.ns() > ns && which(&piece.label));
+        long.map(|piece| (piece.from, piece.to)).collect()
+    }
+
     /// Where each piece begins and ends.
     #[cfg(test)]
     pub(super) fn borders(&self) -> Vec<(u64, u64)> {

@@ -139,8 +139,13 @@ pub(super) fn check(mut wakeup: Wakeup, change: impl FnOnce(&mut Wakeup), want: 
 
 #[test]
 fn what_every_wakeup_takes_holds_nobody_up() {
-    let known =
-        Known { delivery_ns: 2_000, scheduling_ns: Some(1_000), waking_ns: None, guest: false };
+    let known = Known {
+        delivery_ns: 2_000,
+        scheduling_ns: Some(1_000),
+        waking_ns: None,
+        guest: false,
+        ticks: false,
+    };
     let mut got = shares_of_run(&timer(), &known);
     got.sort();
     let place = "shmem_undo_range (exit_mmap in rm[412])";
@@ -204,17 +209,24 @@ fn full_preemption_leaves_the_way_back_only() {
 
 #[test]
 fn an_interrupt_that_nothing_kept_out_was_held_up_outside_the_kernel() {
-    let known = |guest| Known { delivery_ns: 2_000, scheduling_ns: None, waking_ns: None, guest };
+    let known = |guest| Known {
+        delivery_ns: 2_000,
+        scheduling_ns: None,
+        waking_ns: None,
+        guest,
+        ticks: false,
+    };
     let enabled = |enabled| {
         let mut wakeup = timer();
         wakeup.interrupted.as_mut().unwrap().enabled_interrupts = enabled;
         wakeup
     };
     let place = "shmem_undo_range (exit_mmap in rm[412])";
-    let section = format!("irq_off 8 {place} stack");
+    let section = |evidence: &str| format!("irq_off 8 {place} {evidence}");
     for (told, guest, want) in [
-        (Some(true), true, section.as_str()),
-        (None, true, &section),
+        (Some(true), true, section("bound").as_str()),
+        (Some(true), false, &section("stack")),
+        (None, true, &section("bound")),
         (Some(false), true, "steal 8 hypervisor bound"),
         (Some(false), false, "unexplained 8"),
     ] {
@@ -228,7 +240,8 @@ fn a_timer_that_was_not_there_yet_was_kept_out_by_nobody() {
     let mut wakeup = timer();
     wakeup.interrupted.as_mut().unwrap().task = wakeup.task.clone();
     for guest in [true, false] {
-        let known = Known { delivery_ns: 2_000, scheduling_ns: None, waking_ns: None, guest };
+        let known =
+            Known { delivery_ns: 2_000, scheduling_ns: None, waking_ns: None, guest, ticks: false };
         let got = shares_of_run(&wakeup, &known);
         assert!(!got.iter().any(|share| share.starts_with("irq_off")), "{got:?}");
         assert_eq!(got.iter().any(|share| share == "steal 7 hypervisor bound"), guest, "{got:?}");
@@ -275,8 +288,13 @@ fn a_guest_that_sleeps_longer_than_ever_was_not_run() {
         wakeup.lost = lost;
         wakeup
     };
-    let known =
-        |waking_ns, guest| Known { delivery_ns: 1_000, scheduling_ns: None, waking_ns, guest };
+    let known = |waking_ns, guest| Known {
+        delivery_ns: 1_000,
+        scheduling_ns: None,
+        waking_ns,
+        guest,
+        ticks: false,
+    };
     for (waited, usual, guest, lost, want) in [
         (900, Some(20_000), true, 0, &["idle_exit 20 C1 bound", "steal 880 hypervisor bound"][..]),
         (200, Some(19_999), true, 0, &["idle_exit 200 C1 bound"]),
@@ -304,7 +322,13 @@ fn where_events_were_lost_nobody_is_said_to_have_stopped_a_guest() {
     let mut wakeup = timer();
     wakeup.interrupted.as_mut().unwrap().enabled_interrupts = Some(false);
     wakeup.lost = 1;
-    let known = Known { delivery_ns: 2_000, scheduling_ns: None, waking_ns: None, guest: true };
+    let known = Known {
+        delivery_ns: 2_000,
+        scheduling_ns: None,
+        waking_ns: None,
+        guest: true,
+        ticks: false,
+    };
     let got = shares_of_run(&wakeup, &known);
     assert!(!got.iter().any(|share| share.starts_with("steal")), "{got:?}");
 }

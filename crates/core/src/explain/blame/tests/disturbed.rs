@@ -140,6 +140,45 @@ fn the_way_back_to_a_program_had_interrupts_off_only_since_it_was_interrupted() 
     has(&of(&["irqentry_exit", "asm_sysvec_reschedule_ipi", "evict"], true), "irq_off 43 evict");
 }
 
+/// A wakeup whose interrupt is over after 20 µs, and which is 40 ms late.
+#[test]
+fn what_runs_for_long_without_a_tick_stood_still() {
+    let of = |guest, ticks, more: &[Event]| {
+        let mut wakeup = timer();
+        wakeup.marks.sched_entry = Some(at(39_980));
+        wakeup.marks.switch_in = Some(at(39_990));
+        wakeup.marks.response = at(40_000);
+        wakeup.events = more.to_vec();
+        shares_of_run(&wakeup, &Known { guest, ticks, ..Known::default() })
+    };
+    const ALL: &str = "no_preemption_point 39960 shmem_undo_range (exit_mmap in rm[412]) stack";
+    let first = |shares: Vec<String>| shares[0].clone();
+    // One tick may have come late, no more.
+    let told = of(true, true, &[]);
+    assert_eq!(told[0], "steal 29960 hypervisor bound", "{told:?}");
+    assert!(told[1].starts_with("no_preemption_point 10000 shmem_undo_range"), "{told:?}");
+    // On a bare machine, or where the tick may be off, nothing is known of that.
+    assert_eq!(first(of(false, true, &[])), ALL);
+    assert_eq!(first(of(true, false, &[])), ALL);
+    // Where ticks came it ran.
+    let ticks = [15_000, 25_000].map(|us| {
+        let tick = What::TimerEntry("tick_nohz_handler".into());
+        [event(us, entry("local_timer")), event(us, tick), event(us + 1, What::TimerExit)]
+            .into_iter()
+            .chain([event(us + 2, exit("local_timer"))])
+    });
+    let ticks: Vec<Event> = ticks.into_iter().flatten().collect();
+    assert!(first(of(true, true, &ticks)).starts_with("no_preemption_point 3995"));
+}
+
+#[test]
+fn a_guest_may_have_stood_still_while_interrupts_were_off() {
+    let of = |guest| shares_of_run(&timer(), &Known { guest, ..Known::default() });
+    let irq_off = |shares: Vec<String>| shares.into_iter().find(|s| s.starts_with("irq_off"));
+    assert!(irq_off(of(false)).unwrap().ends_with("stack"));
+    assert!(irq_off(of(true)).unwrap().ends_with("bound"));
+}
+
 const UNKNOWN: &[&str] = &["unexplained 60", "scheduler 20 switch bound", WAIT, TIMER];
 
 #[test]

@@ -11,7 +11,13 @@ fn check(off: i64, on: i64, want: &[(Cause, u64, Evidence)]) {
         Wakeup { interrupted: Some(in_kernel()), irqs_off: Some((time(off), time(on))), ..timer() };
     let shares = blame(
         &wakeup,
-        &Known { delivery_ns: 1_000, scheduling_ns: None, waking_ns: None, guest: false },
+        &Known {
+            delivery_ns: 1_000,
+            scheduling_ns: None,
+            waking_ns: None,
+            guest: false,
+            ticks: false,
+        },
     );
     let of_wait =
         |cause: &Cause| matches!(cause, Cause::IrqOff | Cause::Unexplained) || *cause == Cause::Irq;

@@ -96,7 +96,13 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
 fn shares_of(wakeup: &Wakeup) -> Vec<Share> {
     blame(
         wakeup,
-        &Known { delivery_ns: 20, scheduling_ns: Some(20), waking_ns: Some(40), guest: true },
+        &Known {
+            delivery_ns: 20,
+            scheduling_ns: Some(20),
+            waking_ns: Some(40),
+            guest: true,
+            ticks: false,
+        },
     )
 }
 
@@ -131,7 +137,7 @@ proptest! {
 
     #[test]
     fn pieces_have_neither_gaps_nor_overlaps(wakeup in wakeups(true)) {
-        let known = Known { delivery_ns: 20, scheduling_ns: Some(20), waking_ns: Some(40), guest: true };
+        let known = Known { delivery_ns: 20, scheduling_ns: Some(20), waking_ns: Some(40), guest: true, ticks: false };
         let case = super::super::Case::of(&wakeup, &known);
         let mut pieces = super::super::sweep::pieces(&case);
         super::super::overlay::lay_nmis_and_tracer(&mut pieces, &case);
