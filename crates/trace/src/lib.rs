@@ -8,6 +8,7 @@ mod code;
 mod counted;
 mod decode;
 mod error;
+mod homes;
 mod image;
 mod interference;
 mod kept;
@@ -23,8 +24,9 @@ mod tracer;
 mod users;
 
 pub use error::TraceError;
+pub use homes::build_id_of_kernel;
 pub use image::{Image, MappedImage, NoImage, functions_of_program};
 pub use interference::Watch;
 pub use target::{Target, TargetError};
-pub use tracer::{Options, Tracer, running_build_id};
+pub use tracer::{Options, Tracer};
 pub use users::{NamePrograms, SymbolReader, UserNames, Users};

@@ -1,19 +1,19 @@
 //! Late wakeups for which there is no room: explained while the run goes on, and kept in short.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use wakescope_core::explain::{Known, Rest, blame, components};
 
 use crate::decode::{Decoder, addresses};
+use crate::homes::Homes;
 use crate::kept::Late;
 use crate::symbols::Symbols;
 
 /// How many wait to be explained together, with 6 kB each.
 const BATCH: usize = 256;
 
-/// The most functions of modules whose modules are remembered.
-const MOST_FUNCTIONS: usize = 4_096;
+/// The most functions that are remembered with whose they are, some 100 bytes each.
+const MOST_FUNCTIONS: usize = 16_384;
 
 /// Late wakeups that had to make room for later ones.
 #[derive(Default)]
@@ -23,8 +23,8 @@ pub(crate) struct Overflow {
     /// known to these wakeups.
     symbols: Option<Rc<Symbols>>,
     pub(crate) rest: Rest,
-    /// Functions that they tell of which are in modules, each with its module's name.
-    pub(crate) modules: BTreeMap<String, String>,
+    /// Where the functions are that they tell of.
+    pub(crate) homes: Homes,
 }
 
 impl Overflow {
@@ -53,15 +53,7 @@ impl Overflow {
         for late in std::mem::take(&mut self.waiting) {
             let wakeup = decoder.wakeup(&late);
             self.rest.add(components(&wakeup.marks), blame(&wakeup, known));
-            if self.modules.len() < MOST_FUNCTIONS {
-                let named = addresses(&late).filter_map(|a| in_module(decoder.symbols, a));
-                self.modules.extend(named);
-            }
+            self.homes.add(decoder.symbols, addresses(&late), MOST_FUNCTIONS);
         }
     }
-}
-
-/// The function at `address` and its module, if it is in one.
-pub(crate) fn in_module(symbols: &Symbols, address: u64) -> Option<(String, String)> {
-    symbols.module(address).map(|(function, module)| (function.into(), module.into()))
 }

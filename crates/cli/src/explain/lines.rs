@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::explain::{Explanation, SourceLine, shares_mut};
 use wakescope_core::host::Host;
 use wakescope_core::run::Run;
-use wakescope_trace::{Image, MappedImage, NoImage, running_build_id};
+use wakescope_trace::{Image, MappedImage, NoImage, build_id_of_kernel};
 
 use crate::Failure;
 
@@ -19,7 +19,7 @@ struct Kernel {
 impl Kernel {
     fn running(host: &Host) -> Self {
         let Host { release, version, .. } = host.clone();
-        Self { build_id: running_build_id(), release, version }
+        Self { build_id: build_id_of_kernel(), release, version }
     }
 
     fn of(run: &Run) -> Self {
