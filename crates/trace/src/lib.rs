@@ -25,7 +25,7 @@ mod users;
 
 pub use error::TraceError;
 pub use homes::build_id_of_kernel;
-pub use image::{Image, MappedImage, NoImage, functions_of_program};
+pub use image::{Found, Image, MappedImage, NoImage, functions_of_program};
 pub use interference::Watch;
 pub use target::{Target, TargetError};
 pub use tracer::{Options, Tracer};
