@@ -84,8 +84,8 @@ pub(crate) struct ExplainArgs {
 
     /// The kernel's image with debug information, for lines of source; else one is looked for
     ///
-    /// It must be that of the very build that was traced, as its build id tells. Also adds lines to
-    /// the stacks of a stored run.
+    /// It must be that of the very build that was traced, as its build id tells. Files of modules are
+    /// looked for around it. Also adds lines to the stacks of a stored run.
     #[arg(long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
 

@@ -18,6 +18,8 @@ mod ends;
 mod following;
 #[path = "explain/lines.rs"]
 mod lines;
+#[path = "explain/module_lines.rs"]
+mod module_lines;
 #[path = "explain/others.rs"]
 mod others;
 #[path = "explain/programs.rs"]

@@ -1,4 +1,5 @@
-//! Kernel images with symbols and debug information: the file that is called vmlinux.
+//! Files of kernels with symbols and debug information: the image that is called vmlinux, and those of
+//! modules.
 //!
 //! An image may be anybody's file: what lies in it is read through bounds checks only, and what it
 //! claims of sizes is held against the file's own.
@@ -10,20 +11,24 @@ use std::io;
 use std::path::Path;
 
 use object::elf::{self, FileHeader64};
-use object::read::elf::{ElfFile64, FileHeader};
+use object::read::elf::{ElfFile64, ElfSection64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind};
 use wakescope_sys::mapped_file::MappedFile;
 
 mod calls;
 mod frame;
+mod layout;
 mod lines;
 mod notes;
 mod path;
 mod program;
+mod relocation;
 mod sections;
 #[cfg(test)]
 mod tests;
 
+use layout::Layout;
+pub use lines::Found;
 pub(crate) use notes::build_id_of_notes;
 use notes::hex;
 pub use program::functions_of_program;
@@ -43,9 +48,14 @@ impl MappedImage {
         MappedFile::of(&file).map(Self).map_err(NoImage::Unreadable)
     }
 
-    /// What the file is.
+    /// The kernel in the file, or another linked program.
     pub fn image(&self) -> Result<Image<'_>, NoImage> {
         Image::parse(&self.0)
+    }
+
+    /// The module in the file.
+    pub fn module(&self) -> Result<Image<'_>, NoImage> {
+        Image::parse_module(&self.0)
     }
 }
 
@@ -58,12 +68,16 @@ pub enum NoImage {
     NotElf,
     /// It is one whose code has no addresses yet, as a module's.
     Unlinked,
+    /// It is one whose code has addresses, as no module's.
+    Linked,
     /// It has no symbol table.
     NoSymbols,
     /// It has no debug information of lines.
     NoLines,
     /// It has, in a form that is not read: which.
     Packed(&'static str),
+    /// It has, with values left open in a way that is not known.
+    Unapplied,
     /// Its debug information is damaged.
     Damaged,
 }
@@ -74,9 +88,11 @@ impl fmt::Display for NoImage {
             Self::Unreadable(e) => e.fmt(f),
             Self::NotElf => f.write_str("it is no ELF file of 64 bits, or only a part of one"),
             Self::Unlinked => f.write_str("its code has no addresses, as a module's"),
+            Self::Linked => f.write_str("it is a linked program, and no module"),
             Self::NoSymbols => f.write_str("it has no symbol table"),
             Self::NoLines => f.write_str("it has no debug information (DWARF)"),
             Self::Packed(how) => write!(f, "its debug information is packed: {how}"),
+            Self::Unapplied => f.write_str("its debug information has relocations of another kind"),
             Self::Damaged => f.write_str("its debug information is damaged"),
         }
     }
@@ -84,10 +100,12 @@ impl fmt::Display for NoImage {
 
 impl std::error::Error for NoImage {}
 
-/// A kernel image, or another linked ELF file.
+/// A kernel image, another linked ELF file, or a module.
 pub struct Image<'a> {
     elf: ElfFile64<'a, Endianness>,
     arm64: bool,
+    /// Of a module: where its code is taken to lie. It has no addresses of its own.
+    layout: Option<Layout>,
 }
 
 /// A function of an image.
@@ -111,16 +129,29 @@ impl Function {
 }
 
 impl<'a> Image<'a> {
-    /// What `bytes` are.
+    /// The kernel image, or other linked file, that `bytes` are.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, NoImage> {
+        let (image, kind) = Self::of_any_kind(bytes)?;
+        if matches!(kind, elf::ET_EXEC | elf::ET_DYN) { Ok(image) } else { Err(NoImage::Unlinked) }
+    }
+
+    /// The module that `bytes` are.
+    pub fn parse_module(bytes: &'a [u8]) -> Result<Self, NoImage> {
+        let (image, kind) = Self::of_any_kind(bytes)?;
+        if kind != elf::ET_REL {
+            return Err(NoImage::Linked);
+        }
+        let layout = Layout::of(&image.elf).ok_or(NoImage::Damaged)?;
+        Ok(Self { layout: Some(layout), ..image })
+    }
+
+    fn of_any_kind(bytes: &'a [u8]) -> Result<(Self, u16), NoImage> {
         let header = FileHeader64::<Endianness>::parse(bytes).map_err(|_| NoImage::NotElf)?;
         let endian = header.endian().map_err(|_| NoImage::NotElf)?;
-        if !matches!(header.e_type(endian), elf::ET_EXEC | elf::ET_DYN) {
-            return Err(NoImage::Unlinked);
-        }
+        let kind = header.e_type(endian);
         let arm64 = header.e_machine(endian) == elf::EM_AARCH64;
         let elf = ElfFile64::parse(bytes).map_err(|_| NoImage::NotElf)?;
-        Ok(Self { elf, arm64 })
+        Ok((Self { elf, arm64, layout: None }, kind))
     }
 
     /// The id of its build, as lower-case hexadecimal digits; `None` if it has none.
@@ -132,18 +163,32 @@ impl<'a> Image<'a> {
     pub fn banner(&self) -> Option<String> {
         const LONGEST: usize = 1_024;
         let start = self.elf.symbols().find(|s| s.name() == Ok("linux_banner"))?.address();
-        let section = self.section_at(start)?;
-        let from = usize::try_from(start - section.address()).ok()?;
-        let text = section.data().ok()?.get(from..)?;
+        let (section, into) = self.section_at(start)?;
+        let text = section.data().ok()?.get(usize::try_from(into).ok()?..)?;
         let end = text.iter().take(LONGEST).position(|&b| b == 0 || b == b'\n')?;
         Some(String::from_utf8_lossy(&text[..end]).into_owned())
     }
 
-    fn section_at(&self, address: u64) -> Option<object::read::elf::ElfSection64<'a, '_>> {
-        self.elf.sections().find(|section| {
-            let at = section.address();
-            at != 0 && address >= at && address - at < section.size()
+    /// The section that `address` is in, and how far into it.
+    fn section_at(&self, address: u64) -> Option<(ElfSection64<'a, '_>, u64)> {
+        if let Some(layout) = &self.layout {
+            let (index, into) = layout.section_at(address)?;
+            return Some((self.elf.section_by_index(index).ok()?, into));
+        }
+        self.elf.sections().find_map(|section| {
+            let into = address.checked_sub(section.address())?;
+            (section.address() != 0 && into < section.size()).then_some((section, into))
         })
+    }
+
+    /// The address of a symbol: of a module's, of those in its code; of another's, of those that have
+    /// one.
+    fn address_of(&self, symbol: &impl ObjectSymbol<'a>) -> Option<u64> {
+        let own = symbol.address();
+        match &self.layout {
+            Some(layout) => layout.address(symbol.section_index()?, own),
+            None => Some(own).filter(|&own| own != 0),
+        }
     }
 
     /// The functions of these names: often one each, but functions that are their file's own may
@@ -154,12 +199,13 @@ impl<'a> Image<'a> {
         for symbol in self.elf.symbols() {
             // Those in assembler have no type.
             let is_code = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown);
-            if !is_code || symbol.is_undefined() || symbol.address() == 0 {
+            if !is_code || symbol.is_undefined() {
                 continue;
             }
             let Ok(name) = symbol.name() else { continue };
             let Some(all) = found.get_mut(name) else { continue };
-            let function = Function { start: symbol.address(), size: symbol.size() };
+            let Some(start) = self.address_of(&symbol) else { continue };
+            let function = Function { start, size: symbol.size() };
             // One place may have a name twice.
             if all.len() < Self::MOST_OF_A_NAME && all.iter().all(|f| f.start != function.start) {
                 all.push(function);
@@ -187,9 +233,9 @@ impl<'a> Image<'a> {
     /// one of debug information alone.
     fn follows_call(&self, address: u64) -> Option<bool> {
         const LONGEST_CALL: u64 = 7;
-        let section = self.section_at(address.checked_sub(1)?)?;
+        let (section, last) = self.section_at(address.checked_sub(1)?)?;
         let code = section.data().ok().filter(|code| !code.is_empty())?;
-        let end = address - section.address();
+        let end = last + 1;
         let begin = usize::try_from(end.saturating_sub(LONGEST_CALL)).ok()?;
         let before = code.get(begin..usize::try_from(end).ok()?)?;
         Some(if self.arm64 { calls::ends_in_arm64(before) } else { calls::ends_in_x86(before) })

@@ -1,6 +1,5 @@
 //! Late wakeups for which there is no room: explained while the run goes on, and kept in short.
 
-use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -8,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use wakescope_core::explain::{Known, Rest, blame, components};
 
 use crate::decode::{Decoder, addresses};
+use crate::homes::Homes;
 use crate::kept::Late;
 use crate::symbols::Symbols;
 use crate::users::UserNames;
@@ -19,8 +19,8 @@ const BATCH: usize = 256;
 /// what then finds no room in the kernel's buffer is counted there.
 const BATCHES: usize = 4;
 
-/// The most functions of modules whose modules are remembered.
-const MOST_FUNCTIONS: usize = 4_096;
+/// The most functions that are remembered with whose they are, some 100 bytes each.
+const MOST_FUNCTIONS: usize = 16_384;
 
 /// Late wakeups that had to make room for later ones.
 ///
@@ -50,8 +50,8 @@ struct Batch {
 /// What is kept of wakeups that have been explained.
 pub(crate) struct InShort {
     pub(crate) rest: Rest,
-    /// Functions that they tell of which are in modules, each with its module's name.
-    pub(crate) modules: BTreeMap<String, String>,
+    /// Where the functions are that they tell of.
+    pub(crate) homes: Homes,
     preemptible: Option<bool>,
     idle_states: Vec<String>,
 }
@@ -116,7 +116,7 @@ impl Explainer {
 
 impl InShort {
     fn new(preemptible: Option<bool>, idle_states: Vec<String>) -> Self {
-        Self { rest: Rest::default(), modules: BTreeMap::new(), preemptible, idle_states }
+        Self { rest: Rest::default(), homes: Homes::default(), preemptible, idle_states }
     }
 
     /// Explains all that comes. The kernel's functions are read once: a run that has one batch will
@@ -140,16 +140,9 @@ impl InShort {
         for late in batch.late {
             let wakeup = decoder.wakeup(&late);
             self.rest.add(components(&wakeup.marks), blame(&wakeup, &batch.known));
-            if self.modules.len() < MOST_FUNCTIONS {
-                self.modules.extend(addresses(&late).filter_map(|a| in_module(symbols, a)));
-            }
+            self.homes.add(symbols, addresses(&late), MOST_FUNCTIONS);
         }
     }
-}
-
-/// The function at `address` and its module, if it is in one.
-pub(crate) fn in_module(symbols: &Symbols, address: u64) -> Option<(String, String)> {
-    symbols.module(address).map(|(function, module)| (function.into(), module.into()))
 }
 
 #[cfg(test)]

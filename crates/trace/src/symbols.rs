@@ -131,10 +131,11 @@ impl Symbols {
         from.split('\n').next().unwrap_or_default()
     }
 
-    /// The function that `address` is in and the module that this is in, if it is in one.
-    pub(crate) fn module(&self, address: u64) -> Option<(&str, &str)> {
+    /// The function that `address` is in, and the module that this is in; `None` for the kernel's own.
+    pub(crate) fn home(&self, address: u64) -> Option<(&str, Option<&str>)> {
         let function = self.at(address)?;
-        Some((self.name(function), self.modules.get(usize::from(function.module))?))
+        let module = self.modules.get(usize::from(function.module));
+        Some((self.name(function), module.map(String::as_str)))
     }
 
     /// `function+0x10`; the bare address if it has no name.
@@ -270,9 +271,9 @@ ffffffffc0000000 t in_module\t[module]
             ]
         );
         assert_eq!(symbols.function(0xffff_ffff_8100_0104), "helper");
-        assert_eq!(symbols.module(0xffff_ffff_c000_0010), Some(("in_module", "module")));
-        assert_eq!(symbols.module(0xffff_ffff_8100_0104), None);
-        assert_eq!(symbols.module(0x10), None);
+        assert_eq!(symbols.home(0xffff_ffff_c000_0010), Some(("in_module", Some("module"))));
+        assert_eq!(symbols.home(0xffff_ffff_8100_0104), Some(("helper", None)));
+        assert_eq!(symbols.home(0x10), None);
     }
 
     #[test]

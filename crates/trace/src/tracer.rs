@@ -16,12 +16,12 @@ use wakescope_sys::shared::{Answers, Words};
 use crate::counted::Counted;
 use crate::decode::{Decoder, addresses, user_stacks};
 use crate::error::{TraceError, denied, innermost};
-use crate::image::build_id_of_notes;
+use crate::homes;
 use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
 use crate::object;
-use crate::overflow::{InShort, Overflow, in_module};
+use crate::overflow::{InShort, Overflow};
 use crate::programs::{Need, PROGRAMS, Program};
 use crate::sections::{self, Shows};
 use crate::shared::{
@@ -287,7 +287,7 @@ impl Tracer {
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         // Its symbols make room for those that are read now.
-        let InShort { rest, mut modules, .. } = self.overflow.finish();
+        let InShort { rest, mut homes, .. } = self.overflow.finish();
         let mut not_seen = self.not_seen;
         let symbols = Symbols::read().unwrap_or_else(|why| {
             not_seen.push(format!("names of functions: {why}"));
@@ -296,8 +296,9 @@ impl Tracer {
         let handlers = interference.iter().flat_map(interference::Counted::addresses);
         let places = sections.iter().flat_map(sections::Counted::addresses);
         let of_late = late.iter().flat_map(addresses);
-        modules
-            .extend(of_late.chain(handlers).chain(places).filter_map(|a| in_module(&symbols, a)));
+        // These are few enough, and those that the record tells of are among them.
+        homes.add(&symbols, of_late.chain(handlers).chain(places), usize::MAX);
+        let modules = homes.of_modules();
         let of_programs: Vec<_> = late.iter().flat_map(user_stacks).collect();
         let users = self.users.as_ref().map(|users| users.name(&of_programs)).unwrap_or_default();
         let decoder = Decoder {
@@ -325,7 +326,8 @@ impl Tracer {
             sections: sections.map(|counted| counted.measured(&symbols)),
             seen_with: self.seen_with,
             not_seen,
-            build_id: running_build_id(),
+            build_id: homes::build_id_of_kernel(),
+            module_build_ids: homes::build_ids(modules.values()),
             modules,
         }
     }
@@ -348,11 +350,6 @@ impl Tracer {
         let map = self.programs.map("counts").and_then(|m| Array::<_, Counts>::try_from(m).ok());
         map.and_then(|map| map.get(&0, 0).ok()).unwrap_or_default()
     }
-}
-
-/// The id of the running kernel's build, if it tells.
-pub fn running_build_id() -> Option<String> {
-    build_id_of_notes(&std::fs::read("/sys/kernel/notes").ok()?)
 }
 
 /// How many threads, or CPUs, have figures of their own.

@@ -1,13 +1,18 @@
-//! Lines of source for the stacks of an explained run, from an image of its kernel.
+//! Lines of source for the stacks of an explained run, from an image of its kernel and files of its
+//! modules.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wakescope_core::explain::{Explanation, SourceLine, shares_mut};
+use wakescope_core::explain::{SourceLine, shares_mut};
 use wakescope_core::host::Host;
 use wakescope_core::run::Run;
-use wakescope_trace::{Image, MappedImage, NoImage, running_build_id};
+use wakescope_trace::{Image, MappedImage, NoImage, build_id_of_kernel};
 
 use crate::Failure;
+
+mod files;
+mod modules;
 
 /// What a kernel is known by.
 struct Kernel {
@@ -19,7 +24,7 @@ struct Kernel {
 impl Kernel {
     fn running(host: &Host) -> Self {
         let Host { release, version, .. } = host.clone();
-        Self { build_id: running_build_id(), release, version }
+        Self { build_id: build_id_of_kernel(), release, version }
     }
 
     fn of(run: &Run) -> Self {
@@ -112,13 +117,17 @@ impl Chosen {
             Self::Named(path) => (Some(path), Vec::new()),
             Self::Found(path, others) => (path, others),
         };
-        if let Some(path) = path {
+        let mut root = None;
+        if let Some(path) = &path {
             unseen.clear();
-            let added = MappedImage::open(&path)
-                .and_then(|mapped| mapped.image().and_then(|image| add_lines(run, &image)));
-            unseen
-                .extend(added.err().map(|e| format!("lines of source ({}: {e})", path.display())));
+            let added = MappedImage::open(path)
+                .and_then(|mapped| mapped.image().and_then(|image| add_of_kernel(run, &image)));
+            match added {
+                Ok(found) => root = found,
+                Err(e) => unseen.push(format!("lines of source ({}: {e})", path.display())),
+            }
         }
+        unseen.extend(modules::add_lines(run, path.as_deref(), root.as_deref()));
         run.explanation.iter_mut().for_each(|told| told.not_seen.append(&mut unseen));
     }
 }
@@ -128,7 +137,10 @@ pub(super) fn add_to_stored(run: &mut Run, path: &Path) -> Result<(), Failure> {
     let kernel = Kernel::of(run);
     let mapped = MappedImage::open(path).map_err(|e| unusable(path, &e))?;
     let image = usable(path, &mapped, &kernel)?;
-    add_lines(run, &image).map_err(|e| unusable(path, &e))
+    let root = add_of_kernel(run, &image).map_err(|e| unusable(path, &e))?;
+    let mut unseen = modules::add_lines(run, Some(path), root.as_deref());
+    run.explanation.iter_mut().for_each(|told| told.not_seen.append(&mut unseen));
+    Ok(())
 }
 
 /// The image, if it is that of `kernel` and has lines.
@@ -160,15 +172,41 @@ fn unusable(path: &Path, error: &NoImage) -> Failure {
     }
 }
 
-fn add_lines(run: &mut Run, image: &Image<'_>) -> Result<(), NoImage> {
-    let none = Explanation::default();
-    let modules = run.explanation.as_ref().unwrap_or(&none).modules.clone();
+/// Adds the lines of the kernel's own functions. Tells where its sources lay, if its image does.
+fn add_of_kernel(run: &mut Run, image: &Image<'_>) -> Result<Option<String>, NoImage> {
+    let modules = modules_of(run);
+    add_lines(run, image, |function| modules.contains_key(function), None)
+}
+
+/// The functions of stacks that are in modules, with their modules' names.
+fn modules_of(run: &Run) -> BTreeMap<String, String> {
+    run.explanation.as_ref().map(|told| told.modules.clone()).unwrap_or_default()
+}
+
+/// Adds to the stacks of `run` the lines that `image` has, but for functions that are `elsewhere`.
+/// Tells where the sources lay, as in [`Found`](wakescope_trace::Found).
+fn add_lines(
+    run: &mut Run,
+    image: &Image<'_>,
+    elsewhere: impl Fn(&str) -> bool,
+    root: Option<&str>,
+) -> Result<Option<String>, NoImage> {
     let shares: Vec<_> = shares_mut(run).filter(|share| !share.stack.is_empty()).collect();
     let stacks: Vec<&[String]> = shares.iter().map(|share| share.stack.as_slice()).collect();
-    let found = image.lines(&stacks, |function| modules.contains_key(function))?;
-    let any = |lines: &Vec<Vec<SourceLine>>| lines.iter().any(|lines| !lines.is_empty());
-    for (share, lines) in shares.into_iter().zip(found) {
-        share.lines = if any(&lines) { lines } else { Vec::new() };
+    let found = image.lines(&stacks, elsewhere, root)?;
+    for (share, lines) in shares.into_iter().zip(found.lines) {
+        lay_over(&mut share.lines, lines);
     }
-    Ok(())
+    Ok(found.root)
+}
+
+/// Puts `lines` of a stack's entries over those that it has from elsewhere.
+fn lay_over(all: &mut Vec<Vec<SourceLine>>, lines: Vec<Vec<SourceLine>>) {
+    if lines.iter().all(Vec::is_empty) {
+        return;
+    }
+    all.resize(lines.len(), Vec::new());
+    for (entry, lines) in all.iter_mut().zip(lines).filter(|(_, lines)| !lines.is_empty()) {
+        *entry = lines;
+    }
 }

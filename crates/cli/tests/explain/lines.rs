@@ -26,10 +26,10 @@ int start_kernel(void)
 }
 ";
 
-const BUILD_ID: &str = "00112233445566778899aabbccddeeff00112233";
+pub(crate) const BUILD_ID: &str = "00112233445566778899aabbccddeeff00112233";
 
 /// Makes an image of its own in the folder of `test`, with `options`.
-fn build(test: &Test, image: &str, options: &[&str]) {
+pub(crate) fn build(test: &Test, image: &str, options: &[&str]) {
     let folder = test.dir.join("init");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("main.c"), SOURCE).unwrap();

@@ -165,6 +165,7 @@ fn full_explanation() -> Explanation {
         not_seen: vec!["edges of irq-off sections".into()],
         build_id: Some("01ab".into()),
         modules: [("serial_release".into(), "serial".into())].into(),
+        module_build_ids: [("serial".into(), "02cd".into())].into(),
         sections: Some(Sections {
             exact: false,
             irq_off: Some(share(Cause::IrqOff, 5_000_000)),

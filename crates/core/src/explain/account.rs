@@ -80,10 +80,10 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         not_seen: seen.not_seen,
         build_id: seen.build_id,
         modules: BTreeMap::new(),
+        module_build_ids: BTreeMap::new(),
         bound,
     });
-    let modules = told_modules(run, seen.modules);
-    run.explanation.iter_mut().for_each(|told| told.modules.clone_from(&modules));
+    tell_modules(run, seen.modules, seen.module_build_ids);
     doubt(run, seen.lacks_edges);
 }
 
@@ -146,12 +146,22 @@ fn explain_worst(run: &mut Run, late: &[Account]) {
     }
 }
 
-/// Of `modules` by their functions those whose functions the record tells of.
-fn told_modules(run: &mut Run, modules: BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// Puts into the record, of `modules` by their functions, those whose functions it tells of, and the
+/// ids of their builds.
+fn tell_modules(
+    run: &mut Run,
+    mut modules: BTreeMap<String, String>,
+    mut build_ids: BTreeMap<String, String>,
+) {
     let stacks = shares_mut(run).flat_map(|share| &share.stack);
     let functions: BTreeSet<&str> =
         stacks.filter_map(|entry| Some(entry.rsplit_once('+')?.0)).collect();
-    modules.into_iter().filter(|(function, _)| functions.contains(function.as_str())).collect()
+    modules.retain(|function, _| functions.contains(function.as_str()));
+    build_ids.retain(|module, _| modules.values().any(|told| told == module));
+    if let Some(told) = &mut run.explanation {
+        told.modules = modules;
+        told.module_build_ids = build_ids;
+    }
 }
 
 /// What a reader must know of the explanation.

@@ -326,9 +326,15 @@ pub struct Explanation {
     /// The id of the kernel's build, in hexadecimal digits: the same as its image has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
-    /// Functions of stacks that are in modules of the kernel, each with its module's name.
+    /// Functions of stacks that are in modules of the kernel, each with its module's name. An empty
+    /// name is one of several: modules, or a module and the kernel itself, that each have such a
+    /// function in stacks.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub modules: BTreeMap<String, String>,
+    /// The ids of these modules' builds by their names, in hexadecimal digits: the same as their
+    /// files have. Of those that are known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub module_build_ids: BTreeMap<String, String>,
     /// Longest sections, where seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sections: Option<Sections>,

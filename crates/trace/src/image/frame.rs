@@ -1,7 +1,7 @@
 //! Entries of a stack.
 
 /// The function and the offset of `function+0x10`; `None` of anything else: a bare address, or a
-/// function of a module, which is in no kernel image.
+/// function with the name of a program behind it.
 pub(super) fn parts(frame: &str) -> Option<(&str, u64)> {
     let (name, offset) = frame.rsplit_once('+')?;
     let offset = u64::from_str_radix(offset.strip_prefix("0x")?, 16).ok()?;

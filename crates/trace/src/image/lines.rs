@@ -25,29 +25,44 @@ const FIRST_FILE: &str = "/init/main.c";
 
 type Bytes<'s> = EndianSlice<'s, RunTimeEndian>;
 
-impl Image<'_> {
+/// What an image tells of stacks.
+pub struct Found {
     /// For each entry of each stack the lines that it stands for, as [`SourceLine`] says; none where
-    /// that is not known for certain. Entries are `function+0x10`, innermost first. Functions that
-    /// are `elsewhere`, as in modules, are not looked for.
+    /// that is not known for certain.
+    pub lines: Vec<Vec<Vec<SourceLine>>>,
+    /// Where the sources lay, if that is known. Files are told from there on.
+    pub root: Option<String>,
+}
+
+impl Image<'_> {
+    /// The lines of stacks. Entries are `function+0x10`, innermost first. Functions that are
+    /// `elsewhere`, as a kernel's own are for a module, are not looked for. Where the sources lay, a
+    /// kernel tells itself, and a module is told as `root`.
     pub fn lines(
         &self,
         stacks: &[&[String]],
         elsewhere: impl Fn(&str) -> bool,
-    ) -> Result<Vec<Vec<Vec<SourceLine>>>, NoImage> {
+        root: Option<&str>,
+    ) -> Result<Found, NoImage> {
         self.has_lines()?;
         let frames = stacks.iter().flat_map(|stack| stack.iter());
         let names = frames.filter_map(|frame| Some(parts(frame)?.0));
-        let names: BTreeSet<&str> =
-            names.filter(|name| !elsewhere(name)).chain([FIRST_FUNCTION]).collect();
+        let names: BTreeSet<&str> = names.filter(|name| !elsewhere(name)).collect();
         let functions = self.functions(&names.into_iter().collect::<Vec<_>>());
         let sections = Sections::of(self)?;
-        let finder = Finder::of(self, &sections, functions)?;
+        let mut finder = Finder::of(self, &sections, functions)?;
+        finder.root = match self.layout {
+            Some(_) => root.map(str::to_owned),
+            None => finder.root_of_kernel(),
+        };
         let mut known = HashMap::new();
         let mut lines = |(depth, frame): (usize, &String)| {
             let key = (depth == 0, frame.clone());
             known.entry(key).or_insert_with(|| finder.lines(frame, depth == 0)).clone()
         };
-        Ok(stacks.iter().map(|stack| stack.iter().enumerate().map(&mut lines).collect()).collect())
+        let lines =
+            stacks.iter().map(|stack| stack.iter().enumerate().map(&mut lines).collect()).collect();
+        Ok(Found { lines, root: finder.root })
     }
 }
 
@@ -72,15 +87,14 @@ impl<'i, 's> Finder<'i, 's> {
         let load = |id| Ok::<_, gimli::Error>(EndianSlice::new(sections.get(id), endian));
         let context = Dwarf::load(load).and_then(Context::from_dwarf);
         let context = context.map_err(|_| NoImage::Damaged)?;
-        let mut finder = Self { image, functions, context, root: None };
-        finder.root =
-            finder.first_file().and_then(|file| file.strip_suffix(FIRST_FILE).map(str::to_owned));
-        Ok(finder)
+        Ok(Self { image, functions, context, root: None })
     }
 
-    fn first_file(&self) -> Option<String> {
-        let start = self.functions.get(FIRST_FUNCTION)?.first()?.start;
-        Some(self.context.find_location(start).ok()??.file?.to_owned())
+    /// Where the sources of a kernel lay.
+    fn root_of_kernel(&self) -> Option<String> {
+        let start = self.image.functions(&[FIRST_FUNCTION])[FIRST_FUNCTION].first()?.start;
+        let file = self.context.find_location(start).ok()??.file?;
+        file.strip_suffix(FIRST_FILE).map(str::to_owned)
     }
 
     /// The lines of one entry. Only the innermost one can be where code was: all others are where a

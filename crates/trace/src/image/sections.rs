@@ -7,7 +7,7 @@ use flate2::read::ZlibDecoder;
 use gimli::SectionId;
 use object::{CompressedFileRange, CompressionFormat, Object, ObjectSection};
 
-use super::{Image, NoImage};
+use super::{Image, NoImage, relocation};
 
 /// Those that say which line an address is of.
 const NEEDED: [SectionId; 11] = [
@@ -24,7 +24,8 @@ const NEEDED: [SectionId; 11] = [
     SectionId::DebugTypes,
 ];
 
-/// What unpacking may take at the most, in bytes: a kernel's sections are half of that.
+/// What unpacking, or a copy with its relocations, may take at the most, in bytes: a kernel's sections
+/// are half of that.
 const LARGEST: u64 = 1 << 30;
 
 /// The sections that an image has.
@@ -33,16 +34,21 @@ pub(super) struct Sections<'a>(Vec<(SectionId, Cow<'a, [u8]>)>);
 impl<'a> Sections<'a> {
     pub(super) fn of(image: &Image<'a>) -> Result<Self, NoImage> {
         let mut left = LARGEST;
+        let mut relocations = relocation::Left::of(image);
         let mut sections = Vec::new();
         for id in NEEDED {
             let Some(section) = image.elf.section_by_name(id.name()) else { continue };
             let range = section.compressed_file_range().map_err(|_| NoImage::Damaged)?;
-            let bytes = match range.format {
+            let mut bytes = match range.format {
                 CompressionFormat::None => {
                     Cow::Borrowed(section.data().map_err(|_| NoImage::Damaged)?)
                 }
                 _ => Cow::Owned(unpacked(image, range, &mut left)?),
             };
+            if let (Some(layout), true) = (&image.layout, section.relocations().next().is_some()) {
+                let own = copied(&mut bytes, &mut left)?;
+                relocation::apply(image, layout, &section, own, &mut relocations)?;
+            }
             sections.push((id, bytes));
         }
         Ok(Self(sections))
@@ -52,6 +58,15 @@ impl<'a> Sections<'a> {
     pub(super) fn get(&self, id: SectionId) -> &[u8] {
         self.0.iter().find(|(own, _)| *own == id).map_or(&[], |(_, bytes)| bytes)
     }
+}
+
+/// A copy of `bytes`, if they are none yet, as long as there is room `left`.
+fn copied<'c>(bytes: &'c mut Cow<'_, [u8]>, left: &mut u64) -> Result<&'c mut Vec<u8>, NoImage> {
+    if let Cow::Borrowed(bytes) = bytes {
+        let rest = left.checked_sub(bytes.len() as u64);
+        *left = rest.ok_or(NoImage::Packed("into more than 1 GiB"))?;
+    }
+    Ok(bytes.to_mut())
 }
 
 /// Unpacks a section, as long as there is room `left`.

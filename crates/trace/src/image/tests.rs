@@ -11,6 +11,8 @@ use wakescope_core::explain::SourceLine;
 
 use super::*;
 
+mod modules;
+
 const MAIN: &str = "\
 int removed(int);
 int twice(int);
@@ -86,7 +88,7 @@ fn built(test: &str, options: &[&str]) -> Vec<u8> {
 
 /// The lines of each entry of one stack.
 fn lines(image: &Image<'_>, stack: &[String]) -> Vec<Vec<SourceLine>> {
-    image.lines(&[stack], |_| false).unwrap().remove(0)
+    image.lines(&[stack], |_| false, None).unwrap().lines.remove(0)
 }
 
 fn told(lines: &[SourceLine]) -> String {
@@ -167,9 +169,10 @@ fn what_is_not_there_has_no_lines() {
     let stack = stack.map(str::to_owned);
     assert_eq!(lines(&image, &stack), [const { Vec::new() }; 5]);
     let there = ["twice+0x0".to_owned()];
-    assert!(!image.lines(&[&there], |_| false).unwrap()[0][0].is_empty());
-    assert!(image.lines(&[&there], |name| name == "twice").unwrap()[0][0].is_empty());
-    assert!(image.lines(&[], |_| false).unwrap().is_empty());
+    let found = |elsewhere: &str| image.lines(&[&there], |name| name == elsewhere, None).unwrap();
+    assert!(!found("removed").lines[0][0].is_empty());
+    assert!(found("twice").lines[0][0].is_empty());
+    assert!(image.lines(&[], |_| false, None).unwrap().lines.is_empty());
 }
 
 #[test]
@@ -224,8 +227,9 @@ fn use_all(bytes: &[u8]) {
     let Ok(image) = Image::parse(bytes) else { return };
     let _ = (image.build_id(), image.banner(), image.has_lines());
     let stack = ["removed+0x8", "twice+0x9", "probe+0x4", "start_kernel+0xa"].map(str::to_owned);
-    if let Ok(lines) = image.lines(&[&stack], |_| false) {
-        let lengths = lines.iter().flatten().flatten().map(|l| l.file.len() + l.function.len());
+    if let Ok(found) = image.lines(&[&stack], |_| false, None) {
+        let lengths =
+            found.lines.iter().flatten().flatten().map(|l| l.file.len() + l.function.len());
         assert!(lengths.max().unwrap_or(0) <= 4 * (LONGEST_OF_A_LINE));
     }
 }

@@ -317,14 +317,17 @@ fn of_modules_those_are_told_that_stacks_name() {
         ..Default::default()
     });
     let module = |function: &str| (function.to_owned(), "xfs".to_owned());
+    let id = |module: &str| (module.to_owned(), "02cd".to_owned());
     let seen = Seen {
         build_id: Some("01ab".into()),
         modules: ["xfs_ilock", "xfs_write", "xfs"].map(module).into(),
+        module_build_ids: ["ext4", "xfs"].map(id).into(),
         ..seen(&[late])
     };
     account(&mut run, seen, above("1ns"));
     assert!(shares_mut(&mut run).any(|share| !share.stack.is_empty()));
-    let Explanation { build_id, modules, .. } = told(&run);
+    let Explanation { build_id, modules, module_build_ids, .. } = told(&run);
     assert_eq!(build_id.as_deref(), Some("01ab"));
     assert_eq!(modules.keys().collect::<Vec<_>>(), ["xfs_ilock"]);
+    assert_eq!(*module_build_ids, [id("xfs")].into());
 }

@@ -65,6 +65,7 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         }),
         build_id: Some(name.clone()),
         modules: [(name.clone(), name.clone())].into(),
+        module_build_ids: [(name.clone(), name.clone())].into(),
         bound: None,
     };
     // A histogram from a record may have edges that make no sense.
