@@ -134,6 +134,7 @@ impl Decoder<'_> {
             preemptible: self.preemptible,
             enabled_interrupts: enables_interrupts(&wakeup.code),
             stack: self.interrupted_stack(wakeup),
+            stack_is_later: is_later(wakeup),
             user_stack: self.named(pid, user_stack),
         })
     }
@@ -225,6 +226,12 @@ impl Decoder<'_> {
             _ => return None,
         })
     }
+}
+
+/// Whether its stack was taken elsewhere than where the first interrupt came: that is not on it.
+fn is_later(wakeup: &shared::Wakeup) -> bool {
+    let frames = stack(&wakeup.stack, wakeup.stack_bytes);
+    wakeup.interrupted_ip != 0 && !frames.is_empty() && !frames.contains(&wakeup.interrupted_ip)
 }
 
 /// Whether the kernel held real-time tasks back when the wakeup began, or at a switch to another

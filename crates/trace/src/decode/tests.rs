@@ -320,6 +320,20 @@ fn a_stack_begins_where_the_interrupt_came() {
 }
 
 #[test]
+fn a_stack_without_the_place_of_the_interrupt_was_taken_later() {
+    let frames = [at::BPF, at::ENTRY, at::WORK, at::SYSCALL];
+    for (interrupted_ip, want) in [(at::WORK, false), (at::WAKER, true), (0, false)] {
+        let mut wakeup = RawWakeup { interrupted_ip, ..raw() };
+        wakeup.stack[..frames.len()].copy_from_slice(&frames);
+        for (bytes, is_there) in [(size_of_val(&frames), true), (0, false)] {
+            wakeup.stack_bytes = i32::try_from(bytes).unwrap();
+            let context = decoded(&late(wakeup, &[])).interrupted.unwrap();
+            assert_eq!(context.stack_is_later, want && is_there, "{interrupted_ip:#x} {bytes}");
+        }
+    }
+}
+
+#[test]
 fn a_stack_that_could_not_be_taken_is_empty() {
     for bytes in [-14, 0, 7] {
         let wakeup = RawWakeup { stack: [at::WORK; FRAMES], stack_bytes: bytes, ..raw() };

@@ -304,7 +304,9 @@ fn page_fault(case: &Case) -> Claim {
 fn held(context: &Context) -> Option<Cause> {
     let depth = context.preempt_depth.unwrap_or(0);
     // The section ends where the interrupt came: what goes on is not it.
-    let ends = depth == 1 && context.stack.first().is_some_and(|place| unlocks(place));
+    let ends = depth == 1
+        && !context.stack_is_later
+        && context.stack.first().is_some_and(|place| unlocks(place));
     match (if ends { 0 } else { depth }, context.preemptible) {
         _ if context.mode != Mode::Kernel => None,
         // Where nobody is preempted anyway, the switch waits for a preemption point, however short
@@ -318,7 +320,9 @@ fn held(context: &Context) -> Option<Cause> {
 
 /// A share of kernel code, with the function that its stack names.
 fn section(case: &Case, cause: Cause, context: &Context) -> Label {
-    let stack = stack_of(case, context);
+    // Who had interrupts off must have been there when the first one came.
+    let is_elsewhere = cause == Cause::IrqOff && context.stack_is_later;
+    let stack = if is_elsewhere { &[] } else { stack_of(case, context) };
     // A stack says that the code was there, but only the two ends that this took all the time.
     let evidence = match stack.is_empty() || (cause != Cause::IrqOff && !case.end_is_seen()) {
         true => Evidence::Bound,
