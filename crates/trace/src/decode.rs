@@ -7,7 +7,7 @@ use wakescope_core::explain::{
 };
 use wakescope_core::units::MonoNs;
 
-use crate::code::enables_interrupts;
+use crate::code::{enables_interrupts, is_arm64_call};
 use crate::kept::Late;
 use crate::shared::{self, EVENTS, NO_LINE, RING, kind};
 use crate::symbols::Symbols;
@@ -24,7 +24,7 @@ pub(crate) fn addresses(late: &Late) -> impl Iterator<Item = u64> + '_ {
     let stacks = stack(&wakeup.stack, wakeup.stack_bytes)
         .iter()
         .chain(stack(&wakeup.away, wakeup.away_bytes));
-    events.chain(stacks.copied()).chain([wakeup.interrupted_ip])
+    events.chain(stacks.copied()).chain([wakeup.interrupted_ip, wakeup.link])
 }
 
 /// The programs' own stacks, each with its thread.
@@ -156,7 +156,21 @@ impl Decoder<'_> {
             let ours = |&frame: &u64| !is_tracing(&self.symbols.function(frame));
             frames.iter().position(ours).unwrap_or(0)
         });
-        frames[begin..].iter().map(|&frame| self.symbols.place(frame)).collect()
+        let inside = &frames[begin..];
+        let (innermost, callers) = inside.split_at(inside.len().min(1));
+        let link = innermost.first().and_then(|&at| self.unframed_caller(wakeup, at, callers));
+        let all = innermost.iter().copied().chain(link).chain(callers.iter().copied());
+        all.map(|frame| self.symbols.place(frame)).collect()
+    }
+
+    /// Who called the innermost function, which is at `at`, where the stack lacks that: on arm64 as
+    /// long as the function has no frame yet, or no longer, or never has one. Once it has one, and
+    /// has called others, the register tells where in itself the last of them returned to.
+    fn unframed_caller(&self, wakeup: &shared::Wakeup, at: u64, callers: &[u64]) -> Option<u64> {
+        let link = wakeup.link;
+        let is_others = self.symbols.are_in_one(link, at) == Some(false);
+        let is_new = is_others && callers.first() != Some(&link);
+        (is_arm64_call(wakeup.before_link) && is_new).then_some(link)
     }
 
     /// The stack below the scheduler.

@@ -333,6 +333,40 @@ fn a_stack_without_the_place_of_the_interrupt_was_taken_later() {
     }
 }
 
+/// What comes of a stack on arm64, whose register `link` has an instruction `before` it.
+#[track_caller]
+fn check_link(frames: &[u64], link: u64, before: u32, want: &[&str]) {
+    let mut wakeup = RawWakeup { interrupted_ip: frames[0], link, before_link: before, ..raw() };
+    wakeup.stack[..frames.len()].copy_from_slice(frames);
+    wakeup.stack_bytes = i32::try_from(size_of_val(frames)).unwrap();
+    assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, want);
+}
+
+#[test]
+fn the_caller_of_a_function_without_a_frame_is_where_its_register_says() {
+    const CALL: u32 = 0x9400_0010;
+    const BY_REGISTER: u32 = 0xd63f_0040;
+    let frames = [at::WAKER, at::SYSCALL];
+    let whole = ["hrtimer_wakeup+0x0", "do_work+0x23", "do_syscall_64+0x34"];
+    for call in [CALL, BY_REGISTER] {
+        check_link(&frames, at::WORK, call, &whole);
+    }
+    let plain = [whole[0], whole[2]];
+    check_link(&frames, 0, 0, &plain);
+    // No call returns there; it is a call of its own that did; nobody knows what is there.
+    check_link(&frames, at::WORK, 0xd503_201f, &plain);
+    check_link(&frames, at::WAKER + 0x10, CALL, &plain);
+    check_link(&frames, 0xdead, CALL, &plain);
+    // The function has its frame by now, so that the stack has the caller.
+    check_link(&[at::WAKER, at::WORK, at::SYSCALL], at::WORK, CALL, &whole);
+    // It is the innermost of what was interrupted, not of what looked.
+    let mut wakeup = RawWakeup { link: at::WORK, before_link: CALL, ..raw() };
+    let frames = [at::BPF, at::TRACE, at::ENTRY, at::WAKER, at::SYSCALL];
+    wakeup.stack[..frames.len()].copy_from_slice(&frames);
+    wakeup.stack_bytes = i32::try_from(size_of_val(&frames)).unwrap();
+    assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, whole);
+}
+
 #[test]
 fn a_stack_that_could_not_be_taken_is_empty() {
     for bytes in [-14, 0, 7] {
