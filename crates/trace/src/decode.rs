@@ -363,9 +363,23 @@ pub(crate) fn interrupt_name(number: u32, name: &[u8; 16]) -> String {
     };
     match (vector, text(name)) {
         ("", name) if name.is_empty() => format!("irq {number}"),
-        ("", name) => name,
+        ("" | "IPI", name) if !name.is_empty() => from_another_cpu(&name).unwrap_or(&name).into(),
         (vector, _) => vector.into(),
     }
+}
+
+/// The interrupt from another CPU whose reason arm64 puts into words that begin with these. Where x86
+/// has the same one, it is called as there.
+fn from_another_cpu(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "Rescheduling in" => "reschedule",
+        "Function call i" => "call_function",
+        "IRQ work interr" => "irq_work",
+        "Timer broadcast" => "timer_broadcast",
+        "CPU wake-up int" => "cpu_wakeup",
+        _ if reason.starts_with("CPU stop") => "cpu_stop",
+        _ => return None,
+    })
 }
 
 /// The text before the first zero byte.

@@ -296,6 +296,34 @@ fn a_ring_that_is_full_of_later_events_has_lost_some() {
     assert_eq!(decoded(&few).lost, 7);
 }
 
+#[test]
+fn interrupts_from_other_cpus_are_called_by_their_reasons() {
+    const IPI: u32 = NO_LINE + 6;
+    check(
+        &[
+            // Of a line, and within it of none: as newer and as older kernels have them.
+            named(1_010, kind::IRQ_ENTRY, 2, "Rescheduling in"),
+            event(1_020, kind::IRQ_EXIT, 2),
+            named(1_030, kind::IRQ_ENTRY, IPI, "Function call i"),
+            event(1_040, kind::IRQ_EXIT, IPI),
+            named(1_050, kind::IRQ_ENTRY, IPI, ""),
+            event(1_060, kind::IRQ_EXIT, IPI),
+            named(1_070, kind::IRQ_ENTRY, 9, "CPU stop (for c"),
+            named(1_080, kind::IRQ_ENTRY, 3, "arch_timer"),
+        ],
+        &[
+            r#"1010 IrqEntry(Interrupt("reschedule"))"#,
+            r#"1020 IrqExit(Interrupt("reschedule"))"#,
+            r#"1030 IrqEntry(Interrupt("call_function"))"#,
+            r#"1040 IrqExit(Interrupt("call_function"))"#,
+            r#"1050 IrqEntry(Interrupt("IPI"))"#,
+            r#"1060 IrqExit(Interrupt("IPI"))"#,
+            r#"1070 IrqEntry(Interrupt("cpu_stop"))"#,
+            r#"1080 IrqEntry(Interrupt("arch_timer"))"#,
+        ],
+    );
+}
+
 /// What came of a stack that was taken in the interrupt.
 #[track_caller]
 fn check_stack(frames: &[u64], interrupted_ip: u64, want: &[&str]) {
