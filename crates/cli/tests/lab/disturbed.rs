@@ -9,6 +9,7 @@ use crate::common::lab::{Bench, KERNEL, Stock};
 fn a_task_of_a_higher_priority_is_found() {
     let Some(stock) = Stock::get("a_task_of_a_higher_priority_is_found") else { return };
     let fifo = Disturbed {
+        machine: &[],
         kernel: KERNEL,
         preempt: "full",
         kind: "fifo",
