@@ -27,9 +27,14 @@ LENGTHS = {"100us": 100_000, "300us": 300_000, "1ms": 1_000_000, "3ms": 3_000_00
 KINDS = ["fifo", "timers", "syscall", "softirq"]
 # What no load makes; each has lengths of its own.
 OTHER_KINDS = ["throttle", "paused", "idle"]
-GUESTS = [("6.1-cloud", "none"), ("6.1-cloud", "full"), ("7.2-cloud", "full")]
+# Debian's for arm64 are built for one model each.
+GUESTS = {
+    "amd64": [("6.1-cloud", "none"), ("6.1-cloud", "full"), ("7.2-cloud", "full")],
+    "arm64": [("6.1-cloud", "voluntary"), ("6.1-rt", "rt"), ("7.2-cloud", "lazy")],
+}
 
 # How long the kernel holds real-time tasks up, in guests that are told so.
+THROTTLED_GUEST = {"amd64": ("6.1-cloud", "full"), "arm64": ("6.1-cloud", "voluntary")}
 THROTTLED = {"3ms": 3_000_000, "50ms": 50_000_000}
 
 # So many periods in which real-time tasks may use up their time. In about half of them they do.
@@ -77,25 +82,33 @@ def on_this_machine(kind, length, length_ns):
         return scoring.tally(run, kind, length_ns, scoring.bursts(log.read_text()))
 
 
-def in_guests(lab, kernel, model, kinds, length, length_ns, more=()):
+def possible(kinds, model):
+    """Those that a model of preemption knows."""
+    # It sees to timers in a thread.
+    return [kind for kind in kinds if (kind, model) != ("timers", "rt")]
+
+
+def in_guests(lab, arch, kernel, model, kinds, length, length_ns):
     """The tallies of a kernel's guests, one for each kind."""
+    kinds = possible(kinds, model)
     interval = interval_ns(length_ns)
     samples = int(SECONDS["lab"] * 1e9 * max(1, length_ns / 2_000_000) / interval)
     loads = ",".join(f"disturb-{kind}-{length}" for kind in kinds)
     command = ["--explain", *asked(length_ns, interval, 1_000), "--samples", str(samples)]
-    command += ["--kernel", kernel, "--preempt", model, "--load", loads, "--seeds", "1,", *more]
+    command += ["--arch", arch, "--kernel", kernel, "--preempt", model, "--load", loads, "--seeds", "1,"]
     _result, record = lab.run(*command)
     runs = [json.loads(Path(cell["run"], "run.json").read_text()) for cell in record["cells"]]
     return [scoring.tally(run, kind, length_ns) for kind, run in zip(kinds, runs)]
 
 
-def throttled(lab, length, length_ns, times):
+def throttled(lab, arch, length, length_ns, times):
     """Throttling comes once in a period, which is a second unless the kernel is told otherwise."""
     period_us = max(100_000, 4 * length_ns // 1_000)
     runtime_us = period_us - length_ns // 1_000
     samples = times * period_us // 1_000
     command = ["--explain", "--above", f"{length_ns // 2}ns", "--worst", "1000", "--interval", "1ms", "--samples", str(samples)]
-    command += ["--kernel", "6.1-cloud", "--preempt", "full", "--load", f"disturb-throttle-{length}", "--seeds", "1,"]
+    kernel, model = THROTTLED_GUEST[arch]
+    command += ["--arch", arch, "--kernel", kernel, "--preempt", model, "--load", f"disturb-throttle-{length}", "--seeds", "1,"]
     # The runtime first: it may not exceed the period.
     settings = {"runtime": runtime_us, "period": period_us}
     command += ["--append", " ".join(f"sysctl.kernel.sched_rt_{name}_us={us}" for name, us in settings.items())]
@@ -108,7 +121,7 @@ def paused(lab, kernel, model, load, length, length_ns, times):
     """A guest in real time whose emulator is stopped."""
     samples = int(seconds(length_ns, times) * 1_000)
     command = ["--explain", "--above", f"{length_ns // 2}ns", "--worst", "1000", "--interval", "1ms", "--samples", str(samples)]
-    command += ["--kernel", kernel, "--preempt", model, "--load", load, "--seeds", "1,"]
+    command += ["--arch", "amd64", "--kernel", kernel, "--preempt", model, "--load", load, "--seeds", "1,"]
     run, pauses = paused_run(guests.in_real_time(lab.emulator(*command), counter_khz()), length_ns, times, PAUSE_SEED)
     result = scoring.tally_of_pauses(run, pauses, length_ns)
     if result is None:
@@ -166,14 +179,20 @@ def results(plan):
             # All of something, or the first.
             some = slice(1 if plan.quick else None)
             for kernel, model in plan.guests[some] if loads else ():
+                if "timers" in loads and model == "rt":
+                    name = guest_name(plan.arch, kernel, model)
+                    missing.append(f"- {name}: timers: real-time preemption sees to them in a thread")
                 for length in plan.lengths:
-                    make = lambda: in_guests(lab, kernel, model, loads, length, LENGTHS[length])
-                    attempt(f"{kernel} {model}", length, make)
+                    make = lambda: in_guests(lab, plan.arch, kernel, model, loads, length, LENGTHS[length])
+                    attempt(guest_name(plan.arch, kernel, model), length, make)
             for length, ns in list(THROTTLED.items())[some] if "throttle" in plan.kinds else ():
-                make = lambda: [throttled(lab, length, ns, 10 if plan.quick else THROTTLINGS)]
-                attempt("6.1-cloud full", f"throttle {length}", make)
-            stoppable = [guest for guest in PAUSED_GUESTS if guest in plan.guests]
-            if "paused" in plan.kinds and not stoppable:
+                name = guest_name(plan.arch, *THROTTLED_GUEST[plan.arch])
+                make = lambda: [throttled(lab, plan.arch, length, ns, 10 if plan.quick else THROTTLINGS)]
+                attempt(name, f"throttle {length}", make)
+            stoppable = [guest for guest in PAUSED_GUESTS if guest in plan.guests and plan.arch == "amd64"]
+            if "paused" in plan.kinds and plan.arch != "amd64":
+                missing.append(f"- guests of {plan.arch}: paused: guests in real time are of amd64 only")
+            elif "paused" in plan.kinds and not stoppable:
                 missing.append(f"- guests: paused: none of {', '.join(map(' '.join, PAUSED_GUESTS))} was asked for")
             paused_guests = list(itertools.product(stoppable, PAUSED_LOADS))[some]
             for (kernel, model), load in paused_guests if "paused" in plan.kinds else ():
@@ -183,6 +202,11 @@ def results(plan):
         if "idle" in plan.kinds:
             missing.append("- guests: idle: an emulated CPU has no idle states")
     return found, missing
+
+
+def guest_name(arch, kernel, model):
+    """How a row calls it. Without an architecture it is of the one that most are."""
+    return " ".join([*([arch] if arch != "amd64" else []), kernel, model])
 
 
 @contextlib.contextmanager
@@ -227,12 +251,15 @@ def arguments():
     parser.add_argument("--kinds", default=",".join(every), help=f"of: {','.join(every)}")
     lengths = f"of: {','.join(LENGTHS)}; {', '.join(OTHER_KINDS)} have lengths of their own"
     parser.add_argument("--lengths", default=",".join(LENGTHS), help=lengths)
-    guests_help = f"as KERNEL/MODEL, nothing for none; default: {' '.join(map('/'.join, GUESTS))}"
+    guests_help = f"as KERNEL/MODEL, nothing for none; default: {' '.join(map('/'.join, GUESTS['amd64']))}"
     parser.add_argument("--guests", type=guest, nargs="*", help=guests_help)
+    parser.add_argument("--arch", choices=GUESTS, default="amd64", help="of the guests (default: amd64)")
     parser.add_argument("--no-real", dest="real", action="store_false", help="leave this machine out")
     parser.add_argument("--keep", help="where cells of the lab stay, to look at (default: nowhere)")
     parser.add_argument("--into", help="put the results into this page, between its marks")
     plan = parser.parse_args()
+    if plan.guests is None:
+        plan.guests = GUESTS[plan.arch]
     plan.kinds, plan.lengths = plan.kinds.split(","), plan.lengths.split(",")
     for name in [*set(plan.kinds) - set(every), *set(plan.lengths) - set(LENGTHS)]:
         parser.error(f"no such kind or length: {name}")

@@ -1,6 +1,6 @@
 //! `wakescope lab` on more kernels, with more seeds: many minutes (`make test-lab`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use common::bench::skip;
@@ -9,6 +9,7 @@ use common::lab::{Bench, KERNEL, Ran, Stock};
 use wakescope_core::explain::Cause;
 use wakescope_core::lab::{Cell, Status};
 use wakescope_core::preemption::Model;
+use wakescope_core::run::Run;
 
 mod common;
 
@@ -26,6 +27,29 @@ fn stock(test: &str, kernels: &[&str]) -> Option<&'static Stock> {
             None
         }
     }
+}
+
+/// The same with `kernels` for arm64, and the program that their guests run.
+fn arm64(test: &str, kernels: &[&str]) -> Option<(&'static Stock, String)> {
+    let stock = stock(test, &[])?;
+    let named = std::env::var_os("WAKESCOPE_GUEST_ARM64").map(PathBuf::from);
+    let program = named.unwrap_or(common::root().join("target/guest/wakescope-aarch64"));
+    let missing = match program.is_file() {
+        false => Err(format!("there is no {} (make guest-arm64)", program.display())),
+        true => stock.fetch("arm64", kernels),
+    };
+    match missing {
+        Ok(()) => Some((stock, program.to_str().expect("a path of UTF-8").to_string())),
+        Err(why) => {
+            skip(test, &why);
+            None
+        }
+    }
+}
+
+/// What a lab is asked for that runs `program` in guests of arm64.
+fn for_arm64(program: &str) -> [&str; 4] {
+    ["--arch", "arm64", "--guest-program", program]
 }
 
 /// The median over the seeds of the largest lateness, by load and model.
@@ -126,19 +150,9 @@ fn newer_kernels_run_what_they_are_asked_for_and_repeat_to_the_bit() {
 #[test]
 fn kernels_for_arm64_repeat_to_the_bit() {
     let name = "kernels_for_arm64_repeat_to_the_bit";
-    let Some(stock) = stock(name, &[]) else { return };
-    let named = std::env::var_os("WAKESCOPE_GUEST_ARM64").map(PathBuf::from);
-    let program = named.unwrap_or(common::root().join("target/guest/wakescope-aarch64"));
-    if !program.is_file() {
-        return skip(name, &format!("there is no {} (make guest-arm64)", program.display()));
-    }
-    if let Err(why) = stock.fetch("arm64", &[KERNEL]) {
-        return skip(name, &why);
-    }
-    let program = program.to_str().unwrap();
-    let args = ["--arch", "arm64", "--guest-program", program, "--kernel", KERNEL];
-    let more = ["--load", "idle,find", "--seeds", "2", "--samples", "300"];
-    let ran = assert_repeats(stock, &[args, more].concat());
+    let Some((stock, program)) = arm64(name, &[KERNEL]) else { return };
+    let load = ["--kernel", KERNEL, "--load", "idle,find", "--seeds", "2", "--samples", "300"];
+    let ran = assert_repeats(stock, &[&for_arm64(&program)[..], &load].concat());
     assert_all_ok(&ran);
     assert_eq!(ran.lab.kernels[0].arch, "arm64");
 }
@@ -188,8 +202,17 @@ fn what_holds_wakeups_up_is_found() {
             for length_us in [100, 300, 1_000] {
                 // Two seconds.
                 let samples = 2_000_000 / (length_us * 6 / 5);
-                let disturbed =
-                    Disturbed { kernel, preempt, kind, length_us, samples, cause, culprit };
+                let machine = &[];
+                let disturbed = Disturbed {
+                    machine,
+                    kernel,
+                    preempt,
+                    kind,
+                    length_us,
+                    samples,
+                    cause,
+                    culprit,
+                };
                 if kind == "syscall" && preempt == "full" {
                     disturbed.assert_late_never(&bench);
                 } else {
@@ -198,6 +221,55 @@ fn what_holds_wakeups_up_is_found() {
             }
         }
     }
+}
+
+#[test]
+fn what_holds_wakeups_up_is_found_on_arm64() {
+    let name = "what_holds_wakeups_up_is_found_on_arm64";
+    let kernels = [(KERNEL, "voluntary"), ("7.2-cloud", "lazy")];
+    let Some((stock, program)) = arm64(name, &kernels.map(|(kernel, _)| kernel)) else { return };
+    let (bench, machine) = (Bench::new(stock, "arm64"), &for_arm64(&program)[..]);
+    for (kernel, preempt) in kernels {
+        let disturbed = |kind, cause, culprit| {
+            let (length_us, samples) = (300, 5_500);
+            Disturbed { machine, kernel, preempt, kind, length_us, samples, cause, culprit }
+        };
+        let fifo = disturbed("fifo", Cause::HigherPriorityTask, "disturb-fifo[");
+        fifo.assert_found(&bench, 20);
+        disturbed("softirq", Cause::Softirq, "NET_RX").assert_found(&bench, 20);
+        let call = disturbed("syscall", Cause::NoPreemptionPoint, "");
+        if preempt == "lazy" {
+            call.assert_late_never(&bench);
+            continue;
+        }
+        let run = call.assert_found(&bench, 20);
+        for share in run.worst.iter().filter_map(|episode| episode.blame.first()) {
+            // Whatever it was at within the call, also where that has no frame of its own.
+            for function in ["do_sys_poll+", "__arm64_sys_ppoll+"] {
+                let is_in = share.stack.iter().any(|frame| frame.starts_with(function));
+                assert!(is_in, "{kernel}, {function}: {share:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn interrupts_between_cpus_of_arm64_are_seen_once_and_called_by_their_reasons() {
+    let name = "interrupts_between_cpus_of_arm64_are_seen_once_and_called_by_their_reasons";
+    let Some((stock, program)) = arm64(name, &[KERNEL]) else { return };
+    let bench = Bench::new(stock, "arm64-ipi");
+    let what = ["--kernel", KERNEL, "--load", "launch", "--seeds", "1", "--samples", "1000"];
+    let how = ["--cpus", "2", "--experimental-smp", "--explain", "--above", "10us"];
+    let all = [&for_arm64(&program)[..], &what, &how, &["--worst", "1000", "--bound"]].concat();
+    let ran = bench.run(&all);
+    assert_all_ok(&ran);
+    let run = bench.bits(&ran.keys()[0]).remove("run.json").unwrap();
+    let run = Run::from_json(&run).unwrap();
+    let interrupts = run.worst.iter().flat_map(|episode| &episode.timeline);
+    let interrupts: BTreeSet<&str> =
+        interrupts.filter_map(|step| step.what.strip_prefix("interrupt ")).collect();
+    assert!(interrupts.contains("reschedule"), "{interrupts:?}");
+    assert!(!interrupts.contains("IPI"), "{interrupts:?}");
 }
 
 #[test]
@@ -234,7 +306,9 @@ fn the_oldest_kernel_that_can_be_explained_is() {
         ("softirq", Cause::Softirq, "NET_RX"),
     ] {
         let (preempt, length_us, samples) = ("default", 300, 5_500);
-        let disturbed = Disturbed { kernel, preempt, kind, length_us, samples, cause, culprit };
+        let machine = &[];
+        let disturbed =
+            Disturbed { machine, kernel, preempt, kind, length_us, samples, cause, culprit };
         disturbed.assert_found(&bench, 20);
     }
 }

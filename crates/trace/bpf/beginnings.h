@@ -6,6 +6,40 @@
 #include "sections.h"
 #include "state.h"
 
+/* The registers of what was interrupted; 0 outside of interrupts, and where that is not known. */
+INLINE void *interrupted_registers(struct cpu *cpu)
+{
+	void *registers = 0;
+	void **where = per_cpu(cpu, &irq_regs_place);
+	if (where)
+		bpf_probe_read_kernel(&registers, sizeof(registers), where);
+	return registers;
+}
+
+/* Whether a pointer is to the kernel's half of memory, whatever signs it. */
+#define KERNELS (1ULL << 55)
+/* What signs a return address, which are ones in a pointer to the kernel's code. */
+#define SIGNATURE (0xffffULL << 48)
+
+/*
+ * arm64 calls by a register: as long as a function has not put that away, and in one that never
+ * does, no frame of the stack tells who called it. The instruction before tells whether it is a call.
+ */
+INLINE void look_at_link(struct cpu *cpu, struct wakeup *wakeup)
+{
+	struct pt_regs___arm64 *arm64 = interrupted_registers(cpu);
+	wakeup->link = 0;
+	wakeup->before_link = 0;
+	if (!arm64 || !FIELD_EXISTS(arm64->pstate))
+		return;
+	u64 link = READ(arm64, regs[30]);
+	if (link & KERNELS)
+		link |= SIGNATURE;
+	wakeup->link = link;
+	bpf_probe_read_kernel(&wakeup->before_link, sizeof(wakeup->before_link),
+			      (void *)(link - sizeof(wakeup->before_link)));
+}
+
 /*
  * A stack takes 1 to 2 us per frame where caches are cold (30 us for some 20 frames on a guest of
  * KVM, 6.18), which the wakeup is then later.
@@ -14,6 +48,7 @@ INLINE void take_stack(void *ctx, struct cpu *cpu, struct wakeup *wakeup)
 {
 	cpu->traces = 1;
 	wakeup->stack_bytes = bpf_get_stack(ctx, wakeup->stack, sizeof(wakeup->stack), 0);
+	look_at_link(cpu, wakeup);
 }
 
 /* What this CPU was at when the interrupt came, as far as it may matter. */
@@ -34,10 +69,8 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 	u32 depth = wakeup->preempt_count & 0xff;
 	if (all && (!all->least_depth || depth + 1 < all->least_depth))
 		all->least_depth = depth + 1;
-	void **where = per_cpu(cpu, &irq_regs_place);
-	if (where) {
-		void *regs = 0;
-		bpf_probe_read_kernel(&regs, sizeof(regs), where);
+	if (irq_regs_place.is_known && runqueue(cpu)) {
+		void *regs = interrupted_registers(cpu);
 		struct pt_regs___x86 *x86 = regs;
 		struct pt_regs___arm64 *arm64 = regs;
 		if (!regs) {
@@ -144,6 +177,8 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	wakeup->idle = waits->idle;
 	wakeup->throttled = 0;
 	wakeup->stack_bytes = 0;
+	wakeup->link = 0;
+	wakeup->before_link = 0;
 	wakeup->away_bytes = 0;
 	wakeup->user_bytes = 0;
 	wakeup->away_user_bytes = 0;

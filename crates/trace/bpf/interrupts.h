@@ -51,6 +51,7 @@ INLINE void irq_entry(u32 number, struct irqaction *action)
 	if (action)
 		bpf_probe_read_kernel_str(event->name, sizeof(event->name), action->name);
 	if (COLD(wants_bound)) {
+		cpu->action = (u64)action;
 		struct interference *known = comes(cpu, number, (u64)action, now);
 		if (known && action && !known->name[0])
 			bpf_probe_read_kernel_str(known->name, sizeof(known->name), action->name);
@@ -99,8 +100,6 @@ VECTOR(reschedule, RESCHEDULE)
 VECTOR(call_function, CALL_FUNCTION)
 VECTOR(call_function_single, CALL_FUNCTION_SINGLE)
 VECTOR(irq_work, IRQ_WORK)
-/* arm64 */
-VECTOR(ipi, IPI)
 /* Seldom ones: for a bound. */
 VECTOR(thermal_apic, THERMAL)
 VECTOR(threshold_apic, THRESHOLD)
@@ -108,6 +107,40 @@ VECTOR(deferred_error_apic, DEFERRED_ERROR)
 VECTOR(error_apic, ERROR)
 VECTOR(spurious_apic, SPURIOUS)
 VECTOR(x86_platform_ipi, PLATFORM_IPI)
+
+/*
+ * arm64's from another CPU, each with its reason in words. They have lines, one for each reason and
+ * all called IPI, so that the handler's entry was seen just before; in older kernels it is not.
+ */
+SEC("tp_btf/ipi_entry") int on_ipi_entry(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	struct event *last = &cpu->ring[(cpu->seen - 1) & (RING - 1)];
+	cpu->ipi_has_line = cpu->irq_depth && last->kind == IRQ_ENTRY && last->number < NO_LINE;
+	if (!cpu->ipi_has_line)
+		irq_entry(NO_LINE + IPI, 0);
+	struct event *entry = &cpu->ring[(cpu->seen - 1) & (RING - 1)];
+	bpf_probe_read_kernel_str(entry->name, sizeof(entry->name), (void *)ctx[0]);
+	if (COLD(wants_bound) && cpu->ipi_has_line) {
+		struct interference *known = counted_interference(entry->number, cpu->action);
+		if (known)
+			__builtin_memcpy(known->name, entry->name, sizeof(known->name));
+	}
+	return 0;
+}
+
+SEC("tp_btf/ipi_exit") int on_ipi_exit(u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	if (!cpu)
+		return 0;
+	if (!cpu->ipi_has_line)
+		irq_exit(NO_LINE + IPI, 0);
+	cpu->ipi_has_line = 0;
+	return 0;
+}
 
 SEC("tp_btf/irq_handler_entry") int on_irq_handler_entry(u64 *ctx)
 {

@@ -116,6 +116,7 @@ struct pt_regs___x86 {
 } CORE;
 
 struct pt_regs___arm64 {
+	u64 regs[31];
 	u64 pc;
 	u64 pstate;
 } CORE;

@@ -108,6 +108,8 @@ struct wakeup {
 	u64 steal_after;
 	/* Where what was interrupted went on. */
 	u64 interrupted_ip;
+	/* arm64: what the register held that calls return by, in what `stack` was taken of. */
+	u64 link;
 	/* How many events its CPU had seen when it began. */
 	u64 events_before;
 	/* When interrupts last went off, and on again, before the timer's; 0 if that is not measured. */
@@ -136,7 +138,8 @@ struct wakeup {
 	s32 away_user_bytes;
 	/* Whose the stacks are where the CPU was given up. */
 	u32 away_pid;
-	u32 pad;
+	/* The instruction before `link`; 0 if it cannot be read. */
+	u32 before_link;
 	/* The code up to where what was interrupted went on, if that is the kernel's; 0 if not read. */
 	u8 code[CODE];
 	struct task task;

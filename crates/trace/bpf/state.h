@@ -43,7 +43,8 @@ struct cpu {
 	u32 traces;
 	/* The named thread whose wakeup came last here; 0 if none waits. */
 	u32 waiting;
-	u32 pad;
+	/* Whether the interrupt from another CPU that goes on is one of a line. */
+	u32 ipi_has_line;
 	/* The last switch while a wakeup waited. */
 	u64 switched;
 	/* When the outermost interrupt began. */
@@ -55,6 +56,8 @@ struct cpu {
 	u64 contended;
 	/* The kernel's `struct rq` of this CPU. */
 	u64 runqueue;
+	/* That of the line whose interrupt came last: for a bound. */
+	u64 action;
 	/* What its interrupts have taken so far: for a bound. */
 	u64 in_interrupts;
 	u64 seen;

@@ -34,6 +34,13 @@ fn arm64(code: &[u8; CODE]) -> bool {
     enables(word(CODE - 4)) || enables(word(CODE - 8))
 }
 
+/// Whether an instruction of arm64 calls: `bl`, or `blr` and those that check its signature.
+pub(crate) fn is_arm64_call(word: u32) -> bool {
+    let by_register = word & 0xffff_fc1f == 0xd63f_0000;
+    let authenticated = word & 0xfeff_f800 == 0xd63f_0800;
+    word & 0xfc00_0000 == 0x9400_0000 || by_register || authenticated
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +66,22 @@ mod tests {
             assert_eq!(x86(&code(end)), want, "{end:x?}");
         }
         assert_eq!(enables_interrupts(&[0; CODE]), None);
+    }
+
+    #[test]
+    fn calls_on_arm64() {
+        for (word, want) in [
+            (0x97ff_fff0_u32, true), // bl, backwards
+            (0xd63f_0060, true),     // blr x3
+            (0xd63f_081f, true),     // blraaz x0
+            (0xd73f_0c41, true),     // blrab x2, x1
+            (0x1400_0010, false),    // b
+            (0xd61f_0060, false),    // br x3
+            (0xd65f_03c0, false),    // ret
+            (0, false),
+        ] {
+            assert_eq!(is_arm64_call(word), want, "{word:x}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use wakescope_core::explain::{
 };
 use wakescope_core::units::MonoNs;
 
-use crate::code::enables_interrupts;
+use crate::code::{enables_interrupts, is_arm64_call};
 use crate::kept::Late;
 use crate::shared::{self, EVENTS, NO_LINE, RING, kind};
 use crate::symbols::Symbols;
@@ -24,7 +24,7 @@ pub(crate) fn addresses(late: &Late) -> impl Iterator<Item = u64> + '_ {
     let stacks = stack(&wakeup.stack, wakeup.stack_bytes)
         .iter()
         .chain(stack(&wakeup.away, wakeup.away_bytes));
-    events.chain(stacks.copied()).chain([wakeup.interrupted_ip])
+    events.chain(stacks.copied()).chain([wakeup.interrupted_ip, wakeup.link])
 }
 
 /// The programs' own stacks, each with its thread.
@@ -138,6 +138,7 @@ impl Decoder<'_> {
             preemptible: self.preemptible,
             enabled_interrupts: enables_interrupts(&wakeup.code),
             stack: self.interrupted_stack(wakeup),
+            stack_is_later: is_later(wakeup),
             user_stack: self.named(pid, user_stack),
         })
     }
@@ -159,7 +160,21 @@ impl Decoder<'_> {
             let ours = |&frame: &u64| !is_tracing(&self.symbols.function(frame));
             frames.iter().position(ours).unwrap_or(0)
         });
-        frames[begin..].iter().map(|&frame| self.symbols.place(frame)).collect()
+        let inside = &frames[begin..];
+        let (innermost, callers) = inside.split_at(inside.len().min(1));
+        let link = innermost.first().and_then(|&at| self.unframed_caller(wakeup, at, callers));
+        let all = innermost.iter().copied().chain(link).chain(callers.iter().copied());
+        all.map(|frame| self.symbols.place(frame)).collect()
+    }
+
+    /// Who called the innermost function, which is at `at`, where the stack lacks that: on arm64 as
+    /// long as the function has no frame yet, or no longer, or never has one. Once it has one, and
+    /// has called others, the register tells where in itself the last of them returned to.
+    fn unframed_caller(&self, wakeup: &shared::Wakeup, at: u64, callers: &[u64]) -> Option<u64> {
+        let link = wakeup.link;
+        let is_others = self.symbols.are_in_one(link, at) == Some(false);
+        let is_new = is_others && callers.first() != Some(&link);
+        (is_arm64_call(wakeup.before_link) && is_new).then_some(link)
     }
 
     /// The stack below the scheduler.
@@ -229,6 +244,12 @@ impl Decoder<'_> {
             _ => return None,
         })
     }
+}
+
+/// Whether its stack was taken elsewhere than where the first interrupt came: that is not on it.
+fn is_later(wakeup: &shared::Wakeup) -> bool {
+    let frames = stack(&wakeup.stack, wakeup.stack_bytes);
+    wakeup.interrupted_ip != 0 && !frames.is_empty() && !frames.contains(&wakeup.interrupted_ip)
 }
 
 /// Whether the kernel held real-time tasks back when the wakeup began, or at a switch to another
@@ -346,9 +367,23 @@ pub(crate) fn interrupt_name(number: u32, name: &[u8; 16]) -> String {
     };
     match (vector, text(name)) {
         ("", name) if name.is_empty() => format!("irq {number}"),
-        ("", name) => name,
+        ("" | "IPI", name) if !name.is_empty() => from_another_cpu(&name).unwrap_or(&name).into(),
         (vector, _) => vector.into(),
     }
+}
+
+/// The interrupt from another CPU whose reason arm64 puts into words that begin with these. Where x86
+/// has the same one, it is called as there.
+fn from_another_cpu(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        "Rescheduling in" => "reschedule",
+        "Function call i" => "call_function",
+        "IRQ work interr" => "irq_work",
+        "Timer broadcast" => "timer_broadcast",
+        "CPU wake-up int" => "cpu_wakeup",
+        _ if reason.starts_with("CPU stop") => "cpu_stop",
+        _ => return None,
+    })
 }
 
 /// The text before the first zero byte.

@@ -91,6 +91,10 @@ impl Kernel {
         if !has("irq_regs_place") {
             unseen.push(format!("whether a program or the kernel was interrupted{why}"));
         }
+        // x86's have a tracepoint each, arm64's one for all.
+        if !self.has("reschedule_entry") && !self.has("ipi_entry") {
+            unseen.push("what interrupts from other CPUs are for".to_string());
+        }
         if !has("steal_time_place") {
             unseen.push(format!("time that a hypervisor took{why}"));
         }
@@ -118,6 +122,13 @@ mod tests {
         let kernel = Kernel::of(&data).unwrap();
         assert!(!kernel.has("sched_switch") && kernel.places.is_empty());
         assert!(kernel.unseen().contains(&"time that a hypervisor took".to_string()));
+        let calls = "what interrupts from other CPUs are for".to_string();
+        assert!(kernel.unseen().contains(&calls));
+        for tracepoint in ["reschedule_entry", "ipi_entry"] {
+            let tracepoints = [tracepoint.to_string()].into();
+            let kernel = Kernel { tracepoints, ..Kernel::default() };
+            assert!(!kernel.unseen().contains(&calls), "{tracepoint}");
+        }
         // Where it is not the kernel that says nothing, but what lists its symbols, that is told.
         let hidden = Kernel { from_symbols: true, ..kernel }.unseen();
         assert!(

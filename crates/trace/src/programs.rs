@@ -50,7 +50,7 @@ pub(crate) const PREEMPT_EDGES: [&str; 2] = ["preempt_enable", "preempt_disable"
 /// come last: when they run, what they ask for is there.
 pub(crate) const PROGRAMS: &[Program] = &[
     program("on_local_timer_exit", "local_timer_exit", Need::IfThere, ""),
-    // arm64's timer is an interrupt like others, and so are those between its CPUs.
+    // arm64's timer is an interrupt like others.
     program("on_local_timer_entry", "local_timer_entry", Need::IfThere, ""),
     program("on_reschedule_exit", "reschedule_exit", Need::IfThere, ""),
     program("on_reschedule_entry", "reschedule_entry", Need::IfThere, ""),

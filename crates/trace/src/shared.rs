@@ -96,6 +96,7 @@ pub(crate) struct Wakeup {
     pub(crate) faults_after: u64,
     pub(crate) steal_after: u64,
     pub(crate) interrupted_ip: u64,
+    pub(crate) link: u64,
     pub(crate) events_before: u64,
     pub(crate) irqs_off: u64,
     pub(crate) irqs_on: u64,
@@ -114,7 +115,7 @@ pub(crate) struct Wakeup {
     pub(crate) user_bytes: i32,
     pub(crate) away_user_bytes: i32,
     pub(crate) away_pid: u32,
-    pub(crate) pad: u32,
+    pub(crate) before_link: u32,
     pub(crate) code: [u8; CODE],
     pub(crate) task: Task,
     pub(crate) interrupted: Task,
@@ -312,7 +313,9 @@ mod tests {
         same("__builtin_offsetof(struct event, name)", offset_of!(Event, name));
         same("sizeof(struct task)", size_of::<Task>());
         same("sizeof(struct wakeup)", size_of::<Wakeup>());
+        same("__builtin_offsetof(struct wakeup, link)", offset_of!(Wakeup, link));
         same("__builtin_offsetof(struct wakeup, state)", offset_of!(Wakeup, state));
+        same("__builtin_offsetof(struct wakeup, before_link)", offset_of!(Wakeup, before_link));
         same("__builtin_offsetof(struct wakeup, user_bytes)", offset_of!(Wakeup, user_bytes));
         same("__builtin_offsetof(struct wakeup, task)", offset_of!(Wakeup, task));
         same("__builtin_offsetof(struct wakeup, away)", offset_of!(Wakeup, away));

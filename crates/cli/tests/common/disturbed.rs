@@ -11,6 +11,8 @@ use super::lab::Bench;
 
 /// A disturbance, and what its wakeups are to be blamed on.
 pub(crate) struct Disturbed<'a> {
+    /// What else the lab is asked for: an architecture, and a program for it.
+    pub(crate) machine: &'a [&'a str],
     pub(crate) kernel: &'a str,
     pub(crate) preempt: &'a str,
     pub(crate) kind: &'a str,
@@ -32,7 +34,7 @@ impl Disturbed<'_> {
         let what = ["--kernel", self.kernel, "--preempt", self.preempt, "--load", &load];
         let how = ["--samples", &samples, "--interval", &interval, "--seeds", "1"];
         let explain = ["--explain", "--above", &above, "--worst", "1000"];
-        let ran = bench.run(&[&what[..], &how, &explain].concat());
+        let ran = bench.run(&[self.machine, &what, &how, &explain].concat());
         assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
         let folder = ran.cell().run.as_ref().unwrap();
         Run::from_json(&fs::read(Path::new(folder).join("run.json")).unwrap()).unwrap()

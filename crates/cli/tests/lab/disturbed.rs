@@ -9,6 +9,7 @@ use crate::common::lab::{Bench, KERNEL, Stock};
 fn a_task_of_a_higher_priority_is_found() {
     let Some(stock) = Stock::get("a_task_of_a_higher_priority_is_found") else { return };
     let fifo = Disturbed {
+        machine: &[],
         kernel: KERNEL,
         preempt: "full",
         kind: "fifo",
@@ -28,6 +29,7 @@ fn what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers() {
     let name = "what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers";
     let Some(stock) = Stock::get(name) else { return };
     let syscall = Disturbed {
+        machine: &[],
         kernel: KERNEL,
         preempt: "none",
         kind: "syscall",

@@ -136,6 +136,9 @@ pub struct Context {
     pub enabled_interrupts: Option<bool>,
     /// The kernel stack of what was interrupted, without the interrupt's own part, innermost first.
     pub stack: Vec<String>,
+    /// Whether that stack was taken in a later interrupt, as the wakeup still waited: all else here
+    /// was so when the first one came.
+    pub stack_is_later: bool,
     /// Of its program's own stack, the same: `function+0x10 [file]`.
     pub user_stack: Vec<String>,
 }

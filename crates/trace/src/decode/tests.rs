@@ -296,6 +296,34 @@ fn a_ring_that_is_full_of_later_events_has_lost_some() {
     assert_eq!(decoded(&few).lost, 7);
 }
 
+#[test]
+fn interrupts_from_other_cpus_are_called_by_their_reasons() {
+    const IPI: u32 = NO_LINE + 6;
+    check(
+        &[
+            // Of a line, and within it of none: as newer and as older kernels have them.
+            named(1_010, kind::IRQ_ENTRY, 2, "Rescheduling in"),
+            event(1_020, kind::IRQ_EXIT, 2),
+            named(1_030, kind::IRQ_ENTRY, IPI, "Function call i"),
+            event(1_040, kind::IRQ_EXIT, IPI),
+            named(1_050, kind::IRQ_ENTRY, IPI, ""),
+            event(1_060, kind::IRQ_EXIT, IPI),
+            named(1_070, kind::IRQ_ENTRY, 9, "CPU stop (for c"),
+            named(1_080, kind::IRQ_ENTRY, 3, "arch_timer"),
+        ],
+        &[
+            r#"1010 IrqEntry(Interrupt("reschedule"))"#,
+            r#"1020 IrqExit(Interrupt("reschedule"))"#,
+            r#"1030 IrqEntry(Interrupt("call_function"))"#,
+            r#"1040 IrqExit(Interrupt("call_function"))"#,
+            r#"1050 IrqEntry(Interrupt("IPI"))"#,
+            r#"1060 IrqExit(Interrupt("IPI"))"#,
+            r#"1070 IrqEntry(Interrupt("cpu_stop"))"#,
+            r#"1080 IrqEntry(Interrupt("arch_timer"))"#,
+        ],
+    );
+}
+
 /// What came of a stack that was taken in the interrupt.
 #[track_caller]
 fn check_stack(frames: &[u64], interrupted_ip: u64, want: &[&str]) {
@@ -317,6 +345,54 @@ fn a_stack_begins_where_the_interrupt_came() {
     // Without either, all but tracing itself.
     check_stack(&[at::BPF, at::TRACE, at::WORK], 0, &["do_work+0x23"]);
     check_stack(&[], 0, &[]);
+}
+
+#[test]
+fn a_stack_without_the_place_of_the_interrupt_was_taken_later() {
+    let frames = [at::BPF, at::ENTRY, at::WORK, at::SYSCALL];
+    for (interrupted_ip, want) in [(at::WORK, false), (at::WAKER, true), (0, false)] {
+        let mut wakeup = RawWakeup { interrupted_ip, ..raw() };
+        wakeup.stack[..frames.len()].copy_from_slice(&frames);
+        for (bytes, is_there) in [(size_of_val(&frames), true), (0, false)] {
+            wakeup.stack_bytes = i32::try_from(bytes).unwrap();
+            let context = decoded(&late(wakeup, &[])).interrupted.unwrap();
+            assert_eq!(context.stack_is_later, want && is_there, "{interrupted_ip:#x} {bytes}");
+        }
+    }
+}
+
+/// What comes of a stack on arm64, whose register `link` has an instruction `before` it.
+#[track_caller]
+fn check_link(frames: &[u64], link: u64, before: u32, want: &[&str]) {
+    let mut wakeup = RawWakeup { interrupted_ip: frames[0], link, before_link: before, ..raw() };
+    wakeup.stack[..frames.len()].copy_from_slice(frames);
+    wakeup.stack_bytes = i32::try_from(size_of_val(frames)).unwrap();
+    assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, want);
+}
+
+#[test]
+fn the_caller_of_a_function_without_a_frame_is_where_its_register_says() {
+    const CALL: u32 = 0x9400_0010;
+    const BY_REGISTER: u32 = 0xd63f_0040;
+    let frames = [at::WAKER, at::SYSCALL];
+    let whole = ["hrtimer_wakeup+0x0", "do_work+0x23", "do_syscall_64+0x34"];
+    for call in [CALL, BY_REGISTER] {
+        check_link(&frames, at::WORK, call, &whole);
+    }
+    let plain = [whole[0], whole[2]];
+    check_link(&frames, 0, 0, &plain);
+    // No call returns there; it is a call of its own that did; nobody knows what is there.
+    check_link(&frames, at::WORK, 0xd503_201f, &plain);
+    check_link(&frames, at::WAKER + 0x10, CALL, &plain);
+    check_link(&frames, 0xdead, CALL, &plain);
+    // The function has its frame by now, so that the stack has the caller.
+    check_link(&[at::WAKER, at::WORK, at::SYSCALL], at::WORK, CALL, &whole);
+    // It is the innermost of what was interrupted, not of what looked.
+    let mut wakeup = RawWakeup { link: at::WORK, before_link: CALL, ..raw() };
+    let frames = [at::BPF, at::TRACE, at::ENTRY, at::WAKER, at::SYSCALL];
+    wakeup.stack[..frames.len()].copy_from_slice(&frames);
+    wakeup.stack_bytes = i32::try_from(size_of_val(&frames)).unwrap();
+    assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, whole);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Whether code ends in a call: an address behind one is where that returns to.
 
+use crate::code::is_arm64_call;
+
 /// The same of x86-64, whose instructions are of many lengths: all calls that compilers make.
 pub(super) fn ends_in_x86(code: &[u8]) -> bool {
     let last = |count: usize| code.len().checked_sub(count).map(|from| &code[from..]);
@@ -15,9 +17,7 @@ pub(super) fn ends_in_x86(code: &[u8]) -> bool {
 /// The same of arm64.
 pub(super) fn ends_in_arm64(code: &[u8]) -> bool {
     let Some(last) = code.last_chunk::<4>() else { return false };
-    let word = u32::from_le_bytes(*last);
-    // `bl`, `blr`
-    word & 0xfc00_0000 == 0x9400_0000 || word & 0xffff_fc1f == 0xd63f_0000
+    is_arm64_call(u32::from_le_bytes(*last))
 }
 
 #[cfg(test)]

@@ -45,6 +45,11 @@ const HELPERS: &[&str] = &[
     "might_resched",
     "dynamic_cond_resched",
     "_cond_resched",
+    // This tracer's own programs, and whatever calls them.
+    "bpf_trace_run*",
+    "bpf_prog_*",
+    "__bpf_*",
+    "__traceiter_*",
     // Moving and clearing of memory.
     "memcpy*",
     "__memcpy*",

@@ -71,7 +71,7 @@ pub(super) fn waiting(case: &Case) -> Claim {
 fn kept_out(case: &Case, context: &Context) -> Claim {
     let section = section(case, Cause::IrqOff, context);
     match case.interrupt_before() {
-        Some(came) if is_of_user_mode(&context.stack) => {
+        Some(came) if !context.stack_is_later && is_of_user_mode(&context.stack) => {
             let at_most_ns = came.since(case.marks.due).0;
             Claim { at_most_ns, first: stood_still(case), then: section }
         }
@@ -316,7 +316,9 @@ fn page_fault(case: &Case) -> Claim {
 fn held(context: &Context) -> Option<Cause> {
     let depth = context.preempt_depth.unwrap_or(0);
     // The section ends where the interrupt came: what goes on is not it.
-    let ends = depth == 1 && context.stack.first().is_some_and(|place| unlocks(place));
+    let ends = depth == 1
+        && !context.stack_is_later
+        && context.stack.first().is_some_and(|place| unlocks(place));
     match (if ends { 0 } else { depth }, context.preemptible) {
         _ if context.mode != Mode::Kernel => None,
         // Where nobody is preempted anyway, the switch waits for a preemption point, however short
@@ -330,7 +332,9 @@ fn held(context: &Context) -> Option<Cause> {
 
 /// A share of kernel code, with the function that its stack names.
 fn section(case: &Case, cause: Cause, context: &Context) -> Label {
-    let stack = stack_of(case, context);
+    // Who had interrupts off must have been there when the first one came.
+    let is_elsewhere = cause == Cause::IrqOff && context.stack_is_later;
+    let stack = if is_elsewhere { &[] } else { stack_of(case, context) };
     // A stack says that the code was there, but only the two ends that this took all the time. A guest
     // may have stood still in it. (6.18 on KVM: 34.6 ms of `do_timerfd_settime`, which sets the CPU's
     // timer, and so enters the hypervisor; none of them stolen.)

@@ -175,6 +175,19 @@ fn a_section_that_ends_with_the_interrupt_is_not_what_goes_on() {
     }
 }
 
+#[test]
+fn a_later_stack_tells_where_preemption_was_off_and_not_who_kept_the_interrupt_out() {
+    let mut wakeup = timer();
+    let context = wakeup.interrupted.as_mut().unwrap();
+    context.preempt_depth = Some(1);
+    context.preemptible = Some(true);
+    // Interrupts were off within the section; that is where the later one came.
+    context.stack.insert(0, "_raw_spin_unlock_irqrestore+0x19".into());
+    context.stack_is_later = true;
+    let off = "preempt_off 60 shmem_undo_range (exit_mmap in rm[412]) stack";
+    check(wakeup, |_| {}, &[off, SWITCH, "irq_off 10 (rm[412]) bound", TIMER]);
+}
+
 const SWITCH: &str = "scheduler 20 switch edge";
 const TIMER: &str = "irq 10 local_timer edge";
 const WAIT: &str = "irq_off 10 shmem_undo_range (exit_mmap in rm[412]) stack";

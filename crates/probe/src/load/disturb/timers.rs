@@ -21,6 +21,9 @@ const ARMING: SpanNs = SpanNs(3_000);
 /// How long before and after the expiry this thread has to be there.
 const MARGIN: SpanNs = SpanNs(100_000);
 
+/// What no timer takes less than: some hundred instructions.
+const LEAST_EACH: SpanNs = SpanNs(20);
+
 pub(super) struct Timers {
     timers: Vec<TimerFile>,
     /// How long arming one takes, and as much again for what may come between.
@@ -38,7 +41,16 @@ impl Timers {
         let count = calibrate::amount(length, most, |count| {
             this.resize(count)?;
             // Those that could not be armed in time tell nothing.
-            Ok(this.expire()?.map_or(SpanNs(u64::MAX), |burst| burst.end.since(burst.begin)))
+            let Some(burst) = this.expire()? else { return Ok(SpanNs(u64::MAX)) };
+            let took = burst.end.since(burst.begin);
+            // Else there would be more and more of them, until no memory is left.
+            if is_too_short(count, took) {
+                return Err(format!(
+                    "{count} timers at once take {took}: no interrupt sees to all of them, as \
+                     where real-time preemption leaves them to a thread"
+                ));
+            }
+            Ok(took)
         })?;
         this.resize(count)?;
         Ok(this)
@@ -68,8 +80,28 @@ impl Timers {
     }
 }
 
+/// Whether the interrupt that took so long cannot have seen to `count` timers.
+fn is_too_short(count: usize, took: SpanNs) -> bool {
+    u128::from(took.0) < count as u128 * u128::from(LEAST_EACH.0)
+}
+
 impl Disturber for Timers {
     fn disturb(&mut self, _desk: &Desk) -> Result<Option<Burst>, String> {
         self.expire()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_that_take_no_time_are_elsewhere() {
+        // An interrupt that sees to one timer, and takes 3 µs by itself; and one that sees to all.
+        for count in [64, 1_024, 16_384] {
+            assert_eq!(is_too_short(count, SpanNs(3_200)), count > 64, "{count}");
+            let took = SpanNs(3_000 + 50 * u64::try_from(count).unwrap());
+            assert!(!is_too_short(count, took), "{count}");
+        }
     }
 }

@@ -55,6 +55,7 @@ fn contexts() -> impl Strategy<Value = Context> {
             preemptible: told[0],
             enabled_interrupts: told[1],
             stack: if seen { frames(&["f"]) } else { Vec::new() },
+            stack_is_later: preempt_depth == Some(1),
             user_stack: Vec::new(),
         },
     )

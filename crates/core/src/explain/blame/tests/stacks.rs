@@ -32,6 +32,18 @@ fn the_caller_of_helpers_is_named_with_the_outermost_function_that_says_somethin
         &["_copy_to_iter+0x3", "get_random_bytes_user+0x8", "vfs_read+0x1", "__x64_sys_read+0x19"],
         ("get_random_bytes_user", "read in rm[412]"),
     );
+    // A later interrupt may break into the tracer itself.
+    check(
+        &[
+            "bpf_trace_run1+0x70",
+            "__bpf_trace_sched_entry_tp+0x14",
+            "__schedule+0x590",
+            "preempt_schedule+0x3c",
+            "free_unref_folios+0x374",
+            "do_truncate+0xfc",
+        ],
+        ("free_unref_folios", "do_truncate in rm[412]"),
+    );
 }
 
 #[test]
