@@ -238,26 +238,30 @@ const LONGEST_OF_A_LINE: usize = 128 + 256;
 
 #[test]
 fn damaged_images_are_borne() {
-    let whole = built("damaged", &["-g"]);
-    let packed = built("damaged-packed", &["-g", "-gz=zlib"]);
+    damage(&built("damaged", &["-g"]), &built("damaged-packed", &["-g", "-gz=zlib"]), use_all);
+}
+
+/// Hands what is left of two files to `use_it` when they are cut short, when some bytes of them are
+/// others, and when their tables of sections lie.
+fn damage(whole: &[u8], packed: &[u8], use_it: impl Fn(&[u8])) {
     for length in (0..whole.len()).step_by(97) {
-        use_all(&whole[..length]);
+        use_it(&whole[..length]);
     }
     let changes = proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20);
     proptest!(|(changes in changes, which in any::<bool>())| {
-        let mut bytes = if which { whole.clone() } else { packed.clone() };
+        let mut bytes = if which { whole.to_vec() } else { packed.to_vec() };
         for (place, byte) in &changes {
             let place = place.index(bytes.len());
             bytes[place] = *byte;
         }
-        use_all(&bytes);
+        use_it(&bytes);
     });
     // Where sections are and how long.
     let headers = whole.len() - 40 * 64..whole.len();
     proptest!(|(at in headers, word in any::<u64>())| {
-        let mut bytes = whole.clone();
+        let mut bytes = whole.to_vec();
         let at = at.min(bytes.len() - 8);
         bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
-        use_all(&bytes);
+        use_it(&bytes);
     });
 }
