@@ -1,10 +1,11 @@
 //! The late wakeups for which there is no room: of them only whose their time was is kept.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::compose::{is_section, is_switch, is_way_to_scheduler};
 use super::rank::{OTHERS, Part};
 use super::record::{Cause, Components, Share};
+use crate::histogram::{bucket_of, edges_of};
 use crate::random::Random;
 
 /// The most wakeups that are kept: with 8 shares each, 6 MB. Then every other one goes, and each
@@ -33,6 +34,8 @@ pub struct Rest {
     wakeups: Vec<Brief>,
     /// How many late wakeups each of them stands for, less one.
     also: u64,
+    /// How many there were of all lengths, by buckets of the histograms' scale.
+    lengths: BTreeMap<usize, u64>,
     culprits: Vec<(Cause, String)>,
     places: HashMap<(Cause, String), u32>,
     /// For each measure the blame of the wakeup that has the longest.
@@ -65,6 +68,7 @@ impl Rest {
 
     /// Adds a late wakeup.
     pub fn add(&mut self, components: Components, blame: Vec<Share>) {
+        *self.lengths.entry(bucket_of(components.total_ns())).or_default() += 1;
         if self.is_drawn() {
             let shares = blame.iter().map(|share| (self.place(share), share.ns)).collect();
             self.wakeups.push(Brief { components, shares });
@@ -118,9 +122,14 @@ impl Rest {
         self.wakeups.iter().filter(move |brief| brief.late_ns() >= above_ns)
     }
 
-    /// How many wakeups at least so late there were, as far as that follows from those kept.
+    /// How many wakeups at least so late there were. Of a sample, those that are certain: without the
+    /// bucket that `above_ns` lies in, unless that is where it begins.
     pub(super) fn count(&self, above_ns: u64) -> u64 {
-        (self.above(above_ns).count() as u64).saturating_mul(self.weight())
+        if self.weight() == 1 {
+            return self.above(above_ns).count() as u64;
+        }
+        let late = self.lengths.iter().filter(|(bucket, _)| edges_of(**bucket).0 >= above_ns);
+        late.fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 
     /// Whose the time of those at least so late was, to be ranked.
@@ -190,13 +199,14 @@ mod tests {
             rest.add(late(1_000), vec![share(cause, "who", 1_000)]);
         }
         assert!(rest.wakeups.len() < MOST && rest.weight() == 16, "{}", rest.weight());
-        let count = rest.count(0);
-        assert!(count.abs_diff(all) <= rest.weight(), "{count} of {all}");
+        // The sample is one by chance, but how many there were is known.
+        assert_eq!([0, 1_000, 1_001].map(|above_ns| rest.count(above_ns)), [all, all, 0]);
         let rows = rank(rest.parts(0));
         let third = rows.iter().find(|row| row.cause == Cause::Irq).unwrap();
         // 20,480 are in the sample: a standard deviation of a share is 0.3 %.
         assert!((third.share - 1.0 / 3.0).abs() < 0.02, "{}", third.share);
-        assert_eq!(rest.components(0).total_ns(), count * 1_000);
+        let total_ns = rest.components(0).total_ns();
+        assert!(total_ns.abs_diff(all * 1_000) <= rest.weight() * 1_000, "{total_ns}");
     }
 
     #[test]
