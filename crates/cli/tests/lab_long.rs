@@ -200,10 +200,8 @@ fn what_holds_wakeups_up_is_found() {
             ("softirq", Cause::Softirq, "NET_RX"),
         ] {
             for length_us in [100, 300, 1_000] {
-                // Two seconds.
-                let samples = 2_000_000 / (length_us * 6 / 5);
-                let machine = &[];
-                let disturbed = Disturbed {
+                let (machine, samples) = (&[], 0);
+                let bare = Disturbed {
                     machine,
                     kernel,
                     preempt,
@@ -213,6 +211,8 @@ fn what_holds_wakeups_up_is_found() {
                     cause,
                     culprit,
                 };
+                // Two seconds.
+                let disturbed = Disturbed { samples: 2_000_000 / bare.interval_us(), ..bare };
                 if kind == "syscall" && preempt == "full" {
                     disturbed.assert_late_never(&bench);
                 } else {

@@ -24,12 +24,19 @@ pub(crate) struct Disturbed<'a> {
 }
 
 impl Disturbed<'_> {
+    /// So far apart no disturbance holds more than one wakeup up, nor keeps the probe from going to
+    /// sleep until the next is due: what a late one takes beside it, stacks and its handing over, is
+    /// 60 virtual us.
+    pub(crate) fn interval_us(&self) -> u64 {
+        (self.length_us * 6 / 5).max(self.length_us + 80)
+    }
+
     /// The run of the guest. Nothing else in it makes a wakeup half as late as the disturbance, so
     /// that those are what is explained. Between two of them the probe goes to sleep.
     pub(crate) fn run(&self, bench: &Bench) -> Run {
         let load = format!("disturb-{}-{}us", self.kind, self.length_us);
         let above = format!("{}ns", self.length_us * 500);
-        let interval = format!("{}ns", self.length_us * 1_200);
+        let interval = format!("{}us", self.interval_us());
         let samples = self.samples.to_string();
         let what = ["--kernel", self.kernel, "--preempt", self.preempt, "--load", &load];
         let how = ["--samples", &samples, "--interval", &interval, "--seeds", "1"];
