@@ -146,15 +146,7 @@ fn modules_of_arm64_are_read_too() {
 #[test]
 fn of_functions_of_one_name_in_a_module_nothing_is_guessed() {
     let bytes = module("names", &["-g"]);
-    let image = Image::parse_module(&bytes).unwrap();
-    let all = &image.functions(&["probe"])["probe"];
-    assert_eq!(all.len(), 2);
-    assert_eq!(told(&lines(&image, &["probe+0x0".into()])[0]), "");
-    // Only one of them calls anybody.
-    let larger = all.iter().map(|function| function.size).max().unwrap();
-    let stacks = (0..larger).map(|at| ["0x0".to_owned(), format!("probe+{at:#x}")]);
-    let mut found: Vec<_> = stacks.map(|stack| told(&lines(&image, &stack)[1])).collect();
-    found.retain(|told| !told.is_empty());
+    let found = of_both_probes(&Image::parse_module(&bytes).unwrap());
     assert!(matches!(&found[..], [one] if one.ends_with("/drivers/drained.c:5")), "{found:?}");
 }
 
