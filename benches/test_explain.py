@@ -16,8 +16,8 @@ class Differences(unittest.TestCase):
         for ours, verdict in [(11.0, "met"), (12.5, "**missed**"), (7.5, "**missed**")]:
             results = {"measure": [(5.0, 10.0), (6.0, 20.0)], "explain": [(5.0, ours), (6.0, ours + 10)]}
             rows = rows_of(explain.differences(results))
-            self.assertEqual(rows["difference"][2], f"2 µs: {verdict}", ours)
-            self.assertEqual(rows["difference"][0], "0 (0–0)")
+            self.assertEqual(rows["`explain`, less `measure`"][2], f"2 µs: {verdict}", ours)
+            self.assertEqual(rows["`explain`, less `measure`"][0], "0 (0–0)")
             self.assertEqual(rows["`measure`"][1], "15.0 (10.0–20.0)")
 
 
