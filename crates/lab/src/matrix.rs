@@ -319,7 +319,10 @@ fn told(asked: Asked, outcome: &Outcome) -> Found {
     if runs(asked, model) {
         return Found { model: Some(model), status: Status::Ok, ..Found::default() };
     }
-    let mut reason = format!("asked for {asked}, {}: {}", says(model), host.preemption.because);
+    let mut reason = format!("asked for {asked}, {}", says(model));
+    if !host.preemption.because.is_empty() {
+        reason += &format!(": {}", host.preemption.because);
+    }
     for conflict in &host.preemption.conflicts {
         reason += &format!("; {conflict}");
     }

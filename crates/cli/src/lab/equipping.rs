@@ -39,7 +39,8 @@ pub(super) struct Equipping {
     #[arg(long, value_parser = parse_arch)]
     arch: Option<Arch>,
 
-    /// The configuration of a kernel given as a file; repeated, in the order of the kernels
+    /// The configuration of a kernel given as a file, if it is not config-RELEASE beside it; repeated,
+    /// in the order of the kernels
     #[arg(long, value_name = "FILE")]
     config: Vec<PathBuf>,
 

@@ -72,7 +72,8 @@ pub struct Files {
     /// What `/lib/modules/<release>` would be, or the folder that `make modules_install` was told
     /// to install to.
     pub modules: Option<PathBuf>,
-    /// The `.config` that it was built with.
+    /// The `.config` that it was built with. Without one, `config-<release>` beside the image is
+    /// taken, if that is there, as in /boot.
     pub config: Option<PathBuf>,
     /// Its System.map.
     pub symbols: Option<PathBuf>,
@@ -93,7 +94,9 @@ impl Kernel {
             return Err(OwnError::Arch { path: path.clone(), is: image.arch, wanted });
         }
         let sha256 = memo.sum(path).map_err(not_read(path))?;
-        if let Some(config) = &files.config {
+        let beside = path.with_file_name(format!("config-{}", image.release));
+        let config = files.config.clone().or_else(|| beside.is_file().then_some(beside));
+        if let Some(config) = &config {
             expect(config, LARGEST_CONFIG, "kernel configuration", is_config)?;
         }
         if let Some(symbols) = &files.symbols {
@@ -107,7 +110,7 @@ impl Kernel {
             version: image.version,
             image: path.clone(),
             sha256,
-            config: files.config.clone(),
+            config,
             symbols: files.symbols.clone(),
             modules: modules.transpose()?,
             package: None,
@@ -193,6 +196,23 @@ mod tests {
         let direct = kernel(&folder, |files| files.modules = Some(modules.clone())).unwrap();
         assert_eq!(direct.modules, Some(modules));
         assert!(kernel(&folder, |f| (f.modules, f.config) = (None, None)).is_ok());
+    }
+
+    #[test]
+    fn a_configuration_beside_the_image_is_its_own() {
+        let folder = Folder::new("own-beside");
+        let config_of = |named: bool| {
+            kernel(&folder, |f| f.config = f.config.take().filter(|_| named)).unwrap().config
+        };
+        fs::write(folder.path().join("config-7.2.0"), "CONFIG_PREEMPT=y\n").unwrap();
+        assert_eq!(config_of(false), None);
+        let own = folder.path().join("config-7.3.0-rc1");
+        fs::write(&own, "CONFIG_PREEMPT=y\n").unwrap();
+        assert_eq!(config_of(false), Some(own.clone()));
+        assert_eq!(config_of(true), Some(folder.path().join(".config")));
+        fs::write(&own, "all that is not set\n").unwrap();
+        let refused = kernel(&folder, |f| f.config = None).unwrap_err().to_string();
+        assert!(refused.contains("config-7.3.0-rc1 is no kernel configuration"), "{refused}");
     }
 
     #[test]
