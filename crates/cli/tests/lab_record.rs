@@ -215,6 +215,12 @@ fn culprit() -> Share {
             file: "mm/shmem.c".into(),
             line: 912,
         }]],
+        given_up_at: vec!["__cond_resched+0x1a".into()],
+        given_up_lines: vec![vec![SourceLine {
+            function: "__cond_resched".into(),
+            file: "kernel/sched/core.c".into(),
+            line: 8570,
+        }]],
         user_stack: vec!["unlink+0xb [libc.so.6]".into()],
     }
 }

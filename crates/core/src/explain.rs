@@ -24,12 +24,12 @@ pub use blame::{Known, Machine, blame};
 pub use bound::{Bound, Interference, Premises, Variables, Work, bound};
 pub use components::components;
 pub use event::{
-    Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, UserStack, Wakeup, What,
+    Context, Event, GivenUp, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
 };
 pub use rank::{Part, rank};
 pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share,
-    SourceLine, Step, shares_mut,
+    SourceLine, StackMut, Step, stacks_mut,
 };
 pub use rest::Rest;
 pub use sections::{Edge, Longest, Measured, SectionKind, SectionPlace, sections};

@@ -183,6 +183,7 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	wakeup->user_bytes = 0;
 	wakeup->away_user_bytes = 0;
 	wakeup->away_pid = 0;
+	wakeup->away_switches = 0;
 	wakeup->events_before = waits->seen;
 	wakeup->faults_before = 0;
 	wakeup->faults_after = 0;

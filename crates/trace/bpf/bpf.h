@@ -24,6 +24,7 @@ static long (*bpf_probe_read_kernel)(void *dst, u32 size, const void *src) = (vo
 static long (*bpf_probe_read_kernel_str)(void *dst, u32 size, const void *src) = (void *)115;
 static void *(*bpf_ringbuf_reserve)(void *map, u64 size, u64 flags) = (void *)131;
 static void (*bpf_ringbuf_submit)(void *data, u64 flags) = (void *)132;
+static long (*bpf_get_task_stack)(void *task, void *buf, u32 size, u64 flags) = (void *)141;
 
 /* Map types, and a flag of theirs: include/uapi/linux/bpf.h, 5.10. */
 #define MAP_HASH 1

@@ -68,6 +68,8 @@ struct task_struct {
 	char comm[16];
 	u64 min_flt;
 	u64 maj_flt;
+	u64 nvcsw;
+	u64 nivcsw;
 	struct css_set *cgroups;
 	struct sched_entity se;
 	struct thread_info thread_info;

@@ -115,6 +115,8 @@ struct wakeup {
 	/* When interrupts last went off, and on again, before the timer's; 0 if that is not measured. */
 	u64 irqs_off;
 	u64 irqs_on;
+	/* How often who gave up the CPU had done so by then, if its stack is still to be taken; or 0. */
+	u64 away_switches;
 	u32 state;
 	/* Where it waits, and where its stimulus was. */
 	u32 cpu;
@@ -136,7 +138,7 @@ struct wakeup {
 	s32 away_bytes;
 	s32 user_bytes;
 	s32 away_user_bytes;
-	/* Whose the stacks are where the CPU was given up. */
+	/* Whose the stacks are where the CPU was given up; 0 if nobody looked, and for idle. */
 	u32 away_pid;
 	/* The instruction before `link`; 0 if it cannot be read. */
 	u32 before_link;

@@ -43,16 +43,53 @@ SEC("tp_btf/sched_entry_tp") int on_sched_entry(u64 *ctx)
 	return 0;
 }
 
-/* Who gave the CPU up, and where. Its own program says little of one that had to give way. */
+INLINE int sleeps(struct task_struct *task)
+{
+	struct task_struct___state *older = (void *)task;
+	return (FIELD_EXISTS(task->__state) ? READ(task, __state) : READ(older, state)) != 0;
+}
+
+INLINE u64 switches(struct task_struct *task)
+{
+	return READ(task, nvcsw) + READ(task, nivcsw);
+}
+
+/*
+ * Who gave the CPU up, and where. Its own program says little of one that had to give way, and idle
+ * nothing at all.
+ *
+ * A stack here is taken while the wakeup waits: 5 to 20 us (guest of KVM, 6.18), 38 where it was late
+ * by more. Who had to give way to a named thread goes on when that sleeps, and has the same stack
+ * then, when it delays nobody.
+ */
 INLINE void look_at_last(void *ctx, struct cpu *cpu, struct wakeup *wakeup, struct task_struct *prev,
 			 struct task_struct *next)
 {
-	cpu->traces = 1;
 	wakeup->away_pid = prev->pid;
-	wakeup->away_bytes = bpf_get_stack(ctx, wakeup->away, sizeof(wakeup->away), 0);
-	if (prev->prio <= next->prio)
+	if (!prev->pid)
+		return;
+	int own_program = prev->prio <= next->prio;
+	int later = targets == NAMED && !sleeps(prev);
+	if (own_program || !later)
+		cpu->traces = 1;
+	if (later)
+		wakeup->away_switches = switches(prev);
+	else
+		wakeup->away_bytes = bpf_get_stack(ctx, wakeup->away, sizeof(wakeup->away), 0);
+	if (own_program)
 		wakeup->away_user_bytes = bpf_get_stack(ctx, wakeup->away_user,
 							sizeof(wakeup->away_user), USER_STACK);
+}
+
+/* The same now that the named thread sleeps, if `next` is who it was and has not run since. */
+INLINE void look_back(struct wakeup *wakeup, struct task_struct *next)
+{
+	if (HOT(!wakeup->away_switches))
+		return;
+	if (next->pid == wakeup->away_pid && switches(next) == wakeup->away_switches)
+		wakeup->away_bytes =
+			bpf_get_task_stack(next, wakeup->away, sizeof(wakeup->away), 0);
+	wakeup->away_switches = 0;
 }
 
 INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct *prev,
@@ -83,7 +120,7 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 		end(wakeup, cpu, next, number, now);
 }
 
-INLINE void switch_out(struct cpu *cpu, struct task_struct *prev)
+INLINE void switch_out(struct cpu *cpu, struct task_struct *prev, struct task_struct *next)
 {
 	u32 pid = prev->pid;
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
@@ -93,10 +130,10 @@ INLINE void switch_out(struct cpu *cpu, struct task_struct *prev)
 	 * One that is only preempted is looked at until it sleeps: before that its next timer is not
 	 * there to expire, and who keeps it from that is to be seen.
 	 */
-	struct task_struct___state *older = (void *)prev;
-	u64 sleeps = FIELD_EXISTS(prev->__state) ? READ(prev, __state) : READ(older, state);
-	if (sleeps)
-		answered(wakeup, cpu, pid, prev);
+	if (!sleeps(prev))
+		return;
+	look_back(wakeup, next);
+	answered(wakeup, cpu, pid, prev);
 }
 
 SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
@@ -111,7 +148,7 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	/* Nobody is switched to in an interrupt: an exit that was not seen is made up for here. */
 	cpu->irq_depth = 0;
 	if (targets == NAMED)
-		switch_out(cpu, prev);
+		switch_out(cpu, prev, next);
 	struct event *event = next_event(cpu, SWITCH, now);
 	event->number = next->pid;
 	event->value = throttles(cpu);

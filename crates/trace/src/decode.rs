@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wakescope_core::explain::{
-    Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, UserStack, Wakeup, What,
+    Context, Event, GivenUp, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
 };
 use wakescope_core::units::MonoNs;
 
@@ -76,10 +76,9 @@ impl Decoder<'_> {
                 response: MonoNs(wakeup.response),
             },
             interrupted: self.interrupted(late),
-            given_up_by: self.given_up_by(late),
+            given_up: self.given_up(late),
             events: self.events(late, &task),
             lost: late.lost.max(u32::from(cut)),
-            given_up_at: self.given_up_at(wakeup),
             // Without a switch to the task it is not known how many it had before.
             page_faults: match wakeup.switch_in {
                 0 => 0,
@@ -91,10 +90,12 @@ impl Decoder<'_> {
         }
     }
 
-    /// Who had the CPU last, where its program's stack was taken.
-    fn given_up_by(&self, late: &Late) -> Option<UserStack> {
-        let [_, (pid, stack)] = user_stacks(late);
-        (pid != 0 && !stack.is_empty()).then(|| UserStack { pid, stack: self.named(pid, stack) })
+    /// Who had the CPU last, and where it was then, if a stack was taken of it.
+    fn given_up(&self, late: &Late) -> Option<GivenUp> {
+        let [_, (pid, user_stack)] = user_stacks(late);
+        let stack = self.given_up_at(&late.wakeup);
+        let looked = pid != 0 && !(stack.is_empty() && user_stack.is_empty());
+        looked.then(|| GivenUp { pid, stack, user_stack: self.named(pid, user_stack) })
     }
 
     fn named(&self, pid: u32, stack: &[u64]) -> Vec<String> {

@@ -100,6 +100,7 @@ pub(crate) struct Wakeup {
     pub(crate) events_before: u64,
     pub(crate) irqs_off: u64,
     pub(crate) irqs_on: u64,
+    pub(crate) away_switches: u64,
     pub(crate) state: u32,
     pub(crate) cpu: u32,
     pub(crate) stimulus_cpu: u32,

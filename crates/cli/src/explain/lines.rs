@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wakescope_core::explain::{SourceLine, shares_mut};
+use wakescope_core::explain::{SourceLine, stacks_mut};
 use wakescope_core::host::Host;
 use wakescope_core::run::Run;
 use wakescope_trace::{Image, MappedImage, NoImage, build_id_of_kernel};
@@ -191,11 +191,11 @@ fn add_lines(
     elsewhere: impl Fn(&str) -> bool,
     root: Option<&str>,
 ) -> Result<Option<String>, NoImage> {
-    let shares: Vec<_> = shares_mut(run).filter(|share| !share.stack.is_empty()).collect();
-    let stacks: Vec<&[String]> = shares.iter().map(|share| share.stack.as_slice()).collect();
-    let found = image.lines(&stacks, elsewhere, root)?;
-    for (share, lines) in shares.into_iter().zip(found.lines) {
-        lay_over(&mut share.lines, lines);
+    let stacks: Vec<_> = stacks_mut(run).collect();
+    let entries: Vec<&[String]> = stacks.iter().map(|stack| stack.entries.as_slice()).collect();
+    let found = image.lines(&entries, elsewhere, root)?;
+    for (stack, lines) in stacks.into_iter().zip(found.lines) {
+        lay_over(stack.lines, lines);
     }
     Ok(found.root)
 }

@@ -58,6 +58,7 @@ fn store(test: &Test, folder: &str, build_id: Option<&str>) {
         culprit: "shmem_undo_range".into(),
         evidence: Evidence::Stack,
         stack: stack.into(),
+        given_up_at: vec!["shmem_undo_range+0x0".into()],
         ..Default::default()
     };
     run.worst =
@@ -86,6 +87,7 @@ fn a_stored_run_gets_lines_from_the_image_of_its_kernel() {
     let text = shown(&["run", "--vmlinux", "vmlinux"]);
     assert!(text.contains(" shmem_undo_range+0x0 (init/main.c:"), "{text}");
     assert!(text.contains(") ← unknown+0x10 ← exit_mmap+0x0\n"), "{text}");
+    assert!(text.contains(" gives up the CPU in shmem_undo_range+0x0 (init/main.c:"), "{text}");
     let json = shown(&["run", "--vmlinux", "vmlinux", "--json"]);
     let run = Run::from_json(json.as_bytes()).unwrap();
     let lines = &run.worst[0].blame[0].lines;

@@ -23,7 +23,8 @@ fn a_task_of_a_higher_priority_is_found() {
 }
 
 /// Until the kernel leaves the call nobody switches, so that only the probe's watchdog, which expires
-/// meanwhile, sees what it is at. At the switch only the way out of the kernel is left to be seen.
+/// meanwhile, sees what it is at. At the switch only the way out of the kernel is left to be seen,
+/// and that is told once the probe sleeps.
 #[test]
 fn what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers() {
     let name = "what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers";
@@ -45,5 +46,7 @@ fn what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers() {
         let functions = share.stack.iter().map(|frame| frame.split('+').next().unwrap());
         let callers: Vec<_> = functions.skip_while(|name| *name != "do_sys_poll").skip(1).collect();
         assert_eq!(callers.first(), Some(&"__x64_sys_poll"), "{share:#?}");
+        let left_at = share.given_up_at.first().map_or("", String::as_str);
+        assert!(left_at.starts_with("exit_to_user_mode_prepare+"), "{share:#?}");
     }
 }

@@ -145,6 +145,12 @@ fn share(cause: Cause, ns: u64) -> Share {
             file: "drivers/tty/serial/uart.c".into(),
             line: 912,
         }]],
+        given_up_at: vec!["__cond_resched+0x1a".into()],
+        given_up_lines: vec![vec![explain::SourceLine {
+            function: "__cond_resched".into(),
+            file: "kernel/sched/core.c".into(),
+            line: 8570,
+        }]],
         user_stack: vec!["main+0x10 [logger]".into()],
     }
 }

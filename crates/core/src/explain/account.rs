@@ -6,7 +6,7 @@ use super::compose::compose;
 use crate::distribution::Distribution;
 use crate::explain::{
     Above, ComponentTable, Components, Explanation, Known, Machine, Measured, Part, Seen, Share,
-    Wakeup, blame, components, rank, sections, shares_mut, timeline,
+    Wakeup, blame, components, rank, sections, stacks_mut, timeline,
 };
 use crate::finding::{Finding, Severity, Validity};
 use crate::plan::Stimulus;
@@ -153,9 +153,9 @@ fn tell_modules(
     mut modules: BTreeMap<String, String>,
     mut build_ids: BTreeMap<String, String>,
 ) {
-    let stacks = shares_mut(run).flat_map(|share| &share.stack);
+    let entries = stacks_mut(run).flat_map(|stack| &*stack.entries);
     let functions: BTreeSet<&str> =
-        stacks.filter_map(|entry| Some(entry.rsplit_once('+')?.0)).collect();
+        entries.filter_map(|entry| Some(entry.rsplit_once('+')?.0)).collect();
     modules.retain(|function, _| functions.contains(function.as_str()));
     build_ids.retain(|module, _| modules.values().any(|told| told == module));
     if let Some(told) = &mut run.explanation {

@@ -20,10 +20,8 @@ pub struct Wakeup {
     pub events: Vec<Event>,
     /// Events between the first and the last that are missing.
     pub lost: u32,
-    /// The kernel stack where the CPU was finally given up, innermost first: `function+0x10`.
-    pub given_up_at: Vec<String>,
-    /// Who gave it up, and where its program was then, as far as that was looked at.
-    pub given_up_by: Option<UserStack>,
+    /// Who gave up the CPU in the end, and where, as far as that was looked at.
+    pub given_up: Option<GivenUp>,
     /// The task's page faults between `switch_in` and `response`.
     pub page_faults: u64,
     /// What the kernel knows to keep such a task from running: a throttled queue.
@@ -33,13 +31,16 @@ pub struct Wakeup {
     pub irqs_off: Option<(MonoNs, MonoNs)>,
 }
 
-/// The stack of a thread's own program.
+/// Where a thread gave up the CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UserStack {
-    /// Whose.
+pub struct GivenUp {
+    /// Which one.
     pub pid: u32,
-    /// Innermost first: `function+0x10 [file]`, or `file+0x1230` without a name.
+    /// Its kernel stack below the scheduler, innermost first: `function+0x10`. May be empty.
     pub stack: Vec<String>,
+    /// The stack of its program, innermost first: `function+0x10 [file]`, or `file+0x1230` without a
+    /// name. May be empty.
+    pub user_stack: Vec<String>,
 }
 
 /// What was to wake a task.

@@ -162,6 +162,13 @@ pub struct Share {
     /// whose lines are not known has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<Vec<SourceLine>>,
+    /// The kernel stack where the culprit gave up the CPU in the end, innermost first, if `stack` was
+    /// taken before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_up_at: Vec<String>,
+    /// The lines of source of that, as in `lines`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_up_lines: Vec<Vec<SourceLine>>,
     /// The culprit's own stack, of its program, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_stack: Vec<String>,
@@ -353,10 +360,25 @@ impl Explanation {
     }
 }
 
-/// Every share of blame in the record of `run`.
-pub fn shares_mut(run: &mut Run) -> impl Iterator<Item = &mut Share> {
+/// A kernel stack of a record, innermost first.
+pub struct StackMut<'r> {
+    /// `function+0x10`.
+    pub entries: &'r mut Vec<String>,
+    /// See [`Share::lines`].
+    pub lines: &'r mut Vec<Vec<SourceLine>>,
+}
+
+/// Every kernel stack in the record of `run` that is not empty.
+pub fn stacks_mut(run: &mut Run) -> impl Iterator<Item = StackMut<'_>> {
     let of_episodes = run.worst.iter_mut().flat_map(|episode| &mut episode.blame);
-    of_episodes.chain(run.explanation.iter_mut().flat_map(Explanation::shares_mut))
+    let shares = of_episodes.chain(run.explanation.iter_mut().flat_map(Explanation::shares_mut));
+    let stacks = shares.flat_map(|share| {
+        [
+            StackMut { entries: &mut share.stack, lines: &mut share.lines },
+            StackMut { entries: &mut share.given_up_at, lines: &mut share.given_up_lines },
+        ]
+    });
+    stacks.filter(|stack| !stack.entries.is_empty())
 }
 
 /// The longest sections that held off an interrupt or a switch.

@@ -194,15 +194,34 @@ fn told_share(share: &Share) -> String {
 
 /// The stacks of a share: the kernel's with lines of source, and that of the program.
 pub(super) fn stack(share: &Share, indent: usize) -> String {
-    let lines = |at: usize| share.lines.get(at).map(Vec::as_slice).unwrap_or_default();
-    let kernel = share.stack.iter().take(MOST_FRAMES).enumerate();
-    let kernel: Vec<Words> = kernel.map(|(at, entry)| told_entry(entry, lines(at))).collect();
-    let mut user: Vec<Words> =
-        share.user_stack.iter().take(MOST_FRAMES).map(|entry| told_entry(entry, &[])).collect();
-    if let Some(first) = user.first_mut() {
-        first[0].insert_str(0, "in the program: ");
+    let Share { stack, lines, given_up_at, given_up_lines, user_stack, .. } = share;
+    let given_up = until_common(given_up_at, stack);
+    let kernel = told_stack("", stack, lines);
+    let given_up = told_stack("gives up the CPU in ", given_up, given_up_lines);
+    let user = told_stack("in the program: ", user_stack, &[]);
+    chain(kernel, stack.len(), indent)
+        + &chain(given_up, given_up_at.len(), indent)
+        + &chain(user, user_stack.len(), indent)
+}
+
+/// `stack` up to the innermost entry that `other` has, too: what called that, called both. Empty if
+/// it says nothing new.
+fn until_common<'s>(stack: &'s [String], other: &[String]) -> &'s [String] {
+    let ends = stack.iter().rev().zip(other.iter().rev());
+    let common = ends.take_while(|(entry, other)| entry == other).count();
+    let own = stack.len() - common;
+    if own == 0 { &[] } else { &stack[..(own + 1).min(stack.len())] }
+}
+
+/// The entries that there is room for, `before` the first of them.
+fn told_stack(before: &str, stack: &[String], lines: &[Vec<SourceLine>]) -> Vec<Words> {
+    let lines = |at: usize| lines.get(at).map(Vec::as_slice).unwrap_or_default();
+    let shown = stack.iter().take(MOST_FRAMES).enumerate();
+    let mut told: Vec<Words> = shown.map(|(at, entry)| told_entry(entry, lines(at))).collect();
+    if let Some(first) = told.first_mut() {
+        first[0].insert_str(0, before);
     }
-    chain(kernel, share.stack.len(), indent) + &chain(user, share.user_stack.len(), indent)
+    told
 }
 
 /// An entry of a stack, in the pieces between which a line may end.
@@ -236,20 +255,24 @@ fn file_name(file: &str) -> String {
     format!("{cut}{}", clean(&file[begin..], LONGEST_FILE))
 }
 
-/// Functions, each called by the next, on as few lines as they take. `count` is how many there are.
+/// Functions, each called by the next, on as few lines as they take. `count` is how many there are
+/// with those that are not shown.
 fn chain(frames: Vec<Words>, count: usize, indent: usize) -> String {
     // With what stands before a function, and at its end, on one line.
     let longest = WIDTH.saturating_sub(indent + "… ←".chars().count());
-    let last = frames.len().saturating_sub(1);
+    let shown = frames.len();
+    if shown == 0 {
+        return String::new();
+    }
     let mut pieces: Words = Vec::new();
     for (at, frame) in frames.into_iter().enumerate() {
         pieces.extend(frame.iter().map(|piece| clean(piece, longest)));
-        if let Some(end) = pieces.last_mut().filter(|_| at < last || count > MOST_FRAMES) {
+        if let Some(end) = pieces.last_mut().filter(|_| at + 1 < count) {
             end.push_str(" ←");
         }
     }
-    if count > MOST_FRAMES {
-        pieces.push(format!("… {} more", grouped((count - MOST_FRAMES) as u64)));
+    if count > shown {
+        pieces.push(format!("… {} more", grouped((count - shown) as u64)));
     }
     let blank = " ".repeat(indent);
     let mut out = String::new();

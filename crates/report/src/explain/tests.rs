@@ -88,6 +88,10 @@ fn stacks_with_lines_and_of_programs() {
         vec![],
         vec![line("\x1b", deep, 0)],
     ];
+    share.given_up_at =
+        names(&["schedule+0x56", "tty_wait+0x10", "tty_release+0x1f0", "__fput+0xe3"]);
+    share.stack.push("__fput+0xe3".into());
+    share.given_up_lines = vec![vec![line("schedule", "kernel/sched/core.c", 6770)]];
     share.user_stack = names(&["close+0xb [libc.so.6]", "flush+0x40 [logger]", "logger+0x1c20"]);
     let text = text(&run, Style::default(), Extent::default());
     let from = text.find("taken inside\n").unwrap() + "taken inside\n".len();
@@ -97,7 +101,9 @@ fn stacks_with_lines_and_of_programs() {
         |         uart_drain_fifo+0x1b2 (drivers/tty/serial/uart.c:912) ← _raw_spin_unlock_irqrestore+0x15
         |         (arch_local_irq_restore at arch/x86/include/asm/irqflags.h:119,
         |         inlined into kernel/locking/spinlock.c:194) ← serial_release+0x40 ←
-        |         tty_release+0x1f0 (…ndor/with/many/folders/serial_core.c)
+        |         tty_release+0x1f0 (…ndor/with/many/folders/serial_core.c) ← __fput+0xe3
+        |         gives up the CPU in schedule+0x56 (kernel/sched/core.c:6770) ← tty_wait+0x10 ←
+        |         tty_release+0x1f0 ← … 1 more
         |         in the program: close+0xb [libc.so.6] ← flush+0x40 [logger] ← logger+0x1c20
     "#]].assert_eq(&shown);
 }

@@ -408,15 +408,17 @@ fn a_stack_that_could_not_be_taken_is_empty() {
 #[test]
 fn the_cpu_was_given_up_below_the_scheduler() {
     let given_up = |frames: &[u64]| {
-        let mut wakeup = raw();
+        let mut wakeup = RawWakeup { away_pid: 7, ..raw() };
         wakeup.away[..frames.len()].copy_from_slice(frames);
         wakeup.away_bytes = i32::try_from(size_of_val(frames)).unwrap();
-        decoded(&late(wakeup, &[])).given_up_at
+        let given_up = decoded(&late(wakeup, &[])).given_up;
+        given_up.map(|last| format!("{}: {}", last.pid, last.stack.join(" ")))
     };
     let frames = [at::BPF, at::INNER_SCHEDULE, at::SCHEDULE, at::WORK];
-    assert_eq!(given_up(&frames), ["schedule+0x56", "do_work+0x23"]);
-    assert_eq!(given_up(&[at::SCHEDULE, at::WORK]), ["schedule+0x56", "do_work+0x23"]);
-    assert_eq!(given_up(&[]), [""; 0]);
+    let told = Some("7: schedule+0x56 do_work+0x23".into());
+    assert_eq!(given_up(&frames), told);
+    assert_eq!(given_up(&[at::SCHEDULE, at::WORK]), told);
+    assert_eq!(given_up(&[]), None);
 }
 
 #[test]
@@ -520,10 +522,10 @@ fn stacks_of_programs_belong_to_their_tasks() {
     wakeup.user[..2].copy_from_slice(&[0x55d0, 0x55d8]);
     wakeup.away_user[0] = 0x7f00;
     let shown = |wakeup: &RawWakeup| {
-        let Wakeup { interrupted, given_up_by, .. } = decoded(&late(*wakeup, &[]));
+        let Wakeup { interrupted, given_up, .. } = decoded(&late(*wakeup, &[]));
         (
             interrupted.unwrap().user_stack.join(" "),
-            given_up_by.map(|by| (by.pid, by.stack.join(" "))),
+            given_up.map(|last| (last.pid, last.user_stack.join(" "))),
         )
     };
     assert_eq!(shown(&wakeup), ("0x55d0 0x55d8".into(), None));

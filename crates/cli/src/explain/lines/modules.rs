@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use wakescope_core::explain::shares_mut;
+use wakescope_core::explain::stacks_mut;
 use wakescope_core::run::Run;
 use wakescope_trace::{MappedImage, NoImage};
 
@@ -67,7 +67,7 @@ pub(super) fn add_lines(run: &mut Run, vmlinux: Option<&Path>, root: Option<&str
 /// The modules that functions of stacks are in.
 fn named_in_stacks(run: &mut Run) -> BTreeSet<String> {
     let modules = super::modules_of(run);
-    let entries = shares_mut(run).flat_map(|share| &share.stack);
+    let entries = stacks_mut(run).flat_map(|stack| &*stack.entries);
     let functions = entries.filter_map(|entry| Some(entry.rsplit_once('+')?.0));
     // Code that is made while the kernel runs is listed as if it were in modules.
     let has_file =

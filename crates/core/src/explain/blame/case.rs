@@ -101,10 +101,17 @@ impl<'a> Case<'a> {
     /// Where the program of `task` was while it held up the wakeup; empty if nobody looked.
     pub(super) fn user_stack(&self, task: &Task) -> &'a [String] {
         let interrupted = self.wakeup.interrupted.iter().map(|c| (c.task.pid, &c.user_stack));
-        let last = self.wakeup.given_up_by.iter().map(|last| (last.pid, &last.stack));
+        let last = self.wakeup.given_up.iter().map(|last| (last.pid, &last.user_stack));
         let mut stacks = interrupted.chain(last).filter(|_| is_known(task) && !task.is_idle());
         let own = stacks.find(|(pid, stack)| *pid == task.pid && !stack.is_empty());
         own.map(|(_, stack)| stack.as_slice()).unwrap_or_default()
+    }
+
+    /// Where in the kernel `task` gave up the CPU in the end; empty if somebody else did, or nobody
+    /// looked.
+    pub(super) fn given_up_at(&self, task: &Task) -> &'a [String] {
+        let last = self.wakeup.given_up.as_ref().filter(|last| last.pid == task.pid);
+        last.map(|last| last.stack.as_slice()).unwrap_or_default()
     }
 
     /// Whether it is seen when the CPU was given up to the task.

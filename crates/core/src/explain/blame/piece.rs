@@ -23,6 +23,12 @@ pub(super) fn with_stack(label: &Label, stack: &[String]) -> Label {
     Rc::new(Share { stack, ..(**label).clone() })
 }
 
+/// The same label, with where the culprit gave up the CPU in the end.
+pub(super) fn with_given_up_at(label: &Label, stack: &[String]) -> Label {
+    let given_up_at = stack.iter().take(DEEPEST_STACK).cloned().collect();
+    Rc::new(Share { given_up_at, ..(**label).clone() })
+}
+
 /// The same of the culprit's own program; without one the label as it is.
 pub(super) fn with_user_stack(label: &Label, stack: &[String]) -> Label {
     if stack.is_empty() {
@@ -150,6 +156,9 @@ impl Pieces {
             share.evidence = share.evidence.max(label.evidence);
             if share.stack.is_empty() {
                 share.stack.clone_from(&label.stack);
+            }
+            if share.given_up_at.is_empty() {
+                share.given_up_at.clone_from(&label.given_up_at);
             }
             if share.user_stack.is_empty() {
                 share.user_stack.clone_from(&label.user_stack);

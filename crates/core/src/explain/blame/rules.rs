@@ -6,7 +6,9 @@ use super::super::event::{Context, Marks, Mode, Stimulus, Task};
 use super::super::record::{Cause, Evidence};
 use super::case::{Case, is_known};
 use super::function::{culprit, is_of_user_mode, unlocks, within};
-use super::piece::{Label, known_by, label, unexplained, with_stack, with_user_stack};
+use super::piece::{
+    Label, known_by, label, unexplained, with_given_up_at, with_stack, with_user_stack,
+};
 use crate::units::MonoNs;
 
 /// How long the way back from an interrupt may take, nanoseconds.
@@ -198,7 +200,9 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Claim {
     }
     let context = case.context().filter(|context| context.task.pid == waker.pid);
     let held = context.and_then(|context| Some((context, held(context)?)));
-    match held.filter(|(context, _)| !stack_of(case, context).is_empty()) {
+    let is_seen =
+        |&(context, cause): &(&Context, Cause)| !stacks(case, cause, context).0.is_empty();
+    match held.filter(is_seen) {
         Some((context, cause)) => Claim::all(section(case, cause, context)),
         None => Claim::all_of_task(case, Cause::EqualOrLowerTask, waker),
     }
@@ -332,9 +336,7 @@ fn held(context: &Context) -> Option<Cause> {
 
 /// A share of kernel code, with the function that its stack names.
 fn section(case: &Case, cause: Cause, context: &Context) -> Label {
-    // Who had interrupts off must have been there when the first one came.
-    let is_elsewhere = cause == Cause::IrqOff && context.stack_is_later;
-    let stack = if is_elsewhere { &[] } else { stack_of(case, context) };
+    let (stack, given_up_at) = stacks(case, cause, context);
     // A stack says that the code was there, but only the two ends that this took all the time. A guest
     // may have stood still in it. (6.18 on KVM: 34.6 ms of `do_timerfd_settime`, which sets the CPU's
     // timer, and so enters the hypervisor; none of them stolen.)
@@ -347,12 +349,21 @@ fn section(case: &Case, cause: Cause, context: &Context) -> Label {
         false => Evidence::Bound,
     };
     let bare = label(cause, &culprit(stack), &within(context, stack), evidence);
-    with_user_stack(&with_stack(&bare, stack), case.user_stack(&context.task))
+    let with_stacks = with_given_up_at(&with_stack(&bare, stack), given_up_at);
+    with_user_stack(&with_stacks, case.user_stack(&context.task))
 }
 
-/// The stack at the interrupt, or else where the CPU was given up, which is the same code later.
-fn stack_of<'c>(case: &Case<'c>, context: &'c Context) -> &'c [String] {
-    if context.stack.is_empty() { &case.wakeup.given_up_at } else { &context.stack }
+/// The stack at the interrupt, and that where the same task gave up the CPU in the end. Without the
+/// first the second is where the code was seen.
+fn stacks<'c>(case: &Case<'c>, cause: Cause, context: &'c Context) -> (&'c [String], &'c [String]) {
+    // Who had interrupts off must have been there when the first one came.
+    if cause == Cause::IrqOff {
+        return (if context.stack_is_later { &[] } else { &context.stack }, &[]);
+    }
+    match case.given_up_at(&context.task) {
+        given_up_at if context.stack.is_empty() => (given_up_at, &[]),
+        given_up_at => (&context.stack, given_up_at),
+    }
 }
 
 fn is_asleep(context: &Context) -> bool {

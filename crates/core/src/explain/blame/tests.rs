@@ -7,7 +7,7 @@ mod stacks;
 mod switched;
 
 use super::super::event::{
-    Context, Event, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
+    Context, Event, GivenUp, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
 };
 use super::super::record::{Cause, Evidence};
 use super::{Known, blame};
@@ -269,15 +269,42 @@ fn a_stack_that_is_not_there_proves_nothing() {
         bare,
         &["no_preemption_point 60 (rm[412]) bound", SWITCH, "irq_off 10 (rm[412]) bound", TIMER],
     );
-    // The same code was seen where it gave the CPU up.
+    let gave_up = |w: &mut Wakeup, pid| {
+        let stack = frames(&["__cond_resched", "shmem_undo_range", "exit_mmap"]);
+        w.given_up = Some(GivenUp { pid, stack, ..GivenUp::default() });
+    };
+    // The same code was seen where it gave the CPU up: that it had interrupts off before was not.
     check(
         timer(),
         |w| {
             bare(w);
-            w.given_up_at = frames(&["__cond_resched", "shmem_undo_range", "exit_mmap"]);
+            gave_up(w, rm().pid);
         },
-        &[HELD, SWITCH, WAIT, TIMER],
+        &[HELD, SWITCH, "irq_off 10 (rm[412]) bound", TIMER],
     );
+    // Somebody else did.
+    check(
+        timer(),
+        |w| {
+            bare(w);
+            gave_up(w, spin().pid);
+        },
+        &["no_preemption_point 60 (rm[412]) bound", SWITCH, "irq_off 10 (rm[412]) bound", TIMER],
+    );
+}
+
+#[test]
+fn where_code_gave_up_the_cpu_is_told_beside_where_it_was_seen() {
+    let shown = |pid| {
+        let stack = frames(&["__cond_resched", "shmem_undo_range"]);
+        let given_up = Some(GivenUp { pid, stack, ..GivenUp::default() });
+        let shares = blame(&Wakeup { given_up, ..timer() }, &Known::default());
+        let with = shares.iter().filter(|share| !share.given_up_at.is_empty());
+        with.map(|s| format!("{} {}", s.cause, s.given_up_at.join(" "))).collect::<Vec<_>>()
+    };
+    let told = "no_preemption_point __cond_resched+0x10 shmem_undo_range+0x10";
+    assert_eq!(shown(rm().pid), [told]);
+    assert_eq!(shown(spin().pid), [""; 0]);
 }
 
 #[test]

@@ -30,6 +30,8 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         evidence: Evidence::Stack,
         stack: vec![name.clone(); 20],
         lines: vec![vec![line(&name); 5]; 30],
+        given_up_at: vec![name.clone(); 20],
+        given_up_lines: vec![vec![line(&name); 5]; 20],
         user_stack: vec![name.clone(); 20],
     };
     let all =
@@ -104,15 +106,18 @@ fn any_share() -> impl Strategy<Value = Share> {
     let stack = || prop::collection::vec(any_name(), 0..6);
     let line = any_name().prop_map(|name| line(&name));
     let lines = prop::collection::vec(prop::collection::vec(line, 0..4), 0..6);
-    (any_cause(), ns, any_name(), any_name(), stack(), lines, stack()).prop_map(
-        |(cause, ns, culprit, within, stack, lines, user_stack)| Share {
+    let stacks = (stack(), stack(), stack());
+    (any_cause(), ns, any_name(), any_name(), stacks, lines).prop_map(
+        |(cause, ns, culprit, within, (stack, given_up_at, user_stack), lines)| Share {
             cause,
             ns,
             culprit,
             within,
             evidence: Evidence::Stack,
             stack,
+            given_up_lines: lines.iter().rev().cloned().collect(),
             lines,
+            given_up_at,
             user_stack,
         },
     )

@@ -65,7 +65,8 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
     let marks = (prop::array::uniform4(prop::option::of(80_u64..420)), 90_u64..420);
     let events = prop::collection::vec((50_u64..450, whats()), 0..24);
     let edges = prop::option::of((50_u64..450, 50_u64..450));
-    let rest = (any::<bool>(), 0_u64..2, tasks(), edges);
+    let given_up = prop::option::of((0_u32..4, any::<bool>()));
+    let rest = (any::<bool>(), 0_u64..2, tasks(), edges, given_up);
     (marks, stimuli(), prop::option::of(contexts()), events, rest).prop_map(
         move |((mut seen, response), stimulus, interrupted, mut events, rest)| {
             if ordered {
@@ -77,7 +78,12 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
             let [irq_entry, irq_exit, sched_entry, switch_in] = seen.map(|at| at.map(MonoNs));
             let (due, response) = (MonoNs(100), MonoNs(response));
             let marks = Marks { due, irq_entry, irq_exit, sched_entry, switch_in, response };
-            let (throttled, page_faults, task, edges) = rest;
+            let (throttled, page_faults, task, edges, given_up) = rest;
+            let given_up = given_up.map(|(pid, seen)| GivenUp {
+                pid,
+                stack: if seen { frames(&["g"]) } else { Vec::new() },
+                user_stack: frames(&["main"]),
+            });
             Wakeup {
                 task,
                 stimulus,
@@ -86,7 +92,7 @@ fn wakeups(ordered: bool) -> impl Strategy<Value = Wakeup> {
                 events,
                 throttled,
                 page_faults,
-                given_up_at: Vec::new(),
+                given_up,
                 irqs_off: edges.map(|(off, on)| (MonoNs(off), MonoNs(on))),
                 ..Wakeup::default()
             }

@@ -1,7 +1,6 @@
 //! Tasks that come and go, on this CPU and others, and what is begun in one and ended in another.
 
 use super::*;
-use crate::explain::UserStack;
 
 #[test]
 fn softirqs_wait_with_the_task_that_they_run_in() {
@@ -354,17 +353,17 @@ fn a_task_that_comes_first_is_shown_with_its_programs_stack() {
         let with = shares.iter().filter(|share| !share.user_stack.is_empty());
         with.map(|s| format!("{} {}", s.cause, s.user_stack.join(" "))).collect::<Vec<_>>()
     };
-    let last = |pid| UserStack { pid, stack: frames(&["burn", "main"]) };
+    let last = |pid| GivenUp { pid, user_stack: frames(&["burn", "main"]), ..GivenUp::default() };
     assert_eq!(shown(&|_| {}), [""; 0]);
-    let of_spin = shown(&|w| w.given_up_by = Some(last(spin().pid)));
+    let of_spin = shown(&|w| w.given_up = Some(last(spin().pid)));
     assert_eq!(of_spin, ["higher_priority_task burn+0x10 main+0x10"]);
     // One that somebody else's program was at says nothing of it.
-    assert_eq!(shown(&|w| w.given_up_by = Some(last(99))), [""; 0]);
+    assert_eq!(shown(&|w| w.given_up = Some(last(99))), [""; 0]);
     let interrupted = shown(&|w| {
         let context = w.interrupted.as_mut().unwrap();
         (context.task, context.mode) = (spin(), Mode::User);
         context.user_stack = frames(&["turn"]);
-        w.given_up_by = Some(last(spin().pid));
+        w.given_up = Some(last(spin().pid));
     });
     assert_eq!(interrupted, ["higher_priority_task turn+0x10"]);
 }
