@@ -228,10 +228,14 @@ INLINE void timer_event(struct cpu *cpu, u64 function, u64 now)
 	struct event *last = &cpu->ring[(cpu->seen - 1) & (RING - 1)];
 	struct event *first = &cpu->ring[(cpu->seen - 2) & (RING - 1)];
 	if (cpu->seen >= 2 && last->kind == TIMER_EXIT && first->kind == TIMER_ENTRY &&
-	    first->value == function)
+	    first->value == function) {
+		first->number++;
 		cpu->seen--;
-	else
-		next_event(cpu, TIMER_ENTRY, now)->value = function;
+		return;
+	}
+	struct event *event = next_event(cpu, TIMER_ENTRY, now);
+	event->value = function;
+	event->number = 1;
 }
 
 /* The threads that the loader named sleep by a timer of their own: which task it wakes tells who. */

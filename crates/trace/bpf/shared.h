@@ -68,7 +68,10 @@ struct event {
 	u64 address;
 	/* enum kind */
 	u32 kind;
-	/* IRQ_…: the line or NO_LINE + vector. SOFTIRQ_…: its number. SWITCH: the thread that is next. */
+	/*
+	 * IRQ_…: the line or NO_LINE + vector. SOFTIRQ_…: its number. SWITCH: the thread that is next.
+	 * TIMER_ENTRY: how many timers in a row have the function.
+	 */
 	u32 number;
 	s32 prio;
 	u32 policy;

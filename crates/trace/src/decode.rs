@@ -228,7 +228,7 @@ impl Decoder<'_> {
 
     fn what(&self, event: &shared::Event, late: &Late, ours: &Task) -> Option<What> {
         Some(match event.kind {
-            kind::TIMER_ENTRY => What::TimerEntry(self.symbols.function(event.value)),
+            kind::TIMER_ENTRY => What::TimerEntry(self.symbols.function(event.value), event.number),
             kind::TIMER_EXIT => What::TimerExit,
             kind::SOFTIRQ_ENTRY => What::SoftirqEntry(u8::try_from(event.number).ok()?),
             kind::SOFTIRQ_EXIT => What::SoftirqExit(u8::try_from(event.number).ok()?),

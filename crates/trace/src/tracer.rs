@@ -242,7 +242,8 @@ impl Tracer {
             return;
         }
         let counted = Counted::of(&self.figures, self.places);
-        let known = Known::of(&counted.components, self.options.machine);
+        let probes = matches!(self.options.target, Target::Probes(_));
+        let known = Known::of(&counted.components, self.options.machine, probes);
         self.overflow.explain(known, self.counts().least_depth);
     }
 

@@ -29,7 +29,8 @@ impl Account<'_> {
 /// ones was, and how the worst went.
 pub fn account(run: &mut Run, seen: Seen, above: Above) {
     let (above_ns, above) = above.least_of(&seen.wakeup_latency);
-    let known = Known::of(&seen.components, Machine::of(&run.host, run.time_domain));
+    let machine = Machine::of(&run.host, run.time_domain);
+    let known = Known::of(&seen.components, machine, run.plan.stimulus == Stimulus::Timer);
     let late: Vec<Account> = seen
         .wakeups
         .iter()

@@ -48,6 +48,8 @@ pub struct Known {
     pub guest: bool,
     /// Whether CPUs that run anything have ticks, which come every 10 ms at the least.
     pub ticks: bool,
+    /// Whether those that wake are probes, which do hardly anything between two sleeps.
+    pub probes: bool,
 }
 
 /// What a wakeup's machine is like.
@@ -82,8 +84,8 @@ const MIDDLE: Percentile = Percentile::whole(50);
 const HIGH: Percentile = Percentile::whole(99);
 
 impl Known {
-    /// What all wakeups together teach about each.
-    pub fn of(table: &ComponentTable, machine: Machine) -> Self {
+    /// What all wakeups together teach about each. `probes`: see there.
+    pub fn of(table: &ComponentTable, machine: Machine, probes: bool) -> Self {
         let Machine { idle_exit_ns, guest, ticks } = machine;
         // Of ten wakeups nine wait as long at least. The minimum is that of a chance: a timer that
         // expires while another interrupt is being handled waits for none of its own.
@@ -96,7 +98,7 @@ impl Known {
         // tell of that.
         let middle = table.irq_latency.histogram.bucket_of_percentile(MIDDLE);
         let waking_ns = middle.map(|usual| usual.lower.max(idle_exit_ns));
-        Self { delivery_ns, scheduling_ns, waking_ns, guest, ticks }
+        Self { delivery_ns, scheduling_ns, waking_ns, guest, ticks, probes }
     }
 }
 

@@ -174,8 +174,8 @@ pub enum What {
     IrqEntry(Interrupt),
     /// The innermost hard interrupt ends.
     IrqExit(Interrupt),
-    /// Within a timer interrupt, this function of a timer begins.
-    TimerEntry(String),
+    /// Within a timer interrupt, this function of a timer begins, for so many timers in a row.
+    TimerEntry(String, u32),
     /// That function ends.
     TimerExit,
     /// A softirq begins, by its number.

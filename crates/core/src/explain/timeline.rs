@@ -117,7 +117,8 @@ fn words(what: &What) -> Option<String> {
     Some(match what {
         What::IrqEntry(Interrupt(name)) => format!("interrupt {name}"),
         What::IrqExit(Interrupt(name)) => format!("{name} returns"),
-        What::TimerEntry(name) => name.clone(),
+        What::TimerEntry(name, 0..=1) => name.clone(),
+        What::TimerEntry(name, count) => format!("{name} of {} timers", grouped((*count).into())),
         What::SoftirqEntry(number) => format!("softirq {}", softirq_name(*number)),
         What::SoftirqExit(number) => format!("softirq {} ends", softirq_name(*number)),
         What::Nmi(name, ns) => format!("NMI {name} ends after {}", SpanNs(*ns)),
@@ -206,7 +207,7 @@ mod tests {
             }),
             events: vec![
                 event(231, What::IrqEntry(irq("local_timer"))),
-                event(232, What::TimerEntry("hrtimer_wakeup".into())),
+                event(232, What::TimerEntry("hrtimer_wakeup".into(), 1)),
                 event(233, What::TimerExit),
                 event(234, What::IrqExit(irq("local_timer"))),
                 event(235, What::SoftirqEntry(9)),

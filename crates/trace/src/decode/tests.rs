@@ -197,16 +197,16 @@ fn ends_of_interrupts_have_the_names_of_their_lines() {
 
 #[test]
 fn functions_have_names() {
-    let timer = Raw { value: at::WAKER, ..event(1_010, kind::TIMER_ENTRY, 0) };
+    let timer = Raw { value: at::WAKER, ..event(1_010, kind::TIMER_ENTRY, 3) };
     let nmi = Raw { address: at::NMI, value: 150, ..event(1_020, kind::NMI, 0) };
     let tracer = Raw { value: 8_000, ..event(1_045, kind::TRACER, 0) };
     let nowhere = Raw { value: 0x10, ..event(1_030, kind::TIMER_ENTRY, 0) };
     check(
         &[timer, nmi, nowhere, event(1_040, kind::TIMER_EXIT, 0), tracer, event(1_050, 99, 0)],
         &[
-            r#"1010 TimerEntry("hrtimer_wakeup")"#,
+            r#"1010 TimerEntry("hrtimer_wakeup", 3)"#,
             r#"1020 Nmi("watchdog_nmi", 150)"#,
-            r#"1030 TimerEntry("0x10")"#,
+            r#"1030 TimerEntry("0x10", 0)"#,
             "1040 TimerExit",
             "1045 Tracer(8000)",
         ],

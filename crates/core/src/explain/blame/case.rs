@@ -219,6 +219,28 @@ impl<'a> Case<'a> {
         lengths.fold(0, u64::saturating_add)
     }
 
+    /// The longest time between two points without an event and outside of interrupts and softirqs,
+    /// nanoseconds.
+    pub(super) fn quiet_ns(&self, from: MonoNs, to: MonoNs) -> u64 {
+        let (mut last, mut depth, mut longest_ns) = (from, 0_u32, 0);
+        for event in self.events().filter(|event| event.at > from && event.at <= to) {
+            let in_tracer_ns = match &event.what {
+                What::Tracer(length_ns) => *length_ns,
+                _ => 0,
+            };
+            if depth == 0 {
+                longest_ns = longest_ns.max(event.at.since(last).0.saturating_sub(in_tracer_ns));
+            }
+            match &event.what {
+                What::IrqEntry(_) | What::SoftirqEntry(_) => depth += 1,
+                What::IrqExit(_) | What::SoftirqExit(_) => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            last = event.at;
+        }
+        if depth == 0 { longest_ns.max(to.since(last).0) } else { longest_ns }
+    }
+
     fn switched_in(&self) -> Option<MonoNs> {
         let last = self.events().rev().find(|event| matches!(event.what, What::Switch { .. }))?;
         matches!(&last.what, What::Switch { to, .. } if self.is_own(to)).then_some(last.at)

@@ -18,7 +18,9 @@ impl Nested {
     pub(super) fn blame(&self) -> (Cause, String) {
         match &self.what {
             What::SoftirqEntry(number) => (Cause::Softirq, softirq_name(*number)),
-            What::TimerEntry(name) | What::IrqEntry(Interrupt(name)) => (Cause::Irq, name.clone()),
+            What::TimerEntry(name, _) | What::IrqEntry(Interrupt(name)) => {
+                (Cause::Irq, name.clone())
+            }
             _ => (Cause::Unexplained, String::new()),
         }
     }
@@ -36,7 +38,7 @@ impl Nested {
         match (&self.what, end) {
             (What::IrqEntry(a), What::IrqExit(b)) => a == b,
             (What::SoftirqEntry(a), What::SoftirqExit(b)) => a == b,
-            (What::TimerEntry(_), What::TimerExit) => true,
+            (What::TimerEntry(..), What::TimerExit) => true,
             _ => false,
         }
     }

@@ -23,6 +23,14 @@ pub(super) const RETURN_PATH_NS: u64 = 3_000;
 /// ends through its hypervisor, which first has to wake its own CPU: tens of microseconds.
 const SLOW_TO_WAKE_NS: u64 = 200_000;
 
+/// How long the way from the scheduler, or from an interrupt, to the task may take without an event,
+/// nanoseconds, without the CPU being stopped. A few µs are usual.
+pub(super) const SLOW_WAY_NS: u64 = 200_000;
+
+/// How long a probe may run between two sleeps without being stopped, nanoseconds: it reads a clock
+/// and sets two timers, which takes some 20 µs in a guest of KVM (6.18).
+const SLOW_PROBE_NS: u64 = 1_000_000;
+
 /// Whose time it is: so much of it the first one's, the rest the second one's.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
@@ -122,6 +130,17 @@ fn stood_still(case: &Case) -> Label {
     }
 }
 
+/// What is left of the way to the task: if nothing was seen of it for long, the CPU stood still. (7.2
+/// under an emulator that was stopped for 20 ms: all of it was unexplained.)
+fn stalled(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Label {
+    if quietly_waits(case, from, to) { stood_still(case) } else { unexplained() }
+}
+
+/// Whether nothing was seen for longer than a way to the task takes.
+fn quietly_waits(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> bool {
+    from.zip(to).is_some_and(|(from, to)| case.quiet_ns(from, to) > SLOW_WAY_NS)
+}
+
 /// The wait for the interrupt where it is known when interrupts went `off`, and `on` again: what lies
 /// outside of that is no such section's, whatever the stack says.
 fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Claim {
@@ -144,7 +163,11 @@ fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Clai
 pub(super) fn not_asleep(case: &Case, runs: &Task) -> Claim {
     if is_known(runs) && case.is_own(runs) {
         // It had the CPU until it went to sleep, which is seen: nobody kept it from that.
-        Claim::all_of_task(case, Cause::EqualOrLowerTask, runs)
+        let own = Claim::all_of_task(case, Cause::EqualOrLowerTask, runs);
+        match case.known.probes && case.known.guest {
+            true => Claim { at_most_ns: SLOW_PROBE_NS, then: stood_still(case), ..own },
+            false => own,
+        }
     } else if is_known(runs) && runs.comes_before(case.task()) {
         Claim::all_of_task(case, Cause::HigherPriorityTask, runs)
     } else {
@@ -164,7 +187,8 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
     let Some(context) = context else { return return_path(unexplained()) };
     let (runs, own) = (&context.task, case.task());
     if is_known(runs) && case.is_own(runs) {
-        return return_path(unexplained());
+        let Marks { irq_exit, response, .. } = case.marks;
+        return return_path(stalled(case, irq_exit, Some(response)));
     }
     if is_known(runs) && runs.comes_before(own) {
         return Claim::all_of_task(case, Cause::HigherPriorityTask, runs);
@@ -173,7 +197,13 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         return throttled(case, Evidence::Edge);
     }
     if is_asleep(context) {
-        return idle_exit(context);
+        let Marks { irq_exit, sched_entry, switch_in, .. } = case.marks;
+        let leaves = idle_exit(context);
+        let waits = case.known.guest && quietly_waits(case, irq_exit, sched_entry.or(switch_in));
+        return match waits {
+            true => Claim { at_most_ns: SLOW_WAY_NS, then: stood_still(case), ..leaves },
+            false => leaves,
+        };
     }
     if own.is_urgent() && is_known(runs) && runs.prio == own.prio {
         // Nobody of the same priority is made to go.
@@ -243,28 +273,28 @@ pub(super) fn own(case: &Case) -> Claim {
     if case.wakeup.page_faults > 0 {
         return page_fault(case);
     }
-    let marks = &case.marks;
-    switching(case, case.traced_ns(marks.switch_in, Some(marks.response)))
+    let Marks { switch_in, response, .. } = case.marks;
+    switching(case, switch_in, Some(response))
 }
 
 /// The scheduler, until it switches.
 pub(super) fn scheduler(case: &Case) -> Claim {
-    let marks = &case.marks;
-    switching(case, case.traced_ns(marks.sched_entry, marks.switch_in.or(Some(marks.response))))
+    let Marks { sched_entry, switch_in, response, .. } = case.marks;
+    switching(case, sched_entry, switch_in.or(Some(response)))
 }
 
-/// The scheduler or the way back from it, with `traced_ns` of the tracer's laid over it, which are no
-/// part of what it usually takes.
-fn switching(case: &Case, traced_ns: u64) -> Claim {
+/// The scheduler or the way back from it. What the tracer takes then is no part of what it usually
+/// takes.
+fn switching(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Claim {
     // What is lost may have been an interrupt between the two.
     let evidence = if case.doubtful { Evidence::Bound } else { Evidence::Edge };
     let first = label(Cause::Scheduler, "switch", "", evidence);
     let usual_ns = case.known.scheduling_ns;
     // No event and no more than the usual code lie in between. A stall there is the machine's or a
     // hypervisor's: 2 ms in a guest whose host says nothing of it (6.18).
-    let then = if usual_ns.is_some() { unexplained() } else { Rc::clone(&first) };
+    let then = if usual_ns.is_some() { stalled(case, from, to) } else { Rc::clone(&first) };
     let most_ns = usual_ns.unwrap_or(0).saturating_mul(2).saturating_add(RETURN_PATH_NS);
-    let at_most_ns = most_ns.saturating_add(traced_ns);
+    let at_most_ns = most_ns.saturating_add(case.traced_ns(from, to));
     Claim { at_most_ns, first, then }
 }
 

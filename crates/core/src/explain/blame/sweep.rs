@@ -130,7 +130,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
         match what {
             What::IrqEntry(interrupt) => self.interrupt_begins(at, interrupt, what),
             What::IrqExit(interrupt) => self.interrupt_ends(interrupt, what),
-            What::TimerEntry(_) | What::SoftirqEntry(_) => self.nesting.open(what.clone()),
+            What::TimerEntry(..) | What::SoftirqEntry(_) => self.nesting.open(what.clone()),
             What::TimerExit | What::SoftirqExit(_) => self.close(what),
             What::Switch { from, to } => self.switch(from, to),
             What::ContentionBegin => self.contended = true,
@@ -255,7 +255,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
         let (cause, culprit) = nested.blame();
         let beneath = match (&nested.what, &self.runs) {
             (What::SoftirqEntry(_), Some(task)) if is_known(task) => task.name(),
-            (What::TimerEntry(_), _) => {
+            (What::TimerEntry(..), _) => {
                 let outer = self.nesting.interrupt_around(nested.id);
                 outer.unwrap_or(&self.case.interrupt).to_owned()
             }

@@ -43,7 +43,7 @@ fn the_tracers_own_time_is_nobody_elses() {
         timer(),
         |w| {
             w.events = vec![
-                event(11, What::TimerEntry("hrtimer_wakeup".into())),
+                event(11, What::TimerEntry("hrtimer_wakeup".into(), 1)),
                 event(18, What::Tracer(6_000)),
                 event(19, What::TimerExit),
                 event(98, What::Tracer(8_000)),
@@ -162,13 +162,59 @@ fn what_runs_for_long_without_a_tick_stood_still() {
     assert_eq!(first(of(true, false, &[])), ALL);
     // Where ticks came it ran.
     let ticks = [15_000, 25_000].map(|us| {
-        let tick = What::TimerEntry("tick_nohz_handler".into());
+        let tick = What::TimerEntry("tick_nohz_handler".into(), 1);
         [event(us, entry("local_timer")), event(us, tick), event(us + 1, What::TimerExit)]
             .into_iter()
             .chain([event(us + 2, exit("local_timer"))])
     });
     let ticks: Vec<Event> = ticks.into_iter().flatten().collect();
     assert!(first(of(true, true, &ticks)).starts_with("no_preemption_point 3995"));
+}
+
+/// The interrupt is taken at 10 µs, and is 1 ms long.
+#[test]
+fn a_guest_stood_still_if_its_timers_interrupt_is_long_but_for_timers() {
+    let of = |guest, name: &str, timer: Option<([u64; 2], &str, u32)>| {
+        let mut wakeup = super::timer();
+        let (from, to) = (10, timer.map_or(1_010, |(times, ..)| times[1] + 1));
+        wakeup.marks = Marks {
+            irq_exit: Some(at(to)),
+            sched_entry: Some(at(to + 1)),
+            switch_in: Some(at(to + 2)),
+            response: at(to + 3),
+            ..wakeup.marks
+        };
+        wakeup.events = vec![event(from, entry(name))];
+        if let Some(([from, to], name, count)) = timer {
+            let begins = What::TimerEntry(name.into(), count);
+            wakeup.events.extend([event(from, begins), event(to, What::TimerExit)]);
+        }
+        wakeup.events.push(event(to, exit(name)));
+        let all = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        let told = all.iter().filter(|share| share.starts_with("irq ") || share.starts_with("st"));
+        told.cloned().collect::<Vec<_>>()
+    };
+    let stolen = |us| format!("steal {us} hypervisor bound");
+    let own = |us, name| format!("irq {us} {name} edge");
+    assert_eq!(of(true, "local_timer", None), [stolen(1_000)]);
+    assert_eq!(of(true, "arch_timer", None), [stolen(1_000)]);
+    assert_eq!(of(false, "local_timer", None), [own(1_000, "local_timer")]);
+    // Of a device's handler nobody knows what it does, nor of a driver's timers.
+    assert_eq!(of(true, "eth0", None), [own(1_000, "eth0")]);
+    let function = |us, name| format!("irq {us} {name} (local_timer) edge");
+    let with = |guest, times, name, count| of(guest, "local_timer", Some((times, name, count)));
+    let own = |us| own(us, "local_timer");
+    assert_eq!(with(true, [211, 1_009], "f", 1), [function(798, "f"), stolen(201), own(1)]);
+    assert_eq!(with(true, [210, 1_009], "f", 1), [function(799, "f"), own(201)]);
+    let all = [0, 1_002].map(|more| [11, 11 + 998 + more]);
+    assert_eq!(with(true, all[0], "f", 1), [function(998, "f"), own(2)]);
+    assert_eq!(with(true, all[1], "f", 1), [function(2_000, "f"), own(2)]);
+    // But each of the kernel's own is short.
+    let wakes = "hrtimer_wakeup";
+    assert_eq!(with(true, all[0], wakes, 1), [function(998, wakes), own(2)]);
+    assert_eq!(with(true, all[1], wakes, 1), [stolen(2_000), own(2)]);
+    assert_eq!(with(true, all[1], wakes, 2), [function(2_000, wakes), own(2)]);
+    assert_eq!(with(false, all[1], wakes, 1), [function(2_000, wakes), own(2)]);
 }
 
 #[test]
@@ -189,7 +235,7 @@ fn after_a_loss_only_marks_count() {
         |w| {
             w.lost = 1;
             w.events = vec![
-                event(12, What::TimerEntry("tick_nohz_handler".into())),
+                event(12, What::TimerEntry("tick_nohz_handler".into(), 1)),
                 event(18, What::TimerExit),
                 event(30, What::SoftirqEntry(3)),
                 event(40, What::SoftirqExit(3)),
@@ -272,7 +318,7 @@ fn what_has_no_end_or_no_beginning_is_unexplained() {
     // Within the interrupt of the timer all is at least that interrupt's.
     check(
         timer(),
-        |w| w.events = vec![event(12, What::TimerEntry("hrtimer_wakeup".into()))],
+        |w| w.events = vec![event(12, What::TimerEntry("hrtimer_wakeup".into(), 1))],
         &[HELD, SWITCH, WAIT, TIMER],
     );
     // An interrupt that never ended is not the timer's, which another one's end shows.

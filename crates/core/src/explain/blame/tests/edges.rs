@@ -17,6 +17,7 @@ fn check(off: i64, on: i64, want: &[(Cause, u64, Evidence)]) {
             waking_ns: None,
             guest: false,
             ticks: false,
+            probes: true,
         },
     );
     let of_wait =

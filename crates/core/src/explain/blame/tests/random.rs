@@ -15,7 +15,7 @@ fn whats() -> impl Strategy<Value = What> {
     prop_oneof![
         names().prop_map(entry),
         names().prop_map(exit),
-        Just(What::TimerEntry("f".into())),
+        Just(What::TimerEntry("f".into(), 1)),
         Just(What::TimerExit),
         (0_u8..3).prop_map(What::SoftirqEntry),
         (0_u8..3).prop_map(What::SoftirqExit),
@@ -109,6 +109,7 @@ fn shares_of(wakeup: &Wakeup) -> Vec<Share> {
             waking_ns: Some(40),
             guest: true,
             ticks: false,
+            probes: true,
         },
     )
 }
@@ -144,7 +145,7 @@ proptest! {
 
     #[test]
     fn pieces_have_neither_gaps_nor_overlaps(wakeup in wakeups(true)) {
-        let known = Known { delivery_ns: 20, scheduling_ns: Some(20), waking_ns: Some(40), guest: true, ticks: false };
+        let known = Known { delivery_ns: 20, scheduling_ns: Some(20), waking_ns: Some(40), guest: true, ticks: false, probes: true };
         let case = super::super::Case::of(&wakeup, &known);
         let mut pieces = super::super::sweep::pieces(&case);
         super::super::overlay::lay_nmis_and_tracer(&mut pieces, &case);
