@@ -1,6 +1,7 @@
 //! What can be seen on this machine, and with what.
 
 use std::collections::BTreeSet;
+use std::io::Read;
 
 use wakescope_core::btf;
 use wakescope_core::instruments::{Instrument, TRACEPOINTS, TRACERS};
@@ -18,7 +19,7 @@ pub(super) fn look(
     data: &Result<Vec<u8>, String>,
 ) -> Vec<Instrument> {
     let capabilities = capabilities(files);
-    let mut all = vec![type_information(data)];
+    let mut all = vec![type_information(data), kernel_names(files)];
     all.extend(tracepoints(files, data));
     all.extend(tracers(files, sources));
     all.push(bpf(files, capabilities));
@@ -39,6 +40,28 @@ fn type_information(data: &Result<Vec<u8>, String>) -> Instrument {
         }
         Err(why) => Instrument::new("btf", None, format!("{BTF}: {why}")),
     }
+}
+
+/// The list that gives addresses their functions. Whoever may not know where these are reads zeros
+/// instead.
+fn kernel_names(files: &Files) -> Instrument {
+    const PATH: &str = "/proc/kallsyms";
+    // Before functions some kernels list variables of CPUs, the first of which are at 0.
+    const BEGINNING: u64 = 64 << 10;
+    let mut list = Vec::new();
+    let read = files.open(PATH).and_then(|file| file.take(BEGINNING).read_to_end(&mut list));
+    let (available, detail) = match read {
+        Err(e) => (false, format!("{PATH}: {}", files.why(PATH, &e))),
+        Ok(0) => (false, format!("{PATH} lists none")),
+        Ok(_) => {
+            let addresses = list.split(|&byte| byte == b'\n').filter_map(|line| line.get(..16));
+            match addresses.flatten().any(|&digit| digit != b'0') {
+                true => (true, PATH.to_owned()),
+                false => (false, format!("{PATH} hides addresses (kptr_restrict, CAP_SYSLOG)")),
+            }
+        }
+    };
+    Instrument::new("kernel-names", Some(available), detail)
 }
 
 /// Where the folder of events and the list of tracers are; the second is where it was before 4.1.

@@ -294,6 +294,26 @@ fn instruments_are_found_in_tracefs() {
 }
 
 #[test]
+fn names_of_the_kernel_are_there_where_any_address_is() {
+    let hidden = "0000000000000000 T _text\n0000000000000000 t f\n";
+    let told = format!("{hidden}ffffffff81000000 T g\n");
+    for (list, want, detail) in [
+        (Some(told.as_str()), true, "/proc/kallsyms"),
+        (Some(hidden), false, "hides addresses"),
+        (Some("\n"), false, "hides addresses"),
+        (Some(""), false, "lists none"),
+        (None, false, "absent"),
+    ] {
+        let machine = Machine::of(&[]);
+        list.iter().for_each(|list| machine.write("/proc/kallsyms", list.as_bytes()));
+        let (_, instruments) = machine.examine();
+        let names = instruments.iter().find(|i| i.name == "kernel-names").unwrap();
+        assert_eq!(names.available, Some(want), "{names:?}");
+        assert!(names.detail.contains(detail), "{names:?}");
+    }
+}
+
+#[test]
 fn an_empty_mount_point_is_not_absence() {
     let machine = Machine::of(&[("/sys/kernel/debug/", ""), ("/sys/kernel/security/", "")]);
     let (host, instruments) = machine.examine();
