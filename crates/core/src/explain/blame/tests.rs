@@ -2,6 +2,7 @@
 
 mod disturbed;
 mod edges;
+mod guests;
 mod random;
 mod stacks;
 mod switched;
@@ -222,54 +223,6 @@ fn full_preemption_leaves_the_way_back_only() {
 }
 
 #[test]
-fn an_interrupt_that_nothing_kept_out_was_held_up_outside_the_kernel() {
-    let known = |guest| Known {
-        delivery_ns: 2_000,
-        scheduling_ns: None,
-        waking_ns: None,
-        guest,
-        ticks: false,
-        probes: true,
-    };
-    let enabled = |enabled| {
-        let mut wakeup = timer();
-        wakeup.interrupted.as_mut().unwrap().enabled_interrupts = enabled;
-        wakeup
-    };
-    let place = "shmem_undo_range (exit_mmap in rm[412])";
-    let section = |evidence: &str| format!("irq_off 8 {place} {evidence}");
-    for (told, guest, want) in [
-        (Some(true), true, section("bound").as_str()),
-        (Some(true), false, &section("stack")),
-        (None, true, &section("bound")),
-        (Some(false), true, "steal 8 hypervisor bound"),
-        (Some(false), false, "unexplained 8"),
-    ] {
-        let got = shares_of_run(&enabled(told), &known(guest));
-        assert!(got.iter().any(|share| share == want), "{told:?} {guest}: {got:?}");
-    }
-}
-
-#[test]
-fn a_timer_that_was_not_there_yet_was_kept_out_by_nobody() {
-    let mut wakeup = timer();
-    wakeup.interrupted.as_mut().unwrap().task = wakeup.task.clone();
-    for guest in [true, false] {
-        let known = Known {
-            delivery_ns: 2_000,
-            scheduling_ns: None,
-            waking_ns: None,
-            guest,
-            ticks: false,
-            probes: true,
-        };
-        let got = shares_of_run(&wakeup, &known);
-        assert!(!got.iter().any(|share| share.starts_with("irq_off")), "{got:?}");
-        assert_eq!(got.iter().any(|share| share == "steal 7 hypervisor bound"), guest, "{got:?}");
-    }
-}
-
-#[test]
 fn a_stack_that_is_not_there_proves_nothing() {
     let bare = |w: &mut Wakeup| w.interrupted.as_mut().unwrap().stack.clear();
     check(
@@ -325,137 +278,6 @@ fn an_idle_cpu_wakes_first() {
         },
         &["idle_exit 70 C6 bound", SWITCH, TIMER],
     );
-}
-
-/// The interrupt woke it, and then it did not leave its idle task.
-#[test]
-fn a_guest_that_is_awake_and_does_not_go_on_was_not_run() {
-    let of = |guest, entered| {
-        let mut wakeup = timer();
-        let mode = Mode::Idle("C1".into());
-        wakeup.interrupted = Some(Context { task: idle(), mode, ..Context::default() });
-        wakeup.marks.sched_entry = Some(at(entered));
-        wakeup.marks.switch_in = Some(at(entered + 1));
-        wakeup.marks.response = at(entered + 2);
-        let mut got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
-        got.retain(|share| share.starts_with("steal") || share.starts_with("idle"));
-        got.sort();
-        got
-    };
-    // Until 10 µs it sleeps, until 20 the interrupt is handled.
-    assert_eq!(of(true, 220), ["idle_exit 210 C1 bound"]);
-    assert_eq!(of(true, 221), ["idle_exit 210 C1 bound", "steal 1 hypervisor bound"]);
-    assert_eq!(of(true, 20_020), ["idle_exit 210 C1 bound", "steal 19800 hypervisor bound"]);
-    assert_eq!(of(false, 20_020), ["idle_exit 20010 C1 bound"]);
-}
-
-#[test]
-fn a_guest_that_sleeps_longer_than_ever_was_not_run() {
-    let asleep = |lost| {
-        let mut wakeup = timer();
-        let mode = Mode::Idle("C1".into());
-        wakeup.interrupted = Some(Context { task: idle(), mode, ..Context::default() });
-        wakeup.lost = lost;
-        wakeup
-    };
-    let known = |waking_ns, guest| Known {
-        delivery_ns: 1_000,
-        scheduling_ns: None,
-        waking_ns,
-        guest,
-        ticks: false,
-        probes: true,
-    };
-    for (waited, usual, guest, lost, want) in [
-        (900, Some(20_000), true, 0, &["idle_exit 20 C1 bound", "steal 880 hypervisor bound"][..]),
-        (200, Some(19_999), true, 0, &["idle_exit 200 C1 bound"]),
-        (201, Some(20_000), true, 0, &["idle_exit 20 C1 bound", "steal 181 hypervisor bound"]),
-        // Ten times the usual, or 200 µs.
-        (900, Some(90_000), true, 0, &["idle_exit 900 C1 bound"]),
-        (200, Some(1_000), true, 0, &["idle_exit 200 C1 bound"]),
-        (900, None, true, 0, &["idle_exit 900 C1 bound"]),
-        (900, Some(20_000), false, 0, &["idle_exit 900 C1 bound"]),
-        (900, Some(20_000), true, 1, &["idle_exit 20 C1 bound"]),
-    ] {
-        let mut wakeup = asleep(lost);
-        let entry = at(waited);
-        wakeup.marks =
-            Marks { due: at(0), irq_entry: Some(entry), response: entry, ..Marks::default() };
-        let mut got = shares_of_run(&wakeup, &known(usual, guest));
-        got.retain(|share| !share.starts_with("unexplained"));
-        got.sort();
-        assert_eq!(got, want, "{waited} {usual:?} {guest} {lost}");
-    }
-}
-
-/// Between the scheduler and the answer nothing is that long, if nothing is seen.
-#[test]
-fn a_guest_that_stalls_on_the_way_to_the_task_was_not_run() {
-    let of = |guest, response, events: &[Event]| {
-        let mut wakeup = timer();
-        wakeup.marks.response = at(response);
-        wakeup.events.extend_from_slice(events);
-        let known = Known { scheduling_ns: Some(1_000), guest, ..Known::default() };
-        let mut got = shares_of_run(&wakeup, &known);
-        got.retain(|share| share.starts_with("steal") || share.starts_with("unexplained"));
-        got
-    };
-    let interrupt = |from, to| [event(from, entry("eth0")), event(to, exit("eth0"))];
-    // The scheduler was entered at 80 and switched at 90 µs; 5 µs of each part are what it takes.
-    assert_eq!(of(true, 900, &[]), ["steal 805 hypervisor bound", "unexplained 5"]);
-    assert_eq!(of(false, 900, &[]), ["unexplained 810"]);
-    assert_eq!(of(true, 290, &[]), ["unexplained 200"]);
-    assert_eq!(of(true, 291, &[]), ["steal 196 hypervisor bound", "unexplained 5"]);
-    // The interrupt took most of it, and what is left came in pieces.
-    assert_eq!(of(true, 900, &interrupt(100, 800)), ["unexplained 110"]);
-    assert_eq!(of(true, 900, &[event(700, What::Tracer(600_000))]), ["unexplained 205"]);
-    let nested = [event(100, What::SoftirqEntry(3)), event(400, entry("eth0"))];
-    let ends = [event(500, exit("eth0")), event(800, What::SoftirqExit(3))];
-    assert_eq!(of(true, 900, &[nested, ends].concat()), ["unexplained 110"]);
-}
-
-/// A probe does hardly anything before it sleeps; another task may do what it likes.
-#[test]
-fn a_guest_whose_probe_takes_long_to_sleep_was_not_run() {
-    let of = |guest, probes, asleep| {
-        let mut wakeup = timer();
-        wakeup.marks = Marks {
-            due: at(0),
-            irq_entry: Some(at(asleep + 2)),
-            irq_exit: Some(at(asleep + 5)),
-            switch_in: Some(at(asleep + 7)),
-            response: at(asleep + 8),
-            ..Marks::default()
-        };
-        wakeup.events = vec![event(asleep, switch(probe(), rm()))];
-        let mut got = shares_of_run(&wakeup, &Known { guest, probes, ..Known::default() });
-        got.retain(|share| share.starts_with("steal") || share.starts_with("equal"));
-        got.sort();
-        got
-    };
-    let itself = |us| format!("equal_or_lower_task {us} probe[10] fifo 90 edge");
-    let stolen = "steal 2000 hypervisor bound".to_owned();
-    assert_eq!(of(true, true, 3_000), [itself(1_000), stolen]);
-    assert_eq!(of(true, true, 1_000), [itself(1_000)]);
-    assert_eq!(of(true, false, 3_000), [itself(3_000)]);
-    assert_eq!(of(false, true, 3_000), [itself(3_000)]);
-}
-
-#[test]
-fn where_events_were_lost_nobody_is_said_to_have_stopped_a_guest() {
-    let mut wakeup = timer();
-    wakeup.interrupted.as_mut().unwrap().enabled_interrupts = Some(false);
-    wakeup.lost = 1;
-    let known = Known {
-        delivery_ns: 2_000,
-        scheduling_ns: None,
-        waking_ns: None,
-        guest: true,
-        ticks: false,
-        probes: true,
-    };
-    let got = shares_of_run(&wakeup, &known);
-    assert!(!got.iter().any(|share| share.starts_with("steal")), "{got:?}");
 }
 
 #[test]
