@@ -54,8 +54,8 @@ const TICK_NS: u64 = 10_000_000;
 /// next one: the functions of these are named by themselves.
 const TIMERS_INTERRUPTS: [&str; 2] = ["local_timer", "arch_timer"];
 
-/// The kernel's own functions of timers, which wake somebody or are its tick: a few µs each, some
-/// 10 µs where caches are cold.
+/// The kernel's own functions of timers, which wake somebody or are its tick: up to 21 µs in late
+/// wakeups of a guest of KVM (6.18), up to 240 µs where the processor is emulated (7.2).
 const SHORT_FUNCTIONS: [&str; 5] =
     ["hrtimer_wakeup", "timerfd_tmrproc", "tick_sched_timer", "tick_nohz_handler", "hrtick"];
 
