@@ -41,7 +41,7 @@ THROTTLED = {"3ms": 3_000_000, "50ms": 50_000_000}
 THROTTLINGS = 100
 # For how long guests in real time are stopped, how often, and what they do meanwhile.
 PAUSED = {"3ms": 3_000_000, "20ms": 20_000_000, "50ms": 50_000_000}
-PAUSES, PAUSE_SEED = 40, 1
+PAUSES = 40
 PAUSED_GUESTS = [("6.1-cloud", "full"), ("7.2-cloud", "full")]
 PAUSED_LOADS = ["idle", "cpu"]
 
@@ -117,12 +117,12 @@ def throttled(lab, arch, length, length_ns, times):
     return scoring.tally(run, "throttle", length_ns)
 
 
-def paused(lab, kernel, model, load, length, length_ns, times):
+def paused(lab, kernel, model, load, length, length_ns, times, seed):
     """A guest in real time whose emulator is stopped."""
     samples = int(seconds(length_ns, times) * 1_000)
     command = ["--explain", "--above", f"{length_ns // 2}ns", "--worst", "1000", "--interval", "1ms", "--samples", str(samples)]
     command += ["--arch", "amd64", "--kernel", kernel, "--preempt", model, "--load", load, "--seeds", "1,"]
-    run, pauses = paused_run(guests.in_real_time(lab.emulator(*command), counter_khz()), length_ns, times, PAUSE_SEED)
+    run, pauses = paused_run(guests.in_real_time(lab.emulator(*command), counter_khz()), length_ns, times, seed)
     result = scoring.tally_of_pauses(run, pauses, length_ns)
     if result is None:
         raise SystemExit(f"its clock could not be related to {len(pauses)} pauses by its late wakeups ({len(run['worst'])})")
@@ -197,8 +197,8 @@ def results(plan):
             paused_guests = list(itertools.product(stoppable, PAUSED_LOADS))[some]
             for (kernel, model), load in paused_guests if "paused" in plan.kinds else ():
                 for length, ns in list(PAUSED.items())[some]:
-                    make = lambda: [paused(lab, kernel, model, load, length, ns, 5 if plan.quick else PAUSES)]
-                    attempt(f"{kernel} {model}, {load}", f"paused {length}, seed {PAUSE_SEED}", make)
+                    make = lambda: [paused(lab, kernel, model, load, length, ns, 5 if plan.quick else PAUSES, plan.pause_seed)]
+                    attempt(f"{kernel} {model}, {load}", f"paused {length}, seed {plan.pause_seed}", make)
         if "idle" in plan.kinds:
             missing.append("- guests: idle: an emulated CPU has no idle states")
     return found, missing
@@ -255,6 +255,7 @@ def arguments():
     parser.add_argument("--guests", type=guest, nargs="*", help=guests_help)
     parser.add_argument("--arch", choices=GUESTS, default="amd64", help="of the guests (default: amd64)")
     parser.add_argument("--no-real", dest="real", action="store_false", help="leave this machine out")
+    parser.add_argument("--pause-seed", type=int, default=1, help="of the distances between pauses (default: 1)")
     parser.add_argument("--keep", help="where cells of the lab stay, to look at (default: nowhere)")
     parser.add_argument("--into", help="put the results into this page, between its marks")
     plan = parser.parse_args()

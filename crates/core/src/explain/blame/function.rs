@@ -1,7 +1,7 @@
 //! Which function of a kernel stack is to be named.
 
 use super::super::event::Context;
-use super::super::words::softirq_name;
+use super::super::words::{softirq_actions, softirq_name};
 use super::case::is_known;
 
 /// Functions that do their work for whoever calls them, so that the caller is to be named.
@@ -170,6 +170,13 @@ pub(super) fn within(context: &Context, stack: &[String]) -> String {
 /// The task, after `joint`; nothing if it is not known.
 fn of_task(joint: &str, context: &Context) -> String {
     if is_known(&context.task) { joint.to_owned() + &context.task.name() } else { String::new() }
+}
+
+/// The part of a stack that is in this softirq, without what that broke into; empty if the stack is
+/// not in it.
+pub(super) fn of_softirq(stack: &[String], number: u8) -> &[String] {
+    let does_its_work = |frame: &String| softirq_actions(number).contains(&function(frame));
+    stack.iter().rposition(does_its_work).map_or(&[], |at| &stack[..=at])
 }
 
 /// The name of a frame's function: `exit_mmap` of `exit_mmap.part.0+0x10 [mod]`.

@@ -295,11 +295,17 @@ fn switching(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Claim {
     // What is lost may have been an interrupt between the two.
     let evidence = if case.doubtful { Evidence::Bound } else { Evidence::Edge };
     let first = label(Cause::Scheduler, "switch", "", evidence);
-    let usual_ns = case.known.scheduling_ns;
     // No event and no more than the usual code lie in between. A stall there is the machine's or a
     // hypervisor's: 2 ms in a guest whose host says nothing of it (6.18).
-    let then = if usual_ns.is_some() { stalled(case, from, to) } else { Rc::clone(&first) };
-    let most_ns = usual_ns.unwrap_or(0).saturating_mul(2).saturating_add(RETURN_PATH_NS);
+    let is_stall = case.known.guest && quietly_waits(case, from, to);
+    let (most_ns, then) = match case.known.scheduling_ns {
+        Some(usual_ns) => {
+            let most_ns = usual_ns.saturating_mul(2).saturating_add(RETURN_PATH_NS);
+            (most_ns, stalled(case, from, to))
+        }
+        None if is_stall => (SLOW_WAY_NS, stood_still(case)),
+        None => (0, Rc::clone(&first)),
+    };
     let at_most_ns = most_ns.saturating_add(case.traced_ns(from, to));
     Claim { at_most_ns, first, then }
 }

@@ -8,8 +8,9 @@ use std::rc::Rc;
 use super::super::event::{Event, Interrupt, Task, What};
 use super::super::record::{Cause, Evidence};
 use super::case::{Case, is_from_a_cpu, is_known};
+use super::function::of_softirq;
 use super::nesting::{Nested, Nesting};
-use super::piece::{Label, Piece, Pieces, label, unexplained};
+use super::piece::{Label, Piece, Pieces, label, unexplained, with_stack};
 use super::rules::{self, Claim};
 
 /// What a piece rests on, and falls with.
@@ -261,7 +262,17 @@ impl<'c, 'a> Sweep<'c, 'a> {
             }
             _ => String::new(),
         };
-        label(cause, &culprit, &beneath, Evidence::Edge)
+        let bare = label(cause, &culprit, &beneath, Evidence::Edge);
+        match &nested.what {
+            What::SoftirqEntry(number) => with_stack(&bare, self.stack_in_softirq(*number)),
+            _ => bare,
+        }
+    }
+
+    /// The stack that was taken in the softirq, if one was.
+    fn stack_in_softirq(&self, number: u8) -> &'a [String] {
+        let context = self.case.context().filter(|context| context.softirq == Some(number));
+        context.map_or(&[], |context| of_softirq(&context.stack, number))
     }
 
     /// `label`, with the wait for a lock if there is one.

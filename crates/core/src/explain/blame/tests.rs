@@ -412,6 +412,25 @@ fn interrupts_and_softirqs_take_their_time_from_what_they_break_into() {
 }
 
 #[test]
+fn a_softirq_is_shown_with_the_stack_that_was_taken_in_it() {
+    let shown = |stack: &[&str]| {
+        let mut wakeup = timer();
+        let context = wakeup.interrupted.as_mut().unwrap();
+        (context.softirq, context.stack) = (Some(3), frames(stack));
+        wakeup.events = vec![event(50, What::SoftirqExit(3))];
+        let shares = blame(&wakeup, &Known::default());
+        let softirq = shares.iter().find(|share| share.cause == Cause::Softirq).unwrap();
+        softirq.stack.join(" ")
+    };
+    let stack = ["poll", "net_rx_action", "handle_softirqs", "exit_mmap"];
+    assert_eq!(shown(&stack), "poll+0x10 net_rx_action+0x10");
+    // A later interrupt may have come into another one.
+    assert_eq!(shown(&["f", "run_timer_softirq", "handle_softirqs", "exit_mmap"]), "");
+    assert_eq!(shown(&["shmem_undo_range", "exit_mmap"]), "");
+    assert_eq!(shown(&[]), "");
+}
+
+#[test]
 fn a_softirq_that_was_interrupted_goes_on_to_its_end() {
     let in_softirq = |w: &mut Wakeup| {
         let context = w.interrupted.as_mut().unwrap();

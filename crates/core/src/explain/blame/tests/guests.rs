@@ -94,21 +94,26 @@ fn a_guest_that_sleeps_longer_than_ever_was_not_run() {
 /// Between the scheduler and the answer nothing is that long, if nothing is seen.
 #[test]
 fn a_guest_that_stalls_on_the_way_to_the_task_was_not_run() {
-    let of = |guest, response, events: &[Event]| {
+    let of_run = |scheduling_ns, guest, response, events: &[Event]| {
         let mut wakeup = timer();
         wakeup.marks.response = at(response);
         wakeup.events.extend_from_slice(events);
-        let known = Known { scheduling_ns: Some(1_000), guest, ..Known::default() };
+        let known = Known { scheduling_ns, guest, ..Known::default() };
         let mut got = shares_of_run(&wakeup, &known);
         got.retain(|share| share.starts_with("steal") || share.starts_with("unexplained"));
         got
     };
+    let of = |guest, response, events: &[Event]| of_run(Some(1_000), guest, response, events);
     let interrupt = |from, to| [event(from, entry("eth0")), event(to, exit("eth0"))];
     // The scheduler was entered at 80 and switched at 90 µs; 5 µs of each part are what it takes.
     assert_eq!(of(true, 900, &[]), ["steal 805 hypervisor bound", "unexplained 5"]);
     assert_eq!(of(false, 900, &[]), ["unexplained 810"]);
     assert_eq!(of(true, 290, &[]), ["unexplained 200"]);
     assert_eq!(of(true, 291, &[]), ["steal 196 hypervisor bound", "unexplained 5"]);
+    // Where nobody knows what is usual.
+    assert_eq!(of_run(None, true, 900, &[]), ["steal 610 hypervisor bound"]);
+    assert_eq!(of_run(None, true, 290, &[]), [""; 0]);
+    assert_eq!(of_run(None, false, 900, &[]), [""; 0]);
     // The interrupt took most of it, and what is left came in pieces.
     assert_eq!(of(true, 900, &interrupt(100, 800)), ["unexplained 110"]);
     assert_eq!(of(true, 900, &[event(700, What::Tracer(600_000))]), ["unexplained 205"]);
