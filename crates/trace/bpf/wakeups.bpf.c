@@ -58,9 +58,9 @@ INLINE u64 switches(struct task_struct *task)
  * Who gave the CPU up, and where. Its own program says little of one that had to give way, and idle
  * nothing at all.
  *
- * A stack here is taken while the wakeup waits: 5 to 20 us (guest of KVM, 6.18), 38 where it was late
- * by more. Who had to give way to a named thread goes on when that sleeps, and has the same stack
- * then, when it delays nobody.
+ * A stack here is taken while the wakeup waits: 5 to 20 us, 38 where caches are cold (guest of KVM,
+ * 6.18). Who had to give way to a named thread goes on when that sleeps, and has the same stack then,
+ * when taking it delays nobody.
  */
 INLINE void look_at_last(void *ctx, struct cpu *cpu, struct wakeup *wakeup, struct task_struct *prev,
 			 struct task_struct *next)
