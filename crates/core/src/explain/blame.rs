@@ -16,6 +16,7 @@ mod nesting;
 mod overlay;
 mod piece;
 mod rules;
+mod standstill;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -110,6 +111,6 @@ pub fn blame(wakeup: &Wakeup, known: &Known) -> Vec<Share> {
     let mut pieces = sweep::pieces(&case);
     overlay::lay_nmis_and_tracer(&mut pieces, &case);
     overlay::lay_stolen_time(&mut pieces, &case);
-    overlay::lay_standstills(&mut pieces, &case);
+    standstill::lay_standstills(&mut pieces, &case);
     pieces.shares()
 }

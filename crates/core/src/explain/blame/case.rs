@@ -203,7 +203,7 @@ impl<'a> Case<'a> {
     }
 
     /// Events from when the wakeup was due to its response.
-    fn events(&self) -> impl DoubleEndedIterator<Item = &'a Event> {
+    pub(super) fn events(&self) -> impl DoubleEndedIterator<Item = &'a Event> {
         let Marks { due, response, .. } = self.marks;
         self.wakeup.events.iter().filter(move |event| event.at >= due && event.at <= response)
     }
@@ -219,26 +219,23 @@ impl<'a> Case<'a> {
         lengths.fold(0, u64::saturating_add)
     }
 
-    /// The longest time between two points without an event and outside of interrupts and softirqs,
-    /// nanoseconds.
-    pub(super) fn quiet_ns(&self, from: MonoNs, to: MonoNs) -> u64 {
-        let (mut last, mut depth, mut longest_ns) = (from, 0_u32, 0);
-        for event in self.events().filter(|event| event.at > from && event.at <= to) {
-            let in_tracer_ns = match &event.what {
-                What::Tracer(length_ns) => *length_ns,
-                _ => 0,
-            };
-            if depth == 0 {
-                longest_ns = longest_ns.max(event.at.since(last).0.saturating_sub(in_tracer_ns));
-            }
-            match &event.what {
-                What::IrqEntry(_) | What::SoftirqEntry(_) => depth += 1,
-                What::IrqExit(_) | What::SoftirqExit(_) => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            last = event.at;
+    /// Where events begin to count. Of a remote stimulus only after the interrupt, which was on another
+    /// CPU.
+    pub(super) fn counted_from(&self) -> u64 {
+        match (self.remote, self.marks.irq_exit) {
+            (true, Some(exit)) => exit.0,
+            _ => self.marks.due.0,
         }
-        if depth == 0 { longest_ns.max(to.since(last).0) } else { longest_ns }
+    }
+
+    /// The events that count; of the readings before, the last.
+    pub(super) fn counted_events(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
+        let (from, response) = (self.counted_from(), self.marks.response.0);
+        let events = &self.wakeup.events;
+        let reading = |event: &&Event| matches!(event.what, What::Steal(_)) && event.at.0 < from;
+        let last = events.iter().rfind(reading);
+        let rest = events.iter().filter(move |event| event.at.0 >= from && event.at.0 <= response);
+        last.into_iter().chain(rest)
     }
 
     fn switched_in(&self) -> Option<MonoNs> {

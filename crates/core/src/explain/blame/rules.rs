@@ -9,6 +9,7 @@ use super::function::{culprit, is_of_user_mode, unlocks, within};
 use super::piece::{
     Label, known_by, label, unexplained, with_given_up_at, with_stack, with_user_stack,
 };
+use super::standstill::{SLOW_WAY_NS, quietly_waits, stalled, stood_still};
 use crate::units::MonoNs;
 
 /// How long the way back from an interrupt may take, nanoseconds.
@@ -22,10 +23,6 @@ pub(super) const RETURN_PATH_NS: u64 = 3_000;
 /// How long a CPU may take to wake from any state without being stopped, nanoseconds. A guest's halt
 /// ends through its hypervisor, which first has to wake its own CPU: tens of microseconds.
 const SLOW_TO_WAKE_NS: u64 = 200_000;
-
-/// How long the way from the scheduler, or from an interrupt, to the task may take without an event,
-/// nanoseconds, without the CPU being stopped. A few µs are usual.
-pub(super) const SLOW_WAY_NS: u64 = 200_000;
 
 /// How long a probe may run between two sleeps without being stopped, nanoseconds. It reads a clock
 /// and sets two timers: 8 to 64 µs in a guest of KVM (6.18), 3 of 5,981 times more than 128 µs.
@@ -128,29 +125,6 @@ fn on_its_way_to_sleep(case: &Case) -> Claim {
 /// Whether interrupts were on in what was interrupted, for longer than an instruction.
 fn lets_interrupts_in(context: &Context) -> bool {
     context.mode == Mode::User || context.enabled_interrupts == Some(false)
-}
-
-/// An interrupt was due, nothing in the machine kept it out, and it did not come: the CPU did not
-/// run. (6.18 on KVM that reports no stolen time: up to 7 ms, in `__d_lookup_rcu` or `_copy_to_iter`,
-/// which never have interrupts off. Without a hypervisor it may be firmware; where events were lost,
-/// another interrupt.)
-fn stood_still(case: &Case) -> Label {
-    if case.known.guest && !case.doubtful {
-        label(Cause::Steal, "hypervisor", "", Evidence::Bound)
-    } else {
-        unexplained()
-    }
-}
-
-/// What is left of the way to the task: if nothing was seen of it for long, the CPU stood still. (7.2
-/// under an emulator that was stopped for 20 ms: all of it was unexplained.)
-fn stalled(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Label {
-    if quietly_waits(case, from, to) { stood_still(case) } else { unexplained() }
-}
-
-/// Whether nothing was seen for longer than a way to the task takes.
-fn quietly_waits(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> bool {
-    from.zip(to).is_some_and(|(from, to)| case.quiet_ns(from, to) > SLOW_WAY_NS)
 }
 
 /// The wait for the interrupt where it is known when interrupts went `off`, and `on` again: what lies
