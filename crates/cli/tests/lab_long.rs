@@ -272,6 +272,27 @@ fn interrupts_between_cpus_of_arm64_are_seen_once_and_called_by_their_reasons() 
     assert!(!interrupts.contains("IPI"), "{interrupts:?}");
 }
 
+/// At half the length, a disturbance now and then catches the probe before it sleeps, when its next
+/// timer is due. 7.2 does not set one then.
+#[test]
+fn wakeups_that_were_due_before_the_probe_slept_are_followed() {
+    let name = "wakeups_that_were_due_before_the_probe_slept_are_followed";
+    let Some(stock) = stock(name, &["7.2-cloud"]) else { return };
+    let bench = Bench::new(stock, "awake");
+    let what = ["--kernel", "7.2-cloud", "--preempt", "full", "--load", "disturb-fifo-300us"];
+    let how = ["--seeds", "1", "--samples", "6000", "--interval", "150us"];
+    let ran = bench.run(&[&what[..], &how, &["--explain", "--above", "150us"]].concat());
+    assert_all_ok(&ran);
+    let run = bench.bits(&ran.keys()[0]).remove("run.json").unwrap();
+    let run = Run::from_json(&run).unwrap();
+    let told = run.explanation.as_ref().unwrap();
+    assert_eq!((told.wakeups, told.not_followed), (6_000, 0), "{told:?}");
+    for late in run.worst.iter().filter(|late| late.wakeup_latency_ns >= 150_000) {
+        let first = &late.blame[0];
+        assert!(first.culprit.starts_with("disturb-fifo["), "{late:#?}");
+    }
+}
+
 #[test]
 fn lockdown_of_a_kernels_memory_is_told_and_that_of_its_integrity_hinders_nobody() {
     let name = "lockdown_of_a_kernels_memory_is_told_and_that_of_its_integrity_hinders_nobody";

@@ -159,37 +159,15 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	struct cpu *was = wakeup->state == IDLE ? 0 : cpu_of(wakeup->cpu);
 	if (was && !(targets == NAMED && answered(wakeup, was, pid, task)))
 		give_up(wakeup);
+	forget(wakeup);
 	wakeup->due = due;
 	wakeup->woken = now;
-	wakeup->irq_entry = 0;
-	wakeup->irq_exit = 0;
-	wakeup->sched_entry = 0;
-	wakeup->switch_in = 0;
-	wakeup->response = 0;
-	wakeup->interrupted_ip = 0;
-	__builtin_memset(wakeup->code, 0, sizeof(wakeup->code));
 	wakeup->cpu = there;
 	wakeup->stimulus_cpu = here;
 	wakeup->stimulus = stimulus;
-	wakeup->mode = 0;
-	wakeup->looked = 0;
 	wakeup->softirq = waits->softirq;
 	wakeup->idle = waits->idle;
-	wakeup->throttled = 0;
-	wakeup->stack_bytes = 0;
-	wakeup->link = 0;
-	wakeup->before_link = 0;
-	wakeup->away_bytes = 0;
-	wakeup->user_bytes = 0;
-	wakeup->away_user_bytes = 0;
-	wakeup->away_pid = 0;
-	wakeup->away_switches = 0;
 	wakeup->events_before = waits->seen;
-	wakeup->faults_before = 0;
-	wakeup->faults_after = 0;
-	wakeup->preempt_count = 0;
-	wakeup->irqs_off = 0;
-	wakeup->irqs_on = 0;
 	if (COLD(sees_irqs_off) && stimulus == 1 && here == there)
 		look_at_last_section(wakeup, here);
 	if (stimulus == 1)

@@ -162,6 +162,64 @@ INLINE u64 answer(struct wakeup *wakeup, struct answers *answers)
 	return at;
 }
 
+/* Makes room for the next wakeup of the same thread. */
+INLINE void forget(struct wakeup *wakeup)
+{
+	wakeup->irq_entry = 0;
+	wakeup->irq_exit = 0;
+	wakeup->sched_entry = 0;
+	wakeup->switch_in = 0;
+	wakeup->response = 0;
+	wakeup->interrupted_ip = 0;
+	__builtin_memset(wakeup->code, 0, sizeof(wakeup->code));
+	wakeup->mode = 0;
+	wakeup->looked = 0;
+	wakeup->softirq = 0;
+	wakeup->idle = 0;
+	wakeup->throttled = 0;
+	wakeup->stack_bytes = 0;
+	wakeup->link = 0;
+	wakeup->before_link = 0;
+	wakeup->away_bytes = 0;
+	wakeup->user_bytes = 0;
+	wakeup->away_user_bytes = 0;
+	wakeup->away_pid = 0;
+	wakeup->away_switches = 0;
+	wakeup->faults_before = 0;
+	wakeup->faults_after = 0;
+	wakeup->preempt_count = 0;
+	wakeup->irqs_off = 0;
+	wakeup->irqs_on = 0;
+}
+
+/*
+ * The next wakeup after this one, if the thread has answered that as well: it was due before the
+ * thread slept, and no timer was set for it.
+ */
+INLINE void end_next(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task, u32 place,
+		     struct answers *answers)
+{
+	u64 due = 0;
+	u64 at = 0;
+#pragma unroll
+	for (u32 i = 0; i < ANSWERS; i++) {
+		u64 other = answers->of[i].due;
+		if (other > wakeup->due && (!due || other < due)) {
+			due = other;
+			at = answers->of[i].at;
+		}
+	}
+	if (HOT(!due))
+		return;
+	forget(wakeup);
+	wakeup->due = due;
+	wakeup->woken = due;
+	wakeup->stimulus = AWAKE;
+	wakeup->stimulus_cpu = wakeup->cpu;
+	__sync_fetch_and_add(&cpu->open, 1);
+	end(wakeup, cpu, task, place, at);
+}
+
 /* Ends the wakeup of a thread that is named, if it says that it has answered. Whether it has. */
 INLINE int answered(struct wakeup *wakeup, struct cpu *cpu, u32 pid, struct task_struct *task)
 {
@@ -172,5 +230,6 @@ INLINE int answered(struct wakeup *wakeup, struct cpu *cpu, u32 pid, struct task
 		return 0;
 	wakeup->faults_after = READ(task, min_flt) + READ(task, maj_flt);
 	end(wakeup, cpu, task, *slot, response);
+	end_next(wakeup, cpu, task, *slot, answers);
 	return 1;
 }

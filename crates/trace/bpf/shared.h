@@ -95,6 +95,9 @@ enum state {
 	RUNNING = 2,
 };
 
+/* The stimulus of a thread that was due to wake before it slept. */
+#define AWAKE 4
+
 /* A wakeup of a thread that is followed. */
 struct wakeup {
 	u64 due;
@@ -124,7 +127,7 @@ struct wakeup {
 	/* Where it waits, and where its stimulus was. */
 	u32 cpu;
 	u32 stimulus_cpu;
-	/* 1 for a timer, 2 for a task, 3 for an interrupt. */
+	/* 1 for a timer, 2 for a task, 3 for an interrupt, or AWAKE. */
 	u32 stimulus;
 	/* As the kernel counts, with what interrupts and tracing add. */
 	u32 preempt_count;

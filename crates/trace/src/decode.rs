@@ -9,7 +9,7 @@ use wakescope_core::units::MonoNs;
 
 use crate::code::{enables_interrupts, is_arm64_call};
 use crate::kept::Late;
-use crate::shared::{self, EVENTS, NO_LINE, RING, kind};
+use crate::shared::{self, AWAKE, EVENTS, NO_LINE, RING, kind};
 use crate::symbols::Symbols;
 use crate::users::UserNames;
 
@@ -317,6 +317,7 @@ fn stimulus(wakeup: &shared::Wakeup) -> Stimulus {
         1 => Stimulus::Timer { on },
         2 => Stimulus::Waker { task: task(&wakeup.waker), on, in_interrupt: false },
         3 => Stimulus::Waker { task: task(&wakeup.waker), on, in_interrupt: true },
+        AWAKE => Stimulus::Awake,
         _ => Stimulus::Unknown,
     }
 }

@@ -21,6 +21,8 @@ pub(crate) const COMPONENTS: usize = 5;
 /// Numbers of interrupts from here on are those of vectors that have no line.
 pub(crate) const NO_LINE: u32 = 1 << 31;
 /// The number of NMIs.
+/// The stimulus of a wakeup that was due before its thread slept.
+pub(crate) const AWAKE: u32 = 4;
 pub(crate) const AN_NMI: u32 = NO_LINE + 0x100;
 /// Numbers from here on are those of softirqs.
 pub(crate) const A_SOFTIRQ: u32 = NO_LINE + 0x200;
@@ -346,6 +348,7 @@ mod tests {
         same("RECORDS_PER_CPU", RECORDS_PER_CPU as usize);
         same("SECTION_KINDS", SECTION_KINDS);
         same("SECTION_SLOTS", SECTION_SLOTS);
+        same("AWAKE", AWAKE as usize);
         same("AN_NMI", AN_NMI as usize);
         same("A_SOFTIRQ", A_SOFTIRQ as usize);
         same("__builtin_offsetof(struct wakeup, code)", offset_of!(Wakeup, code));

@@ -51,6 +51,8 @@ pub enum Stimulus {
         /// Where the interrupt was.
         on: u32,
     },
+    /// Nobody: its time came while the task was still awake, and no timer was set.
+    Awake,
     /// Somebody else, on the CPU `on`: a futex, a pipe, a device.
     #[default]
     Unknown,

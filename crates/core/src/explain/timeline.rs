@@ -85,6 +85,7 @@ fn beginning(wakeup: &Wakeup) -> String {
     let stimulus = match &wakeup.stimulus {
         Stimulus::Timer { on } if *on != wakeup.cpu => format!("timer due on CPU {on}"),
         Stimulus::Timer { .. } => "timer due".into(),
+        Stimulus::Awake => format!("due before {} slept", wakeup.task.name()),
         Stimulus::Unknown => "made ready".into(),
         Stimulus::Waker { task, on, in_interrupt } => {
             let place = if *in_interrupt { "an interrupt of " } else { "" };

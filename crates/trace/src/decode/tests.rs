@@ -469,6 +469,7 @@ fn a_stimulus_is_a_timer_or_somebody() {
         Stimulus::Waker { task, on: 3, in_interrupt }
     };
     assert_eq!(stimulus(1), Stimulus::Timer { on: 3 });
+    assert_eq!(stimulus(4), Stimulus::Awake);
     assert_eq!([stimulus(2), stimulus(3)], [waker(false), waker(true)]);
     assert_eq!([stimulus(0), stimulus(77)], [Stimulus::Unknown, Stimulus::Unknown]);
 }

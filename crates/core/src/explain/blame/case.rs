@@ -41,6 +41,8 @@ pub(super) enum Opening {
     Waker,
     /// The way from another CPU.
     Remote,
+    /// The task itself, which is still awake.
+    Awake,
     /// Something that is not seen.
     Unseen,
 }
@@ -60,7 +62,7 @@ impl<'a> Case<'a> {
             interrupt: String::new(),
         };
         case.marks = case.own_marks();
-        if !doubtful {
+        if !doubtful && wakeup.stimulus != Stimulus::Awake {
             case.complete_marks();
         }
         case.opening = case.opening();
@@ -167,6 +169,9 @@ impl<'a> Case<'a> {
     fn opening(&self) -> Opening {
         let Marks { irq_entry, irq_exit, .. } = self.marks;
         match &self.wakeup.stimulus {
+            // What events there are may have come after one that is lost.
+            Stimulus::Awake if self.doubtful => Opening::Unseen,
+            Stimulus::Awake => Opening::Awake,
             Stimulus::Waker { .. } if self.remote => Opening::Remote,
             Stimulus::Waker { in_interrupt: false, .. } => Opening::Waker,
             _ if irq_entry.is_some() => Opening::Wait,
@@ -179,6 +184,9 @@ impl<'a> Case<'a> {
     }
 
     fn fell_asleep(&self) -> Option<MonoNs> {
+        if self.opening == Opening::Awake {
+            return Some(self.marks.response);
+        }
         let entry = self.marks.irq_entry.filter(|_| !self.doubtful && !self.remote)?;
         let switches = self.events().filter(|event| event.at <= entry);
         let (at, to) = switches.rev().find_map(|event| self.own_switch(event))?;
@@ -282,7 +290,7 @@ impl<'a> Case<'a> {
     /// is the one that had begun when the wakeup was due.
     fn interrupt_name(&self) -> String {
         let usual = match self.wakeup.stimulus {
-            Stimulus::Timer { .. } => TIMER_INTERRUPT,
+            Stimulus::Timer { .. } | Stimulus::Awake => TIMER_INTERRUPT,
             Stimulus::Waker { .. } | Stimulus::Unknown => "interrupt",
         };
         // Of a remote one there are no events: they are of the CPU that was watched.
@@ -334,7 +342,7 @@ pub(super) fn is_known(task: &Task) -> bool {
 fn is_remote(wakeup: &Wakeup) -> bool {
     match wakeup.stimulus {
         Stimulus::Timer { on } | Stimulus::Waker { on, .. } => on != wakeup.cpu,
-        Stimulus::Unknown => false,
+        Stimulus::Awake | Stimulus::Unknown => false,
     }
 }
 

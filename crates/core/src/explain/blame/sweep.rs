@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::super::event::{Event, Interrupt, Task, What};
 use super::super::record::{Cause, Evidence};
-use super::case::{Case, is_from_a_cpu, is_known};
+use super::case::{Case, Opening, is_from_a_cpu, is_known};
 use super::function::of_softirq;
 use super::nesting::{Nested, Nesting};
 use super::piece::{Label, Piece, Pieces, label, unexplained, with_stack};
@@ -242,7 +242,9 @@ impl<'c, 'a> Sweep<'c, 'a> {
             return None;
         }
         let nested = match self.ground {
-            Ground::Wait | Ground::Handler => self.nesting.innermost_interrupt(),
+            Ground::Wait | Ground::Handler if self.case.opening != Opening::Awake => {
+                self.nesting.innermost_interrupt()
+            }
             _ => self.nesting.innermost(),
         }?;
         match (self.case.doubtful, self.ground) {

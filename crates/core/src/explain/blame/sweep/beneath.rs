@@ -13,6 +13,11 @@ impl<'a> Sweep<'_, 'a> {
             Opening::Interrupted => self.resume(),
             Opening::Waker => self.continue_waker(),
             Opening::Remote => self.await_call(),
+            Opening::Awake => {
+                let runs = self.case.first_to_run().unwrap_or(self.case.task());
+                self.runs = Some(runs.clone());
+                self.wait();
+            }
             Opening::Unseen => self.enter(Ground::Unseen, Claim::unexplained()),
         }
     }

@@ -32,6 +32,7 @@ fn whats() -> impl Strategy<Value = What> {
 fn stimuli() -> impl Strategy<Value = Stimulus> {
     prop_oneof![
         Just(Stimulus::Unknown),
+        Just(Stimulus::Awake),
         (0_u32..2).prop_map(|on| Stimulus::Timer { on }),
         (tasks(), 0_u32..2, any::<bool>()).prop_map(|(task, on, in_interrupt)| Stimulus::Waker {
             task,

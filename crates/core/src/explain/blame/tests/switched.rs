@@ -326,6 +326,34 @@ fn a_task_that_had_not_gone_to_sleep_held_itself_up() {
     assert!(shares(&lost).iter().all(|share| !share.starts_with("equal_or_lower_task")));
 }
 
+/// Its time came while it was awake, and no timer was set for it.
+#[test]
+fn a_task_that_was_awake_all_the_time_held_itself_up() {
+    let awake = |events: Vec<Event>| Wakeup {
+        task: probe(),
+        stimulus: Stimulus::Awake,
+        marks: Marks { due: at(0), response: at(500), ..Marks::default() },
+        events,
+        ..Wakeup::default()
+    };
+    let itself = |us: u64| format!("equal_or_lower_task {us} probe[10] fifo 90 edge");
+    assert_eq!(shares(&awake(vec![])), [itself(500)]);
+    let away = vec![event(100, switch(probe(), spin())), event(300, switch(spin(), probe()))];
+    let spins = "higher_priority_task 200 spin[7] fifo 95 edge";
+    assert_eq!(shares(&awake(away)), [itself(300).as_str(), spins]);
+    // Somebody had kept it from going to sleep before.
+    let kept = vec![event(300, switch(spin(), probe()))];
+    let first = "higher_priority_task 300 spin[7] fifo 95 edge";
+    assert_eq!(shares(&awake(kept)), [first, itself(200).as_str()]);
+    let interrupt = vec![event(50, entry("eth0")), event(80, exit("eth0"))];
+    assert_eq!(shares(&awake(interrupt)), [itself(470).as_str(), "irq 30 eth0 edge"]);
+    let softirq = vec![event(50, What::SoftirqEntry(3)), event(80, What::SoftirqExit(3))];
+    let receives = "softirq 30 NET_RX (probe[10]) edge";
+    assert_eq!(shares(&awake(softirq)), [itself(470).as_str(), receives]);
+    let lost = Wakeup { lost: 1, ..awake(vec![]) };
+    assert_eq!(shares(&lost), ["unexplained 500"]);
+}
+
 /// Real-time tasks were held back already when the timer's interrupt came into an idle CPU.
 #[test]
 fn an_idle_cpu_stays_so_while_its_task_is_throttled() {
