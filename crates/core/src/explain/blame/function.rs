@@ -35,6 +35,11 @@ const HELPERS: &[&str] = &[
     "lock_acquire",
     "__rcu_read_*",
     "rcu_read_unlock*",
+    // What calls and returns go through against speculation.
+    "__x86_indirect_thunk_*",
+    "__x86_return_thunk",
+    "srso_*",
+    "retbleed_*",
     // The way to the scheduler.
     "__cond_resched*",
     "finish_task_switch*",

@@ -32,6 +32,15 @@ fn the_caller_of_helpers_is_named_with_the_outermost_function_that_says_somethin
         &["_copy_to_iter+0x3", "get_random_bytes_user+0x8", "vfs_read+0x1", "__x64_sys_read+0x19"],
         ("get_random_bytes_user", "read in rm[412]"),
     );
+    check(
+        &[
+            "__x86_indirect_thunk_array+0xc",
+            "tcp_poll+0x1",
+            "do_sys_poll+0x2",
+            "__x64_sys_poll+0x9",
+        ],
+        ("tcp_poll", "do_sys_poll in rm[412]"),
+    );
     // A later interrupt may break into the tracer itself.
     check(
         &[
