@@ -9,7 +9,7 @@ use common::lab::{Bench, KERNEL, Ran, Stock};
 use wakescope_core::explain::Cause;
 use wakescope_core::lab::{Cell, Status};
 use wakescope_core::preemption::Model;
-use wakescope_core::run::Run;
+use wakescope_core::run::{Episode, Run};
 
 mod common;
 
@@ -281,12 +281,16 @@ fn wakeups_that_were_due_before_the_probe_slept_are_followed() {
     let bench = Bench::new(stock, "awake");
     let what = ["--kernel", "7.2-cloud", "--preempt", "full", "--load", "disturb-fifo-300us"];
     let how = ["--seeds", "1", "--samples", "6000", "--interval", "150us"];
-    let ran = bench.run(&[&what[..], &how, &["--explain", "--above", "150us"]].concat());
+    let explain = ["--explain", "--above", "150us", "--worst", "1000"];
+    let ran = bench.run(&[&what[..], &how, &explain].concat());
     assert_all_ok(&ran);
     let run = bench.bits(&ran.keys()[0]).remove("run.json").unwrap();
     let run = Run::from_json(&run).unwrap();
     let told = run.explanation.as_ref().unwrap();
     assert_eq!((told.wakeups, told.not_followed), (6_000, 0), "{told:?}");
+    let begins = |late: &Episode| late.timeline.first().map(|step| step.what.clone());
+    let awake = run.worst.iter().filter_map(begins).filter(|what| what.starts_with("due before "));
+    assert!(awake.count() > 0, "{:#?}", run.worst.first());
     for late in run.worst.iter().filter(|late| late.wakeup_latency_ns >= 150_000) {
         let first = &late.blame[0];
         assert!(first.culprit.starts_with("disturb-fifo["), "{late:#?}");
