@@ -249,8 +249,19 @@ pub fn rt_priority_limit() -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
+/// How often the CPU was taken from the calling thread for another one since it began.
+pub fn preemptions() -> io::Result<u64> {
+    // SAFETY: `rusage` is plain integers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { mem::zeroed() };
+    // SAFETY: `usage` is live and writable.
+    checked(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) })?;
+    Ok(u64::try_from(usage.ru_nivcsw).unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -278,5 +289,26 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    /// Two that both want one CPU take it from each other.
+    #[test]
+    fn who_loses_the_cpu_is_told() {
+        let cpu = affinity().unwrap()[0];
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                set_affinity(&[cpu]).unwrap();
+                while !done.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            scope.spawn(|| {
+                set_affinity(&[cpu]).unwrap();
+                let before = preemptions().unwrap();
+                while preemptions().unwrap() == before {}
+                done.store(true, Ordering::Relaxed);
+            });
+        });
     }
 }
