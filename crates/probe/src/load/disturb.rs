@@ -4,6 +4,7 @@
 //! that nobody can foresee but for the seed. Whoever explains late wakeups should find just that.
 
 mod calibrate;
+mod correction;
 mod fifo;
 mod gap;
 mod softirq;

@@ -37,8 +37,13 @@ fn median(
         let _ = clock::sleep_until(clock::now().after(rest));
         *time = measure()?;
     }
+    Ok(middle(&mut times))
+}
+
+/// The median, of an odd number of them.
+pub(super) fn middle(times: &mut [SpanNs]) -> SpanNs {
     times.sort_unstable();
-    Ok(times[MEASURED / 2])
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 fn amount_resting(
@@ -66,7 +71,8 @@ fn amount_resting(
     Ok(amount)
 }
 
-fn scaled(amount: usize, length: SpanNs, took: SpanNs) -> usize {
+/// How much takes `length`, if `amount` takes `took`.
+pub(super) fn scaled(amount: usize, length: SpanNs, took: SpanNs) -> usize {
     let next = amount as u128 * u128::from(length.0) / u128::from(took.0.max(1));
     usize::try_from(next).unwrap_or(usize::MAX).clamp(1, amount * GROWTH)
 }

@@ -1,11 +1,13 @@
 //! Many timers that expire at once: one interrupt sees to all of them.
 
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::process::raise_open_files;
+use wakescope_sys::sched::preemptions;
 use wakescope_sys::timer_file::TimerFile;
 
 use super::super::keeper::Desk;
+use super::correction::Correction;
 use super::fifo::become_fifo;
 use super::{Burst, Disturber, calibrate, gap};
 
@@ -21,11 +23,17 @@ const ARMING: SpanNs = SpanNs(3_000);
 /// How long before and after the expiry this thread has to be there.
 const MARGIN: SpanNs = SpanNs(100_000);
 
+/// How long before the expiry it is noted who has had the CPU so far, which is a system call: 2 µs
+/// at most on an emulated CPU.
+const NEAR: SpanNs = SpanNs(10_000);
+
 /// What no timer takes less than: some hundred instructions.
 const LEAST_EACH: SpanNs = SpanNs(20);
 
 pub(super) struct Timers {
     timers: Vec<TimerFile>,
+    /// A tracer that looks at timers makes each take longer, and may come and go.
+    correction: Correction,
     /// How long arming one takes, and as much again for what may come between.
     arming: SpanNs,
 }
@@ -37,11 +45,12 @@ impl Timers {
         let files = raise_open_files().map_err(|e| format!("cannot have more files: {e}"))?;
         // Each CPU has as many.
         let most = usize::try_from(files.saturating_sub(SPARE)).unwrap_or(usize::MAX) / cpus;
-        let mut this = Self { timers: Vec::new(), arming: ARMING };
+        let correction = Correction::new(length, 0, most);
+        let mut this = Self { timers: Vec::new(), correction, arming: ARMING };
         let count = calibrate::amount(length, most, |count| {
             this.resize(count)?;
             // Those that could not be armed in time tell nothing.
-            let Some(burst) = this.expire()? else { return Ok(SpanNs(u64::MAX)) };
+            let Some(Expired { burst, .. }) = this.expire()? else { return Ok(SpanNs(u64::MAX)) };
             let took = burst.end.since(burst.begin);
             // Else there would be more and more of them, until no memory is left.
             if is_too_short(count, took) {
@@ -53,6 +62,7 @@ impl Timers {
             Ok(took)
         })?;
         this.resize(count)?;
+        this.correction = Correction::new(length, count, most);
         Ok(this)
     }
 
@@ -66,7 +76,7 @@ impl Timers {
 
     /// Lets all of them expire at one time, and tells what that took from this thread, which runs
     /// meanwhile. `None` if they could not be armed in time.
-    fn expire(&mut self) -> Result<Option<Burst>, String> {
+    fn expire(&mut self) -> Result<Option<Expired>, String> {
         let count = u64::try_from(self.timers.len()).unwrap_or(u64::MAX).max(1);
         let begin = clock::now();
         let expiry = begin.after(SpanNs(self.arming.0 * count)).after(MARGIN);
@@ -75,9 +85,21 @@ impl Timers {
         }
         let armed = clock::now();
         self.arming = SpanNs(armed.since(begin).0 / count * 2).min(ARMING);
-        let burst = gap::longest(expiry, expiry.after(MARGIN));
-        Ok((armed < expiry).then_some(burst))
+        let near = MonoNs(expiry.0.saturating_sub(NEAR.0));
+        let mut before = None;
+        let note = || before = preemptions().ok().filter(|_| clock::now() < expiry);
+        let burst = gap::longest_noting(expiry, expiry.after(MARGIN), near, note);
+        // Whoever waited for the interrupt's end took the CPU then, and what that took is not known.
+        let alone = before.is_some() && preemptions().ok() == before;
+        Ok((armed < expiry).then_some(Expired { burst, alone }))
     }
+}
+
+/// What came of timers that expired.
+struct Expired {
+    burst: Burst,
+    /// Whether nobody but interrupts had the CPU meanwhile, as far as that is known.
+    alone: bool,
 }
 
 /// Whether the interrupt that took so long cannot have seen to `count` timers.
@@ -87,7 +109,14 @@ fn is_too_short(count: usize, took: SpanNs) -> bool {
 
 impl Disturber for Timers {
     fn disturb(&mut self, _desk: &Desk) -> Result<Option<Burst>, String> {
-        self.expire()
+        let Some(Expired { burst, alone }) = self.expire()? else { return Ok(None) };
+        if alone {
+            let took = burst.end.since(burst.begin);
+            let count = self.correction.next(self.timers.len(), took);
+            // Where there are not as many files by now, fewer timers must do.
+            let _ = self.resize(count);
+        }
+        Ok(Some(burst))
     }
 }
 
