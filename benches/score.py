@@ -88,14 +88,14 @@ def possible(kinds, model):
     return [kind for kind in kinds if (kind, model) != ("timers", "rt")]
 
 
-def in_guests(lab, arch, kernel, model, kinds, length, length_ns):
+def in_guests(lab, arch, kernel, model, kinds, length, length_ns, seed):
     """The tallies of a kernel's guests, one for each kind."""
     kinds = possible(kinds, model)
     interval = interval_ns(length_ns)
     samples = int(SECONDS["lab"] * 1e9 * max(1, length_ns / 2_000_000) / interval)
     loads = ",".join(f"disturb-{kind}-{length}" for kind in kinds)
     command = ["--explain", *asked(length_ns, interval, 1_000), "--samples", str(samples)]
-    command += ["--arch", arch, "--kernel", kernel, "--preempt", model, "--load", loads, "--seeds", "1,"]
+    command += ["--arch", arch, "--kernel", kernel, "--preempt", model, "--load", loads, "--seeds", f"{seed},"]
     _result, record = lab.run(*command)
     runs = [json.loads(Path(cell["run"], "run.json").read_text()) for cell in record["cells"]]
     return [scoring.tally(run, kind, length_ns) for kind, run in zip(kinds, runs)]
@@ -183,7 +183,7 @@ def results(plan):
                     name = guest_name(plan.arch, kernel, model)
                     missing.append(f"- {name}: timers: real-time preemption sees to them in a thread")
                 for length in plan.lengths:
-                    make = lambda: in_guests(lab, plan.arch, kernel, model, loads, length, LENGTHS[length])
+                    make = lambda: in_guests(lab, plan.arch, kernel, model, loads, length, LENGTHS[length], plan.seed)
                     attempt(guest_name(plan.arch, kernel, model), length, make)
             for length, ns in list(THROTTLED.items())[some] if "throttle" in plan.kinds else ():
                 name = guest_name(plan.arch, *THROTTLED_GUEST[plan.arch])
@@ -255,6 +255,8 @@ def arguments():
     parser.add_argument("--guests", type=guest, nargs="*", help=guests_help)
     parser.add_argument("--arch", choices=GUESTS, default="amd64", help="of the guests (default: amd64)")
     parser.add_argument("--no-real", dest="real", action="store_false", help="leave this machine out")
+    seed_help = "of when loads disturb guests (default: 1); not of throttle and paused"
+    parser.add_argument("--seed", type=int, default=1, help=seed_help)
     parser.add_argument("--pause-seed", type=int, default=1, help="of the distances between pauses (default: 1)")
     parser.add_argument("--keep", help="where cells of the lab stay, to look at (default: nowhere)")
     parser.add_argument("--into", help="put the results into this page, between its marks")
