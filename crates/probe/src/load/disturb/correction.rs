@@ -13,7 +13,7 @@ const LOOKED_AT: usize = 7;
 const NEAR: u64 = 50;
 
 /// How many times as much or as little it may become at once, and in the end. A tracer that came
-/// later made 300 µs of timers 490 to 660 µs (a guest of KVM, 6.18).
+/// later made 300 µs of timers 660 to 770 µs (a guest of KVM, 6.18).
 const STEP: usize = 2;
 const RANGE: usize = 4;
 
