@@ -7,7 +7,7 @@
 
 use super::super::event::What;
 use super::super::record::{Cause, Evidence, Share};
-use super::case::Case;
+use super::case::{Case, TIMERS_INTERRUPTS};
 use super::piece::{Label, Pieces, label, unexplained};
 use crate::units::MonoNs;
 
@@ -22,17 +22,13 @@ const TICKLESS_NS: u64 = 25_000_000;
 /// When the next tick comes at the latest, nanoseconds.
 const TICK_NS: u64 = 10_000_000;
 
-/// Interrupts of the CPU's own timer, whose handler only looks for timers that are due and sets the
-/// next one: the functions of these are named by themselves.
-const TIMERS_INTERRUPTS: [&str; 2] = ["local_timer", "arch_timer"];
-
 /// The kernel's own functions of timers, which wake somebody or are its tick: up to 21 µs in late
 /// wakeups of a guest of KVM (6.18), up to 240 µs where the processor is emulated (7.2).
 const SHORT_FUNCTIONS: [&str; 5] =
     ["hrtimer_wakeup", "timerfd_tmrproc", "tick_sched_timer", "tick_nohz_handler", "hrtick"];
 
 /// What none of these takes, nanoseconds.
-const LONG_FUNCTION_NS: u64 = 1_000_000;
+pub(super) const LONG_FUNCTION_NS: u64 = 1_000_000;
 
 /// The hypervisor's time, of which only the amount is known, or a bound.
 pub(super) fn stolen() -> Label {
