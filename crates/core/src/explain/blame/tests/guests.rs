@@ -362,3 +362,22 @@ fn what_was_interrupted_did_not_hold_up_a_timer_that_was_not_there() {
     let early = of("local_timer", 0, 0, in_kernel());
     assert!(early.as_ref().is_some_and(|share| share.starts_with("irq_off 55")), "{early:?}");
 }
+
+#[test]
+fn a_tracer_that_takes_longer_than_a_stack_does_stood_still() {
+    let of = |guest, us: u64, lost| {
+        let mut wakeup = timer();
+        wakeup.marks.sched_entry = Some(at(39_980));
+        wakeup.marks.switch_in = Some(at(39_990));
+        wakeup.marks.response = at(40_000);
+        wakeup.events = vec![event(30_000, What::Tracer(us * 1_000))];
+        wakeup.lost = lost;
+        let mut got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        got.retain(|share| share.starts_with("steal") || share.starts_with("tracer"));
+        got
+    };
+    assert_eq!(of(true, 20_000, 0), ["steal 20000 hypervisor bound"]);
+    assert_eq!(of(true, 1_000, 0), ["tracer 1000 edge"]);
+    assert_eq!(of(false, 20_000, 0), ["tracer 20000 edge"]);
+    assert!(!of(true, 20_000, 1).iter().any(|share| share.starts_with("steal")));
+}
