@@ -351,6 +351,27 @@ fn shallow_idle_states_are_asked_for_while_it_lasts() {
     assert_not_found(&test.measured(&["--samples", "50"]), "idle-limited");
 }
 
+/// Of the measuring process alone: loads have what they would have without being measured.
+#[test]
+fn the_kernel_takes_no_pages_away_to_make_huge_ones() {
+    let name = "the_kernel_takes_no_pages_away_to_make_huge_ones";
+    let huge_pages = |pid: &str| -> Option<bool> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        status.lines().find_map(|line| Some(line.strip_prefix("THP_enabled:")?.trim() == "1"))
+    };
+    if huge_pages("self") != Some(true) {
+        return skip(name, "this process gets no huge pages, or the kernel does not tell");
+    }
+    let test = Test::new("pages");
+    let args = ["--duration", "1h", "--load", "exec:sleep 1000", "--out", "run"];
+    let running = test.start_measure(&args);
+    await_samples_in(&test.dir.join("run"));
+    assert_eq!(huge_pages(&running.pid().to_string()), Some(false));
+    let processes = test.processes();
+    let load = processes.iter().find(|(_, command)| command.starts_with("sleep"));
+    assert_eq!(huge_pages(&load.unwrap().0.to_string()), Some(true), "{processes:?}");
+}
+
 #[test]
 fn memory_is_bounded() {
     let test = Test::new("memory");

@@ -13,6 +13,7 @@ use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::{Observed, findings};
+use wakescope_sys::memory::SteadyPages;
 use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::{Schedule, ThreadId};
 use wakescope_sys::shared::Answers;
@@ -99,6 +100,7 @@ pub struct Session {
     claim: Claim,
     abandons_loads: bool,
     _idle: Option<WakeLimit>,
+    _pages: Option<SteadyPages>,
 }
 
 /// A prober and what is known of it so far.
@@ -243,6 +245,8 @@ impl Session {
             IdleStates::Shallow => Some(WakeLimit::request(0).map_err(MeasureError::IdleStates)?),
         };
         let (schedule, policy_refused) = settle_schedule(&mut plan)?;
+        // Loads run by now, and keep the huge pages that they would have without being measured.
+        let pages = SteadyPages::keep().ok();
         let probes = start_probes(&plan, schedule, observer)?;
         // All that the loop touches is there by now: code, stacks, recorders.
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
@@ -281,6 +285,7 @@ impl Session {
             claim,
             abandons_loads: false,
             _idle: idle,
+            _pages: pages,
         })
     }
 

@@ -7,6 +7,10 @@ use crate::units::MonoNs;
 /// What a timer's interrupt is called if no event says so: it is the CPU's own.
 const TIMER_INTERRUPT: &str = "local_timer";
 
+/// Interrupts of the CPU's own timer, whose handler only looks for timers that are due and sets the
+/// next one: the functions of these are named by themselves.
+pub(super) const TIMERS_INTERRUPTS: [&str; 2] = [TIMER_INTERRUPT, "arch_timer"];
+
 /// A wakeup, and what is known of its course.
 pub(super) struct Case<'a> {
     pub(super) wakeup: &'a Wakeup,
@@ -88,6 +92,17 @@ impl<'a> Case<'a> {
         let mut events = self.events().take_while(|event| event.at < entry);
         let taken = events.find(|event| matches!(event.what, What::IrqEntry(_)))?;
         Some(taken.at)
+    }
+
+    /// Whether the CPU's own timer came without the task's while that was due, and the task asleep as far
+    /// as that is seen. Each interrupt of it looks at all timers of its CPU: the task's was not there.
+    pub(super) fn timer_was_not_there(&self) -> bool {
+        let Some(entry) = self.marks.irq_entry.filter(|_| !self.remote) else { return false };
+        let asleep = self.asleep.unwrap_or(self.marks.due);
+        let mut waiting = self.events().filter(|event| event.at > asleep && event.at < entry);
+        waiting.any(|event| {
+            matches!(&event.what, What::IrqEntry(i) if TIMERS_INTERRUPTS.contains(&i.0.as_str()))
+        })
     }
 
     /// Whether `task` is the one that was to wake.

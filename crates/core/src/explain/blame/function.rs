@@ -234,6 +234,18 @@ pub(super) fn is_of_user_mode(stack: &[String]) -> bool {
     stack.last().is_some_and(|frame| is_one_of(INTERRUPTS, function(frame)))
 }
 
+/// Whether the innermost function is on the kernel's way back to a program or out of a switch: what it
+/// does with interrupts off is to look at some flags, and to let go of the run queue.
+pub(super) fn is_short_way(stack: &[String]) -> bool {
+    const SHORT_WAYS: &[&str] = &[
+        "exit_to_user_mode_*",
+        "irqentry_exit_to_user_mode",
+        "syscall_exit_to_user_mode*",
+        "finish_task_switch",
+    ];
+    stack.first().is_some_and(|frame| is_one_of(SHORT_WAYS, function(frame)))
+}
+
 fn is_one_of(patterns: &[&str], name: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, name))
 }

@@ -267,3 +267,117 @@ fn a_guest_may_have_stood_still_while_interrupts_were_off() {
     assert!(irq_off(of(false)).unwrap().ends_with("stack"));
     assert!(irq_off(of(true)).unwrap().ends_with("bound"));
 }
+
+/// Neither a program nor kernel code that may be left goes on before somebody more urgent.
+#[test]
+fn a_guest_that_does_not_leave_what_must_be_left_at_once_was_not_run() {
+    let of = |guest, context: &Context, events: &[Event], entered| {
+        let mut wakeup = timer();
+        wakeup.marks.irq_entry = Some(at(0));
+        wakeup.marks.sched_entry = Some(at(entered));
+        wakeup.marks.switch_in = Some(at(entered + 1));
+        wakeup.marks.response = at(entered + 2);
+        wakeup.interrupted = Some(context.clone());
+        wakeup.events = events.to_vec();
+        let mut got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        got.retain(|share| share.starts_with("steal") || share.starts_with("unexplained"));
+        got
+    };
+    let program = Context { task: rm(), mode: Mode::User, ..Context::default() };
+    let kernel = Context { preemptible: Some(true), ..in_kernel() };
+    for context in [&program, &kernel] {
+        // The interrupt is over at 20 µs; 3 µs are the way back from it.
+        assert_eq!(of(true, context, &[], 20_020), ["steal 19997 hypervisor bound"]);
+        assert_eq!(of(true, context, &[], 221), ["steal 198 hypervisor bound"]);
+        assert_eq!(of(true, context, &[], 220), ["unexplained 197"]);
+        assert_eq!(of(false, context, &[], 20_020), ["unexplained 19997"]);
+        // Something went on all the time.
+        let busy: Vec<_> = (1..=100).map(|turn| event(turn * 200, What::Steal(7))).collect();
+        assert!(!of(true, context, &busy, 20_020).iter().any(|s| s.starts_with("steal")));
+    }
+    // Who may not be left may take any time.
+    let held = Context { preempt_depth: Some(1), ..kernel };
+    assert_eq!(of(true, &held, &[], 20_020), [""; 0]);
+}
+
+/// Nothing came between, and what was interrupted in the end is code that is soon done.
+#[test]
+fn a_short_way_with_interrupts_off_that_seems_long_stood_still() {
+    let of = |stack: &[&str], guest, change: fn(&mut Wakeup)| {
+        let mut wakeup = timer();
+        wakeup.marks.irq_entry = Some(at(20_000));
+        wakeup.marks.irq_exit = Some(at(20_010));
+        wakeup.marks.sched_entry = Some(at(20_020));
+        wakeup.marks.switch_in = Some(at(20_030));
+        wakeup.marks.response = at(20_040);
+        wakeup.interrupted = Some(Context { stack: frames(stack), ..in_kernel() });
+        change(&mut wakeup);
+        let mut got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        got.retain(|share| ["steal", "irq_off"].iter().any(|cause| share.starts_with(cause)));
+        got.iter().map(|share| share.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect()
+    };
+    let as_it_is: fn(&mut Wakeup) = |_| {};
+    let told = |shares: Vec<String>, want: &[&str]| assert_eq!(shares, want);
+    let switched = ["finish_task_switch.isra.0", "__schedule", "schedule", "do_sigtimedwait"];
+    let back = ["exit_to_user_mode_prepare", "irqentry_exit_to_user_mode", "asm_sysvec_x"];
+    let stood = "steal 19000 hypervisor";
+    told(of(&switched, true, as_it_is), &[stood, "irq_off 1000 do_sigtimedwait"]);
+    told(of(&back, true, as_it_is), &[stood, "irq_off 1000 exit_to_user_mode_prepare"]);
+    told(of(&switched, false, as_it_is), &["irq_off 20000 do_sigtimedwait"]);
+    // Whose way back it is may take any time; and where a stack is of later, nobody knows.
+    told(of(&["evict", "finish_task_switch"], true, as_it_is), &["irq_off 20000 evict"]);
+    let later = of(&switched, true, |w| w.interrupted.as_mut().unwrap().stack_is_later = true);
+    assert!(!later.iter().any(|share| share.starts_with("steal")), "{later:?}");
+    told(of(&switched, true, |w| w.lost = 1), &["irq_off 20000 do_sigtimedwait"]);
+}
+
+/// The task slept for something else before it set its timer, which had been due by then.
+#[test]
+fn what_was_interrupted_did_not_hold_up_a_timer_that_was_not_there() {
+    let of = |name, us, lost, context: Context| {
+        let mut wakeup = timer();
+        wakeup.marks.irq_entry = Some(at(60));
+        wakeup.marks.irq_exit = Some(at(70));
+        wakeup.marks.sched_entry = Some(at(70));
+        wakeup.events = vec![event(us, entry(name)), event(us + 5, exit(name))];
+        wakeup.lost = lost;
+        wakeup.interrupted = Some(context);
+        let got = shares_of_run(&wakeup, &Known { guest: true, ..Known::default() });
+        let waits = ["irq_off", "idle_exit", "steal"];
+        got.into_iter().find(|share| waits.iter().any(|cause| share.starts_with(cause)))
+    };
+    let running = || Context { enabled_interrupts: Some(false), ..in_kernel() };
+    let mode = || Mode::Idle("C1".into());
+    let asleep = || Context { task: idle(), mode: mode(), ..Context::default() };
+    for lost in [0, 1] {
+        for context in [in_kernel(), running(), asleep()] {
+            for name in ["local_timer", "arch_timer"] {
+                assert_eq!(of(name, 30, lost, context.clone()), None, "{lost} {context:?}");
+            }
+        }
+    }
+    // Another interrupt looks at no timers, nor did one that came before the timer was due.
+    let want = "irq_off 55 shmem_undo_range (exit_mmap in rm[412]) bound";
+    assert_eq!(of("eth0", 30, 0, in_kernel()).as_deref(), Some(want));
+    let early = of("local_timer", 0, 0, in_kernel());
+    assert!(early.as_ref().is_some_and(|share| share.starts_with("irq_off 55")), "{early:?}");
+}
+
+#[test]
+fn a_tracer_that_takes_longer_than_a_stack_does_stood_still() {
+    let of = |guest, us: u64, lost| {
+        let mut wakeup = timer();
+        wakeup.marks.sched_entry = Some(at(39_980));
+        wakeup.marks.switch_in = Some(at(39_990));
+        wakeup.marks.response = at(40_000);
+        wakeup.events = vec![event(30_000, What::Tracer(us * 1_000))];
+        wakeup.lost = lost;
+        let mut got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        got.retain(|share| share.starts_with("steal") || share.starts_with("tracer"));
+        got
+    };
+    assert_eq!(of(true, 20_000, 0), ["steal 20000 hypervisor bound"]);
+    assert_eq!(of(true, 1_000, 0), ["tracer 1000 edge"]);
+    assert_eq!(of(false, 20_000, 0), ["tracer 20000 edge"]);
+    assert!(!of(true, 20_000, 1).iter().any(|share| share.starts_with("steal")));
+}
