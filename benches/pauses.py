@@ -116,12 +116,6 @@ def held_up_by(pauses, clocks, due, response):
     return (found, held) if held >= found.length_ns() / 2 else None
 
 
-def is_most_of(pauses, clocks, due, response):
-    """Whether pauses took most of a wakeup's lateness, so that its largest share must be theirs."""
-    held = sum(max(0, overlap_ns(pause, clocks, due, response)) for pause in pauses)
-    return 2 * held > response - due
-
-
 def plan(random, length_ns, times, least_ns=100_000_000, most_ns=300_000_000):
     """How long to wait before each pause, in nanoseconds."""
     return [length_ns + random.randrange(least_ns, most_ns) for _ in range(times)]

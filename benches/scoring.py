@@ -92,8 +92,6 @@ class Tally:
     pauses: int = 0
     harmless: int = 0
     unsure: int = 0
-    # Wakeups that pauses fell into, but which were late for something else for longer.
-    mostly_else: int = 0
     unexplained: int = 0
     right: int = 0
     named: int = 0
@@ -195,10 +193,7 @@ def tally_of_pauses(run, pauses, length_ns):
             result.others += 1
         elif pausing.is_sure(found[0]):
             harmful.add(found[0])
-            if pausing.is_most_of(pauses, clocks, due, due + episode["wakeup_latency_ns"]):
-                result.add(episode, found[1])
-            else:
-                result.mostly_else += 1
+            result.add(episode, found[1])
     result.harmless = len(sure) - len(harmful)
     return result
 
@@ -227,8 +222,7 @@ def beside_pauses(machine, result):
     what = f"{result.kind} {shown_length(result.length_ns)}, {machine}"
     return (
         f"- {what}: {result.pauses} pauses, of which {result.harmless} made no wakeup late by half their length; "
-        f"{result.unsure} more of no certain length; {result.others} wakeups as late outside of pauses, "
-        f"{result.mostly_else} for longer than the pauses in them"
+        f"{result.unsure} more of no certain length; {result.others} wakeups as late outside of pauses"
     )
 
 

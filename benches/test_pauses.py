@@ -66,16 +66,6 @@ class Matching(unittest.TestCase):
             self.assertEqual(found, want and (made[want[0]], want[1]), (due, response))
         self.assertIsNone(pauses.held_up_by([], clocks, 1, 2))
 
-    def test_pauses_are_most_of_a_wakeup_together(self):
-        clocks = Clocks(1.0, 100)
-        made = [Pause(1_000, 2_000), Pause(5_000, 6_000)]
-        for due, response, want in [(1_100, 3_100, False), (1_100, 3_099, True), (1_100, 5_100, False), (4_100, 6_100, False), (1_100, 5_099, False), (2_099, 2_101, False)]:
-            self.assertEqual(pauses.is_most_of(made, clocks, due, response), want, (due, response))
-        both = [Pause(1_000, 2_000), Pause(2_200, 3_200)]
-        self.assertTrue(pauses.is_most_of(both, clocks, 1_100, 4_000))
-        self.assertFalse(pauses.is_most_of(both[:1], clocks, 1_100, 4_000))
-        self.assertFalse(pauses.is_most_of([], clocks, 1, 2))
-
     def test_a_pause_whose_begin_is_not_known_is_left_out(self):
         self.assertTrue(pauses.is_sure(Pause(0, 1_000, 100)))
         self.assertFalse(pauses.is_sure(Pause(0, 1_000, 101)))
