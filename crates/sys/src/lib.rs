@@ -5,6 +5,7 @@
 //! programs are the only ones with `unsafe`.
 #![allow(unsafe_code)]
 
+pub mod bpf;
 pub mod clock;
 pub mod counter;
 pub mod file;

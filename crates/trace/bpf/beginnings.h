@@ -4,52 +4,8 @@
 
 #include "endings.h"
 #include "sections.h"
+#include "stacks.h"
 #include "state.h"
-
-/* The registers of what was interrupted; 0 outside of interrupts, and where that is not known. */
-INLINE void *interrupted_registers(struct cpu *cpu)
-{
-	void *registers = 0;
-	void **where = per_cpu(cpu, &irq_regs_place);
-	if (where)
-		bpf_probe_read_kernel(&registers, sizeof(registers), where);
-	return registers;
-}
-
-/* Whether a pointer is to the kernel's half of memory, whatever signs it. */
-#define KERNELS (1ULL << 55)
-/* What signs a return address, which are ones in a pointer to the kernel's code. */
-#define SIGNATURE (0xffffULL << 48)
-
-/*
- * arm64 calls by a register: as long as a function has not put that away, and in one that never
- * does, no frame of the stack tells who called it. The instruction before tells whether it is a call.
- */
-INLINE void look_at_link(struct cpu *cpu, struct wakeup *wakeup)
-{
-	struct pt_regs___arm64 *arm64 = interrupted_registers(cpu);
-	wakeup->link = 0;
-	wakeup->before_link = 0;
-	if (!arm64 || !FIELD_EXISTS(arm64->pstate))
-		return;
-	u64 link = READ(arm64, regs[30]);
-	if (link & KERNELS)
-		link |= SIGNATURE;
-	wakeup->link = link;
-	bpf_probe_read_kernel(&wakeup->before_link, sizeof(wakeup->before_link),
-			      (void *)(link - sizeof(wakeup->before_link)));
-}
-
-/*
- * A stack takes 1 to 2 us per frame where caches are cold (30 us for some 20 frames on a guest of
- * KVM, 6.18), which the wakeup is then later.
- */
-INLINE void take_stack(void *ctx, struct cpu *cpu, struct wakeup *wakeup)
-{
-	cpu->traces = 1;
-	wakeup->stack_bytes = bpf_get_stack(ctx, wakeup->stack, sizeof(wakeup->stack), 0);
-	look_at_link(cpu, wakeup);
-}
 
 /* What this CPU was at when the interrupt came, as far as it may matter. */
 INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeup,
@@ -126,7 +82,7 @@ INLINE void look_again(void *ctx, struct cpu *cpu, u64 now)
 	if (!asked || now < wakeup->due + asked->keep / 4 || cpu->switched > wakeup->woken)
 		return;
 	int is_idle = !wakeup->interrupted.pid && !wakeup->softirq;
-	if (wakeup->looked && !wakeup->stack_bytes && wakeup->mode != 1 && !is_idle)
+	if (wakeup->looked && !wakeup->stack_bytes && !wakeup->copy && wakeup->mode != 1 && !is_idle)
 		take_stack(ctx, cpu, wakeup);
 	tell_own_time(cpu, now);
 }

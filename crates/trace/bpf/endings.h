@@ -2,6 +2,7 @@
 /* How wakeups end: they are counted, and leave the kernel if they were late. */
 #pragma once
 
+#include "stacks.h"
 #include "state.h"
 
 INLINE u32 bucket_of(u64 value)
@@ -71,6 +72,7 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	record->events_lost = 0;
 	if (first > wakeup->events_before)
 		record->events_lost = first - wakeup->events_before;
+	hand_copy_over(&record->copy, wakeup);
 	u32 taken = 0;
 #pragma nounroll
 	for (u32 i = 0; i < room; i++) {
@@ -178,6 +180,7 @@ INLINE void forget(struct wakeup *wakeup)
 	wakeup->idle = 0;
 	wakeup->throttled = 0;
 	wakeup->stack_bytes = 0;
+	wakeup->copy = 0;
 	wakeup->link = 0;
 	wakeup->before_link = 0;
 	wakeup->away_bytes = 0;

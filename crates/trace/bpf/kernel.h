@@ -61,6 +61,7 @@ struct task_struct___state {
 
 struct task_struct {
 	u32 __state;
+	void *stack;
 	s32 pid;
 	s32 tgid;
 	s32 prio;
@@ -110,6 +111,7 @@ struct kvm_steal_time {
 
 struct pcpu_hot {
 	s32 preempt_count;
+	void *hardirq_stack_ptr;
 } CORE;
 
 struct pt_regs___x86 {

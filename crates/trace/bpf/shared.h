@@ -19,6 +19,11 @@
 #define FIRST_RECORDS 150
 /* Answers of a thread that are kept: pairs of when a wakeup was due, and when it was answered. */
 #define ANSWERS 8
+/* Pieces of a stack that are copied, and bytes of each, a power of two that divides a page. */
+#define PIECES 16
+#define PIECE 256
+/* Stacks of which a CPU keeps copies, a power of two: as many wakeups wait for it, seldom more than one. */
+#define COPIES 4
 /* Longer than an instruction that enables interrupts, and the one after it that still waits. */
 #define CODE 16
 
@@ -123,6 +128,8 @@ struct wakeup {
 	u64 irqs_on;
 	/* How often who gave up the CPU had done so by then, if its stack is still to be taken; or 0. */
 	u64 away_switches;
+	/* 1 + number of the copy of its stack, among those that the CPU `copied_on` has made; or 0. */
+	u64 copy;
 	u32 state;
 	/* Where it waits, and where its stimulus was. */
 	u32 cpu;
@@ -148,6 +155,8 @@ struct wakeup {
 	u32 away_pid;
 	/* The instruction before `link`; 0 if it cannot be read. */
 	u32 before_link;
+	u32 copied_on;
+	u32 pad;
 	/* The code up to where what was interrupted went on, if that is the kernel's; 0 if not read. */
 	u8 code[CODE];
 	struct task task;
@@ -160,9 +169,19 @@ struct wakeup {
 	u64 away_user[USER_FRAMES];
 };
 
+/* Of the stack of what was interrupted: from its registers on, which lie on it. */
+struct stack_copy {
+	/* Where the registers are; 0 for no copy. */
+	u64 registers;
+	/* Where each piece was; 0 for none. */
+	u64 at[PIECES];
+	u8 bytes[PIECES][PIECE];
+};
+
 /* A late wakeup on its way out of the kernel. */
 struct record {
 	struct wakeup wakeup;
+	struct stack_copy copy;
 	/* Valid ones, and those that there was no room for. */
 	u32 events;
 	u32 events_lost;
@@ -172,6 +191,7 @@ struct record {
 /* The same of one that saw many events: one that took tens of milliseconds. */
 struct long_record {
 	struct wakeup wakeup;
+	struct stack_copy copy;
 	u32 events;
 	u32 events_lost;
 	struct event event[RING];
@@ -344,6 +364,8 @@ struct control {
 	u64 keep;
 	/* Whether threads that are named have watchdogs, which expire while a late wakeup waits. */
 	u64 watched;
+	/* Whether the loader walks stacks, and only has to be given a copy. */
+	u64 walks;
 };
 
 /* Written by programs. */

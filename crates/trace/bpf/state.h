@@ -25,6 +25,7 @@ struct place {
 const volatile struct place preempt_count_place = {};
 const volatile struct place pcpu_hot_place = {};
 const volatile struct place irq_regs_place = {};
+const volatile struct place irq_stack_place = {};
 const volatile struct place steal_time_place = {};
 /* Whether a more urgent task takes over anywhere in the kernel where preemption is not off. */
 const volatile u32 preemptible = 0;
@@ -61,6 +62,9 @@ struct cpu {
 	/* What its interrupts have taken so far: for a bound. */
 	u64 in_interrupts;
 	u64 seen;
+	/* Stacks that were copied here so far. */
+	u64 copied;
+	struct stack_copy copies[COPIES];
 	struct event ring[RING];
 };
 

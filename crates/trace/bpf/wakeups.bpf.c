@@ -10,6 +10,7 @@
 #include "bpf.h"
 #include "endings.h"
 #include "interrupts.h"
+#include "memory.h"
 #include "sections.h"
 #include "shared.h"
 #include "state.h"

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::shared::{EVENTS, Event, Head, RING, Wakeup, from_bytes};
+use crate::shared::{EVENTS, Event, FRAMES, Head, RING, StackCopy, Wakeup, from_bytes};
 
 /// A wakeup with what its CPU saw.
 pub(crate) struct Late {
@@ -13,9 +13,13 @@ pub(crate) struct Late {
 }
 
 impl Late {
-    /// What a record says; `None` if it is too short for one.
-    pub(crate) fn of(record: &[u8]) -> Option<Self> {
-        let head = from_bytes::<Head>(record)?;
+    /// What a record says; `None` if it is too short for one. What a stack is that it has a copy of,
+    /// `walk` says.
+    pub(crate) fn of(record: &[u8], walk: impl FnOnce(&StackCopy) -> Vec<u64>) -> Option<Self> {
+        let mut head = from_bytes::<Head>(record)?;
+        if head.copy.registers != 0 {
+            put_stack(&mut head.wakeup, &walk(&head.copy));
+        }
         let events = record[size_of::<Head>()..].chunks_exact(size_of::<Event>());
         let events = events.take((head.events as usize).min(RING));
         let events = events.filter_map(from_bytes::<Event>).map(|event| *event).collect();
@@ -25,6 +29,13 @@ impl Late {
     pub(crate) fn late_ns(&self) -> u64 {
         self.wakeup.response.saturating_sub(self.wakeup.due)
     }
+}
+
+/// Gives the wakeup what was found of its stack, as if the kernel had done so.
+fn put_stack(wakeup: &mut Wakeup, frames: &[u64]) {
+    let count = frames.len().min(FRAMES);
+    wakeup.stack[..count].copy_from_slice(&frames[..count]);
+    wakeup.stack_bytes = i32::try_from(count * size_of::<u64>()).unwrap_or(0);
 }
 
 /// By lateness, then by time: which are kept must not depend on the order in which CPUs are read.

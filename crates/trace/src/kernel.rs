@@ -21,11 +21,12 @@ struct PerCpu {
     place: &'static str,
 }
 
-/// `pcpu_hot` has the count that is `__preempt_count` otherwise, on x86 from 6.2 to 6.14.
-const PER_CPU: [PerCpu; 4] = [
+/// `pcpu_hot` has what is `__preempt_count` and `hardirq_stack_ptr` otherwise, on x86 from 6.2 to 6.14.
+const PER_CPU: [PerCpu; 5] = [
     PerCpu { name: "__preempt_count", place: "preempt_count_place" },
     PerCpu { name: "pcpu_hot", place: "pcpu_hot_place" },
     PerCpu { name: "__irq_regs", place: "irq_regs_place" },
+    PerCpu { name: "hardirq_stack_ptr", place: "irq_stack_place" },
     PerCpu { name: "steal_time", place: "steal_time_place" },
 ];
 

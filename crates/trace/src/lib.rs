@@ -18,6 +18,7 @@ mod overflow;
 mod programs;
 mod sections;
 mod shared;
+mod stack;
 mod symbols;
 mod target;
 mod tracer;

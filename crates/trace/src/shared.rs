@@ -14,6 +14,9 @@ pub(crate) const RING: usize = 256;
 pub(crate) const RECORDS_PER_CPU: u32 = 1 << 21;
 /// Buckets of a histogram: those of the scale of `wakescope_core::histogram`, up to 2^40 ns.
 pub(crate) const BUCKETS: usize = 32 << 9;
+/// Pieces of a stack that are copied, and bytes of each.
+pub(crate) const PIECES: usize = 16;
+pub(crate) const PIECE: usize = 256;
 /// Bytes of code before a place.
 pub(crate) const CODE: usize = 16;
 /// Components, and their sum.
@@ -103,6 +106,7 @@ pub(crate) struct Wakeup {
     pub(crate) irqs_off: u64,
     pub(crate) irqs_on: u64,
     pub(crate) away_switches: u64,
+    pub(crate) copy: u64,
     pub(crate) state: u32,
     pub(crate) cpu: u32,
     pub(crate) stimulus_cpu: u32,
@@ -119,6 +123,8 @@ pub(crate) struct Wakeup {
     pub(crate) away_user_bytes: i32,
     pub(crate) away_pid: u32,
     pub(crate) before_link: u32,
+    pub(crate) copied_on: u32,
+    pub(crate) pad: u32,
     pub(crate) code: [u8; CODE],
     pub(crate) task: Task,
     pub(crate) interrupted: Task,
@@ -129,11 +135,21 @@ pub(crate) struct Wakeup {
     pub(crate) away_user: [u64; USER_FRAMES],
 }
 
+/// See `struct stack_copy`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct StackCopy {
+    pub(crate) registers: u64,
+    pub(crate) at: [u64; PIECES],
+    pub(crate) bytes: [[u8; PIECE]; PIECES],
+}
+
 /// What `struct record` and `struct long_record` begin with. [`EVENTS`] or [`RING`] events follow.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) wakeup: Wakeup,
+    pub(crate) copy: StackCopy,
     pub(crate) events: u32,
     pub(crate) events_lost: u32,
 }
@@ -256,6 +272,7 @@ pub(crate) struct Control {
     pub(crate) start: u64,
     pub(crate) keep: u64,
     pub(crate) watched: u64,
+    pub(crate) walks: u64,
 }
 
 // SAFETY: all of these are made of integers and arrays of integers, so any bytes are one; laid out as
@@ -353,6 +370,12 @@ mod tests {
         same("A_SOFTIRQ", A_SOFTIRQ as usize);
         same("__builtin_offsetof(struct wakeup, code)", offset_of!(Wakeup, code));
         same("CODE", CODE);
+        same("sizeof(struct stack_copy)", size_of::<StackCopy>());
+        same("__builtin_offsetof(struct stack_copy, bytes)", offset_of!(StackCopy, bytes));
+        same("PIECES", PIECES);
+        same("PIECE", PIECE);
+        same("__builtin_offsetof(struct wakeup, copy)", offset_of!(Wakeup, copy));
+        same("__builtin_offsetof(struct wakeup, copied_on)", offset_of!(Wakeup, copied_on));
         same("sizeof(struct answers)", Answers::WORDS * size_of::<u64>());
         same("COMPONENTS", COMPONENTS);
         same("CONTENTION_END", kind::CONTENTION_END as usize);

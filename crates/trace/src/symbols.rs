@@ -170,17 +170,27 @@ impl Symbols {
     }
 }
 
-/// The address of the function `name`; `None` if the kernel does not list it or hides addresses.
-pub(crate) fn address_of(name: &str) -> Option<u64> {
-    let list = BufReader::with_capacity(1 << 16, File::open(KALLSYMS).ok()?.take(LARGEST));
-    let mut found = None;
-    for_each_line(list, |start, symbol, _| {
-        if symbol == name && start != 0 && found.is_none() {
-            found = Some(start);
+/// Addresses of the kernel's own symbols, by their names.
+pub(crate) type Addresses = BTreeMap<String, u64>;
+
+/// The addresses of `names`, functions and what lies beside code, but for those that the kernel does
+/// not list or hides.
+pub(crate) fn addresses_of(names: &[&str]) -> Addresses {
+    let list = File::open(KALLSYMS).map(|file| file.take(LARGEST));
+    let list = list.map(|list| BufReader::with_capacity(1 << 16, list));
+    list.and_then(|list| addresses_in(list, names)).unwrap_or_default()
+}
+
+/// Of several of a name the first counts.
+fn addresses_in(list: impl BufRead, names: &[&str]) -> io::Result<Addresses> {
+    let mut found = Addresses::new();
+    let kinds = [FUNCTIONS, &["D", "d", "R", "r"]].concat();
+    for_each_symbol(list, &kinds, |start, symbol, module| {
+        if start != 0 && module.is_none() && names.contains(&symbol) {
+            found.entry(symbol.to_string()).or_insert(start);
         }
-    })
-    .ok()?;
-    found
+    })?;
+    Ok(found)
 }
 
 /// Where the kernel's own variables `names` lie, by their names: those that it lists once, and does
@@ -205,9 +215,12 @@ fn variables_in(list: impl BufRead, names: &[&str]) -> io::Result<BTreeMap<Strin
     Ok(once.collect())
 }
 
+/// Kinds of symbols that are functions.
+const FUNCTIONS: &[&str] = &["t", "T", "w", "W"];
+
 /// Calls `each` with the address, name and module of every function.
 fn for_each_line(list: impl BufRead, each: impl FnMut(u64, &str, Option<&str>)) -> io::Result<()> {
-    for_each_symbol(list, &["t", "T", "w", "W"], each)
+    for_each_symbol(list, FUNCTIONS, each)
 }
 
 /// Calls `each` with the address, name and module of every line of such a kind:
@@ -260,6 +273,24 @@ ffffffffc0000000 t in_module\t[module]
         let found = variables_in(list.as_bytes(), &names).unwrap();
         let found: Vec<_> = found.iter().map(|(name, start)| (name.as_str(), *start)).collect();
         assert_eq!(found, [("__preempt_count", 0x15018), ("runqueues", 0x1f000)]);
+    }
+
+    #[test]
+    fn addresses_are_those_that_the_kernel_itself_lists_first() {
+        let list = "ffffffff81000000 T _stext\n0000000000000000 T hidden\n\
+                    ffffffff84000000 r __start_orc_unwind_ip\nffffffff82000000 t twice\n\
+                    ffffffff82000100 t twice\nffffffffc0000000 t elsewhere\t[module]\n";
+        let names = ["_stext", "hidden", "__start_orc_unwind_ip", "twice", "elsewhere", "missing"];
+        let found = addresses_in(list.as_bytes(), &names).unwrap();
+        let found: Vec<_> = found.iter().map(|(name, start)| (name.as_str(), *start)).collect();
+        assert_eq!(
+            found,
+            [
+                ("__start_orc_unwind_ip", 0xffff_ffff_8400_0000),
+                ("_stext", 0xffff_ffff_8100_0000),
+                ("twice", 0xffff_ffff_8200_0000)
+            ]
+        );
     }
 
     #[test]

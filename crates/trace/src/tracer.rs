@@ -27,7 +27,8 @@ use crate::sections::{self, Shows};
 use crate::shared::{
     self, COMPONENTS, Control, Counts, FIGURES_WORDS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS,
 };
-use crate::symbols::{Symbols, address_of};
+use crate::stack::{self, Walker};
+use crate::symbols::{Symbols, addresses_of};
 use crate::target::{Filter, Target, has_kernels_numbers};
 use crate::users::NamePrograms;
 
@@ -84,6 +85,8 @@ pub struct Tracer {
     keep_ns: u64,
     kept: Kept,
     overflow: Overflow,
+    /// Where programs copy stacks instead of having the kernel walk them.
+    walker: Option<Walker>,
     users: Option<Box<dyn NamePrograms>>,
     /// Where sections are measured: what was counted of their lengths.
     section_figures: Option<Words>,
@@ -100,7 +103,8 @@ impl Tracer {
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;
         let shows = Shows::of(&options, |tracepoint| kernel.has(tracepoint));
-        let sleepers_call = address_of(SLEEPERS_CALL);
+        let known = addresses_of(&[&[SLEEPERS_CALL], stack::NAMES].concat());
+        let sleepers_call = known.get(SLEEPERS_CALL).copied();
         let mut programs = load(&options, filter, &kernel, &types, shows, sleepers_call)?;
         let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
         if sleepers_call.is_none() && matches!(options.target, Target::Probes(_)) {
@@ -132,6 +136,7 @@ impl Tracer {
                 .map_err(|e| TraceError::Refused(name, e.to_string())),
             _ => Err(TraceError::Refused(name, "it is no array".into())),
         };
+        let walker = Walker::of_running_kernel(&mut programs, &known);
         let places = places(&options.target) as usize;
         let figures = mapped(&mut programs, "figures", places * COMPONENTS * FIGURES_WORDS)?;
         let responses = match options.target {
@@ -163,6 +168,7 @@ impl Tracer {
             keep_ns,
             kept,
             overflow,
+            walker,
             users: None,
             section_figures,
             shows,
@@ -209,7 +215,8 @@ impl Tracer {
         let refused = |e: aya::maps::MapError| TraceError::Refused("control", e.to_string());
         // Without a bound on what is late, everything is looked at.
         let watched = u64::from(self.responses.is_some() && self.keep_ns > 0);
-        let control = Control { start: self.start.0, keep: self.keep_ns, watched };
+        let walks = u64::from(self.walker.is_some());
+        let control = Control { start: self.start.0, keep: self.keep_ns, watched, walks };
         for index in 0..self.followed as usize {
             if let Some(answers) = self.answers(index) {
                 answers.set_patience(self.keep_ns / 2);
@@ -222,7 +229,13 @@ impl Tracer {
     pub fn poll(&mut self) {
         // A bound: programs that are faster than this must not hold the caller.
         for _ in 0..100_000 {
-            let Some(late) = self.records.next().map(|bytes| Late::of(&bytes)) else { break };
+            let Some(record) = self.records.next() else { break };
+            let walker = &mut self.walker;
+            let late = Late::of(&record, |copy| match walker {
+                Some(walker) => walker.walk(copy),
+                None => Vec::new(),
+            });
+            drop(record);
             let Some(late) = late else { continue };
             if let Some(users) = &mut self.users {
                 for (pid, stack) in user_stacks(&late) {

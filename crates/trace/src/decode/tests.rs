@@ -491,13 +491,38 @@ fn hostile_records_do_no_harm() {
     for byte in [0_u8, 1, 0x7f, 0x80, 0xff] {
         for room in [0, EVENTS, RING, 2 * RING] {
             let bytes = vec![byte; size_of::<Head>() + room * size_of::<Raw>() + 7];
-            let late = Late::of(&bytes).unwrap();
+            let late = Late::of(&bytes, |_| vec![at::WORK; 2 * FRAMES]).unwrap();
             assert!(late.events.len() <= room.min(RING));
             let wakeup = decoded(&late);
             assert!(wakeup.events.len() <= 3 * RING, "{byte}");
         }
-        assert!(Late::of(&vec![byte; size_of::<Head>() - 1]).is_none());
+        assert!(Late::of(&vec![byte; size_of::<Head>() - 1], |_| Vec::new()).is_none());
     }
+}
+
+#[test]
+fn what_was_walked_is_the_stack_of_what_was_interrupted() {
+    let stack = |registers: u64, walked: &[u64]| {
+        let mut bytes = vec![0; size_of::<Head>()];
+        let at = std::mem::offset_of!(Head, copy);
+        bytes[at..at + 8].copy_from_slice(&registers.to_le_bytes());
+        let mut late = Late::of(&bytes, |copy| {
+            assert_eq!(copy.registers, registers);
+            walked.to_vec()
+        })
+        .unwrap();
+        late.wakeup = RawWakeup {
+            stack: late.wakeup.stack,
+            stack_bytes: late.wakeup.stack_bytes,
+            interrupted_ip: at::WORK,
+            ..raw()
+        };
+        decoded(&late).interrupted.unwrap().stack
+    };
+    assert_eq!(stack(0x1000, &[at::WORK, at::SYSCALL]), ["do_work+0x23", "do_syscall_64+0x34"]);
+    assert_eq!(stack(0x1000, &[]), [""; 0]);
+    // Without registers there is no copy, and nobody is to walk it.
+    assert_eq!(stack(0, &[at::WORK]), [""; 0]);
 }
 
 #[test]
