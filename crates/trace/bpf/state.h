@@ -46,6 +46,8 @@ struct cpu {
 	u32 waiting;
 	/* Whether the interrupt from another CPU that goes on is one of a line. */
 	u32 ipi_has_line;
+	/* From when on that wakeup is late enough to look at what holds it up. */
+	u64 look_at;
 	/* The last switch while a wakeup waited. */
 	u64 switched;
 	/* When the outermost interrupt began. */
