@@ -28,6 +28,8 @@ mod programs;
 mod refused;
 #[path = "explain/sections.rs"]
 mod sections;
+#[path = "explain/stacks.rs"]
+mod stacks;
 
 /// The first CPU that may be used, as an argument.
 fn a_cpu() -> String {

@@ -13,7 +13,7 @@
 /* Those of a program's own stack. */
 #define USER_FRAMES 16
 
-/* Bytes of the buffer of late wakeups for each CPU: 370 of them. */
+/* Bytes of the buffer of late wakeups for each CPU: 220 of them. */
 #define RECORDS_PER_CPU (1 << 21)
 /* Late wakeups that leave the kernel before the loader has said what is late. */
 #define FIRST_RECORDS 150

@@ -162,4 +162,3 @@ fn word(copy: &StackCopy, at: u64) -> Option<u64> {
     let bytes = copy.bytes[piece][from..].first_chunk()?;
     Some(u64::from_le_bytes(*bytes))
 }
-

@@ -48,6 +48,7 @@ fn what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers() {
         let functions = share.stack.iter().map(|frame| frame.split('+').next().unwrap());
         let callers: Vec<_> = functions.skip_while(|name| *name != "do_sys_poll").skip(1).collect();
         assert_eq!(callers.first(), Some(&"__x64_sys_poll"), "{share:#?}");
+        assert_eq!(callers.last(), Some(&"entry_SYSCALL_64_after_hwframe"), "{share:#?}");
     }
     // Where somebody else goes on when the probe sleeps there is none.
     let left_at: Vec<_> = shares.iter().filter_map(|share| share.given_up_at.first()).collect();

@@ -147,7 +147,11 @@ mod tests {
             // sp at 8; a call in the older format, not known in the newer one.
             ([8, 0, 0, 0, 0x05, 0], Some(call(8)), None),
             ([8, 0, 0, 0, 0x05, 2], Some(Rule { kind: Kind::Return, ..call(8) }), Some(call(8))),
-            ([16, 0, 0xf0, 0xff, 0x14, 2], Some(Rule { kind: Kind::Return, ..framed }), Some(framed)),
+            (
+                [16, 0, 0xf0, 0xff, 0x14, 2],
+                Some(Rule { kind: Kind::Return, ..framed }),
+                Some(framed),
+            ),
             // The bit that says it is no call: 0x08.
             ([0, 0, 0, 0, 0x05, 0x0b], None, Some(registers)),
             ([0, 0, 0, 0, 0x05, 0x01], Some(registers), None),

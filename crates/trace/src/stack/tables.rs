@@ -86,13 +86,8 @@ impl Tables {
     }
 }
 
-const FRAMED: Rule = Rule {
-    base: Base::Bp,
-    sp_offset: 16,
-    bp: CallerBp::AtOuter,
-    bp_offset: -16,
-    kind: Kind::Call,
-};
+const FRAMED: Rule =
+    Rule { base: Base::Bp, sp_offset: 16, bp: CallerBp::AtOuter, bp_offset: -16, kind: Kind::Call };
 
 impl Table {
     /// The number of the entry that holds at `at`.
@@ -201,4 +196,3 @@ fn table_of_module<M: Memory>(
     let last = table.place(memory, count.checked_sub(1)?)?;
     Some((first..=last.checked_add(FARTHEST)?, table))
 }
-
