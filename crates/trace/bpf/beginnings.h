@@ -45,10 +45,8 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 	u64 keep = asked ? asked->keep : 0;
 	int late = now > wakeup->due && now - wakeup->due > keep / 4;
 	/* User code need not go where it comes first: then it is the one that holds up. */
-	if (wakeup->mode == 1 && wakeup->interrupted.prio <= READ(task, prio)) {
-		cpu->traces = 1;
-		wakeup->user_bytes = bpf_get_stack(ctx, wakeup->user, sizeof(wakeup->user), USER_STACK);
-	}
+	if (wakeup->mode == 1 && wakeup->interrupted.prio <= READ(task, prio))
+		take_user_stack(ctx, cpu, wakeup);
 	if (wakeup->mode == 1)
 		return;
 	if (late && wakeup->interrupted_ip)

@@ -115,6 +115,7 @@ struct pcpu_hot {
 } CORE;
 
 struct pt_regs___x86 {
+	unsigned long bp;
 	unsigned long ip;
 	unsigned long cs;
 } CORE;

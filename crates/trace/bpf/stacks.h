@@ -120,6 +120,42 @@ INLINE void take_stack(void *ctx, struct cpu *cpu, struct wakeup *wakeup)
 	look_at_link(cpu, wakeup);
 }
 
+/* What a function of a program keeps where its frame pointer points to. */
+struct frame {
+	u64 next;
+	u64 returns_to;
+};
+
+/* The code segment of x86's programs of 64 bits. */
+#define USER_CS 0x33
+
+/*
+ * Walks the stack of the program that was interrupted, as the kernel does: 9 us by its helper where
+ * caches are cold (guest of KVM, 6.18), which is left to arm64 and programs of 32 bits.
+ */
+INLINE void take_user_stack(void *ctx, struct cpu *cpu, struct wakeup *wakeup)
+{
+	struct pt_regs___x86 *x86 = interrupted_registers(cpu);
+	cpu->traces = 1;
+	if (!x86 || !FIELD_EXISTS(x86->cs) || READ(x86, cs) != USER_CS) {
+		wakeup->user_bytes = bpf_get_stack(ctx, wakeup->user, sizeof(wakeup->user), USER_STACK);
+		return;
+	}
+	u64 at = READ(x86, bp);
+	u32 count = 1;
+	wakeup->user[0] = READ(x86, ip);
+#pragma nounroll
+	for (u32 i = 1; i < USER_FRAMES; i++) {
+		struct frame frame = {};
+		if (bpf_probe_read_user(&frame, sizeof(frame), (void *)at) || !frame.returns_to)
+			break;
+		wakeup->user[i] = frame.returns_to;
+		count++;
+		at = frame.next;
+	}
+	wakeup->user_bytes = count * sizeof(u64);
+}
+
 /* Hands over the copy of `wakeup`'s stack, if it has one and no other has taken its place. */
 INLINE void hand_copy_over(struct stack_copy *to, struct wakeup *wakeup)
 {
