@@ -96,8 +96,13 @@ impl<'a> Case<'a> {
 
     /// Whether the CPU's own timer came without the task's while that was due, and the task asleep as far
     /// as that is seen. Each interrupt of it looks at all timers of its CPU: the task's was not there.
+    /// Where its own timer broke into the task, and no switch from it was seen before, it never slept.
     pub(super) fn timer_was_not_there(&self) -> bool {
         let Some(entry) = self.marks.irq_entry.filter(|_| !self.remote) else { return false };
+        let awake = self.context().is_some_and(|context| self.is_own(&context.task));
+        if awake && self.asleep.is_none() {
+            return false;
+        }
         let asleep = self.asleep.unwrap_or(self.marks.due);
         let mut waiting = self.events().filter(|event| event.at > asleep && event.at < entry);
         waiting.any(|event| {

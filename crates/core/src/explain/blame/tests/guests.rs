@@ -359,6 +359,9 @@ fn what_was_interrupted_did_not_hold_up_a_timer_that_was_not_there() {
     // Another interrupt looks at no timers, nor did one that came before the timer was due.
     let want = "irq_off 55 shmem_undo_range (exit_mmap in rm[412]) bound";
     assert_eq!(of("eth0", 30, 0, in_kernel()).as_deref(), Some(want));
+    // Nor was the task asleep that its own timer broke into: it stood still on its way there.
+    let awake = of("local_timer", 30, 0, Context { task: probe(), ..in_kernel() });
+    assert!(awake.as_ref().is_some_and(|share| share.starts_with("steal")), "{awake:?}");
     let early = of("local_timer", 0, 0, in_kernel());
     assert!(early.as_ref().is_some_and(|share| share.starts_with("irq_off 55")), "{early:?}");
 }
