@@ -184,6 +184,23 @@ pub(super) fn of_softirq(stack: &[String], number: u8) -> &[String] {
     stack.iter().rposition(does_its_work).map_or(&[], |at| &stack[..=at])
 }
 
+/// The part of a stack that a softirq broke into: what its interrupt did, or what turned softirqs on
+/// again. Empty if the stack does not lead there, as out of a thread that sees to softirqs.
+pub(super) fn under_softirq(stack: &[String]) -> &[String] {
+    /// What runs softirqs: the second one up to 6.8.
+    const RUNS: [&str; 2] = ["handle_softirqs", "__do_softirq"];
+    // What calls that, but for threads: entries of interrupts, and who turns softirqs on.
+    let is_way_in = |frame: &String| {
+        let name = function(frame);
+        name.starts_with("asm_") || ["el1h_64_irq", "__local_bh_enable_ip"].contains(&name)
+    };
+    let Some(runs) = stack.iter().rposition(|frame| RUNS.contains(&function(frame))) else {
+        return &[];
+    };
+    let outer = &stack[runs..];
+    outer.iter().position(is_way_in).map_or(&[], |way_in| &outer[way_in + 1..])
+}
+
 /// The name of a frame's function: `exit_mmap` of `exit_mmap.part.0+0x10 [mod]`.
 fn function(frame: &str) -> &str {
     let frame = frame.trim();

@@ -47,6 +47,38 @@ fn a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted() {
     );
 }
 
+/// Where the kernel is preempted at a preemption point only.
+#[test]
+fn what_a_softirq_broke_into_goes_on_after_it() {
+    let in_softirq = ["timer_fn", "call_timer_fn", "run_timer_softirq", "handle_softirqs"];
+    let of_interrupt = ["irq_exit_rcu", "sysvec_apic_timer_interrupt", "asm_sysvec_apic_timer"];
+    let of_task = ["__do_softirq.part.0", "do_softirq", "__local_bh_enable_ip"];
+    let of_thread = ["run_ksoftirqd", "smpboot_thread_fn", "kthread"];
+    let of_program = ["do_sys_poll", "__x64_sys_poll", "do_syscall_64"];
+    let goes_on = |parts: &[&[&str]], preemptible, later| {
+        let mut wakeup = timer();
+        let context = wakeup.interrupted.as_mut().unwrap();
+        context.softirq = Some(1);
+        context.preempt_depth = Some(256);
+        context.preemptible = Some(preemptible);
+        context.stack_is_later = later;
+        context.stack = frames(&parts.concat());
+        wakeup.events = vec![event(5, What::SoftirqEntry(1)), event(50, What::SoftirqExit(1))];
+        let got = shares(&wakeup);
+        assert!(got.iter().any(|share| share.starts_with("softirq 30 TIMER")), "{got:?}");
+        got.into_iter().find(|share| share.starts_with("no_preemption"))
+    };
+    let poll = "no_preemption_point 30 do_sys_poll (poll in rm[412]) stack";
+    for way_in in [&of_interrupt, &of_task] {
+        let whole: [&[&str]; 3] = [&in_softirq, way_in, &of_program];
+        assert_eq!(goes_on(&whole, false, false).as_deref(), Some(poll), "{way_in:?}");
+        assert_eq!(goes_on(&whole, true, false), None, "how deep preemption is off is not known");
+        assert_eq!(goes_on(&whole, false, true), None, "a stack of later");
+        assert_eq!(goes_on(&whole[..2], false, false), None, "a program, or a stack that was cut");
+    }
+    assert_eq!(goes_on(&[&in_softirq, &of_thread], false, false), None);
+}
+
 #[test]
 fn the_way_back_is_counted_once() {
     check(
