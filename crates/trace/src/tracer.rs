@@ -213,13 +213,16 @@ impl Tracer {
 
     fn set_control(&mut self) -> Result<(), TraceError> {
         let refused = |e: aya::maps::MapError| TraceError::Refused("control", e.to_string());
-        // Without a bound on what is late, everything is looked at.
-        let watched = u64::from(self.responses.is_some() && self.keep_ns > 0);
-        let walks = u64::from(self.walker.is_some());
+        let copies = self.walker.is_some();
+        // Without a bound on what is late, everything is looked at; and also where a look is a copy,
+        // which takes less than the watchdog's interrupt.
+        let watched = u64::from(self.responses.is_some() && self.keep_ns > 0 && !copies);
+        let walks = u64::from(copies);
         let control = Control { start: self.start.0, keep: self.keep_ns, watched, walks };
+        let patience = if copies { 2 * self.keep_ns } else { self.keep_ns / 2 };
         for index in 0..self.followed as usize {
             if let Some(answers) = self.answers(index) {
-                answers.set_patience(self.keep_ns / 2);
+                answers.set_patience(patience);
             }
         }
         self.control.set(0, control, 0).map_err(refused)
