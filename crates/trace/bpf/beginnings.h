@@ -53,8 +53,8 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 		bpf_probe_read_kernel(wakeup->code, sizeof(wakeup->code),
 				      (void *)(wakeup->interrupted_ip - sizeof(wakeup->code)));
 	/*
-	 * The stack is not needed where the kernel switches at once, nor yet where a watchdog looks if
-	 * it does not. 0xff00 counts softirqs and places where they are off.
+	 * The stack is not needed where the kernel switches at once, nor yet where it is dear and a
+	 * watchdog looks. 0xff00 counts softirqs and places where they are off.
 	 */
 	u32 least = all ? all->least_depth : 0;
 	int held = depth + 1 > least || (wakeup->preempt_count & 0xff00) || !preemptible;

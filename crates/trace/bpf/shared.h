@@ -362,7 +362,7 @@ struct control {
 	 * so far, as long as they are few.
 	 */
 	u64 keep;
-	/* Whether threads that are named have watchdogs, which expire while a late wakeup waits. */
+	/* Whether stacks are left to the watchdogs of named threads, which expire while a late wakeup waits. */
 	u64 watched;
 	/* Whether the loader walks stacks, and only has to be given a copy. */
 	u64 walks;

@@ -29,6 +29,7 @@ fn known(more: &[(&str, u64)]) -> Addresses {
         (CODE_END, BEHIND),
         (INIT_CODE_END, BEHIND),
         (A_FUNCTION, CODE_AT + 0x80 * 10),
+        (READS_THEM, CODE_AT + 0x80 * 20),
     ];
     code.iter().chain(more).map(|&(name, at)| (name.to_string(), at)).collect()
 }
@@ -79,6 +80,10 @@ fn without_tables_or_with_others_nothing_is_walked_by() {
     let elsewhere: Addresses =
         known(&listed()).into_iter().chain(other.map(|(n, at)| (n.into(), at))).collect();
     assert!(Tables::find(&mut memory, &elsewhere).is_none());
+    // The kernel has nothing that would read them.
+    let mut walks_by_frames = known(&[]);
+    walks_by_frames.remove(READS_THEM);
+    assert!(Tables::find(&mut memory, &walks_by_frames).is_none());
     // No addresses are shown.
     assert!(Tables::find(&mut memory, &Addresses::new()).is_none());
     let backwards = [(IPS, TABLE_AT), (IPS_END, TABLE_AT - 4), (ENTRIES, TABLE_AT)];
