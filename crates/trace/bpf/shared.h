@@ -22,7 +22,7 @@
 /* Pieces of a stack that are copied, and bytes of each, a power of two that divides a page. */
 #define PIECES 16
 #define PIECE 256
-/* Stacks of which a CPU keeps copies, a power of two: as many wakeups wait for it, seldom more than one. */
+/* Stacks of which a CPU keeps copies, a power of two. Seldom does more than one late wakeup wait for it. */
 #define COPIES 4
 /* Longer than an instruction that enables interrupts, and the one after it that still waits. */
 #define CODE 16

@@ -60,7 +60,7 @@ INLINE u64 end_of_stack(struct cpu *cpu, u64 at)
 		bpf_probe_read_kernel(&last, sizeof(last), plain);
 	else if (hot && FIELD_EXISTS(hot->hardirq_stack_ptr))
 		last = (u64)READ(hot, hardirq_stack_ptr);
-	/* It is the last word of the stack, and its end before 5.11. */
+	/* It is where the last word of the stack is; before 5.12, its end. */
 	u64 end = (last + sizeof(u64)) & ~(u64)(PIECE - 1);
 	return end - at <= STACK_SIZE ? end : 0;
 }
