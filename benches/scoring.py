@@ -53,20 +53,20 @@ def burst_at(pairs, moment):
 TELL_LATE = {"timers", "syscall", "softirq"}
 
 
-def response_ns(run, episode):
-    """When the probe had the CPU, by its own clock."""
-    return run["origin_ns"] + episode["expiry_ns"] + episode["wakeup_latency_ns"]
+def scheduled_ns(run, episode):
+    """When the scheduler was entered for the probe, as the probe's own clock would have said: what held
+    the wakeup up was over then."""
+    response = run["origin_ns"] + episode["expiry_ns"] + episode["wakeup_latency_ns"]
+    return response - (episode.get("components", {}).get("sched_duration_ns") or 0)
 
 
 def way_back_ns(run, kind, injected):
-    """How long it usually takes from a disturbance's end until it tells of it: from the scheduler to
-    the probe, as in all wakeups of the run, and from there back to the disturbance. `injected` are
-    wakeups with the bursts that they fell into."""
-    back = [end - response_ns(run, episode) for episode, (_, end) in injected if end > response_ns(run, episode)]
-    if kind not in TELL_LATE or not back:
-        return 0
-    scheduling = run.get("components", {}).get("sched_duration") or {"sum_ns": 0, "count": 1}
-    return statistics.median(back) + scheduling["sum_ns"] // max(1, scheduling["count"])
+    """How long it usually takes from a disturbance's end until it tells of it: from the scheduler to the
+    probe, and from there back to the disturbance. `injected` are wakeups with the bursts that they fell
+    into."""
+    back = [end - scheduled_ns(run, episode) for episode, (_, end) in injected]
+    later = [ns for ns in back if ns > 0]
+    return statistics.median(later) if kind in TELL_LATE and later else 0
 
 
 def traced_at_switch_ns(episode):
@@ -149,11 +149,16 @@ class Tally:
         return self.injected > 0 and self.right >= RIGHT * self.injected
 
 
+def late_of(run):
+    """Those wakeups that were to be explained; a run also lists others, if there is room for them."""
+    least = run["explanation"]["above_ns"]
+    return [episode for episode in run["worst"] if episode["wakeup_latency_ns"] >= least]
+
+
 def tally(run, kind, length_ns, log=None):
     """Counts the late wakeups of a run. With the load's log, those that it held up; without, all."""
     result = Tally(kind, length_ns)
-    least = run["explanation"]["above_ns"]
-    late = [episode for episode in run["worst"] if episode["wakeup_latency_ns"] >= least]
+    late = late_of(run)
     if log is None:
         for episode in late:
             result.add(episode, None)
@@ -177,8 +182,7 @@ def tally(run, kind, length_ns, log=None):
 def tally_of_pauses(run, pauses, length_ns):
     """Counts the late wakeups of a guest that stood still in `pauses`. None if its clock cannot be
     related to them. What stood still for another time than it should have is held against that."""
-    least = run["explanation"]["above_ns"]
-    late = [episode for episode in run["worst"] if episode["wakeup_latency_ns"] >= least]
+    late = late_of(run)
     arrivals = [pausing.arrival_ns(run, episode) for episode in late]
     clocks = pausing.related([pause.end_ns for pause in pauses], [at for at in arrivals if at is not None])
     if clocks is None:

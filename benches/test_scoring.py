@@ -30,12 +30,18 @@ class Bursts(unittest.TestCase):
 
 
     def test_what_is_told_late_is_told_later_by_the_usual_way_back(self):
-        run_of = {**run(), "components": {"sched_duration": {"sum_ns": 30_000, "count": 10}}}
         late = [episode(at, FIFO) for at in (0, 500_000, 900_000)]
-        ends = [response + back for response, back in zip((1_200_000, 1_700_000, 2_100_000), (9_000, 700, 8_000))]
+        # The third one's took 2 µs longer, and so did the way from its response.
+        for each, ns in zip(late, (3_000, 3_000, 5_000)):
+            each["components"] = {"sched_duration_ns": ns}
+        ends = [response + back for response, back in zip((1_200_000, 1_700_000, 2_100_000), (8_000, 700, 10_000))]
         injected = [(e, (1_000_000, end)) for e, end in zip(late, ends)]
-        self.assertEqual(scoring.way_back_ns(run_of, "syscall", injected), 8_000 + 3_000)
-        self.assertEqual(scoring.way_back_ns(run_of, "fifo", injected), 0)
+        self.assertEqual(scoring.way_back_ns(run(), "syscall", injected), 8_000 + 3_000)
+        self.assertEqual(scoring.way_back_ns(run(), "fifo", injected), 0)
+        # Without the component, from the probe on; and one that told before it was over tells nothing.
+        for each in late:
+            del each["components"]
+        self.assertEqual(scoring.way_back_ns(run(), "syscall", injected), 8_000)
         self.assertEqual(scoring.way_back_ns(run(), "syscall", [(late[0], (0, 5))]), 0)
 
 

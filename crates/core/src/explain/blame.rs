@@ -111,6 +111,7 @@ pub fn blame(wakeup: &Wakeup, known: &Known) -> Vec<Share> {
     let mut pieces = sweep::pieces(&case);
     overlay::lay_nmis_and_tracer(&mut pieces, &case);
     overlay::lay_stolen_time(&mut pieces, &case);
+    overlay::lay_arrivals(&mut pieces, &case);
     standstill::lay_standstills(&mut pieces, &case);
     pieces.shares()
 }

@@ -1,9 +1,11 @@
-//! What takes time away from everything else: NMIs, the tracer and the hypervisor.
+//! What takes time away from everything else: NMIs, the tracer and the hypervisor; and what further
+//! interrupts take to arrive.
 
 use super::super::event::What;
 use super::super::record::{Cause, Evidence, Share};
 use super::case::Case;
 use super::piece::{Pieces, label};
+use super::rules::is_left_at_once;
 use super::standstill::stolen;
 
 /// Lays NMIs and the tracer's own time over the pieces, of which the end and the length are known. One
@@ -40,5 +42,29 @@ pub(super) fn lay_stolen_time(pieces: &mut Pieces, case: &Case) {
             pieces.take((at.max(case.counted_from()), event.at.0), taken_ns, &stolen(), spared);
         }
         before = Some((event.at.0, reading_ns));
+    }
+}
+
+/// Lays the time that further interrupts take to arrive over what nobody could explain right before
+/// them, between the wakeup's own interrupt and the scheduler, in code that is left at once: it had to
+/// go there, and an interrupt that is on its way is all that keeps it from that. More than interrupts
+/// usually take stays unexplained. (6.18 on KVM, timers of two expiries shortly after each other: 6 to
+/// 20 us between the two interrupts in one of three wakeups.)
+pub(super) fn lay_arrivals(pieces: &mut Pieces, case: &Case) {
+    let context = case.context().filter(|context| context.softirq.is_none());
+    let Some(returned) = case.marks.irq_exit.filter(|_| !case.doubtful && !case.remote) else {
+        return;
+    };
+    if !context.is_some_and(is_left_at_once) {
+        return;
+    }
+    let delivery = label(Cause::Irq, "delivery", "", Evidence::Bound);
+    let explained = |share: &Share| share.cause != Cause::Unexplained;
+    let until = case.marks.sched_entry.or(case.marks.switch_in).unwrap_or(case.marks.response);
+    for event in case.events().filter(|event| event.at > returned && event.at <= until) {
+        if matches!(event.what, What::IrqEntry(_)) {
+            let from = event.at.0.saturating_sub(case.known.delivery_ns).max(returned.0);
+            pieces.take((from, event.at.0), case.known.delivery_ns, &delivery, explained);
+        }
     }
 }

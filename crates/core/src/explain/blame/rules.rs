@@ -236,7 +236,7 @@ fn beneath_softirq(context: &Context) -> Option<Context> {
 
 /// Whether what was interrupted does not go on where a more urgent task waits. (6.1 under an emulator
 /// that was stopped: 20.9 ms between an interrupt of a program and the switch were unexplained.)
-fn is_left_at_once(context: &Context) -> bool {
+pub(super) fn is_left_at_once(context: &Context) -> bool {
     match context.mode {
         Mode::User => true,
         Mode::Kernel => context.preemptible == Some(true) && context.preempt_depth == Some(0),

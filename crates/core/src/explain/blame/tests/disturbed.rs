@@ -285,3 +285,39 @@ fn a_wakeup_that_took_no_time_has_no_shares() {
     check(timer(), |w| w.marks.response = w.marks.due, &[]);
     check(timer(), |w| w.marks.response = MonoNs(0), &[]);
 }
+
+/// What is left at once waits for nothing but an interrupt that is on its way.
+#[test]
+fn another_interrupt_takes_its_time_to_arrive_too() {
+    let of = |context: &Context, delivery_ns, comes, change: fn(&mut Wakeup)| {
+        let mut wakeup = Wakeup { interrupted: Some(context.clone()), ..timer() };
+        wakeup.events = vec![event(comes, entry("eth0")), event(60, exit("eth0"))];
+        change(&mut wakeup);
+        let mut got = shares_of_run(&wakeup, &Known { delivery_ns, ..Known::default() });
+        got.retain(|share| share.contains(" delivery"));
+        got.concat()
+    };
+    let as_it_is: fn(&mut Wakeup) = |_| {};
+    let program = Context { task: rm(), mode: Mode::User, ..Context::default() };
+    let kernel = Context { preemptible: Some(true), ..in_kernel() };
+    for context in [&program, &kernel] {
+        assert_eq!(of(context, 2_000, 30, as_it_is), "irq 4 delivery bound");
+        // From 20 to 23 µs lies the way back from the first one, and 9 are the first one's.
+        assert_eq!(of(context, 9_000, 30, as_it_is), "irq 16 delivery bound");
+        assert_eq!(of(context, 2_000, 24, as_it_is), "irq 3 delivery bound");
+        assert_eq!(of(context, 2_000, 23, as_it_is), "irq 2 delivery bound");
+        // Of what comes after a loss nobody knows what it kept waiting.
+        assert_eq!(of(context, 2_000, 30, |w| w.lost = 1), "irq 2 delivery bound");
+        // Nor of what came after the scheduler had been entered.
+        let scheduled = |w: &mut Wakeup| w.marks.sched_entry = Some(at(25));
+        assert_eq!(of(context, 2_000, 30, scheduled), "irq 2 delivery bound");
+    }
+    // What need not be left at once had something else to do.
+    for held in [
+        Context { preempt_depth: Some(1), ..kernel },
+        Context { preemptible: Some(false), ..in_kernel() },
+        Context { softirq: Some(3), ..program },
+    ] {
+        assert_eq!(of(&held, 2_000, 30, as_it_is), "irq 2 delivery bound", "{held:?}");
+    }
+}

@@ -151,6 +151,7 @@ proptest! {
         let mut pieces = super::super::sweep::pieces(&case);
         super::super::overlay::lay_nmis_and_tracer(&mut pieces, &case);
         super::super::overlay::lay_stolen_time(&mut pieces, &case);
+        super::super::overlay::lay_arrivals(&mut pieces, &case);
         let borders = pieces.borders();
         if let (Some(first), Some(last)) = (borders.first(), borders.last()) {
             prop_assert_eq!((first.0, last.1), (wakeup.marks.due.0, wakeup.marks.response.0));
