@@ -84,7 +84,7 @@ class Tally:
     length_ns: int
     injected: int = 0
     # Late ones that were injected and do not count, because too little of the disturbance was left
-    # when they were due. None where nobody knows when it was.
+    # when they were due, or because something else held it up. None where nobody knows when it was.
     left_out: int | None = None
     # Late ones that nothing was injected into, and injected ones without an explanation.
     others: int = 0
@@ -149,6 +149,12 @@ class Tally:
         return self.injected > 0 and self.right >= RIGHT * self.injected
 
 
+def longest(injected, length_ns):
+    """What a disturbance may take by its own clock, nanoseconds. If half its length more than usual, for
+    which it was not made, something held it up itself: that may have held the wakeup up for longer."""
+    return statistics.median([end - begin for _, (begin, end) in injected] or [0]) + length_ns / 2
+
+
 def late_of(run):
     """Those wakeups that were to be explained; a run also lists others, if there is room for them."""
     least = run["explanation"]["above_ns"]
@@ -169,10 +175,11 @@ def tally(run, kind, length_ns, log=None):
     result.others = len(met) - len(injected)
     result.left_out = 0
     back = way_back_ns(run, kind, injected)
+    longest_ns = longest(injected, length_ns)
     for episode, (begin, end) in injected:
         expected_ns = end - back - max(begin, due(episode))
         # With less left of it, the wakeup itself may have taken longer.
-        if expected_ns >= length_ns / 2:
+        if expected_ns >= length_ns / 2 and end - begin <= longest_ns:
             result.add(episode, expected_ns)
         else:
             result.left_out += 1

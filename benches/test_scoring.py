@@ -55,6 +55,14 @@ class Tallies(unittest.TestCase):
         # It was due 100 µs after the burst's begin.
         self.assertEqual(result.errors_ns, [0])
 
+    def test_a_disturbance_that_was_held_up_itself_does_not_count(self):
+        begins = [1_100_000 + 1_000_000 * k for k in range(5)]
+        for longer, counted in [(150_000, 5), (150_001, 4)]:
+            log = {0: [(begin, begin + 300_000) for begin in begins[:4]] + [(begins[4], begins[4] + 300_000 + longer)]}
+            late = [episode(begin - 1_000_000, FIFO) for begin in begins]
+            result = scoring.tally(run(*late), "fifo", 300_000, log)
+            self.assertEqual((result.injected, result.left_out), (counted, 5 - counted), longer)
+
     def test_interrupts_are_part_of_what_was_injected(self):
         log = {0: [(1_100_000, 1_400_000)]}
         # Back 10 µs after the probe: of the 300 µs that its clock says, 190 were left when it was due.
