@@ -192,7 +192,8 @@ impl Decoder<'_> {
         let (due, response) = (late.wakeup.due, late.wakeup.response);
         let before = late.events.iter().take_while(|event| event.at < due);
         let last_reading = before.clone().map(|event| event.steal).filter(|&s| s != 0).last();
-        let begun = going_on(before.clone()).into_iter().map(|event| (due, event));
+        let begun = going_on(before.clone()).into_iter().filter(|begun| went_on(begun, late));
+        let begun = begun.map(|event| (due, event));
         let after = late.events.iter().skip(before.count());
         let during = after.take_while(|event| event.at <= response).map(|event| (event.at, event));
         // Only an interrupt's entry says what its line is called.
@@ -202,7 +203,8 @@ impl Decoder<'_> {
         let mut events: Vec<Event> = Vec::new();
         events.extend(last_reading.map(|s| Event { at: MonoNs(due), what: What::Steal(s) }));
         for (at, event) in begun.chain(during) {
-            if event.steal != 0 && steal != Some(event.steal) {
+            // What was read as something began that goes on, is older than that.
+            if event.at >= due && event.steal != 0 && steal != Some(event.steal) {
                 events.push(Event { at: MonoNs(at), what: What::Steal(event.steal) });
                 steal = Some(event.steal);
             }
@@ -289,11 +291,35 @@ fn idle_task() -> Task {
     Task { comm: "swapper".into(), prio: 120, ..Default::default() }
 }
 
+/// Whether what had `begun` went on when the wakeup was due. Softirqs are written down only while
+/// somebody waits for their CPU, so that the end of one may be missing; but which one the CPU is in
+/// when a wakeup begins is always known. One that ended between the two shows its end.
+fn went_on(begun: &shared::Event, late: &Late) -> bool {
+    let Late { wakeup, events, .. } = late;
+    let is_same = |event: &&shared::Event| {
+        let is_edge = matches!(event.kind, kind::SOFTIRQ_ENTRY | kind::SOFTIRQ_EXIT);
+        is_edge && event.at >= wakeup.due && event.number == begun.number
+    };
+    begun.kind != kind::SOFTIRQ_ENTRY
+        || wakeup.softirq.checked_sub(1) == Some(begun.number)
+        || events.iter().find(is_same).is_some_and(|next| next.kind == kind::SOFTIRQ_EXIT)
+}
+
 /// What of `events` had begun and not ended.
 fn going_on<'a>(events: impl Iterator<Item = &'a shared::Event>) -> Vec<&'a shared::Event> {
     let mut open: Vec<&shared::Event> = Vec::new();
     for event in events {
         let ends = match event.kind {
+            // Nothing goes on over a switch but softirqs, where they can be preempted: in whom is left.
+            kind::SWITCH => {
+                open.clear();
+                continue;
+            }
+            // Of waits for locks, one in another, only the inner one's end is told.
+            kind::CONTENTION_END => {
+                open.retain(|begun| begun.kind != kind::CONTENTION_BEGIN);
+                continue;
+            }
             kind::IRQ_ENTRY | kind::TIMER_ENTRY | kind::SOFTIRQ_ENTRY | kind::CONTENTION_BEGIN => {
                 open.push(event);
                 continue;
@@ -301,7 +327,6 @@ fn going_on<'a>(events: impl Iterator<Item = &'a shared::Event>) -> Vec<&'a shar
             kind::IRQ_EXIT => kind::IRQ_ENTRY,
             kind::TIMER_EXIT => kind::TIMER_ENTRY,
             kind::SOFTIRQ_EXIT => kind::SOFTIRQ_ENTRY,
-            kind::CONTENTION_END => kind::CONTENTION_BEGIN,
             _ => continue,
         };
         if let Some(at) = open.iter().rposition(|begun| begun.kind == ends) {

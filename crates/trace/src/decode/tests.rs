@@ -96,7 +96,12 @@ fn decoded_by(late: &Late, least_depth: u64, preemptible: Option<bool>) -> Wakeu
 /// The events of the wakeup that came of `events`, a line each: when, and what.
 #[track_caller]
 fn check(events: &[Raw], want: &[&str]) {
-    let wakeup = decoded(&late(raw(), events));
+    check_of(raw(), events, want);
+}
+
+#[track_caller]
+fn check_of(wakeup: RawWakeup, events: &[Raw], want: &[&str]) {
+    let wakeup = decoded(&late(wakeup, events));
     let line = |event: &Event| format!("{} {:?}", event.at.0, event.what);
     assert_eq!(wakeup.events.iter().map(line).collect::<Vec<_>>(), want);
 }
@@ -139,7 +144,9 @@ fn events_are_those_between_due_and_response() {
 
 #[test]
 fn what_had_begun_and_goes_on_begins_when_it_is_due() {
-    check(
+    let in_softirq = || RawWakeup { softirq: 1 + 3, ..raw() };
+    check_of(
+        in_softirq(),
         &[
             event(800, kind::SOFTIRQ_ENTRY, 9),
             event(810, kind::SOFTIRQ_EXIT, 9),
@@ -164,9 +171,38 @@ fn what_had_begun_and_goes_on_begins_when_it_is_due() {
         &["1000 ContentionBegin"],
     );
     // An end without a beginning closes nothing.
-    check(
+    check_of(
+        in_softirq(),
         &[event(800, kind::SOFTIRQ_ENTRY, 3), event(900, kind::IRQ_EXIT, 7)],
         &["1000 SoftirqEntry(3)"],
+    );
+}
+
+#[test]
+fn what_ended_unseen_does_not_go_on() {
+    let begun = event(800, kind::SOFTIRQ_ENTRY, 3);
+    // A softirq is not seen to end where nobody waits any more. The CPU was in none, or in another.
+    check(&[begun], &[]);
+    check_of(RawWakeup { softirq: 1 + 1, ..raw() }, &[begun], &[]);
+    let again = [begun, event(1_250, kind::SOFTIRQ_ENTRY, 3), event(1_260, kind::SOFTIRQ_EXIT, 3)];
+    check(&again, &["1250 SoftirqEntry(3)", "1260 SoftirqExit(3)"]);
+    // It ended before the wakeup began.
+    check(
+        &[begun, event(1_050, kind::SOFTIRQ_EXIT, 3)],
+        &["1000 SoftirqEntry(3)", "1050 SoftirqExit(3)"],
+    );
+    // Where it can be preempted, it is that of somebody else.
+    let preempted = [begun, switch(900, 231, 5, "spin")];
+    check_of(RawWakeup { softirq: 1 + 3, ..raw() }, &preempted, &[]);
+    // Of locks that are waited for, the last of which in an interrupt, one end is seen.
+    check(
+        &[
+            event(800, kind::CONTENTION_BEGIN, 0),
+            named(810, kind::IRQ_ENTRY, 7, "eth0"),
+            event(820, kind::CONTENTION_BEGIN, 0),
+            event(830, kind::CONTENTION_END, 0),
+        ],
+        &[r#"1000 IrqEntry(Interrupt("eth0"))"#],
     );
 }
 
@@ -278,6 +314,9 @@ fn stolen_time_is_told_where_its_clock_moved() {
     // A reading alone says nothing: what it was before is not known.
     assert_eq!(stolen(&[], 90), []);
     assert_eq!(stolen(&events, 0), [(1_000, 50), (1_200, 80)]);
+    // What had begun before the last reading does not turn it back: 20 were stolen before, in it.
+    let begun = Raw { steal: 30, ..event(800, kind::IRQ_ENTRY, 7) };
+    assert_eq!(stolen(&[begun, at(900, 50), at(1_100, 50)], 50), [(1_000, 50)]);
 }
 
 #[test]

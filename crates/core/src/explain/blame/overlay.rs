@@ -55,13 +55,16 @@ pub(super) fn lay_arrivals(pieces: &mut Pieces, case: &Case) {
     let Some(returned) = case.marks.irq_exit.filter(|_| !case.doubtful && !case.remote) else {
         return;
     };
-    if !context.is_some_and(is_left_at_once) {
+    if !context.is_some_and(|context| is_left_at_once(context) && !case.is_own(&context.task)) {
         return;
     }
     let delivery = label(Cause::Irq, "delivery", "", Evidence::Bound);
     let explained = |share: &Share| share.cause != Cause::Unexplained;
     let until = case.marks.sched_entry.or(case.marks.switch_in).unwrap_or(case.marks.response);
-    for event in case.events().filter(|event| event.at > returned && event.at <= until) {
+    // The scheduler may have picked somebody else first: that is what the CPU had to go to.
+    let is_left = |what: &What| matches!(what, What::SchedEntry | What::Switch { .. });
+    let since = case.events().filter(|event| event.at > returned && event.at <= until);
+    for event in since.take_while(|event| !is_left(&event.what)) {
         if matches!(event.what, What::IrqEntry(_)) {
             let from = event.at.0.saturating_sub(case.known.delivery_ns).max(returned.0);
             pieces.take((from, event.at.0), case.known.delivery_ns, &delivery, explained);

@@ -99,8 +99,10 @@ fn lay_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
     let mut begun = None;
     for event in case.counted_events() {
         match &event.what {
-            What::TimerEntry(name, count) if SHORT_FUNCTIONS.contains(&name.as_str()) => {
-                begun = Some((event.at.0, u64::from(*count).max(1)));
+            // Timers that run in softirqs are broken into by those of interrupts, which may take long.
+            What::TimerEntry(name, count) => {
+                let is_short = SHORT_FUNCTIONS.contains(&name.as_str());
+                begun = is_short.then_some((event.at.0, u64::from(*count).max(1)));
             }
             What::TimerExit => {
                 let Some((from, count)) = begun.take() else { continue };

@@ -92,14 +92,20 @@ impl<'a> Sweep<'_, 'a> {
         self.case.wakeup.events.iter().filter(move |e| e.at.0 >= now && e.at <= response)
     }
 
-    /// Whether a softirq that was interrupted is seen to end, rather than to begin.
+    /// Whether a softirq that was interrupted is seen to end, rather than to begin, and in the task that
+    /// runs. (Where softirqs can be preempted, the programs tell of one until it ends, whoever runs.)
     fn softirq_ends(&self, number: u8) -> bool {
-        let mut ends = self.rest().filter_map(|event| match event.what {
-            What::SoftirqEntry(n) if n == number => Some(false),
-            What::SoftirqExit(n) if n == number => Some(true),
-            _ => None,
-        });
-        ends.next().unwrap_or(false)
+        let here = self.runs.as_ref().map(|task| task.pid);
+        let mut runs = here;
+        for event in self.rest() {
+            match &event.what {
+                What::Switch { to, .. } => runs = Some(to.pid),
+                What::SoftirqEntry(n) if *n == number => return false,
+                What::SoftirqExit(n) if *n == number => return runs == here,
+                _ => {}
+            }
+        }
+        false
     }
 
     fn continue_waker(&mut self) {

@@ -311,6 +311,16 @@ fn another_interrupt_takes_its_time_to_arrive_too() {
         // Nor of what came after the scheduler had been entered.
         let scheduled = |w: &mut Wakeup| w.marks.sched_entry = Some(at(25));
         assert_eq!(of(context, 2_000, 30, scheduled), "irq 2 delivery bound");
+        // Also where that picked another task first, or none.
+        let idled = |w: &mut Wakeup| {
+            let left = [event(25, What::SchedEntry), event(26, switch(rm(), idle()))];
+            w.events.splice(0..0, left);
+            w.task = task(10, "waits", Policy::Other, 120);
+        };
+        assert_eq!(of(context, 2_000, 30, idled), "irq 2 delivery bound");
+        // Nor is the task itself made to go.
+        let own = |w: &mut Wakeup| w.interrupted.as_mut().unwrap().task = w.task.clone();
+        assert_eq!(of(context, 2_000, 30, own), "");
     }
     // What need not be left at once had something else to do.
     for held in [

@@ -260,6 +260,31 @@ fn a_guest_stood_still_if_its_timers_interrupt_is_long_but_for_timers() {
     assert_eq!(with(false, all[1], wakes, 1), [function(2_000, wakes), own(2)]);
 }
 
+/// A timer of a softirq, broken into by one that nobody says to be short.
+#[test]
+fn a_long_function_within_a_short_one_is_not_the_hypervisors() {
+    let mut wakeup = timer();
+    wakeup.marks = Marks {
+        sched_entry: Some(at(2_060)),
+        switch_in: Some(at(2_061)),
+        response: at(2_062),
+        ..wakeup.marks
+    };
+    let function = |name: &str| What::TimerEntry(name.into(), 1);
+    wakeup.events = vec![
+        event(25, What::SoftirqEntry(8)),
+        event(30, function("hrtimer_wakeup")),
+        event(40, entry("local_timer")),
+        event(40, function("f")),
+        event(2_040, What::TimerExit),
+        event(2_041, exit("local_timer")),
+        event(2_042, What::TimerExit),
+        event(2_043, What::SoftirqExit(8)),
+    ];
+    let got = shares_of_run(&wakeup, &Known { guest: true, ..Known::default() });
+    assert_eq!(got[0], "irq 2000 f (local_timer) edge", "{got:?}");
+}
+
 #[test]
 fn a_guest_may_have_stood_still_while_interrupts_were_off() {
     let of = |guest| shares_of_run(&timer(), &Known { guest, ..Known::default() });

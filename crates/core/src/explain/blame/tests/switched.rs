@@ -47,6 +47,30 @@ fn a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted() {
     );
 }
 
+/// Where softirqs run in threads, one may have been preempted by who was interrupted.
+#[test]
+fn a_softirq_of_another_task_is_not_the_one_that_was_interrupted() {
+    check(
+        timer(),
+        |w| {
+            w.interrupted = Some(Context {
+                task: spin(),
+                mode: Mode::User,
+                softirq: Some(3),
+                ..Context::default()
+            });
+            w.events = vec![event(50, switch(spin(), rm())), event(60, What::SoftirqExit(3))];
+        },
+        &[
+            "higher_priority_task 30 spin[7] fifo 95 edge",
+            "throttled 20 fifo 90 bound",
+            "unexplained 20",
+            SWITCH,
+            TIMER,
+        ],
+    );
+}
+
 /// Where the kernel is preempted at a preemption point only.
 #[test]
 fn what_a_softirq_broke_into_goes_on_after_it() {
