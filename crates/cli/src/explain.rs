@@ -7,7 +7,7 @@ use wakescope_core::explain::{Above, Machine, account};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy};
 use wakescope_core::preemption::Model;
-use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
 use wakescope_probe::session::Observer;
@@ -41,9 +41,9 @@ const NOT_OF_OTHERS: [&str; 10] = [
 ];
 
 /// What else means nothing where nothing is seen any more.
-const NOT_OF_A_STORED_RUN: [&str; 11] = [
-    "above", "pid", "comm", "cgroup", "sections", "duration", "samples", "load", "worst", "out",
-    "seed",
+const NOT_OF_A_STORED_RUN: [&str; 12] = [
+    "above", "pid", "comm", "cgroup", "sections", "bound", "duration", "samples", "load", "worst",
+    "out", "seed",
 ];
 
 /// Why were wakeups late: which part of the way, and whose fault
@@ -149,11 +149,16 @@ fn target(args: &ExplainArgs) -> Option<Target> {
 fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Failure> {
     let mut run = runs::read(path)?;
     if run.explanation.is_none() {
-        return Err(Failure::new(format!("the run {} was not explained", path.display()))
-            .because("why a wakeup was late is only seen while it happens")
-            .try_this(
-                "explain a new one: wakescope explain, with the options it was measured with",
-            ));
+        let mut failure = Failure::new(format!("the run {} was not explained", path.display()))
+            .because("why a wakeup was late is only seen while it happens");
+        if run.state == State::Running {
+            failure = failure.because(
+                "and only told when the run ends: this one was killed before, or still goes on",
+            );
+        }
+        return Err(failure.try_this(
+            "explain a new one: wakescope explain, with the options it was measured with",
+        ));
     }
     if let Some(image) = &args.vmlinux {
         lines::add_to_stored(&mut run, image)?;
@@ -355,15 +360,15 @@ impl Onlooker for Follower {
 fn cannot_trace(error: &TraceError) -> Failure {
     let failure = Failure::new(format!("cannot follow wakeups: {error}"));
     match error {
-        TraceError::NotAllowed(_) => failure
+        TraceError::NotAllowed => failure
             .because("that takes the capabilities CAP_BPF and CAP_PERFMON")
             .try_this("run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep on wakescope"),
         TraceError::LockedDown => failure
             .because("it is locked down to confidentiality, which hides its memory from root too")
             .try_this("boot without lockdown=confidentiality (lockdown=integrity will do), or measure without an explanation: wakescope measure"),
         TraceError::NoTypes(_) => failure
-            .because("they are there in kernels with CONFIG_DEBUG_INFO_BTF, which distributions' have since 2020, where /sys is mounted")
-            .try_this("boot such a kernel, or measure without an explanation: wakescope measure"),
+            .because("kernels with CONFIG_DEBUG_INFO_BTF show it, which distributions' have since 2020, where /sys is mounted")
+            .try_this("mount /sys if it is not (mount -t sysfs sysfs /sys), or boot such a kernel, or measure without an explanation: wakescope measure"),
         TraceError::NoTracepoint(_) => failure
             .because("a kernel of 5.10 or later with tracing has it")
             .try_this("see what this machine shows: wakescope check"),

@@ -103,6 +103,7 @@ fn read_record(path: &Path, file: &Path) -> Result<Run, Failure> {
     // The error may quote the record, which may be anybody's.
     Run::from_json(&text).map_err(|e| {
         Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
+            .try_this("name another run's folder; of this record nothing can be shown")
     })
 }
 

@@ -96,7 +96,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("memory-not-locked", "the probe's memory was not locked, so it may be paged out"),
     ("page-faults", "the measuring loop took page faults"),
     ("early", "wakeups came before their time, so a clock or timer is wrong"),
-    ("no-samples", "a CPU gave no sample at all"),
+    ("no-samples", "a CPU, or whoever was followed, gave no sample at all"),
     ("few-samples", "there are too few samples for a percentile that was asked for"),
     ("overload", "the interval is so short that many periods passed without a wakeup"),
     ("lost-samples", "samples could not be written to the sample file"),

@@ -239,6 +239,7 @@ impl Run {
     pub fn from_json(text: &[u8]) -> Result<Self, RunError> {
         /// Read first, on its own: a newer record need not have the shape that we know.
         #[derive(Deserialize)]
+        #[serde(expecting = "an object with a schema")]
         struct Head {
             schema: String,
         }

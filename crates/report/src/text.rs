@@ -410,7 +410,7 @@ pub(crate) mod tests {
              ! steal  the hypervisor took 38 ms from these CPUs: maxima are partly not this kernel's
                       → measure on the bare machine, or compare kernels in virtual time: `wakescope lab run
                         --plan linux-journal`
-             · noted, see the report: idle-states
+             · noted, `wakescope report` tells more: idle-states
 
              kernel 6.12.95 · tsc
              preemption voluntary: no preempt= on its command line

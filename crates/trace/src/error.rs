@@ -17,7 +17,7 @@ pub enum TraceError {
     /// The kernel lacks this tracepoint.
     NoTracepoint(&'static str),
     /// This process may not load programs.
-    NotAllowed(String),
+    NotAllowed,
     /// The kernel lets no program read its memory.
     LockedDown,
     /// The kernel refuses a program, or a map: which, and why.
@@ -32,7 +32,9 @@ impl fmt::Display for TraceError {
                 write!(f, "the kernel shows no type information: {}: {e}", crate::kernel::BTF)
             }
             Self::NoTracepoint(name) => write!(f, "this kernel has no tracepoint {name} for BPF"),
-            Self::NotAllowed(e) => write!(f, "this process may not load BPF programs: {e}"),
+            Self::NotAllowed => {
+                f.write_str("this process may not load BPF programs: operation not permitted")
+            }
             Self::LockedDown => f.write_str("the kernel lets no BPF program read its memory"),
             Self::Refused(what, e) => write!(f, "the kernel refuses the BPF program {what}: {e}"),
         }
@@ -46,10 +48,7 @@ impl TraceError {
     pub(crate) fn of_program(name: &'static str, error: &ProgramError) -> Self {
         match error {
             // Who may not load it has no verifier that would say why.
-            ProgramError::LoadError { io_error, .. } if denied(error) => {
-                Self::NotAllowed(io_error.to_string())
-            }
-            _ if denied(error) => Self::NotAllowed(innermost(error)),
+            _ if denied(error) => Self::NotAllowed,
             ProgramError::LoadError { io_error, verifier_log } => {
                 Self::of_verifier(name, io_error, &verifier_log.to_string())
             }
@@ -101,12 +100,16 @@ pub(crate) fn denied(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-/// The error and all that lies behind it, on one line.
+/// The error and all that lies behind it, on one line. Some tell what lies behind them, too, which is
+/// not said again.
 pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut at = error.source();
     while let Some(e) = at {
-        text = format!("{text}: {e}");
+        let behind = e.to_string();
+        if !text.ends_with(&behind) {
+            text = format!("{text}: {behind}");
+        }
         at = e.source();
     }
     text
@@ -158,5 +161,6 @@ mod tests {
         assert!(!denied(&io::Error::other("operation not permitted")));
         let text = innermost(&error(22));
         assert!(text.contains("Invalid argument") && !text.contains('\n'), "{text}");
+        assert_eq!(text.matches("Invalid argument").count(), 1, "{text}");
     }
 }

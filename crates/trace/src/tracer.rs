@@ -450,7 +450,7 @@ fn load(
         if denied(&e) && lift_lock_limit().is_ok() { loader.load(&object) } else { Err(e) }
     });
     loaded.map_err(|e| match denied(&e) {
-        true => TraceError::NotAllowed(innermost(&e)),
+        true => TraceError::NotAllowed,
         false => TraceError::Refused("maps", innermost(&e)),
     })
 }

@@ -164,6 +164,13 @@ fn is_thread(id: u32) -> bool {
     process.is_some_and(|process| process.trim() != id.to_string())
 }
 
-fn is_alive(pid: u32) -> bool {
-    std::path::Path::new(&format!("/proc/{pid}")).exists()
+/// Whether there is anything to follow of it yet. One that nobody has waited for keeps its number, and
+/// so does a first thread that ended before the others.
+fn is_alive(id: u32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{id}/status")) else { return false };
+    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let has_ended = value("State:").is_some_and(|state| state.starts_with(['Z', 'X']));
+    let is_first = value("Tgid:") == Some(&id.to_string());
+    let is_alone = !is_first || value("Threads:") == Some("1");
+    !(has_ended && is_alone)
 }

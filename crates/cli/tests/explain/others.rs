@@ -10,6 +10,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use wakescope_core::distribution::Distribution;
+use wakescope_core::finding::Verdict;
 use wakescope_core::plan::Stimulus;
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -18,7 +19,7 @@ use wakescope_sys::sched::this_thread;
 
 use crate::common::bench::{Test, kill, skip};
 use crate::common::measured::{assert_found, await_samples_in, record};
-use crate::following::{await_programs, can_follow, explained, start_explain};
+use crate::following::{await_programs, can_follow, explain, explained, start_explain};
 
 /// A thread of this test that sleeps again and again until a point in time.
 struct Sleeper {
@@ -197,6 +198,25 @@ fn what_was_seen_of_others_survives_kill_9() {
     assert_eq!(run.state, State::Running);
     assert_found(&run, "unfinished");
     assert!(run.summary.count > 0 && run.duration_ns > 0, "{:?}", run.summary);
+    let again = explain(&test, &["run"]);
+    assert_eq!((again.code, again.stdout.as_str()), (Some(2), ""), "{again:?}");
+    assert!(again.stderr.contains("this one was killed before, or still goes on"), "{again:?}");
+}
+
+#[test]
+fn that_nobody_was_there_to_follow_is_told() {
+    if !can_follow("that_nobody_was_there_to_follow_is_told") {
+        return;
+    }
+    let test = Test::new("nobody");
+    let name = format!("none{}", std::process::id());
+    let (run, text) = explained(&test, &["--comm", &name, "--duration", "10ms", "--out", "run"]);
+    let found = assert_found(&run, "no-samples");
+    let told = format!("no wakeup of threads named {name} was followed within ");
+    assert!(found.message.starts_with(&told), "{found:?}");
+    assert_eq!(run.validity.verdict, Verdict::Invalid);
+    let begin = "No wakeup was seen.\n0 wakeups followed · invalid: see below\n\n seen with: ";
+    assert!(text.starts_with(begin), "{text}");
 }
 
 /// A process that waits for lines and gives them back.
@@ -361,6 +381,26 @@ fn a_process_that_ends_ends_the_run() {
     assert_of_others(&run, &format!("process {pid}"));
     // The last time it is woken to hear that there is no more.
     assert_calls(&run, count + 1, longest_ns.max(run.woken().max_ns.unwrap()));
+}
+
+/// Its parent is this test, which waits for it only afterwards.
+#[test]
+fn a_process_that_nobody_has_waited_for_yet_has_ended() {
+    if !can_follow("a_process_that_nobody_has_waited_for_yet_has_ended") {
+        return;
+    }
+    let test = Test::new("zombie");
+    let Echo { mut child, to, from } = Echo::start(&test);
+    let pid = child.id().to_string();
+    let running = start_explain(&test, &["--pid", &pid, "--duration", "1h", "--out", "run"]);
+    await_programs(&running);
+    drop((to, from));
+    let ended = running.output();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let found = record(&test.dir.join("run"));
+    let found = assert_found(&found, "interrupted");
+    assert!(found.message.contains("the process that was followed has ended"), "{found:?}");
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

@@ -10,8 +10,8 @@ use crate::common::measured::names;
 use crate::following::{can_follow, explain};
 
 /// Arguments that are refused before anything is looked at, and a piece of what is said about it.
-/// `run` was measured, and not explained.
-const REFUSED: [(&str, &str); 28] = [
+/// `run` was measured, and not explained; `broken` is no record.
+const REFUSED: [(&str, &str); 30] = [
     ("--above 0us", "write a time, as in 50us"),
     ("--above -1us", "`-1us` is negative"),
     ("--above p100", "write p50, p99.9 or p99.999"),
@@ -32,10 +32,12 @@ const REFUSED: [(&str, &str); 28] = [
     ("--samples 10 --vmlinux run/run.json", "it is no ELF file of 64 bits"),
     ("--comm sh --vmlinux run/run.json", "→ name the kernel's vmlinux as it was linked"),
     ("missing", "→ name a run's folder"),
+    ("broken", "→ name another run's folder"),
     ("run", "→ explain a new one: wakescope explain"),
     ("run/run.json --json", "why a wakeup was late is only seen while it happens"),
     ("run --above 5us", "'[RUN]' cannot be used with '--above"),
     ("run --sections", "'[RUN]' cannot be used with '--sections"),
+    ("run --bound", "'[RUN]' cannot be used with '--bound"),
     ("run --duration 5s", "'[RUN]' cannot be used with '--duration"),
     ("run --comm sh", "'[RUN]' cannot be used with '--comm"),
     ("run --fail-above 1ms", "'[RUN]' cannot be used with '--fail-above"),
@@ -66,6 +68,8 @@ fn bad_arguments_are_refused_with_a_remedy() {
     let test = Test::new("explain-arguments");
     let measured = test.measure(&["--samples", "1", "--out", "run"]);
     assert_eq!(measured.code, Some(0), "{measured:?}");
+    fs::create_dir(test.dir.join("broken")).unwrap();
+    fs::write(test.dir.join("broken").join("run.json"), "[]").unwrap();
     // What follows is refused whoever asks.
     for (args, told) in REFUSED {
         check(&test, args, told);
@@ -120,6 +124,10 @@ fn without_privileges_it_says_which_it_takes() {
         for word in ["cannot follow wakeups", "CAP_BPF", "CAP_PERFMON", "→ run as root"] {
             assert!(ended.stderr.contains(word), "{args}: {word}: {}", ended.stderr);
         }
+        // What exactly the kernel refused first depends on chance, and on nothing that helps.
+        let first = "wakescope: cannot follow wakeups: this process may not load BPF programs: \
+                     operation not permitted\n";
+        assert!(ended.stderr.starts_with(first), "{args}: {}", ended.stderr);
         assert_eq!(names(&test.dir), before, "{args}");
     }
 }

@@ -11,6 +11,7 @@ use crate::explain::{
 use crate::finding::{Finding, Severity, Validity};
 use crate::plan::Stimulus;
 use crate::run::{Episode, Run, Thread};
+use crate::units::{SpanNs, grouped};
 
 /// A late wakeup, accounted for.
 struct Account<'a> {
@@ -169,6 +170,20 @@ fn tell_modules(
 fn doubt(run: &mut Run, lacks_edges: bool) {
     let Some(explanation) = &run.explanation else { return };
     let mut found = Vec::new();
+    // Of a CPU without one, the probe's own findings tell.
+    if run.plan.stimulus == Stimulus::Others && explanation.wakeups == 0 {
+        found.push(Finding::new(
+            "no-samples",
+            Severity::Error,
+            format!(
+                "no wakeup of {} was followed within {}",
+                run.plan.target,
+                SpanNs(run.duration_ns)
+            ),
+            "name threads that are there, and sleep and wake meanwhile (ps -eL -o pid,tid,stat,comm), \
+             or follow them for longer: --duration",
+        ));
+    }
     if lacks_edges {
         found.push(Finding::new(
             "no-section-edges",
@@ -185,9 +200,10 @@ fn doubt(run: &mut Run, lacks_edges: bool) {
             "lost-records",
             Severity::Warning,
             format!(
-                "{} of {} late wakeups could not be handed over: causes lack them",
-                explanation.lost_records,
-                explanation.lost_records.saturating_add(explanation.records)
+                "{} of {} late wakeups could not be handed over: causes lack {}",
+                grouped(explanation.lost_records),
+                grouped(explanation.lost_records.saturating_add(explanation.records)),
+                if explanation.lost_records == 1 { "it" } else { "them" }
             ),
             "ask for fewer (--above with a longer time), or measure at a longer --interval",
         ));
@@ -210,8 +226,11 @@ fn doubt(run: &mut Run, lacks_edges: bool) {
             // A wakeup now and then comes before its thread sleeps. Many are another matter.
             if explanation.not_followed > all / 100 { Severity::Warning } else { Severity::Note },
             format!(
-                "{} of {all} wakeups were not followed from stimulus to response: components and causes lack them",
-                explanation.not_followed
+                "{} of {} wakeups {} not followed from stimulus to response: components and causes lack {}",
+                grouped(explanation.not_followed),
+                grouped(all),
+                if explanation.not_followed == 1 { "was" } else { "were" },
+                if explanation.not_followed == 1 { "it" } else { "them" },
             ),
             "",
         ));

@@ -47,14 +47,14 @@ fn moments(wakeup: &Wakeup) -> Vec<(MonoNs, Moment<'_>)> {
     let inside = |event: &&Event| event.at >= marks.due && event.at <= marks.response;
     let events = wakeup.events.iter().filter(inside).filter(|event| !said(&event.what, event.at));
     let interrupt = wakeup.events.iter().find_map(|event| match &event.what {
-        What::IrqEntry(Interrupt(name)) if Some(event.at) == marks.irq_entry => Some(name.as_str()),
+        What::IrqEntry(interrupt) if Some(event.at) == marks.irq_entry => Some(named(interrupt)),
         _ => None,
     });
-    let taken = format!("{} taken", interrupt.unwrap_or("interrupt"));
+    let taken = format!("{} taken", interrupt.unwrap_or(NAMELESS));
     let lost = Some(marks.due).filter(|_| wakeup.lost > 0);
     let before = [
         (Some(marks.due), beginning(wakeup)),
-        (lost, format!("{} events are missing below", grouped(wakeup.lost.into()))),
+        (lost, missing(wakeup.lost)),
         (marks.irq_entry, taken),
     ];
     let after = [
@@ -70,6 +70,20 @@ fn moments(wakeup: &Wakeup) -> Vec<(MonoNs, Moment<'_>)> {
     // Stable: what has the same time stays as it is here.
     moments.sort_by_key(|&(at, _)| at);
     moments
+}
+
+fn missing(count: u32) -> String {
+    match count {
+        1 => "1 event is missing below".into(),
+        _ => format!("{} events are missing below", grouped(count.into())),
+    }
+}
+
+/// What an interrupt is called whose entry, which alone has the name, was not seen.
+const NAMELESS: &str = "interrupt";
+
+fn named(interrupt: &Interrupt) -> &str {
+    if interrupt.0.is_empty() { NAMELESS } else { &interrupt.0 }
 }
 
 fn faults(count: u64) -> String {
@@ -116,8 +130,9 @@ fn state(context: &Context) -> Option<String> {
 /// An event in words; `None` if it is only the end of what the step before said, or a reading.
 fn words(what: &What) -> Option<String> {
     Some(match what {
+        What::IrqEntry(Interrupt(name)) if name.is_empty() => NAMELESS.into(),
         What::IrqEntry(Interrupt(name)) => format!("interrupt {name}"),
-        What::IrqExit(Interrupt(name)) => format!("{name} returns"),
+        What::IrqExit(interrupt) => format!("{} returns", named(interrupt)),
         What::TimerEntry(name, 0..=1) => name.clone(),
         What::TimerEntry(name, count) => format!("{name} of {} timers", grouped((*count).into())),
         What::SoftirqEntry(number) => format!("softirq {}", softirq_name(*number)),
@@ -160,13 +175,24 @@ impl Depth {
     }
 }
 
+/// What a step begins with that stands for those that were left out.
+const LEFT_OUT: &str = "… and ";
+
+impl Step {
+    /// How many steps this one stands for: itself, or those that the record has left out here.
+    pub fn stands_for(&self) -> u64 {
+        let count = self.what.strip_prefix(LEFT_OUT).and_then(|rest| rest.strip_suffix(" more"));
+        count.and_then(|count| count.parse().ok()).unwrap_or(1)
+    }
+}
+
 fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
     if steps.len() <= MOST_STEPS {
         return steps;
     }
     let last = steps.split_off(steps.len() - LAST_STEPS);
     let left_out = steps.split_off(MOST_STEPS - LAST_STEPS - 1);
-    let what = format!("… and {} more", left_out.len());
+    let what = format!("{LEFT_OUT}{} more", left_out.len());
     steps.extend(left_out.first().map(|first| Step { what, ..first.clone() }));
     steps.extend(last);
     steps
@@ -259,6 +285,31 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupt_whose_beginning_was_lost_has_no_name_and_is_still_one() {
+        check(
+            |w| {
+                w.lost = 1;
+                w.marks.irq_entry = None;
+                w.marks.irq_exit = None;
+                // Of the entry, and of its exit.
+                w.events.truncate(4);
+                w.events[0].what = What::IrqEntry(Interrupt(String::new()));
+                w.events[3].what = What::IrqExit(Interrupt(String::new()));
+            },
+            expect![[r#"
+                 0 timer due; logger[231] running in the kernel, softirq NET_RX
+                 0 1 event is missing below
+            231000   interrupt
+            232000     hrtimer_wakeup
+            234000   interrupt returns
+            260000 scheduler entered
+            262000 switch to wakescope[400]
+            265000 wakescope[400] runs
+        "#]],
+        );
+    }
+
+    #[test]
     fn other_stimuli_say_who() {
         let waker = |on, in_interrupt| {
             move |w: &mut Wakeup| {
@@ -318,6 +369,14 @@ mod tests {
     }
 
     #[test]
+    fn what_a_step_stands_for_is_read_from_our_own_words_only() {
+        for what in ["", "… and more", "… and -1 more", "… and 99999999999999999999 more", "9 more"]
+        {
+            assert_eq!(Step { what: what.into(), ..Step::default() }.stands_for(), 1, "{what}");
+        }
+    }
+
+    #[test]
     fn long_ones_lose_their_middle() {
         let mut wakeup = wakeup();
         let begin = wakeup.marks.due;
@@ -330,6 +389,8 @@ mod tests {
         assert_eq!(steps.len(), MOST_STEPS);
         assert_eq!(steps[0].what, "timer due; logger[231] running in the kernel, softirq NET_RX");
         assert_eq!(steps[30].what, "… and 967 more");
+        let stand_for: Vec<u64> = steps.iter().map(Step::stands_for).collect();
+        assert_eq!((stand_for[0], stand_for[30], stand_for[39]), (1, 967, 1));
         assert_eq!(steps[39].what, "wakescope[400] runs");
         assert!(steps.windows(2).all(|pair| pair[0].at_ns <= pair[1].at_ns));
     }

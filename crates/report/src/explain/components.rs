@@ -14,9 +14,11 @@ use crate::table::columns;
 /// How long the bar of a component is that has all of the late time, in characters.
 const BAR: usize = 18;
 
-/// A row per component; empty if the run has none.
+/// A row per component; empty if the run has none, or nobody woke up.
 pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
-    let Some(all) = &run.components else { return String::new() };
+    let Some(all) = run.components.as_ref().filter(|_| explanation.wakeups > 0) else {
+        return String::new();
+    };
     let Late { components, title } = late(run, explanation);
     let mut rows = vec![
         ("interrupt latency", &all.irq_latency, components.irq_latency_ns),
@@ -45,8 +47,7 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
         out.push_str(format!("{line}{beside}").trim_end());
         out.push('\n');
     }
-    // Where nobody woke up, nothing is known of the kernel.
-    if all.sched_duration.is_none() && explanation.wakeups > 0 {
+    if all.sched_duration.is_none() {
         out.push_str(
             " This kernel does not show when its scheduler is entered: the last two are one here.\n",
         );

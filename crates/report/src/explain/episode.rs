@@ -142,9 +142,10 @@ fn timeline(episode: &Episode, domain: TimeDomain) -> String {
         let unit = if at == 0 { unit.clone() } else { " ".repeat(unit.chars().count()) };
         out.push_str(&told_step(step, width, &unit));
     }
-    let left_out = steps.len() - shown.0.len() - shown.1.len();
-    if left_out > 0 {
-        let text = format!("… {} steps left out", grouped(left_out as u64));
+    let hidden = &steps[shown.0.len()..steps.len() - shown.1.len()];
+    if !hidden.is_empty() {
+        let count = hidden.iter().fold(0, |sum: u64, step| sum.saturating_add(step.stands_for()));
+        let text = format!("… {} left out", counted(count, "step"));
         out.push_str(&format!("{:>width$}  {text}\n", ""));
     }
     let blank = " ".repeat(unit.chars().count());
@@ -177,10 +178,17 @@ fn blame(shares: &[Share], domain: TimeDomain) -> String {
     let others = shares.get(MOST_SHARES..).unwrap_or_default();
     if !others.is_empty() {
         let sum = others.iter().fold(0_u64, |sum, share| sum.saturating_add(share.ns));
-        let count = grouped(others.len() as u64);
-        out.push_str(&format!("    {count} others, {} together\n", span(sum, domain)));
+        let count = counted(others.len() as u64, "other");
+        // Of one there is nothing to add up.
+        let together = if others.len() == 1 { "" } else { " together" };
+        out.push_str(&format!("    {count}, {}{together}\n", span(sum, domain)));
     }
     out
+}
+
+/// `1 step`, `1,200 steps`
+fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// `irq_off in uart_drain_fifo, called from serial_release in logger[231] · stack taken inside`

@@ -1,5 +1,6 @@
 use expect_test::{Expect, expect};
-use wakescope_core::explain::{Bound, Evidence, SourceLine};
+use wakescope_core::explain::{Bound, Cause, Evidence, Share, SourceLine, Step};
+use wakescope_core::run::Summary;
 
 use super::*;
 use crate::text::tests::run_of;
@@ -41,14 +42,15 @@ fn a_section_with_interrupts_off() {
             |
             | longest section with interrupts off: at least 231 µs in uart_drain_fifo, called from serial_release
             |   in logger[231]
-            | seen with: sched, irq, irq_vectors and hrtimer tracepoints
-            | not seen: edges of sections with interrupts off (no preemptirq tracepoints)
+            | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
+            |   sched_switch, hrtimer_expire_entry
+            | not seen: edges of sections with interrupts or preemption off
             | lost records: 0 of 20,113
             |
             | #1  CPU 0  238 µs  ├irq_off 231 uart_drain_fifo─────────────────────────────────┤irq 3.1┤sched 3.5┤
             |     0.0 µs  timer due; logger[231] running in the kernel
-            |   231.4     local_timer interrupt taken
-            |   232.0       hrtimer_wakeup wakes wakescope[400]
+            |   231.4     local_timer taken
+            |   232.0       hrtimer_wakeup
             |   234.5     handler returns
             |   235.1     scheduler entered
             |   238.0     wakescope[400] runs
@@ -146,8 +148,9 @@ fn many_causes_without_a_preemption_point() {
             |    function_of_the_kernel_6+0x60 ← function_of_the_kernel_7+0x70 ← function_of_the_kernel_8+0x80 ←
             |    function_of_the_kernel_9+0x90 ← function_of_the_kernel_10+0x100 ←
             |    function_of_the_kernel_11+0x110 ← … 8 more
-            | seen with: sched, irq, irq_vectors and hrtimer tracepoints
-            | not seen: edges of sections with interrupts off (no preemptirq tracepoints)
+            | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
+            |   sched_switch, hrtimer_expire_entry
+            | not seen: edges of sections with interrupts or preemption off
             | lost records: 0 of 20,113
             |
             | #1  CPU 0  412 µs  ├irq +1 3.0┤no_preemption_point 391 shmem_undo_range─────┤higher_priority +1 18┤
@@ -336,16 +339,17 @@ fn what_was_lost_is_unexplained() {
             |  3  softirq              NET_RX                   5  58.0 µs   1.5 %
             |     unexplained                                      4.31 ms  48.1 %
             |
-            | seen with: sched, irq, irq_vectors and hrtimer tracepoints
-            | not seen: edges of sections with interrupts off (no preemptirq tracepoints)
+            | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
+            |   sched_switch, hrtimer_expire_entry
+            | not seen: edges of sections with interrupts or preemption off
             | lost records: 3 of 20,116
             | late wakeups not explained: 1 of 41
             |
             | not explained: #1 4.31 ms
             | #2  CPU 0  238 µs  ├irq_off 231 uart_drain_fifo─────────────────────────────────┤irq 3.1┤sched 3.5┤
             |     0.0 µs  timer due; logger[231] running in the kernel
-            |   231.4     local_timer interrupt taken
-            |   232.0       hrtimer_wakeup wakes wakescope[400]
+            |   231.4     local_timer taken
+            |   232.0       hrtimer_wakeup
             |   234.5     handler returns
             |   235.1     scheduler entered
             |   238.0     wakescope[400] runs
@@ -398,14 +402,15 @@ fn virtual_time_is_called_virtual() {
             |
             | longest section with interrupts off: at least 231 virtual µs in uart_drain_fifo, called from
             |   serial_release in logger[231]
-            | seen with: sched, irq, irq_vectors and hrtimer tracepoints
-            | not seen: edges of sections with interrupts off (no preemptirq tracepoints)
+            | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
+            |   sched_switch, hrtimer_expire_entry
+            | not seen: edges of sections with interrupts or preemption off
             | lost records: 0 of 20,113
             |
             | #1  CPU 0  238 virtual µs  ├irq_off 231 uart_drain_fifo─────────────────────────┤irq 3.1┤sched 3.5┤
             |     0.0 virtual µs  timer due; logger[231] running in the kernel
-            |   231.4             local_timer interrupt taken
-            |   232.0               hrtimer_wakeup wakes wakescope[400]
+            |   231.4             local_timer taken
+            |   232.0               hrtimer_wakeup
             |   234.5             handler returns
             |   235.1             scheduler entered
             |   238.0             wakescope[400] runs
@@ -433,38 +438,40 @@ fn without_the_scheduler_s_entry_two_components_are_one() {
     all.sched_duration = None;
     let explanation = run.explanation.as_mut().unwrap();
     explanation.late_components.as_mut().unwrap().sched_duration_ns = None;
+    explanation.seen_with.retain(|hook| hook != "sched_entry_tp");
     explanation.not_seen.push("when the scheduler is entered (no sched_entry tracepoint)".into());
     check(
         &run,
         Extent::Worst(0),
         &expect![[r#"
-        |Worst wakeup 238 µs late: 231 µs interrupts off in uart_drain_fifo, called from serial_release in
-        |logger[231].
-        |20,000 wakeups followed, 41 above 50.0 µs · valid
-        |
-        |                                     min      p50      p99      max  share of late time
-        | interrupt latency                180 ns   180 ns   540 ns   231 µs  91.3 %  ████████████████▌
-        | handler duration                1.40 µs  1.40 µs  4.20 µs  4.20 µs   2.8 %  ▋
-        | scheduler latency and duration    90 ns    90 ns   270 ns   600 ns   5.9 %  █▏
-        | This kernel does not show when its scheduler is entered: the last two are one here.
-        |
-        | causes of the 41 wakeups above 50.0 µs     episodes    worst   share
-        |  1  irq_off              uart_drain_fifo         24   231 µs  87.8 %
-        |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   9.0 %
-        |  3  softirq              NET_RX                   5  58.0 µs   3.0 %
-        |     unexplained                                   2  6.00 µs   0.2 %
-        |
-        | longest section with interrupts off: at least 231 µs in uart_drain_fifo, called from serial_release
-        |   in logger[231]
-        | seen with: sched, irq, irq_vectors and hrtimer tracepoints
-        | not seen: edges of sections with interrupts off (no preemptirq tracepoints), when the scheduler is
-        |   entered (no sched_entry tracepoint)
-        | lost records: 0 of 20,113
-        |
-        | kernel 6.12.95 · tsc
-        | preemption voluntary: no preempt= on its command line
-        | timer 1.00 ms · fifo 90 · CPU 0
-    "#]],
+            |Worst wakeup 238 µs late: 231 µs interrupts off in uart_drain_fifo, called from serial_release in
+            |logger[231].
+            |20,000 wakeups followed, 41 above 50.0 µs · valid
+            |
+            |                                     min      p50      p99      max  share of late time
+            | interrupt latency                180 ns   180 ns   540 ns   231 µs  91.3 %  ████████████████▌
+            | handler duration                1.40 µs  1.40 µs  4.20 µs  4.20 µs   2.8 %  ▋
+            | scheduler latency and duration    90 ns    90 ns   270 ns   600 ns   5.9 %  █▏
+            | This kernel does not show when its scheduler is entered: the last two are one here.
+            |
+            | causes of the 41 wakeups above 50.0 µs     episodes    worst   share
+            |  1  irq_off              uart_drain_fifo         24   231 µs  87.8 %
+            |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   9.0 %
+            |  3  softirq              NET_RX                   5  58.0 µs   3.0 %
+            |     unexplained                                   2  6.00 µs   0.2 %
+            |
+            | longest section with interrupts off: at least 231 µs in uart_drain_fifo, called from serial_release
+            |   in logger[231]
+            | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_switch,
+            |   hrtimer_expire_entry
+            | not seen: edges of sections with interrupts or preemption off, when the scheduler is entered (no
+            |   sched_entry tracepoint)
+            | lost records: 0 of 20,113
+            |
+            | kernel 6.12.95 · tsc
+            | preemption voluntary: no preempt= on its command line
+            | timer 1.00 ms · fifo 90 · CPU 0
+        "#]],
     );
 }
 
@@ -515,7 +522,76 @@ fn a_run_without_an_explanation_says_so() {
     "#]],
     );
     run.worst.clear();
+    assert!(text(&run, PLAIN, Extent::All).starts_with("Worst wakeup 2.60 µs late. Why is not "));
+    run.summary = Summary::default();
     assert!(text(&run, PLAIN, Extent::All).starts_with("No wakeup was seen.\n"));
+    // Who asked for no list has been told of all wakeups nevertheless.
+    let mut run = serial();
+    run.worst.clear();
+    let sentence = verdict::told(&run, &Ranked::of(&run));
+    let late = "Worst wakeup 238 µs late. Why is not known: the record lists none of the worst";
+    assert!(sentence.starts_with(late), "{sentence}");
+}
+
+#[test]
+fn where_nobody_woke_up_there_are_no_figures() {
+    let mut run = serial();
+    run.worst.clear();
+    run.causes.clear();
+    run.summary = Summary::default();
+    let told = run.explanation.take().unwrap();
+    run.explanation = Some(Explanation {
+        above_ns: 0,
+        above: "p99.9".into(),
+        seen_with: told.seen_with,
+        not_seen: told.not_seen,
+        ..Explanation::default()
+    });
+    check(
+        &run,
+        Extent::default(),
+        &expect![[r#"
+        |No wakeup was seen.
+        |0 wakeups followed · valid
+        |
+        | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
+        |   sched_switch, hrtimer_expire_entry
+        | not seen: edges of sections with interrupts or preemption off
+        | lost records: 0 of 0
+        |
+        | kernel 6.12.95 · tsc
+        | preemption voluntary: no preempt= on its command line
+        | timer 1.00 ms · fifo 90 · CPU 0
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_one_is_told_as_one() {
+    let mut run = serial();
+    let worst = &mut run.worst[0];
+    let step = |at_ns: u64| Step { at_ns, depth: 1, what: "softirq RCU".into() };
+    worst.timeline.splice(1..1, (1..30).map(|at| step(at * 1_000)));
+    worst.timeline.truncate(33);
+    let irq = |line: u64| Share {
+        cause: Cause::Irq,
+        culprit: format!("irq {line}"),
+        ns: 10 + line,
+        evidence: Evidence::Edge,
+        ..Share::default()
+    };
+    worst.blame.extend((0..8).map(irq));
+    let shown = text(&run, PLAIN, Extent::default());
+    assert!(shown.contains("\n          … 1 step left out\n"), "{shown}");
+    assert!(shown.contains("\n    1 other, 10 ns\n"), "{shown}");
+    // What the record has left out already is part of what is not there to see.
+    run.worst[0].timeline[24].what = "… and 967 more".into();
+    let shown = text(&run, PLAIN, Extent::default());
+    assert!(shown.contains("… 967 steps left out"), "{shown}");
+    let told = run.explanation.as_mut().unwrap();
+    (told.wakeups, told.late) = (1, 1);
+    let shown = text(&run, PLAIN, Extent::default());
+    assert!(shown.contains("\n1 wakeup followed, 1 above 50.0 µs"), "{shown}");
 }
 
 #[test]

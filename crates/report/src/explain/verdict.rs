@@ -18,10 +18,17 @@ pub(super) fn sentence(run: &Run, ranked: &Ranked, style: Style) -> String {
 
 pub(super) fn told(run: &Run, ranked: &Ranked) -> String {
     let domain = run.time_domain;
-    let Some(worst) = ranked.first() else { return "No wakeup was seen.".into() };
-    let late = format!("Worst wakeup {} late", span(worst.wakeup_latency_ns, domain));
+    let listed = ranked.first();
+    let latest = listed.map(|worst| worst.wakeup_latency_ns).or(run.summary.max_ns);
+    let Some(latest_ns) = latest else { return "No wakeup was seen.".into() };
+    let late = format!("Worst wakeup {} late", span(latest_ns, domain));
     let Some(explanation) = &run.explanation else {
         return format!("{late}. Why is not known: this run was measured, not explained.");
+    };
+    let Some(worst) = listed else {
+        return format!(
+            "{late}. Why is not known: the record lists none of the worst (--worst 0)."
+        );
     };
     match ranked.explained().next() {
         Some((1, _)) => format!("{late}: {}.", because(worst, domain)),
@@ -89,12 +96,16 @@ fn missing(explanation: &Explanation) -> String {
 
 /// Of how many wakeups the answer speaks, and whether the run can be trusted.
 pub(super) fn counts(run: &Run, explanation: &Explanation, style: Style) -> String {
-    let mut parts = vec![format!("{} wakeups followed", grouped(explanation.wakeups))];
+    let wakeups = if explanation.wakeups == 1 { "wakeup" } else { "wakeups" };
+    let mut parts = vec![format!("{} {wakeups} followed", grouped(explanation.wakeups))];
     if explanation.not_followed > 0 {
         parts.push(format!("{} not followed", grouped(explanation.not_followed)));
     }
-    let above = threshold(explanation, run.time_domain);
-    parts.push(format!("{} above {above}", grouped(explanation.late)));
+    // What is late is a percentile of them, or a time that none can have exceeded.
+    if explanation.wakeups > 0 {
+        let above = threshold(explanation, run.time_domain);
+        parts.push(format!("{} above {above}", grouped(explanation.late)));
+    }
     let counted = wrapped(&parts.join(", "), WIDTH - " · degraded: see below".len(), "");
     format!("{counted} · {}\n", text::verdict(run, style))
 }

@@ -253,15 +253,30 @@ fn of_others_it_is_the_tracer_that_knows_what_was_not_followed() {
     account(&mut run, some, above("1ns"));
     assert_eq!(told(&run).not_followed, 5);
     assert_eq!(codes(&run), [("not-followed", Severity::Warning)]);
-    assert!(run.validity.findings[0].message.starts_with("5 of 6 wakeups "));
+    assert!(run.validity.findings[0].message.starts_with("5 of 6 wakeups were "));
+    let mut run = of_others(2);
+    let one = Seen { broken: 1, ..seen(&[wakeup(0, 1_000, 900)]) };
+    account(&mut run, one, above("1ns"));
+    let message = &run.validity.findings[0].message;
+    assert!(
+        message.starts_with("1 of 2 wakeups was ") && message.ends_with(" lack it"),
+        "{message}"
+    );
 }
 
 #[test]
 fn a_run_without_a_wakeup_is_explained_all_the_same() {
-    for mut run in [of_others(3), measured(&[], Vec::new())] {
+    let nobody = ("no-samples", Severity::Error);
+    for (mut run, want) in [(of_others(3), vec![nobody]), (measured(&[], Vec::new()), vec![])] {
+        run.plan.target = "process 4711".into();
+        run.duration_ns = 2_000_000_000;
         account(&mut run, Seen::default(), above("p99.9"));
         assert_eq!((told(&run).wakeups, told(&run).late), (0, 0));
-        assert!(run.worst.is_empty() && run.causes.is_empty() && codes(&run).is_empty());
+        assert!(run.worst.is_empty() && run.causes.is_empty());
+        assert_eq!(codes(&run), want);
+        for found in &run.validity.findings {
+            assert_eq!(found.message, "no wakeup of process 4711 was followed within 2.00 s");
+        }
         assert!(Run::from_json(run.to_json().as_bytes()).is_ok());
     }
 }

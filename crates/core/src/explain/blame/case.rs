@@ -315,7 +315,9 @@ impl<'a> Case<'a> {
         };
         // Of a remote one there are no events: they are of the CPU that was watched.
         let seen = if self.remote { None } else { self.entry_event().or(self.exit_event()) };
-        seen.and_then(|event| interrupt_of(&event.what)).unwrap_or(usual).to_owned()
+        // An end whose beginning was lost has no name.
+        let name = seen.and_then(|event| interrupt_of(&event.what)).filter(|name| !name.is_empty());
+        name.unwrap_or(usual).to_owned()
     }
 
     fn entry_event(&self) -> Option<&'a Event> {

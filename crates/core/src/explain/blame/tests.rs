@@ -573,3 +573,14 @@ fn a_timers_interrupt_that_is_not_seen_explains_nothing() {
         &[HELD, SWITCH, WAIT, TIMER],
     );
 }
+
+#[test]
+fn an_interrupt_whose_beginning_was_lost_is_the_usual_one() {
+    let with = |name: &str| {
+        let mut wakeup = timer();
+        wakeup.events = vec![event(20, exit(name))];
+        shares(&wakeup)
+    };
+    assert!(with("").contains(&TIMER.to_owned()), "{:?}", with(""));
+    assert_eq!(with(""), with("local_timer"));
+}

@@ -114,8 +114,8 @@ pub(crate) fn serial() -> Run {
     ];
     let timeline = vec![
         step(0, 0, "timer due; logger[231] running in the kernel"),
-        step(231_400, 0, "local_timer interrupt taken"),
-        step(232_000, 1, "hrtimer_wakeup wakes wakescope[400]"),
+        step(231_400, 0, "local_timer taken"),
+        step(232_000, 1, "hrtimer_wakeup"),
         step(234_500, 0, "handler returns"),
         step(235_100, 0, "scheduler entered"),
         step(238_000, 0, "wakescope[400] runs"),
@@ -139,8 +139,16 @@ pub(crate) fn serial() -> Run {
         explained: 41,
         late_components: Some(components([4_150_000, 127_000, 270_000, 122_000])),
         records: 20_113,
-        seen_with: names(&["sched, irq, irq_vectors and hrtimer tracepoints"]),
-        not_seen: names(&["edges of sections with interrupts off (no preemptirq tracepoints)"]),
+        seen_with: names(&[
+            "local_timer_entry",
+            "irq_handler_entry",
+            "softirq_entry",
+            "nmi_handler",
+            "sched_entry_tp",
+            "sched_switch",
+            "hrtimer_expire_entry",
+        ]),
+        not_seen: names(&["edges of sections with interrupts or preemption off"]),
         sections: Some(Sections {
             exact: false,
             irq_off: Some(run.worst[0].blame[0].clone()),
