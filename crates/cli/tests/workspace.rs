@@ -94,6 +94,29 @@ fn files_are_short() {
     }
 }
 
+/// A file that nobody declares is not compiled, and its tests pass by not being there.
+#[test]
+fn each_file_is_a_part_of_its_crate() {
+    let packages = metadata()["packages"].as_array().unwrap().clone();
+    let targets = packages.iter().flat_map(|package| package["targets"].as_array().unwrap());
+    let roots: Vec<&Path> =
+        targets.map(|target| Path::new(target["src_path"].as_str().unwrap())).collect();
+    let in_src = |file: &PathBuf| file.iter().nth(2).is_some_and(|folder| folder == "src");
+    for file in sources().into_iter().filter(in_src) {
+        if roots.contains(&root().join(&file).as_path()) {
+            continue;
+        }
+        let folder = file.parent().unwrap();
+        let parents = [folder.with_extension("rs"), folder.join("lib.rs"), folder.join("main.rs")];
+        let declared = format!("mod {};", file.file_stem().unwrap().to_str().unwrap());
+        let declares = |parent: &PathBuf| {
+            let text = fs::read_to_string(root().join(parent)).unwrap_or_default();
+            text.lines().any(|line| line.trim().ends_with(&declared))
+        };
+        assert!(parents.iter().any(declares), "nobody declares {}", file.display());
+    }
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
     for page in pages() {

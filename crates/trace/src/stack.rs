@@ -24,6 +24,10 @@ pub(crate) use tables::NAMES;
 /// How many places in code are remembered with how to leave them, 32 bytes each.
 const MOST_KNOWN: usize = 4_096;
 
+/// The kernel's half of memory, where all of its code is: what else seems to be returned to was put there
+/// for something else.
+const KERNEL: u64 = 1 << 63;
+
 /// Registers as the kernel puts them on the stack (`struct pt_regs` of x86-64): how far from its
 /// beginning they are.
 mod saved {
@@ -85,7 +89,7 @@ impl<M: Memory> Walker<M> {
 
     /// Who called, or was interrupted for, the function of `frame`; `None` if that cannot be told.
     fn caller(&mut self, copy: &StackCopy, frame: Frame) -> Option<Frame> {
-        let within = if frame.interrupted { frame.ip } else { frame.ip - 1 };
+        let within = if frame.interrupted { frame.ip } else { frame.ip.wrapping_sub(1) };
         let rule = self.rule(within)?;
         let register = |at: u64| word(copy, frame.registers?.checked_add(at)?);
         let outer = match rule.base {
@@ -105,7 +109,7 @@ impl<M: Memory> Walker<M> {
         };
         match rule.kind {
             Kind::Call => Some(Frame {
-                ip: word(copy, outer.wrapping_sub(8))?,
+                ip: word(copy, outer.wrapping_sub(8)).filter(|&ip| ip >= KERNEL)?,
                 sp: outer,
                 bp,
                 interrupted: false,
@@ -162,3 +166,6 @@ fn word(copy: &StackCopy, at: u64) -> Option<u64> {
     let bytes = copy.bytes[piece][from..].first_chunk()?;
     Some(u64::from_le_bytes(*bytes))
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,7 +219,7 @@ impl Tracer {
         let watched = u64::from(self.responses.is_some() && self.keep_ns > 0 && !copies);
         let walks = u64::from(copies);
         let control = Control { start: self.start.0, keep: self.keep_ns, watched, walks };
-        let patience = if copies { 2 * self.keep_ns } else { self.keep_ns / 2 };
+        let patience = if copies { self.keep_ns.saturating_mul(2) } else { self.keep_ns / 2 };
         for index in 0..self.followed as usize {
             if let Some(answers) = self.answers(index) {
                 answers.set_patience(patience);

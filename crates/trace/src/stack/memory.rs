@@ -102,3 +102,34 @@ impl<M: Memory> Cached<M> {
         self.of.page(at)
     }
 }
+
+#[cfg(test)]
+pub(super) mod made_up {
+    use super::*;
+
+    /// Memory that holds what was put there. Around that, up to the ends of pages, are zeros.
+    #[derive(Default)]
+    pub(in crate::stack) struct MadeUp(HashMap<u64, Box<Page>>);
+
+    impl MadeUp {
+        pub(in crate::stack) fn put(&mut self, at: u64, bytes: &[u8]) {
+            for (at, &byte) in (at..).zip(bytes) {
+                let within = at % PAGE as u64;
+                let page = self.0.entry(at - within).or_insert_with(|| Box::new([0; PAGE]));
+                page[usize::try_from(within).unwrap()] = byte;
+            }
+        }
+
+        /// Puts there how far it is to `place`.
+        pub(in crate::stack) fn put_distance(&mut self, at: u64, place: u64) {
+            let distance = i32::try_from(place.wrapping_sub(at) as i64).unwrap();
+            self.put(at, &distance.to_le_bytes());
+        }
+    }
+
+    impl Memory for MadeUp {
+        fn page(&mut self, at: u64) -> Option<Box<Page>> {
+            self.0.get(&at).cloned()
+        }
+    }
+}

@@ -110,12 +110,12 @@ impl Table {
 
     /// From where on the entry of this number holds.
     fn place<M: Memory>(self, memory: &mut Cached<M>, index: u64) -> Option<u64> {
-        let at = self.ips + 4 * index;
+        let at = self.ips.checked_add(index.checked_mul(4)?)?;
         Some(at.wrapping_add_signed(memory.i32(at)?.into()))
     }
 
     fn entry<M: Memory>(self, memory: &mut Cached<M>, index: u64) -> Option<[u8; 6]> {
-        memory.bytes(self.entries + orc::BYTES * index)
+        memory.bytes(self.entries.checked_add(index.checked_mul(orc::BYTES)?)?)
     }
 
     /// Looks for the tables behind the kernel's code, where no symbols tell where they are (without
@@ -200,3 +200,6 @@ fn table_of_module<M: Memory>(
     let last = table.place(memory, count.checked_sub(1)?)?;
     Some((first..=last.checked_add(FARTHEST)?, table))
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,12 +34,12 @@ fn walker() -> Walker<MadeUp> {
     let mut memory = MadeUp::default();
     for (number, entry) in FUNCTIONS.iter().enumerate() {
         let at = IPS + 4 * number as u64;
-        memory.put(at, &((function(number).wrapping_sub(at)) as i32).to_le_bytes());
+        memory.put_distance(at, function(number));
         memory.put(ENTRIES + orc::BYTES * number as u64, entry);
     }
     // What any function starts with tells the format: one more, behind the others.
     let (number, at) = (FUNCTIONS.len(), IPS + 4 * FUNCTIONS.len() as u64);
-    memory.put(at, &((function(number).wrapping_sub(at)) as i32).to_le_bytes());
+    memory.put_distance(at, function(number));
     memory.put(ENTRIES + orc::BYTES * number as u64, &[8, 0, 0, 0, 0x05, 2]);
     let known = [
         ("_stext", CODE),
@@ -59,7 +59,7 @@ fn walker() -> Walker<MadeUp> {
 const OF_INTERRUPTS: u64 = 0xffff_c900_0000_0e00;
 const OF_TASK: u64 = 0xffff_c900_0010_0400;
 
-const KERNEL: u64 = 0x10;
+const OF_KERNEL: u64 = 0x10;
 const USER: u64 = 0x33;
 
 /// A copy of two stacks, with `words` on them.
@@ -83,7 +83,7 @@ fn copy(registers: u64, words: &[(u64, u64)]) -> StackCopy {
 /// Registers at `at`, as an interrupt finds them.
 fn registers(at: u64, ip: u64, sp: u64, bp: u64) -> Vec<(u64, u64)> {
     let ip_at = at + saved::IP;
-    let of_processor = [(ip_at, ip), (ip_at + 8, KERNEL), (ip_at + 24, sp)];
+    let of_processor = [(ip_at, ip), (ip_at + 8, OF_KERNEL), (ip_at + 24, sp)];
     [&[(at + saved::BP, bp)][..], &of_processor].concat()
 }
 
@@ -145,6 +145,10 @@ fn a_walk_ends_where_the_copy_does_or_nothing_is_known() {
     // The caller's word was not copied, or lies askew.
     assert_eq!(at(first, OF_TASK + 0x300, &[]), [first]);
     assert_eq!(at(first, OF_TASK + 0xb1, &[]), [first]);
+    // What lies there is no address of the kernel's code.
+    for no_code in [0, 1, 0x40_1000, 0x7fff_ffff_ffff] {
+        assert_eq!(at(first, OF_TASK + 0xb0, &[(OF_TASK + 0xb8, no_code)]), [first]);
+    }
     // No code is there, and no frame pointer either.
     assert_eq!(at(0, OF_TASK + 0xb0, &[]), [0]);
     // A register that is not known: no interrupt came there.
@@ -175,12 +179,13 @@ proptest! {
     /// What lies on a stack is the kernel's, but nobody says that it is in order.
     #[test]
     fn whatever_is_on_a_stack_is_walked_without_harm(
-        kinds in prop::collection::vec((0..8_usize, 0..0x100_u64, 0..64_u64), 128),
+        kinds in prop::collection::vec((0..9_usize, 0..0x100_u64, 0..64_u64), 128),
         start in 0..100_u64,
     ) {
         let word = |&(number, within, place): &(usize, u64, u64)| match number {
             0..7 => function(number) + within,
-            _ => OF_TASK + 8 * place,
+            7 => OF_TASK + 8 * place,
+            _ => within / 0x80,
         };
         let words: Vec<_> =
             kinds.iter().enumerate().map(|(i, kind)| (i, word(kind))).collect();

@@ -16,7 +16,7 @@ fn kernel() -> MadeUp {
     for index in 0..count {
         let at = TABLE_AT + 4 * index;
         let place = CODE_AT + 0x80 * index;
-        memory.put(at, &((place.wrapping_sub(at)) as i32).to_le_bytes());
+        memory.put_distance(at, place);
         let entry = if index % 2 == 0 { START } else { FRAME };
         memory.put(TABLE_AT + 4 * count + orc::BYTES * index, &entry);
     }
@@ -63,7 +63,7 @@ fn what_only_looks_like_a_table_at_first_is_none() {
         let at = BEHIND.next_multiple_of(PAGE as u64) + 4 * index;
         let place = CODE_AT + 0x80 * index;
         let place = if index == 1_023 { CODE_AT } else { place };
-        memory.put(at, &((place.wrapping_sub(at)) as i32).to_le_bytes());
+        memory.put_distance(at, place);
     }
     let mut memory = Cached::new(memory);
     assert_eq!(Tables::find(&mut memory, &known(&[])).unwrap().kernel.ips, TABLE_AT);
@@ -86,13 +86,16 @@ fn without_tables_or_with_others_nothing_is_walked_by() {
     assert!(Tables::find(&mut memory, &walks_by_frames).is_none());
     // No addresses are shown.
     assert!(Tables::find(&mut memory, &Addresses::new()).is_none());
+    // Symbols that cannot be tell nothing, as if there were none.
     let backwards = [(IPS, TABLE_AT), (IPS_END, TABLE_AT - 4), (ENTRIES, TABLE_AT)];
-    assert!(Tables::find(&mut memory, &known(&backwards)).is_none());
+    let found = Tables::find(&mut memory, &known(&backwards)).map(|tables| tables.kernel.count);
+    assert_eq!(found, Some(4_000));
 }
 
 #[test]
 fn a_module_says_how_long_its_tables_are() {
-    let (module, ips, entries) = (0xffff_ffff_c000_8000, 0xffff_ffff_c000_9004, 0xffff_ffff_c000_a002);
+    let (module, ips, entries) =
+        (0xffff_ffff_c000_8000, 0xffff_ffff_c000_9004, 0xffff_ffff_c000_a002);
     let code = 0xffff_ffff_c000_0000_u64;
     let mut memory = MadeUp::default();
     // Its structure, with the count before the addresses of both tables, and another address first.
@@ -103,7 +106,7 @@ fn a_module_says_how_long_its_tables_are() {
     memory.put(module + 0x210, &u64::to_le_bytes(entries));
     for index in 0..3_u64 {
         let at: u64 = ips + 4 * index;
-        memory.put(at, &((code + 0x40 * index).wrapping_sub(at) as i32).to_le_bytes());
+        memory.put_distance(at, code + 0x40 * index);
         memory.put(entries + 6 * index, &START);
     }
     let mut memory = Cached::new(memory);
@@ -112,4 +115,12 @@ fn a_module_says_how_long_its_tables_are() {
     assert_eq!(of, code..=code + 0x80 + FARTHEST);
     assert_eq!(table_of_module(&mut memory, module, ips, entries + 2), None);
     assert_eq!(table_of_module(&mut memory, 0, ips, entries), None);
+    // More entries than memory has addresses for.
+    let (module, high) = (module - 0x2000, u64::MAX - 0xfff);
+    let mut memory = MadeUp::default();
+    memory.put(module, &u32::MAX.to_le_bytes());
+    memory.put(module + 8, &u64::to_le_bytes(high));
+    memory.put(module + 16, &u64::to_le_bytes(entries));
+    memory.put(high, &1_u32.to_le_bytes());
+    assert_eq!(table_of_module(&mut Cached::new(memory), module, high, entries), None);
 }
