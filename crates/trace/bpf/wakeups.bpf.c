@@ -126,7 +126,7 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 		end(wakeup, cpu, next, number, now);
 }
 
-INLINE void switch_out(struct cpu *cpu, struct task_struct *prev, struct task_struct *next)
+INLINE void switch_out(struct task_struct *prev, struct task_struct *next)
 {
 	u32 pid = prev->pid;
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
@@ -139,7 +139,10 @@ INLINE void switch_out(struct cpu *cpu, struct task_struct *prev, struct task_st
 	if (!sleeps(prev))
 		return;
 	look_back(wakeup, next);
-	answered(wakeup, cpu, pid, prev);
+	/* Where it waited: it may have been moved since it ran, and it is there that it counts as open. */
+	struct cpu *waited = cpu_of(wakeup->cpu);
+	if (waited)
+		answered(wakeup, waited, pid, prev);
 }
 
 SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
@@ -154,7 +157,7 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	/* Nobody is switched to in an interrupt: an exit that was not seen is made up for here. */
 	cpu->irq_depth = 0;
 	if (targets == NAMED)
-		switch_out(cpu, prev, next);
+		switch_out(prev, next);
 	struct event *event = next_event(cpu, SWITCH, now);
 	event->number = next->pid;
 	event->value = throttles(cpu);
