@@ -271,6 +271,7 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 		give_up(wakeup);
 	if (runs)
 		return 0;
+	wakeup->preempted = task->nivcsw;
 	u64 now = bpf_ktime_get_ns();
 	u64 due = cpu->timer_due;
 	if (due && due <= now)

@@ -105,6 +105,14 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
 	if (!wakeup || wakeup->state != WOKEN)
 		return;
+	/*
+	 * Who had to give way since it was woken, without having gone to sleep, was awake then: that this
+	 * is over now says nothing of the wakeup.
+	 */
+	if (targets != NAMED && wakeup->preempted != (u32)next->nivcsw) {
+		give_up(wakeup);
+		return;
+	}
 	if (wakeup->cpu != number) {
 		/* Moved without a word. */
 		struct cpu *was = cpu_of(wakeup->cpu);
