@@ -71,7 +71,9 @@ INLINE void look_again(void *ctx, struct cpu *cpu, u64 now)
 {
 	u32 pid = cpu->waiting;
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
-	if (!wakeup || wakeup->state != WOKEN) {
+	/* What runs here does not hold up one that has been moved. */
+	int is_here = wakeup && wakeup->cpu == bpf_get_smp_processor_id();
+	if (!is_here || wakeup->state != WOKEN) {
 		cpu->waiting = 0;
 		return;
 	}
@@ -269,6 +271,7 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 		give_up(wakeup);
 	if (runs)
 		return 0;
+	wakeup->preempted = task->nivcsw;
 	u64 now = bpf_ktime_get_ns();
 	u64 due = cpu->timer_due;
 	if (due && due <= now)

@@ -156,7 +156,8 @@ struct wakeup {
 	/* The instruction before `link`; 0 if it cannot be read. */
 	u32 before_link;
 	u32 copied_on;
-	u32 pad;
+	/* How often the thread of somebody else had been preempted by then. */
+	u32 preempted;
 	/* The code up to where what was interrupted went on, if that is the kernel's; 0 if not read. */
 	u8 code[CODE];
 	struct task task;

@@ -165,6 +165,7 @@ INLINE void hand_copy_over(struct stack_copy *to, struct wakeup *wakeup)
 	if (!on)
 		return;
 	bpf_probe_read_kernel(to, sizeof(*to), &on->copies[number & (COPIES - 1)]);
-	if (READ_ONCE(on->copied) - number > COPIES)
+	/* The next one for its place counts when it is there, and may have been on its way. */
+	if (READ_ONCE(on->copied) - number >= COPIES)
 		to->registers = 0;
 }

@@ -105,6 +105,14 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
 	if (!wakeup || wakeup->state != WOKEN)
 		return;
+	/*
+	 * Who had to give way since it was woken, without having gone to sleep, was awake then: that this
+	 * is over now says nothing of the wakeup.
+	 */
+	if (targets != NAMED && wakeup->preempted != (u32)next->nivcsw) {
+		give_up(wakeup);
+		return;
+	}
 	if (wakeup->cpu != number) {
 		/* Moved without a word. */
 		struct cpu *was = cpu_of(wakeup->cpu);
@@ -126,7 +134,7 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 		end(wakeup, cpu, next, number, now);
 }
 
-INLINE void switch_out(struct cpu *cpu, struct task_struct *prev, struct task_struct *next)
+INLINE void switch_out(struct task_struct *prev, struct task_struct *next)
 {
 	u32 pid = prev->pid;
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
@@ -139,7 +147,10 @@ INLINE void switch_out(struct cpu *cpu, struct task_struct *prev, struct task_st
 	if (!sleeps(prev))
 		return;
 	look_back(wakeup, next);
-	answered(wakeup, cpu, pid, prev);
+	/* Where it waited: it may have been moved since it ran, and it is there that it counts as open. */
+	struct cpu *waited = cpu_of(wakeup->cpu);
+	if (waited)
+		answered(wakeup, waited, pid, prev);
 }
 
 SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
@@ -154,7 +165,7 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	/* Nobody is switched to in an interrupt: an exit that was not seen is made up for here. */
 	cpu->irq_depth = 0;
 	if (targets == NAMED)
-		switch_out(cpu, prev, next);
+		switch_out(prev, next);
 	struct event *event = next_event(cpu, SWITCH, now);
 	event->number = next->pid;
 	event->value = throttles(cpu);

@@ -124,7 +124,7 @@ pub(crate) struct Wakeup {
     pub(crate) away_pid: u32,
     pub(crate) before_link: u32,
     pub(crate) copied_on: u32,
-    pub(crate) pad: u32,
+    pub(crate) preempted: u32,
     pub(crate) code: [u8; CODE],
     pub(crate) task: Task,
     pub(crate) interrupted: Task,

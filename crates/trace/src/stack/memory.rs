@@ -119,6 +119,12 @@ pub(super) mod made_up {
                 page[usize::try_from(within).unwrap()] = byte;
             }
         }
+
+        /// Puts there how far it is to `place`.
+        pub(in crate::stack) fn put_distance(&mut self, at: u64, place: u64) {
+            let distance = i32::try_from(place.wrapping_sub(at) as i64).unwrap();
+            self.put(at, &distance.to_le_bytes());
+        }
     }
 
     impl Memory for MadeUp {

@@ -34,12 +34,12 @@ fn walker() -> Walker<MadeUp> {
     let mut memory = MadeUp::default();
     for (number, entry) in FUNCTIONS.iter().enumerate() {
         let at = IPS + 4 * number as u64;
-        memory.put(at, &((function(number).wrapping_sub(at)) as i32).to_le_bytes());
+        memory.put_distance(at, function(number));
         memory.put(ENTRIES + orc::BYTES * number as u64, entry);
     }
     // What any function starts with tells the format: one more, behind the others.
     let (number, at) = (FUNCTIONS.len(), IPS + 4 * FUNCTIONS.len() as u64);
-    memory.put(at, &((function(number).wrapping_sub(at)) as i32).to_le_bytes());
+    memory.put_distance(at, function(number));
     memory.put(ENTRIES + orc::BYTES * number as u64, &[8, 0, 0, 0, 0x05, 2]);
     let known = [
         ("_stext", CODE),

@@ -16,7 +16,7 @@ fn kernel() -> MadeUp {
     for index in 0..count {
         let at = TABLE_AT + 4 * index;
         let place = CODE_AT + 0x80 * index;
-        memory.put(at, &((place.wrapping_sub(at)) as i32).to_le_bytes());
+        memory.put_distance(at, place);
         let entry = if index % 2 == 0 { START } else { FRAME };
         memory.put(TABLE_AT + 4 * count + orc::BYTES * index, &entry);
     }
@@ -63,7 +63,7 @@ fn what_only_looks_like_a_table_at_first_is_none() {
         let at = BEHIND.next_multiple_of(PAGE as u64) + 4 * index;
         let place = CODE_AT + 0x80 * index;
         let place = if index == 1_023 { CODE_AT } else { place };
-        memory.put(at, &((place.wrapping_sub(at)) as i32).to_le_bytes());
+        memory.put_distance(at, place);
     }
     let mut memory = Cached::new(memory);
     assert_eq!(Tables::find(&mut memory, &known(&[])).unwrap().kernel.ips, TABLE_AT);
@@ -106,7 +106,7 @@ fn a_module_says_how_long_its_tables_are() {
     memory.put(module + 0x210, &u64::to_le_bytes(entries));
     for index in 0..3_u64 {
         let at: u64 = ips + 4 * index;
-        memory.put(at, &((code + 0x40 * index).wrapping_sub(at) as i32).to_le_bytes());
+        memory.put_distance(at, code + 0x40 * index);
         memory.put(entries + 6 * index, &START);
     }
     let mut memory = Cached::new(memory);

@@ -136,6 +136,18 @@ proptest! {
     }
 
     #[test]
+    fn it_makes_no_difference_how_long_ago_the_clock_began(wakeup in wakeups(false)) {
+        let mut late = wakeup.clone();
+        let later = |at: &mut MonoNs| at.0 += u64::MAX - 450;
+        let Marks { due, irq_entry, irq_exit, sched_entry, switch_in, response } = &mut late.marks;
+        let seen = [irq_entry, irq_exit, sched_entry, switch_in].into_iter().flatten();
+        seen.chain([due, response]).for_each(later);
+        late.events.iter_mut().for_each(|event| later(&mut event.at));
+        late.irqs_off.iter_mut().for_each(|(off, on)| [off, on].into_iter().for_each(later));
+        prop_assert_eq!(shares_of(&late), shares_of(&wakeup));
+    }
+
+    #[test]
     fn timelines_are_short_and_in_order(wakeup in wakeups(false)) {
         let steps = crate::explain::timeline(&wakeup);
         let latency = wakeup.marks.response.since(wakeup.marks.due).0;
