@@ -40,6 +40,9 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 			wakeup->mode = READ(arm64, pstate) & 0xf ? 2 : 1;
 		}
 	}
+	/* Nor of the task itself, still awake: while it catches up, that is all of them. */
+	if (wakeup->interrupted.pid == READ(task, pid) && !wakeup->softirq)
+		return;
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
 	u64 keep = asked ? asked->keep : 0;
@@ -88,8 +91,8 @@ INLINE void look_again(void *ctx, struct cpu *cpu, u64 now)
 	cpu->waiting = 0;
 	if (cpu->switched > wakeup->woken)
 		return;
-	int is_idle = !wakeup->interrupted.pid && !wakeup->softirq;
-	if (wakeup->looked && !wakeup->stack_bytes && !wakeup->copy && wakeup->mode != 1 && !is_idle)
+	int is_bare = (!wakeup->interrupted.pid || wakeup->interrupted.pid == pid) && !wakeup->softirq;
+	if (wakeup->looked && !wakeup->stack_bytes && !wakeup->copy && wakeup->mode != 1 && !is_bare)
 		take_stack(ctx, cpu, wakeup);
 	tell_own_time(cpu, now);
 }

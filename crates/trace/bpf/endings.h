@@ -62,7 +62,7 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 	count(place, WAKEUP_LATENCY, end - due, due);
 }
 
-/* Fills a record that has room for so many events, a power of two, and lets it go. */
+/* Fills a record that has room for so many events, a power of two. */
 INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, struct cpu *cpu)
 {
 	bpf_probe_read_kernel(&record->wakeup, sizeof(record->wakeup), wakeup);
@@ -72,7 +72,6 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	record->events_lost = 0;
 	if (first > wakeup->events_before)
 		record->events_lost = first - wakeup->events_before;
-	hand_copy_over(&record->copy, wakeup);
 	u32 taken = 0;
 #pragma nounroll
 	for (u32 i = 0; i < room; i++) {
@@ -84,7 +83,39 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 		taken++;
 	}
 	record->events = taken;
+}
+
+/* Hands it over with all that was seen, or says that there is no room for so much. */
+INLINE int send_whole(struct wakeup *wakeup, struct cpu *cpu)
+{
+	struct long_record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!record)
+		return 0;
+	fill(record, RING, wakeup, cpu);
+	hand_copy_over(&record->copy, wakeup);
 	bpf_ringbuf_submit(record, 0);
+	return 1;
+}
+
+INLINE int send_copied(struct wakeup *wakeup, struct cpu *cpu)
+{
+	struct copied_record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!record)
+		return 0;
+	fill((struct long_record *)&record->record, EVENTS, wakeup, cpu);
+	hand_copy_over(&record->copy, wakeup);
+	bpf_ringbuf_submit(record, 0);
+	return 1;
+}
+
+INLINE int send_short(struct wakeup *wakeup, struct cpu *cpu)
+{
+	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+	if (!record)
+		return 0;
+	fill((struct long_record *)record, EVENTS, wakeup, cpu);
+	bpf_ringbuf_submit(record, 0);
+	return 1;
 }
 
 INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task)
@@ -95,21 +126,12 @@ INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *tas
 	if (!all)
 		return;
 	/* What was lost explains nothing: long wakeups have more room, as far as there is any. */
-	if (COLD(cpu->seen - wakeup->events_before > EVENTS / 2)) {
-		struct long_record *whole = bpf_ringbuf_reserve(&records, sizeof(*whole), 0);
-		if (whole) {
-			__sync_fetch_and_add(&all->records, 1);
-			fill(whole, RING, wakeup, cpu);
-			return;
-		}
-	}
-	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
-	if (!record) {
+	int is_long = cpu->seen - wakeup->events_before > EVENTS / 2;
+	if ((COLD(is_long) && send_whole(wakeup, cpu)) || (wakeup->copy && send_copied(wakeup, cpu)) ||
+	    send_short(wakeup, cpu))
+		__sync_fetch_and_add(&all->records, 1);
+	else
 		__sync_fetch_and_add(&all->lost_records, 1);
-		return;
-	}
-	__sync_fetch_and_add(&all->records, 1);
-	fill((struct long_record *)record, EVENTS, wakeup, cpu);
 }
 
 /*

@@ -182,20 +182,28 @@ struct stack_copy {
 /* A late wakeup on its way out of the kernel. */
 struct record {
 	struct wakeup wakeup;
-	struct stack_copy copy;
 	/* Valid ones, and those that there was no room for. */
 	u32 events;
 	u32 events_lost;
 	struct event event[EVENTS];
 };
 
+/*
+ * The same of one that has a copy. Of those that come in a row while the probe catches up, hundreds
+ * after a standstill, hardly any has: without room for it nearly twice as many can wait to be read.
+ */
+struct copied_record {
+	struct record record;
+	struct stack_copy copy;
+};
+
 /* The same of one that saw many events: one that took tens of milliseconds. */
 struct long_record {
 	struct wakeup wakeup;
-	struct stack_copy copy;
 	u32 events;
 	u32 events_lost;
 	struct event event[RING];
+	struct stack_copy copy;
 };
 
 /* The scale of histograms: 512 buckets per octave up to 2^40 ns, as in the rest of wakescope. */

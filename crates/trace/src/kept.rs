@@ -3,7 +3,10 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::shared::{EVENTS, Event, FRAMES, Head, RING, StackCopy, Wakeup, from_bytes};
+use crate::shared::{
+    COPIED_BYTES, EVENTS, Event, FRAMES, Head, LONG_BYTES, RECORD_BYTES, RING, StackCopy, Wakeup,
+    from_bytes,
+};
 
 /// A wakeup with what its CPU saw.
 pub(crate) struct Late {
@@ -17,10 +20,11 @@ impl Late {
     /// `walk` says.
     pub(crate) fn of(record: &[u8], walk: impl FnOnce(&StackCopy) -> Vec<u64>) -> Option<Self> {
         let mut head = from_bytes::<Head>(record)?;
-        if head.copy.registers != 0 {
-            put_stack(&mut head.wakeup, &walk(&head.copy));
+        let (rest, copy) = record.split_at(copy_at(record));
+        if let Some(copy) = from_bytes::<StackCopy>(copy).filter(|copy| copy.registers != 0) {
+            put_stack(&mut head.wakeup, &walk(&copy));
         }
-        let events = record[size_of::<Head>()..].chunks_exact(size_of::<Event>());
+        let events = rest[size_of::<Head>()..].chunks_exact(size_of::<Event>());
         let events = events.take((head.events as usize).min(RING));
         let events = events.filter_map(from_bytes::<Event>).map(|event| *event).collect();
         Some(Self { wakeup: head.wakeup, events, lost: head.events_lost })
@@ -28,6 +32,14 @@ impl Late {
 
     pub(crate) fn late_ns(&self) -> u64 {
         self.wakeup.response.saturating_sub(self.wakeup.due)
+    }
+}
+
+/// Where the events of a record end, and its copy begins if it has one: its length tells.
+fn copy_at(record: &[u8]) -> usize {
+    match record.len() {
+        COPIED_BYTES => RECORD_BYTES,
+        bytes => bytes.min(LONG_BYTES),
     }
 }
 

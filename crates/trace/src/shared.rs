@@ -144,21 +144,28 @@ pub(crate) struct StackCopy {
     pub(crate) bytes: [[u8; PIECE]; PIECES],
 }
 
-/// What `struct record` and `struct long_record` begin with. [`EVENTS`] or [`RING`] events follow.
+/// What records begin with. [`EVENTS`] or [`RING`] events follow, and then a [`StackCopy`] where there is
+/// room for one.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) wakeup: Wakeup,
-    pub(crate) copy: StackCopy,
     pub(crate) events: u32,
     pub(crate) events_lost: u32,
 }
 
-/// Bytes of a `struct record` in the buffer, with the header that the kernel puts before it.
-const RECORD_BYTES: usize = 8 + size_of::<Head>() + EVENTS * size_of::<Event>();
+/// Bytes of a `struct record`.
+pub(crate) const RECORD_BYTES: usize = size_of::<Head>() + EVENTS * size_of::<Event>();
 
-/// How many late wakeups of each CPU the kernel's buffer holds, if they saw few events.
-pub const WAKEUPS_HELD: u64 = RECORDS_PER_CPU as u64 / RECORD_BYTES as u64;
+/// Bytes of a `struct copied_record`.
+pub(crate) const COPIED_BYTES: usize = RECORD_BYTES + size_of::<StackCopy>();
+
+/// Where a `struct long_record` has its copy.
+pub(crate) const LONG_BYTES: usize = size_of::<Head>() + RING * size_of::<Event>();
+
+/// How many late wakeups of each CPU the kernel's buffer holds, if they saw few events and have a copy
+/// each. Before each lies a header of the kernel's.
+pub const WAKEUPS_HELD: u64 = RECORDS_PER_CPU as u64 / (8 + COPIED_BYTES as u64);
 
 /// Words of `struct figures`: five, and two counts in each of the rest.
 pub(crate) const FIGURES_WORDS: usize = 5 + BUCKETS / 2;
@@ -279,6 +286,8 @@ pub(crate) struct Control {
 // in C, with gaps filled by `pad`, so that each is its bytes.
 unsafe impl Pod for Head {}
 // SAFETY: as above.
+unsafe impl Pod for StackCopy {}
+// SAFETY: as above.
 unsafe impl Pod for Event {}
 // SAFETY: as above.
 unsafe impl Pod for Wakeup {}
@@ -340,12 +349,15 @@ mod tests {
         same("__builtin_offsetof(struct wakeup, task)", offset_of!(Wakeup, task));
         same("__builtin_offsetof(struct wakeup, away)", offset_of!(Wakeup, away));
         same("__builtin_offsetof(struct wakeup, away_user)", offset_of!(Wakeup, away_user));
-        let of = |events| size_of::<Head>() + events * size_of::<Event>();
-        same("sizeof(struct record)", of(EVENTS));
-        same("__builtin_offsetof(struct record, event)", of(0));
-        same("sizeof(struct long_record)", of(RING));
-        same("__builtin_offsetof(struct long_record, event)", of(0));
+        same("sizeof(struct record)", RECORD_BYTES);
+        same("__builtin_offsetof(struct record, event)", size_of::<Head>());
+        same("__builtin_offsetof(struct record, events_lost)", offset_of!(Head, events_lost));
+        same("sizeof(struct copied_record)", COPIED_BYTES);
+        same("__builtin_offsetof(struct copied_record, copy)", RECORD_BYTES);
+        same("sizeof(struct long_record)", LONG_BYTES + size_of::<StackCopy>());
+        same("__builtin_offsetof(struct long_record, event)", size_of::<Head>());
         same("__builtin_offsetof(struct long_record, events_lost)", offset_of!(Head, events_lost));
+        same("__builtin_offsetof(struct long_record, copy)", LONG_BYTES);
         same("sizeof(struct figures)", FIGURES_WORDS * size_of::<u64>());
         same("sizeof(struct counts)", size_of::<Counts>());
         same("sizeof(struct control)", size_of::<Control>());

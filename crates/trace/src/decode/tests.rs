@@ -1,5 +1,8 @@
 use super::*;
-use crate::shared::{Event as Raw, FRAMES, Head, Task as RawTask, Wakeup as RawWakeup};
+use crate::shared::{
+    COPIED_BYTES, Event as Raw, FRAMES, Head, LONG_BYTES, RECORD_BYTES, StackCopy, Task as RawTask,
+    Wakeup as RawWakeup,
+};
 
 /// Functions of a kernel that is made up.
 const LIST: &str = "\
@@ -541,9 +544,8 @@ fn hostile_records_do_no_harm() {
 
 #[test]
 fn what_was_walked_is_the_stack_of_what_was_interrupted() {
-    let stack = |registers: u64, walked: &[u64]| {
-        let mut bytes = vec![0; size_of::<Head>()];
-        let at = std::mem::offset_of!(Head, copy);
+    let stack_in = |(bytes, at): (usize, usize), registers: u64, walked: &[u64]| {
+        let mut bytes = vec![0; bytes];
         bytes[at..at + 8].copy_from_slice(&registers.to_le_bytes());
         let mut late = Late::of(&bytes, |copy| {
             assert_eq!(copy.registers, registers);
@@ -558,10 +560,32 @@ fn what_was_walked_is_the_stack_of_what_was_interrupted() {
         };
         decoded(&late).interrupted.unwrap().stack
     };
-    assert_eq!(stack(0x1000, &[at::WORK, at::SYSCALL]), ["do_work+0x23", "do_syscall_64+0x34"]);
-    assert_eq!(stack(0x1000, &[]), [""; 0]);
-    // Without registers there is no copy, and nobody is to walk it.
-    assert_eq!(stack(0, &[at::WORK]), [""; 0]);
+    let copy = size_of::<StackCopy>();
+    for record in [(COPIED_BYTES, RECORD_BYTES), (LONG_BYTES + copy, LONG_BYTES)] {
+        let stack = |registers, walked: &[u64]| stack_in(record, registers, walked);
+        let walked = [at::WORK, at::SYSCALL];
+        assert_eq!(stack(0x1000, &walked), ["do_work+0x23", "do_syscall_64+0x34"], "{record:?}");
+        assert_eq!(stack(0x1000, &[]), [""; 0]);
+        // Without registers there is no copy, and nobody is to walk it.
+        assert_eq!(stack(0, &[at::WORK]), [""; 0]);
+    }
+    // Nor is there one in a record that has no room for it.
+    assert_eq!(stack_in((RECORD_BYTES, RECORD_BYTES - 8), 0x1000, &[at::WORK]), [""; 0]);
+}
+
+#[test]
+fn events_end_where_the_copy_begins() {
+    for (bytes, room) in [
+        (RECORD_BYTES, EVENTS),
+        (COPIED_BYTES, EVENTS),
+        (LONG_BYTES + size_of::<StackCopy>(), RING),
+    ] {
+        let mut bytes = vec![0; bytes];
+        let at = std::mem::offset_of!(Head, events);
+        bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+        let late = Late::of(&bytes, |_| Vec::new()).unwrap();
+        assert_eq!(late.events.len(), room);
+    }
 }
 
 #[test]
