@@ -109,6 +109,18 @@ INLINE void give_up(struct wakeup *wakeup)
 		__sync_fetch_and_add(&cpu->open, -1);
 }
 
+/*
+ * The softirq that goes on where the wakeup waits. With PREEMPT_RT its thread may have had to give
+ * way, and another runs: those that run one count it.
+ */
+INLINE u32 going_softirq(struct cpu *waits, int is_here)
+{
+	struct task_struct *current = (void *)bpf_get_current_task();
+	if (HOT(!waits->softirq) || !FIELD_EXISTS(current->softirq_disable_cnt))
+		return waits->softirq;
+	return is_here && READ(current, softirq_disable_cnt) ? waits->softirq : 0;
+}
+
 INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u32 pid, u64 due,
 		  u64 now, u32 stimulus)
 {
@@ -131,7 +143,7 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	wakeup->cpu = there;
 	wakeup->stimulus_cpu = here;
 	wakeup->stimulus = stimulus;
-	wakeup->softirq = waits->softirq;
+	wakeup->softirq = going_softirq(waits, here == there);
 	wakeup->idle = waits->idle;
 	wakeup->events_before = waits->seen;
 	if (COLD(sees_irqs_off) && stimulus == 1 && here == there)
@@ -285,11 +297,10 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit") int on_exit(u64 *ctx)
+/* Not at its exit, which it may sleep in after that was told: only what is freed is woken no more. */
+SEC("tp_btf/sched_process_free") int on_free(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
-	if (HOT(!is_target(task)))
-		return 0;
 	u32 pid = task->pid;
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
 	if (!wakeup)

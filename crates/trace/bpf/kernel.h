@@ -71,6 +71,8 @@ struct task_struct {
 	u64 maj_flt;
 	u64 nvcsw;
 	u64 nivcsw;
+	/* With PREEMPT_RT. */
+	s32 softirq_disable_cnt;
 	struct css_set *cgroups;
 	struct sched_entity se;
 	struct thread_info thread_info;

@@ -98,7 +98,7 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program("on_irq_disable", IRQ_EDGES[1], Need::ForSections, ""),
     program("on_preempt_enable", PREEMPT_EDGES[0], Need::ForSections, ""),
     program("on_preempt_disable", PREEMPT_EDGES[1], Need::ForSections, ""),
-    program("on_exit", "sched_process_exit", Need::ForOthers, ""),
+    program("on_free", "sched_process_free", Need::ForOthers, ""),
     program("on_waking", "sched_waking", Need::ForOthers, ""),
     program("on_timer_entry", "hrtimer_expire_entry", Need::Always, ""),
 ];
