@@ -64,7 +64,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) above: Above,
 
     /// Follow the threads of this process, or this thread, instead of probes
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), group = "others", conflicts_with_all = NOT_OF_OTHERS)]
+    #[arg(long, value_name = "PID", value_parser = process_id, group = "others", conflicts_with_all = NOT_OF_OTHERS)]
     pid: Option<u32>,
 
     /// Follow all threads of this name
@@ -125,6 +125,16 @@ impl ExplainArgs {
     pub(crate) fn question(&self, time_domain: TimeDomain) -> Question {
         let (above, bound, sections) = (self.above, self.bound, self.sections);
         Question { above, bound, sections, worst: self.measure.worst.into(), time_domain }
+    }
+}
+
+fn process_id(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(pid) if pid > 0 => Ok(pid),
+        _ => {
+            Err("the number of a process or thread, from 1 on; see ps -eL; --comm takes names"
+                .into())
+        }
     }
 }
 

@@ -307,7 +307,8 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         MeasureError::IdleStates(_) => failure.try_this("run as root, or leave them: --idle-states as-is"),
         MeasureError::Load(_) => failure
             .try_this("see what the loads do and need: wakescope load --list; --load-dir names another place for their files"),
-        MeasureError::Observer(_) | MeasureError::Ended => failure,
+        MeasureError::Observer(_) => failure,
+        MeasureError::Ended => failure.try_this("let it run until it shows the first figures"),
     }
 }
 

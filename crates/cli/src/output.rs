@@ -24,13 +24,7 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// The same of a result that may be no text.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("cannot write to standard output: {e}")))
-        }
-        _ => Ok(()),
-    }
+    print_with(|out| out.write_all(bytes))
 }
 
 /// Lets `write` write a result of any length to stdout. A reader that has gone away ends it, and is
@@ -41,7 +35,8 @@ pub(crate) fn print_with(
     let mut out = io::BufWriter::new(io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("cannot write to standard output: {e}")))
+            Err(Failure::new(format!("cannot write to standard output: {e}"))
+                .try_this("see where it goes (a full disk?), and run the command again"))
         }
         _ => Ok(()),
     }
