@@ -11,28 +11,35 @@ mod bound;
 mod components;
 mod compose;
 mod event;
+mod function;
+mod known;
+mod measured;
 mod rank;
 mod record;
 mod rest;
 mod sections;
 mod seen;
+mod stacks;
 mod timeline;
 mod words;
 
 pub use account::{account, stand_in};
-pub use blame::{Known, Machine, blame};
+pub use blame::blame;
 pub use bound::{Bound, Interference, Premises, Variables, Work, bound};
 pub use components::components;
 pub use event::{
     Context, Event, GivenUp, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
 };
+pub use known::{Known, Machine};
+pub use measured::{Edge, Longest, Measured, SectionKind, SectionPlace};
 pub use rank::{Part, rank};
 pub use record::{
     Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share,
-    SourceLine, StackMut, Step, stacks_mut,
+    SourceLine, Step,
 };
 pub use rest::Rest;
-pub use sections::{Edge, Longest, Measured, SectionKind, SectionPlace, sections};
+pub use sections::sections;
 pub use seen::{Above, Interrupts, Seen};
+pub use stacks::{StackMut, stacks_mut};
 pub use timeline::timeline;
 pub use words::softirq_name;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::preemption::Preemption;
-use crate::run::TimeDomain;
+use crate::time_domain::TimeDomain;
 
 /// Facts about the machine, as far as they could be read. What could not be read is `None` or
 /// empty, never a guess.

@@ -31,6 +31,7 @@ pub mod run;
 pub mod source;
 pub mod suffers;
 pub mod tail;
+mod time_domain;
 pub mod trend;
 pub mod units;
 pub mod validity;

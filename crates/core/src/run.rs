@@ -13,24 +13,11 @@ use crate::limit::Judgement;
 use crate::maxima::Maxima;
 use crate::percentile::Percentile;
 use crate::plan::Plan;
-use crate::record_writer::RecordWriter;
 use crate::source::Source;
+pub use crate::time_domain::TimeDomain;
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.run/1";
-
-/// Which time the figures are in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TimeDomain {
-    /// A real machine's time.
-    #[default]
-    Real,
-    /// Instruction-counted time of an emulated machine.
-    Virtual,
-    /// Time of a model.
-    Simulated,
-}
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -252,11 +239,6 @@ impl Run {
             Some(what) => Err(RunError::Inconsistent(what)),
             None => Ok(run),
         }
-    }
-
-    /// The record as JSON, on one line. Who writes it again and again keeps a [`RecordWriter`].
-    pub fn to_json(&self) -> String {
-        String::from_utf8_lossy(RecordWriter::default().write(&mut self.clone())).into_owned()
     }
 
     /// Lateness per expiry, over all threads.

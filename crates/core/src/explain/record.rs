@@ -6,9 +6,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::bound::Bound;
-use super::sections::Measured;
+use super::measured::Measured;
 use crate::distribution::Distribution;
-use crate::run::Run;
 
 /// What kept a task from running.
 #[derive(
@@ -348,37 +347,6 @@ pub struct Explanation {
     /// The bound that follows from what was seen, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
-}
-
-impl Explanation {
-    /// Shares that are told beside those of episodes.
-    fn shares_mut(&mut self) -> impl Iterator<Item = &mut Share> {
-        self.sections
-            .iter_mut()
-            .flat_map(|s| [s.irq_off.as_mut(), s.preempt_off.as_mut()])
-            .flatten()
-    }
-}
-
-/// A kernel stack of a record, innermost first.
-pub struct StackMut<'r> {
-    /// `function+0x10`.
-    pub entries: &'r mut Vec<String>,
-    /// See [`Share::lines`].
-    pub lines: &'r mut Vec<Vec<SourceLine>>,
-}
-
-/// Every kernel stack in the record of `run` that is not empty.
-pub fn stacks_mut(run: &mut Run) -> impl Iterator<Item = StackMut<'_>> {
-    let of_episodes = run.worst.iter_mut().flat_map(|episode| &mut episode.blame);
-    let shares = of_episodes.chain(run.explanation.iter_mut().flat_map(Explanation::shares_mut));
-    let stacks = shares.flat_map(|share| {
-        [
-            StackMut { entries: &mut share.stack, lines: &mut share.lines },
-            StackMut { entries: &mut share.given_up_at, lines: &mut share.given_up_lines },
-        ]
-    });
-    stacks.filter(|stack| !stack.entries.is_empty())
 }
 
 /// The longest sections that held off an interrupt or a switch.

@@ -59,6 +59,11 @@ impl Policy {
 }
 
 impl Task {
+    /// Whether anything is said of it. The idle task has no 0 for want of anything else.
+    pub(super) fn is_known(&self) -> bool {
+        !self.is_idle() || !self.comm.is_empty()
+    }
+
     /// `rm[412]`
     pub fn name(&self) -> String {
         format!("{}[{}]", self.comm, self.pid)

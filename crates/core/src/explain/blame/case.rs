@@ -1,7 +1,7 @@
 //! A wakeup with what follows from its events before any time is given to anybody.
 
 use super::super::event::{Context, Event, Interrupt, Marks, Mode, Stimulus, Task, Wakeup, What};
-use super::Known;
+use super::super::known::Known;
 use crate::units::MonoNs;
 
 /// What a timer's interrupt is called if no event says so: it is the CPU's own.
@@ -117,14 +117,14 @@ impl<'a> Case<'a> {
 
     /// The context that was broken into, if anything is known of it.
     pub(super) fn context(&self) -> Option<&'a Context> {
-        self.wakeup.interrupted.as_ref().filter(|c| c.mode != Mode::Unknown || is_known(&c.task))
+        self.wakeup.interrupted.as_ref().filter(|c| c.mode != Mode::Unknown || c.task.is_known())
     }
 
     /// Where the program of `task` was while it held up the wakeup; empty if nobody looked.
     pub(super) fn user_stack(&self, task: &Task) -> &'a [String] {
         let interrupted = self.wakeup.interrupted.iter().map(|c| (c.task.pid, &c.user_stack));
         let last = self.wakeup.given_up.iter().map(|last| (last.pid, &last.user_stack));
-        let mut stacks = interrupted.chain(last).filter(|_| is_known(task) && !task.is_idle());
+        let mut stacks = interrupted.chain(last).filter(|_| task.is_known() && !task.is_idle());
         let own = stacks.find(|(pid, stack)| *pid == task.pid && !stack.is_empty());
         own.map(|(_, stack)| stack.as_slice()).unwrap_or_default()
     }
@@ -354,11 +354,6 @@ pub(super) fn is_from_a_cpu(interrupt: &Interrupt) -> bool {
         || name.starts_with("call_function")
         || name.starts_with("IPI")
         || name.starts_with("Rescheduling")
-}
-
-/// Whether anything is said of the task. The idle task has no 0 for want of anything else.
-pub(super) fn is_known(task: &Task) -> bool {
-    !task.is_idle() || !task.comm.is_empty()
 }
 
 fn is_remote(wakeup: &Wakeup) -> bool {

@@ -3,9 +3,11 @@
 use std::rc::Rc;
 
 use super::super::event::{Context, Marks, Mode, Stimulus, Task};
+use super::super::function::{
+    culprit, is_of_user_mode, is_short_way, under_softirq, unlocks, within,
+};
 use super::super::record::{Cause, Evidence};
-use super::case::{Case, is_known};
-use super::function::{culprit, is_of_user_mode, is_short_way, under_softirq, unlocks, within};
+use super::case::Case;
 use super::piece::{
     Label, known_by, label, unexplained, with_given_up_at, with_stack, with_user_stack,
 };
@@ -160,14 +162,14 @@ fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Clai
 
 /// Whoever runs while the task has not even gone to sleep for its timer.
 pub(super) fn not_asleep(case: &Case, runs: &Task) -> Claim {
-    if is_known(runs) && case.is_own(runs) {
+    if runs.is_known() && case.is_own(runs) {
         // It had the CPU until it went to sleep, which is seen: nobody kept it from that.
         let own = Claim::all_of_task(case, Cause::EqualOrLowerTask, runs);
         match case.known.probes && case.known.guest {
             true => Claim { at_most_ns: SLOW_PROBE_NS, then: stood_still(case), ..own },
             false => own,
         }
-    } else if is_known(runs) && runs.comes_before(case.task()) {
+    } else if runs.is_known() && runs.comes_before(case.task()) {
         Claim::all_of_task(case, Cause::HigherPriorityTask, runs)
     } else {
         Claim::unexplained()
@@ -185,11 +187,11 @@ fn delivery(case: &Case, then: Label) -> Claim {
 pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: bool) -> Claim {
     let Some(context) = context else { return return_path(unexplained()) };
     let (runs, own) = (&context.task, case.task());
-    if is_known(runs) && case.is_own(runs) {
+    if runs.is_known() && case.is_own(runs) {
         let Marks { irq_exit, response, .. } = case.marks;
         return return_path(stalled(case, irq_exit, Some(response)));
     }
-    if is_known(runs) && runs.comes_before(own) {
+    if runs.is_known() && runs.comes_before(own) {
         return Claim::all_of_task(case, Cause::HigherPriorityTask, runs);
     }
     if case.wakeup.throttled {
@@ -198,7 +200,7 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
     if is_asleep(context) {
         return awake(case, context);
     }
-    if own.is_urgent() && is_known(runs) && runs.prio == own.prio {
+    if own.is_urgent() && runs.is_known() && runs.prio == own.prio {
         // Nobody of the same priority is made to go.
         return Claim::all_of_task(case, Cause::EqualOrLowerTask, runs);
     }
@@ -206,7 +208,7 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
     if let Some((cause, context)) = beneath.and_then(|context| Some((held(&context)?, context))) {
         return Claim::all(section(case, cause, &context));
     }
-    if is_known(runs) && !own.is_urgent() && !runs.is_urgent() {
+    if runs.is_known() && !own.is_urgent() && !runs.is_urgent() {
         // Among ordinary tasks one goes when the scheduler finds it fair.
         let bare = label(Cause::EqualOrLowerTask, &runs.words(), "", Evidence::Bound);
         return return_path(with_user_stack(&bare, case.user_stack(runs)));
@@ -345,7 +347,7 @@ pub(super) fn handler(case: &Case) -> Claim {
 /// The way from another CPU, until its interrupt was taken.
 pub(super) fn remote(case: &Case) -> Claim {
     let from = match &case.wakeup.stimulus {
-        Stimulus::Waker { task, .. } if is_known(task) => task.name(),
+        Stimulus::Waker { task, .. } if task.is_known() => task.name(),
         Stimulus::Timer { on } => format!("CPU {on}"),
         _ => String::new(),
     };
@@ -427,7 +429,7 @@ fn stacks<'c>(case: &Case<'c>, cause: Cause, context: &'c Context) -> (&'c [Stri
 }
 
 fn is_asleep(context: &Context) -> bool {
-    let idle_task = is_known(&context.task) && context.task.is_idle();
+    let idle_task = context.task.is_known() && context.task.is_idle();
     matches!(context.mode, Mode::Idle(_)) || (idle_task && context.softirq.is_none())
 }
 

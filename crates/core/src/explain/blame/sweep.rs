@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::super::event::{Event, Interrupt, Task, What};
+use super::super::function::of_softirq;
 use super::super::record::{Cause, Evidence};
-use super::case::{Case, Opening, is_from_a_cpu, is_known};
-use super::function::of_softirq;
+use super::case::{Case, Opening, is_from_a_cpu};
 use super::nesting::{Nested, Nesting};
 use super::piece::{Label, Piece, Pieces, label, unexplained, with_stack};
 use super::rules::{self, Claim};
@@ -257,7 +257,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
     fn nested_words(&self, nested: &Nested) -> Label {
         let (cause, culprit) = nested.blame();
         let beneath = match (&nested.what, &self.runs) {
-            (What::SoftirqEntry(_), Some(task)) if is_known(task) => task.name(),
+            (What::SoftirqEntry(_), Some(task)) if task.is_known() => task.name(),
             (What::TimerEntry(..), _) => {
                 let outer = self.nesting.interrupt_around(nested.id);
                 outer.unwrap_or(&self.case.interrupt).to_owned()

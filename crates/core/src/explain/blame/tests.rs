@@ -10,8 +10,9 @@ mod switched;
 use super::super::event::{
     Context, Event, GivenUp, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
 };
+use super::super::known::Known;
 use super::super::record::{Cause, Evidence};
-use super::{Known, blame};
+use super::blame;
 use crate::units::MonoNs;
 
 /// Wakeups are due at this time, so that events can lie before.

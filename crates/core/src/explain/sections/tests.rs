@@ -1,4 +1,6 @@
+use super::super::measured::{Edge, Longest};
 use super::*;
+use crate::distribution::Distribution;
 use crate::histogram::Histogram;
 
 fn share(cause: Cause, ns: u64) -> Share {

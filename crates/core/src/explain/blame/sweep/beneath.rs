@@ -1,7 +1,7 @@
 //! What lies beneath interrupts and softirqs, from mark to mark and from switch to switch.
 
 use super::super::super::event::{Context, Event, Mode, Stimulus, Task, What};
-use super::super::case::{Opening, is_known};
+use super::super::case::Opening;
 use super::super::rules::{self, Claim};
 use super::{Ground, Sweep, Turn};
 
@@ -45,7 +45,7 @@ impl<'a> Sweep<'_, 'a> {
     /// What was interrupted goes on.
     pub(super) fn resume(&mut self) {
         let context = self.context_now();
-        let said = context.as_ref().map(|c| c.task.clone()).filter(is_known);
+        let said = context.as_ref().map(|c| c.task.clone()).filter(Task::is_known);
         let contradicted =
             self.runs.as_ref().zip(said.as_ref()).is_some_and(|(a, b)| a.pid != b.pid);
         if self.confused || contradicted {

@@ -1,6 +1,6 @@
 //! Which function of a stack is named.
 
-use super::super::function::{culprit, within};
+use super::super::super::function::{culprit, within};
 use super::*;
 
 #[track_caller]

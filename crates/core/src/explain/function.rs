@@ -1,8 +1,7 @@
 //! Which function of a kernel stack is to be named.
 
-use super::super::event::Context;
-use super::super::words::{softirq_actions, softirq_name};
-use super::case::is_known;
+use super::event::Context;
+use super::words::{softirq_actions, softirq_name};
 
 /// Functions that do their work for whoever calls them, so that the caller is to be named.
 ///
@@ -174,7 +173,7 @@ pub(super) fn within(context: &Context, stack: &[String]) -> String {
 
 /// The task, after `joint`; nothing if it is not known.
 fn of_task(joint: &str, context: &Context) -> String {
-    if is_known(&context.task) { joint.to_owned() + &context.task.name() } else { String::new() }
+    if context.task.is_known() { joint.to_owned() + &context.task.name() } else { String::new() }
 }
 
 /// The part of a stack that is in this softirq, without what that broke into; empty if the stack is
