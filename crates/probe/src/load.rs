@@ -17,6 +17,7 @@
 
 mod budget;
 mod cpu;
+mod desk;
 mod disturb;
 mod exec;
 mod file_move;
@@ -31,10 +32,11 @@ mod seen;
 mod spec;
 
 pub use disturb::{Disturbance, DisturbanceError};
-pub use handle::{Load, LoadError, Options, Status, abandon_all, finish_all};
+pub use handle::{Load, LoadError, Options, abandon_all, finish_all};
 pub use keeper::{KEEPER_VERB, keep};
 pub use launch::launched_output;
 pub use scratch::clean_up_leftovers;
+pub use seen::Status;
 pub use spec::{Spec, SpecError, parse_list};
 
 use std::path::{Path, PathBuf};

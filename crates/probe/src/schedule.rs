@@ -6,15 +6,16 @@ use wakescope_core::plan::{Plan, Policy};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::{self, Schedule};
 
-use crate::session::MeasureError;
-
 /// The schedule that the plan asks for, or the best that this user may have where the plan only
 /// states a default; then the plan is changed to say so. With it, why the default was refused.
-pub(crate) fn settle_schedule(plan: &mut Plan) -> Result<(Schedule, Option<String>), MeasureError> {
+/// The error is that of the schedule that must be and is refused.
+pub(crate) fn settle_schedule(
+    plan: &mut Plan,
+) -> Result<(Schedule, Option<String>), (Schedule, io::Error)> {
     let wanted = schedule_of(plan);
     let Err(refusal) = try_schedule(wanted) else { return Ok((wanted, None)) };
     if plan.policy_required {
-        return Err(MeasureError::Schedule(wanted, refusal));
+        return Err((wanted, refusal));
     }
     // Audio users, for one, are often allowed real-time priorities up to some limit.
     let limit = sched::rt_priority_limit().unwrap_or(0);

@@ -1,7 +1,6 @@
 //! A measurement from beginning to end: `begin`, look at it while it lasts, `end`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 
 use wakescope_core::finding::{Finding, Severity};
@@ -22,54 +21,15 @@ use wakescope_sys::{clock, memory};
 use crate::claim::{Claim, claim};
 use crate::load::{Load, LoadError, abandon_all, finish_all};
 use crate::prober::{Prober, Ready, Task, Times};
-
 use crate::schedule::{same, settle_schedule, words};
 use crate::surroundings::Surroundings;
 
+mod error;
 mod record;
 
+pub use error::MeasureError;
 pub use record::outcome;
 use record::{Ended, judge};
-
-/// Why a measurement could not begin.
-#[derive(Debug)]
-pub enum MeasureError {
-    /// The schedule asked for is refused.
-    Schedule(Schedule, io::Error),
-    /// A probe could not be started on a CPU.
-    Cpu(u32, io::Error),
-    /// The interval is shorter than one wakeup takes: interval and that time.
-    Interval(SpanNs, SpanNs),
-    /// Idle states cannot be limited.
-    IdleStates(io::Error),
-    /// A load could not be started.
-    Load(LoadError),
-    /// Whoever looks on cannot.
-    Observer(String),
-    /// The user ended it before it began.
-    Ended,
-}
-
-impl fmt::Display for MeasureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Schedule(schedule, e) => {
-                write!(f, "cannot run the probe under {}: {e}", words(*schedule))
-            }
-            Self::Cpu(cpu, e) => write!(f, "cannot run a probe on CPU {cpu}: {e}"),
-            Self::Interval(interval, turnaround) => write!(
-                f,
-                "an interval of {interval} cannot be kept: one sleep and wakeup takes {turnaround} here"
-            ),
-            Self::IdleStates(e) => write!(f, "cannot limit idle states: /dev/cpu_dma_latency: {e}"),
-            Self::Load(e) => e.fmt(f),
-            Self::Observer(e) => f.write_str(e),
-            Self::Ended => write!(f, "ended before the first wakeup was measured"),
-        }
-    }
-}
-
-impl std::error::Error for MeasureError {}
 
 /// A name for the run that is to be made.
 #[derive(Clone, Debug, Default)]
@@ -244,7 +204,8 @@ impl Session {
             IdleStates::AsIs => None,
             IdleStates::Shallow => Some(WakeLimit::request(0).map_err(MeasureError::IdleStates)?),
         };
-        let (schedule, policy_refused) = settle_schedule(&mut plan)?;
+        let (schedule, policy_refused) =
+            settle_schedule(&mut plan).map_err(|(wanted, e)| MeasureError::Schedule(wanted, e))?;
         // Loads run by now, and keep the huge pages that they would have without being measured.
         let pages = SteadyPages::keep().ok();
         let probes = start_probes(&plan, schedule, observer)?;

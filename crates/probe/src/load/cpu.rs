@@ -6,7 +6,7 @@ use std::thread;
 
 use wakescope_sys::sched::affinity;
 
-use super::keeper::Desk;
+use super::desk::Desk;
 use super::random::Random;
 
 /// Steps of a loop, which is the unit of work: tens of microseconds, so that counting them costs

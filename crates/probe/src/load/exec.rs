@@ -13,7 +13,7 @@ use wakescope_sys::process::{
     set_nonblocking, wait_readable,
 };
 
-use super::keeper::{Desk, fault};
+use super::desk::{Desk, fault};
 
 const SHELL: &str = "/bin/sh";
 

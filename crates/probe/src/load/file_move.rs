@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::budget::Budget;
-use super::keeper::{Desk, fault};
+use super::desk::{Desk, fault};
 use super::random::Random;
 
 /// What cp(1) of coreutils reads and writes at a time.
@@ -96,7 +96,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::load::keeper::test_desk;
+    use crate::load::desk::test_desk;
 
     #[test]
     fn sizes_follow_the_budget() {

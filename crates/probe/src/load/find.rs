@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::budget::Budget;
-use super::keeper::{Desk, fault};
+use super::desk::{Desk, fault};
 use super::random::Random;
 
 /// Entries of the tree where there is room for all of them.
@@ -102,7 +102,7 @@ fn walk(root: &Path, paths: &mut Vec<PathBuf>, desk: &Desk) -> Result<(), String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::keeper::test_desk;
+    use crate::load::desk::test_desk;
 
     /// Paths below `root`, sorted.
     fn list(root: &Path) -> Vec<PathBuf> {

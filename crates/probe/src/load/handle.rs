@@ -18,7 +18,7 @@ use wakescope_sys::process::{
 use super::Spec;
 use super::keeper::{KEEPER_VERB, MARK};
 use super::report::LONGEST;
-use super::seen::Seen;
+use super::seen::{Seen, Status};
 
 /// How long a keeper may take to answer. It may be one of many that want a slow CPU.
 const ANSWER_PATIENCE: SpanNs = SpanNs(5_000_000_000);
@@ -52,23 +52,6 @@ pub struct Load {
     unread: Vec<u8>,
     reports_ended: bool,
     seen: Seen,
-}
-
-/// How a load is doing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// Whether it can go on.
-    pub alive: bool,
-    /// Whether its set-up is done.
-    pub ready: bool,
-    /// Units of work done since it was ready, as far as heard.
-    pub work: u64,
-    /// When it was last heard of.
-    pub heard_at: Option<MonoNs>,
-    /// When it was first heard that it had done as much as `work`. See [`Spec::counts_work`].
-    pub work_grew_at: Option<MonoNs>,
-    /// Why it cannot go on; empty otherwise.
-    pub fault: String,
 }
 
 impl Load {

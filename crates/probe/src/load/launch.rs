@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 
 use wakescope_sys::process::{Apart, Environment, Exit, Program, Start, pipe, set_nonblocking};
 
-use super::keeper::{Desk, streams};
+use super::desk::{Desk, streams};
 use super::this_program;
 
 /// What this program is called with to be the trivial one that does nothing.

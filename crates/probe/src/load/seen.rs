@@ -4,8 +4,24 @@ use wakescope_core::run::LoadResult;
 use wakescope_core::units::MonoNs;
 
 use super::Spec;
-use super::handle::Status;
 use super::report::{Reading, Report};
+
+/// How a load is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Whether it can go on.
+    pub alive: bool,
+    /// Whether its set-up is done.
+    pub ready: bool,
+    /// Units of work done since it was ready, as far as heard.
+    pub work: u64,
+    /// When it was last heard of.
+    pub heard_at: Option<MonoNs>,
+    /// When it was first heard that it had done as much as `work`. See [`Spec::counts_work`].
+    pub work_grew_at: Option<MonoNs>,
+    /// Why it cannot go on; empty otherwise.
+    pub fault: String,
+}
 
 /// What the keeper has told so far.
 #[derive(Debug, Default)]

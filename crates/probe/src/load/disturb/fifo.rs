@@ -4,8 +4,8 @@ use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, set_schedule};
 
-use super::super::keeper::Desk;
-use super::{Burst, Disturber};
+use super::super::desk::Desk;
+use super::disturber::{Burst, Disturber};
 
 /// Above the probe's, if that is not told otherwise.
 const PRIORITY: u8 = 95;

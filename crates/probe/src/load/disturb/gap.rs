@@ -3,7 +3,7 @@
 use wakescope_core::units::MonoNs;
 use wakescope_sys::clock;
 
-use super::Burst;
+use super::disturber::Burst;
 
 /// Reads the clock until it is `until`, and tells the longest time between two readings of which
 /// the second was after `from`.

@@ -8,8 +8,9 @@ use wakescope_sys::clock;
 use wakescope_sys::network::{bring_loopback_up, leave_for_a_new_one, shared_udp_socket};
 use wakescope_sys::process::raise_open_files;
 
-use super::super::keeper::Desk;
-use super::{Burst, Disturber, calibrate};
+use super::super::desk::Desk;
+use super::calibrate;
+use super::disturber::{Burst, Disturber};
 
 /// All of the loopback network.
 const EVERYBODY: &str = "127.255.255.255";

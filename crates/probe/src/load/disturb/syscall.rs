@@ -8,8 +8,9 @@ use wakescope_sys::clock;
 use wakescope_sys::poll_set::PollSet;
 use wakescope_sys::process::{pipe, raise_open_files};
 
-use super::super::keeper::Desk;
-use super::{Burst, Disturber, calibrate};
+use super::super::desk::Desk;
+use super::calibrate;
+use super::disturber::{Burst, Disturber};
 
 pub(super) struct Syscall {
     set: PollSet,

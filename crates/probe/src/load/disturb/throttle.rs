@@ -6,9 +6,10 @@ use std::fs;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 
-use super::super::keeper::Desk;
+use super::super::desk::Desk;
+use super::disturber::{Burst, Disturber};
 use super::fifo::become_fifo;
-use super::{Burst, Disturber, gap};
+use super::gap;
 
 /// Below everybody's who has a real-time policy.
 const PRIORITY: u8 = 1;

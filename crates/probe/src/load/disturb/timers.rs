@@ -6,10 +6,11 @@ use wakescope_sys::process::raise_open_files;
 use wakescope_sys::sched::preemptions;
 use wakescope_sys::timer_file::TimerFile;
 
-use super::super::keeper::Desk;
+use super::super::desk::Desk;
 use super::correction::Correction;
+use super::disturber::{Burst, Disturber};
 use super::fifo::become_fifo;
-use super::{Burst, Disturber, calibrate, gap};
+use super::{calibrate, gap};
 
 /// Below everybody's who has a real-time policy.
 const PRIORITY: u8 = 1;
