@@ -13,8 +13,8 @@ use wakescope_report::import::{
 use wakescope_report::style::clean;
 
 use crate::folder::RunFolder;
+use crate::input::{not_a_run, regular};
 use crate::measure::time_now;
-use crate::runs::{not_a_run, regular};
 use crate::{Failure, Outcome, output};
 
 /// How much of a file is read at once.

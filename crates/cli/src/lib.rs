@@ -12,6 +12,7 @@ mod failure;
 mod folder;
 mod guest;
 mod import;
+mod input;
 mod lab;
 mod live;
 mod load;

@@ -1,7 +1,6 @@
 //! The runs that a command is given: each a run's folder, its record, or a file of another program.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
@@ -9,6 +8,7 @@ use wakescope_report::import::About;
 use wakescope_report::style::clean;
 
 use crate::folder::RECORD;
+use crate::input::{not_a_run, regular};
 use crate::{Failure, import};
 
 /// The largest record that is read: that of 8,192 CPUs takes less.
@@ -105,26 +105,6 @@ fn read_record(path: &Path, file: &Path) -> Result<Run, Failure> {
         Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
             .try_this("name another run's folder; of this record nothing can be shown")
     })
-}
-
-/// Opens a file that is nothing but that: one would wait for ever to read a pipe nobody writes to.
-pub(crate) fn regular(path: &Path) -> io::Result<File> {
-    if fs::metadata(path)?.is_file() {
-        File::open(path)
-    } else {
-        Err(io::Error::other("it is not a regular file"))
-    }
-}
-
-pub(crate) fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot read the run {}: {e}", file.display()));
-    if path.is_dir() {
-        failure.try_this(
-            "name the folder of one run, with a run.json in it; they lie below runs/ by default",
-        )
-    } else {
-        failure.try_this("name a run's folder, as printed at the end of `wakescope measure`")
-    }
 }
 
 /// For each path as many of its last parts as set it apart from the others.

@@ -13,6 +13,7 @@ use crate::Failure;
 
 mod files;
 mod modules;
+mod wanted;
 
 /// What a kernel is known by.
 struct Kernel {

@@ -11,7 +11,7 @@ use wakescope_report::export::{
 };
 
 use super::not_written;
-use crate::{Failure, output, runs};
+use crate::{Failure, input, output};
 
 /// The file of samples in a run's folder.
 const SAMPLES: &str = "samples.csv";
@@ -128,7 +128,7 @@ fn write_run(run: &Run, format: Format, args: &ExportArgs, out: &mut Out) -> io:
 /// Writes the samples that lie beside the record `path`.
 fn write_samples(path: &Path, file: Option<&Path>) -> Result<(), Failure> {
     let samples = beside(path);
-    let opened = runs::regular(&samples).map_err(|e| {
+    let opened = input::regular(&samples).map_err(|e| {
         let failure = Failure::new(format!("cannot read {}: {e}", samples.display()));
         match e.kind() {
             io::ErrorKind::NotFound => failure

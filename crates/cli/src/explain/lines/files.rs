@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-use super::modules::Wanted;
+use super::wanted::Wanted;
 
 /// Where debug packages put all they have.
 const DEBUG: &str = "/usr/lib/debug";

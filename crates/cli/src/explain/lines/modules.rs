@@ -8,34 +8,13 @@ use wakescope_core::run::Run;
 use wakescope_trace::{MappedImage, NoImage};
 
 use super::files::Place;
+use super::wanted::{Wanted, WhyNot};
 
 /// The most modules that are looked for: stacks have few.
 const MOST_MODULES: usize = 256;
 
 /// How many modules one line tells of.
 const MOST_NAMED: usize = 8;
-
-/// A module whose lines are looked for.
-pub(super) struct Wanted {
-    pub(super) name: String,
-    /// Of the very build that was traced.
-    pub(super) build_id: String,
-    why_not: Option<WhyNot>,
-}
-
-impl Wanted {
-    pub(super) fn new(name: String, build_id: String) -> Self {
-        Self { name, build_id, why_not: None }
-    }
-}
-
-/// Why a file of a module's name is not used.
-enum WhyNot {
-    /// It is of no use for lines, as those are that are loaded.
-    Bare(String),
-    /// It might have been.
-    Other(String),
-}
 
 /// Adds to the stacks of `run` the lines of functions in modules, from files near the image `vmlinux`
 /// and at the usual places. `root`: where the kernel's sources lay. What is missing is told, in words;

@@ -1,0 +1,28 @@
+//! Files that users name.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use crate::Failure;
+
+/// Opens a file that is nothing but that: one would wait for ever to read a pipe nobody writes to.
+pub(crate) fn regular(path: &Path) -> io::Result<File> {
+    if fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::other("it is not a regular file"))
+    }
+}
+
+/// That the run at `path`, whose record is `file`, cannot be read.
+pub(crate) fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot read the run {}: {e}", file.display()));
+    if path.is_dir() {
+        failure.try_this(
+            "name the folder of one run, with a run.json in it; they lie below runs/ by default",
+        )
+    } else {
+        failure.try_this("name a run's folder, as printed at the end of `wakescope measure`")
+    }
+}
