@@ -280,14 +280,14 @@ fn wakeups_that_were_due_before_the_probe_slept_are_followed() {
     let Some(stock) = stock(name, &["7.2-cloud"]) else { return };
     let bench = Bench::new(stock, "awake");
     let what = ["--kernel", "7.2-cloud", "--preempt", "full", "--load", "disturb-fifo-300us"];
-    let how = ["--seeds", "1", "--samples", "6000", "--interval", "150us"];
+    let how = ["--seeds", "1", "--samples", "12000", "--interval", "150us"];
     let explain = ["--explain", "--above", "150us", "--worst", "1000"];
     let ran = bench.run(&[&what[..], &how, &explain].concat());
     assert_all_ok(&ran);
     let run = bench.bits(&ran.keys()[0]).remove("run.json").unwrap();
     let run = Run::from_json(&run).unwrap();
     let told = run.explanation.as_ref().unwrap();
-    assert_eq!((told.wakeups, told.not_followed), (6_000, 0), "{told:?}");
+    assert_eq!((told.wakeups, told.not_followed), (12_000, 0), "{told:?}");
     let begins = |late: &Episode| late.timeline.first().map(|step| step.what.clone());
     let awake = run.worst.iter().filter_map(begins).filter(|what| what.starts_with("due before "));
     assert!(awake.count() > 0, "{:#?}", run.worst.first());
