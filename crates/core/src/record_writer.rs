@@ -20,13 +20,6 @@ pub struct RecordWriter {
 /// Room for two numbers below 10^14 (28 hours in ns) with brackets and commas, and the length.
 const EDGES: usize = 32;
 
-impl Run {
-    /// The record as JSON, on one line. Who writes it again and again keeps a [`RecordWriter`].
-    pub fn to_json(&self) -> String {
-        String::from_utf8_lossy(RecordWriter::default().write(&mut self.clone())).into_owned()
-    }
-}
-
 impl RecordWriter {
     /// `run` as JSON, on one line.
     pub fn write(&mut self, run: &mut Run) -> &[u8] {
@@ -116,6 +109,13 @@ impl RecordWriter {
         line.put(b']');
         line.put(b',');
         line.append_to(&mut self.text);
+    }
+}
+
+impl Run {
+    /// The record as JSON, on one line. Who writes it again and again keeps a [`RecordWriter`].
+    pub fn to_json(&self) -> String {
+        String::from_utf8_lossy(RecordWriter::default().write(&mut self.clone())).into_owned()
     }
 }
 

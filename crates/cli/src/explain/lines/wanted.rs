@@ -1,4 +1,4 @@
-//! What is looked for.
+//! A module whose lines are wanted, and why no file has given them yet.
 
 /// A module whose lines are looked for.
 pub(super) struct Wanted {
