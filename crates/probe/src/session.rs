@@ -195,7 +195,7 @@ impl Session {
         host: Host,
         host_findings: Vec<Finding>,
         loads: Vec<Load>,
-        observer: &mut dyn Observer,
+        observer: &mut (impl Observer + ?Sized),
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
         let mut loads = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
@@ -442,7 +442,7 @@ fn settle_loads(
 fn start_probes(
     plan: &Plan,
     schedule: Schedule,
-    observer: &mut dyn Observer,
+    observer: &mut (impl Observer + ?Sized),
 ) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
     let task = |rank, cpu| {
