@@ -5,12 +5,16 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup build guest-arm64 run test test-lab test-browser test-sections check bench score simulate install clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-sections check bench score simulate install clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
 	@echo 'make test       every test and lint, but for'
 	@echo 'make test-lab   the tests that boot many guests, which take long'
+	@echo 'make test-oldest'
+	@echo '                make run, and a look at all tests, with the oldest supported Rust, which is'
+	@echo '                fetched from Debian 13 if the machine has another'
+	@echo 'make test-fresh make run in fresh roots of Debian 12, Debian 13 and Ubuntu 24.04; as root'
 	@echo 'make test-browser'
 	@echo '                the tests that look at pages in a browser, which is installed if there is none'
 	@echo 'make test-sections'
@@ -32,15 +36,18 @@ help:
 setup:
 	@scripts/setup
 
+command: setup
+	scripts/cargo release wakescope
+
 build: setup
-	scripts/cargo release
+	scripts/cargo release wakescope wakescope-guest
 
 guest-arm64:
 	@scripts/guest-arm64
 
 RUN := runs/$(shell date -u +%Y-%m-%dT%H-%M-%S)
 
-run: build
+run: command
 	$(BINARY) measure --duration 10s --load find,launch,file-move --out $(RUN)
 	@$(BINARY) report $(RUN) -o $(RUN)/report.html
 	@echo "to look at it: $(abspath $(RUN))/report.html"
@@ -51,11 +58,20 @@ check: setup
 # Guests of the lab run a static program, which tests' own builds are not.
 WITH_GUEST = WAKESCOPE_GUEST_AMD64="$${WAKESCOPE_GUEST_AMD64:-$(abspath $(BINARY))-guest}"
 
-test: check build
-	@if command -v python3 >/dev/null; \
-	then python3 -B -m unittest discover -q benches; \
-	else echo 'skipped: arithmetic of the benchmark: python3 is not installed' >&2; fi
-	$(WITH_GUEST) scripts/cargo test --locked --workspace --no-fail-fast
+test: build
+	$(WITH_GUEST) scripts/test
+
+# What only the oldest supported toolchain can show: that it builds the command and every test, and that
+# the command works. Optimising is not what is tested, and takes most of the time.
+test-oldest: setup
+	oldest=$$(scripts/oldest-rust) && \
+	export CARGO=$$oldest CARGO_TARGET_DIR=$(abspath target/oldest) && \
+	CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+		$(MAKE) run RUN=$(abspath target/oldest/run-$(shell date -u +%Y-%m-%dT%H-%M-%S)) && \
+	scripts/cargo check --locked --workspace --all-targets
+
+test-fresh:
+	scripts/test-fresh
 
 # One after the other: each uses every CPU.
 test-lab: build

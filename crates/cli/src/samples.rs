@@ -106,7 +106,7 @@ mod tests {
     fn what_does_not_fit_is_counted_by_cpu() {
         let full = Path::new("/dev/full");
         if !full.exists() {
-            eprintln_skipped("what_does_not_fit_is_counted_by_cpu", "there is no /dev/full");
+            wakescope_testing::skip("what_does_not_fit_is_counted_by_cpu", "there is no /dev/full");
             return;
         }
         // It takes nothing from the very first write on.
@@ -125,9 +125,5 @@ mod tests {
         let unsaved = samples.close();
         assert_eq!(unsaved.lost, BTreeMap::from([(0, 15_000), (1, 5_000)]));
         assert!(unsaved.cause.unwrap().starts_with("samples.csv: "));
-    }
-
-    fn eprintln_skipped(test: &str, why: &str) {
-        let _ = writeln!(io::stderr(), "skipped: {test}: {why}");
     }
 }

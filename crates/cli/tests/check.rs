@@ -1,11 +1,10 @@
 //! `wakescope check`, run as a command.
-// A test that is skipped says so.
-#![allow(clippy::print_stderr)]
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use wakescope_testing::skip;
 
 /// The user `nobody`.
 const NOBODY: u32 = 65534;
@@ -34,14 +33,14 @@ fn run(command: &mut Command, codes: &[i32]) -> Output {
 /// The same command as an unprivileged user. `None`, with a word on stderr, if it cannot be.
 fn as_nobody(test: &str, arguments: &[&str], codes: &[i32]) -> Option<Output> {
     if !is_root() {
-        eprintln!("skipped: {test}: only root can become another user");
+        skip(test, "only root can become another user");
         return None;
     }
     let mut command = wakescope(arguments);
     match command.uid(NOBODY).gid(NOBODY).output() {
         Ok(_) => Some(run(&mut command, codes)),
         Err(e) => {
-            eprintln!("skipped: {test}: uid {NOBODY} cannot run the command here: {e}");
+            skip(test, &format!("uid {NOBODY} cannot run the command here: {e}"));
             None
         }
     }
@@ -115,7 +114,8 @@ fn the_probe_does_not_contradict_the_evidence() {
         assert!(!behaviour["models"].as_array().expect("a list").is_empty());
         assert!(String::from_utf8_lossy(&output.stderr).contains("timing wakeups"), "{output:?}");
         if behaviour["agreement"] == "undecided" {
-            eprintln!("the probe was undecided here: {behaviour:#}");
+            let evidence = behaviour["evidence"].to_string();
+            skip(&format!("{name} (agreement)"), &format!("the probe was undecided: {evidence}"));
         }
     }
 }

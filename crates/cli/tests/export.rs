@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use common::bench::{Ended, Test};
+use common::bench::{Ended, Test, skip};
 use common::measured::{RECORD, record};
 use serde_json::Value;
 use wakescope_core::run::Run;
@@ -60,10 +60,6 @@ fn shell(script: &str, input: &str) -> String {
     let _ = writer.join();
     assert!(output.status.success(), "{script}");
     String::from_utf8(output.stdout).unwrap()
-}
-
-fn skipped(test: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
 /// Each CPU's wakeups by whole µs, as the scripts have them.
@@ -135,16 +131,10 @@ fn the_histogram_has_the_lines_of_the_installed_cyclictest() {
     let peer =
         Command::new("cyclictest").args("-q -t2 -l 100 -i 1000 -h 1000000".split(' ')).output();
     let Ok(peer) = peer else {
-        return skipped(
-            "the_histogram_has_the_lines_of_the_installed_cyclictest",
-            "it is not here",
-        );
+        return skip("the_histogram_has_the_lines_of_the_installed_cyclictest", "it is not here");
     };
     if !peer.status.success() {
-        return skipped(
-            "the_histogram_has_the_lines_of_the_installed_cyclictest",
-            "it does not run",
-        );
+        return skip("the_histogram_has_the_lines_of_the_installed_cyclictest", "it does not run");
     }
     let theirs = String::from_utf8(peer.stdout).unwrap();
     // rt-tests has the other layout from 2.7 on.

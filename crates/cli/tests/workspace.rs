@@ -14,6 +14,7 @@ mod rust;
 /// A crate uses only crates of rows above its own.
 const ROWS: &[(&str, u32)] = &[
     ("wakescope-core", 1),
+    ("wakescope-testing", 1),
     ("wakescope-sys", 2),
     ("wakescope-model", 2),
     ("wakescope-report", 2),

@@ -32,10 +32,9 @@ fn memory_does_not_grow_with_samples() {
     let recorder = Recorder::new(1_000);
     feed(&recorder, 0..FEW);
     let Some(before_kib) = resident_kib() else {
-        use std::io::Write;
-        let _ = writeln!(
-            std::io::stderr(),
-            "skipped: memory_does_not_grow_with_samples: /proc/self/status tells no VmRSS"
+        wakescope_testing::skip(
+            "memory_does_not_grow_with_samples",
+            "/proc/self/status tells no VmRSS",
         );
         return;
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ use std::time::Duration;
 use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Load, LoadError, Options};
 use wakescope_sys::clock;
+#[allow(unused_imports)] // Each test takes what it needs.
+pub(crate) use wakescope_testing::{Disk, skip};
 
 /// Long enough for any machine; nothing waits for all of it unless the test fails.
 pub(crate) const PATIENCE: SpanNs = SpanNs(60_000_000_000);
@@ -253,28 +255,6 @@ impl Drop for Running {
     }
 }
 
-/// A file system in memory, of a size of its own.
-pub(crate) struct Disk(PathBuf);
-
-impl Disk {
-    /// `None`, and so said for `test`, if this is not permitted.
-    pub(crate) fn mount(at: &Path, options: &str, test: &str) -> Option<Self> {
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at).stderr(Stdio::null());
-        if mount.status().is_ok_and(|status| status.success()) {
-            return Some(Self(at.into()));
-        }
-        skip(test, "mounting a tmpfs is not permitted");
-        None
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 pub(crate) fn kill(signal: &str, pids: &[i32]) {
     let pids = pids.iter().map(ToString::to_string);
     let mut kill = Command::new("/bin/sh");
@@ -298,8 +278,4 @@ pub(crate) fn eventually_some<T>(what: &str, mut get: impl FnMut() -> Option<T>)
         assert!(clock::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-pub(crate) fn skip(test: &str, why: &str) {
-    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }

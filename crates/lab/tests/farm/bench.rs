@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -222,29 +221,6 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A small file system, unmounted when the test ends.
-pub(crate) struct Disk(PathBuf);
-
-impl Disk {
-    /// `None`, and so said for `test`, if this is not permitted.
-    pub(crate) fn mount(at: &Path, size: &str, test: &str) -> Option<Self> {
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", size, "tmpfs"]).arg(at).stderr(Stdio::null());
-        if mount.status().is_ok_and(|status| status.success()) {
-            return Some(Self(at.into()));
-        }
-        let why = "mounting a tmpfs is not permitted";
-        let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
-        None
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
 

@@ -4,8 +4,9 @@ use std::fs::{self, File};
 
 use wakescope_lab::farm::{End, FarmError, Outcome};
 use wakescope_lab::store::{CellStore, FailureKind, LEAST_ROOM, StoreError};
+use wakescope_testing::Disk;
 
-use crate::bench::{Act, Disk, Fake, Folder, eventually, farm, job, jobs, names};
+use crate::bench::{Act, Fake, Folder, eventually, farm, job, jobs, names};
 
 /// Fails unless the second of three cells finds the disk full and `outcome` comes of it, the farm
 /// ends for that reason, the first is kept and the third not begun.

@@ -99,8 +99,7 @@ fn a_namespace_ends_with_its_first_process() {
             assert_eq!(child.wait(), Exit::Status(0));
         }
         Err(e) => {
-            let mut stderr = io::stderr();
-            writeln!(stderr, "skipped: a_namespace_ends_with_its_first_process: {e}").unwrap();
+            wakescope_testing::skip("a_namespace_ends_with_its_first_process", &e.to_string());
         }
     }
 }

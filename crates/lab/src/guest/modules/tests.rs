@@ -134,7 +134,7 @@ fn modules_are_unpacked() {
         let path = folder.path().join(format!("kernel/{program}.ko"));
         fs::write(&path, &bytes).unwrap();
         let Some(tool) = tool::find(program) else {
-            eprintln!("skipped: modules_are_unpacked: {program}: not installed");
+            wakescope_testing::skip("modules_are_unpacked", &format!("{program} is not installed"));
             continue;
         };
         let packed = std::process::Command::new(tool).arg("-q").arg(&path).status().unwrap();

@@ -34,11 +34,7 @@ impl Mirror {
     fn new(name: &str) -> Option<Self> {
         for tool in ["apt-get", "dpkg-deb", "dpkg-scanpackages", "gpg"] {
             if tool::find(tool).is_none() {
-                // Nothing else can be said from a test.
-                #[allow(clippy::print_stderr)]
-                {
-                    eprintln!("skipped: {name}: there is no `{tool}` on this machine");
-                }
+                wakescope_testing::skip(name, &format!("there is no `{tool}` on this machine"));
                 return None;
             }
         }

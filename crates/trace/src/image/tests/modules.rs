@@ -1,7 +1,5 @@
 //! The same of modules, whose code has no addresses in their files.
 
-use std::io::Write;
-
 use super::*;
 
 /// Each of its sections of code has functions at the same places.
@@ -137,7 +135,7 @@ fn places_in_modules_have_the_lines_of_their_functions() {
 fn modules_of_arm64_are_read_too() {
     let cc = "aarch64-linux-gnu-gcc";
     let Some(bytes) = module_by(cc, "arm64", &["-g"]) else {
-        let _ = writeln!(std::io::stderr(), "skipped: modules_of_arm64_are_read_too: no {cc}");
+        wakescope_testing::skip("modules_of_arm64_are_read_too", &format!("there is no {cc}"));
         return;
     };
     check_places(&bytes, "arm64");
