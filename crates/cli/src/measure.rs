@@ -330,6 +330,18 @@ mod tests {
     }
 
     #[test]
+    fn a_checkpoint_comes_within_a_second_however_often_one_looks() {
+        for pace in [2_000_000, 100_000_000, 200_000_000] {
+            let mut due = Due { every: CHECKPOINT, next: MonoNs(CHECKPOINT.0) };
+            let times = (0..100).map(|look| look * pace).filter(|&now| due.is_due(MonoNs(now)));
+            let times: Vec<u64> = std::iter::once(0).chain(times).collect();
+            assert!(
+                times.len() > 1 && times.windows(2).all(|two| two[1] - two[0] <= 1_000_000_000)
+            );
+        }
+    }
+
+    #[test]
     fn the_interval_that_is_suggested_is_twice_what_a_wakeup_takes() {
         for (turnaround_ns, want) in [
             (1_000, "50us"),
