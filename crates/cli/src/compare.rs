@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use wakescope_core::compare::{ALPHA, Compare, Labelled, MARGIN, Options, compare};
+use wakescope_core::compare::{ALPHA, Compare, Labelled, MARGIN, Options, compare, interleaved};
 use wakescope_core::limit::{Limit, Outcome as Judged};
 use wakescope_lab::plan::{parse_margin, shell_quoted};
 use wakescope_report::compare as shown;
@@ -13,27 +13,57 @@ use crate::runs::{self, Named};
 use crate::{Failure, Outcome, output};
 
 mod refused;
+mod same;
 
 pub(crate) use refused::{differing, failure};
 
+/// What means nothing to a plan.
+const NOT_OF_A_PLAN: [&str; 10] = [
+    "runs",
+    "against",
+    "accept_blocks",
+    "margin",
+    "alpha",
+    "max_regression",
+    "fail_above",
+    "force",
+    "format",
+    "json",
+];
+
 /// Is one set of runs worse than another: verdict, size, certainty
 ///
-/// The run is the unit: give several a side, at least five. Exit: 0 better or no difference, 1 worse
-/// or a limit failed, 2 they cannot be compared, 3 the runs do not tell.
+/// The run is the unit: give several a side, at least five, measured in turns. Exit: 0 better or no
+/// difference, 1 worse or a limit failed, 2 they cannot be compared, 3 the runs do not tell.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   wakescope compare new/* --against old/*
+  wakescope compare --interleave-plan 5 -o plan.sh
   wakescope compare new/* --against old/* --max-regression 10% --format junit -o compare.xml
   wakescope compare new/* --against old/* --fail-above p99.9=100us --format markdown")]
 pub(crate) struct CompareArgs {
     /// The new runs: their folders, or files
-    #[arg(required = true, value_name = "RUN")]
+    #[arg(required_unless_present = "interleave_plan", value_name = "RUN")]
     runs: Vec<PathBuf>,
 
     /// The old runs
-    #[arg(long, required = true, num_args = 1.., value_name = "RUN")]
+    #[arg(long, required_unless_present = "interleave_plan", num_args = 1.., value_name = "RUN")]
     against: Vec<PathBuf>,
+
+    /// Print a script that measures so many runs a side in turns, instead of comparing
+    ///
+    /// A machine drifts, so the sides have to share it. Two runs after two in mirrored order (old new
+    /// new old), which of them comes first drawn by --seed: a steady drift hits both sides alike.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000), conflicts_with_all = NOT_OF_A_PLAN)]
+    interleave_plan: Option<u16>,
+
+    /// Judge also where one side was measured after the other
+    ///
+    /// A drift of the machine would then be taken for a difference, or hide one. Without this, the
+    /// runs do not tell (exit code 3); limits are judged all the same.
+    #[arg(long)]
+    accept_blocks: bool,
 
     /// By what share a figure must differ to count [default: 10%]
     #[arg(long, value_name = "SHARE", value_parser = parse_margin)]
@@ -55,7 +85,7 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     force: bool,
 
-    /// Seed of the splits that are drawn where there are too many to count
+    /// Seed of the splits that are drawn where there are too many to count, or of the plan
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
 
@@ -86,6 +116,10 @@ enum Format {
 
 /// Runs `wakescope compare`.
 pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
+    if let Some(runs) = args.interleave_plan {
+        let plan = shown::plan(&interleaved(runs.into(), args.seed), args.seed);
+        return print_to(args.output.as_deref(), &plan).map(|()| Outcome::Done);
+    }
     let (new, old) = sides(args)?;
     let compared = compare(&labelled(&new), &labelled(&old), &args.options());
     let mut compared = compared.map_err(|refusal| failure(&refusal))?;
@@ -106,6 +140,7 @@ impl CompareArgs {
             max_regression: self.max_regression,
             limits: self.fail_above.clone(),
             force: self.force,
+            accept_blocks: self.accept_blocks,
             seed: self.seed,
         }
     }
@@ -132,8 +167,11 @@ impl CompareArgs {
         for limit in &self.fail_above {
             add(&format!("--fail-above={}", limit.as_argument()));
         }
-        if self.force {
-            add("--force");
+        for (option, is_asked) in [("--force", self.force), ("--accept-blocks", self.accept_blocks)]
+        {
+            if is_asked {
+                add(option);
+            }
         }
         if self.seed != 1 {
             add(&format!("--seed={}", self.seed));
@@ -146,6 +184,7 @@ impl CompareArgs {
 fn sides(args: &CompareArgs) -> Result<(Vec<Named>, Vec<Named>), Failure> {
     let paths: Vec<PathBuf> = args.runs.iter().chain(&args.against).cloned().collect();
     let mut all = runs::read_all(&paths)?;
+    same::refuse_repetitions(&all)?;
     // A file may hold several runs, and may have been named several times.
     let runs_of = |path: &Path| {
         let runs = all.iter().filter(|named| named.path == path).count();

@@ -302,7 +302,7 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         MeasureError::Interval(_, turnaround) => {
             // Twice what a wakeup takes leaves the machine half of its time; 50 µs is usual.
             let enough = SpanNs((turnaround.0 * 2).max(50_000).next_multiple_of(10_000));
-            failure.try_this(format!("use --interval {} or more", enough.to_string().replace(" µs", "us").replace(".0", "").replace(' ', "")))
+            failure.try_this(format!("use --interval {} or more", enough.as_argument()))
         }
         MeasureError::IdleStates(_) => failure.try_this("run as root, or leave them: --idle-states as-is"),
         MeasureError::Load(_) => failure
@@ -327,6 +327,36 @@ mod tests {
         let got = footer(&run, Path::new(&path), can_be_explained);
         assert_eq!(got, want.replace("PATH", &path) + "\n");
         assert!(got.lines().all(|line| line.chars().count() <= 100), "{got}");
+    }
+
+    #[test]
+    fn a_checkpoint_comes_within_a_second_however_often_one_looks() {
+        for pace in [2_000_000, 100_000_000, 200_000_000] {
+            let mut due = Due { every: CHECKPOINT, next: MonoNs(CHECKPOINT.0) };
+            let times = (0..100).map(|look| look * pace).filter(|&now| due.is_due(MonoNs(now)));
+            let times: Vec<u64> = std::iter::once(0).chain(times).collect();
+            assert!(
+                times.len() > 1 && times.windows(2).all(|two| two[1] - two[0] <= 1_000_000_000)
+            );
+        }
+    }
+
+    #[test]
+    fn the_interval_that_is_suggested_is_twice_what_a_wakeup_takes() {
+        for (turnaround_ns, want) in [
+            (1_000, "50us"),
+            (30_001, "70us"),
+            (200_000, "400us"),
+            (500_000, "1ms"),
+            (525_000, "1050us"),
+            (5_000_000, "10ms"),
+        ] {
+            let error = MeasureError::Interval(SpanNs(1), SpanNs(turnaround_ns));
+            let told = explain(error).to_string();
+            let last = told.lines().last().unwrap_or_default().trim();
+            let hint = last.split_once("use ").map(|(_, hint)| hint.to_owned());
+            assert_eq!(hint, Some(format!("--interval {want} or more")), "{told}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! `wakescope compare`, run as a command.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
 
 use common::bench::{Ended, Test};
 use common::made_up::run;
@@ -67,6 +69,136 @@ fn what_is_asked_changes_the_verdict() {
     check(&LOW, &HIGH, &["--fail-above", "10ms"], 1, "Better: ");
     check(&LOW, &HIGH, &["--fail-above", "11ms", "--fail-above", "p99=1ms"], 0, "Better: ");
     check(&LOW, &HIGH, &["--fail-above", "p99.99=1s"], 3, "Better: ");
+}
+
+/// Writes five runs a side, each begun so many minutes after one o'clock.
+fn write_begun(
+    test: &Test,
+    side: &str,
+    us: &[u64],
+    minutes: impl Iterator<Item = u64>,
+) -> Vec<String> {
+    let write = |(&us, minute): (&u64, u64)| {
+        let (id, started) = (format!("{side} {minute}"), format!("2026-11-21T01:{minute:02}:00Z"));
+        test.write_run(&format!("{side}/{minute}"), &Run { id, started, ..run(us) })
+    };
+    us.iter().zip(minutes).map(write).collect()
+}
+
+#[test]
+fn one_side_after_the_other_is_no_verdict_unless_accepted() {
+    let test = Test::new("compare-blocks");
+    let old = write_begun(&test, "old", &LOW, 0..5);
+    for (us, code, word) in
+        [(HIGH, 1, "worse"), (LOW.map(|us| us / 2), 0, "better"), (SAME, 0, "no difference")]
+    {
+        let new = write_begun(&test, word, &us, 10..15);
+        let ended = compare(&test, &new, &old, &[]);
+        assert_eq!((ended.code, &*ended.stderr), (Some(3), ""), "{ended:?}");
+        assert!(ended.stdout.starts_with("Inconclusive: p99.9 "), "{ended:?}");
+        let words = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "All new runs were measured after all old ones.",
+            &format!("the verdict would be: {word}."),
+            "wakescope compare --interleave-plan 5",
+            "--accept-blocks",
+        ] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+        let json = compare(&test, &new, &old, &["--json"]).stdout;
+        let value: Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            (&value["verdict"], &value["order"]),
+            (&"inconclusive".into(), &"blocks".into())
+        );
+        let gate = compare(&test, &new, &old, &["--max-regression", "50%"]);
+        assert_eq!(gate.code, Some(3), "{gate:?}");
+        let accepted = compare(&test, &new, &old, &["--accept-blocks", "--json"]);
+        assert_eq!(accepted.code, Some(code), "{accepted:?}");
+        let value: Value = serde_json::from_str(&accepted.stdout).unwrap();
+        assert_eq!(value["settings"]["accepted_blocks"], true);
+        let repeat = value["settings"]["repeat"].as_str().unwrap();
+        assert!(repeat.ends_with(" --accept-blocks"), "{repeat}");
+        // A limit is one on each run alone.
+        assert_eq!(compare(&test, &new, &old, &["--fail-above", "1us"]).code, Some(1));
+    }
+    let new = write_begun(&test, "turns", &HIGH, (1..).step_by(2));
+    let old = write_begun(&test, "turns-old", &LOW, (0..).step_by(2));
+    assert_eq!(compare(&test, &new, &old, &[]).code, Some(1));
+}
+
+#[test]
+fn a_plan_tells_the_order_and_is_no_block_itself() {
+    let test = Test::new("compare-plan");
+    let plan = |args: &[&str]| {
+        test.start_command(&[&["compare", "--interleave-plan"], args].concat()).output()
+    };
+    let ended = plan(&["4", "--seed", "3"]);
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
+    assert_eq!(plan(&["4", "--seed", "3"]).stdout, ended.stdout, "the seed repeats it");
+    let is_file = plan(&["4", "--seed", "3", "-o", "plan.sh"]);
+    assert_eq!((is_file.code, &*is_file.stdout), (Some(0), ""));
+    // The script itself, with programs that only say what they are asked.
+    let bin = test.dir.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let fake = bin.join("wakescope");
+    fs::write(&fake, "#!/bin/sh\necho \"$STATE $*\"\n").unwrap();
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |vars: &[(&str, &str)]| {
+        let mut command = Command::new("sh");
+        command.args(["plan.sh", "--duration", "1s"]).current_dir(&test.dir);
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+        command.env("PATH", path).envs(vars.iter().copied()).output().unwrap()
+    };
+    let ran = run(&[("SET_UP_OLD", "export STATE=old"), ("SET_UP_NEW", "export STATE=new")]);
+    let out = String::from_utf8(ran.stdout).unwrap();
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!((ran.status.code(), lines.len()), (Some(0), 9), "{out}");
+    for line in &lines[..8] {
+        let (state, rest) = line.split_once(' ').unwrap();
+        assert!(rest.starts_with("measure --duration 1s --out "), "{line}");
+        assert!(rest.contains(&format!(" {state}/")), "the state is that of the side: {line}");
+    }
+    assert!(lines[8].contains("compare new/1 new/2 new/3 new/4 --against old/1 old/2 "), "{out}");
+    let without = run(&[("SET_UP_OLD", "true")]);
+    assert!(!without.status.success() && without.stdout.is_empty(), "{without:?}");
+    assert!(String::from_utf8_lossy(&without.stderr).contains("SET_UP_NEW"), "{without:?}");
+    for bad in
+        [&["1"][..], &["0"], &["x"], &["5", "new/0"], &["5", "--force"], &["5", "--against", "x"]]
+    {
+        assert_eq!(plan(bad).code, Some(2), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_run_that_is_given_twice_is_an_error() {
+    let test = Test::new("compare-twice");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    symlink("new/1", test.dir.join("link")).unwrap();
+    symlink("old", test.dir.join("other-old")).unwrap();
+    fs::create_dir_all(test.dir.join("copy")).unwrap();
+    fs::copy(test.dir.join("old/2/run.json"), test.dir.join("copy/run.json")).unwrap();
+    let with = |side: &[String], more: &str| [side, &[more.to_owned()]].concat();
+    for (new, old, want) in [
+        (with(&new, "new/1"), old.clone(), "new/1 is given twice, and would count as two runs"),
+        (with(&new, "new/1/"), old.clone(), "both lead to "),
+        (with(&new, "new/1/run.json"), old.clone(), "both lead to "),
+        (
+            with(&new, "link"),
+            old.clone(),
+            "new/1 and link are the same run, which would count as two",
+        ),
+        (with(&new, "old/3"), old.clone(), "old/3 is given twice"),
+        (with(&new, "other-old/3"), old.clone(), "other-old/3 and old/3 are the same run"),
+        (new.clone(), with(&old, "copy"), "old/2 and copy are the same run"),
+        (with(&new, "copy"), old.clone(), "copy and old/2 are the same run"),
+    ] {
+        for force in [&[][..], &["--force"]] {
+            let ended = compare(&test, &new, &old, force);
+            assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{new:?}: {ended:?}");
+            assert!(ended.stderr.contains(want), "{want}: {ended:?}");
+        }
+    }
 }
 
 #[test]
@@ -148,7 +280,7 @@ fn what_cannot_be_read_or_compared_says_why() {
         (vec!["nowhere".to_owned()], "nowhere"),
         (vec!["bad.json".to_owned()], "bad.json"),
         (vec!["empty".to_owned()], "cannot use empty: it has no samples"),
-        (vec![new[0].clone(), new[0].clone()], "are the same run"),
+        (vec![new[0].clone(), new[0].clone()], "is given twice"),
     ] {
         let ended = compare(&test, &new, &old, &[]);
         assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{new:?}: {ended:?}");

@@ -23,8 +23,10 @@ fn labels() -> Vec<String> {
 }
 
 fn compared(new: &[u64], old: &[u64], options: &Options) -> Compare {
-    let side = |us: &[u64]| us.iter().map(|&us| run(us)).collect::<Vec<_>>();
-    let (mut new, old) = (side(new), side(old));
+    let side = |name: &str, us: &[u64]| -> Vec<Run> {
+        us.iter().map(|&us| Run { id: format!("{name} {us}"), ..run(us) }).collect()
+    };
+    let (mut new, old) = (side("new", new), side("old", old));
     new[0].plan.priority = Some(7);
     compare(&labelled(&labels(), &new), &labelled(&labels(), &old), options).unwrap()
 }

@@ -9,6 +9,7 @@ use common::bench::Test;
 use common::measured::{allowed_cpus, names, record};
 use following::{can_follow, explain, explained};
 use wakescope_core::distribution::Distribution;
+use wakescope_core::histogram::Bucket;
 use wakescope_core::run::{Run, State};
 
 mod common;
@@ -94,7 +95,8 @@ fn assert_parts_add_up(run: &Run) {
 #[track_caller]
 fn assert_shares_add_up(run: &Run) {
     let told = run.explanation.as_ref().expect("an explanation");
-    assert!(told.late >= told.explained && told.wakeups >= told.late, "{told:?}");
+    assert!(told.late >= told.explained, "{told:?}");
+    assert!(told.wakeups + told.not_followed >= told.late, "{told:?}");
     let explained: Vec<_> = run.worst.iter().filter(|w| !w.blame.is_empty()).collect();
     assert!(!explained.is_empty(), "{:?}", run.worst);
     for episode in explained {
@@ -110,7 +112,48 @@ fn assert_shares_add_up(run: &Run) {
     assert!((shares - 1.0).abs() < 1e-9, "{shares}: {:?}", run.causes);
     let late = told.late_components.expect("components of the late ones").total_ns();
     let caused: u64 = run.causes.iter().map(|row| row.total_ns).sum();
-    assert_eq!(late, caused);
+    assert_eq!(late + told.unexplained_ns, caused);
+    assert_books_balance(run);
+}
+
+/// Late wakeups are all that the probes recorded, and causes have all their time.
+#[track_caller]
+fn assert_books_balance(run: &Run) {
+    let told = run.explanation.as_ref().expect("an explanation");
+    let woken = run.woken();
+    let buckets = || woken.histogram.buckets().iter().filter(|b| b.upper > told.above_ns);
+    let late = || buckets().filter(|b| b.lower >= told.above_ns);
+    let count = |buckets: &mut dyn Iterator<Item = &Bucket>| buckets.map(|b| b.count).sum::<u64>();
+    let (least, most) = (count(&mut late()), count(&mut buckets()));
+    assert!((least..=most).contains(&told.late), "{least} to {most}: {told:?}");
+    assert!(told.explained + told.late_not_followed <= told.late, "{told:?}");
+    assert!(told.late_not_followed <= told.not_followed, "{told:?}");
+    // A sample stands for what it was drawn from, more or less.
+    if told.one_in.is_none() {
+        let least: u64 = late().map(|b| b.lower * b.count).sum();
+        let most: u64 = buckets().map(|b| (b.upper - 1) * b.count).sum();
+        let caused: u64 = run.causes.iter().map(|row| row.total_ns).sum();
+        assert!((least..=most).contains(&caused), "{least} to {most} ns: {caused}");
+    }
+    let codes: Vec<&str> = run.validity.findings.iter().map(|f| f.code.as_str()).collect();
+    assert!(!codes.contains(&"contradictory-counts"), "{:?}", run.validity.findings);
+}
+
+#[test]
+fn late_wakeups_that_are_not_followed_count_as_well() {
+    if !can_follow("late_wakeups_that_are_not_followed_count_as_well") {
+        return;
+    }
+    let test = Test::new("books");
+    let cpu = a_cpu();
+    // At such an interval the tracer misses some wakeups, and loses records of others.
+    for (interval, above) in [("30us", "50us"), ("20us", "p90"), ("100us", "p99")] {
+        let out = format!("{interval}-{above}");
+        let args = ["--duration", "1s", "--cpus", &cpu, "--interval", interval, "--above", above];
+        let ended = explain(&test, &[&args[..], &["--out", &out]].concat());
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_books_balance(&record(&test.dir.join(&out)));
+    }
 }
 
 #[test]
@@ -159,7 +202,7 @@ fn what_is_late_is_what_was_asked_for() {
     // Everything: each wakeup leaves the kernel.
     let (run, text) = ask("1ns");
     let told = run.explanation.as_ref().unwrap();
-    assert_eq!((told.above_ns, told.late), (1, told.wakeups), "{told:?}");
+    assert_eq!((told.above_ns, told.late), (1, told.wakeups + told.not_followed), "{told:?}");
     assert_eq!(told.records + told.lost_records, told.wakeups, "{told:?}");
     assert_eq!(told.explained, told.records, "{told:?}");
     assert_shares_add_up(&run);

@@ -12,6 +12,7 @@ use wakescope_core::finding::Severity;
 use wakescope_core::limit::Outcome;
 use wakescope_core::plan::{IdleStates, Policy};
 use wakescope_core::run::{Run, State};
+use wakescope_core::units::SpanNs;
 use wakescope_sys::file::effective_user;
 
 mod common;
@@ -179,6 +180,19 @@ fn bad_arguments_are_refused_with_a_remedy() {
         let after = (names(&test.dir), fs::read(test.dir.join("run").join(RECORD)).unwrap());
         assert_eq!(after, before, "{args}");
     }
+}
+
+#[test]
+fn the_interval_that_is_suggested_can_be_asked_for() {
+    let test = Test::new("suggested");
+    let ended = test.measure(&["--interval", "1us", "--duration", "10ms"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let last = ended.stderr.lines().last().unwrap_or_default();
+    let hint = last.strip_prefix("  → use --interval ").and_then(|l| l.strip_suffix(" or more"));
+    let interval = hint.and_then(|text| text.parse::<SpanNs>().ok());
+    let told = interval.unwrap_or_else(|| panic!("{last}"));
+    assert!(told.0 >= 50_000 && told.0 % 10_000 == 0, "{last}");
+    assert_eq!(hint, Some(told.as_argument().as_str()));
 }
 
 #[test]

@@ -84,11 +84,11 @@ fn a_killed_run_lacks_at_most_a_second() {
         seen.dedup();
         seen.len() == 8
     });
-    let mut gaps: Vec<u64> = seen.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    gaps.sort_unstable();
-    // One of them may have been held up by the machine, which is not what this is about.
-    assert!(gaps[gaps.len() / 2] <= 1_000_000_000, "{seen:?}");
+    assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
+    // How much is lacking is a matter of how often versions are due (a test beside `Due`), and of
+    // how busy the machine is: here, that the last version stays.
     let run = killed(&test, running, &folder);
+    assert!(run.duration_ns >= seen[seen.len() - 1], "{seen:?}");
     assert!(run.threads.iter().all(|t| t.expiries.count > 1_000), "{:?}", run.threads);
 }
 

@@ -18,6 +18,7 @@ mod effect;
 mod guard;
 mod limits;
 mod measured;
+mod order;
 mod power;
 mod reasons;
 mod single;
@@ -28,6 +29,7 @@ pub use effect::{Effect, Figure, Throughput};
 pub use guard::{Difference, Refusal, Value};
 pub use limits::RunLimit;
 pub use measured::RunFigures;
+pub use order::{Order, Side, interleaved};
 pub use single::{Bounds, Within};
 pub use words::{percent, probability, times};
 
@@ -67,6 +69,8 @@ pub struct Options {
     pub limits: Vec<Limit>,
     /// Compares also what is not alike.
     pub force: bool,
+    /// Judges also where one side was measured after the other.
+    pub accept_blocks: bool,
     /// Of the splits that are drawn, where there are too many to count.
     pub seed: u64,
 }
@@ -79,6 +83,7 @@ impl Default for Options {
             max_regression: None,
             limits: Vec::new(),
             force: false,
+            accept_blocks: false,
             seed: 1,
         }
     }
@@ -109,6 +114,9 @@ pub struct Compare {
     pub time_domain: TimeDomain,
     /// One per quantity: only files of other programs hold several.
     pub quantities: Vec<OfQuantity>,
+    /// In which order the runs were measured. Unless that is accepted, `blocks` leave figures and
+    /// verdicts inconclusive.
+    pub order: Order,
     /// In what the runs are not alike.
     pub differences: Vec<Difference>,
     /// How the new runs stand to each limit.
@@ -161,6 +169,8 @@ pub struct Settings {
     pub seed: u64,
     /// Whether runs were compared though they are not alike in what matters.
     pub forced: bool,
+    /// Whether runs were judged though one side was measured after the other.
+    pub accepted_blocks: bool,
     /// The command that repeats it.
     pub repeat: String,
 }
@@ -213,9 +223,12 @@ impl OfQuantity {
 /// New is worse if a figure is and none is better; better accordingly; no different if neither
 /// figure differs.
 ///
+/// Where one side was measured after the other, a drift of the machine is part of the difference:
+/// nothing is worse, better or the same then, unless that order is accepted.
+///
 /// # Errors
-/// If a run holds nothing, if the sides hold different quantities, and, unless forced, if runs are
-/// not alike in what matters.
+/// If a run holds nothing or is given twice, if the sides hold different quantities, and, unless
+/// forced, if runs are not alike in what matters.
 pub fn compare(
     new: &[Labelled],
     old: &[Labelled],
@@ -224,8 +237,8 @@ pub fn compare(
     let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
     guard::refuse_nothing(new, old)?;
     guard::refuse_mixtures(new, old)?;
-    let mut differences: Vec<Difference> =
-        [new, old].into_iter().filter_map(guard::repeated).collect();
+    guard::refuse_repetitions(&all)?;
+    let mut differences = guard::repetitions(new, old);
     differences.extend(guard::differences(&all));
     let differences = guard::refuse_differences(differences, options.force)?;
     let sides = [new, old].map(|side| side.iter().map(Measured::of).collect::<Vec<_>>());
@@ -245,7 +258,14 @@ pub fn compare(
         let reasons = reasons::of(quantity, figures, options);
         quantity.reasons.extend(reasons);
     }
-    let verdict = together(quantities.iter().map(|q| Some(q.verdict)));
+    let mut verdict = together(quantities.iter().map(|q| Some(q.verdict)));
+    let order = Order::of(new, old);
+    let mut reasons = reasons::of_all(&quantities);
+    if order == Order::Blocks && !options.accept_blocks {
+        let why = order::lower(&mut quantities, verdict, order::is_new_first(new, old));
+        verdict = Verdict::Inconclusive;
+        reasons.splice(..0, why);
+    }
     let limits = limits::judge(new, &options.limits);
     let outcome = outcome(verdict, &quantities, &limits, options);
     let telling = quantities.iter().find(|q| q.verdict == verdict).or(quantities.first());
@@ -256,17 +276,19 @@ pub fn compare(
         ratios: telling.map(ratios).unwrap_or_default(),
         p_value: telling.and_then(smallest_p),
         runs: telling.map(|q| q.runs).unwrap_or_default(),
-        reasons: reasons::of_all(&quantities),
-        notes: guard::notes(new, old),
+        reasons,
+        notes: order::note(new, old, options).into_iter().chain(guard::notes(new, old)).collect(),
         settings: Settings {
             margin: options.margin,
             alpha: options.alpha,
             max_regression: options.max_regression,
             seed: options.seed,
             forced: options.force && differences.iter().any(|d| d.matters),
+            accepted_blocks: options.accept_blocks && order == Order::Blocks,
             repeat: String::new(),
         },
         time_domain: all.first().map(|l| l.run.time_domain).unwrap_or_default(),
+        order,
         differences,
         limits,
         new: sides[0].iter().map(|m| m.figures(&quantities)).collect(),

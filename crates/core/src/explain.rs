@@ -6,6 +6,7 @@
 //! becomes [`Cause::Unexplained`], never a guess.
 
 mod account;
+mod balance;
 mod blame;
 mod bound;
 mod components;

@@ -120,6 +120,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("sampled-causes", "causes of the late wakeups beyond the worst are estimated from a sample"),
     ("no-section-edges", "the kernel does not show where sections begin and end"),
     ("not-followed", "wakeups were not followed from stimulus to response"),
+    ("contradictory-counts", "the tracer's numbers of wakeups contradict those of the probes"),
     ("interrupted", "the run was ended before its time"),
     ("unfinished", "the run's last word is missing: it was killed, or still goes on"),
     ("not-saved", "the run could not be written in full"),

@@ -76,11 +76,11 @@ pub struct Judgement {
 }
 
 impl Limit {
-    /// The limit as one writes it for `--fail-above`: `p99.9=50000ns`.
+    /// The limit as one writes it for `--fail-above`: `p99.9=50us`.
     pub fn as_argument(&self) -> String {
         match self.percentile {
-            Some(p) => format!("{p}={}ns", self.above.0),
-            None => format!("{}ns", self.above.0),
+            Some(p) => format!("{p}={}", self.above.as_argument()),
+            None => self.above.as_argument(),
         }
     }
 

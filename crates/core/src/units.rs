@@ -30,6 +30,24 @@ impl MonoNs {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpanNs(pub u64);
 
+impl SpanNs {
+    /// As the command line takes it, without loss: in the largest unit up to the second that it is a
+    /// whole number of.
+    ///
+    /// What prints rounds to three digits; an argument that is suggested must be the length itself.
+    ///
+    /// ```
+    /// use wakescope_core::units::SpanNs;
+    /// assert_eq!(SpanNs(1_000_000).as_argument(), "1ms");
+    /// assert_eq!(SpanNs(1_050_000).as_argument(), "1050us");
+    /// ```
+    pub fn as_argument(self) -> String {
+        let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+        let (unit, ns) = units.into_iter().find(|(_, ns)| self.0 % ns == 0).unwrap_or(("ns", 1));
+        format!("{}{unit}", self.0 / ns)
+    }
+}
+
 /// Units from the smallest, each with its length in nanoseconds.
 const UNITS: [(&str, u64); 7] = [
     ("ns", 1),
@@ -238,6 +256,23 @@ mod tests {
     }
 
     #[test]
+    fn arguments_are_exact() {
+        for (span_ns, want) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (50_000, "50us"),
+            (1_000_000, "1ms"),
+            (1_050_000, "1050us"),
+            (1_050_001, "1050001ns"),
+            (10_000_000, "10ms"),
+            (1_500_000_000, "1500ms"),
+            (90_000_000_000, "90s"),
+        ] {
+            assert_eq!(SpanNs(span_ns).as_argument(), want);
+        }
+    }
+
+    #[test]
     fn counts_are_grouped() {
         for (count, want) in [(0, "0"), (999, "999"), (1_000, "1,000"), (20_000_000, "20,000,000")]
         {
@@ -251,6 +286,17 @@ mod tests {
             let text = SpanNs(span_ns).to_string();
             let back = text.replace(' ', "").parse::<SpanNs>().unwrap().0;
             prop_assert!(back.abs_diff(span_ns) <= span_ns / 180, "{span_ns} -> {text} -> {back}");
+        }
+
+        #[test]
+        fn an_argument_is_read_as_what_it_was(span_ns in 0..=i64::MAX as u64, zeroes in 0_u32..10) {
+            // Whole units are as likely as odd lengths.
+            let round = 10_u64.pow(zeroes);
+            for span in [SpanNs(span_ns), SpanNs(span_ns / round * round)] {
+                let text = span.as_argument();
+                prop_assert_eq!(text.parse::<SpanNs>(), Ok(span), "{}", text);
+                prop_assert!(!text.contains(' '));
+            }
         }
 
         #[test]

@@ -8,6 +8,8 @@ use crate::units::{SpanNs, grouped};
 
 use Severity::{Error, Note, Warning};
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// What was seen while measuring, beside the samples. Times in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
@@ -261,7 +263,9 @@ fn samples(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
         if !percentile.is_carried_by(expiries) {
             let need = percentile.samples_needed();
             let cpus = (plan.cpus.len() as u64).max(1);
-            let span = SpanNs(need.div_ceil(cpus).saturating_mul(plan.interval_ns));
+            let needed_ns = need.div_ceil(cpus).saturating_mul(plan.interval_ns);
+            // Up to a whole second: fewer samples would not do.
+            let span = SpanNs(needed_ns.div_ceil(SECOND_NS).saturating_mul(SECOND_NS));
             out.push(Finding::new(
                 "few-samples",
                 Warning,
@@ -270,7 +274,7 @@ fn samples(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
                     grouped(expiries),
                     grouped(need)
                 ),
-                &format!("measure for at least {span}: --duration"),
+                &format!("measure for at least --duration {}", span.as_argument()),
             ));
         }
     }
@@ -431,6 +435,22 @@ mod tests {
     #[test]
     fn a_sound_run_has_no_findings() {
         check(|_, _| (), &[]);
+    }
+
+    #[test]
+    fn the_duration_that_is_suggested_is_enough_and_can_be_asked_for() {
+        // p99.999 takes 200,000 samples: of one CPU at 333 µs 66.6 s, of two half of that.
+        for (interval_ns, cpus, want) in [
+            (1_000_000, vec![0], "measure for at least --duration 200s"),
+            (333_000, vec![0], "measure for at least --duration 67s"),
+            (333_000, vec![0, 1], "measure for at least --duration 34s"),
+        ] {
+            let fail_above = vec!["p99.999=1ms".into()];
+            let plan = Plan { interval_ns, cpus, fail_above, ..Default::default() };
+            let found = findings(&plan, &sound());
+            let hint = found.iter().find(|f| f.code == "few-samples").map(|f| f.hint.clone());
+            assert_eq!(hint.as_deref(), Some(want));
+        }
     }
 
     #[test]

@@ -13,10 +13,12 @@ use crate::style::clean;
 
 mod junit;
 mod markdown;
+mod plan;
 mod text;
 
 pub use junit::junit;
 pub use markdown::markdown;
+pub use plan::plan;
 pub use text::text;
 
 /// Runs are listed up to this many; more are only counted.

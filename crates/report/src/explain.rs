@@ -24,6 +24,7 @@ mod sections;
 mod verdict;
 mod words;
 
+pub(crate) use causes::shown as shown_causes;
 pub(crate) use episode::{ORDER, shares};
 pub(crate) use words::{known, phrase};
 

@@ -93,7 +93,7 @@ fn of_run(overlay: &Overlay, entry: &Entry) -> String {
 fn causes(overlay: &Overlay) -> String {
     let mut out = String::new();
     for entry in &overlay.entries {
-        for row in entry.run.causes.iter().take(MOST_CAUSES) {
+        for (row, _) in explain::shown_causes(&entry.run.causes, MOST_CAUSES) {
             let culprit = match clean(&row.culprit, 60) {
                 none if none.is_empty() => none,
                 culprit => format!(" `{}`", culprit.replace('`', "'")),

@@ -4,6 +4,7 @@ use wakescope_core::compare::{Difference, Refusal};
 use wakescope_core::source::Quantity;
 use wakescope_report::style::clean;
 
+use super::same::repeated;
 use crate::Failure;
 
 /// What is said of a refusal.
@@ -18,6 +19,7 @@ pub(crate) fn failure(refusal: &Refusal) -> Failure {
                 .because(format!("the new ones hold {}, the old ones {}", names(new), names(old)))
                 .try_this("compare results of one tool, made with the same options")
         }
+        Refusal::Repeated(one, other) => repeated(one, other),
         Refusal::Differences(differences) => differing("compare", differences),
     }
 }

@@ -128,7 +128,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     if args.samples.is_none() && args.duration < args.interval {
         return Err(Failure::new(format!(
             "--duration {} is shorter than one --interval of {}",
-            args.duration, args.interval
+            args.duration.as_argument(),
+            args.interval.as_argument()
         ))
         .try_this("measure for at least a few intervals"));
     }

@@ -55,7 +55,10 @@ impl Test {
 
     /// Writes runs around so many µs each, and gives the paths of their folders.
     pub(crate) fn write_runs(&self, side: &str, us: &[u64]) -> Vec<String> {
-        let write = |(i, &us): (usize, &u64)| self.write_run(&format!("{side}/{i}"), &run(us));
+        let write = |(i, &us): (usize, &u64)| {
+            let name = format!("{side}/{i}");
+            self.write_run(&name, &Run { id: name.clone(), ..run(us) })
+        };
         us.iter().enumerate().map(write).collect()
     }
 }

@@ -264,11 +264,13 @@ impl Echo {
         (count, longest_ns)
     }
 
-    /// Lets it end, by telling it that there is no more.
-    fn end(self) {
+    /// Lets it end, by telling it that there is no more; how long that took.
+    fn end(self) -> SpanNs {
         let Self { mut child, to, from } = self;
+        let begin = clock::now();
         drop((to, from));
         assert!(child.wait().unwrap().success());
+        clock::now().since(begin)
     }
 }
 
@@ -371,7 +373,7 @@ fn a_process_that_ends_ends_the_run() {
         left -= 1;
         left >= 0
     });
-    echo.end();
+    let end = echo.end();
     let ended = running.output();
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     let run = record(&test.dir.join("run"));
@@ -380,7 +382,7 @@ fn a_process_that_ends_ends_the_run() {
     assert!(found.message.contains("the process that was followed has ended"), "{found:?}");
     assert_of_others(&run, &format!("process {pid}"));
     // The last time it is woken to hear that there is no more.
-    assert_calls(&run, count + 1, longest_ns.max(run.woken().max_ns.unwrap()));
+    assert_calls(&run, count + 1, longest_ns.max(end.0));
 }
 
 /// Its parent is this test, which waits for it only afterwards.

@@ -163,6 +163,8 @@ fn full_explanation() -> Explanation {
         not_followed: 1,
         late: 2,
         explained: 1,
+        late_not_followed: 1,
+        unexplained_ns: 5_000_000,
         one_in: Some(2),
         late_components: Some(components([5_000_000, 40_000, 0, 211])),
         records: 20_113,

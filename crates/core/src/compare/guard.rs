@@ -47,6 +47,8 @@ pub enum Refusal {
     NoSamples(String),
     /// The sides do not hold the same quantities: those of new and those of old.
     Quantities(Vec<Quantity>, Vec<Quantity>),
+    /// A run is given twice: its labels.
+    Repeated(String, String),
     /// The runs are not alike in what matters.
     Differences(Vec<Difference>),
 }
@@ -289,8 +291,33 @@ fn of_validity(runs: &[Labelled]) -> Option<Difference> {
     })
 }
 
-/// Runs that a side holds twice: they would count as two.
-pub(super) fn repeated(runs: &[Labelled]) -> Option<Difference> {
+/// Refuses a run that is given twice, on one side or on both: no force can make it two.
+pub(super) fn refuse_repetitions(runs: &[Labelled]) -> Result<(), Box<Refusal>> {
+    let mut first: BTreeMap<_, &str> = BTreeMap::new();
+    for Labelled { label, run } in runs.iter().filter(|l| has_own_id(l.run)) {
+        if let Some(before) = first.insert(run.id.as_str(), label) {
+            return Err(Box::new(Refusal::Repeated(before.into(), (*label).into())));
+        }
+    }
+    Ok(())
+}
+
+/// Whether no other run has the id of this one. Guests have none, and other programs' runs one that
+/// their figures make.
+fn has_own_id(run: &Run) -> bool {
+    run.source.is_none() && run.time_domain == TimeDomain::Real && !run.id.is_empty()
+}
+
+/// Runs that are alike to the sample: on a side, and, unless virtual time repeats itself, on both.
+pub(super) fn repetitions(new: &[Labelled], old: &[Labelled]) -> Vec<Difference> {
+    let both: Vec<Labelled> =
+        new.iter().chain(old).filter(|l| l.run.time_domain == TimeDomain::Real).copied().collect();
+    let of_sides = [new, old].into_iter().find_map(repeated);
+    of_sides.or_else(|| repeated(&both)).into_iter().collect()
+}
+
+/// Two of `runs` that are the same: they would count as two.
+fn repeated(runs: &[Labelled]) -> Option<Difference> {
     let mut by_content: BTreeMap<_, Vec<Labelled>> = BTreeMap::new();
     for labelled in runs {
         by_content.entry(content(labelled.run)).or_default().push(*labelled);
@@ -326,10 +353,7 @@ fn content(run: &Run) -> Content<'_> {
 
 /// What else one must know of the runs.
 pub(super) fn notes(new: &[Labelled], old: &[Labelled]) -> Vec<String> {
-    [of_lengths(new, old), of_seeds(new, old), of_both_sides(new, old)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [of_lengths(new, old), of_seeds(new, old)].into_iter().flatten().collect()
 }
 
 fn of_lengths(new: &[Labelled], old: &[Labelled]) -> Option<String> {
@@ -357,12 +381,4 @@ fn of_seeds(new: &[Labelled], old: &[Labelled]) -> Option<String> {
     (!new.is_empty() && new == old).then(|| {
         "Both sides have the same seeds in virtual time: `wakescope lab run --compare` pairs them, which shows smaller differences.".into()
     })
-}
-
-fn of_both_sides(new: &[Labelled], old: &[Labelled]) -> Option<String> {
-    let olds: BTreeMap<_, &Labelled> = old.iter().map(|l| (content(l.run), l)).collect();
-    let both = new.iter().find(|l| {
-        olds.get(&content(l.run)).is_some_and(|other| other.run.threads == l.run.threads)
-    })?;
-    Some(format!("{} stands on both sides.", both.label))
 }

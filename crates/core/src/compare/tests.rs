@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::*;
 use crate::distribution::Distribution;
 use crate::finding::{Finding, Severity, Validity};
@@ -13,6 +15,7 @@ fn run(us: u64) -> Run {
     of_samples(ordinary.chain([ns * 10; 20]).chain([ns * 100]))
 }
 
+/// A run with an id that no other has.
 fn of_samples(samples: impl Iterator<Item = u64>) -> Run {
     let samples: Vec<u64> = samples.collect();
     let d = Distribution {
@@ -23,7 +26,10 @@ fn of_samples(samples: impl Iterator<Item = u64>) -> Run {
         sum_ns: samples.iter().sum(),
         histogram: Histogram::of(samples.iter().copied()),
     };
+    static MADE: AtomicU64 = AtomicU64::new(0);
     Run {
+        id: format!("{}", MADE.fetch_add(1, Ordering::Relaxed)),
+        started: "2026-11-21T01:00:00Z".into(),
         threads: vec![Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Thread::default() }],
         plan: Plan { interval_ns: 1_000_000, load: vec!["find".into()], ..Plan::default() },
         ..Run::default()
@@ -32,6 +38,118 @@ fn of_samples(samples: impl Iterator<Item = u64>) -> Run {
 
 fn runs(us: &[u64]) -> Vec<Run> {
     us.iter().map(|&us| run(us)).collect()
+}
+
+/// The same, that began one after the other, the first so many seconds after midnight.
+fn begun(us: &[u64], from: u64, every: u64) -> Vec<Run> {
+    let mut runs = runs(us);
+    for (run, at) in runs.iter_mut().zip((from..).step_by(usize::try_from(every).unwrap())) {
+        run.started = format!("2026-11-21T00:{:02}:{:02}Z", at / 60, at % 60);
+        run.duration_ns = 5_000_000_000;
+    }
+    runs
+}
+
+#[test]
+fn one_side_after_the_other_shows_nothing() {
+    for (old, verdict) in
+        [(HIGH, "better"), (LOW.map(|us| us / 2), "worse"), (LOW.map(|us| us + 1), "no difference")]
+    {
+        // Old runs from 0 to 45 s, new ones from 50 s on; and the other way round.
+        for (at, order) in [
+            ((50, 0), "All new runs were measured after all old ones."),
+            ((0, 50), "All old runs were measured after all new ones."),
+        ] {
+            let (new, old) = (begun(&LOW, at.0, 10), begun(&old, at.1, 10));
+            let limits = vec!["p50=1ms".parse().unwrap()];
+            let asked = Options { max_regression: Some(0.5), limits, ..Options::default() };
+            let got = held(&new, &old, &asked).unwrap();
+            assert_eq!(
+                (got.verdict, got.outcome, got.order),
+                (Verdict::Inconclusive, Outcome::Inconclusive, Order::Blocks)
+            );
+            let figures = got.quantities[0].deciding().map(|(_, f)| f.unwrap().effect.clone());
+            assert!(figures.iter().all(|e| e.verdict == Verdict::Inconclusive
+                && e.regression == Some(Outcome::Inconclusive)));
+            assert_eq!(got.limits[0].outcome, Outcome::Pass, "a limit is on each run alone");
+            assert!(got.reasons[0].starts_with(order), "{:?}", got.reasons);
+            assert!(
+                got.reasons[0].contains(&format!("the verdict would be: {verdict}.")),
+                "{:?}",
+                got.reasons
+            );
+            let accepted =
+                held(&new, &old, &Options { accept_blocks: true, ..Options::default() }).unwrap();
+            assert_ne!(accepted.verdict, Verdict::Inconclusive);
+            assert!(
+                accepted.settings.accepted_blocks && accepted.notes[0].starts_with(order),
+                "{:?}",
+                accepted.notes
+            );
+        }
+        // In turns.
+        let got = held(&begun(&LOW, 10, 20), &begun(&old, 0, 20), &Options::default()).unwrap();
+        assert_ne!(got.verdict, Verdict::Inconclusive);
+        assert_eq!(
+            (got.order, got.notes.len(), got.settings.accepted_blocks),
+            (Order::Mixed, 0, false),
+            "{:?}",
+            got.notes
+        );
+    }
+}
+
+#[test]
+fn an_order_that_is_unbalanced_or_unknown_is_told() {
+    // Old, old, old, new, old, new, new, new, old, new.
+    let (mut new, mut old) = (begun(&LOW, 30, 10), begun(&HIGH, 0, 10));
+    old[3].started = "2026-11-21T00:00:40Z".into();
+    (new[1].started, new[0].started) =
+        ("2026-11-21T00:00:50Z".into(), "2026-11-21T00:00:35Z".into());
+    old[4].started = "2026-11-21T00:01:05Z".into();
+    let got = held(&new, &old, &Options::default()).unwrap();
+    assert_eq!((got.order, got.verdict), (Order::Mixed, Verdict::Better));
+    let want = "The order is not balanced: of all pairs of a new and an old run, in 80 % the new one began later.";
+    assert!(got.notes[0].starts_with(want), "{:?}", got.notes);
+    old[0].started.clear();
+    let got = held(&new, &old, &Options::default()).unwrap();
+    assert_eq!((got.order, got.verdict), (Order::Unknown, Verdict::Better));
+    assert!(got.notes[0].starts_with("When 1 run of 10 began is not known: "), "{:?}", got.notes);
+}
+
+#[test]
+fn virtual_time_has_no_drift() {
+    let of = |us: &[u64], from| -> Vec<Run> {
+        let mut runs = begun(us, from, 10);
+        runs.iter_mut().for_each(|run| run.time_domain = TimeDomain::Virtual);
+        runs
+    };
+    let got = held(&of(&LOW, 100), &of(&HIGH, 0), &Options::default()).unwrap();
+    assert_eq!((got.order, got.verdict), (Order::Irrelevant, Verdict::Better));
+}
+
+#[test]
+fn a_run_that_is_given_twice_is_refused_even_by_force() {
+    let forced = Options { force: true, ..Options::default() };
+    let of = |new: &[Run], old: &[Run]| held(new, old, &forced).err().map(|refusal| *refusal);
+    let (mut new, old) = (runs(&LOW), runs(&HIGH));
+    assert_eq!(of(&new, &old), None);
+    // A copy that was cut short is the same run.
+    new[3] = Run { id: old[1].id.clone(), ..run(77) };
+    assert_eq!(of(&new, &old), Some(Refusal::Repeated("n3".into(), "o1".into())));
+    new[3].id = new[0].id.clone();
+    assert_eq!(of(&new, &old), Some(Refusal::Repeated("n0".into(), "n3".into())));
+    // Runs of other programs have no id of their own: equal figures may be chance.
+    let source = Some(Source { omission: Omission::Counted, ..Source::default() });
+    let imported = |us: &[u64]| -> Vec<Run> {
+        runs(us).into_iter().map(|run| Run { source: source.clone(), ..run }).collect()
+    };
+    let (mut new, old) = (imported(&LOW), imported(&HIGH));
+    new[2] = old[2].clone();
+    let refused = held(&new, &old, &Options::default()).err().map(|refusal| *refusal);
+    let Some(Refusal::Differences(found)) = refused else { panic!("{refused:?}") };
+    assert_eq!(found[0].message, "n2 and o2 are the same run: it would count as two.");
+    assert_eq!(of(&new, &old), None);
 }
 
 /// `new` against `old`, which are called n0, n1, … and o0, o1, …
@@ -231,7 +349,8 @@ fn what_is_not_alike_is_refused_unless_forced() {
             let finding = Finding::new("policy", Severity::Error, "no".into(), "");
             run.validity = Validity::of(vec![finding]);
         }),
-        ("repetition", |run| *run = super::tests::run(100)),
+        // What nobody gave an id of its own.
+        ("repetition", |run| *run = Run { id: String::new(), ..super::tests::run(100) }),
     ];
     for (what, change) in changes {
         let Some(Refusal::Differences(found)) = refusal(change) else { panic!("{what}") };
@@ -326,9 +445,9 @@ fn the_same_seeds_in_virtual_time_are_a_hint() {
     let got = held(&seeded(&LOW), &seeded(&HIGH), &Options::default()).unwrap();
     assert!(got.notes.iter().any(|n| n.contains("wakescope lab run")), "{:?}", got.notes);
     assert_eq!(got.time_domain, TimeDomain::Virtual);
-    let same = held(&runs(&LOW), &runs(&LOW), &Options::default()).unwrap();
+    // A kernel that behaves as the other does gives the same to the sample.
+    let same = held(&seeded(&LOW), &seeded(&LOW), &Options::default()).unwrap();
     assert_eq!((same.verdict, same.p_value), (Verdict::NoDifference, Some(1.0)));
-    assert_eq!(same.notes, ["n0 stands on both sides."]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::balance::{Balance, Books};
 use super::compose::compose;
 use crate::distribution::Distribution;
 use crate::explain::{
@@ -9,6 +10,7 @@ use crate::explain::{
     Wakeup, blame, components, rank, sections, stacks_mut, timeline,
 };
 use crate::finding::{Finding, Severity, Validity};
+use crate::histogram::bucket_of;
 use crate::plan::Stimulus;
 use crate::run::{Episode, Run, Thread};
 use crate::units::{SpanNs, grouped};
@@ -28,8 +30,15 @@ impl Account<'_> {
 
 /// Puts into `run` what was `seen`: the components of all wakeups, whose the lateness of the late
 /// ones was, and how the worst went.
-pub fn account(run: &mut Run, seen: Seen, above: Above) {
-    let (above_ns, above) = above.least_of(&seen.wakeup_latency);
+///
+/// Late are wakeups among all that the probes recorded, or, where there are none, among all that the
+/// tracer followed. Those of them that are not explained are unexplained.
+pub fn account(run: &mut Run, seen: Seen, asked: Above) {
+    if run.plan.stimulus == Stimulus::Others {
+        stand_in(run, &seen.wakeup_latency);
+    }
+    let all = run.woken();
+    let (above_ns, above) = asked.least_of(&all);
     let machine = Machine::of(&run.host, run.time_domain);
     let known = Known::of(&seen.components, machine, run.plan.stimulus == Stimulus::Timer);
     let late: Vec<Account> = seen
@@ -42,21 +51,11 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         })
         .filter(|account| account.late_ns() >= above_ns)
         .collect();
-    if run.plan.stimulus == Stimulus::Others {
-        stand_in(run, &seen.wakeup_latency);
-    }
-    let all = &seen.wakeup_latency;
-    let not_followed = match run.plan.stimulus {
-        // The probes know how many there were.
-        Stimulus::Timer => run.woken().count.saturating_sub(all.count).max(seen.no_room),
-        Stimulus::Others => seen.broken.saturating_add(seen.no_room),
-    };
-    let certainly_late = all.count - all.histogram.count_up_to(above_ns);
-    let rest = &seen.rest;
-    let explained = (late.len() as u64).saturating_add(rest.count(above_ns));
-    let parts = late.iter().map(|account| Part::of(account.late_ns(), &account.blame));
-    run.causes = rank(parts.chain(rest.parts(above_ns)));
     explain_worst(run, &late);
+    let rest = &seen.rest;
+    let balance = balance(run, &all, &seen, &late, (above_ns, asked));
+    let parts = late.iter().map(|account| Part::of(account.late_ns(), &account.blame));
+    run.causes = rank(parts.chain(rest.parts(above_ns)).chain(balance.parts()));
     let blames = late.iter().map(|account| &account.blame[..]).chain(rest.longest());
     run.components = Some(from_start(seen.components, run.origin_ns));
     let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));
@@ -66,10 +65,16 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
     run.explanation = Some(Explanation {
         above_ns,
         above: above.to_string(),
-        wakeups: all.count,
-        not_followed,
-        late: certainly_late.max(explained),
-        explained,
+        wakeups: seen.wakeup_latency.count,
+        not_followed: match run.plan.stimulus {
+            Stimulus::Timer => balance.not_followed.max(seen.no_room),
+            // Nobody else knows how many there were.
+            Stimulus::Others => seen.broken.saturating_add(seen.no_room),
+        },
+        late: balance.late,
+        explained: balance.explained,
+        late_not_followed: balance.late_not_followed,
+        unexplained_ns: balance.unexplained_ns(),
         one_in: Some(rest.weight()).filter(|&weight| weight > 1),
         records: seen.records,
         lost_records: seen.lost_records,
@@ -86,7 +91,38 @@ pub fn account(run: &mut Run, seen: Seen, above: Above) {
         bound,
     });
     tell_modules(run, seen.modules, seen.module_build_ids);
-    doubt(run, seen.lacks_edges);
+    doubt(run, seen.lacks_edges, balance.excess);
+}
+
+/// The balance of `all` wakeups of a run whose worst are explained, as far as they can be.
+fn balance(
+    run: &Run,
+    all: &Distribution,
+    seen: &Seen,
+    late: &[Account],
+    (above_ns, asked): (u64, Above),
+) -> Balance {
+    let mut explained: BTreeMap<usize, u64> = seen.rest.counts(above_ns);
+    for account in late {
+        *explained.entry(bucket_of(account.late_ns())).or_default() += 1;
+    }
+    let listed: Vec<(u64, bool)> = match run.plan.stimulus {
+        Stimulus::Timer => {
+            let listed = |episode: &Episode| (episode.wakeup_latency_ns, !episode.blame.is_empty());
+            run.worst.iter().map(listed).collect()
+        }
+        // Their list is made of what was explained.
+        Stimulus::Others => Vec::new(),
+    };
+    Balance::of(&Books {
+        all,
+        followed: &seen.wakeup_latency,
+        explained,
+        above_ns,
+        // Where a time is asked for, only what is at least so late leaves the kernel.
+        lost: asked.time_ns().map(|_| seen.lost_records),
+        listed: &listed,
+    })
 }
 
 /// Puts the wakeups that were `seen` in place of those of probes, in a run that has none: they are
@@ -166,8 +202,9 @@ fn tell_modules(
     }
 }
 
-/// What a reader must know of the explanation.
-fn doubt(run: &mut Run, lacks_edges: bool) {
+/// What a reader must know of the explanation. `excess` is by how much its numbers of wakeups
+/// contradict those of the probes.
+fn doubt(run: &mut Run, lacks_edges: bool, excess: u64) {
     let Some(explanation) = &run.explanation else { return };
     let mut found = Vec::new();
     // Of a CPU without one, the probe's own findings tell.
@@ -195,19 +232,6 @@ fn doubt(run: &mut Run, lacks_edges: bool) {
              CONFIG_PREEMPT_TRACER bring",
         ));
     }
-    if explanation.lost_records > 0 {
-        found.push(Finding::new(
-            "lost-records",
-            Severity::Warning,
-            format!(
-                "{} of {} late wakeups could not be handed over: causes lack {}",
-                grouped(explanation.lost_records),
-                grouped(explanation.lost_records.saturating_add(explanation.records)),
-                if explanation.lost_records == 1 { "it" } else { "them" }
-            ),
-            "ask for fewer (--above with a longer time), or measure at a longer --interval",
-        ));
-    }
     if let Some(one_in) = explanation.one_in {
         found.push(Finding::new(
             "sampled-causes",
@@ -219,27 +243,93 @@ fn doubt(run: &mut Run, lacks_edges: bool) {
             "ask for fewer: --above with a longer time or a higher percentile",
         ));
     }
-    if explanation.not_followed > 0 {
-        let all = explanation.wakeups.saturating_add(explanation.not_followed);
-        found.push(Finding::new(
-            "not-followed",
-            // A wakeup now and then comes before its thread sleeps. Many are another matter.
-            if explanation.not_followed > all / 100 { Severity::Warning } else { Severity::Note },
-            format!(
-                "{} of {} wakeups {} not followed from stimulus to response: components and causes lack {}",
-                grouped(explanation.not_followed),
-                grouped(all),
-                if explanation.not_followed == 1 { "was" } else { "were" },
-                if explanation.not_followed == 1 { "it" } else { "them" },
-            ),
-            "",
-        ));
-    }
+    found.extend(lost_records(explanation));
+    found.extend(not_followed(explanation, run.plan.stimulus));
+    found.extend(contradiction(explanation, excess, run));
     if !found.is_empty() {
         let mut all = std::mem::take(&mut run.validity.findings);
         all.append(&mut found);
         run.validity = Validity::of(all);
     }
+}
+
+fn lost_records(explanation: &Explanation) -> Option<Finding> {
+    let lost = explanation.lost_records;
+    let finding = || {
+        Finding::new(
+            "lost-records",
+            Severity::Warning,
+            format!(
+                "{} of {} records of late wakeups were lost: what is late of these is unexplained",
+                grouped(lost),
+                grouped(lost.saturating_add(explanation.records)),
+            ),
+            "ask for fewer (--above with a longer time), or measure at a longer --interval",
+        )
+    };
+    (lost > 0).then(finding)
+}
+
+fn not_followed(explanation: &Explanation, stimulus: Stimulus) -> Option<Finding> {
+    let Explanation { not_followed, late, late_not_followed, .. } = *explanation;
+    let all = explanation.wakeups.saturating_add(not_followed);
+    // A wakeup now and then comes before its thread sleeps. Many are another matter, and so are some
+    // of the few that are late.
+    let is_grave = not_followed > all / 100 || late_not_followed > late / 100;
+    let of_late = match stimulus {
+        Stimulus::Others => {
+            "components and causes lack them, and how late they were is not known".to_owned()
+        }
+        Stimulus::Timer if late_not_followed == 0 => {
+            "components lack them; none of them was late".to_owned()
+        }
+        Stimulus::Timer => format!(
+            "components lack them; {} of the {} late ones {} among them, and unexplained",
+            grouped(late_not_followed),
+            grouped(late),
+            if late_not_followed == 1 { "is" } else { "are" },
+        ),
+    };
+    let finding = || {
+        Finding::new(
+            "not-followed",
+            if is_grave { Severity::Warning } else { Severity::Note },
+            format!(
+                "{} of {} wakeups {} not followed from stimulus to response: {of_late}",
+                grouped(not_followed),
+                grouped(all),
+                if not_followed == 1 { "was" } else { "were" },
+            ),
+            "",
+        )
+    };
+    (not_followed > 0).then(finding)
+}
+
+/// Where the tracer's numbers contradict those of the probes. A probe that is told to stop answers
+/// at most one wakeup that it does not record.
+fn contradiction(explanation: &Explanation, excess: u64, run: &Run) -> Option<Finding> {
+    let allowed = match run.plan.stimulus {
+        Stimulus::Timer => run.threads.len() as u64,
+        Stimulus::Others => 0,
+    };
+    let finding = || {
+        Finding::new(
+            "contradictory-counts",
+            Severity::Warning,
+            format!(
+                "the tracer followed {} wakeups and explains {} late ones, the probes recorded {}: {} \
+                 of the tracer's are in no place of the probes' histogram, so numbers and shares of \
+                 causes are in doubt",
+                grouped(explanation.wakeups),
+                grouped(explanation.explained),
+                grouped(run.woken().count),
+                grouped(excess),
+            ),
+            "report this with the run's record; the probes' own figures do not depend on it",
+        )
+    };
+    (excess > allowed).then(finding)
 }
 
 #[cfg(test)]

@@ -10,10 +10,20 @@
 //! without an end, a switch from a task that did not run: what rests on them is unexplained. If
 //! events were lost, or are out of order, all is that rests on events rather than on marks.
 
+/// Notes in tests that the rule of this name was used.
+macro_rules! reached {
+    ($rule:literal) => {
+        #[cfg(test)]
+        super::reached::note($rule);
+    };
+}
+
 mod case;
 mod nesting;
 mod overlay;
 mod piece;
+#[cfg(test)]
+mod reached;
 mod rules;
 mod standstill;
 mod sweep;

@@ -310,10 +310,16 @@ pub struct Explanation {
     pub wakeups: u64,
     /// Wakeups that were not, though the probe has them.
     pub not_followed: u64,
-    /// Late wakeups.
+    /// Late wakeups, followed or not.
     pub late: u64,
-    /// Of these, with an explanation: the others were lost.
+    /// Of these, with an explanation: of the others the record was lost, or they were not followed.
     pub explained: u64,
+    /// Late wakeups that the probe has, and that were not followed: they are unexplained.
+    #[serde(default)]
+    pub late_not_followed: u64,
+    /// Lateness of all late wakeups that have no explanation, together, nanoseconds: to 0.2 %.
+    #[serde(default)]
+    pub unexplained_ns: u64,
     /// Of those beyond the worst, one in so many was taken for the causes, where it stands for as
     /// many; `None` if all were.
     #[serde(default, skip_serializing_if = "Option::is_none")]

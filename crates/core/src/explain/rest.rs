@@ -36,6 +36,8 @@ pub struct Rest {
     also: u64,
     /// How many there were of all lengths, by buckets of the histograms' scale.
     lengths: BTreeMap<usize, u64>,
+    /// How late the least late of them was, nanoseconds.
+    least_ns: u64,
     culprits: Vec<(Cause, String)>,
     places: HashMap<(Cause, String), u32>,
     /// For each measure the blame of the wakeup that has the longest.
@@ -68,7 +70,9 @@ impl Rest {
 
     /// Adds a late wakeup.
     pub fn add(&mut self, components: Components, blame: Vec<Share>) {
-        *self.lengths.entry(bucket_of(components.total_ns())).or_default() += 1;
+        let late_ns = components.total_ns();
+        self.least_ns = if self.lengths.is_empty() { late_ns } else { self.least_ns.min(late_ns) };
+        *self.lengths.entry(bucket_of(late_ns)).or_default() += 1;
         if self.is_drawn() {
             let shares = blame.iter().map(|share| (self.place(share), share.ns)).collect();
             self.wakeups.push(Brief { components, shares });
@@ -122,14 +126,22 @@ impl Rest {
         self.wakeups.iter().filter(move |brief| brief.late_ns() >= above_ns)
     }
 
-    /// How many wakeups at least so late there were. Of a sample, those that are certain: without the
-    /// bucket that `above_ns` lies in, unless that is where it begins.
-    pub(super) fn count(&self, above_ns: u64) -> u64 {
+    /// How many wakeups at least so late there were, by buckets. Of a sample, those that are certain:
+    /// without the bucket that `above_ns` lies in, unless that is where it begins, or no wakeup was
+    /// less late.
+    pub(super) fn counts(&self, above_ns: u64) -> BTreeMap<usize, u64> {
+        let mut counts = BTreeMap::new();
         if self.weight() == 1 {
-            return self.above(above_ns).count() as u64;
+            for brief in self.above(above_ns) {
+                *counts.entry(bucket_of(brief.late_ns())).or_default() += 1;
+            }
+            return counts;
         }
-        let late = self.lengths.iter().filter(|(bucket, _)| edges_of(**bucket).0 >= above_ns);
-        late.fold(0, |sum, (_, count)| sum.saturating_add(*count))
+        counts.clone_from(&self.lengths);
+        if self.least_ns < above_ns {
+            counts.retain(|&bucket, _| edges_of(bucket).0 >= above_ns);
+        }
+        counts
     }
 
     /// Whose the time of those at least so late was, to be ranked.
@@ -168,6 +180,10 @@ mod tests {
         Share { cause, culprit: culprit.into(), ns, ..Share::default() }
     }
 
+    fn count(rest: &Rest, above_ns: u64) -> u64 {
+        rest.counts(above_ns).values().sum()
+    }
+
     fn late(ns: u64) -> Components {
         Components { sched_latency_ns: ns, ..Components::default() }
     }
@@ -182,7 +198,7 @@ mod tests {
         let told = |above_ns| {
             let rows = rank(rest.parts(above_ns));
             let told = rows.iter().map(|r| format!("{} {} {}", r.culprit, r.episodes, r.total_ns));
-            (rest.count(above_ns), told.collect::<Vec<_>>(), rest.components(above_ns).total_ns())
+            (count(&rest, above_ns), told.collect::<Vec<_>>(), rest.components(above_ns).total_ns())
         };
         assert_eq!(told(0), (3, vec!["eth0 3 300".into(), "f 3 300".into()], 600));
         assert_eq!(told(200), (2, vec!["eth0 2 250".into(), "f 2 250".into()], 500));
@@ -200,7 +216,7 @@ mod tests {
         }
         assert!(rest.wakeups.len() < MOST && rest.weight() == 16, "{}", rest.weight());
         // The sample is one by chance, but how many there were is known.
-        assert_eq!([0, 1_000, 1_001].map(|above_ns| rest.count(above_ns)), [all, all, 0]);
+        assert_eq!([0, 1_000, 1_001].map(|above_ns| count(&rest, above_ns)), [all, all, 0]);
         let rows = rank(rest.parts(0));
         let third = rows.iter().find(|row| row.cause == Cause::Irq).unwrap();
         // 20,480 are in the sample: a standard deviation of a share is 0.3 %.
@@ -249,6 +265,6 @@ mod tests {
         assert_eq!(rest.culprits.len(), MOST_CULPRITS + 1);
         let rows = rank(rest.parts(0));
         let sum: u64 = rows.iter().map(|row| row.total_ns).sum();
-        assert_eq!(sum, rest.count(0) * 5);
+        assert_eq!(sum, count(&rest, 0) * 5);
     }
 }

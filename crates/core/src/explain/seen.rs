@@ -92,7 +92,7 @@ impl Above {
     /// As the command line takes it, to the nanosecond.
     pub fn as_argument(self) -> String {
         match self {
-            Self::Time(span) => format!("{}ns", span.0),
+            Self::Time(span) => span.as_argument(),
             Self::Percentile(percentile) => percentile.to_string(),
         }
     }

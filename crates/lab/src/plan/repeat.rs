@@ -1,7 +1,6 @@
 //! The command that repeats a lab.
 
 use wakescope_core::explain::Above;
-use wakescope_core::limit::Limit;
 use wakescope_core::units::SpanNs;
 
 use super::Overrides;
@@ -37,8 +36,8 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
         ("load", loads.as_deref().map(|list| joined(&texts(list)))),
         ("seeds", seeds.as_ref().map(ToString::to_string)),
         ("samples", samples.map(|n| n.to_string())),
-        ("interval", interval.map(exactly)),
-        ("warmup", warmup.map(exactly)),
+        ("interval", interval.map(SpanNs::as_argument)),
+        ("warmup", warmup.map(SpanNs::as_argument)),
         ("cpu-mips", cpu.map(|cpu| cpu.to_string())),
         ("policy", policy.map(|policy| policy.to_string())),
         ("priority", priority.map(|n| n.to_string())),
@@ -48,7 +47,7 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
     ];
     let once = options.into_iter().filter_map(|(name, value)| Some((name, value?)));
     let compare = compare.iter().flatten().map(|pair| ("compare", pair.clone()));
-    let limits = fail_above.iter().flatten().map(|limit| ("fail-above", as_argument(limit)));
+    let limits = fail_above.iter().flatten().map(|limit| ("fail-above", limit.as_argument()));
     let mut command = String::from("wakescope lab run");
     for (name, value) in once.chain(compare).chain(limits) {
         // With `=`, a value that begins with a dash is still a value.
@@ -69,21 +68,6 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
 
 fn texts<T: ToString>(list: &[T]) -> Vec<String> {
     list.iter().map(ToString::to_string).collect()
-}
-
-/// A limit as `--fail-above` reads it.
-fn as_argument(limit: &Limit) -> String {
-    match limit.percentile {
-        Some(p) => format!("{p}={}", exactly(limit.above)),
-        None => exactly(limit.above),
-    }
-}
-
-/// A length of time without loss, in the largest unit that it is a whole number of.
-fn exactly(span: SpanNs) -> String {
-    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-    let (unit, ns) = units.into_iter().find(|(_, ns)| span.0 % ns == 0).unwrap_or(("ns", 1));
-    format!("{}{unit}", span.0 / ns)
 }
 
 /// A word of a shell's command that stands for `text` and nothing else.

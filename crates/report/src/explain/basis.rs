@@ -54,5 +54,13 @@ fn told_losses(explanation: &Explanation, style: Style) -> String {
         );
         out.push_str(&format!(" {}\n", style.warn(&text)));
     }
+    if explanation.late_not_followed > 0 {
+        let text = format!(
+            "late wakeups not followed: {} of {}",
+            grouped(explanation.late_not_followed),
+            grouped(late)
+        );
+        out.push_str(&format!(" {}\n", style.warn(&text)));
+    }
     out
 }

@@ -1,6 +1,7 @@
 //! What makes wakeups late, over all of them, the worst first.
 
 use wakescope_core::explain::{Cause, CauseRow, Explanation};
+use wakescope_core::plan::Stimulus;
 use wakescope_core::run::Run;
 use wakescope_core::units::{SpanNs, grouped};
 
@@ -22,6 +23,30 @@ struct Line {
     episodes: Option<u64>,
     worst_ns: u64,
     total_ns: u64,
+}
+
+/// The causes that there is room for, each with its share of all of them, the largest first. What is
+/// unexplained comes last, and has room whenever there is any.
+pub(crate) fn shown(causes: &[CauseRow], most: usize) -> Vec<(&CauseRow, String)> {
+    let mut ranked: Vec<&CauseRow> = causes.iter().collect();
+    ranked.sort_by_key(|row| (row.cause == Cause::Unexplained, std::cmp::Reverse(row.total_ns)));
+    let shares = percent::of(&ranked.iter().map(|row| row.total_ns).collect::<Vec<_>>());
+    let is_known = |(row, _): &(&CauseRow, String)| row.cause != Cause::Unexplained;
+    let (mut known, unexplained): (Vec<_>, Vec<_>) =
+        ranked.into_iter().zip(shares).partition(is_known);
+    known.truncate(if unexplained.is_empty() { most } else { most.saturating_sub(1) });
+    let left = most - known.len();
+    known.extend(unexplained.into_iter().take(left));
+    known
+}
+
+/// The share of what is unexplained, as the table has it; `None` if nothing was late.
+pub(super) fn unexplained(run: &Run) -> Option<String> {
+    if run.causes.is_empty() {
+        return None;
+    }
+    let lines = lines(&run.causes);
+    percent::of(&lines.iter().map(|l| l.total_ns).collect::<Vec<_>>()).pop()
 }
 
 /// A row per cause, one for what is left of them, and always one for what nobody knows. Empty if
@@ -47,7 +72,20 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
             if line.worst_ns == 0 { String::new() } else { SpanNs(line.worst_ns).to_string() };
         vec![name, line.episodes.map(grouped).unwrap_or_default(), worst, share]
     }));
-    columns(&rows, true)
+    columns(&rows, true) + &of_unknown_lateness(run, explanation)
+}
+
+/// Wakeups of which nobody knows whether they were late.
+fn of_unknown_lateness(run: &Run, explanation: &Explanation) -> String {
+    match (run.plan.stimulus, explanation.not_followed) {
+        (Stimulus::Timer, _) | (_, 0) => String::new(),
+        (Stimulus::Others, count) => format!(
+            " without {} that {} not followed: how late {} is not known\n",
+            grouped(count),
+            if count == 1 { "was" } else { "were" },
+            if count == 1 { "it was" } else { "they were" },
+        ),
+    }
 }
 
 /// The rows of the table, in order.

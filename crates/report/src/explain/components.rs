@@ -37,7 +37,11 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
     }
     let mut cells = vec![["", "min", "p50", "p99", "max"].map(String::from).to_vec()];
     cells.extend(rows.iter().map(|&(name, values, _)| row(name, values)));
-    let late_ns: Vec<u64> = rows.iter().map(|&(_, _, ns)| ns).collect();
+    let mut late_ns: Vec<u64> = rows.iter().map(|&(_, _, ns)| ns).collect();
+    if explanation.late_components.is_some() && explanation.unexplained_ns > 0 {
+        cells.push(["late, not explained", "–", "–", "–", "–"].map(String::from).to_vec());
+        late_ns.push(explanation.unexplained_ns);
+    }
     let is_anything_late = late_ns.iter().any(|&ns| ns > 0);
     let beside = std::iter::once(format!("  {title}")).chain(beside(&late_ns));
     let beside = beside.map(|text| if is_anything_late { text } else { String::new() });

@@ -7,6 +7,7 @@ use crate::text::tests::run_of;
 use runs::{bound, crowded, lossy, measured, names, serial, table};
 
 mod hostile;
+mod not_followed;
 pub(crate) mod runs;
 
 const PLAIN: Style = Style { colour: false };
@@ -322,10 +323,11 @@ fn what_was_lost_is_unexplained() {
         &lossy(),
         Extent::All,
         &expect![[r#"
-            |Worst wakeup 4.31 ms late, not explained; 3 of the tracer's records were lost, 2 wakeups were not
-            |followed. The worst that is explained: 238 µs late, 231 µs interrupts off in uart_drain_fifo, called
-            |from serial_release in logger[231].
-            |20,000 wakeups followed, 2 not followed, 41 above 50.0 µs · degraded: see below
+            |Worst wakeup 4.31 ms late, not explained; 3 of the tracer's records were lost, 1 of 41 late wakeups
+            |was not followed. The worst that is explained: 238 µs late, 231 µs interrupts off in
+            |uart_drain_fifo, called from serial_release in logger[231]. In all, 48.1 % of the late time is
+            |unexplained: 1 of 41 late wakeups has no explanation.
+            |20,000 wakeups followed, 2 not followed (1 late), 41 above 50.0 µs · degraded: see below
             |
             |                          min      p50      p99      max  share in the worst 1
             | interrupt latency     180 ns   180 ns   540 ns   231 µs  97.2 %  █████████████████▋
@@ -337,13 +339,14 @@ fn what_was_lost_is_unexplained() {
             |  1  irq_off              uart_drain_fifo         24   231 µs  45.7 %
             |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   4.7 %
             |  3  softirq              NET_RX                   5  58.0 µs   1.5 %
-            |     unexplained                                      4.31 ms  48.1 %
+            |     unexplained                                   3  4.31 ms  48.1 %
             |
             | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
             |   sched_switch, hrtimer_expire_entry
             | not seen: edges of sections with interrupts or preemption off
             | lost records: 3 of 20,116
             | late wakeups not explained: 1 of 41
+            | late wakeups not followed: 1 of 41
             |
             | not explained: #1 4.31 ms
             | #2  CPU 0  238 µs  ├irq_off 231 uart_drain_fifo─────────────────────────────────┤irq 3.1┤sched 3.5┤

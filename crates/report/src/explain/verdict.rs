@@ -4,7 +4,7 @@ use wakescope_core::explain::{Cause, Evidence, Explanation, Share};
 use wakescope_core::run::{Episode, Run, TimeDomain};
 use wakescope_core::units::grouped;
 
-use super::{Ranked, WIDTH, episode, threshold, words};
+use super::{Ranked, WIDTH, causes, episode, threshold, words};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::Style;
@@ -16,7 +16,27 @@ pub(super) fn sentence(run: &Run, ranked: &Ranked, style: Style) -> String {
     lines.lines().map(|line| style.strong(line) + "\n").collect()
 }
 
+/// The same without style: the worst wakeup, and how much of all late ones is unexplained.
 pub(super) fn told(run: &Run, ranked: &Ranked) -> String {
+    worst(run, ranked) + &unexplained(run)
+}
+
+/// How much of the late time is unexplained, if there are late wakeups without an explanation.
+fn unexplained(run: &Run) -> String {
+    let Some(explanation) = run.explanation.as_ref().filter(|e| e.explained < e.late) else {
+        return String::new();
+    };
+    let Some(share) = causes::unexplained(run) else { return String::new() };
+    let missing = explanation.late - explanation.explained;
+    format!(
+        " In all, {share} of the late time is unexplained: {} of {} late wakeups {} no explanation.",
+        grouped(missing),
+        grouped(explanation.late),
+        if missing == 1 { "has" } else { "have" },
+    )
+}
+
+fn worst(run: &Run, ranked: &Ranked) -> String {
     let domain = run.time_domain;
     let listed = ranked.first();
     let latest = listed.map(|worst| worst.wakeup_latency_ns).or(run.summary.max_ns);
@@ -81,7 +101,15 @@ fn missing(explanation: &Explanation) -> String {
             if lost == 1 { "was" } else { "were" }
         ));
     }
-    if not_followed > 0 {
+    let of_late = explanation.late_not_followed;
+    if of_late > 0 {
+        let were = if of_late == 1 { "was" } else { "were" };
+        missing.push(format!(
+            "{} of {} late wakeups {were} not followed",
+            grouped(of_late),
+            grouped(late)
+        ));
+    } else if not_followed > 0 {
         let were = if not_followed == 1 { "wakeup was" } else { "wakeups were" };
         missing.push(format!("{} {were} not followed", grouped(not_followed)));
     }
@@ -99,7 +127,11 @@ pub(super) fn counts(run: &Run, explanation: &Explanation, style: Style) -> Stri
     let wakeups = if explanation.wakeups == 1 { "wakeup" } else { "wakeups" };
     let mut parts = vec![format!("{} {wakeups} followed", grouped(explanation.wakeups))];
     if explanation.not_followed > 0 {
-        parts.push(format!("{} not followed", grouped(explanation.not_followed)));
+        let late = match explanation.late_not_followed {
+            0 => String::new(),
+            count => format!(" ({} late)", grouped(count)),
+        };
+        parts.push(format!("{} not followed{late}", grouped(explanation.not_followed)));
     }
     // What is late is a percentile of them, or a time that none can have exceeded.
     if explanation.wakeups > 0 {

@@ -1,14 +1,13 @@
 //! Why wakeups were late: components, causes, and the latest of them one by one.
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::CauseRow;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Episode;
 use wakescope_core::units::{SpanNs, grouped};
 
 use super::element::{Column, folded, name, section, table, text};
 use super::{figure, values};
-use crate::explain::{known, percents, phrase, shares};
+use crate::explain::{known, percents, phrase, shares, shown_causes};
 use crate::overlay::{Entry, Overlay};
 use crate::picture::Picture;
 
@@ -84,10 +83,7 @@ fn causes(overlay: &Overlay) -> String {
     let most = if is_several { MOST_CAUSES_OF_SEVERAL } else { MOST_CAUSES };
     let mut rows = Vec::new();
     for entry in &overlay.entries {
-        let mut ranked: Vec<&CauseRow> = entry.run.causes.iter().collect();
-        ranked.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
-        let shares = percents(&ranked.iter().map(|row| row.total_ns).collect::<Vec<_>>());
-        for (row, share) in ranked.iter().zip(shares).take(most) {
+        for (row, share) in shown_causes(&entry.run.causes, most) {
             let mut cells = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
             cells.extend([text(row.cause.words()), name(&row.culprit, 80)]);
             cells.extend([

@@ -8,6 +8,7 @@ use super::bars::{Part, stacked};
 use super::frame;
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::{fitting, text_width};
+use crate::explain::shown_causes;
 use crate::overlay::{Entry, Overlay};
 use crate::style::clean;
 
@@ -58,20 +59,13 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
             scene.text_of(NORMAL, (12.0, y + 14.0), &name, Anchor::Start, Ink::Text, true);
             y += 24.0;
         }
-        for row in ranked(&entry.run.causes).into_iter().take(most) {
+        for (row, _) in shown_causes(&entry.run.causes, most) {
             draw(&mut scene, overlay, room, y, row);
             y += ROW;
         }
     }
     scene.height = y + 4.0;
     Some(scene)
-}
-
-/// The largest share first, and what nobody knows last.
-fn ranked(causes: &[CauseRow]) -> Vec<&CauseRow> {
-    let mut ranked: Vec<&CauseRow> = causes.iter().collect();
-    ranked.sort_by_key(|row| (row.cause == Cause::Unexplained, std::cmp::Reverse(row.total_ns)));
-    ranked
 }
 
 fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow) {
@@ -98,7 +92,7 @@ fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow
 
 fn told(explained: &[&Entry]) -> String {
     let first = explained.iter().filter_map(|entry| {
-        let row = *ranked(&entry.run.causes).first()?;
+        let (row, _) = shown_causes(&entry.run.causes, 2).into_iter().next()?;
         let culprit = clean(&row.culprit, 60);
         Some(format!(
             "{}: {} {culprit} {:.0} %.",

@@ -97,7 +97,11 @@ fn rows(overlay: &Overlay, run: &Run) -> Vec<Row> {
         let explained = explanation.explained;
         if let (Some(late), true) = (explanation.late_components, explained > 0) {
             let parts = parts(&late).map(|ns| ns / explained as f64);
-            let late = if explained == 1 { "late one" } else { "late ones, on average" };
+            let are = if explained < explanation.late { " that are explained" } else { "" };
+            let late = match explained {
+                1 => format!("late one{}", are.replace("are", "is")),
+                _ => format!("late ones{are}, on average"),
+            };
             rows.push(named(overlay, &format!("the {} {late}", grouped(explained)), parts));
         }
     }

@@ -112,39 +112,122 @@ fn the_worst_are_explained_by_the_wakeups_that_they_were() {
 fn late_ones_are_counted_whether_they_are_explained_or_not() {
     // Of ten wakeups four are late, of which two were handed over.
     let late = [wakeup(0, 1_000, 900), wakeup(0, 2_000, 800)];
+    let samples = [900, 800, 700, 600, 10, 10, 10, 10, 10, 10];
     let mut all = seen(&late);
-    all.wakeup_latency = distribution(&[900, 800, 700, 600, 10, 10, 10, 10, 10, 10]);
-    let mut run = measured(&[10; 10], Vec::new());
+    (all.wakeup_latency, all.lost_records) = (distribution(&samples), 2);
+    let mut run = measured(&samples, Vec::new());
     account(&mut run, all.clone(), above("500ns"));
-    let Explanation { wakeups, late, explained, .. } = *told(&run);
-    assert_eq!((wakeups, late, explained), (10, 4, 2));
+    let Explanation { wakeups, late, explained, unexplained_ns, .. } = *told(&run);
+    assert_eq!((wakeups, late, explained, unexplained_ns), (10, 4, 2, 1_300));
     assert_eq!(told(&run).late_components.unwrap().total_ns(), 1_700);
-    assert_eq!(run.causes.iter().map(|row| row.total_ns).sum::<u64>(), 1_700);
+    assert_eq!(run.causes.iter().map(|row| row.total_ns).sum::<u64>(), 3_000);
     // What left the kernel and is not late, is not explained.
-    let mut run = measured(&[10; 10], Vec::new());
+    let mut run = measured(&samples, Vec::new());
     account(&mut run, all.clone(), above("850ns"));
     assert_eq!((told(&run).late, told(&run).explained), (1, 1));
     // As late as asked for is late.
-    let mut run = measured(&[10; 10], Vec::new());
+    let mut run = measured(&samples, Vec::new());
     account(&mut run, all.clone(), above("900ns"));
     assert_eq!((told(&run).late, told(&run).explained), (1, 1));
-    let mut run = measured(&[10; 10], Vec::new());
+    let mut run = measured(&samples, Vec::new());
     account(&mut run, all, above("901ns"));
     assert_eq!((told(&run).late, told(&run).explained), (0, 0));
     assert!(run.causes.is_empty());
     assert_eq!(told(&run).late_components, Some(Components::default()));
 }
 
+/// The row of what is unexplained: episodes, nanoseconds, and the longest.
+fn unexplained(run: &Run) -> (u64, u64, u64) {
+    let row = run.causes.iter().find(|row| row.cause == Cause::Unexplained);
+    row.map(|row| (row.episodes, row.total_ns, row.worst_ns)).unwrap_or_default()
+}
+
+#[test]
+fn late_wakeups_that_were_not_followed_are_part_of_unexplained() {
+    // The two latest of ten were not followed.
+    let followed = [wakeup(0, 1_000, 900), wakeup(0, 2_000, 800)];
+    let samples = [4_000, 3_000, 900, 800, 10, 10, 10, 10, 10, 10];
+    let worst = [(3_000, 4_000), (4_000, 3_000), (1_000, 900), (2_000, 800)];
+    let worst: Vec<Episode> = worst.map(|(at, late)| episode(Some(0), at, late)).into();
+    let mut all = seen(&followed);
+    all.wakeup_latency = distribution(&[900, 800, 10, 10, 10, 10, 10, 10]);
+    let mut run = measured(&samples, worst);
+    account(&mut run, all, above("500ns"));
+    let Explanation { late, explained, late_not_followed, not_followed, .. } = *told(&run);
+    assert_eq!((late, explained, late_not_followed, not_followed), (4, 2, 2, 2));
+    // Of the wakeups that were followed, 10 ns are unexplained.
+    assert_eq!((unexplained(&run), told(&run).unexplained_ns), ((3, 7_010, 4_000), 7_000));
+    assert_eq!(run.causes.iter().map(|row| row.total_ns).sum::<u64>(), 8_700);
+    let share: f64 = run.causes.iter().map(|row| row.share).sum();
+    assert!((share - 1.0).abs() < 1e-9, "{share}");
+    assert_eq!(codes(&run), [("not-followed", Severity::Warning)]);
+    assert_eq!(
+        run.validity.findings[0].message,
+        "2 of 10 wakeups were not followed from stimulus to response: components lack them; 2 of the \
+         4 late ones are among them, and unexplained"
+    );
+}
+
+#[test]
+fn a_percentile_is_one_of_all_that_the_probes_saw() {
+    // One in fifty is very late, and none of these was followed.
+    let samples = [vec![900; 2], vec![100; 2], vec![10; 196]].concat();
+    let mut all = seen(&[]);
+    all.wakeup_latency = distribution(&samples[2..]);
+    let mut run = measured(&samples, Vec::new());
+    account(&mut run, all, above("p99"));
+    let Explanation { above_ns, late, explained, late_not_followed, .. } = *told(&run);
+    assert_eq!((above_ns, late, explained, late_not_followed), (100, 4, 0, 2));
+    assert_eq!(unexplained(&run), (4, 2_000, 900));
+}
+
+#[test]
+fn a_sample_of_causes_leaves_what_was_not_followed_as_it_is() {
+    let mut all = seen(&[]);
+    let other = wakeup(0, 3_000, 800);
+    for _ in 0..40_000 {
+        all.rest.add(components(&other.marks), blame(&other, &Known::default()));
+    }
+    all.wakeup_latency = distribution(&vec![800; 40_000]);
+    let mut run = measured(&[vec![800; 40_000], vec![5_000; 3]].concat(), Vec::new());
+    account(&mut run, all, above("p50"));
+    assert_eq!(told(&run).one_in, Some(2));
+    let Explanation { late, explained, late_not_followed, unexplained_ns, .. } = *told(&run);
+    assert_eq!((late, explained, late_not_followed, unexplained_ns), (40_003, 40_000, 3, 15_000));
+}
+
+#[test]
+fn numbers_that_contradict_the_probes_are_told() {
+    let late = [wakeup(0, 1_000, 900), wakeup(0, 2_000, 800)];
+    // A probe that was told to stop has answered one that it did not record.
+    for (samples, want) in [
+        (&[900, 10][..], vec![]),
+        (&[10, 10, 10][..], vec![("contradictory-counts", Severity::Warning)]),
+    ] {
+        let mut run = measured(samples, Vec::new());
+        let all = seen(&late);
+        let all = Seen {
+            wakeup_latency: distribution(&[&[900, 800][..], &samples[1..]].concat()),
+            ..all
+        };
+        account(&mut run, all, above("500ns"));
+        let found = codes(&run);
+        let found: Vec<_> = found.into_iter().filter(|(code, _)| *code != "not-followed").collect();
+        assert_eq!(found, want, "{samples:?}");
+    }
+}
+
 #[test]
 fn causes_are_those_of_all_late_wakeups_kept_whole_or_not() {
     let kept = [wakeup(0, 1_000, 900), wakeup(0, 2_000, 800)];
+    let samples = [900, 800, 700, 600, 10, 10, 10, 10, 10, 10];
     let mut all = seen(&kept);
-    all.wakeup_latency = distribution(&[900, 800, 700, 600, 10, 10, 10, 10, 10, 10]);
+    all.wakeup_latency = distribution(&samples);
     for late_ns in [700, 600, 10] {
         let other = wakeup(0, 3_000, late_ns);
         all.rest.add(components(&other.marks), blame(&other, &Known::default()));
     }
-    let mut run = measured(&[10; 10], Vec::new());
+    let mut run = measured(&samples, Vec::new());
     account(&mut run, all, above("500ns"));
     assert_eq!((told(&run).late, told(&run).explained, told(&run).one_in), (4, 4, None));
     assert_eq!(told(&run).late_components.unwrap().total_ns(), 3_000);
@@ -160,7 +243,9 @@ fn it_is_told_where_causes_are_estimated() {
     for _ in 0..40_000 {
         all.rest.add(components(&other.marks), blame(&other, &Known::default()));
     }
-    let mut run = measured(&[900], Vec::new());
+    let samples = [vec![900], vec![800; 40_000]].concat();
+    all.wakeup_latency = distribution(&samples);
+    let mut run = measured(&samples, Vec::new());
     account(&mut run, all, above("500ns"));
     assert_eq!(told(&run).one_in, Some(2));
     assert!(codes(&run).contains(&("sampled-causes", Severity::Note)), "{:?}", codes(&run));
@@ -216,7 +301,7 @@ fn what_was_lost_makes_it_degraded() {
     assert_eq!((told(&run).lost_records, told(&run).records), (7, 1));
     assert_eq!(codes(&run), [("lost-records", Severity::Warning), ("steal", Severity::Note)]);
     assert_eq!(run.validity.verdict, crate::finding::Verdict::Degraded);
-    assert!(run.validity.findings[0].message.starts_with("7 of 8 late wakeups "));
+    assert!(run.validity.findings[0].message.starts_with("7 of 8 records of late wakeups "));
 }
 
 /// A run of others' wakeups, before anything was seen of it.
@@ -259,7 +344,7 @@ fn of_others_it_is_the_tracer_that_knows_what_was_not_followed() {
     account(&mut run, one, above("1ns"));
     let message = &run.validity.findings[0].message;
     assert!(
-        message.starts_with("1 of 2 wakeups was ") && message.ends_with(" lack it"),
+        message.starts_with("1 of 2 wakeups was ") && message.ends_with(" is not known"),
         "{message}"
     );
 }

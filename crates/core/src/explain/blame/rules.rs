@@ -66,7 +66,10 @@ impl Claim {
 /// and 37 ms were blamed on interrupts off in the load.)
 pub(super) fn waiting(case: &Case) -> Claim {
     match case.context() {
-        _ if case.timer_was_not_there() => Claim::unexplained(),
+        _ if case.timer_was_not_there() => {
+            reached!("no timer yet");
+            Claim::unexplained()
+        }
         Some(context) if is_asleep(context) => waking(case, context),
         Some(context) if case.is_own(&context.task) => on_its_way_to_sleep(case),
         Some(context) => match case.irqs_off().filter(|_| context.mode == Mode::Kernel) {
@@ -91,13 +94,18 @@ fn kept_out(case: &Case, context: &Context) -> Claim {
     let is_short = !context.stack_is_later && is_short_way(&context.stack);
     match case.interrupt_before() {
         Some(came) if !context.stack_is_later && is_of_user_mode(&context.stack) => {
+            reached!("the way back from an interrupt before");
             let at_most_ns = came.since(case.marks.due).0;
             Claim { at_most_ns, first: stood_still(case), then: section }
         }
         _ if is_short && case.known.guest && !case.doubtful => {
+            reached!("interrupts off for a short way in a guest");
             Claim { at_most_ns: LONG_FUNCTION_NS, first: section, then: stood_still(case) }
         }
-        _ => delivery(case, section),
+        _ => {
+            reached!("interrupts off");
+            delivery(case, section)
+        }
     }
 }
 
@@ -112,6 +120,7 @@ fn waking(case: &Case, context: &Context) -> Claim {
     let waited_ns = irq_entry.map_or(0, |entry| entry.since(due).0);
     match case.known.waking_ns {
         Some(usual_ns) if case.known.guest && waited_ns > unusual_ns(usual_ns) => {
+            reached!("an idle guest that woke unusually late");
             Claim { at_most_ns: usual_ns, then: stood_still(case), ..idle_exit(context) }
         }
         _ => idle_exit(context),
@@ -124,6 +133,7 @@ fn awake(case: &Case, context: &Context) -> Claim {
     let Marks { irq_exit, sched_entry, switch_in, .. } = case.marks;
     match quietly_waits(case, irq_exit, sched_entry.or(switch_in)) {
         true if case.known.guest => {
+            reached!("an idle guest that stood still after it woke");
             Claim { at_most_ns: SLOW_WAY_NS, then: stood_still(case), ..idle_exit(context) }
         }
         _ => idle_exit(context),
@@ -147,6 +157,7 @@ fn lets_interrupts_in(context: &Context) -> bool {
 fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Claim {
     let due = case.marks.due;
     if on <= due {
+        reached!("interrupts were on again before");
         return delivery(case, stood_still(case));
     }
     let first = known_by(&section(case, Cause::IrqOff, context), Evidence::Edge);
@@ -154,8 +165,14 @@ fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Clai
     let after_ns = case.marks.irq_entry.map_or(0, |entry| entry.since(on).0);
     let is_delivery = begin == due && after_ns <= case.known.delivery_ns.saturating_mul(2);
     let then = match is_delivery {
-        true => label(Cause::Irq, "delivery", "", Evidence::Bound),
-        false => stood_still(case),
+        true => {
+            reached!("interrupts on until the timer's came at once");
+            label(Cause::Irq, "delivery", "", Evidence::Bound)
+        }
+        false => {
+            reached!("interrupts on long before the timer's came");
+            stood_still(case)
+        }
     };
     Claim { at_most_ns: on.since(begin).0, first, then }
 }
@@ -166,8 +183,14 @@ pub(super) fn not_asleep(case: &Case, runs: &Task) -> Claim {
         // It had the CPU until it went to sleep, which is seen: nobody kept it from that.
         let own = Claim::all_of_task(case, Cause::EqualOrLowerTask, runs);
         match case.known.probes && case.known.guest {
-            true => Claim { at_most_ns: SLOW_PROBE_NS, then: stood_still(case), ..own },
-            false => own,
+            true => {
+                reached!("a probe that was awake in a guest");
+                Claim { at_most_ns: SLOW_PROBE_NS, then: stood_still(case), ..own }
+            }
+            false => {
+                reached!("a task that was awake");
+                own
+            }
         }
     } else if runs.is_known() && runs.comes_before(case.task()) {
         Claim::all_of_task(case, Cause::HigherPriorityTask, runs)
@@ -201,14 +224,17 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         return awake(case, context);
     }
     if own.is_urgent() && runs.is_known() && runs.prio == own.prio {
+        reached!("a task of the same priority");
         // Nobody of the same priority is made to go.
         return Claim::all_of_task(case, Cause::EqualOrLowerTask, runs);
     }
     let beneath = if softirq_over { beneath_softirq(context) } else { Some(context.clone()) };
     if let Some((cause, context)) = beneath.and_then(|context| Some((held(&context)?, context))) {
+        reached!("kernel code that goes on");
         return Claim::all(section(case, cause, &context));
     }
     if runs.is_known() && !own.is_urgent() && !runs.is_urgent() {
+        reached!("ordinary tasks");
         // Among ordinary tasks one goes when the scheduler finds it fair.
         let bare = label(Cause::EqualOrLowerTask, &runs.words(), "", Evidence::Bound);
         return return_path(with_user_stack(&bare, case.user_stack(runs)));
@@ -259,7 +285,10 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Claim {
     let is_seen =
         |&(context, cause): &(&Context, Cause)| !stacks(case, cause, context).0.is_empty();
     match held.filter(is_seen) {
-        Some((context, cause)) => Claim::all(section(case, cause, context)),
+        Some((context, cause)) => {
+            reached!("a waker that goes on in the kernel");
+            Claim::all(section(case, cause, context))
+        }
         None => Claim::all_of_task(case, Cause::EqualOrLowerTask, waker),
     }
 }
@@ -318,6 +347,10 @@ fn switching(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Claim {
     // No event and no more than the usual code lie in between. A stall there is the machine's or a
     // hypervisor's: 2 ms in a guest whose host says nothing of it (6.18).
     let is_stall = case.known.guest && quietly_waits(case, from, to);
+    #[cfg(test)]
+    if is_stall && case.known.scheduling_ns.is_none() {
+        reached!("a stall on a way of unknown length");
+    }
     let (most_ns, then) = match case.known.scheduling_ns {
         Some(usual_ns) => {
             let most_ns = usual_ns.saturating_mul(2).saturating_add(RETURN_PATH_NS);
@@ -332,6 +365,7 @@ fn switching(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Claim {
 
 /// The task itself, before it was finally switched to: it need not have got far.
 pub(super) fn own_too_early() -> Claim {
+    reached!("switched to before the end");
     Claim {
         at_most_ns: RETURN_PATH_NS,
         first: label(Cause::Scheduler, "switch", "", Evidence::Bound),
@@ -346,6 +380,7 @@ pub(super) fn handler(case: &Case) -> Claim {
 
 /// The way from another CPU, until its interrupt was taken.
 pub(super) fn remote(case: &Case) -> Claim {
+    reached!("another CPU's call");
     let from = match &case.wakeup.stimulus {
         Stimulus::Waker { task, .. } if task.is_known() => task.name(),
         Stimulus::Timer { on } => format!("CPU {on}"),
@@ -355,6 +390,7 @@ pub(super) fn remote(case: &Case) -> Claim {
 }
 
 fn return_path(then: Label) -> Claim {
+    reached!("way back from the interrupt");
     Claim {
         at_most_ns: RETURN_PATH_NS,
         first: label(Cause::Scheduler, "return from interrupt", "", Evidence::Bound),
@@ -363,6 +399,7 @@ fn return_path(then: Label) -> Claim {
 }
 
 fn idle_exit(context: &Context) -> Claim {
+    reached!("exit from idle");
     let state = match &context.mode {
         Mode::Idle(state) => state.as_str(),
         _ => "",
@@ -371,10 +408,12 @@ fn idle_exit(context: &Context) -> Claim {
 }
 
 fn throttled(case: &Case, evidence: Evidence) -> Claim {
+    reached!("throttled");
     Claim::all_of(Cause::Throttled, &case.task().policy_words(), evidence)
 }
 
 fn page_fault(case: &Case) -> Claim {
+    reached!("page fault");
     Claim::all_of(Cause::PageFault, &case.task().name(), Evidence::Bound)
 }
 

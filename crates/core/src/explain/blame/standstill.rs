@@ -40,13 +40,21 @@ pub(super) fn stolen() -> Label {
 /// which never have interrupts off. Without a hypervisor it may be firmware; where events were lost,
 /// another interrupt.)
 pub(super) fn stood_still(case: &Case) -> Label {
-    if case.known.guest && !case.doubtful { stolen() } else { unexplained() }
+    if case.known.guest && !case.doubtful {
+        reached!("a guest stood still");
+        return stolen();
+    }
+    unexplained()
 }
 
 /// What is left of the way to the task: if nothing was seen of it for long, the CPU stood still. (7.2
 /// under an emulator that was stopped for 20 ms: all of it was unexplained.)
 pub(super) fn stalled(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Label {
-    if quietly_waits(case, from, to) { stood_still(case) } else { unexplained() }
+    if quietly_waits(case, from, to) {
+        reached!("nothing for longer than a way to the task takes");
+        return stood_still(case);
+    }
+    unexplained()
 }
 
 /// Whether nothing was seen for longer than a way to the task takes.
@@ -94,6 +102,7 @@ fn lay_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
         share.cause == Cause::Irq && TIMERS_INTERRUPTS.contains(&share.culprit.as_str())
     };
     for (from, to) in pieces.longer_than(SLOW_WAY_NS, is_timers) {
+        reached!("a timer's interrupt that stood still");
         pieces.cover(from, to, &stolen());
     }
     let mut begun = None;
@@ -108,6 +117,7 @@ fn lay_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
                 let Some((from, count)) = begun.take() else { continue };
                 let ns = event.at.0.saturating_sub(from);
                 if ns / count > LONG_FUNCTION_NS {
+                    reached!("a short function that stood still");
                     let spared = |share: &Share| share.cause != Cause::Irq;
                     pieces.take((from, event.at.0), ns, &stolen(), spared);
                 }
@@ -121,6 +131,7 @@ fn lay_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
 /// emulated. (6.1 under an emulator that was stopped: 28 ms.)
 fn lay_standstills_in_tracer(pieces: &mut Pieces) {
     for (from, to) in pieces.longer_than(LONG_FUNCTION_NS, |share| share.cause == Cause::Tracer) {
+        reached!("a tracer that stood still");
         pieces.cover(from, to, &stolen());
     }
 }
@@ -138,6 +149,7 @@ fn lay_standstills_between_ticks(pieces: &mut Pieces) {
         )
     };
     for (from, to) in pieces.longer_than(TICKLESS_NS, has_ticks) {
+        reached!("no tick came");
         pieces.cover(from + TICK_NS, to, &stolen());
     }
 }

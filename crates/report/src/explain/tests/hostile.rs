@@ -53,6 +53,8 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         not_followed: u64::MAX,
         late: u64::MAX,
         explained: 0,
+        late_not_followed: u64::MAX,
+        unexplained_ns: u64::MAX,
         one_in: Some(u64::MAX),
         late_components: Some(components([u64::MAX; 4])),
         records: u64::MAX,

@@ -278,13 +278,33 @@ pub(super) fn lossy() -> Run {
         "the hypervisor took 38 ms from these CPUs".into(),
         "measure on the bare machine",
     )]);
-    run.causes.push(cause(Cause::Unexplained, "", 1, 4_310, 4_310));
+    let last = run.causes.len() - 1;
+    run.causes[last] = cause(Cause::Unexplained, "", 3, 4_310, 4_319);
     if let Some(explanation) = &mut run.explanation {
         explanation.lost_records = 3;
-        explanation.not_followed = 2;
+        (explanation.not_followed, explanation.late_not_followed) = (2, 1);
+        explanation.unexplained_ns = 4_310_000;
         explanation.explained = 40;
         explanation.late_components = None;
         explanation.sections = None;
+    }
+    run
+}
+
+/// The worst wakeup is explained, but two others were not followed.
+pub(crate) fn not_followed() -> Run {
+    let mut run = serial();
+    run.worst.push(episode(180_000, vec![], vec![]));
+    run.worst.push(episode(120_000, vec![], vec![]));
+    let last = run.causes.len() - 1;
+    run.causes[last] = cause(Cause::Unexplained, "", 4, 180, 309);
+    let all: u64 = run.causes.iter().map(|row| row.total_ns).sum();
+    #[allow(clippy::cast_precision_loss)]
+    run.causes.iter_mut().for_each(|row| row.share = row.total_ns as f64 / all as f64);
+    if let Some(explanation) = &mut run.explanation {
+        (explanation.late, explanation.explained) = (43, 41);
+        (explanation.not_followed, explanation.late_not_followed) = (2, 2);
+        explanation.unexplained_ns = 300_000;
     }
     run
 }

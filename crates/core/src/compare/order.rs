@@ -1,0 +1,329 @@
+//! In which order the runs of two sides were measured, and in which they should be.
+//!
+//! A machine drifts: it warms up, its memory fills, its neighbours come and go. Where one side was
+//! measured after the other, such a drift is part of their difference, and no test can tell the two
+//! apart. Runs that take turns share it.
+
+use serde::{Deserialize, Serialize};
+
+use super::words::{count_of, percent};
+use super::{Labelled, OfQuantity, Options, Verdict};
+use crate::limit::Outcome;
+use crate::random::Random;
+use crate::run::{Run, TimeDomain};
+
+/// In which order runs were measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// The sides overlap in time.
+    Mixed,
+    /// All runs of one side began after those of the other had ended.
+    Blocks,
+    /// When some of them began is not known.
+    #[default]
+    Unknown,
+    /// It makes no difference: virtual and simulated time have no drift.
+    Irrelevant,
+}
+
+/// A side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What is compared.
+    New,
+    /// What it is compared with.
+    Old,
+}
+
+/// By how much of all pairs of a new and an old run the one side must come first for a note.
+const UNBALANCED: f64 = 0.75;
+
+/// A run's times in seconds since 1970: its start, and its end.
+type Times = (i64, i64);
+
+impl Order {
+    /// The order of these runs.
+    pub(super) fn of(new: &[Labelled], old: &[Labelled]) -> Self {
+        if new.iter().chain(old).all(|l| l.run.time_domain != TimeDomain::Real) {
+            return Self::Irrelevant;
+        }
+        let (Some(new), Some(old)) = (times(new), times(old)) else { return Self::Unknown };
+        match is_before(&new, &old) || is_before(&old, &new) {
+            true => Self::Blocks,
+            false => Self::Mixed,
+        }
+    }
+}
+
+fn times(side: &[Labelled]) -> Option<Vec<Times>> {
+    let times = |run: &Run| {
+        let start = seconds(&run.started)?;
+        let length = i64::try_from(run.duration_ns / 1_000_000_000).ok()?;
+        // 1970 is what a file has that does not tell.
+        (start > 0).then_some((start, start.checked_add(length)?))
+    };
+    side.iter().map(|l| times(l.run)).collect()
+}
+
+/// Whether all of `first` ended before any of `then` began. Starts are in whole seconds, rounded
+/// down, so an end may seem to lie a second beyond the next start.
+fn is_before(first: &[Times], then: &[Times]) -> bool {
+    let (Some(start), Some(end)) =
+        (first.iter().map(|t| t.0).max(), first.iter().map(|t| t.1).max())
+    else {
+        return false;
+    };
+    then.iter().all(|next| start < next.0 && end <= next.0 + 1)
+}
+
+/// Of all pairs of a new and an old run, the share in which the new one began later; pairs that began
+/// in the same second count half.
+fn share_of_later(new: &[Times], old: &[Times]) -> f64 {
+    let pairs = new.iter().flat_map(|new| old.iter().map(move |old| new.0.cmp(&old.0)));
+    let later: f64 = pairs
+        .map(|order| match order {
+            std::cmp::Ordering::Greater => 1.0,
+            std::cmp::Ordering::Equal => 0.5,
+            std::cmp::Ordering::Less => 0.0,
+        })
+        .sum();
+    later / (new.len() * old.len()).max(1) as f64
+}
+
+/// Takes back what blocks cannot show, and says why: a reason if a verdict was taken back. Limits
+/// stay, for each run stands to them alone.
+pub(super) fn lower(
+    quantities: &mut [OfQuantity],
+    verdict: Verdict,
+    new_first: bool,
+) -> Option<String> {
+    let mut lowered = false;
+    for quantity in quantities {
+        for figure in quantity.deciding_mut() {
+            let effect = &mut figure.effect;
+            lowered |= effect.verdict != Verdict::Inconclusive;
+            effect.verdict = Verdict::Inconclusive;
+            if let Some(regression) = &mut effect.regression {
+                lowered |= *regression != Outcome::Inconclusive;
+                *regression = Outcome::Inconclusive;
+            }
+        }
+        for load in &mut quantity.throughput {
+            load.effect.verdict = Verdict::Inconclusive;
+        }
+        quantity.verdict = Verdict::Inconclusive;
+    }
+    let would_be = match verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifference => "no difference",
+        Verdict::Inconclusive => "inconclusive",
+    };
+    lowered.then(|| {
+        format!(
+            "{} A drift of the machine cannot be told from a difference then. If nothing drifted, \
+             the verdict would be: {would_be}. Measure in turns (wakescope compare \
+             --interleave-plan 5), or vouch for the machine: --accept-blocks.",
+            in_blocks(new_first)
+        )
+    })
+}
+
+fn in_blocks(new_first: bool) -> String {
+    let (first, then) = if new_first { ("new", "old") } else { ("old", "new") };
+    format!("All {then} runs were measured after all {first} ones.")
+}
+
+/// Whether the new runs began before the old ones.
+pub(super) fn is_new_first(new: &[Labelled], old: &[Labelled]) -> bool {
+    times(new).zip(times(old)).is_some_and(|(new, old)| is_before(&new, &old))
+}
+
+/// What one must know of the order beside the verdict.
+pub(super) fn note(new: &[Labelled], old: &[Labelled], options: &Options) -> Option<String> {
+    match Order::of(new, old) {
+        Order::Irrelevant => None,
+        Order::Blocks if options.accept_blocks => Some(format!(
+            "{} That was accepted (--accept-blocks): a drift of the machine would be taken for a \
+             difference.",
+            in_blocks(is_new_first(new, old))
+        )),
+        Order::Blocks => None,
+        Order::Unknown => {
+            let unknown = |l: &&Labelled| times(&[**l]).is_none();
+            let all: Vec<&Labelled> = new.iter().chain(old).collect();
+            let count = all.iter().filter(|l| unknown(l)).count();
+            Some(format!(
+                "When {} of {} began is not known: whether the sides were measured in turns, or \
+                 one after the other with a drift between them, cannot be checked.",
+                count_of(count, "run"),
+                all.len()
+            ))
+        }
+        Order::Mixed => {
+            let (new, old) = (times(new)?, times(old)?);
+            let later = share_of_later(&new, &old);
+            let share = later.max(1.0 - later);
+            let side = if later > 0.5 { "new" } else { "old" };
+            (share >= UNBALANCED).then(|| {
+                format!(
+                    "The order is not balanced: of all pairs of a new and an old run, in {} the {side} \
+                     one began later. A drift of the machine is in part taken for a difference.",
+                    percent(share)
+                )
+            })
+        }
+    }
+}
+
+/// An order in which to measure `runs` runs a side: pairs of both sides, of which each second one
+/// is the mirror image of the one before, so that a steady drift hits both sides alike. Which side
+/// comes first is drawn.
+///
+/// ```
+/// use wakescope_core::compare::{Side, interleaved};
+/// let order = interleaved(5, 1);
+/// assert_eq!(order.iter().filter(|&&side| side == Side::New).count(), 5);
+/// assert_eq!(order, interleaved(5, 1));
+/// ```
+pub fn interleaved(runs: usize, seed: u64) -> Vec<Side> {
+    let mut random = Random::new(seed);
+    let mut order = Vec::with_capacity(2 * runs);
+    while order.len() < 2 * runs {
+        let [a, b] = match random.below(2) {
+            0 => [Side::Old, Side::New],
+            _ => [Side::New, Side::Old],
+        };
+        order.extend([a, b, b, a]);
+    }
+    order.truncate(2 * runs);
+    order
+}
+
+/// Seconds since 1970 of a time in UTC as RFC 3339 has it: `2026-11-21T01:00:00Z`.
+fn seconds(text: &str) -> Option<i64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let time = time.split_once('.').map_or(time, |(whole, _)| whole);
+    let [year, month, day] = three(date, '-')?;
+    let [hour, minute, second] = three(time, ':')?;
+    let is_sound = (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && (0..24).contains(&hour)
+        && (0..60).contains(&minute)
+        && (0..=60).contains(&second);
+    if !is_sound {
+        return None;
+    }
+    // Days of a year that begins in March: its last day is that of a leap year.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let of_years = 365 * year + year / 4 - year / 100 + year / 400;
+    let days = of_years + (153 * month + 2) / 5 + day - 1 - 719_468;
+    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
+}
+
+fn three(text: &str, between: char) -> Option<[i64; 3]> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let parts: Vec<&str> = text.split(between).filter(|part| is_number(part)).collect();
+    let [a, b, c] = parts[..] else { return None };
+    Some([a.parse().ok()?, b.parse().ok()?, c.parse().ok()?])
+        .filter(|all: &[i64; 3]| all.iter().all(|&n| n < 10_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn times_are_seconds_since_1970() {
+        for (text, want) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2000-02-29T12:00:00Z", Some(951_825_600)),
+            ("2026-11-21T01:00:00Z", Some(1_795_222_800)),
+            ("2026-11-21T01:00:00.25Z", Some(1_795_222_800)),
+            ("2026-11-21T01:00:00", None),
+            ("2026-13-21T01:00:00Z", None),
+            ("2026-11-21 01:00:00Z", None),
+            ("99999999999-11-21T01:00:00Z", None),
+            ("", None),
+        ] {
+            assert_eq!(seconds(text), want, "{text}");
+        }
+    }
+
+    /// A run that began so many seconds after another, and took 10 s.
+    fn begun(at: Option<i64>) -> Run {
+        let started = at.map_or_else(String::new, |at| {
+            let (minute, second) = (at / 60, at % 60);
+            format!("2026-11-21T01:{minute:02}:{second:02}Z")
+        });
+        Run { started, duration_ns: 10_400_000_000, ..Run::default() }
+    }
+
+    fn order(new: &[Run], old: &[Run]) -> Order {
+        let new: Vec<Labelled> = new.iter().map(|run| Labelled { label: "new", run }).collect();
+        let old: Vec<Labelled> = old.iter().map(|run| Labelled { label: "old", run }).collect();
+        assert_eq!(Order::of(&old, &new), Order::of(&new, &old), "either way round");
+        Order::of(&new, &old)
+    }
+
+    fn at(starts: &[i64]) -> Vec<Run> {
+        starts.iter().map(|&start| begun(Some(start))).collect()
+    }
+
+    #[test]
+    fn sides_that_do_not_overlap_are_blocks() {
+        for (new, old, want) in [
+            (&[100, 120, 140][..], &[0, 20, 40][..], Order::Blocks),
+            (&[0, 60], &[20, 40], Order::Mixed),
+            // One began as soon as the other had ended, but for the part of a second.
+            (&[10], &[0], Order::Blocks),
+            (&[9], &[0], Order::Blocks),
+            // At the same time, on two machines.
+            (&[8], &[0], Order::Mixed),
+            (&[0, 0], &[0, 0], Order::Mixed),
+        ] {
+            assert_eq!(order(&at(new), &at(old)), want, "{new:?} {old:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_time_has_no_order() {
+        assert_eq!(order(&[begun(None), begun(Some(5))], &at(&[0])), Order::Unknown);
+        let epoch = Run { started: "1970-01-01T00:00:00Z".into(), ..begun(None) };
+        assert_eq!(order(&at(&[5]), &[epoch]), Order::Unknown);
+        for time_domain in [TimeDomain::Virtual, TimeDomain::Simulated] {
+            let of = |start| Run { time_domain, ..begun(Some(start)) };
+            assert_eq!(order(&[of(100)], &[of(0)]), Order::Irrelevant);
+        }
+    }
+
+    #[test]
+    fn plans_are_balanced_and_differ_by_seed() {
+        let seeds: std::collections::HashSet<Vec<bool>> = (0..1_000)
+            .map(|seed| interleaved(8, seed).iter().map(|&side| side == Side::New).collect())
+            .collect();
+        assert_eq!(seeds.len(), 16, "two ways for each four");
+    }
+
+    proptest! {
+        #[test]
+        fn a_steady_drift_hits_both_sides_of_a_plan_alike(runs in 2_usize..60, seed in any::<u64>()) {
+            let order = interleaved(runs, seed);
+            prop_assert_eq!(order.len(), 2 * runs);
+            prop_assert!(order.chunks(2).all(|pair| pair[0] != pair[1]));
+            let places = |side| {
+                let all = order.iter().enumerate().filter(move |(_, s)| **s == side);
+                all.map(|(place, _)| place as i64).collect::<Vec<i64>>()
+            };
+            let (new, old) = (places(Side::New), places(Side::Old));
+            let apart = new.iter().sum::<i64>() - old.iter().sum::<i64>();
+            prop_assert!(apart.abs() <= (runs % 2) as i64, "{apart}");
+            let times = |places: &[i64]| places.iter().map(|p| (60 * p, 60 * p + 50)).collect::<Vec<_>>();
+            let (new, old) = (times(&new), times(&old));
+            prop_assert!(!is_before(&new, &old) && !is_before(&old, &new));
+            prop_assert!((share_of_later(&new, &old) - 0.5).abs() < 0.26);
+        }
+    }
+}

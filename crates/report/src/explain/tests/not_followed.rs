@@ -1,0 +1,68 @@
+//! Late wakeups that were not followed: whatever shows causes shows them as unexplained.
+
+use super::runs::{cause, not_followed};
+use super::*;
+use crate::explain::shown_causes;
+use wakescope_core::plan::Stimulus;
+
+#[test]
+fn late_wakeups_that_were_not_followed_are_unexplained_in_every_part() {
+    let shown = text(&not_followed(), PLAIN, Extent::Worst(0));
+    let until = shown.find(" longest section").unwrap();
+    expect![[r#"
+        |Worst wakeup 238 µs late: 231 µs interrupts off in uart_drain_fifo, called from serial_release in
+        |logger[231]. In all, 6.2 % of the late time is unexplained: 2 of 43 late wakeups have no
+        |explanation.
+        |20,000 wakeups followed, 2 not followed (2 late), 43 above 50.0 µs · valid
+        |
+        |                          min      p50      p99      max  share of late time
+        | interrupt latency     180 ns   180 ns   540 ns   231 µs  83.5 %  ███████████████▏
+        | handler duration     1.40 µs  1.40 µs  4.20 µs  4.20 µs   2.6 %  ▌
+        | scheduler latency      90 ns    90 ns   270 ns   600 ns   5.4 %  █
+        | scheduling duration  1.10 µs  1.10 µs  3.30 µs  3.30 µs   2.5 %  ▌
+        | late, not explained        –        –        –        –   6.0 %  █▏
+        |
+        | causes of the 43 wakeups above 50.0 µs     episodes    worst   share
+        |  1  irq_off              uart_drain_fifo         24   231 µs  82.5 %
+        |  2  no_preemption_point  dir_scan_entries        12  71.0 µs   8.5 %
+        |  3  softirq              NET_RX                   5  58.0 µs   2.8 %
+        |     unexplained                                   4   180 µs   6.2 %
+        |
+    "#]]
+        .assert_eq(&shown[..until].lines().map(|line| format!("|{line}\n")).collect::<String>());
+    let losses = " late wakeups not explained: 2 of 43\n late wakeups not followed: 2 of 43\n";
+    assert!(shown.contains(losses), "{shown}");
+}
+
+#[test]
+fn of_threads_of_others_it_is_told_that_nobody_knows() {
+    let mut run = not_followed();
+    run.plan.stimulus = Stimulus::Others;
+    if let Some(explanation) = &mut run.explanation {
+        (explanation.late, explanation.late_not_followed) = (41, 0);
+        explanation.unexplained_ns = 0;
+    }
+    let told = |run: &Run| text(run, PLAIN, Extent::default());
+    let want = " without 2 that were not followed: how late they were is not known\n";
+    assert!(told(&run).contains(want), "{}", told(&run));
+    if let Some(explanation) = &mut run.explanation {
+        explanation.not_followed = 0;
+    }
+    assert!(!told(&run).contains("not followed"), "{}", told(&run));
+}
+
+#[test]
+fn what_is_unexplained_has_room_among_many_causes() {
+    let mut causes: Vec<_> =
+        (0..30).map(|i| cause(Cause::Irq, &format!("irq{i}"), 1, 50 - i, 50 - i)).collect();
+    causes.insert(0, cause(Cause::Unexplained, "", 1, 1, 1));
+    for most in [1, 2, 10, 31, 40] {
+        let shown = shown_causes(&causes, most);
+        assert_eq!(shown.len(), most.min(31));
+        let (last, share) = shown.last().unwrap();
+        assert_eq!((last.cause, share.as_str()), (Cause::Unexplained, "0.1 %"), "{most}");
+    }
+    causes.remove(0);
+    assert_eq!(shown_causes(&causes, 10).len(), 10);
+    assert_eq!(shown_causes(&causes, 10)[9].0.culprit, "irq9");
+}
