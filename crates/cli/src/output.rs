@@ -1,8 +1,10 @@
 //! The only place that writes to stdout and stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use wakescope_report::style::Style;
+use wakescope_store::create_output;
 
 use crate::Failure;
 
@@ -40,6 +42,27 @@ pub(crate) fn print_with(
         }
         _ => Ok(()),
     }
+}
+
+/// Writes a result to the file that the user named for it.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_file_with(path, |out| out.write_all(bytes))
+}
+
+/// Lets `write` write a result of any length to the file that the user named for it.
+pub(crate) fn write_file_with(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let to_file = || {
+        let mut out = io::BufWriter::new(create_output(path)?);
+        write(&mut out)?;
+        out.flush()
+    };
+    to_file().map_err(|e| {
+        Failure::new(format!("cannot write {}: {e}", path.display()))
+            .try_this("name a file that you may write: -o FILE")
+    })
 }
 
 /// Tells the user something beside the result, on stderr.

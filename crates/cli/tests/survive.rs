@@ -18,6 +18,8 @@ mod common;
 mod confined;
 #[path = "survive/disk.rs"]
 mod disk;
+#[path = "survive/written.rs"]
+mod written;
 
 #[test]
 fn a_signal_ends_a_run_early_and_it_is_written() {

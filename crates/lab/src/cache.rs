@@ -4,13 +4,14 @@
 //! beside its place and then renamed, so that neither a full disk nor `kill -9` leaves half of it.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fmt};
 
 use wakescope_core::units::SpanNs;
+use wakescope_store::{open_lock, write_new};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::{exchange, open_directory, try_lock};
 
@@ -141,7 +142,7 @@ impl Cache {
         let folder = self.root.join("locks");
         Self::create(&folder)?;
         let path = folder.join(what);
-        let file = File::create(&path).map_err(CacheError::io("create", &path))?;
+        let file = open_lock(&path).map_err(CacheError::io("create", &path))?;
         while !try_lock(&file).map_err(CacheError::io("lock", &path))? {
             if watch.stopped() {
                 return Err(CacheError::Stopped);
@@ -172,8 +173,7 @@ impl Cache {
             Self::create(parent)?;
         }
         let path = unfinished(place);
-        let written = File::create(&path)
-            .and_then(|mut file| file.write_all(bytes))
+        let written = write_new(&path, bytes)
             .map_err(CacheError::io("write", place))
             .and_then(|()| fs::rename(&path, place).map_err(CacheError::io("write", place)));
         if written.is_err() {

@@ -9,6 +9,7 @@ pub mod bpf;
 pub mod clock;
 pub mod counter;
 pub mod file;
+pub mod folder;
 pub mod guest;
 pub mod machine;
 pub mod mapped_file;

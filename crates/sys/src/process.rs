@@ -384,6 +384,16 @@ pub fn set_nonblocking(file: &File) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes reads and writes of `file` wait, as they do by default.
+pub fn set_blocking(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open for as long as `file` lives; flags only.
+    unsafe {
+        let flags = checked(libc::fcntl(file.as_raw_fd(), libc::F_GETFL))?;
+        checked(libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
 /// Waits until `file` can be read or has ended, for `patience` at most. A signal may end the wait.
 pub fn wait_readable(file: &File, patience: SpanNs) -> io::Result<bool> {
     wait_for(file, libc::POLLIN, patience)

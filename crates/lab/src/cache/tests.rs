@@ -1,3 +1,4 @@
+use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 use super::*;

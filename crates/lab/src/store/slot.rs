@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wakescope_store::write_new;
 
 use super::cell::{ENDING, Lookup, Meta, RECIPE, StoredCell, look};
 use super::ending::Ending;
@@ -106,7 +107,7 @@ impl Slot {
 
     fn write_text(&self, name: &str, text: &str) -> Result<(), StoreError> {
         let path = self.folder.join(name);
-        fs::write(&path, text).map_err(|e| self.error("write", &path, e))
+        write_new(&path, text.as_bytes()).map_err(|e| self.error("write", &path, e))
     }
 
     fn error(&self, task: &'static str, path: &Path, cause: io::Error) -> StoreError {
