@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use wakescope_probe::load::launched_output;
+use wakescope_sys::signal;
 
 mod check;
 mod compare;
@@ -128,6 +129,7 @@ fn run<C: Parser>(carry_out: impl FnOnce(C) -> Result<Outcome, Failure>) -> Exit
         let printed = output::print(text);
         return ExitCode::from(u8::from(printed.is_err()));
     }
+    signal::fail_beyond_file_size();
     let cli = match C::try_parse_from(guest::arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(e) => {
