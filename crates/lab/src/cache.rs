@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fmt};
 
 use wakescope_core::units::SpanNs;
-use wakescope_store::{open_lock, write_new};
+use wakescope_store::{is_trusted_owner, open_lock, write_new};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::{exchange, open_directory, try_lock};
 
@@ -229,20 +229,32 @@ fn unfinished(place: &Path) -> PathBuf {
     place.with_file_name(format!("{UNFINISHED}{}-{number}-{name}", std::process::id()))
 }
 
+/// Whether a name is one that [`unfinished`] gives.
+fn is_unfinished(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let parts = name.strip_prefix(UNFINISHED).map(|rest| rest.splitn(3, '-'));
+    parts.is_some_and(|mut parts| {
+        parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number)
+    })
+}
+
 /// Removes what killed labs left unfinished in `folder`: folders on which nobody holds a lock any
 /// more, and files that are old, for one is written at once.
 fn sweep(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let unfinished = UNFINISHED.as_bytes();
-    for entry in entries.filter(|e| e.file_name().as_encoded_bytes().starts_with(unfinished)) {
+    for entry in entries.filter(|e| e.file_name().to_str().is_some_and(is_unfinished)) {
         let path = entry.path();
+        // Of a link itself, not of what it leads to.
         let Ok(meta) = entry.metadata() else { continue };
+        if !is_trusted_owner(meta.uid()) {
+            continue;
+        }
         if meta.is_dir() {
             let lock = open_directory(&path);
             if lock.is_ok_and(|lock| matches!(try_lock(&lock), Ok(true))) {
                 let _ = fs::remove_dir_all(&path);
             }
-        } else if age_s(&meta) > OLD_S {
+        } else if meta.is_file() && age_s(&meta) > OLD_S {
             let _ = fs::remove_file(&path);
         }
     }
