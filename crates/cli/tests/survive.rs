@@ -18,6 +18,8 @@ mod common;
 mod confined;
 #[path = "survive/disk.rs"]
 mod disk;
+#[path = "survive/inputs.rs"]
+mod inputs;
 #[path = "survive/signals.rs"]
 mod signals;
 #[path = "survive/written.rs"]

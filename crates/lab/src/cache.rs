@@ -14,6 +14,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_store::{is_trusted_owner, open_lock, write_new};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::{exchange, open_directory, try_lock};
+use wakescope_sys::input::open_input;
 
 use crate::kernel::Arch;
 use crate::watch::{Step, Unwatched, Watch};
@@ -268,11 +269,8 @@ pub(crate) fn age_s(meta: &fs::Metadata) -> u64 {
 
 /// Reads a file that may be anything: not more than `limit` bytes, and nothing but a file.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
-    }
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    open_input(path)?.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too large"));
     }

@@ -11,6 +11,7 @@ pub mod counter;
 pub mod file;
 pub mod folder;
 pub mod guest;
+pub mod input;
 pub mod machine;
 pub mod mapped_file;
 pub mod memory;

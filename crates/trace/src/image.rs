@@ -12,7 +12,7 @@ use std::path::Path;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{ElfFile64, ElfSection64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind};
-use wakescope_sys::machine::open_without_waiting;
+use wakescope_sys::input::open_input;
 use wakescope_sys::mapped_file::MappedFile;
 
 mod calls;
@@ -39,12 +39,7 @@ pub struct MappedImage(MappedFile);
 impl MappedImage {
     /// Maps the file at `path`.
     pub fn open(path: &Path) -> Result<Self, NoImage> {
-        // Who opens a pipe waits for somebody to write to it.
-        let is_file = std::fs::metadata(path).map_err(NoImage::Unreadable)?.is_file();
-        if !is_file {
-            return Err(NoImage::Unreadable(io::Error::other("it is not a regular file")));
-        }
-        let file = open_without_waiting(path).map_err(NoImage::Unreadable)?;
+        let file = open_input(path).map_err(NoImage::Unreadable)?;
         MappedFile::of(&file).map(Self).map_err(NoImage::Unreadable)
     }
 
