@@ -1,7 +1,5 @@
 //! `wakescope compare`
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::compare::{ALPHA, Compare, Labelled, MARGIN, Options, compare, interleaved};
@@ -216,10 +214,7 @@ fn show(compared: &Compare, args: &CompareArgs) -> Result<(), Failure> {
 /// Prints to a file, or else to standard output.
 pub(crate) fn print_to(file: Option<&Path>, text: &str) -> Result<(), Failure> {
     let Some(path) = file else { return output::print(text) };
-    File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(|e| {
-        Failure::new(format!("cannot write {}: {e}", path.display()))
-            .try_this("name a file that you may write: -o FILE")
-    })
+    output::write_file(path, text.as_bytes())
 }
 
 /// Reads a chance: `5%` or `0.05`, above 0 and at most one half.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use wakescope_report::style::clean;
+
 /// Printed as
 ///
 /// ```text
@@ -39,12 +41,14 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "wakescope: {}", self.what)?;
+        // Each is one line, whatever paths and names are in it.
+        let line = |text: &str| clean(text, usize::MAX);
+        write!(f, "wakescope: {}", line(&self.what))?;
         for cause in &self.causes {
-            write!(f, "\n  {cause}")?;
+            write!(f, "\n  {}", line(cause))?;
         }
         for remedy in &self.remedies {
-            write!(f, "\n  → {remedy}")?;
+            write!(f, "\n  → {}", line(remedy))?;
         }
         Ok(())
     }

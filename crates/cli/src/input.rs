@@ -1,18 +1,16 @@
 //! Files that users name.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
+
+use wakescope_sys::input::open_input;
 
 use crate::Failure;
 
 /// Opens a file that is nothing but that: one would wait for ever to read a pipe nobody writes to.
 pub(crate) fn regular(path: &Path) -> io::Result<File> {
-    if fs::metadata(path)?.is_file() {
-        File::open(path)
-    } else {
-        Err(io::Error::other("it is not a regular file"))
-    }
+    open_input(path)
 }
 
 /// That the run at `path`, whose record is `file`, cannot be read.

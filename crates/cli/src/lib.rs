@@ -4,8 +4,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use wakescope_probe::load::launched_output;
+use wakescope_sys::signal;
 
 mod check;
+mod cleaner;
 mod compare;
 mod explain;
 mod failure;
@@ -125,14 +127,20 @@ pub fn guest_main() -> ExitCode {
 fn run<C: Parser>(carry_out: impl FnOnce(C) -> Result<Outcome, Failure>) -> ExitCode {
     // A load starts this program hundreds of times per second to do just that.
     if let Some(text) = launched_output(std::env::args_os().nth(1).as_deref()) {
-        let printed = output::print(text);
+        let printed = output::print_own(text);
         return ExitCode::from(u8::from(printed.is_err()));
     }
+    signal::fail_beyond_file_size();
     let cli = match C::try_parse_from(guest::arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(e) => {
-            // clap prints help and version to stdout with code 0, errors to stderr with code 2.
-            let _ = e.print();
+            // Help and version, with code 0, or an error that quotes arguments, with code 2.
+            let text = e.to_string();
+            if e.use_stderr() {
+                output::tell(text.trim_end_matches('\n'));
+            } else {
+                let _ = output::print(&text);
+            }
             return ExitCode::from(u8::try_from(e.exit_code()).unwrap_or(2));
         }
     };

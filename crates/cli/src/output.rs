@@ -1,15 +1,25 @@
 //! The only place that writes to stdout and stderr.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use wakescope_report::style::Style;
+use wakescope_store::create_output;
 
 use crate::Failure;
+use crate::cleaner::{Cleaner, cleaned};
 
-/// How to print on stdout: with colour on a terminal, unless `NO_COLOR` is set.
+/// How to print on stdout: with colour on a terminal, unless `NO_COLOR` is set or the terminal
+/// knows no colours.
 pub(crate) fn style() -> Style {
+    Style { colour: io::stdout().is_terminal() && may_dress() }
+}
+
+/// Whether the user and the terminal have nothing against colours and lines that are redrawn.
+fn may_dress() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    Style { colour: io::stdout().is_terminal() && !no_color }
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    !no_color && !dumb
 }
 
 /// Whether somebody reads stdout on a terminal.
@@ -27,12 +37,17 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     print_with(|out| out.write_all(bytes))
 }
 
+/// Writes a text of this program's own to stdout, at the least cost.
+pub(crate) fn print_own(text: &'static str) -> io::Result<()> {
+    io::stdout().lock().write_all(text.as_bytes())
+}
+
 /// Lets `write` write a result of any length to stdout. A reader that has gone away ends it, and is
 /// no failure.
 pub(crate) fn print_with(
     write: impl FnOnce(&mut dyn Write) -> Result<(), io::Error>,
 ) -> Result<(), Failure> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(Cleaner::new(io::stdout().lock(), style().colour));
     match write(&mut out).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("cannot write to standard output: {e}"))
@@ -42,10 +57,31 @@ pub(crate) fn print_with(
     }
 }
 
+/// Writes a result to the file that the user named for it.
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    write_file_with(path, |out| out.write_all(bytes))
+}
+
+/// Lets `write` write a result of any length to the file that the user named for it.
+pub(crate) fn write_file_with(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let to_file = || {
+        let mut out = io::BufWriter::new(Cleaner::new(create_output(path)?, false));
+        write(&mut out)?;
+        out.flush()
+    };
+    to_file().map_err(|e| {
+        Failure::new(format!("cannot write {}: {e}", path.display()))
+            .try_this("name a file that you may write: -o FILE")
+    })
+}
+
 /// Tells the user something beside the result, on stderr.
 pub(crate) fn tell(text: &str) {
     // Nobody can be told that stderr is closed.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", cleaned(text, false));
 }
 
 /// Tells the user why it did not work.
@@ -61,12 +97,11 @@ pub(crate) fn draw(text: &str) {
 
 /// Whether a line on stderr can be redrawn, and the user has nothing against it.
 pub(crate) fn can_redraw() -> bool {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    io::stderr().is_terminal() && !no_color
+    io::stderr().is_terminal() && may_dress()
 }
 
 /// Shows one line on the terminal in place of the one that was shown so before. It must be short
 /// enough not to be wrapped. An empty one makes room for other text.
 pub(crate) fn redraw(line: &str) {
-    let _ = write!(io::stderr(), "\r{line}\x1b[K");
+    let _ = write!(io::stderr(), "\r{}\x1b[K", cleaned(line, true));
 }

@@ -1,8 +1,6 @@
 //! `wakescope report`
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use wakescope_core::units::SpanNs;
 use wakescope_report::overlay::{Line, Overlay};
@@ -68,7 +66,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
         None => show_runs(args, format)?,
     };
     match &args.output {
-        Some(path) => write(path, &shown)?,
+        Some(path) => output::write_file(path, &shown)?,
         None => output::print_bytes(&shown)?,
     }
     Ok(Outcome::Done)
@@ -189,13 +187,4 @@ fn thresholds(args: &ReportArgs) -> Vec<SpanNs> {
     let mut thresholds = args.thresholds.clone();
     thresholds.sort_unstable();
     thresholds
-}
-
-fn write(path: &Path, shown: &[u8]) -> Result<(), Failure> {
-    File::create(path).and_then(|mut file| file.write_all(shown)).map_err(|e| not_written(path, &e))
-}
-
-fn not_written(path: &Path, e: &io::Error) -> Failure {
-    Failure::new(format!("cannot write {}: {e}", path.display()))
-        .try_this("name a file that you may write: -o FILE")
 }

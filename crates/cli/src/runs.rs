@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use wakescope_core::run::Run;
 use wakescope_report::import::About;
 use wakescope_report::style::clean;
+use wakescope_store::RECORD;
 
-use crate::folder::RECORD;
 use crate::input::{not_a_run, regular};
 use crate::{Failure, import};
 

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
 
 use wakescope_probe::session::{SavedSample, Unsaved};
 
@@ -24,10 +23,10 @@ pub(crate) struct SampleFile {
 }
 
 impl SampleFile {
-    /// Creates the file, with its head.
-    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+    /// Begins a file that was just made, with its head.
+    pub(crate) fn begin(file: File) -> io::Result<Self> {
         let mut samples = Self {
-            file: File::create(path)?,
+            file,
             block: b"cpu,expiry_ns,wakeup_latency_ns\n".to_vec(),
             in_block: BTreeMap::new(),
             written_bytes: 0,
@@ -81,6 +80,8 @@ impl SampleFile {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn sample(cpu: u32, expiry_ns: u64) -> SavedSample {
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn every_sample_is_in_the_file_or_counted() {
         let path = std::env::temp_dir().join(format!("wakescope-samples-{}", std::process::id()));
-        let mut samples = SampleFile::create(&path).unwrap();
+        let mut samples = SampleFile::begin(File::create(&path).unwrap()).unwrap();
         for i in 0..10_000 {
             samples.add(sample(0, i));
         }
@@ -110,9 +111,10 @@ mod tests {
             return;
         }
         // It takes nothing from the very first write on.
-        assert!(SampleFile::create(full).is_err());
+        let open = || File::options().write(true).open(full).unwrap();
+        assert!(SampleFile::begin(open()).is_err());
         let mut samples = SampleFile {
-            file: File::create(full).unwrap(),
+            file: open(),
             block: Vec::new(),
             in_block: BTreeMap::new(),
             written_bytes: 0,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::cleaner::cleaned;
 use crate::output;
 
 /// The most lines that a block takes: a terminal of 24 lines still shows it whole.
@@ -16,8 +17,7 @@ pub(crate) struct Screen {
 impl Screen {
     /// A place to draw, if stderr is one: a dumb terminal cannot move the cursor.
     pub(crate) fn of_terminal() -> Option<Self> {
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        (output::can_redraw() && !dumb).then(Self::default)
+        output::can_redraw().then(Self::default)
     }
 
     /// Draws `block` in place of the last one. Its lines must be short enough not to be wrapped.
@@ -29,7 +29,7 @@ impl Screen {
         let drawn = std::mem::take(&mut self.drawn_lines);
         for line in block.lines() {
             // Each line ends by clearing what an earlier, longer one left.
-            let _ = writeln!(out, "{line}\x1b[K");
+            let _ = writeln!(out, "{}\x1b[K", cleaned(line, true));
             self.drawn_lines += 1;
         }
         if drawn > self.drawn_lines {

@@ -1,6 +1,5 @@
 //! `wakescope trend`
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::compare::Refusal;
@@ -99,10 +98,7 @@ fn draw(trend: &Trend, path: &Path, kind: Kind) -> Result<Outcome, Failure> {
         Kind::Png => picture::trend_png(trend, series),
     };
     let drawn = drawn.ok_or_else(|| Failure::new("there is nothing to draw in these runs"))?;
-    fs::write(path, drawn).map_err(|e| {
-        Failure::new(format!("cannot write {}: {e}", path.display()))
-            .try_this("name a file that you may write: -o FILE")
-    })?;
+    output::write_file(path, &drawn)?;
     Ok(Outcome::Done)
 }
 

@@ -4,7 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
-use common::bench::{Disk, NOBODY, PATIENCE, Running, Test, eventually, kill, skip};
+use common::bench::{
+    Disk, NOBODY, PATIENCE, Running, Test, eventually, eventually_some, kill, skip,
+};
 use wakescope_probe::load::{Load, LoadError, Options, Spec, abandon_all};
 use wakescope_sys::file::effective_user;
 use wakescope_sys::sched::{Schedule, set_schedule};
@@ -286,9 +288,9 @@ fn what_others_put_into_the_directory_is_not_touched() {
     let target = test.loads.join("treasury");
     fs::create_dir(&target).unwrap();
     fs::write(target.join("treasure"), "x").unwrap();
-    let link = test.loads.join(format!("wakescope-load-{user}-1-1"));
+    let link = test.loads.join(format!("wakescope-load-{user}-1-0000000000000001"));
     symlink(&target, &link).unwrap();
-    let foreign = test.loads.join(format!("wakescope-load-{user}-2-2"));
+    let foreign = test.loads.join(format!("wakescope-load-{user}-2-0000000000000002"));
     fs::create_dir(&foreign).unwrap();
     fs::set_permissions(&foreign, fs::Permissions::from_mode(0o700)).unwrap();
     let given_away = user == 0 && chown(&foreign, Some(NOBODY), Some(NOBODY)).is_ok();
@@ -299,6 +301,36 @@ fn what_others_put_into_the_directory_is_not_touched() {
     assert_eq!(out.code, Some(0), "{out:?}");
     assert!(target.join("treasure").exists() && fs::symlink_metadata(&link).is_ok());
     assert_eq!(foreign.exists(), given_away, "{out:?}");
+}
+
+#[test]
+fn whoever_renames_a_directory_does_not_decide_where_files_are_made_and_removed() {
+    for load in ["find", "file-move"] {
+        let test = Test::new("renamed");
+        let treasury = test.loads.join("treasury");
+        fs::create_dir_all(treasury.join("files")).unwrap();
+        for treasure in ["treasure", "files/target", "files/large", "wakescope-load"] {
+            fs::write(treasury.join(treasure), "x").unwrap();
+        }
+        let mut running = test.run(&[load]);
+        let directory = eventually_some("it has a directory", || {
+            let mut entries = fs::read_dir(&test.loads).unwrap().flatten();
+            entries.find(|e| e.file_name().to_string_lossy().starts_with("wakescope-load-"))
+        });
+        let away = test.loads.join("away");
+        fs::rename(directory.path(), &away).unwrap();
+        symlink(&treasury, directory.path()).unwrap();
+        running.await_line("running:");
+        kill("INT", &[running.pid()]);
+        let ended = running.output();
+        assert_eq!(ended.code, Some(0), "{load}: {ended:?}");
+        for treasure in ["treasure", "files/target", "files/large", "wakescope-load"] {
+            let text = fs::read_to_string(treasury.join(treasure));
+            assert!(text.is_ok_and(|text| text == "x"), "{load}: {treasure}");
+        }
+        assert_eq!(fs::read_dir(treasury.join("files")).unwrap().count(), 2, "{load}");
+        assert_eq!(fs::read_dir(&away).unwrap().count(), 0, "{load}: its files are left");
+    }
 }
 
 #[test]

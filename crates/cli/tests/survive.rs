@@ -18,6 +18,17 @@ mod common;
 mod confined;
 #[path = "survive/disk.rs"]
 mod disk;
+#[path = "survive/hostile.rs"]
+mod hostile;
+#[path = "survive/inputs.rs"]
+mod inputs;
+#[allow(dead_code)] // Each test takes what it needs.
+#[path = "reference/runs.rs"]
+mod runs;
+#[path = "survive/signals.rs"]
+mod signals;
+#[path = "survive/written.rs"]
+mod written;
 
 #[test]
 fn a_signal_ends_a_run_early_and_it_is_written() {

@@ -20,8 +20,9 @@ const ROWS: &[(&str, u32)] = &[
     ("wakescope-report", 2),
     ("wakescope-probe", 3),
     ("wakescope-trace", 3),
-    ("wakescope-lab", 3),
-    ("wakescope-cli", 4),
+    ("wakescope-store", 3),
+    ("wakescope-lab", 4),
+    ("wakescope-cli", 5),
 ];
 
 /// The longest a source file may be, in lines.
@@ -91,6 +92,42 @@ fn only_one_file_prints() {
             let words = rust::words(&rust::without_tests(&read(file)));
             for pair in words.windows(2).filter(|pair| pair[1] == "!") {
                 assert!(!macros.contains(&&*pair[0]), "{} uses {}!", file.display(), pair[0]);
+            }
+        }
+    }
+}
+
+/// What may follow a link, empty a file of another user, or wait for the reader of a FIFO.
+#[test]
+fn only_one_crate_opens_files_to_write() {
+    // A load's own files, in a folder of its own that it has entered; and files of the kernel, of a
+    // constant path, that no other user can replace.
+    const EXCEPT: [&str; 6] = [
+        "crates/probe/src/load/file_move.rs",
+        "crates/probe/src/load/keeper.rs",
+        "crates/probe/src/load/exec.rs",
+        "crates/probe/src/load/disturb.rs",
+        "crates/cli/src/guest.rs",
+        "crates/sys/src/pm_qos.rs",
+    ];
+    let opening: [&[&str]; 6] = [
+        &["File", ":", ":", "create", "("],
+        &["fs", ":", ":", "write", "("],
+        &["fs", ":", ":", "copy", "("],
+        &[".", "write", "(", "true"],
+        &[".", "append", "(", "true"],
+        &[".", "create", "(", "true"],
+    ];
+    for name in ROWS.iter().filter_map(|(name, _)| name.strip_prefix("wakescope-")) {
+        for file in shipped(name) {
+            let is_test = file.iter().any(|part| part == "tests");
+            if name == "store" || is_test || EXCEPT.iter().any(|except| file == Path::new(except)) {
+                continue;
+            }
+            let words = rust::words(&rust::without_tests(&read(&file)));
+            for way in opening {
+                let found = words.windows(way.len()).any(|words| words == way);
+                assert!(!found, "{} opens a file to write: {}", file.display(), way.concat());
             }
         }
     }

@@ -4,15 +4,17 @@
 //! beside its place and then renamed, so that neither a full disk nor `kill -9` leaves half of it.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fmt};
 
 use wakescope_core::units::SpanNs;
+use wakescope_store::{is_trusted_owner, open_lock, write_new};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::{exchange, open_directory, try_lock};
+use wakescope_sys::input::open_input;
 
 use crate::kernel::Arch;
 use crate::watch::{Step, Unwatched, Watch};
@@ -141,7 +143,7 @@ impl Cache {
         let folder = self.root.join("locks");
         Self::create(&folder)?;
         let path = folder.join(what);
-        let file = File::create(&path).map_err(CacheError::io("create", &path))?;
+        let file = open_lock(&path).map_err(CacheError::io("create", &path))?;
         while !try_lock(&file).map_err(CacheError::io("lock", &path))? {
             if watch.stopped() {
                 return Err(CacheError::Stopped);
@@ -172,8 +174,7 @@ impl Cache {
             Self::create(parent)?;
         }
         let path = unfinished(place);
-        let written = File::create(&path)
-            .and_then(|mut file| file.write_all(bytes))
+        let written = write_new(&path, bytes)
             .map_err(CacheError::io("write", place))
             .and_then(|()| fs::rename(&path, place).map_err(CacheError::io("write", place)));
         if written.is_err() {
@@ -229,20 +230,32 @@ fn unfinished(place: &Path) -> PathBuf {
     place.with_file_name(format!("{UNFINISHED}{}-{number}-{name}", std::process::id()))
 }
 
+/// Whether a name is one that [`unfinished`] gives.
+fn is_unfinished(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let parts = name.strip_prefix(UNFINISHED).map(|rest| rest.splitn(3, '-'));
+    parts.is_some_and(|mut parts| {
+        parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number)
+    })
+}
+
 /// Removes what killed labs left unfinished in `folder`: folders on which nobody holds a lock any
 /// more, and files that are old, for one is written at once.
 fn sweep(folder: &Path) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let unfinished = UNFINISHED.as_bytes();
-    for entry in entries.filter(|e| e.file_name().as_encoded_bytes().starts_with(unfinished)) {
+    for entry in entries.filter(|e| e.file_name().to_str().is_some_and(is_unfinished)) {
         let path = entry.path();
+        // Of a link itself, not of what it leads to.
         let Ok(meta) = entry.metadata() else { continue };
+        if !is_trusted_owner(meta.uid()) {
+            continue;
+        }
         if meta.is_dir() {
             let lock = open_directory(&path);
             if lock.is_ok_and(|lock| matches!(try_lock(&lock), Ok(true))) {
                 let _ = fs::remove_dir_all(&path);
             }
-        } else if age_s(&meta) > OLD_S {
+        } else if meta.is_file() && age_s(&meta) > OLD_S {
             let _ = fs::remove_file(&path);
         }
     }
@@ -256,11 +269,8 @@ pub(crate) fn age_s(meta: &fs::Metadata) -> u64 {
 
 /// Reads a file that may be anything: not more than `limit` bytes, and nothing but a file.
 pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
-    }
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    open_input(path)?.take(limit + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too large"));
     }

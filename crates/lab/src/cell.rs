@@ -12,6 +12,7 @@ use wakescope_core::lab::Asked;
 use wakescope_core::plan::Policy;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
+use wakescope_store::write_new;
 
 use crate::farm::{Job, Runner};
 use crate::guest::{CHECK, FACTS, Facts, KERNEL_LOG, RUN, VERB};
@@ -339,5 +340,5 @@ fn of_host(end: &End, log: &[u8]) -> Failed {
 /// Writes those of `items` that are among `names`.
 fn keep(folder: &Path, items: &[Item], names: &[&str]) -> std::io::Result<()> {
     let wanted = items.iter().filter(|item| names.contains(&item.name.as_str()));
-    wanted.into_iter().try_for_each(|item| fs::write(folder.join(&item.name), &item.bytes))
+    wanted.into_iter().try_for_each(|item| write_new(&folder.join(&item.name), &item.bytes))
 }

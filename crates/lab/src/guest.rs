@@ -2,7 +2,7 @@
 //! it is to load. No shell, no other program. The same inputs give the same bytes.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,7 @@ pub mod modules;
 use cpio::Archive;
 use modules::Module;
 use serde::{Deserialize, Serialize};
+use wakescope_sys::input::open_input;
 
 use crate::kernel::Arch;
 
@@ -131,7 +132,7 @@ fn read(path: &Path) -> Result<Vec<u8>, GuestError> {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
+    let file = open_input(path).map_err(failed)?;
     file.take(PROGRAM_MOST).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }

@@ -19,6 +19,7 @@ mod error;
 mod lock;
 mod prune;
 mod recipe;
+mod removal;
 mod scratch;
 mod slot;
 mod sums;
@@ -36,7 +37,8 @@ pub use slot::Slot;
 pub use sums::CONSOLE;
 
 use lock::{LOCK, NameLock};
-use slot::{NEW, OLD, remove};
+use removal::{make_way, mark, remove_own};
+use slot::{NEW, OLD};
 
 /// Bytes that must be free for a cell to be run, and to be believed when it says that it has no
 /// result. A cell takes some hundred kB.
@@ -46,6 +48,14 @@ pub const LEAST_ROOM: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct CellStore {
     folder: PathBuf,
+}
+
+/// What the names of folders begin with that nobody keeps.
+const SCRATCH: &str = "scratch-";
+
+/// The number in the name of such a folder.
+fn scratch_number(stem: &str) -> Option<u32> {
+    stem.strip_prefix(SCRATCH)?.parse().ok()
 }
 
 /// What one gets who wants to run a cell.
@@ -138,11 +148,12 @@ impl CellStore {
     /// A folder beside the cells, for what nobody keeps.
     pub fn scratch(&self) -> Result<Scratch, StoreError> {
         for number in 1_u32.. {
-            let name = format!("scratch-{number}");
+            let name = format!("{SCRATCH}{number}");
             if let Some(lock) = self.lock(&name)? {
                 let path = self.folder.join(format!("{name}.{NEW}"));
-                remove(&path)
+                make_way(&path)
                     .and_then(|()| fs::create_dir(&path))
+                    .and_then(|()| mark(&path))
                     .map_err(|e| self.error("create", &path, e))?;
                 return Ok(Scratch::new(path, Some(lock)));
             }
@@ -150,18 +161,20 @@ impl CellStore {
         Err(self.error("create", &self.folder, io::ErrorKind::AlreadyExists.into()))
     }
 
-    /// Removes what killed labs left: what is in the making, but by nobody.
+    /// Removes what killed labs left: what is in the making, but by nobody. Only what has a name and
+    /// a marker as the store gives them.
     fn clean_up(&self) -> Result<(), StoreError> {
         let in_the_making = |name: &String| {
             let (stem, kind) = name.rsplit_once('.')?;
-            [NEW, OLD, LOCK].contains(&kind).then(|| stem.to_string())
+            let is_own_form = stem.parse::<Key>().is_ok() || scratch_number(stem).is_some();
+            (is_own_form && [NEW, OLD, LOCK].contains(&kind)).then(|| stem.to_string())
         };
         let stems: BTreeSet<String> = self.names()?.iter().filter_map(in_the_making).collect();
         for stem in stems {
             let Some(_lock) = self.lock(&stem)? else { continue };
             for kind in [NEW, OLD] {
                 let path = self.folder.join(format!("{stem}.{kind}"));
-                remove(&path).map_err(|e| self.error("remove", &path, e))?;
+                remove_own(&path).map_err(|e| self.error("remove", &path, e))?;
             }
         }
         Ok(())

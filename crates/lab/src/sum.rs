@@ -2,7 +2,7 @@
 //! kernel again.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::input::open_input;
 
 use crate::cache::{Cache, read_bounded};
 
@@ -32,14 +33,11 @@ pub fn of_bytes(bytes: &[u8]) -> String {
 /// SHA-256 of the file at `path`, in lowercase hexadecimal. Fails on what is not a file, and on
 /// files above 1 GiB.
 pub fn of_file(path: &Path) -> io::Result<String> {
-    let meta = fs::metadata(path)?;
-    if !meta.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
-    }
-    if meta.len() > LARGEST {
+    let file = open_input(path)?;
+    if file.metadata()?.len() > LARGEST {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is larger than 1 GiB"));
     }
-    let mut file = File::open(path)?.take(LARGEST);
+    let mut file = file.take(LARGEST);
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
     loop {

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -25,6 +25,14 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
 pub fn open_directory(path: &Path) -> io::Result<File> {
     let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
     OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// The file that this process has open under `number`, once more: both share position and flags.
+pub fn duplicate(number: RawFd) -> io::Result<File> {
+    // SAFETY: an integer; a number that is not open is refused.
+    let fd = checked(unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) })?;
+    // SAFETY: the call gave a descriptor that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
 /// Exchanges the names of two files: at no moment is either name without a file.
@@ -78,7 +86,7 @@ pub fn room(path: &Path) -> io::Result<Room> {
     })
 }
 
-fn c_path(path: &Path) -> io::Result<CString> {
+pub(crate) fn c_path(path: &Path) -> io::Result<CString> {
     CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 

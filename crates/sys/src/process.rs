@@ -10,6 +10,7 @@ use std::{fmt, io, mem, ptr};
 use wakescope_core::units::SpanNs;
 
 use crate::checked;
+use crate::signal::resets_file_size;
 
 /// A program with its arguments, as `execv` wants them.
 #[derive(Clone, Debug)]
@@ -97,6 +98,7 @@ impl Start<'_> {
             },
             dies_with_thread: self.dies_with_thread,
             empty_environment: self.environment == Environment::Empty,
+            resets_file_size: resets_file_size(),
         };
         let namespace = if self.apart == Apart::Namespace { libc::CLONE_NEWPID } else { 0 };
         // SAFETY: without CLONE_VM this is a fork: parent and child each go on with memory of
@@ -150,6 +152,7 @@ struct Plan {
     parent: libc::pid_t,
     dies_with_thread: bool,
     empty_environment: bool,
+    resets_file_size: bool,
 }
 
 impl Plan {
@@ -168,6 +171,9 @@ impl Plan {
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+            if self.resets_file_size {
+                libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+            }
             if self.session && libc::setsid() == -1 {
                 return failed();
             }
@@ -226,6 +232,8 @@ impl fmt::Display for Exit {
             Self::Signal(libc::SIGTERM) => f.write_str("SIGTERM"),
             Self::Signal(libc::SIGSEGV) => f.write_str("SIGSEGV"),
             Self::Signal(libc::SIGABRT) => f.write_str("SIGABRT"),
+            Self::Signal(libc::SIGBUS) => f.write_str("SIGBUS"),
+            Self::Signal(libc::SIGXFSZ) => f.write_str("SIGXFSZ (the limit of file sizes)"),
             Self::Signal(number) => write!(f, "signal {number}"),
             Self::Unknown => f.write_str("an unknown exit status"),
         }
@@ -380,6 +388,16 @@ pub fn set_nonblocking(file: &File) -> io::Result<()> {
     unsafe {
         let flags = checked(libc::fcntl(file.as_raw_fd(), libc::F_GETFL))?;
         checked(libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
+    }
+    Ok(())
+}
+
+/// Makes reads and writes of `file` wait, as they do by default.
+pub fn set_blocking(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open for as long as `file` lives; flags only.
+    unsafe {
+        let flags = checked(libc::fcntl(file.as_raw_fd(), libc::F_GETFL))?;
+        checked(libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK))?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Signals, without handlers: blocked everywhere, fetched where it suits.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, mem, ptr};
 
 use wakescope_core::units::SpanNs;
@@ -28,6 +29,9 @@ impl Signal {
 
 /// Signals that end a run, blocked in this thread and every thread it starts from now on.
 /// They wait until [`EndSignals::wait`] fetches them.
+///
+/// Those that this process was started to ignore, as `nohup` and shells do for jobs in the
+/// background, stay ignored.
 #[derive(Debug)]
 pub struct EndSignals {
     set: libc::sigset_t,
@@ -41,11 +45,15 @@ impl EndSignals {
     pub fn block() -> io::Result<Self> {
         // SAFETY: `sigset_t` is plain data that `sigemptyset` initialises before any use.
         let mut set: libc::sigset_t = unsafe { mem::zeroed() };
-        // SAFETY: `set` is live and writable; the numbers are signals; the old mask is not asked for.
+        // SAFETY: `set` is live and writable; the numbers are signals; the old mask is not asked
+        // for.
         let rc = unsafe {
             libc::sigemptyset(&raw mut set);
             for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-                libc::sigaddset(&raw mut set, signal);
+                // A signal that is blocked waits to be fetched even if it is ignored.
+                if !is_ignored(signal) {
+                    libc::sigaddset(&raw mut set, signal);
+                }
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut())
         };
@@ -67,6 +75,33 @@ impl EndSignals {
             _ => None,
         }
     }
+}
+
+/// Whether this process ignores a signal.
+fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: `sigaction` is plain data for which zero is a value.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: `action` is live and writable; nothing is changed.
+    let rc = unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) };
+    rc == 0 && action.sa_sigaction == libc::SIG_IGN
+}
+
+/// Whether [`fail_beyond_file_size`] has changed what programs that are started inherit.
+static FILE_SIZE_IGNORED: AtomicBool = AtomicBool::new(false);
+
+/// Makes writes beyond the limit of file sizes (`ulimit -f`) fail with `FileTooLarge` instead of
+/// ending the process (SIGXFSZ). Programs that are started are ended as before.
+pub fn fail_beyond_file_size() {
+    if !is_ignored(libc::SIGXFSZ) {
+        FILE_SIZE_IGNORED.store(true, Ordering::Relaxed);
+        // SAFETY: no handler of this process is involved, and the number is a signal.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    }
+}
+
+/// Whether a program that is started is to have SIGXFSZ as by default.
+pub(crate) fn resets_file_size() -> bool {
+    FILE_SIZE_IGNORED.load(Ordering::Relaxed)
 }
 
 /// Makes [`ThreadHandle::interrupt`] break sleeps instead of ending the process.

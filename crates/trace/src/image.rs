@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use object::elf::{self, FileHeader64};
 use object::read::elf::{ElfFile64, ElfSection64, FileHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolKind};
+use wakescope_sys::input::open_input;
 use wakescope_sys::mapped_file::MappedFile;
 
 mod calls;
@@ -39,23 +39,26 @@ pub struct MappedImage(MappedFile);
 impl MappedImage {
     /// Maps the file at `path`.
     pub fn open(path: &Path) -> Result<Self, NoImage> {
-        // Who opens a pipe waits for somebody to write to it.
-        let is_file = std::fs::metadata(path).map_err(NoImage::Unreadable)?.is_file();
-        if !is_file {
-            return Err(NoImage::Unreadable(io::Error::other("it is not a regular file")));
-        }
-        let file = File::open(path).map_err(NoImage::Unreadable)?;
+        let file = open_input(path).map_err(NoImage::Unreadable)?;
         MappedFile::of(&file).map(Self).map_err(NoImage::Unreadable)
     }
 
     /// The kernel in the file, or another linked program.
     pub fn image(&self) -> Result<Image<'_>, NoImage> {
-        Image::parse(&self.0)
+        self.whole(Image::parse(&self.0))
     }
 
     /// The module in the file.
     pub fn module(&self) -> Result<Image<'_>, NoImage> {
-        Image::parse_module(&self.0)
+        self.whole(Image::parse_module(&self.0))
+    }
+
+    /// The image with what tells that its file was cut short.
+    fn whole<'a>(&'a self, parsed: Result<Image<'a>, NoImage>) -> Result<Image<'a>, NoImage> {
+        match parsed {
+            _ if self.0.is_cut() => Err(NoImage::Cut),
+            other => other.map(|image| Image { file: Some(&self.0), ..image }),
+        }
     }
 }
 
@@ -64,6 +67,8 @@ impl MappedImage {
 pub enum NoImage {
     /// It cannot be read.
     Unreadable(io::Error),
+    /// It could be read in part only, and had been whole before.
+    Cut,
     /// It is no whole ELF file of 64 bits.
     NotElf,
     /// It is one whose code has no addresses yet, as a module's.
@@ -86,6 +91,9 @@ impl fmt::Display for NoImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(e) => e.fmt(f),
+            Self::Cut => {
+                f.write_str("it was cut short while it was read, or the disk cannot read it")
+            }
             Self::NotElf => f.write_str("it is no ELF file of 64 bits, or only a part of one"),
             Self::Unlinked => f.write_str("its code has no addresses, as a module's"),
             Self::Linked => f.write_str("it is a linked program, and no module"),
@@ -106,6 +114,8 @@ pub struct Image<'a> {
     arm64: bool,
     /// Of a module: where its code is taken to lie. It has no addresses of its own.
     layout: Option<Layout>,
+    /// What it is read from, if that is mapped.
+    file: Option<&'a MappedFile>,
 }
 
 /// A function of an image.
@@ -151,7 +161,12 @@ impl<'a> Image<'a> {
         let kind = header.e_type(endian);
         let arm64 = header.e_machine(endian) == elf::EM_AARCH64;
         let elf = ElfFile64::parse(bytes).map_err(|_| NoImage::NotElf)?;
-        Ok((Self { elf, arm64, layout: None }, kind))
+        Ok((Self { elf, arm64, layout: None, file: None }, kind))
+    }
+
+    /// Fails if what was read of it so far may be zeros that are not in the file.
+    fn check(&self) -> Result<(), NoImage> {
+        if self.file.is_some_and(MappedFile::is_cut) { Err(NoImage::Cut) } else { Ok(()) }
     }
 
     /// The id of its build, as lower-case hexadecimal digits; `None` if it has none.
@@ -219,14 +234,19 @@ impl<'a> Image<'a> {
 
     /// Whether it has what lines of source follow from. Whether that is whole, only reading it tells.
     pub fn has_lines(&self) -> Result<(), NoImage> {
-        if self.elf.symbols().next().is_none() {
-            return Err(NoImage::NoSymbols);
-        }
+        let has_symbols = self.elf.symbols().next().is_some();
         let has = |name| {
             let section = self.elf.section_by_name(name);
             section.is_some_and(|section| section.size() > 0)
         };
-        if has(".debug_info") && has(".debug_line") { Ok(()) } else { Err(NoImage::NoLines) }
+        let has_lines = has(".debug_info") && has(".debug_line");
+        // Of a file that was cut short, nothing that is missing is known to be.
+        self.check()?;
+        match (has_symbols, has_lines) {
+            (false, _) => Err(NoImage::NoSymbols),
+            (_, false) => Err(NoImage::NoLines),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the instruction before `address` is a call; `None` where the image has no code, as

@@ -7,9 +7,11 @@
 //! the run does. The files are kept open, and read in the end.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+
+use wakescope_sys::input::open_input;
 
 /// Finds the functions that places in a program's file are in: for each place, counted from the
 /// beginning of the file, the function's name and how far it is behind its beginning.
@@ -181,11 +183,7 @@ fn open(pid: u32, mapping: &Mapping) -> Option<File> {
     let Mapping { start, end, path, .. } = mapping;
     let very = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
     let named = format!("/proc/{pid}/root{path}");
-    let regular = |path: &String| {
-        // To open a device may do something.
-        let is_file = fs::metadata(Path::new(path)).is_ok_and(|about| about.is_file());
-        if is_file { File::open(path).ok() } else { None }
-    };
+    let regular = |path: &String| open_input(Path::new(path)).ok();
     regular(&very).or_else(|| regular(&named))
 }
 

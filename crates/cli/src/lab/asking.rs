@@ -1,6 +1,5 @@
 //! What is asked of a lab: a plan, and what the command line says instead.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use wakescope_lab::plan::{
 };
 use wakescope_probe::load::Spec;
 use wakescope_report::style::clean;
+use wakescope_sys::input::open_input_or_pipe;
 
 use crate::Failure;
 
@@ -175,7 +175,7 @@ fn read(name: &str) -> Result<Plan, Failure> {
         return Plan::shipped(name).map_err(|e| failure_of_plan("--plan", &e));
     }
     let mut text = Vec::new();
-    File::open(&path)
+    open_input_or_pipe(&path)
         .and_then(|file| file.take(LARGEST_FILE as u64 + 1).read_to_end(&mut text))
         .map_err(|e| Failure::new(format!("cannot read the plan {}: {e}", shown(&path))))?;
     Plan::parse(text).map_err(|e| failure_of_plan(&shown(&path), &e))

@@ -1,17 +1,21 @@
 //! Kernels that are built from revisions of a git repository, for a bisection.
 
-use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use wakescope_lab::cache::Cache;
 use wakescope_report::style::clean;
+use wakescope_sys::input::open_input;
 
 use super::{failure_of_cache, shown};
 use crate::{Failure, output};
 
 /// What `git bisect run` takes for "this one cannot be tested", and so do we.
 const SKIP: i32 = 125;
+
+/// The largest image of a kernel that is taken, bytes.
+const LARGEST: u64 = 512 << 20;
 
 /// A longer list is surely not the one that was meant.
 const MOST: usize = 1_000_000;
@@ -111,7 +115,10 @@ impl Building {
                 }
             }));
         }
-        let bytes = match fs::read(repo.join(image)) {
+        let mut bytes = Vec::new();
+        let left = open_input(&repo.join(image))
+            .and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));
+        let bytes = match left.map(|_| bytes) {
             Ok(bytes) => bytes,
             Err(e) => {
                 return Err(Failure::new(format!(

@@ -1,7 +1,6 @@
 //! `wakescope report --format …`, for the formats of other programs.
 
-use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
@@ -9,12 +8,9 @@ use wakescope_report::export::cyclictest::{Layout, MOST_ROWS};
 use wakescope_report::export::{
     Values, csv, cyclictest, cyclictest_json, hdr, jsonl, prometheus, trace,
 };
+use wakescope_store::SAMPLES;
 
-use super::not_written;
 use crate::{Failure, input, output};
-
-/// The file of samples in a run's folder.
-const SAMPLES: &str = "samples.csv";
 
 /// A format of another program.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -163,10 +159,5 @@ type Out<'a> = dyn Write + 'a;
 /// Lets `write` write to `file` or standard output.
 fn to(file: Option<&Path>, write: impl FnOnce(&mut Out) -> io::Result<()>) -> Result<(), Failure> {
     let Some(path) = file else { return output::print_with(write) };
-    let to_file = || {
-        let mut out = BufWriter::new(File::create(path)?);
-        write(&mut out)?;
-        out.flush()
-    };
-    to_file().map_err(|e| not_written(path, &e))
+    output::write_file_with(path, write)
 }

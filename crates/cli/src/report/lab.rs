@@ -1,15 +1,17 @@
 //! The record of a lab, whose cells are runs.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::lab::{Cell, Lab, SCHEMA, Status};
 use wakescope_core::run::Run;
+use wakescope_lab::cache::Cache;
 use wakescope_report::overlay::{Entry, Overlay, merged};
 use wakescope_report::style::clean;
+use wakescope_store::RECORD;
 
+use crate::input::{not_a_run, regular};
 use crate::{Failure, output, runs};
 
 /// The largest record that is read.
@@ -43,7 +45,7 @@ fn text_of_lab(path: &Path) -> Option<Vec<u8>> {
     struct Head {
         schema: String,
     }
-    let mut file = path.is_file().then(|| File::open(path).ok())??;
+    let mut file = regular(path).ok()?;
     let mut first = [0];
     file.read_exact(&mut first).ok().filter(|()| first == *b"{")?;
     let mut text = first.to_vec();
@@ -70,7 +72,7 @@ impl Found {
         let mut first_failure = None;
         for cell in self.lab.cells.iter().filter(|cell| cell.status == Status::Ok) {
             let Some(run) = &cell.run else { continue };
-            match runs::read(&self.place(run)) {
+            match self.place(run).and_then(|place| runs::read(&place)) {
                 Ok(run) => add(&mut kinds, cell, run),
                 Err(failure) => {
                     missing += 1;
@@ -93,13 +95,27 @@ impl Found {
         Ok(Overlay::of(entries.collect()))
     }
 
-    /// A run as its cell names it, or beside the lab's record.
-    fn place(&self, run: &str) -> PathBuf {
-        let named = PathBuf::from(run);
-        match self.path.parent() {
-            Some(folder) if !named.exists() => folder.join(run),
-            _ => named,
+    /// The run that a cell names: among this user's own cells, or beside the lab's record. A record
+    /// may be anybody's, and must not choose what else is read.
+    fn place(&self, run: &str) -> Result<PathBuf, Failure> {
+        let beside = self.path.parent().unwrap_or(Path::new("")).join(run);
+        let named = if beside.exists() { beside } else { PathBuf::from(run) };
+        // The record of a run, too, may be a link.
+        let file = if named.is_dir() { named.join(RECORD) } else { named.clone() };
+        let found = file.canonicalize().map_err(|e| not_a_run(&named, &file, &e))?;
+        if self.homes().iter().any(|home| found.starts_with(home)) {
+            return Ok(found);
         }
+        Err(Failure::new(format!("the lab's run {} is not read", named.display()))
+            .because("it lies neither beside the lab's record nor among the cells of this user")
+            .try_this("copy it beside the record, or show it by itself: wakescope report FOLDER"))
+    }
+
+    /// Where runs of this lab may lie, without links.
+    fn homes(&self) -> Vec<PathBuf> {
+        let own = self.path.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
+        let cells = Cache::locate().ok().and_then(|cache| cache.cells().canonicalize().ok());
+        own.into_iter().chain(cells).collect()
     }
 }
 

@@ -1,3 +1,4 @@
+use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 use super::*;
@@ -50,9 +51,14 @@ fn leftovers_of_the_dead_are_removed_but_not_the_work_of_the_living() {
     let hours_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     File::create(&old).unwrap().set_modified(hours_ago).unwrap();
     File::create(&young).unwrap();
+    // What only begins like it, and a link, which is no file of a lab.
+    let (photos, link) = (folder.path().join(".new-photos"), folder.path().join(".new-1-3-link"));
+    fs::create_dir(&photos).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", &link).unwrap();
 
     let living = cache.stage(&folder.path().join("living")).unwrap();
     assert!(!dead.exists() && !old.exists() && young.exists());
+    assert!(photos.exists() && link.exists());
     let other = cache.stage(&folder.path().join("other")).unwrap();
     assert!(living.path().exists() && other.path().exists());
 }

@@ -1,9 +1,11 @@
 //! What a file is, by its bytes: a kernel image, of which architecture, and which release.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
+
+use wakescope_sys::input::open_input;
 
 use super::Arch;
 
@@ -100,7 +102,7 @@ pub fn identify(path: &Path) -> Result<Image, ImageError> {
         return Err(ImageError::TooLarge);
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(LARGEST).read_to_end(&mut bytes)?;
+    open_input(path)?.take(LARGEST).read_to_end(&mut bytes)?;
     recognize(&bytes)
 }
 

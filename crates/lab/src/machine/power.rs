@@ -65,7 +65,7 @@ pub struct Watch<'a> {
 /// Runs `program` with `arguments`; what it says itself goes into the file `words`. It ends with
 /// the calling thread at the latest.
 pub fn run(program: &Path, arguments: &[OsString], words: &Path, watch: Watch) -> End {
-    let started = File::create(words).and_then(|words| {
+    let started = File::create_new(words).and_then(|words| {
         let nothing = File::open("/dev/null")?;
         let program = Program::new(program, arguments)?;
         let stdio = [nothing.as_fd(), words.as_fd(), words.as_fd()];

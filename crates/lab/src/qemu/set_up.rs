@@ -6,6 +6,8 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use wakescope_store::copy_new;
+
 use super::{Qemu, QemuError, Version};
 use crate::archive::tool::{self, Tool};
 use crate::archive::{Archive, ArchiveError, Purpose, Site};
@@ -243,9 +245,7 @@ fn take(from: &Path, to: &Path) -> Result<(), CacheError> {
     }
     // A library is a link to a file whose name tells its version: a second name for it will do.
     let file = from.canonicalize().map_err(CacheError::io("find", from))?;
-    fs::hard_link(&file, to)
-        .or_else(|_| fs::copy(&file, to).map(drop))
-        .map_err(CacheError::io("create", to))
+    fs::hard_link(&file, to).or_else(|_| copy_new(&file, to)).map_err(CacheError::io("create", to))
 }
 
 #[cfg(test)]

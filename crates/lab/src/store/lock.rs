@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use wakescope_store::open_lock;
 use wakescope_sys::file::try_lock;
 
 /// What a lock's file is called after the cell.
@@ -23,7 +24,7 @@ impl NameLock {
     pub(crate) fn take(folder: &Path, name: &str) -> io::Result<Option<Self>> {
         let path = folder.join(format!("{name}.{LOCK}"));
         loop {
-            let file = File::options().write(true).create(true).truncate(false).open(&path)?;
+            let file = open_lock(&path)?;
             match Self::of_file(file, &path)? {
                 Attempt::Taken(lock) => return Ok(Some(lock)),
                 Attempt::Busy => return Ok(None),

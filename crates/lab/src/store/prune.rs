@@ -6,7 +6,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use super::recipe::Key;
-use super::slot::{OLD, remove};
+use super::removal::{is_own_at, make_way, remove_own};
+use super::slot::OLD;
 use super::sums::SUMS;
 use super::{CellStore, StoreError};
 
@@ -63,13 +64,17 @@ impl CellStore {
         Ok(pruned)
     }
 
-    /// Whether it is gone; one that somebody works on is not.
+    /// Whether it is gone; one that somebody works on is not, nor is what only has a cell's name.
     fn remove_cell(&self, key: &Key) -> Result<bool, StoreError> {
         let Some(_lock) = self.lock(key.as_str())? else { return Ok(false) };
         let (place, old) = (self.place(key), self.folder.join(format!("{key}.{OLD}")));
+        if !is_own_at(&place) {
+            return Ok(!self.has(key));
+        }
         // A cell is there with all its files or not at all, also when this is cut short.
-        let removed =
-            remove(&old).and_then(|()| fs::rename(&place, &old)).and_then(|()| remove(&old));
+        let removed = make_way(&old)
+            .and_then(|()| fs::rename(&place, &old))
+            .and_then(|()| remove_own(&old).map(drop));
         match removed {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(self.error("remove", &place, e)),
             // Where it is gone, another lab was asked to make room too.

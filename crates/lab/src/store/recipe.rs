@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::sums::hex;
 
 /// Hashed first: a change of what the parts mean changes this, and with it every key.
-const FORMAT: &str = "wakescope.cell/1";
+pub(crate) const FORMAT: &str = "wakescope.cell/1";
 
 /// Everything that determines a cell's result: texts with names, in an order that never changes.
 ///

@@ -5,12 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use wakescope_store::write_new;
 
 use super::cell::{ENDING, Lookup, Meta, RECIPE, StoredCell, look};
 use super::ending::Ending;
 use super::error::StoreError;
 use super::lock::NameLock;
 use super::recipe::{Key, Recipe};
+use super::removal::{make_way, mark, remove_own};
 use super::sums::{META, SUMS, sums_of, to_text};
 
 /// What the folder of a cell in the making is called after the cell.
@@ -42,8 +44,9 @@ impl Slot {
         let (store, recipe) = (store.to_path_buf(), recipe.clone());
         let slot = Self { store, recipe, key, damaged, folder, _lock: lock };
         // A killed lab may have left one.
-        remove(&slot.folder)
+        make_way(&slot.folder)
             .and_then(|()| fs::create_dir(&slot.folder))
+            .and_then(|()| mark(&slot.folder))
             .map_err(|e| slot.error("create", &slot.folder, e))?;
         Ok(slot)
     }
@@ -89,13 +92,14 @@ impl Slot {
     /// Whoever looks in between finds none, and waits for the lock.
     fn put_in_place(&self, place: &Path) -> io::Result<()> {
         let old = self.store.join(format!("{}.{OLD}", self.key));
-        remove(&old)?;
+        make_way(&old)?;
         match fs::rename(place, &old) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
         fs::rename(&self.folder, place)?;
-        remove(&old)
+        // What is not the store's own stays under that name.
+        remove_own(&old).map(drop)
     }
 
     fn write(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
@@ -106,7 +110,7 @@ impl Slot {
 
     fn write_text(&self, name: &str, text: &str) -> Result<(), StoreError> {
         let path = self.folder.join(name);
-        fs::write(&path, text).map_err(|e| self.error("write", &path, e))
+        write_new(&path, text.as_bytes()).map_err(|e| self.error("write", &path, e))
     }
 
     fn error(&self, task: &'static str, path: &Path, cause: io::Error) -> StoreError {
@@ -117,19 +121,6 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         // After a commit there is none. What cannot be removed now, the next lab tries again.
-        let _ = remove(&self.folder);
-    }
-}
-
-/// Removes whatever is at `path`, which may be nothing.
-pub(super) fn remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(there) if there.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(e) => Err(e),
-    };
-    match removed {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
+        let _ = remove_own(&self.folder);
     }
 }

@@ -8,6 +8,8 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use wakescope_sys::machine::open_without_waiting;
 
+use super::removal::MARKER;
+
 /// The checksums' own file.
 pub(crate) const SUMS: &str = "sums";
 /// What the emulator's serial line said. Its bits need not repeat.
@@ -16,7 +18,7 @@ pub const CONSOLE: &str = "console.log";
 pub(crate) const META: &str = "meta.json";
 
 /// Files whose bits need not repeat, and which have no checksum.
-const UNSUMMED: [&str; 3] = [SUMS, CONSOLE, META];
+const UNSUMMED: [&str; 4] = [SUMS, CONSOLE, META, MARKER];
 
 /// The most files that a cell may have. A guest writes a handful.
 const MOST_FILES: usize = 100;

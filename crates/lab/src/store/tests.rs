@@ -2,6 +2,7 @@ use std::fs;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::cell::{ENDING, RECIPE};
+use super::removal::MARKER;
 use super::sums::{META, SUMS};
 use super::*;
 
@@ -54,7 +55,7 @@ fn what_is_committed_is_found_and_nothing_else_stays() {
     assert!(cell.read("run.json", 3).is_err(), "more than asked for was read");
     assert_eq!((cell.meta.host_ns, cell.meta.label.seed), (5, Some(1)));
     assert_eq!(names(store.folder()), [cell.key.as_str()]);
-    let files = [CONSOLE, ENDING, META, RECIPE, "run.json", SUMS];
+    let files = [CONSOLE, ENDING, META, RECIPE, "run.json", SUMS, MARKER];
     assert_eq!(names(&cell.folder), files);
     assert!(matches!(store.begin(&recipe(1)).unwrap(), Claim::Stored(_)));
 }
@@ -92,18 +93,53 @@ fn leftovers_of_the_dead_are_removed() {
     let key = recipe(1).key();
     for name in [format!("{key}.new"), format!("{key}.old"), "scratch-1.new".into()] {
         fs::create_dir(folder.path().join(&name)).unwrap();
+        mark(&folder.path().join(&name)).unwrap();
         fs::write(folder.path().join(&name).join("run.json"), "half").unwrap();
     }
-    for name in [format!("{key}.lock"), "scratch-1.lock".into(), "README".into()] {
+    for name in [format!("{key}.lock"), "scratch-1.lock".into()] {
         fs::write(folder.path().join(name), "").unwrap();
     }
     let store = CellStore::open(folder.path()).unwrap();
-    assert_eq!(names(store.folder()), ["README"], "what is not the store's is left alone");
+    assert_eq!(names(store.folder()), [""; 0]);
     fill(&store, 1);
 }
 
+#[test]
+fn what_only_has_the_name_of_a_leftover_or_a_cell_is_kept() {
+    let folder = Scratch::for_test("store-foreign");
+    let (one, two, three) = (recipe(1).key(), recipe(2).key(), recipe(3).key());
+    let elsewhere = Scratch::for_test("store-elsewhere");
+    fs::write(elsewhere.path().join("treasure"), "x").unwrap();
+    mark(elsewhere.path()).unwrap();
+    let by_name = ["thesis.old", "thesis.new", "scratch-mine.new", "1.old"].map(String::from);
+    let unmarked = [format!("{one}.old"), "scratch-7.new".into(), two.to_string()];
+    for name in by_name.iter().chain(&unmarked) {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("treasure"), "x").unwrap();
+    }
+    // Even with a marker, a name of another form is not the store's.
+    by_name.iter().for_each(|name| mark(&folder.path().join(name)).unwrap());
+    for name in [format!("{three}.old"), three.to_string()] {
+        std::os::unix::fs::symlink(elsewhere.path(), folder.path().join(name)).unwrap();
+    }
+    let before = names(folder.path());
+    let store = CellStore::open(folder.path()).unwrap();
+    store.prune(0).unwrap();
+    assert_eq!(names(folder.path()), before);
+    for name in by_name.iter().chain(&unmarked) {
+        assert!(folder.path().join(name).join("treasure").exists(), "{name}");
+    }
+    assert!(elsewhere.path().join("treasure").exists());
+    // In the way of a cell, it is told and not removed.
+    let store = CellStore::open(folder.path()).unwrap();
+    let Ok(Claim::Free(slot)) = store.begin(&recipe(1)) else { panic!("no slot") };
+    let refused = slot.commit(Ending::Measured, &Meta::default()).unwrap_err().to_string();
+    assert!(refused.contains("no folder that wakescope has made"), "{refused}");
+    assert!(folder.path().join(format!("{one}.old/treasure")).exists());
+}
+
 #[track_caller]
-fn check_damage(name: &str, damage: fn(&Path), want: &str) {
+fn check_damage(name: &str, damage: fn(&Path), want: &str) -> Scratch {
     let folder = Scratch::for_test(&format!("store-damage-{name}"));
     let store = CellStore::open(folder.path()).unwrap();
     let cell = fill(&store, 1);
@@ -118,7 +154,9 @@ fn check_damage(name: &str, damage: fn(&Path), want: &str) {
     assert!(matches!(store.lookup(&cell.key), Lookup::Damaged(_)), "{name}: found again");
     fill(&store, 1);
     assert!(matches!(store.lookup(&cell.key), Lookup::Stored(_)), "{name}: mended");
-    assert_eq!(names(store.folder()), [cell.key.as_str()]);
+    let is_own = name != "file";
+    assert!(!is_own || names(store.folder()) == [cell.key.as_str()], "{name}");
+    folder
 }
 
 #[test]
@@ -146,7 +184,9 @@ fn damage_is_found_and_can_be_mended() {
         fs::remove_dir_all(folder).unwrap();
         fs::write(folder, "").unwrap();
     };
-    check_damage("file", file, "sums: ");
+    let folder = check_damage("file", file, "sums: ");
+    // Nobody knows what that was.
+    assert_eq!(names(folder.path())[1..], [format!("{}.old", recipe(1).key())]);
 }
 
 #[test]

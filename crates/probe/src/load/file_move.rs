@@ -19,9 +19,11 @@ const PARTS_IN_ALL: u64 = 9;
 /// Below this, a copy is over after one buffer, and nothing about it is large.
 const SMALLEST_PART: u64 = BUFFER as u64;
 
-/// Makes the files in `dir` and copies until the desk says stop.
+/// Makes the files in the current directory, which is called `dir`, and copies until the desk says
+/// stop.
 pub(super) fn run(dir: &Path, seed: u64, desk: &Desk) -> Result<(), String> {
-    let budget = Budget::at(dir).map_err(|e| fault("see how much room there is in", dir, &e))?;
+    let here = Path::new(".");
+    let budget = Budget::at(here).map_err(|e| fault("see how much room there is in", dir, &e))?;
     let part = part_for(budget.bytes).ok_or_else(|| {
         format!(
             "{} has room for {} kB of files only; file-move needs {} kB \
@@ -31,20 +33,21 @@ pub(super) fn run(dir: &Path, seed: u64, desk: &Desk) -> Result<(), String> {
             SMALLEST_PART * PARTS_IN_ALL / 1000
         )
     })?;
+    let placed = |fault| format!("{fault}, in {}", dir.display());
     let mut buffer = vec![0; BUFFER];
     let mut random = Random::new(seed);
-    let sources = ["large", "small"].map(|name| dir.join(name));
+    let sources = ["large", "small"].map(|name| here.join(name));
     for (path, parts) in sources.iter().zip(PARTS) {
-        fill(path, part * parts, &mut random, &mut buffer, desk)?;
+        fill(path, part * parts, &mut random, &mut buffer, desk).map_err(placed)?;
     }
-    let target = dir.join("target");
-    File::create_new(&target).map_err(|e| fault("make", &target, &e))?;
+    let target = here.join("target");
+    File::create_new(&target).map_err(|e| placed(fault("make", &target, &e)))?;
     desk.ready();
     for source in sources.iter().cycle() {
         if desk.stopping() {
             break;
         }
-        copy(source, &target, &mut buffer, desk)?;
+        copy(source, &target, &mut buffer, desk).map_err(placed)?;
     }
     Ok(())
 }

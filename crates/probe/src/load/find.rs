@@ -19,9 +19,11 @@ const FILES_PER_DIR: u64 = 10;
 /// Subdirectories in each of them, as long as there are more to place.
 const FAN_OUT: usize = 4;
 
-/// Makes the tree in `dir` and walks it until the desk says stop.
+/// Makes the tree in the current directory, which is called `dir`, and walks it until the desk says
+/// stop.
 pub(super) fn run(dir: &Path, seed: u64, desk: &Desk) -> Result<(), String> {
-    let budget = Budget::at(dir).map_err(|e| fault("see how much room there is in", dir, &e))?;
+    let here = Path::new(".");
+    let budget = Budget::at(here).map_err(|e| fault("see how much room there is in", dir, &e))?;
     let entries = budget.files.min(ENTRIES);
     if entries < FEWEST_ENTRIES {
         return Err(format!(
@@ -29,11 +31,12 @@ pub(super) fn run(dir: &Path, seed: u64, desk: &Desk) -> Result<(), String> {
             dir.display()
         ));
     }
-    plant(dir, entries, seed, desk)?;
+    let placed = |fault| format!("{fault}, in {}", dir.display());
+    plant(here, entries, seed, desk).map_err(placed)?;
     desk.ready();
     let mut paths = Vec::new();
     while !desk.stopping() {
-        walk(dir, &mut paths, desk)?;
+        walk(here, &mut paths, desk).map_err(placed)?;
     }
     Ok(())
 }

@@ -49,6 +49,11 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64) -> io::Result<()> {
             return Ok(());
         }
     };
+    // From here on the work has no need of the path, which others might make lead elsewhere.
+    if let Some(Err(e)) = scratch.as_ref().map(Scratch::enter) {
+        desk.say(&Report::Fault(format!("cannot enter a directory in {}: {e}", dir.display())));
+        return Ok(());
+    }
     let dir = scratch.as_ref().map_or_else(PathBuf::new, |s| s.path().into());
     let worker = employ(spec.clone(), dir, seed, Arc::clone(&desk))?;
     serve(&requests, &desk, &worker)?;

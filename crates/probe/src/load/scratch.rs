@@ -1,12 +1,12 @@
 //! Directories that loads work in, and the removal of those that dead loads left.
 
-use std::fs::{self, DirBuilder, File};
+use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use wakescope_sys::clock::{self, Clock};
-use wakescope_sys::file::{effective_user, open_directory, try_lock};
+use wakescope_sys::file::{effective_user, try_lock};
+use wakescope_sys::folder::{Folder, Kind};
 
 /// Of a directory that nobody else may look into.
 const MODE: u32 = 0o700;
@@ -14,15 +14,28 @@ const MODE: u32 = 0o700;
 /// What such a directory's mode has not. (It may have more than `MODE`, from the one above it.)
 const OTHERS: u32 = 0o077;
 
+/// The file by which a directory is known to be a load's: whoever may rename directories can give
+/// the name of one to another.
+const MARKER: &str = "wakescope-load";
+
+/// The directory beside the marker that a load works in.
+const FILES: &str = "files";
+
 /// A directory of this load's own, with all in it removed when this is dropped.
 ///
 /// It is locked for as long as the process lives, however that ends. So a directory that can be
 /// locked is one that nobody uses, or one that is just being made: whoever makes one locks it and
 /// then looks whether it is still there.
+///
+/// It is held open, and a load enters it: whoever may rename in the directory above does not decide
+/// where files are made and removed.
 #[derive(Debug)]
 pub(super) struct Scratch {
     path: PathBuf,
-    _lock: File,
+    parent: Folder,
+    name: String,
+    folder: Folder,
+    files: Folder,
 }
 
 impl Scratch {
@@ -34,81 +47,123 @@ impl Scratch {
         for _ in 0..100 {
             number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             let name = format!("{}{}-{number:016x}", prefix(), std::process::id());
-            if let Some(scratch) = Self::create_as(dir.join(name))? {
+            if let Some(scratch) = Self::create_as(dir, name)? {
                 return Ok(scratch);
             }
         }
         Err(io::Error::new(io::ErrorKind::AlreadyExists, "every name for it is taken"))
     }
 
-    /// `None` if the name is taken, or was cleared away before it could be locked.
-    fn create_as(path: PathBuf) -> io::Result<Option<Self>> {
-        match DirBuilder::new().mode(MODE).create(&path) {
+    /// `None` if the name is taken, or is that of something else before it could be locked.
+    fn create_as(dir: &Path, name: String) -> io::Result<Option<Self>> {
+        let parent = Folder::open(dir)?;
+        match parent.make(OsStr::new(&name), MODE) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
             other => other?,
         }
-        let lock = match open_own(&path) {
-            Ok(Some(lock)) => lock,
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        let folder = match open_own(&parent, &name) {
+            Ok(Some(folder)) => folder,
+            Err(e) if !is_something_else(&e) => return Err(e),
             _ => return Ok(None),
         };
         // A file system that knows no locks (some network ones) still serves, but what is left
         // there is not cleared away: nobody could tell that it is.
-        let locked = try_lock(&lock).unwrap_or(true);
-        if !locked || lock.metadata()?.nlink() == 0 {
+        let locked = try_lock(folder.as_file()).unwrap_or(true);
+        // Another one that was given this name has something in it already.
+        if !locked || folder.about()?.names == 0 || !folder.names()?.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Self { path, _lock: lock }))
+        folder.create(OsStr::new(MARKER), 0o600)?;
+        folder.make(OsStr::new(FILES), MODE)?;
+        let files = folder.subfolder(OsStr::new(FILES))?;
+        Ok(Some(Self { path: dir.join(&name), parent, name, folder, files }))
     }
 
-    /// Where it is.
+    /// Where it is, or was when it was made.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Makes it the current directory of this process.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        self.files.enter()
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What cannot be removed now is tried again at the next start.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = remove(&self.parent, &self.name, &self.folder);
     }
 }
 
 /// Removes what loads left in `dir` that were killed together with their keeper, or by a loss of
-/// power. Touches only directories with a load's name that belong to this user, that nobody else
-/// may enter, and that no live load has locked. Returns how many it removed.
+/// power. Touches only directories with a load's name and marker that belong to this user, that
+/// nobody else may enter, and that no live load has locked. Returns how many it removed.
 pub fn clean_up_leftovers(dir: &Path) -> usize {
-    let Ok(entries) = fs::read_dir(dir) else { return 0 };
-    let ours = prefix();
-    let named = entries
-        .flatten()
-        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&ours)));
-    named.filter(|entry| remove_leftover(&entry.path()).unwrap_or(false)).count()
+    let Ok(parent) = Folder::open(dir) else { return 0 };
+    let names = parent.names().unwrap_or_default();
+    let named = names.iter().filter_map(|name| name.to_str()).filter(|name| is_own_form(name));
+    named.filter(|name| remove_leftover(&parent, name).unwrap_or(false)).count()
 }
 
-fn remove_leftover(path: &Path) -> io::Result<bool> {
-    let Some(lock) = open_own(path)? else { return Ok(false) };
-    let found = lock.metadata()?;
-    if found.mode() & OTHERS != 0 || !try_lock(&lock)? {
+fn remove_leftover(parent: &Folder, name: &str) -> io::Result<bool> {
+    let Some(folder) = open_own(parent, name)? else { return Ok(false) };
+    if !try_lock(folder.as_file())? {
         return Ok(false);
+    }
+    // Removal goes on to hold the lock, so that two that clean up at once are not in each other's
+    // way.
+    remove(parent, name, &folder)
+}
+
+/// Removes a load's directory, which is open as `folder`: what the load made in it and nothing else.
+fn remove(parent: &Folder, name: &str, folder: &Folder) -> io::Result<bool> {
+    let (marker, files) = (OsStr::new(MARKER), OsStr::new(FILES));
+    if folder.about_file(marker).is_ok_and(|found| found.kind == Kind::File) {
+        match folder.subfolder(files) {
+            Ok(made) => {
+                made.empty()?;
+                folder.remove_folder(files)?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
+        }
+        folder.remove_file(marker)?;
     }
     // The directory that was locked must be the one that the name still stands for: it may have
-    // been removed, and even be another's by now.
-    let named = fs::symlink_metadata(path)?;
-    if (named.dev(), named.ino()) != (found.dev(), found.ino()) {
+    // been renamed, and the name be another's by now. Of that, only an empty one could be removed.
+    if parent.about_file(OsStr::new(name))?.identity != folder.about()?.identity {
         return Ok(false);
     }
-    // Removal does not follow links either. It goes on to hold the lock, so that two that clean up
-    // at once are not in each other's way.
-    fs::remove_dir_all(path)?;
+    parent.remove_folder(OsStr::new(name))?;
     Ok(true)
 }
 
-/// Opens a directory of this user's; `None` if it is another's.
-fn open_own(path: &Path) -> io::Result<Option<File>> {
-    let file = open_directory(path)?;
-    let own = file.metadata()?.uid() == effective_user();
-    Ok(own.then_some(file))
+/// Opens a directory of this user's that nobody else may enter; `None` if it is none.
+fn open_own(parent: &Folder, name: &str) -> io::Result<Option<Folder>> {
+    let folder = parent.subfolder(OsStr::new(name))?;
+    let found = folder.about()?;
+    let own = found.owner == effective_user() && found.mode & OTHERS == 0;
+    Ok(own.then_some(folder))
+}
+
+/// Whether a directory could not be opened because there is none of that name.
+fn is_something_else(e: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    // With O_DIRECTORY, the kernel tells a link as ENOTDIR.
+    matches!(e.kind(), NotFound | NotADirectory)
+}
+
+/// Whether a name looks like those that this file gives.
+fn is_own_form(name: &str) -> bool {
+    let rest = name.strip_prefix(&prefix()).and_then(|rest| rest.split_once('-'));
+    rest.is_some_and(|(pid, number)| {
+        !pid.is_empty()
+            && pid.bytes().all(|b| b.is_ascii_digit())
+            && number.len() == 16
+            && number.bytes().all(|b| b.is_ascii_hexdigit())
+    })
 }
 
 /// The head of every name: a user's leftovers are that user's to clear away.
@@ -118,6 +173,7 @@ fn prefix() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -130,11 +186,21 @@ mod tests {
         dir
     }
 
+    /// A name as this file gives them.
+    fn own_name(number: u64) -> String {
+        format!("{}{number}-{number:016x}", prefix())
+    }
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
     fn leftover(dir: &Path, name: &str) -> PathBuf {
-        let path = dir.join(format!("{}{name}", prefix()));
-        DirBuilder::new().mode(MODE).create(&path).unwrap();
-        fs::create_dir(path.join("a")).unwrap();
-        fs::write(path.join("a/b"), "x").unwrap();
+        let path = dir.join(name);
+        fs::create_dir_all(path.join("files/a")).unwrap();
+        mode(&path, MODE);
+        fs::write(path.join("files/a/b"), "x").unwrap();
+        fs::write(path.join(MARKER), "").unwrap();
         path
     }
 
@@ -143,10 +209,12 @@ mod tests {
         let dir = place("in-use");
         let scratch = Scratch::create(&dir).unwrap();
         let path = scratch.path().to_owned();
-        fs::write(path.join("file"), "x").unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, MODE);
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(is_own_form(name), "{name}");
+        fs::write(path.join("files/file"), "x").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
         assert_eq!(clean_up_leftovers(&dir), 0);
-        assert!(path.join("file").exists());
+        assert!(path.join("files/file").exists());
         drop(scratch);
         assert!(!path.exists());
         fs::remove_dir(dir).unwrap();
@@ -155,23 +223,38 @@ mod tests {
     #[test]
     fn leftovers_go_and_nothing_else() {
         let dir = place("leftovers");
-        leftover(&dir, "1-1");
-        leftover(&dir, "2-2");
-        let open_to_all = leftover(&dir, "3-3");
-        fs::set_permissions(&open_to_all, fs::Permissions::from_mode(0o755)).unwrap();
-        let file = dir.join(format!("{}4-4", prefix()));
+        leftover(&dir, &own_name(1));
+        leftover(&dir, &own_name(2));
+        fs::create_dir(dir.join(own_name(3))).unwrap();
+        mode(&dir.join(own_name(3)), MODE);
+        let open_to_all = leftover(&dir, &own_name(4));
+        mode(&open_to_all, 0o755);
+        let file = dir.join(own_name(5));
         fs::write(&file, "x").unwrap();
-        let target = dir.join("somebody's");
-        fs::create_dir(&target).unwrap();
-        fs::write(target.join("treasure"), "x").unwrap();
-        let link = dir.join(format!("{}5-5", prefix()));
+        let target = leftover(&dir, "somebody's");
+        let link = dir.join(own_name(6));
         symlink(&target, &link).unwrap();
-        let other_user = dir.join("wakescope-load-4294967294-6-6");
-        DirBuilder::new().mode(MODE).create(&other_user).unwrap();
-        assert_eq!(clean_up_leftovers(&dir), 2);
+        // One of this user's that somebody has given such a name.
+        let renamed = leftover(&dir, &own_name(7));
+        fs::remove_file(renamed.join(MARKER)).unwrap();
+        let other_user = leftover(&dir, "wakescope-load-4294967294-6-0000000000000006");
+        let other_form = leftover(&dir, &format!("{}photos", prefix()));
+        // What was put beside the load's own files stays, and so does the directory.
+        let added = leftover(&dir, &own_name(8));
+        fs::write(added.join("added"), "x").unwrap();
+        assert_eq!(clean_up_leftovers(&dir), 3);
         assert_eq!(clean_up_leftovers(&dir), 0);
-        for path in [open_to_all, file, target.join("treasure"), link, other_user] {
-            assert!(fs::symlink_metadata(&path).is_ok(), "{} is gone", path.display());
+        for kept in [
+            file,
+            link,
+            open_to_all.join("files/a/b"),
+            target.join("files/a/b"),
+            renamed.join("files/a/b"),
+            other_user.join("files/a/b"),
+            other_form.join("files/a/b"),
+            added.join("added"),
+        ] {
+            assert!(fs::symlink_metadata(&kept).is_ok(), "{} is gone", kept.display());
         }
         fs::remove_dir_all(dir).unwrap();
     }
@@ -182,9 +265,28 @@ mod tests {
         let target = dir.join("somebody's");
         fs::create_dir(&target).unwrap();
         fs::write(target.join("treasure"), "x").unwrap();
-        symlink(&target, leftover(&dir, "1-1").join("link")).unwrap();
+        symlink(&target, leftover(&dir, &own_name(1)).join("files/link")).unwrap();
+        let files = leftover(&dir, &own_name(2)).join("files");
+        fs::remove_dir_all(&files).unwrap();
+        symlink(&target, &files).unwrap();
         assert_eq!(clean_up_leftovers(&dir), 1);
         assert!(target.join("treasure").exists());
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_takes_a_directorys_name_is_not_touched() {
+        let dir = place("taken");
+        let scratch = Scratch::create(&dir).unwrap();
+        let (path, away) = (scratch.path().to_owned(), dir.join("away"));
+        fs::write(path.join("files/file"), "x").unwrap();
+        fs::rename(&path, &away).unwrap();
+        fs::create_dir_all(path.join("files")).unwrap();
+        fs::write(path.join("files/treasure"), "x").unwrap();
+        fs::write(path.join(MARKER), "").unwrap();
+        drop(scratch);
+        assert!(path.join("files/treasure").exists());
+        assert_eq!(fs::read_dir(away).unwrap().count(), 0, "its own files are left");
         fs::remove_dir_all(dir).unwrap();
     }
 

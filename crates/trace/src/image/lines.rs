@@ -45,6 +45,17 @@ impl Image<'_> {
         root: Option<&str>,
     ) -> Result<Found, NoImage> {
         self.has_lines()?;
+        let found = self.find_lines(stacks, elsewhere, root);
+        self.check()?;
+        found
+    }
+
+    fn find_lines(
+        &self,
+        stacks: &[&[String]],
+        elsewhere: impl Fn(&str) -> bool,
+        root: Option<&str>,
+    ) -> Result<Found, NoImage> {
         let frames = stacks.iter().flat_map(|stack| stack.iter());
         let names = frames.filter_map(|frame| Some(parts(frame)?.0));
         let names: BTreeSet<&str> = names.filter(|name| !elsewhere(name)).collect();

@@ -268,3 +268,28 @@ fn damage(whole: &[u8], packed: &[u8], use_it: impl Fn(&[u8])) {
         use_it(&bytes);
     });
 }
+
+#[test]
+fn an_image_that_is_cut_short_while_it_is_read_is_told_as_such() {
+    let whole = built("cut", &["-g"]);
+    let path = std::env::temp_dir().join(format!("wakescope-cut-image-{}", std::process::id()));
+    let stack = ["twice+0x4".to_owned()];
+    for (when, kept) in [("parsed", 100), ("asked", 100), ("never", whole.len() as u64)] {
+        fs::write(&path, &whole).unwrap();
+        let mapped = MappedImage::open(&path).unwrap();
+        let cut = || fs::File::options().write(true).open(&path).unwrap().set_len(kept).unwrap();
+        if when == "parsed" {
+            // All of one page stays, in memory if not in the file.
+            fs::write(&path, "").unwrap();
+            assert!(matches!(mapped.image(), Err(NoImage::Cut)), "{when}");
+            continue;
+        }
+        let image = mapped.image().unwrap();
+        let first = image.lines(&[&stack], |_| false, None);
+        assert!(first.is_ok_and(|found| !found.lines[0][0].is_empty()));
+        cut();
+        let found = image.lines(&[&stack], |_| false, None);
+        assert_eq!(matches!(found, Err(NoImage::Cut)), when == "asked", "{when}");
+    }
+    fs::remove_file(path).unwrap();
+}

@@ -1,9 +1,11 @@
 //! Where files of modules with debug information lie: distributions and builders have their ways.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
+
+use wakescope_sys::input::open_input;
 
 use super::wanted::Wanted;
 
@@ -133,10 +135,8 @@ fn module_of(file: &str) -> Option<String> {
 /// The list of the modules of a build in `dir`.
 fn list_of(dir: &Path) -> Option<String> {
     let path = dir.join("modules.order");
-    // Who opens a pipe waits for somebody to write to it.
-    path.metadata().ok().filter(fs::Metadata::is_file)?;
     let mut list = String::new();
-    File::open(path).ok()?.take(LARGEST_LIST).read_to_string(&mut list).ok()?;
+    open_input(&path).ok()?.take(LARGEST_LIST).read_to_string(&mut list).ok()?;
     Some(list)
 }
 

@@ -1,10 +1,10 @@
 //! Reads a module from a file that may be compressed.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
+use wakescope_sys::input::open_input;
 
 use super::ModulesError;
 use crate::archive::{ArchiveError, tool};
@@ -42,10 +42,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ModulesError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let packing = Packing::ALL.into_iter().find(|packing| name.ends_with(packing.suffix()));
     let failed = |e| ModulesError::Read(path.into(), e);
-    let open = || File::open(path).map_err(failed);
+    // Also of what another program unpacks: it would wait for the writer of a FIFO.
+    let file = open_input(path).map_err(failed)?;
     let bytes = match packing {
-        None | Some(Packing::None) => bounded(open()?).map_err(failed)?,
-        Some(Packing::Gzip) => bounded(MultiGzDecoder::new(open()?))
+        None | Some(Packing::None) => bounded(file).map_err(failed)?,
+        Some(Packing::Gzip) => bounded(MultiGzDecoder::new(file))
             .map_err(|e| ModulesError::Packed(path.into(), e.to_string()))?,
         Some(Packing::Xz) => unpacked_by("xz", path)?,
         Some(Packing::Zstd) => unpacked_by("zstd", path)?,

@@ -1,0 +1,113 @@
+//! Signals that are ignored when the command starts, and limits that the kernel tells by signals.
+
+use std::path::Path;
+use std::process::Command;
+
+use wakescope_core::run::State;
+
+use crate::common::bench::{Running, Test, eventually, kill, skip};
+use crate::common::measured::{NEXT, RECORD, assert_found, names, record};
+
+/// The command with `args`, started by a shell that does `first`.
+fn after(test: &Test, first: &str, args: &[&str]) -> Command {
+    let mut shell = test.program(Path::new("/bin/bash"));
+    shell.args(["-c", &format!("{first}; exec \"$0\" \"$@\"")]).arg(&test.program).args(args);
+    shell
+}
+
+/// Whether the command can be started so.
+fn has_bash(test: &str) -> bool {
+    let there = Path::new("/bin/bash").exists();
+    if !there {
+        skip(test, "there is no /bin/bash");
+    }
+    there
+}
+
+#[test]
+fn ignored_signals_do_not_end_a_run() {
+    if !has_bash("ignored_signals_do_not_end_a_run") {
+        return;
+    }
+    // As nohup does, and a shell for a job in the background.
+    for (ignored, end) in [("HUP", "INT"), ("INT", "TERM"), ("HUP INT TERM", "")] {
+        let test = Test::new("ignored");
+        let last = if end.is_empty() { "1500ms" } else { "1h" };
+        let args = ["measure", "--duration", last];
+        let mut running = Running::start(&mut after(&test, &format!("trap '' {ignored}"), &args));
+        let folder = test.await_samples();
+        let before = record(&folder).duration_ns;
+        for signal in ignored.split(' ') {
+            kill(signal, &[running.pid()]);
+        }
+        if !end.is_empty() {
+            eventually("it goes on", || {
+                assert!(!running.has_ended(), "SIG{ignored} ended it");
+                record(&folder).duration_ns > before + 1_000_000_000
+            });
+            kill(end, &[running.pid()]);
+        }
+        let ended = running.output();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let run = record(&folder);
+        let state = if end.is_empty() { State::Complete } else { State::Interrupted };
+        assert_eq!(run.state, state, "{ignored}");
+        if !end.is_empty() {
+            assert!(assert_found(&run, "interrupted").message.contains(end), "{:?}", run.validity);
+        }
+    }
+}
+
+#[test]
+fn ignored_signals_do_not_end_a_load() {
+    if !has_bash("ignored_signals_do_not_end_a_load") {
+        return;
+    }
+    let test = Test::new("ignored-load");
+    let args = ["load", "cpu", "--duration", "1s"];
+    let mut running = Running::start(&mut after(&test, "trap '' HUP INT", &args));
+    eventually("its process is there", || test.processes().len() > 1);
+    running.await_line("");
+    kill("HUP", &[running.pid()]);
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(!ended.stderr.contains("SIG"), "{ended:?}");
+    test.assert_nothing_is_left();
+}
+
+#[test]
+fn the_limit_of_file_sizes_is_an_error_with_a_name() {
+    if !has_bash("the_limit_of_file_sizes_is_an_error_with_a_name") {
+        return;
+    }
+    let test = Test::new("file-size");
+    let limited = |kib: u32, args: &[&str]| {
+        Running::start(&mut after(&test, &format!("ulimit -f {kib}"), args)).output()
+    };
+    let measure = ["measure", "--interval", "100us", "--samples", "20000", "--save-samples"];
+    // Nothing fits, or the record but not the samples.
+    let ended = limited(1, &measure);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("File too large"), "{}", ended.stderr);
+    assert_eq!(names(&test.dir), [""; 0]);
+    let ended = limited(200, &measure);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let folder = test.run_folder();
+    assert_eq!(names(&folder), [RECORD, "samples.csv"]);
+    assert!(!folder.join(NEXT).exists());
+    let run = record(&folder);
+    assert_eq!(run.state, State::Complete);
+    let finding = assert_found(&run, "not-saved");
+    assert!(finding.message.contains("File too large"), "{finding:?}");
+    // A report, and what is printed to a file.
+    let run = folder.display().to_string();
+    let ended = limited(1, &["report", &run, "--format", "html", "-o", "page.html"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains("page.html: File too large"), "{}", ended.stderr);
+    let printed = limited(1, &["report", &run, "--format", "json", "-o", "/dev/null"]);
+    assert_eq!(printed.code, Some(0), "{printed:?}");
+    // A load's programs end as they always did.
+    let ended = limited(1, &["load", "exec:yes >big; kill -l $?", "--duration", "2s"]);
+    assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+}

@@ -1,0 +1,375 @@
+//! The folder of a run, written so that whatever happens, a readable record is in it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
+
+use wakescope_sys::file::try_lock;
+use wakescope_sys::folder::{Folder, Kind, Rename};
+
+use crate::trust::{Refused, check_folder, is_trusted_owner};
+
+/// The record's name in its folder.
+pub const RECORD: &str = "run.json";
+/// Every sample, where they were asked for.
+pub const SAMPLES: &str = "samples.csv";
+/// The next version of the record in the making; only there while the run lasts. Whoever has made it
+/// has the folder.
+const NEXT: &str = "run.json.next";
+/// A version that is to replace the record by its name; there for a moment only.
+const FRESH: &str = "run.json.new";
+
+/// What every record begins with.
+const MARKER: &str = "\"wakescope.run/";
+/// So many bytes of a record have that in them.
+const HEAD_BYTES: u64 = 64;
+
+/// Of files with what was measured on a machine, which is nobody's business by default.
+const FILE_MODE: u32 = 0o600;
+/// Of folders: below a folder that others may write to, it would not be one's own.
+const FOLDER_MODE: u32 = 0o755;
+
+/// Why a run's folder could not be written.
+#[derive(Debug)]
+pub enum RunFolderError {
+    /// There is a run in it.
+    HoldsRun(PathBuf),
+    /// Another run is being written to it, or one that was killed has left this file.
+    InUse(PathBuf),
+    /// The folder could not be made or may not be used.
+    Folder(PathBuf, io::Error),
+    /// This file could not be written.
+    File(PathBuf, io::Error),
+    /// So many runs began in one second that there is no name left.
+    TooMany(u32),
+}
+
+/// A run's record, and what else is in its folder, while it is written.
+///
+/// Each version of the record is first written whole to a second file, then the two files exchange
+/// names: at every moment, `run.json` is a whole record. Both files are overwritten in place rather
+/// than made anew, because replacing a file by rename makes ext4 write its data out at once
+/// (`auto_da_alloc`), and a measurement should not cause disk writes every second for days.
+///
+/// All files are made by this process in a folder that stays open, so that neither links nor a
+/// folder that was put in its place lead elsewhere.
+#[derive(Debug)]
+pub struct RunFiles {
+    place: Place,
+    record: File,
+    next: File,
+    /// Whether the file system can exchange names; if not, the record is replaced.
+    exchanges: bool,
+}
+
+impl RunFiles {
+    /// Makes the folder that the user named, or one named after the time below `runs/`, with
+    /// `record` in it.
+    pub fn create(named: Option<&Path>, time: &str, record: &[u8]) -> Result<Self, RunFolderError> {
+        let mut place = match named {
+            Some(path) => Place::at(path)?,
+            None => Place::below_runs(time)?,
+        };
+        match Self::first_files(&mut place, record) {
+            Ok((record, next)) => Ok(Self { place, record, next, exchanges: true }),
+            Err(e) => {
+                place.discard();
+                Err(e)
+            }
+        }
+    }
+
+    /// The record and its spare. Of several that are told the same folder, the one that makes the
+    /// spare has it.
+    fn first_files(place: &mut Place, record: &[u8]) -> Result<(File, File), RunFolderError> {
+        let fault = |name: &str, e| RunFolderError::File(place.path.join(name), e);
+        let next = match place.folder.create(name(NEXT), FILE_MODE) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(match place.folder.about_file(name(NEXT)).map(|found| found.kind) {
+                    Ok(Kind::File) => RunFolderError::InUse(place.path.join(NEXT)),
+                    Ok(kind) => fault(NEXT, Refused::Taken(kind).into()),
+                    Err(e) => fault(NEXT, e),
+                });
+            }
+            other => other.map_err(|e| fault(NEXT, e))?,
+        };
+        place.written.push(NEXT);
+        lock(&next);
+        // Looked at once more by whoever has the spare: a run may have ended here meanwhile.
+        place.refuse_taken()?;
+        let fault = |name: &str, e| RunFolderError::File(place.path.join(name), e);
+        let first = place.replace(record, Rename::New).map_err(|e| fault(RECORD, e))?;
+        place.written.insert(0, RECORD);
+        Ok((first, next))
+    }
+
+    /// Makes a further file in the folder.
+    pub fn add(&mut self, file: &'static str) -> Result<File, RunFolderError> {
+        let made = self.place.folder.create(name(file), FILE_MODE);
+        let made = made.map_err(|e| RunFolderError::File(self.place.path.join(file), e))?;
+        self.place.written.insert(0, file);
+        Ok(made)
+    }
+
+    /// Puts a new version of the record in place of the last one. If that fails, the last one
+    /// stays, whole.
+    pub fn write(&mut self, record: &[u8]) -> io::Result<()> {
+        if self.exchanges {
+            self.next.write_all_at(record, 0)?;
+            self.next.set_len(record.len() as u64)?;
+            match self.place.folder.rename(name(NEXT), name(RECORD), Rename::Exchange) {
+                Ok(()) => {
+                    std::mem::swap(&mut self.record, &mut self.next);
+                    return Ok(());
+                }
+                // Not every file system can (NFS and FAT cannot).
+                Err(e) if is_unsupported(&e) => self.exchanges = false,
+                Err(e) => return Err(e),
+            }
+        }
+        self.record = self.place.replace(record, Rename::Over)?;
+        Ok(())
+    }
+
+    /// Removes what has been written and made: the run did not begin.
+    pub fn discard(self) {
+        self.place.discard();
+    }
+
+    /// Writes the final record, removes what was needed only to get there, and returns where it is.
+    /// On an error an earlier version, of about a second before, may be all that is there.
+    pub fn finish(mut self, record: &[u8]) -> Result<PathBuf, RunFolderError> {
+        let written = self.write(record).and_then(|()| self.record.sync_all());
+        // The spare file goes in any case: that frees the room for the record if there was none.
+        let _ = self.place.folder.remove_file(name(NEXT));
+        if let Err(first) = written {
+            if self.place.replace(record, Rename::Over).is_err() {
+                return Err(RunFolderError::File(self.place.path.join(RECORD), first));
+            }
+        }
+        Ok(self.place.path)
+    }
+}
+
+fn name(text: &str) -> &OsStr {
+    OsStr::new(text)
+}
+
+fn is_unsupported(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+}
+
+/// The lock tells others that the run goes on. File systems without locks do without.
+fn lock(file: &File) {
+    let _ = try_lock(file);
+}
+
+/// Where a run is written.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    folder: Folder,
+    /// Folders that were not there before, the innermost first, each with the one that it is in.
+    made: Vec<(Folder, OsString)>,
+    /// Files that this run has made; the spare is the last to go.
+    written: Vec<&'static str>,
+}
+
+impl Place {
+    /// The folder that the user named.
+    fn at(path: &Path) -> Result<Self, RunFolderError> {
+        let place = Self::make(path)?;
+        match place.refuse_taken() {
+            Ok(()) => Ok(place),
+            Err(e) => {
+                place.discard();
+                Err(e)
+            }
+        }
+    }
+
+    /// A folder named after the time; a number is added if two runs begin in one second.
+    fn below_runs(time: &str) -> Result<Self, RunFolderError> {
+        const MOST_PER_SECOND: u32 = 1_000;
+        let runs = Path::new("runs");
+        let mut parent = Self::make(runs)?;
+        clean_up(&parent.folder);
+        let stem = time.replace(':', "-").trim_end_matches('Z').to_string();
+        for number in 1..=MOST_PER_SECOND {
+            let own = match number {
+                1 => stem.clone(),
+                _ => format!("{stem}-{number}"),
+            };
+            let path = runs.join(&own);
+            match make_new(&parent.folder, name(&own)) {
+                Ok(folder) => {
+                    let Self { folder: runs, mut made, .. } = parent;
+                    made.insert(0, (runs, own.into()));
+                    return Ok(Self { path, folder, made, written: Vec::new() });
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                // Another run that made `runs` did not begin, and took it away again.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => parent = Self::make(runs)?,
+                Err(e) => {
+                    parent.discard();
+                    return Err(RunFolderError::Folder(path, e));
+                }
+            }
+        }
+        Err(RunFolderError::TooMany(MOST_PER_SECOND))
+    }
+
+    /// The folder at `path`, made with all above it that is missing. One that is there must be safe.
+    fn make(path: &Path) -> Result<Self, RunFolderError> {
+        let mut made = Vec::new();
+        match Self::descend(path, &mut made) {
+            Ok(folder) => Ok(Self { path: path.into(), folder, made, written: Vec::new() }),
+            Err(e) => {
+                remove_made(&made);
+                Err(RunFolderError::Folder(path.into(), e))
+            }
+        }
+    }
+
+    fn descend(path: &Path, made: &mut Vec<(Folder, OsString)>) -> io::Result<Folder> {
+        let is_there = |p: &&Path| p.as_os_str().is_empty() || fs::symlink_metadata(p).is_ok();
+        let there = path.ancestors().find(is_there).unwrap_or(Path::new(""));
+        if there == path {
+            return open_safe(path);
+        }
+        let mut folder = Folder::open(there)?;
+        let missing = path.strip_prefix(there).unwrap_or(path);
+        for part in missing.components() {
+            let next = match part {
+                Component::Normal(part) => match make_new(&folder, part) {
+                    Ok(next) => {
+                        made.insert(0, (folder, part.into()));
+                        next
+                    }
+                    // Another run that is to be written there was faster.
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder.subfolder(part)?,
+                    Err(e) => return Err(e),
+                },
+                Component::ParentDir => folder.subfolder(name(".."))?,
+                _ => continue,
+            };
+            folder = next;
+        }
+        check_folder(&folder)?;
+        Ok(folder)
+    }
+
+    /// Fails if there is a run in the folder, or what has a name that a run's file is to get.
+    fn refuse_taken(&self) -> Result<(), RunFolderError> {
+        for file in [RECORD, SAMPLES, FRESH] {
+            match self.folder.about_file(name(file)).map(|found| found.kind) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Ok(Kind::File) if file != FRESH => {
+                    return Err(RunFolderError::HoldsRun(self.path.clone()));
+                }
+                Ok(kind) => {
+                    let why = Refused::Taken(kind).into();
+                    return Err(RunFolderError::File(self.path.join(file), why));
+                }
+                Err(e) => return Err(RunFolderError::File(self.path.join(file), e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the record's name to a new file, which is returned.
+    fn replace(&self, record: &[u8], how: Rename) -> io::Result<File> {
+        if how == Rename::Over {
+            // Left by an attempt that failed. Only whoever has the folder makes one.
+            let _ = self.folder.remove_file(name(FRESH));
+        }
+        let mut fresh = self.folder.create(name(FRESH), FILE_MODE)?;
+        lock(&fresh);
+        let written = fresh.write_all(record).and_then(|()| {
+            match self.folder.rename(name(FRESH), name(RECORD), how) {
+                // There is none: that was looked at, and others keep out.
+                Err(e) if how == Rename::New && is_unsupported(&e) => {
+                    self.folder.rename(name(FRESH), name(RECORD), Rename::Over)
+                }
+                other => other,
+            }
+        });
+        if written.is_err() {
+            let _ = self.folder.remove_file(name(FRESH));
+        }
+        written.map(|()| fresh)
+    }
+
+    /// Removes what a run that did not begin has written and made.
+    fn discard(&self) {
+        for file in &self.written {
+            let _ = self.folder.remove_file(name(file));
+        }
+        remove_made(&self.made);
+    }
+}
+
+/// A folder that meanwhile holds something else stays.
+fn remove_made(made: &[(Folder, OsString)]) {
+    for (parent, own) in made {
+        let _ = parent.remove_folder(own);
+    }
+}
+
+/// Opens a folder that was there before. A link to it counts if root or this user made it.
+fn open_safe(path: &Path) -> io::Result<Folder> {
+    let named = fs::symlink_metadata(path)?;
+    if named.is_symlink() && !is_trusted_owner(named.uid()) {
+        return Err(Refused::ForeignLink(named.uid()).into());
+    }
+    let folder = Folder::open(path)?;
+    check_folder(&folder)?;
+    Ok(folder)
+}
+
+/// Makes a folder in `parent`. Fails if there is one, or if another was put in its place.
+fn make_new(parent: &Folder, own: &OsStr) -> io::Result<Folder> {
+    parent.make(own, FOLDER_MODE)?;
+    let folder = parent.subfolder(own)?;
+    check_folder(&folder)?;
+    Ok(folder)
+}
+
+/// Removes the spare files that killed runs below `runs` left. Their records stay.
+///
+/// A run that begins makes its spare file first and locks its record before that gets its name, so
+/// a spare file that is free belongs to nobody only if the record is there and free too.
+fn clean_up(runs: &Folder) {
+    for own in runs.names().unwrap_or_default() {
+        // No link is opened so, and nobody else can exchange files in what is safe.
+        let Ok(run) = runs.subfolder(&own) else { continue };
+        if check_folder(&run).is_ok() && is_dead(&run) {
+            let _ = run.remove_file(name(NEXT));
+            let _ = run.remove_file(name(FRESH));
+        }
+    }
+}
+
+/// Whether a run was written here that nobody writes any more.
+fn is_dead(run: &Folder) -> bool {
+    let free = |file: &str| {
+        let found = run.about_file(name(file)).ok()?;
+        // What is no file is not opened: that alone may have an effect.
+        if found.kind != Kind::File || !is_trusted_owner(found.owner) {
+            return None;
+        }
+        let file = run.open_to_read(name(file)).ok()?;
+        try_lock(&file).ok()?.then_some(file)
+    };
+    let Some(record) = free(RECORD) else { return false };
+    // Locked until the end of this function, as the record is.
+    let Some(_next) = free(NEXT) else { return false };
+    let mut head = Vec::new();
+    let read = record.take(HEAD_BYTES).read_to_end(&mut head);
+    read.is_ok() && String::from_utf8_lossy(&head).contains(MARKER)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::sync::Barrier;
+
+use wakescope_sys::file::effective_user;
+
+use super::*;
+
+/// A user that is neither root nor the one that runs the test.
+const SOMEBODY: u32 = 65_533;
+
+/// A record, as far as this module knows any.
+fn record_of(text: &str) -> Vec<u8> {
+    format!("{{\"schema\": {MARKER}2\", \"id\": \"{text}\"}}").into_bytes()
+}
+
+/// A folder for one test, removed when it ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("run-folder-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn read(folder: &Path) -> String {
+    fs::read_to_string(folder.join(RECORD)).unwrap()
+}
+
+fn create(path: &Path) -> Result<RunFiles, RunFolderError> {
+    RunFiles::create(Some(path), "", b"first")
+}
+
+#[test]
+fn each_version_replaces_the_last_whole() {
+    for exchanges in [true, false] {
+        let scratch = Scratch::new("versions");
+        let mut files = create(&scratch.0).unwrap();
+        files.exchanges = exchanges;
+        for version in ["a longer second", "3rd", "the fourth one"] {
+            files.write(version.as_bytes()).unwrap();
+            assert_eq!(read(&scratch.0), version);
+        }
+        files.finish(b"end").unwrap();
+        assert_eq!(read(&scratch.0), "end");
+        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 1, "only the record is left");
+    }
+}
+
+#[test]
+fn a_run_is_not_overwritten() {
+    let scratch = Scratch::new("overwrite");
+    let first = create(&scratch.0).unwrap();
+    let taken = |path: &Path| matches!(create(path), Err(RunFolderError::HoldsRun(_)));
+    assert!(taken(&scratch.0), "a run is written there");
+    first.finish(b"end").unwrap();
+    assert!(taken(&scratch.0));
+    assert_eq!(read(&scratch.0), "end");
+}
+
+#[test]
+fn of_many_that_are_told_a_new_folder_one_gets_it() {
+    const RUNS: usize = 8;
+    for round in 0..50 {
+        let scratch = Scratch::new(&format!("race-{round}"));
+        let folder = scratch.path("a/b");
+        let barrier = Barrier::new(RUNS);
+        let run = |number: usize| {
+            let own = format!("run {number}");
+            barrier.wait();
+            let files = RunFiles::create(Some(&folder), "", own.as_bytes());
+            // Nobody ends before all have begun.
+            barrier.wait();
+            files.and_then(|files| files.finish(own.as_bytes())).is_ok().then_some(own)
+        };
+        let winners: Vec<String> = std::thread::scope(|scope| {
+            let run = &run;
+            let runs: Vec<_> = (0..RUNS).map(|number| scope.spawn(move || run(number))).collect();
+            runs.into_iter().filter_map(|run| run.join().unwrap()).collect()
+        });
+        assert_eq!(winners, [read(&folder)], "round {round}");
+    }
+}
+
+#[test]
+fn a_run_that_does_not_begin_leaves_nothing_that_it_made() {
+    let scratch = Scratch::new("discard");
+    for out in ["", "a", "a/b/c", "a/../b"] {
+        let mut files = create(&scratch.path(out)).unwrap();
+        files.add(SAMPLES).unwrap();
+        files.discard();
+        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 0, "{out}");
+    }
+}
+
+/// Puts something of the name of a run's file there.
+type Put = fn(&Path);
+
+const KINDS: [(&str, Put); 6] = [
+    ("a file", |path| fs::write(path, "treasure").unwrap()),
+    ("a symbolic link", |path| symlink("../treasure", path).unwrap()),
+    ("a symbolic link", |path| symlink("../nowhere", path).unwrap()),
+    ("a FIFO", |path| {
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    }),
+    ("a folder", |path| fs::create_dir(path).unwrap()),
+    ("a file", |path| {
+        fs::write(path, "treasure").unwrap();
+        if effective_user() == 0 {
+            chown(path, Some(SOMEBODY), None).unwrap();
+        }
+    }),
+];
+
+#[test]
+fn whatever_has_the_name_of_a_file_stays_as_it_is() {
+    for name in [RECORD, NEXT, FRESH, SAMPLES] {
+        for (kind, put) in KINDS {
+            let scratch = Scratch::new("names");
+            fs::write(scratch.path("treasure"), "treasure").unwrap();
+            let folder = scratch.path("run");
+            fs::create_dir(&folder).unwrap();
+            put(&folder.join(name));
+            let refused = create(&folder).unwrap_err();
+            let what = format!("{name} as {kind}: {refused:?}");
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "{what}");
+            assert_eq!(fs::read_to_string(scratch.path("treasure")).unwrap(), "treasure", "{what}");
+            assert!(!scratch.path("nowhere").exists(), "{what}");
+            match refused {
+                RunFolderError::HoldsRun(_) => assert!([RECORD, SAMPLES].contains(&name), "{what}"),
+                RunFolderError::InUse(_) => assert_eq!(name, NEXT, "{what}"),
+                RunFolderError::File(path, why) => {
+                    assert_eq!(path, folder.join(name), "{what}");
+                    assert_eq!(why.to_string(), format!("there is {kind} of that name already"));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_folder_in_which_others_can_exchange_files_is_refused() {
+    for (mode, is_safe) in [(0o755, true), (0o1777, true), (0o777, false), (0o757, false)] {
+        let scratch = Scratch::new("modes");
+        let folder = scratch.path("run");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
+        match create(&folder) {
+            Ok(files) => {
+                assert!(is_safe, "{mode:o}");
+                files.discard();
+            }
+            Err(RunFolderError::Folder(_, why)) => assert!(!is_safe, "{mode:o}: {why}"),
+            Err(other) => panic!("{mode:o}: {other:?}"),
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_folder_or_link_of_another_user_is_refused() {
+    let scratch = Scratch::new("owners");
+    let (own, link) = (scratch.path("own"), scratch.path("link"));
+    fs::create_dir(&own).unwrap();
+    symlink("own", &link).unwrap();
+    create(&link).unwrap().discard();
+    if effective_user() != 0 {
+        eprintln_skipped("a_folder_or_link_of_another_user_is_refused");
+        return;
+    }
+    std::os::unix::fs::lchown(&link, Some(SOMEBODY), None).unwrap();
+    let refused = create(&link).unwrap_err();
+    assert!(format!("{refused:?}").contains("ForeignLink(65533)"), "{refused:?}");
+    chown(&own, Some(SOMEBODY), None).unwrap();
+    let refused = create(&own).unwrap_err();
+    assert!(format!("{refused:?}").contains("ForeignFolder(65533)"), "{refused:?}");
+    assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
+}
+
+fn eprintln_skipped(test: &str) {
+    let _ = writeln!(io::stderr(), "skipped: {test}: only root can give files away");
+}
+
+#[test]
+fn spare_files_of_the_dead_are_removed_and_of_the_living_kept() {
+    let scratch = Scratch::new("spare");
+    let runs = Folder::open(&scratch.0).unwrap();
+    let record = record_of("a");
+    let alive = RunFiles::create(Some(&scratch.path("alive")), "", &record).unwrap();
+    let dead = scratch.path("dead");
+    fs::create_dir(&dead).unwrap();
+    fs::write(dead.join(NEXT), "half").unwrap();
+    clean_up(&runs);
+    assert!(dead.join(NEXT).exists(), "this may be a run that begins");
+    fs::write(dead.join(RECORD), &record).unwrap();
+    clean_up(&runs);
+    assert!(alive.place.path.join(NEXT).exists());
+    assert!(!dead.join(NEXT).exists());
+}
+
+#[test]
+fn what_only_looks_like_a_dead_run_is_kept() {
+    let scratch = Scratch::new("looks");
+    let record = record_of("a");
+    let put = |folder: &str, record: &[u8]| {
+        let folder = scratch.path(folder);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(RECORD), record).unwrap();
+        fs::write(folder.join(NEXT), "treasure").unwrap();
+        folder
+    };
+    let no_marker = put("runs/no-marker", b"{\"schema\": \"other/1\"}");
+    let elsewhere = put("elsewhere", &record);
+    symlink("../elsewhere", scratch.path("runs/link")).unwrap();
+    let open = put("runs/open", &record);
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let linked = put("runs/linked", &record);
+    fs::remove_file(linked.join(NEXT)).unwrap();
+    symlink("../../elsewhere/run.json.next", linked.join(NEXT)).unwrap();
+    clean_up(&Folder::open(&scratch.path("runs")).unwrap());
+    for kept in [no_marker, elsewhere, open, linked] {
+        assert!(fs::symlink_metadata(kept.join(NEXT)).is_ok(), "{}", kept.display());
+    }
+}

@@ -1,0 +1,126 @@
+//! Which folders and files are safe to write.
+
+use std::{fmt, io};
+
+use wakescope_sys::file::effective_user;
+use wakescope_sys::folder::{About, Folder, Kind};
+
+/// Why nothing is written there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The folder belongs to this other user.
+    ForeignFolder(u32),
+    /// Others may write to the folder, whose mode this is.
+    OpenFolder(u32),
+    /// The file belongs to this other user.
+    ForeignFile(u32),
+    /// The link belongs to this other user, or lies where others may exchange it.
+    ForeignLink(u32),
+    /// The file has other names, and lies where others may have given it this one.
+    HardLink,
+    /// This is no file.
+    Kind(Kind),
+    /// Something has the name of a file that is to be made.
+    Taken(Kind),
+    /// Links lead to links without an end.
+    Links,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ForeignFolder(owner) => {
+                write!(f, "the folder belongs to user {owner}, who could exchange files in it")
+            }
+            Self::OpenFolder(mode) => {
+                write!(f, "other users may write to the folder (mode {mode:04o})")
+            }
+            Self::ForeignFile(owner) => write!(f, "the file belongs to user {owner}"),
+            Self::ForeignLink(owner) => {
+                write!(f, "it is a symbolic link that user {owner} controls")
+            }
+            Self::HardLink => f.write_str("the file has other names, and its folder is not safe"),
+            Self::Kind(kind) => write!(f, "it is {}, not a regular file", article(*kind)),
+            Self::Taken(kind) => write!(f, "there is {} of that name already", article(*kind)),
+            Self::Links => f.write_str("too many symbolic links"),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<Refused> for io::Error {
+    fn from(refused: Refused) -> Self {
+        let kind = match refused {
+            Refused::Taken(_) => io::ErrorKind::AlreadyExists,
+            _ => io::ErrorKind::PermissionDenied,
+        };
+        Self::new(kind, refused)
+    }
+}
+
+fn article(kind: Kind) -> &'static str {
+    match kind {
+        Kind::File => "a file",
+        Kind::Folder => "a folder",
+        Kind::Link => "a symbolic link",
+        Kind::Fifo => "a FIFO",
+        Kind::Socket => "a socket",
+        Kind::CharacterDevice => "a character device",
+        Kind::BlockDevice => "a block device",
+    }
+}
+
+/// Whether files of this user are safe: root could do anything anyway.
+pub fn is_trusted_owner(owner: u32) -> bool {
+    owner == 0 || owner == effective_user()
+}
+
+/// Fails unless nobody but root and this user can exchange or remove files of theirs in `folder`.
+pub fn check_folder(folder: &Folder) -> io::Result<()> {
+    judge(&folder.about()?, effective_user()).map_err(io::Error::from)
+}
+
+fn judge(folder: &About, user: u32) -> Result<(), Refused> {
+    const STICKY: u32 = 0o1000;
+    const OTHERS: u32 = 0o002;
+    const GROUP: u32 = 0o020;
+    if folder.owner != 0 && folder.owner != user {
+        return Err(Refused::ForeignFolder(folder.owner));
+    }
+    // Many systems give each user a group of the same number, and let it write by default.
+    let own_group = folder.group == 0 || folder.group == folder.owner;
+    let open = if own_group { OTHERS } else { OTHERS | GROUP };
+    if folder.mode & open != 0 && folder.mode & STICKY == 0 {
+        return Err(Refused::OpenFolder(folder.mode));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(owner: u32, group: u32, mode: u32, want: Result<(), Refused>) {
+        let identity = (0, 0);
+        let folder = About { kind: Kind::Folder, owner, group, mode, names: 2, identity };
+        assert_eq!(judge(&folder, 1000), want, "{folder:?}");
+    }
+
+    #[test]
+    fn a_folder_is_safe_where_others_cannot_exchange_files() {
+        for owner in [0, 1000] {
+            check(owner, 7, 0o755, Ok(()));
+            check(owner, 7, 0o700, Ok(()));
+            check(owner, 7, 0o1777, Ok(()));
+            check(owner, owner, 0o775, Ok(()));
+            check(owner, 7, 0o775, Err(Refused::OpenFolder(0o775)));
+            check(owner, 7, 0o777, Err(Refused::OpenFolder(0o777)));
+            check(owner, owner, 0o777, Err(Refused::OpenFolder(0o777)));
+        }
+        for mode in [0o700, 0o755, 0o777, 0o1777] {
+            check(1001, 1000, mode, Err(Refused::ForeignFolder(1001)));
+        }
+    }
+}
