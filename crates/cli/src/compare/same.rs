@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wakescope_report::style::clean;
 
 use crate::Failure;
-use crate::folder::RECORD;
+use wakescope_store::RECORD;
 use crate::runs::Named;
 
 /// Refuses runs of which two are one, by what their paths lead to.
