@@ -1,6 +1,8 @@
 # make help    what there is to do
 
-BINARY = $(or $(CARGO_TARGET_DIR),target)/release/wakescope
+# `quick` compiles in a fraction of the time, and is for tests.
+PROFILE = release
+BINARY = $(or $(CARGO_TARGET_DIR),target)/$(PROFILE)/wakescope
 PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
@@ -37,10 +39,10 @@ setup:
 	@scripts/setup
 
 command: setup
-	scripts/cargo release wakescope
+	scripts/cargo program $(PROFILE) wakescope
 
 build: setup
-	scripts/cargo release wakescope wakescope-guest
+	scripts/cargo program $(PROFILE) wakescope wakescope-guest
 
 guest-arm64:
 	@scripts/guest-arm64
@@ -61,14 +63,13 @@ WITH_GUEST = WAKESCOPE_GUEST_AMD64="$${WAKESCOPE_GUEST_AMD64:-$(abspath $(BINARY
 test: build
 	$(WITH_GUEST) scripts/test
 
-# What only the oldest supported toolchain can show: that it builds the command and every test, and that
-# the command works. Optimising is not what is tested, and takes most of the time.
+# What only the oldest supported toolchain can show: that it compiles the command and every test, and
+# that what it compiles works.
+OLDEST = $(abspath target/oldest)
 test-oldest: setup
-	oldest=$$(scripts/oldest-rust) && \
-	export CARGO=$$oldest CARGO_TARGET_DIR=$(abspath target/oldest) && \
-	CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-		$(MAKE) run RUN=$(abspath target/oldest/run-$(shell date -u +%Y-%m-%dT%H-%M-%S)) && \
-	scripts/cargo check --locked --workspace --all-targets
+	cargo=$$(scripts/oldest-rust) && export CARGO=$$cargo CARGO_TARGET_DIR=$(OLDEST) && \
+	$(MAKE) run PROFILE=quick RUN=$(OLDEST)/$(RUN) && \
+	scripts/cargo check --locked --profile quick --workspace --all-targets
 
 test-fresh:
 	scripts/test-fresh
