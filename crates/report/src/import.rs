@@ -15,6 +15,7 @@ mod cyclictest;
 mod date;
 mod detect;
 mod draft;
+mod frame;
 mod hdr;
 mod jitterdebugger;
 mod json;

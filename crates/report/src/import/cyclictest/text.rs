@@ -8,7 +8,6 @@ use wakescope_core::run::Run;
 
 use super::super::command;
 use super::super::counts::{Counts, MOST_BUCKETS, in_ns, sum_of_mean, wide};
-use super::super::detect::without_escapes;
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word};
 use super::super::{About, ImportError};
@@ -31,6 +30,8 @@ struct Seen {
     mean: Option<Vec<u64>>,
     max: Option<Vec<u64>>,
     overflows: Option<Vec<u64>>,
+    /// Whether words that are no part of the result came behind it.
+    ended: bool,
     /// The last state of each thread.
     threads: BTreeMap<u64, Summary>,
     policy: Option<String>,
@@ -39,7 +40,7 @@ struct Seen {
 }
 
 /// A line of a thread: `T: 0 (27451) P:80 I:1000 C:    300 Min:     19 Act:   28 Avg:   34 Max:     312`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Summary {
     priority: u64,
     interval_us: u64,
@@ -71,14 +72,6 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
 
 impl Seen {
     fn take(&mut self, line: Line<'_>) -> Result<(), ImportError> {
-        if line.text.contains('\x1b') {
-            let text = without_escapes(line.text);
-            return self.take_clean(Line { text: text.trim_start(), number: line.number });
-        }
-        self.take_clean(line)
-    }
-
-    fn take_clean(&mut self, line: Line<'_>) -> Result<(), ImportError> {
         let trailers = [
             ("# Total:", &mut self.total),
             ("# Min Latencies:", &mut self.min),
@@ -101,15 +94,33 @@ impl Seen {
             }
             self.histogram = true;
         } else if line.text.starts_with("T:") {
-            let (thread, summary) = summary(line)?;
-            self.threads.insert(thread, summary);
+            self.summary(line)?;
         } else if let Some(words) = line.after("policy:") {
             self.policy = words.first().map(|w| w.text.trim_end_matches(':').into());
         } else if self.histogram && line.text.starts_with(|c: char| c.is_ascii_digit()) {
             self.row(line)?;
         } else if !is_remark(line.text) {
-            return Err(line.fault("this is no line of cyclictest's histogram or summary"));
+            // A document's words before and behind a result are no part of it; those in it are.
+            if self.histogram && self.overflows.is_none() {
+                return Err(line.fault("this is no line of cyclictest's histogram or summary"));
+            }
+            self.ended = self.histogram || !self.threads.is_empty();
         }
+        Ok(())
+    }
+
+    /// A thread's line, of which live output has many: the last counts, and each goes on from the
+    /// one before.
+    fn summary(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        let (thread, new) = summary(line)?;
+        let goes_on = |old: &Summary| {
+            let grows = old.cycles < new.cycles && (old.min >= new.min && old.max <= new.max);
+            grows || old.cycles == 0 || *old == new
+        };
+        if self.ended || !self.threads.get(&thread).is_none_or(goes_on) {
+            return Err(line.fault("a second result begins; give each a file of its own"));
+        }
+        self.threads.insert(thread, new);
         Ok(())
     }
 

@@ -93,7 +93,7 @@ impl Log {
         let time = |text: &str| thousandths(text.trim()).ok_or_else(|| line.fault("not a time"));
         let (begin_ms, length_ms) = (time(begin)?, time(length)?);
         time(max)?;
-        let column = line.text.len() - packed.len();
+        let column = line.offset + line.text.len() - packed.len();
         let at = |why: String| ImportError::at(line.number, column, why);
         let bytes = from_base64(packed.trim()).ok_or_else(|| at("not whole base64".into()))?;
         let histogram = Histogram::from_buckets(decode(&bytes).map_err(at)?).map_err(at)?;
