@@ -7,9 +7,11 @@ use wakescope_probe::load::launched_output;
 
 mod check;
 mod compare;
+mod ending;
 mod explain;
 mod failure;
 mod folder;
+mod foreign_json;
 mod guest;
 mod import;
 mod input;
