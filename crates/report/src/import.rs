@@ -21,6 +21,7 @@ mod jitterdebugger;
 mod json;
 mod lines;
 mod oslat;
+mod own;
 mod perf_sched;
 mod realfeel;
 mod rteval;

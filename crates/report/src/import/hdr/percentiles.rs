@@ -69,7 +69,7 @@ impl Table {
                 return Err(line.fault("a second table begins; give each a file of its own"));
             }
             self.head = true;
-        } else if self.head && !text.is_empty() && !(self.max.is_some() && !is_row(text)) {
+        } else if self.head && !text.is_empty() && (self.max.is_none() || is_row(text)) {
             // What follows the table, such as wrk's summary, is no part of it.
             self.row(line)?;
         }
@@ -141,15 +141,14 @@ impl Table {
     }
 
     fn draft(&self, about: &About, unit_ns: u64, decimals: usize) -> Result<Draft, String> {
-        let quantity = self.told.quantity.or(self.told.own.then_some(Quantity::WakeupLatency));
         let mut draft = Draft::new(
             "HdrHistogram",
             "percentile distribution",
             about,
-            quantity.unwrap_or(Quantity::WakeupLatency),
+            Quantity::WakeupLatency,
             Omission::Unknown,
         );
-        draft.quantity_unknown = quantity.is_none();
+        self.told.tell(&mut draft);
         draft.unknown.push("threads.woken.min_ns");
         // Where decimals reach below a ns, they are cut off.
         let places = 10_u64.pow(u32::try_from(decimals).map_err(|_| "too many decimals")?);
