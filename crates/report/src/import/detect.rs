@@ -113,7 +113,7 @@ fn of_lines(head: &str) -> Option<Format> {
         Some(Format::HdrLog)
     } else if has_line(&is_percentile_head) {
         Some(Format::HdrPercentiles)
-    } else if begins("oslat V") || begins("Counter Freq:") {
+    } else if begins("oslat V") || has_line(&is_oslat_frequency) {
         Some(Format::OslatText)
     } else if has_line(&|l| l.contains("percentiles (usec) runtime")) {
         Some(Format::SchbenchText)
@@ -174,6 +174,11 @@ fn is_sample(line: &str) -> bool {
     let parts: Vec<&str> = line.split(':').collect();
     let number = |text: &&str| super::lines::number(text.trim()).is_some();
     parts.len() == 3 && parts[1..].iter().all(|p| p.len() >= 8) && parts[..2].iter().all(number)
+}
+
+/// oslat's line of frequencies, which are of the CPUs up to version 1.10.
+fn is_oslat_frequency(line: &str) -> bool {
+    (line.starts_with("Counter Freq:") || line.starts_with("CPU Freq:")) && line.ends_with("(Mhz)")
 }
 
 /// The head of HdrHistogram's percentile distribution; implementations differ in the blanks.

@@ -62,6 +62,21 @@ fn what_is_around_a_result_in_a_document_is_no_part_of_it() {
 }
 
 #[test]
+fn what_follows_the_summary_of_rtla_is_no_part_of_it() {
+    let text = TIMERLAT.split("ALL:").next().unwrap();
+    let words = "rtla timerlat hit stop tracing\n  IRQ handler delay:  (exit from idle)  48.21 us (91.09 %)\n  2 CPUs\n\nSEE ALSO\n========\n";
+    let want = import(text.as_bytes());
+    assert_eq!(import(format!("{text}{words}").as_bytes()), want);
+    for more in ["8   1 2 3 4 5 6\n", "max:  1 2 3 4 5 6\n"] {
+        let text = format!("{text}{words}{more}");
+        assert!(read_as(Format::Timerlat, text.as_bytes()).is_err(), "{more}");
+    }
+    // What stands before the end of the summary is of it.
+    let text = text.replace("min:", "and so on\nmin:");
+    assert!(read_as(Format::Timerlat, text.as_bytes()).is_err());
+}
+
+#[test]
 fn results_that_are_mixed_are_refused() {
     let line = |cycles: u32, max: u32| {
         format!("T: 0 ( 12) P:80 I:1000 C: {cycles} Min:  3 Act:  4 Avg:  5 Max: {max}\n")
