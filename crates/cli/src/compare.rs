@@ -7,6 +7,7 @@ use wakescope_core::limit::{Limit, Outcome as Judged};
 use wakescope_lab::plan::{parse_margin, shell_quoted};
 use wakescope_report::compare as shown;
 
+use crate::ending::{Endings, format_for};
 use crate::runs::{self, Named};
 use crate::{Failure, Outcome, output};
 
@@ -41,7 +42,7 @@ Examples:
   wakescope compare new/* --against old/* --max-regression 10% --format junit -o compare.xml
   wakescope compare new/* --against old/* --fail-above p99.9=100us --format markdown")]
 pub(crate) struct CompareArgs {
-    /// The new runs: their folders, or files
+    /// The new runs: their folders, a folder of such folders, or files
     #[arg(required_unless_present = "interleave_plan", value_name = "RUN")]
     runs: Vec<PathBuf>,
 
@@ -87,9 +88,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
 
-    /// What to show it as
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    /// What to show it as [default: what the ending of -o FILE says, or text]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
 
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
@@ -112,17 +113,29 @@ enum Format {
     Markdown,
 }
 
+/// What the endings of files say.
+const ENDINGS: Endings<'static, Format> = &[
+    ("txt", &[Format::Text, Format::Markdown]),
+    ("text", &[Format::Text, Format::Markdown]),
+    ("log", &[Format::Text]),
+    ("json", &[Format::Json]),
+    ("xml", &[Format::Junit]),
+    ("md", &[Format::Markdown]),
+    ("markdown", &[Format::Markdown]),
+];
+
 /// Runs `wakescope compare`.
 pub(crate) fn run(args: &CompareArgs) -> Result<Outcome, Failure> {
     if let Some(runs) = args.interleave_plan {
         let plan = shown::plan(&interleaved(runs.into(), args.seed), args.seed);
         return print_to(args.output.as_deref(), &plan).map(|()| Outcome::Done);
     }
+    let format = args.format()?;
     let (new, old) = sides(args)?;
     let compared = compare(&labelled(&new), &labelled(&old), &args.options());
     let mut compared = compared.map_err(|refusal| failure(&refusal))?;
     compared.settings.repeat = args.repeat();
-    show(&compared, args)?;
+    show(&compared, format, args)?;
     Ok(match compared.outcome {
         Judged::Pass => Outcome::Done,
         Judged::Fail => Outcome::Failed,
@@ -141,6 +154,11 @@ impl CompareArgs {
             accept_blocks: self.accept_blocks,
             seed: self.seed,
         }
+    }
+
+    fn format(&self) -> Result<Format, Failure> {
+        let asked = self.format.or(self.json.then_some(Format::Json));
+        format_for(self.output.as_deref(), asked, Format::Text, ENDINGS)
     }
 
     /// The command that asks the same.
@@ -180,7 +198,8 @@ impl CompareArgs {
 
 /// Both sides, read at once so that no two runs get the same label.
 fn sides(args: &CompareArgs) -> Result<(Vec<Named>, Vec<Named>), Failure> {
-    let paths: Vec<PathBuf> = args.runs.iter().chain(&args.against).cloned().collect();
+    let (new, old) = (runs::expand(&args.runs)?, runs::expand(&args.against)?);
+    let paths: Vec<PathBuf> = new.iter().chain(&old).cloned().collect();
     let mut all = runs::read_all(&paths)?;
     same::refuse_repetitions(&all)?;
     // A file may hold several runs, and may have been named several times.
@@ -189,7 +208,7 @@ fn sides(args: &CompareArgs) -> Result<(Vec<Named>, Vec<Named>), Failure> {
         let named = paths.iter().filter(|other| *other == path).count();
         runs / named.max(1)
     };
-    let new = args.runs.iter().map(|path| runs_of(path)).sum::<usize>();
+    let new = new.iter().map(|path| runs_of(path)).sum::<usize>();
     let old = all.split_off(new.min(all.len()));
     Ok((all, old))
 }
@@ -199,8 +218,7 @@ pub(crate) fn labelled(runs: &[Named]) -> Vec<Labelled<'_>> {
     runs.iter().map(|named| Labelled { label: &named.label, run: &named.run }).collect()
 }
 
-fn show(compared: &Compare, args: &CompareArgs) -> Result<(), Failure> {
-    let format = if args.json { Format::Json } else { args.format };
+fn show(compared: &Compare, format: Format, args: &CompareArgs) -> Result<(), Failure> {
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     let text = match format {
         Format::Text => shown::text(compared, style),

@@ -13,9 +13,16 @@ use wakescope_report::import::{
 use wakescope_report::style::clean;
 
 use crate::folder::RunFolder;
+use crate::foreign_json::why_no_run;
 use crate::input::{not_a_run, regular};
 use crate::measure::time_now;
 use crate::{Failure, Outcome, output};
+
+/// What jitterdebugger writes into a folder, the exact one first.
+pub(crate) const JITTERDEBUGGER: [&str; 2] = ["results.json", "samples.raw"];
+
+/// The largest record of a run that is looked at.
+const LARGEST_RECORD: u64 = 256 << 20;
 
 /// How much of a file is read at once.
 const BLOCK: usize = 1 << 20;
@@ -78,6 +85,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Outcome, Failure> {
     // All are read before any is written: a file that cannot be read leaves nothing behind.
     let mut runs: Vec<(String, Run)> = Vec::new();
     for file in &args.files {
+        let file = &file_of(file)?;
         let stem = file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         for Imported { name, run } in of_file(args, file)? {
             runs.push((if name.is_empty() { stem.clone() } else { format!("{stem}-{name}") }, run));
@@ -95,6 +103,21 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Outcome, Failure> {
         output::print(&told(run, &path))?;
     }
     Ok(Outcome::Done)
+}
+
+/// The file to import: of a folder that jitterdebugger wrote, the results in it.
+fn file_of(path: &Path) -> Result<PathBuf, Failure> {
+    if !path.is_dir() {
+        return Ok(path.into());
+    }
+    JITTERDEBUGGER.iter().map(|name| path.join(name)).find(|file| file.is_file()).ok_or_else(|| {
+        Failure::new(format!("cannot import {}: it is a folder", path.display()))
+            .because(format!(
+                "of folders, only jitterdebugger's are read, with {}",
+                JITTERDEBUGGER.join(" or ")
+            ))
+            .try_this("name the files in it that other programs wrote")
+    })
 }
 
 /// A name for a folder that no other of the runs has.
@@ -124,13 +147,31 @@ fn of_file(args: &ImportArgs, path: &Path) -> Result<Vec<Imported>, Failure> {
     };
     let format = match format {
         Some(format) => format,
-        None => {
-            return Err(Failure::new(format!("{} is a run already", path.display()))
-                .try_this(format!("show it: wakescope report {}", path.display())));
-        }
+        None => return Err(no_result(&mut opened, path)),
     };
     let about = About { file: path.display().to_string(), unit: args.unit.map(Unit::from) };
     read(format, &opened, path, &about)
+}
+
+/// Why JSON that no known program wrote is not imported.
+fn no_result(file: &mut File, path: &Path) -> Failure {
+    let mut text = Vec::new();
+    why_no_run(file, path).unwrap_or_else(|| {
+        let read = file.take(LARGEST_RECORD).read_to_end(&mut text);
+        match read
+            .map_err(|e| e.to_string())
+            .and_then(|_| Run::from_json(&text).map_err(|e| e.to_string()))
+        {
+            Ok(_) => Failure::new(format!("{} is a run already", path.display()))
+                .try_this(format!("show it: wakescope report {}", path.display())),
+            Err(e) => Failure::new(format!(
+                "cannot import {}: it is JSON, but no result of a program that is known",
+                path.display()
+            ))
+            .because(clean(&e, 300))
+            .try_this("take the whole file that the program wrote"),
+        }
+    })
 }
 
 /// What an opened file is; `None` if it may be a run's record. It is read from its begin again.

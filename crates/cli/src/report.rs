@@ -7,6 +7,7 @@ use wakescope_report::overlay::{Line, Overlay};
 use wakescope_report::picture::{self, Picture};
 use wakescope_report::{html, markdown, realfeel, text};
 
+use crate::ending::format_for;
 use crate::{Failure, Outcome, output, runs};
 
 mod export;
@@ -17,12 +18,12 @@ mod overlaid;
 use format::Format;
 
 /// Show runs: as text, a page, a picture, Markdown, the record itself, or in other programs' formats
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(
     after_help = "Examples:\n  wakescope report runs/2026-11-21T01-35-07\n  wakescope report runs/2026-11-21T01-35-07 -o report.html\n  wakescope report old new --format svg --picture exceedance --line 100us -o paper.svg\n  wakescope report lab.json -o lab.html\n  wakescope report runs/2026-11-21T01-35-07 --format realfeel --thresholds 50us,100us,1ms\n  wakescope report runs/2026-11-21T01-35-07 --format cyclictest --rows 400 -o histogram.txt"
 )]
 pub(crate) struct ReportArgs {
-    /// Runs, shown together: their folders, or the run.json in them; or one lab.json
+    /// Runs, shown together: their folders, or the run.json in them, or a folder of such folders; or one lab.json
     #[arg(required = true)]
     run: Vec<PathBuf>,
 
@@ -56,7 +57,8 @@ pub(crate) struct ReportArgs {
 
 /// Runs `wakescope report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let format = args.format.unwrap_or_else(|| Format::of_file(args.output.as_deref()));
+    let args = &ReportArgs { run: runs::expand(&args.run)?, ..args.clone() };
+    let format = format_for(args.output.as_deref(), args.format, Format::Text, Format::ENDINGS)?;
     refuse_what_means_nothing(args, format)?;
     if let Some(exported) = format.exported() {
         return export_run(args, format, exported);

@@ -1,6 +1,7 @@
 //! The runs that a command is given: each a run's folder, its record, or a file of another program.
 
-use std::io::Read;
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
@@ -8,6 +9,7 @@ use wakescope_report::import::About;
 use wakescope_report::style::clean;
 use wakescope_store::RECORD;
 
+use crate::foreign_json::why_no_run;
 use crate::input::{not_a_run, regular};
 use crate::{Failure, import};
 
@@ -21,6 +23,68 @@ pub(crate) struct Named {
     /// As it was given, and where a file holds several, with what sets it apart.
     pub(crate) path: PathBuf,
     pub(crate) run: Run,
+}
+
+/// Paths with each folder of runs replaced by the runs in it, in the order of their names.
+///
+/// Fails where a folder is none of a run and holds none.
+pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut all = Vec::with_capacity(paths.len());
+    for path in paths {
+        if !path.is_dir() {
+            all.push(path.clone());
+        } else if let Some(run) = run_in(path) {
+            all.push(run);
+        } else {
+            let held = runs_below(path).map_err(|e| not_a_run(path, path, &e))?;
+            if held.is_empty() {
+                return Err(no_run_in(path));
+            }
+            all.extend(held);
+        }
+    }
+    Ok(all)
+}
+
+/// The run that a folder is: one that wakescope or jitterdebugger wrote.
+pub(crate) fn run_in(folder: &Path) -> Option<PathBuf> {
+    if folder.join(RECORD).exists() {
+        return Some(folder.into());
+    }
+    import::JITTERDEBUGGER.iter().map(|name| folder.join(name)).find(|file| file.is_file())
+}
+
+fn runs_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut held = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        held.extend(path.is_dir().then(|| run_in(&path)).flatten());
+    }
+    held.sort_by_cached_key(|path| (sort_key(path), path.clone()));
+    Ok(held)
+}
+
+/// What a path sorts by: text, and numbers by their size, so that `v6.6` comes before `v6.12`.
+fn sort_key(path: &Path) -> Vec<(String, u128)> {
+    let name = path.to_string_lossy();
+    let mut parts = Vec::new();
+    let mut rest: &str = &name;
+    while !rest.is_empty() {
+        let digit = |c: char| c.is_ascii_digit();
+        let (text, after) = rest.split_at(rest.find(digit).unwrap_or(rest.len()));
+        let (number, after) = after.split_at(after.find(|c| !digit(c)).unwrap_or(after.len()));
+        parts.push((text.to_owned(), number.parse().unwrap_or(u128::MAX)));
+        rest = after;
+    }
+    parts
+}
+
+fn no_run_in(folder: &Path) -> Failure {
+    Failure::new(format!("{} holds no run", folder.display()))
+        .because(format!("there is no {RECORD} in it, nor in a folder in it"))
+        .try_this(
+            "name the folder of one run, with a run.json in it, or a folder of such folders; they lie below runs/ by default",
+        )
 }
 
 /// Reads the runs that paths name, each with the shortest end of its path that sets it apart. A file
@@ -59,12 +123,18 @@ pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
 /// The runs that a path names, each with what sets it apart from the others of the same file.
 fn read_each(path: &Path) -> Result<Vec<(String, Run)>, Failure> {
     if path.is_dir() {
-        return Ok(vec![(String::new(), read_record(path, &path.join(RECORD))?)]);
+        return match run_in(path) {
+            Some(file) if file != path => read_each(&file),
+            _ => Ok(vec![(String::new(), read_record(path, &path.join(RECORD))?)]),
+        };
     }
     let (file, name) = selection(path);
     let mut opened = regular(&file).map_err(|e| not_a_run(path, &file, &e))?;
     let runs = match import::format_of(&mut opened, &file)? {
-        None => vec![(String::new(), read_record(path, &file)?)],
+        None => match why_no_run(&mut opened, &file) {
+            Some(failure) => return Err(failure),
+            None => vec![(String::new(), read_record(path, &file)?)],
+        },
         Some(format) => {
             let about = About { file: file.display().to_string(), unit: None };
             let runs = import::read(format, &opened, &file, &about)?;
@@ -140,6 +210,14 @@ mod tests {
     fn check(paths: &[&str], want: &[&str]) {
         let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
         assert_eq!(labels(&paths), want, "{paths:?}");
+    }
+
+    #[test]
+    fn numbers_in_names_sort_by_size() {
+        let mut names = ["v6.12", "10", "v6.6", "2", "v6.6-rc2", "a", "2026-11-22", "2026-11-3"];
+        names.sort_by_cached_key(|name| sort_key(Path::new(name)));
+        let want = ["2", "10", "2026-11-3", "2026-11-22", "a", "v6.6", "v6.6-rc2", "v6.12"];
+        assert_eq!(names, want);
     }
 
     #[test]

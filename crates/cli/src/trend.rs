@@ -8,6 +8,7 @@ use wakescope_lab::plan::shell_quoted;
 use wakescope_report::{picture, trend as shown};
 
 use crate::compare::{differing, failure, labelled, parse_alpha, print_to};
+use crate::ending::{Endings, format_for};
 use crate::runs::{self, Named};
 use crate::{Failure, Outcome, output};
 
@@ -22,7 +23,7 @@ Examples:
   wakescope trend --by-time runs/*
   wakescope trend --by-time runs/* -o trend.svg")]
 pub(crate) struct TrendArgs {
-    /// The runs, in order: their folders, or files
+    /// The runs, in order: their folders, a folder of such folders (in the order of their names), or files
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
 
@@ -46,19 +47,21 @@ pub(crate) struct TrendArgs {
     #[arg(long)]
     json: bool,
 
-    /// Write to a file instead of standard output: a picture, if its name ends in .svg or .png
+    /// Write to a file instead of standard output: a picture, if its name ends in .svg or .png; the record, if in .json
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 /// Runs `wakescope trend`.
 pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
-    if args.runs.len() > MOST {
-        return Err(Failure::new(format!("{} runs are too many", args.runs.len()))
+    let format = args.format()?;
+    let paths = runs::expand(&args.runs)?;
+    if paths.len() > MOST {
+        return Err(Failure::new(format!("{} runs are too many", paths.len()))
             .because(format!("time grows with their square; at most {MOST} are taken"))
             .try_this("take the latest of them, or every tenth"));
     }
-    let mut runs = runs::read_all(&args.runs)?;
+    let mut runs = runs::read_all(&paths)?;
     if args.by_time {
         sort_by_time(&mut runs)?;
     }
@@ -69,21 +72,17 @@ pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
         other => failure(&other),
     })?;
     trend.repeat = args.repeat();
-    if let Some((path, kind)) = args.picture() {
-        if args.json {
-            return Err(Failure::new("--json is no picture")
-                .try_this("name a file that does not end in .svg or .png, or leave it out"));
-        }
-        return draw(&trend, path, kind);
+    if let (Some(path), Format::Svg | Format::Png) = (&args.output, format) {
+        return draw(&trend, path, format);
     }
     let style = if args.output.is_none() { output::style() } else { Default::default() };
-    let text = if args.json { trend.to_json() } else { shown::text(&trend, style) };
+    let text = if format == Format::Json { trend.to_json() } else { shown::text(&trend, style) };
     print_to(args.output.as_deref(), &text)?;
     Ok(Outcome::Done)
 }
 
 /// Writes the picture of a series.
-fn draw(trend: &Trend, path: &Path, kind: Kind) -> Result<Outcome, Failure> {
+fn draw(trend: &Trend, path: &Path, format: Format) -> Result<Outcome, Failure> {
     let series = match &trend.series[..] {
         [only] => only,
         _ => {
@@ -93,20 +92,32 @@ fn draw(trend: &Trend, path: &Path, kind: Kind) -> Result<Outcome, Failure> {
             .try_this("name the one of each file: FILE#irq, FILE#thread or FILE#user"));
         }
     };
-    let drawn = match kind {
-        Kind::Svg => picture::trend_svg(trend, series).map(String::into_bytes),
-        Kind::Png => picture::trend_png(trend, series),
+    let drawn = match format {
+        Format::Png => picture::trend_png(trend, series),
+        _ => picture::trend_svg(trend, series).map(String::into_bytes),
     };
     let drawn = drawn.ok_or_else(|| Failure::new("there is nothing to draw in these runs"))?;
     output::write_file(path, &drawn)?;
     Ok(Outcome::Done)
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Text,
+    Json,
     Svg,
     Png,
 }
+
+/// What the endings of files say.
+const ENDINGS: Endings<'static, Format> = &[
+    ("txt", &[Format::Text]),
+    ("text", &[Format::Text]),
+    ("log", &[Format::Text]),
+    ("json", &[Format::Json]),
+    ("svg", &[Format::Svg]),
+    ("png", &[Format::Png]),
+];
 
 /// Puts runs in the order in which they began, which all of them must tell.
 fn sort_by_time(runs: &mut [Named]) -> Result<(), Failure> {
@@ -121,15 +132,9 @@ fn sort_by_time(runs: &mut [Named]) -> Result<(), Failure> {
 }
 
 impl TrendArgs {
-    /// The picture that is to be written, if one is.
-    fn picture(&self) -> Option<(&Path, Kind)> {
-        let path = self.output.as_deref()?;
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        match ending.as_str() {
-            "svg" => Some((path, Kind::Svg)),
-            "png" => Some((path, Kind::Png)),
-            _ => None,
-        }
+    fn format(&self) -> Result<Format, Failure> {
+        let asked = self.json.then_some(Format::Json);
+        format_for(self.output.as_deref(), asked, Format::Text, ENDINGS)
     }
 
     /// The command that asks the same.

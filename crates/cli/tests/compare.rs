@@ -224,6 +224,38 @@ fn other_formats_say_the_same() {
 }
 
 #[test]
+fn folders_of_runs_are_sides() {
+    let test = Test::new("compare-folders");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    let verdict = |ended: &Ended| ended.stdout.lines().next().map(str::to_owned);
+    let one_by_one = compare(&test, &new, &old, &[]);
+    let whole = compare(&test, &["new".into()], &["old".into()], &[]);
+    assert_eq!((verdict(&whole), whole.code), (verdict(&one_by_one), Some(1)), "{whole:?}");
+    fs::create_dir(test.dir.join("none")).unwrap();
+    let ended = compare(&test, &["new".into()], &["none".into()], &[]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("none holds no run"), "{ended:?}");
+}
+
+#[test]
+fn the_ending_of_a_file_says_the_format_or_is_refused() {
+    let test = Test::new("compare-endings");
+    let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));
+    for (file, begins) in [("a.xml", "<?xml"), ("a.json", "{"), ("a.md", "**Worse"), ("a", "Worse")]
+    {
+        assert_eq!(compare(&test, &new, &old, &["-o", file]).code, Some(1), "{file}");
+        let text = fs::read_to_string(test.dir.join(file)).unwrap();
+        assert!(text.starts_with(begins), "{file}: {text}");
+    }
+    for args in [&["-o", "x.pdf"][..], &["-o", "x.xml", "--json"], &["-o", "x.html"]] {
+        let ended = compare(&test, &new, &old, args);
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains(".txt .text .log .json .xml .md"), "{ended:?}");
+        assert!(!test.dir.join(args[1]).exists(), "{args:?}");
+    }
+}
+
+#[test]
 fn it_goes_to_a_file_if_asked() {
     let test = Test::new("compare-file");
     let (new, old) = (test.write_runs("new", &HIGH), test.write_runs("old", &LOW));

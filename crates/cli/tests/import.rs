@@ -128,6 +128,47 @@ fn what_cannot_be_read_is_refused_with_its_place() {
 }
 
 #[test]
+fn json_that_is_no_result_is_named_as_what_it_is() {
+    let test = Test::new("import-json");
+    test.write_run("run", &common::made_up::run(5));
+    for (name, json, why) in [
+        (
+            "fio.json",
+            "{\"fio version\": \"3\", \"jobs\": []}",
+            "its keys are `fio version`, `jobs`",
+        ),
+        ("lab.json", "{\"schema\": \"wakescope.lab/1\"}", "with the schema `wakescope.lab/1`"),
+        ("none.json", "{}", "it is an object without keys"),
+        ("cut.json", "{\"a\": [1,", "no result of a program that is known"),
+    ] {
+        fs::write(test.dir.join(name), json).unwrap();
+        let ended = wakescope(&test, &["import", name]);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{name}: {ended:?}");
+        assert!(ended.stderr.contains(why), "{name}: {ended:?}");
+        assert!(!ended.stderr.contains("is a run already"), "{name}: {ended:?}");
+    }
+    let ended = wakescope(&test, &["import", "run/run.json"]);
+    assert!(ended.stderr.contains("is a run already"), "{ended:?}");
+}
+
+#[test]
+fn the_folder_that_jitterdebugger_writes_is_read() {
+    let test = Test::new("import-folder");
+    fs::create_dir(test.dir.join("jd")).unwrap();
+    let results = r#"{"version": 3, "sysinfo": {"resolution_in_ns": 1000, "cpus_online": 1},
+        "cpu": {"0": {"histogram": {"3": 2}, "count": 2, "min": 3, "max": 3, "avg": 3.00}}}"#;
+    fs::write(test.dir.join("jd/results.json"), results).unwrap();
+    fs::write(test.dir.join("jd/samples.raw"), "").unwrap();
+    fs::write(test.dir.join("jd/cpuinfo"), "processor: 0").unwrap();
+    assert_eq!(imported(&test, "jd").summary.count, 2);
+    let shown = done(&test, &["report", "jd"]);
+    assert_eq!(shown, done(&test, &["report", "jd/results.json"]));
+    fs::create_dir(test.dir.join("other")).unwrap();
+    let ended = wakescope(&test, &["import", "other"]);
+    assert!(ended.stderr.contains("cannot import other: it is a folder"), "{ended:?}");
+}
+
+#[test]
 fn a_file_of_10_gb_is_read_in_little_memory() {
     let test = Test::new("import-large");
     for (name, begin, from) in [

@@ -140,6 +140,54 @@ fn a_report_goes_to_a_file_where_one_is_named() {
 }
 
 #[test]
+fn an_ending_that_says_another_format_is_refused() {
+    let test = Test::new("endings");
+    test.write_run("run", &common::made_up::run(5));
+    for (args, told) in [
+        ("-o x.pdf", "nothing here writes files that end in .pdf"),
+        ("-o x.pdf --format html", ".pdf does not hold the format asked for"),
+        ("-o x.png --format svg", ".png does not hold the format asked for"),
+        ("-o x.json --format html", ".json does not hold the format asked for"),
+        ("-o x.html --format text", ".html does not hold the format asked for"),
+        ("-o x.csv.gz --format csv", ".gz does not hold the format asked for"),
+        ("-o x.xml", ".html .htm .svg .png .md .markdown .json .csv .hlog .hgrm .prom"),
+    ] {
+        let ended = report(&test, &[&["run"], &*args.split(' ').collect::<Vec<_>>()].concat());
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args}: {ended:?}");
+        assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
+        assert!(!test.dir.join(args.split(' ').nth(1).unwrap()).exists(), "{args}");
+    }
+    for args in [
+        "-o x.json --format cyclictest-json",
+        "-o x.json --format trace",
+        "-o x.txt --format md",
+        "-o x.txt",
+        "-o x.hist --format cyclictest",
+        "-o x.prom --format openmetrics",
+        "-o 6.12",
+    ] {
+        assert_eq!(shown(&test, &[&["run"], &*args.split(' ').collect::<Vec<_>>()].concat()), "");
+    }
+}
+
+#[test]
+fn a_folder_of_runs_stands_for_them() {
+    let test = Test::new("folders");
+    let runs = test.write_runs("all", &[5, 7, 9]);
+    fs::create_dir(test.dir.join("all/notes")).unwrap();
+    let one_by_one = shown(&test, &runs.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(shown(&test, &["all"]), one_by_one);
+    for (args, told) in [
+        (&["all", "--format", "csv"][..], "--format csv shows one run"),
+        (&["all/notes"], "all/notes holds no run\n  there is no run.json in it, nor in a folder"),
+    ] {
+        let ended = report(&test, args);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn what_is_no_run_is_refused_with_a_remedy() {
     let test = Test::new("no-run");
     fs::create_dir_all(test.dir.join("directory").join(RECORD)).unwrap();
@@ -149,6 +197,7 @@ fn what_is_no_run_is_refused_with_a_remedy() {
     fs::write(test.dir.join("newer"), r#"{"schema": "wakescope.run/2", "all": "new"}"#).unwrap();
     fs::write(test.dir.join("other"), r#"{"schema": "wakescope.load/1"}"#).unwrap();
     fs::write(test.dir.join("json"), "[1, 2]").unwrap();
+    fs::write(test.dir.join("unknown"), r#"{"b": 1, "a": {"c": []}}"#).unwrap();
     fs::write(test.dir.join("deep"), "[".repeat(200_000)).unwrap();
     for (args, told) in [
         ("missing", "→ name a run's folder"),
@@ -163,6 +212,8 @@ fn what_is_no_run_is_refused_with_a_remedy() {
         ("newer", "schema `wakescope.run/2`, this wakescope reads `wakescope.run/1`"),
         ("newer", "use the version that wrote it, or a newer one"),
         ("other", "schema `wakescope.load/1`"),
+        ("unknown", "it is JSON, but neither a run's record nor a result of a program"),
+        ("unknown", "its keys are `a`, `b`"),
         (
             "text --format xml",
             "possible values: text, html, svg, png, md, json, realfeel, cyclictest,",

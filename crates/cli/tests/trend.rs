@@ -47,7 +47,23 @@ fn a_series_is_drawn_into_a_file() {
     }
     let ended = trend(&test, &["--json", "-o", "out.svg"], &runs);
     assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("--json is no picture"), "{ended:?}");
+    assert!(ended.stderr.contains(".svg does not hold the format asked for"), "{ended:?}");
+    let ended = trend(&test, &["-o", "out.pdf"], &runs);
+    assert_eq!((ended.code, test.dir.join("out.pdf").exists()), (Some(2), false), "{ended:?}");
+    assert!(ended.stderr.contains(".txt .text .log .json .svg .png"), "{ended:?}");
+    trend(&test, &["-o", "out.json"], &runs);
+    let record = fs::read(test.dir.join("out.json")).unwrap();
+    assert!(serde_json::from_slice::<Value>(&record).is_ok());
+}
+
+#[test]
+fn a_folder_of_runs_is_a_series() {
+    let test = Test::new("trend-folder");
+    let runs = test.write_runs("night", &CHANGED);
+    let one_by_one = trend(&test, &[], &runs).stdout;
+    let without_repeat = |text: &str| text.lines().next().map(str::to_owned);
+    let whole = trend(&test, &[], &["night".to_owned()]).stdout;
+    assert_eq!(without_repeat(&whole), without_repeat(&one_by_one));
 }
 
 #[test]

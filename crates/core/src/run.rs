@@ -112,6 +112,19 @@ pub struct Thread {
     /// The largest lateness over the course of the run, per expiry; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maxima: Option<Maxima>,
+    /// Where another program's histogram ended; `None` where it did not or that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overflow: Option<Overflow>,
+}
+
+/// The end of another program's histogram, and the samples beyond it, of which only the bounds are
+/// known: they are in the last bucket of `woken`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overflow {
+    /// Where it ended: it had rows for what is less than that.
+    pub from_ns: u64,
+    /// How many samples have no row.
+    pub count: u64,
 }
 
 /// What a load did while wakeups were measured.
@@ -305,8 +318,15 @@ impl Run {
                 let fault = t.maxima.as_ref()?.fault()?;
                 Some(format!("threads[{i}].maxima: {fault}"))
             };
+            let of_overflow = || {
+                let over = t.overflow.filter(|over| over.count > t.woken.count)?;
+                Some(format!(
+                    "threads[{i}]: {} samples beyond the histogram, of {}",
+                    over.count, t.woken.count
+                ))
+            };
             let of_both = || inside("woken", &t.woken).or_else(|| inside("expiries", &t.expiries));
-            of_both().or_else(of_maxima).or_else(|| {
+            of_both().or_else(of_maxima).or_else(of_overflow).or_else(|| {
                 let expected = t.woken.count.checked_add(t.missed);
                 (expected != Some(t.expiries.count)).then(|| {
                     format!(
@@ -428,6 +448,10 @@ pub(crate) mod tests {
     fn what_cannot_be_trusted_is_refused_with_the_reason() {
         check(|j| j["schema"] = "wakescope.run/2".into(), "schema `wakescope.run/2`");
         check(|j| j["threads"][0]["woken"]["count"] = 3.into(), "threads[0].woken: count is 3");
+        check(
+            |j| j["threads"][0]["overflow"] = serde_json::json!({"from_ns": 5, "count": 3}),
+            "3 samples beyond the histogram, of 2",
+        );
         check(
             |j| j["threads"][0]["missed"] = 1.into(),
             "2 expiries are not 2 wakeups and 1 missed",

@@ -9,6 +9,9 @@ use std::fmt;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::Bucket;
 use wakescope_core::run::{Run, Thread};
+use wakescope_core::source::Quantity;
+
+use crate::domain;
 
 pub mod csv;
 pub mod cyclictest;
@@ -61,6 +64,19 @@ fn latest(bucket: &Bucket, d: &Distribution) -> u64 {
     (bucket.upper - 1).min(d.max_ns.unwrap_or(u64::MAX))
 }
 
+/// Values and counts that make the same histogram: each bucket's samples as late as they can have
+/// been, but for the least late of all, which is known.
+fn values_of(d: &Distribution) -> impl Iterator<Item = (u64, u64)> {
+    let first = d.min_ns.map(|min| (min, 1));
+    let rest = d
+        .histogram
+        .buckets()
+        .iter()
+        .enumerate()
+        .map(move |(i, bucket)| (latest(bucket, d), bucket.count - u64::from(i == 0)));
+    first.into_iter().chain(rest).filter(|&(_, count)| count > 0)
+}
+
 /// Nanoseconds in a larger unit, to the nanosecond.
 fn exact(ns: u64, unit_ns: u64) -> String {
     let digits = unit_ns.ilog10() as usize;
@@ -75,6 +91,27 @@ fn us(ns: u64) -> String {
 /// Nanoseconds in seconds, to the nanosecond.
 fn seconds(ns: u64) -> String {
     exact(ns, 1_000_000_000)
+}
+
+/// What a file says of itself at its head, which `import` reads again: who wrote it, which values
+/// they are, in which time and unit, and what they are where that is no wakeup latency.
+fn head(run: &Run, values: Values, unit: &str) -> String {
+    let quantity = match &run.source {
+        Some(source) if source.unknown.iter().any(|key| key == "source.quantity") => {
+            ", quantity unknown".into()
+        }
+        Some(source) if source.quantity != Quantity::WakeupLatency => {
+            let name = serde_json::to_value(source.quantity).unwrap_or_default();
+            format!(", quantity {}", name.as_str().unwrap_or("unknown"))
+        }
+        _ => String::new(),
+    };
+    format!("{}: {values}, {}{unit}{quantity}", writer(), domain::word(run.time_domain))
+}
+
+/// Whether a run tells something: what another program did not tell stands there only as it had to.
+fn is_known(run: &Run, key: &str) -> bool {
+    !run.source.as_ref().is_some_and(|source| source.unknown.iter().any(|other| other == key))
 }
 
 /// Who wrote a file.

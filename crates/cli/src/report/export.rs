@@ -26,7 +26,7 @@ pub(super) enum Format {
     Trace,
 }
 
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub(super) struct ExportArgs {
     /// Which values to export: one per wakeup, or one per expiry [default: woken for the formats of
     /// cyclictest, which means that; both for csv; expiries for the others]

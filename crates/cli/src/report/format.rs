@@ -1,8 +1,21 @@
 //! What runs are shown as.
 
-use std::path::Path;
-
 use super::export;
+use crate::ending::Endings;
+
+/// Formats that a file of text may hold.
+const TEXTS: [Format; 10] = [
+    Format::Text,
+    Format::Md,
+    Format::Realfeel,
+    Format::Cyclictest,
+    Format::Csv,
+    Format::Hlog,
+    Format::Hgrm,
+    Format::Prometheus,
+    Format::Openmetrics,
+    Format::Jsonl,
+];
 
 /// A format of `wakescope report`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -42,23 +55,25 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// That of a file by its ending; text if that says nothing.
-    pub(super) fn of_file(path: Option<&Path>) -> Self {
-        let ending = path.and_then(Path::extension).and_then(|e| e.to_str()).unwrap_or_default();
-        match ending.to_ascii_lowercase().as_str() {
-            "html" | "htm" => Self::Html,
-            "svg" => Self::Svg,
-            "png" => Self::Png,
-            "md" => Self::Md,
-            "json" => Self::Json,
-            "csv" => Self::Csv,
-            "hlog" => Self::Hlog,
-            "hgrm" => Self::Hgrm,
-            "prom" => Self::Prometheus,
-            "jsonl" => Self::Jsonl,
-            _ => Self::Text,
-        }
-    }
+    /// What the endings of files say.
+    pub(super) const ENDINGS: Endings<'static, Self> = &[
+        ("txt", &TEXTS),
+        ("text", &TEXTS),
+        ("log", &TEXTS),
+        ("html", &[Self::Html]),
+        ("htm", &[Self::Html]),
+        ("svg", &[Self::Svg]),
+        ("png", &[Self::Png]),
+        ("md", &[Self::Md]),
+        ("markdown", &[Self::Md]),
+        ("json", &[Self::Json, Self::CyclictestJson, Self::Trace]),
+        ("csv", &[Self::Csv]),
+        ("hlog", &[Self::Hlog]),
+        ("hgrm", &[Self::Hgrm]),
+        ("prom", &[Self::Prometheus, Self::Openmetrics]),
+        ("jsonl", &[Self::Jsonl]),
+        ("ndjson", &[Self::Jsonl]),
+    ];
 
     /// Its name on the command line.
     pub(super) fn name(self) -> String {

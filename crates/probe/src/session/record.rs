@@ -89,6 +89,7 @@ impl Ended {
             woken: self.seen.woken,
             expiries: self.seen.expiries,
             maxima: Some(self.seen.maxima),
+            overflow: None,
         }
     }
 

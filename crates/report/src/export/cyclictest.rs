@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
-use super::{Values, latest, writer};
-use crate::domain;
+use super::{Values, head, values_of};
 use crate::style::clean;
 
 /// The most rows; cyclictest's own limit.
@@ -36,14 +35,10 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let all: Vec<Column> = run.threads.iter().map(|t| Column::of(values.of(t))).collect();
-    let rows = rows_of(&all, rows);
-    writeln!(
-        out,
-        "# {}: {values}, {}us, kernel {}",
-        writer(),
-        domain::word(run.time_domain),
-        clean(&run.host.release, 80)
-    )?;
+    let Rows { count: rows, is_limit } = Rows::of(run, &all, rows);
+    let limit = if is_limit { format!(", rows {rows}") } else { String::new() };
+    let release = clean(&run.host.release, 80);
+    writeln!(out, "# {}{limit}, kernel {release}", head(run, values, "us"))?;
     writeln!(out, "# Histogram")?;
     write_rows(&all, layout, rows, out)?;
     if layout == Layout::Full {
@@ -105,10 +100,30 @@ fn numbers(
     writeln!(out)
 }
 
-/// As many rows as asked for, or as it takes.
-pub(super) fn rows_of(all: &[Column], asked: Option<u64>) -> u64 {
-    let needed = all.iter().map(|c| c.max_us() + 1).max().unwrap_or(0);
-    asked.unwrap_or(needed).min(MOST_ROWS)
+/// How many rows a histogram gets, and whether it ends there although samples may be later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rows {
+    pub(super) count: u64,
+    /// Whether somebody set the end: who asked, or the program that the run was read from.
+    pub(super) is_limit: bool,
+}
+
+impl Rows {
+    /// As many as asked for, or as the histogram had that the run was read from, or as it takes.
+    /// Never more than that histogram had if samples lie beyond it, of which no row is known.
+    pub(super) fn of(run: &Run, all: &[Column], asked: Option<u64>) -> Self {
+        let needed = all.iter().map(|c| c.max_us() + 1).max().unwrap_or(0);
+        let overflows = || run.threads.iter().filter_map(|t| t.overflow);
+        let in_us = |ns: u64| (ns % 1_000 == 0).then_some(ns / 1_000);
+        let had = overflows().filter_map(|over| in_us(over.from_ns)).max();
+        let over = overflows().any(|over| over.count > 0);
+        let limit = match (asked, had) {
+            (Some(asked), Some(had)) if over => Some(asked.min(had)),
+            (asked, had) => asked.or(had),
+        };
+        let is_limit = limit.is_some() || needed > MOST_ROWS;
+        Self { count: limit.unwrap_or(needed).min(MOST_ROWS), is_limit }
+    }
 }
 
 /// One thread in whole µs.
@@ -124,11 +139,11 @@ pub(super) struct Column {
 impl Column {
     pub(super) fn of(d: &Distribution) -> Self {
         let mut rows: Vec<(u64, u64)> = Vec::new();
-        for bucket in d.histogram.buckets() {
-            let us = latest(bucket, d) / 1_000;
+        for (value, count) in values_of(d) {
+            let us = value / 1_000;
             match rows.last_mut() {
-                Some(last) if last.0 == us => last.1 += bucket.count,
-                _ => rows.push((us, bucket.count)),
+                Some(last) if last.0 == us => last.1 += count,
+                _ => rows.push((us, count)),
             }
         }
         Self { count: d.count, rows, min_ns: d.min_ns, max_ns: d.max_ns, sum_ns: d.sum_ns }

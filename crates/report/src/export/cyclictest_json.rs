@@ -5,39 +5,41 @@ use std::io::{self, Write};
 use serde_json::Value;
 use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
+use wakescope_core::plan::Stimulus;
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, Thread};
 
-use super::cyclictest::{Column, rows_of};
+use super::cyclictest::{Column, Rows};
 use super::date::Date;
-use super::{Values, writer};
+use super::{Values, head, is_known, writer};
 use crate::style::clean;
-use crate::{domain, text};
 
 /// Writes the file; `rows` as in [`super::cyclictest::write`]. It has no key for what lies beyond
 /// them: that is `cycles` less the sum of the histogram.
 pub fn write(run: &Run, values: Values, rows: Option<u64>, out: &mut impl Write) -> io::Result<()> {
     let all: Vec<Column> = run.threads.iter().map(|t| Column::of(values.of(t))).collect();
-    let rows = rows_of(&all, rows);
-    write_head(run, values, out)?;
+    let rows = Rows::of(run, &all, rows);
+    write_head(run, values, rows, out)?;
     writeln!(out, "  \"thread\": {{")?;
     for (i, (thread, column)) in run.threads.iter().zip(&all).enumerate() {
-        write_thread(i, thread, column, rows, out)?;
+        write_thread(i, thread, column, rows.count, out)?;
         writeln!(out, "    }}{}", if i + 1 < all.len() { "," } else { "" })?;
     }
     writeln!(out, "  }}\n}}")
 }
 
-fn write_head(run: &Run, values: Values, out: &mut impl Write) -> io::Result<()> {
+fn write_head(run: &Run, values: Values, rows: Rows, out: &mut impl Write) -> io::Result<()> {
     let started = Date::parse(&run.started);
     let ended = started.map(|date| date.after(run.duration_ns / 1_000_000_000));
-    let date = |date: Option<Date>| quoted(&date.map_or(run.started.clone(), Date::of_mail));
-    let unit = domain::word(run.time_domain);
-    let plan = text::plan(&run.plan);
+    let known = is_known(run, "started");
+    let date = |date: Option<Date>| match known {
+        true => quoted(&date.map_or(run.started.clone(), Date::of_mail)),
+        false => quoted(""),
+    };
     let host = &run.host;
     writeln!(out, "{{\n  \"file_version\": 1,")?;
     // Readers tell which of rt-tests' programs wrote a file by the first word.
-    let command = format!("cyclictest by {}: {values}, {unit}us, {plan}", writer());
+    let command = format!("cyclictest by {}, {}", head(run, values, "us"), options(run, rows));
     writeln!(out, "  \"cmdline:\": {},", quoted(&command))?;
     writeln!(out, "  \"rt_test_version:\": {},", quoted(&writer()))?;
     writeln!(out, "  \"start_time\": {},", date(started))?;
@@ -53,6 +55,25 @@ fn write_head(run: &Run, values: Values, out: &mut impl Write) -> io::Result<()>
     writeln!(out, "  }},")?;
     writeln!(out, "  \"num_threads\": {},", run.threads.len())?;
     writeln!(out, "  \"resolution_in_ns\": 0,")
+}
+
+/// The plan as cyclictest's options, as far as it is known and there is one for it.
+fn options(run: &Run, rows: Rows) -> String {
+    let plan = &run.plan;
+    let mut options = format!("-t {}", run.threads.len());
+    if is_known(run, "plan.interval_ns") && plan.interval_ns > 0 && plan.interval_ns % 1_000 == 0 {
+        options.push_str(&format!(" -i {}", plan.interval_ns / 1_000));
+    }
+    if is_known(run, "plan.policy") && plan.stimulus != Stimulus::Others {
+        options.push_str(&format!(" -y {}", plan.policy));
+        if let Some(priority) = plan.priority {
+            options.push_str(&format!(" -p {priority}"));
+        }
+    }
+    if rows.is_limit {
+        options.push_str(&format!(" -h {}", rows.count));
+    }
+    options
 }
 
 fn write_thread(

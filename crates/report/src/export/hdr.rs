@@ -10,31 +10,40 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
 use super::date::Date;
-use super::{Values, latest, seconds, us, writer};
-use crate::domain;
+use super::{Values, exact, head, is_known, latest, seconds, us, values_of};
 use crate::style::clean;
 
 mod encode;
 
+use encode::Scale;
+
 /// Buckets of the first octaves, for three significant digits.
 const SUB_BUCKETS: u64 = 2_048;
+
+/// The unit in ns of a run that was read from one of these files, and its name; ns of others.
+fn unit_of(run: &Run) -> (u64, &'static str) {
+    let of_source = run.source.as_ref().filter(|source| source.tool == "HdrHistogram");
+    match of_source.and_then(|source| source.resolution_ns) {
+        Some(1_000) => (1_000, "us"),
+        Some(1_000_000) => (1_000_000, "ms"),
+        _ => (1, "ns"),
+    }
+}
 
 /// Writes a log with one interval, the run, and in it a histogram per CPU, with the tag `cpu0` and
 /// so on. Values are nanoseconds; the largest of an interval is in ms, as in all such logs.
 ///
 /// Fails, with nothing written, where values or counts are 2^63 or more: the format's are signed.
 pub fn write_log(run: &Run, values: Values, out: &mut impl Write) -> io::Result<()> {
-    let encoded = run.threads.iter().map(|t| encode::compressed(values.of(t)));
+    let (unit_ns, unit) = unit_of(run);
+    let all: Vec<&Distribution> = run.threads.iter().map(|t| values.of(t)).collect();
+    let scale = Scale::of(&all, unit_ns);
+    let encoded = all.iter().map(|d| encode::compressed(d, unit_ns, scale));
     let encoded: Vec<String> = encoded.collect::<io::Result<_>>()?;
-    writeln!(
-        out,
-        "#[Logged by {}: {values}, {}ns, kernel {}]",
-        writer(),
-        domain::word(run.time_domain),
-        clean(&run.host.release, 80)
-    )?;
+    let head = head(run, values, unit);
+    writeln!(out, "#[Logged by {head}, kernel {}]", clean(&run.host.release, 80))?;
     writeln!(out, "#[Histogram log format version 1.3]")?;
-    if let Some(date) = Date::parse(&run.started) {
+    if let Some(date) = Date::parse(&run.started).filter(|_| is_known(run, "started")) {
         let (epoch, text) = (date.epoch(), date.of_unix());
         writeln!(out, "#[StartTime: {epoch}.000 (seconds since epoch), {text}]")?;
     }
@@ -56,62 +65,98 @@ fn thousandths(ns: u64, thousandth_ns: u64) -> String {
     us(ns / thousandth_ns + u64::from(ns % thousandth_ns >= thousandth_ns / 2))
 }
 
-/// The counts that make the same histogram there: each bucket's samples as late as they can have
-/// been, but for the least late of all, which is known.
-fn values_of(d: &Distribution) -> impl Iterator<Item = (u64, u64)> {
-    let first = d.min_ns.map(|min| (min, 1));
-    let rest = d
-        .histogram
-        .buckets()
-        .iter()
-        .enumerate()
-        .map(move |(i, bucket)| (latest(bucket, d), bucket.count - u64::from(i == 0)));
-    first.into_iter().chain(rest).filter(|&(_, count)| count > 0)
-}
-
-/// Writes the percentile distribution of all CPUs together, in µs, with a line for each value that
-/// there is, not only at chosen percentiles.
+/// Writes the percentile distribution of all CPUs together, with a line for each value that there
+/// is, not only at chosen percentiles. Values are µs to the ns, or what they were in the distribution
+/// that the run was read from.
 pub fn write_percentiles(run: &Run, values: Values, out: &mut impl Write) -> io::Result<()> {
     let all = values.of_all(run);
+    let places = Places::of(run);
     writeln!(
         out,
         "{:>12} {:>14} {:>10} {:>14}\n",
         "Value", "Percentile", "TotalCount", "1/(1-Percentile)"
     )?;
     let mut seen = 0_u64;
-    for (value, count) in values_of(&all) {
+    for (value, count) in rows_of(run, &all, places.resolution_ns) {
         seen = seen.saturating_add(count);
         let beyond = all.count.saturating_sub(seen);
         let share = seen as f64 / all.count as f64;
-        write!(out, "{:>12} {share:.12} {seen:>10}", us(value))?;
+        write!(out, "{:>12} {share:.12} {seen:>10}", places.text(value))?;
         match beyond {
             0 => writeln!(out)?,
             _ => writeln!(out, " {:>14.2}", all.count as f64 / beyond as f64)?,
         }
     }
-    let (mean, deviation) = moments(&all);
+    let (mean, deviation) = moments(&all, places.unit_ns);
     let max_ns = all.max_ns.unwrap_or(0);
     let octaves = (64 - (max_ns | (SUB_BUCKETS - 1)).leading_zeros()) - SUB_BUCKETS.ilog2() + 1;
-    writeln!(out, "#[Mean    = {mean:>12.3}, StdDeviation   = {deviation:>12.3}]")?;
-    writeln!(out, "#[Max     = {:>12}, Total count    = {:>12}]", us(max_ns), all.count)?;
+    writeln!(out, "#[Mean    = {mean:>12}, StdDeviation   = {deviation:>12.3}]")?;
+    writeln!(out, "#[Max     = {:>12}, Total count    = {:>12}]", places.text(max_ns), all.count)?;
     writeln!(out, "#[Buckets = {octaves:>12}, SubBuckets     = {SUB_BUCKETS:>12}]")?;
-    writeln!(
-        out,
-        "#[{}: {values}, {}us, {} s]",
-        writer(),
-        domain::word(run.time_domain),
-        seconds(run.duration_ns)
-    )
+    writeln!(out, "#[{}, {} s]", head(run, values, places.unit), seconds(run.duration_ns))
 }
 
-/// The exact mean, and the standard deviation from the middle of each bucket, both in µs.
-fn moments(d: &Distribution) -> (f64, f64) {
+/// Each value that there is, once, with how many samples it stands for.
+fn rows_of(run: &Run, all: &Distribution, resolution_ns: u64) -> Vec<(u64, u64)> {
+    let mut rows: Vec<(u64, u64)> = Vec::new();
+    let mut add = |value: u64, count: u64| match rows.last_mut() {
+        Some(last) if last.0 == value => last.1 += count,
+        _ => rows.push((value, count)),
+    };
+    if is_known(run, "threads.woken.min_ns") {
+        values_of(all).for_each(|(value, count)| add(value, count));
+        return rows;
+    }
+    // Of such a file the least late is not known, and values are lower ends of what they stand for.
+    for bucket in all.histogram.buckets() {
+        add(
+            (bucket.upper - resolution_ns.min(bucket.upper)).min(latest(bucket, all)),
+            bucket.count,
+        );
+    }
+    rows
+}
+
+/// How values are written.
+struct Places {
+    unit_ns: u64,
+    unit: &'static str,
+    /// What the last place stands for.
+    resolution_ns: u64,
+}
+
+impl Places {
+    fn of(run: &Run) -> Self {
+        let of_source = run.source.as_ref().filter(|source| source.tool == "HdrHistogram");
+        let resolution_ns = of_source.and_then(|source| source.resolution_ns).unwrap_or(1);
+        let is_power = 10_u64.pow(resolution_ns.max(1).ilog10()) == resolution_ns;
+        match resolution_ns {
+            10_000.. if is_power => Self { unit_ns: 1_000_000, unit: "ms", resolution_ns },
+            _ if is_power => Self { unit_ns: 1_000, unit: "us", resolution_ns },
+            _ => Self { unit_ns: 1_000, unit: "us", resolution_ns: 1 },
+        }
+    }
+
+    fn text(&self, ns: u64) -> String {
+        match self.unit_ns / self.resolution_ns {
+            0 | 1 => (ns / self.unit_ns).to_string(),
+            steps => exact(ns / self.resolution_ns, steps),
+        }
+    }
+}
+
+/// The mean to a thousandth of a unit, and the standard deviation from the middle of each bucket.
+fn moments(d: &Distribution, unit_ns: u64) -> (String, f64) {
     let count = d.count.max(1) as f64;
+    // In whole numbers: a mean that was read from such a file stays what it was.
+    let thousandth = u128::from(unit_ns) * u128::from(d.count.max(1));
+    let mean_thousandths = (u128::from(d.sum_ns) * 1_000 + thousandth / 2) / thousandth;
     let mean = d.sum_ns as f64 / count;
     let square = |b: &wakescope_core::histogram::Bucket| {
         let middle = (b.lower as f64 + (b.upper - 1) as f64) / 2.0;
         (middle - mean).powi(2) * b.count as f64
     };
     let sum: f64 = d.histogram.buckets().iter().map(square).sum();
-    (mean / 1e3, (sum / count).sqrt() / 1e3)
+    let mean = exact(u64::try_from(mean_thousandths).unwrap_or(u64::MAX), 1_000);
+    (mean, (sum / count).sqrt() / unit_ns as f64)
 }

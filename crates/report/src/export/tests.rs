@@ -58,7 +58,7 @@ fn the_histogram_is_as_cyclictest_prints_it() {
     "#]]
     .assert_eq(&histogram_text(&small(), Layout::Full, None));
     expect![[r#"
-        # wakescope 0.1.0: woken, us, kernel 6.12.95
+        # wakescope 0.1.0: woken, us, rows 5, kernel 6.12.95
         # Histogram
         000002 000002	000001
         000004 000001	000000
@@ -101,7 +101,7 @@ fn the_file_is_as_cyclictest_writes_it() {
     expect![[r#"
         {
           "file_version": 1,
-          "cmdline:": "cyclictest by wakescope 0.1.0: woken, us, timer 1.00 ms · fifo 90 · 2 CPUs",
+          "cmdline:": "cyclictest by wakescope 0.1.0: woken, us, -t 2 -i 1000 -y fifo -p 90 -h 5",
           "rt_test_version:": "wakescope 0.1.0",
           "start_time": "Sat, 21 Nov 2026 01:00:00 +0000",
           "end_time": "Sat, 21 Nov 2026 01:00:10 +0000",
@@ -147,7 +147,7 @@ fn the_file_is_as_cyclictest_writes_it() {
 #[test]
 fn a_wakeup_is_never_exported_as_less_late_than_it_can_have_been() {
     // The bucket from 589,824 to 590,848 ns lies across 590 µs.
-    let run = run_of(&[&[589_900, 700_000]]);
+    let run = run_of(&[&[500_000, 589_900, 700_000]]);
     let text = histogram_text(&run, Layout::Sparse, None);
     assert!(text.contains("\n000590 000001\n"), "{text}");
     let metrics = written(|out| {
@@ -189,12 +189,14 @@ fn read_histogram(text: &str) -> (Vec<Rows>, BTreeMap<String, Vec<u64>>) {
     (threads, named)
 }
 
-/// Samples in whole µs, as late as each bucket allows.
+/// Samples in whole µs, as late as each bucket allows, but for the least late, which is known.
 fn in_us(d: &Distribution) -> Rows {
     let mut rows = BTreeMap::new();
-    for bucket in d.histogram.buckets() {
-        *rows.entry(latest(bucket, d) / 1_000).or_insert(0) += bucket.count;
+    for (i, bucket) in d.histogram.buckets().iter().enumerate() {
+        *rows.entry(latest(bucket, d) / 1_000).or_insert(0) += bucket.count - u64::from(i == 0);
     }
+    *rows.entry(d.min_ns.unwrap_or(0) / 1_000).or_insert(0) += u64::from(d.count > 0);
+    rows.retain(|_, count| *count > 0);
     rows
 }
 

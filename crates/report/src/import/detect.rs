@@ -1,6 +1,7 @@
 //! What a file is, by how it begins.
 
 use super::Format;
+use super::frame::unframed_text;
 
 /// What the first bytes of a file say about the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +88,19 @@ fn of_text(head: &str) -> Option<Format> {
     if start.starts_with("<?xml") || start.starts_with("<rteval") {
         return head.contains("<rteval").then_some(Format::Rteval);
     }
+    let head = unframed_text(head);
+    json_in(&head).or_else(|| of_lines(&head))
+}
+
+/// JSON that something else stands before, as when it was copied from a terminal.
+fn json_in(head: &str) -> Option<Format> {
+    let lines = head.lines().map(|line| line.as_ptr() as usize - head.as_ptr() as usize);
+    let mut starts = lines.filter(|&at| head[at..].starts_with('{'));
+    of_json(&head[starts.next()?..])
+}
+
+/// By lines without their frames.
+fn of_lines(head: &str) -> Option<Format> {
     let has_line = |is: &dyn Fn(&str) -> bool| head.lines().any(is);
     let begins = |with: &str| has_line(&|line| line.starts_with(with));
     if begins("# RTLA timerlat histogram") {
@@ -97,9 +111,9 @@ fn of_text(head: &str) -> Option<Format> {
         Some(Format::CyclictestText)
     } else if begins("#[Histogram log format version") {
         Some(Format::HdrLog)
-    } else if has_line(&|l| l.contains("Percentile TotalCount 1/(1-Percentile)")) {
+    } else if has_line(&is_percentile_head) {
         Some(Format::HdrPercentiles)
-    } else if begins("oslat V") || has_line(&|l| l.trim_start().starts_with("Counter Freq:")) {
+    } else if begins("oslat V") || has_line(&is_oslat_frequency) {
         Some(Format::OslatText)
     } else if has_line(&|l| l.contains("percentiles (usec) runtime")) {
         Some(Format::SchbenchText)
@@ -107,11 +121,11 @@ fn of_text(head: &str) -> Option<Format> {
         Some(Format::StressNg)
     } else if has_line(&|l| l.contains("| Switches |") || l.contains("|  Count   |")) {
         Some(Format::PerfSched)
-    } else if has_line(&is_sample) && !has_line(&|l| l.starts_with("T:")) {
+    } else if has_line(&is_sample) && !begins("T:") {
         Some(Format::CyclictestVerbose)
-    } else if has_line(&|l| without_escapes(l).starts_with("T:") && l.contains(" C:")) {
+    } else if has_line(&|l| l.starts_with("T:") && l.contains(" C:")) {
         Some(Format::CyclictestText)
-    } else if head.lines().next().is_some_and(is_tenth) {
+    } else if head.lines().find(|line| !line.is_empty()).is_some_and(is_tenth) {
         Some(Format::Realfeel)
     } else {
         None
@@ -137,18 +151,40 @@ fn of_json(head: &str) -> Option<Format> {
     }
     if head.contains("\"wakeup_latency_pct") {
         Some(Format::SchbenchJson)
-    } else if head.contains("\"cpus_online\"") && head.contains("\"resolution_in_ns\"") {
+    } else if is_jitterdebugger(head) {
         Some(Format::JitterdebuggerJson)
     } else {
         None
     }
 }
 
-/// A line of `cyclictest -v`.
+/// With facts about the machine, or, of older versions, results of CPUs alone.
+fn is_jitterdebugger(head: &str) -> bool {
+    let facts = head.contains("\"cpus_online\"") && head.contains("\"resolution_in_ns\"");
+    let bare: String = head.chars().filter(|c| !c.is_ascii_whitespace()).take(40).collect();
+    let results = bare.strip_prefix("{\"cpu\":{\"").and_then(|rest| rest.split_once('"'));
+    facts
+        || results.is_some_and(|(cpu, rest)| {
+            super::lines::number(cpu).is_some() && rest.starts_with(":{\"histogram\":{")
+        })
+}
+
+/// A line of `cyclictest -v`: the second and third number are at least eight characters wide.
 fn is_sample(line: &str) -> bool {
     let parts: Vec<&str> = line.split(':').collect();
     let number = |text: &&str| super::lines::number(text.trim()).is_some();
-    parts.len() == 3 && parts[0].starts_with(' ') && parts[..2].iter().all(number)
+    parts.len() == 3 && parts[1..].iter().all(|p| p.len() >= 8) && parts[..2].iter().all(number)
+}
+
+/// oslat's line of frequencies, which are of the CPUs up to version 1.10.
+fn is_oslat_frequency(line: &str) -> bool {
+    (line.starts_with("Counter Freq:") || line.starts_with("CPU Freq:")) && line.ends_with("(Mhz)")
+}
+
+/// The head of HdrHistogram's percentile distribution; implementations differ in the blanks.
+pub(super) fn is_percentile_head(line: &str) -> bool {
+    let words = line.split_ascii_whitespace();
+    words.eq(["Value", "Percentile", "TotalCount", "1/(1-Percentile)"])
 }
 
 /// A line of realfeel: a bucket with one decimal, and a count.
@@ -158,17 +194,4 @@ fn is_tenth(line: &str) -> bool {
     let parts = bucket.split_once('.');
     let whole = |text: &str| super::lines::number(text).is_some();
     whole(count) && parts.is_some_and(|(a, b)| whole(a) && whole(b) && b.len() == 1)
-}
-
-/// A line without what moves a terminal's cursor: `ESC [ … letter`.
-pub(super) fn without_escapes(line: &str) -> String {
-    let mut out = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some((before, after)) = rest.split_once("\x1b[") {
-        out.push_str(before);
-        let end = after.find(|c: char| c.is_ascii_alphabetic()).map_or(after.len(), |at| at + 1);
-        rest = &after[end..];
-    }
-    out.push_str(rest);
-    out
 }

@@ -5,10 +5,11 @@ use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::Host;
 use wakescope_core::maxima::Maxima;
 use wakescope_core::plan::{Plan, Policy, Stimulus};
-use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread, TimeDomain};
+use wakescope_core::run::{Episode, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::units::{SpanNs, grouped};
 
+use super::own::Own;
 use super::{About, ImportError, date};
 use crate::style::clean;
 
@@ -30,6 +31,8 @@ pub(super) struct Draft {
     pub(super) kernel: Option<Kernel>,
     /// Whose wakeups these are, where nobody probed.
     pub(super) target: Option<String>,
+    /// Which time the values are in.
+    pub(super) time_domain: TimeDomain,
     /// Whether the file tells what the values are.
     pub(super) quantity_unknown: bool,
     /// Keys of the record, beside the usual ones, that the file tells nothing of.
@@ -63,6 +66,15 @@ impl Draft {
         Self { source, ..Default::default() }
     }
 
+    /// Takes what wakescope wrote at the head of a file of its own.
+    pub(super) fn own(&mut self, own: &Own) {
+        self.time_domain = own.domain;
+        match own.quantity {
+            Some(quantity) => self.source.quantity = quantity,
+            None => self.quantity_unknown = true,
+        }
+    }
+
     /// Adds a thread with these samples; without any it is a finding.
     pub(super) fn thread(&mut self, cpu: Option<u32>, d: Distribution) {
         if d.count == 0 {
@@ -74,6 +86,13 @@ impl Draft {
         }
         let thread = Thread { cpu, woken: d.clone(), expiries: d, ..Default::default() };
         self.threads.push(thread);
+    }
+
+    /// Says where the histogram of the last thread ended, and how many of its samples lie beyond.
+    pub(super) fn limit(&mut self, from_ns: u64, count: u64) {
+        if let Some(thread) = self.threads.last_mut() {
+            thread.overflow = Some(Overflow { from_ns, count });
+        }
     }
 
     /// Says when the largest samples of the last thread were.
@@ -151,7 +170,7 @@ impl Draft {
             schema: SCHEMA.into(),
             started: self.started.and_then(date::rfc3339).unwrap_or_else(|| NO_START.into()),
             duration_ns: self.duration_ns.unwrap_or_default(),
-            time_domain: TimeDomain::Real,
+            time_domain: self.time_domain,
             state: State::Complete,
             source: Some(self.source),
             host: Host {

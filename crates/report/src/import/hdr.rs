@@ -9,6 +9,8 @@ use flate2::bufread::ZlibDecoder;
 use wakescope_core::histogram::Bucket;
 use wakescope_core::source::Quantity;
 
+use super::draft::Draft;
+use super::own::Own;
 use super::{About, ImportError, Unit};
 
 pub(super) mod log;
@@ -25,25 +27,17 @@ const MOST_BUCKETS: usize = 1 << 22;
 struct Told {
     unit: Option<Unit>,
     quantity: Option<Quantity>,
-    /// Whether wakescope wrote it: what it writes are wakeup latencies, a histogram per CPU.
-    own: bool,
+    /// What wakescope stated of its own file, which has a histogram per CPU.
+    own: Option<Own>,
 }
 
 impl Told {
     /// Takes a comment.
     fn take(&mut self, text: &str) {
         let text = text.trim_start_matches(['#', '[', ' ']).trim_end_matches([']', ' ']);
-        // What `wakescope report` writes tells both.
-        let own = text.strip_prefix("Logged by ").unwrap_or(text);
-        if own.starts_with("wakescope ") {
-            let mut parts = own.split(", ").skip(1);
-            let unit = parts.find_map(|part| match part {
-                "ns" => Some(Unit::Ns),
-                "us" => Some(Unit::Us),
-                _ => None,
-            });
-            self.unit = unit.or(self.unit);
-            self.own = true;
+        if let Some(own) = Own::of(text.strip_prefix("Logged by ").unwrap_or(text)) {
+            self.unit = own.unit.or(self.unit);
+            self.own = Some(own);
             return;
         }
         let Some((key, value)) = text.split_once([':', '=']) else { return };
@@ -61,6 +55,15 @@ impl Told {
                 self.quantity = serde_json::from_value(serde_json::Value::from(value)).ok();
             }
             _ => {}
+        }
+    }
+
+    /// Puts what the values are into a draft.
+    fn tell(&self, draft: &mut Draft) {
+        match (self.quantity, &self.own) {
+            (Some(quantity), _) => draft.source.quantity = quantity,
+            (None, Some(own)) => draft.own(own),
+            (None, None) => draft.quantity_unknown = true,
         }
     }
 

@@ -32,12 +32,16 @@ fn draft(format: &str, about: &About) -> Draft {
 
 #[derive(Deserialize)]
 struct File {
+    /// Missing in 0.1, 1 up to 0.3.1.
+    #[serde(default)]
     version: u64,
+    /// From version 2 on.
+    #[serde(default)]
     sysinfo: Facts,
     cpu: Entries<Thread>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Facts {
     #[serde(default)]
     release: String,
@@ -45,7 +49,9 @@ struct Facts {
     version: String,
     #[serde(default)]
     machine: String,
-    resolution_in_ns: u64,
+    /// From version 3 on; before that, all is in µs.
+    #[serde(default)]
+    resolution_in_ns: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -59,16 +65,19 @@ struct Thread {
 
 pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
     let file: File = json::parse(&json::bytes(from)?)?;
-    if file.version != 3 {
-        return Err(ImportError::new(format!(
-            "it has version {} of jitterdebugger's results; version 3 is read",
-            file.version
-        )));
-    }
-    let unit_ns = file.sysinfo.resolution_in_ns;
-    if unit_ns != 1 && unit_ns != 1_000 {
-        return Err(ImportError::new(format!("resolution_in_ns is {unit_ns}, not 1 or 1000")));
-    }
+    let unit_ns = match (file.version, file.sysinfo.resolution_in_ns) {
+        (0..=2, None) => 1_000,
+        (3, Some(ns @ (1 | 1_000))) => ns,
+        (3, Some(ns)) => {
+            return Err(ImportError::new(format!("resolution_in_ns is {ns}, not 1 or 1000")));
+        }
+        (version, _) => {
+            return Err(ImportError::new(format!(
+                "it has version {version} of jitterdebugger's results, or one without what that \
+                 version has; versions up to 3 are read"
+            )));
+        }
+    };
     let mut draft = draft("JSON", about);
     let Facts { release, version, machine: arch, .. } = file.sysinfo;
     draft.kernel = (!release.is_empty()).then_some(Kernel { release, version, arch });

@@ -8,18 +8,46 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 
 use super::ImportError;
+use super::lines::Lines;
 
 /// The largest JSON that is read. Of 8,192 threads with 1,000 buckets it takes half of that.
 const LARGEST: u64 = 256 << 20;
 
-/// All of a file.
+/// All JSON of a file. Where something else stands before it, as when it was copied from a terminal,
+/// its lines are taken without their frames, and those before and behind it are left out.
 pub(super) fn bytes(mut from: &mut dyn BufRead) -> Result<Vec<u8>, ImportError> {
     let mut bytes = Vec::new();
     Read::take(&mut from, LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
         return Err(ImportError::new("it is larger than 256 MiB, which no such file is"));
     }
-    Ok(bytes)
+    let start = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes).trim_ascii_start();
+    match start.starts_with(b"{") {
+        true => Ok(bytes),
+        false => within(&bytes),
+    }
+}
+
+/// From the first line that begins with `{` to the last that is `}` alone. What was left out leaves
+/// empty lines, so that places stay those of the file.
+fn within(mut bytes: &[u8]) -> Result<Vec<u8>, ImportError> {
+    let mut lines = Lines::new(&mut bytes);
+    let (mut out, mut end, mut number) = (Vec::new(), 0, 0);
+    let mut begun = false;
+    while let Some(line) = lines.next()? {
+        out.resize(out.len() + usize::try_from(line.number - number - 1).unwrap_or(0), b'\n');
+        number = line.number;
+        begun |= line.text.starts_with('{');
+        if begun {
+            out.extend_from_slice(line.text.as_bytes());
+        }
+        if begun && line.text.trim_end() == "}" {
+            end = out.len();
+        }
+        out.push(b'\n');
+    }
+    out.truncate(if end > 0 { end } else { out.len() });
+    Ok(out)
 }
 
 /// What a file holds, if it has that shape.

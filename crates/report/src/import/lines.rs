@@ -3,16 +3,24 @@
 use std::io::{BufRead, Read};
 
 use super::ImportError;
+use super::frame::unframed;
 use crate::style::clean;
 
 /// The longest line that is read. The longest that any of the programs writes are cyclictest's
 /// lists of cycles, up to a million of them.
 const LONGEST: u64 = 16 << 20;
 
-/// The lines of a file.
+/// What some editors put at the begin of a text.
+const BOM: char = '\u{feff}';
+
+/// The lines of a file, without what logs, terminals and documents put around them.
 pub(super) struct Lines<'a> {
     from: &'a mut dyn BufRead,
     bytes: Vec<u8>,
+    /// The line without what moves a cursor, where it has that.
+    plain: Option<String>,
+    /// The name in brackets that lines begin with, as in `[VM 1]`.
+    name: Option<String>,
     number: u64,
 }
 
@@ -22,11 +30,13 @@ pub(super) struct Line<'a> {
     /// Counted from 1.
     pub(super) number: u64,
     pub(super) text: &'a str,
+    /// How many bytes of the line in the file come before `text`.
+    pub(super) offset: usize,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn new(from: &'a mut dyn BufRead) -> Self {
-        Self { from, bytes: Vec::new(), number: 0 }
+        Self { from, bytes: Vec::new(), plain: None, name: None, number: 0 }
     }
 
     /// How many lines have been read.
@@ -34,17 +44,57 @@ impl<'a> Lines<'a> {
         self.number
     }
 
-    /// The next line; `None` at the end. Its end may be that of Unix or of DOS, but there must be
-    /// one: half a number looks like a number.
+    /// The next line that a program wrote, without its frames; `None` at the end. Its end may be
+    /// that of Unix or of DOS, but there must be one: half a number looks like a number.
+    ///
+    /// Lines with different names before them are refused: two programs' lines are mixed there.
     pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, ImportError> {
+        let (offset, length) = loop {
+            let Some(text) = self.read()? else { return Ok(None) };
+            let Some(line) = unframed(text) else { continue };
+            let (offset, length) = (text.len() - line.text.len(), line.text.len());
+            if let Some(name) = line.name.map(str::to_owned) {
+                self.check_name(name)?;
+            }
+            break (offset, length);
+        };
+        let whole = self.text();
+        let text = &whole[offset..offset + length];
+        // Without escapes, places in the line are others.
+        let offset = if self.plain.is_none() { offset } else { 0 };
+        Ok(Some(Line { number: self.number, text, offset }))
+    }
+
+    fn check_name(&mut self, name: String) -> Result<(), ImportError> {
+        let known = self.name.get_or_insert_with(|| name.clone());
+        if *known == name {
+            return Ok(());
+        }
+        Err(mixed(self.number, known, &name))
+    }
+
+    /// The line that was read last.
+    fn text(&self) -> &str {
+        match &self.plain {
+            Some(plain) => plain,
+            // It was found to be UTF-8 when it was read.
+            None => std::str::from_utf8(&self.bytes).unwrap_or_default().trim_start_matches(BOM),
+        }
+    }
+
+    /// Reads a line as it is in the file, but without escapes.
+    fn read(&mut self) -> Result<Option<&str>, ImportError> {
         self.bytes.clear();
+        self.plain = None;
         let read = Read::take(&mut self.from, LONGEST).read_until(b'\n', &mut self.bytes)?;
         if read == 0 {
             return Ok(None);
         }
         self.number += 1;
         let number = self.number;
-        if self.bytes.pop() != Some(b'\n') {
+        if self.bytes.last() == Some(&b'\n') {
+            self.bytes.pop();
+        } else if !is_prompt(&self.bytes) {
             return Err(match read as u64 {
                 LONGEST => ImportError::at(number, 0, "the line is longer than 16 MiB"),
                 _ => ImportError::at(number, read, "the file ends in the middle of a line")
@@ -60,9 +110,24 @@ impl<'a> Lines<'a> {
         let text = std::str::from_utf8(&self.bytes).map_err(|e| {
             ImportError::at(number, e.valid_up_to(), "this is neither ASCII nor UTF-8")
         })?;
-        let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
-        Ok(Some(Line { number, text }))
+        if text.contains('\x1b') {
+            self.plain = Some(without_escapes(text));
+        }
+        Ok(Some(self.text()))
     }
+}
+
+/// That lines have different names in brackets before them.
+pub(super) fn mixed(line: u64, known: &str, name: &str) -> ImportError {
+    let (known, name) = (clean(known, 40), clean(name, 40));
+    let why = format!("lines of `[{known}]` and of `[{name}]` are mixed");
+    ImportError::at(line, 0, why)
+        .try_this(format!("keep those of one: grep -F '[{known}]' FILE > one.txt"))
+}
+
+/// Whether these bytes are no figures: what is copied from a terminal ends with its prompt.
+pub(super) fn is_prompt(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| unframed(text).is_none())
 }
 
 impl<'a> Line<'a> {
@@ -72,6 +137,7 @@ impl<'a> Line<'a> {
         let word = move |text: &'a str| Word {
             line: self.number,
             column: text.as_ptr() as usize - start,
+            offset: self.offset,
             text,
         };
         self.text.split_ascii_whitespace().map(word)
@@ -86,7 +152,7 @@ impl<'a> Line<'a> {
 
     /// An error about the whole line, which is quoted.
     pub(super) fn fault(self, why: &str) -> ImportError {
-        ImportError::at(self.number, 0, format!("{why}: `{}`", clean(self.text, 60)))
+        ImportError::at(self.number, self.offset, format!("{why}: `{}`", clean(self.text, 60)))
     }
 }
 
@@ -94,7 +160,10 @@ impl<'a> Line<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Word<'a> {
     pub(super) line: u64,
+    /// Its place in the text of its line.
     pub(super) column: usize,
+    /// How many bytes of the line in the file come before that text.
+    pub(super) offset: usize,
     pub(super) text: &'a str,
 }
 
@@ -111,8 +180,22 @@ impl Word<'_> {
     }
 
     pub(super) fn fault(self, why: &str) -> ImportError {
-        ImportError::at(self.line, self.column, format!("`{}` is {why}", clean(self.text, 40)))
+        let why = format!("`{}` is {why}", clean(self.text, 40));
+        ImportError::at(self.line, self.offset + self.column, why)
     }
+}
+
+/// A line without what moves a terminal's cursor: `ESC [ … letter`.
+pub(super) fn without_escapes(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        out.push_str(before);
+        let end = after.find(|c: char| c.is_ascii_alphabetic()).map_or(after.len(), |at| at + 1);
+        rest = &after[end..];
+    }
+    out.push_str(rest);
+    out
 }
 
 /// A whole number of nothing but digits.
@@ -148,11 +231,24 @@ mod tests {
         assert_eq!(all(b"\xef\xbb\xbfa b\r\n\nc\n").unwrap(), ["a b", "", "c"]);
         for (bytes, why) in [
             (&b"a\nb"[..], "line 2, column 2: the file ends in the middle of a line"),
+            (b"[x] a\n[y] b\n", "line 2, column 1: lines of `[x]` and of `[y]` are mixed"),
             (b"a\xff\n", "line 1, column 2: this is neither ASCII nor UTF-8"),
             (b"a\n\0\0\n", "line 2, column 1: there is a zero byte: this is not text"),
         ] {
             assert_eq!(all(bytes).unwrap_err().to_string(), why);
         }
+    }
+
+    #[test]
+    fn what_is_around_lines_comes_off_and_places_are_those_of_the_file() {
+        let text = b"$ run\n[x] 12:00:01 a\n```\n\x1b[2A\x1b[4A  b \x1b[0m\n\x1b[K\nroot@vm:~# ";
+        assert_eq!(all(text).unwrap(), ["a", "b ", ""]);
+        let mut from = &b"[x]   5 6z\n"[..];
+        let mut lines = Lines::new(&mut from);
+        let line = lines.next().unwrap().unwrap();
+        let words: Vec<Word<'_>> = line.words().collect();
+        let error = words[1].number().unwrap_err();
+        assert_eq!((error.line, error.column), (Some(1), Some(9)));
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     let mut lines = Lines::new(from);
     while let Some(line) = lines.next()? {
         let words: Vec<_> = line.words().collect();
+        if words.is_empty() {
+            continue;
+        }
         let [bucket, count] = words.as_slice() else {
             return Err(line.fault("not a bucket and a count"));
         };

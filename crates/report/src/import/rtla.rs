@@ -157,12 +157,20 @@ impl Seen {
         } else if text.is_empty() || text.starts_with('#') || self.overall || self.columns.is_none()
         {
             // Sums over all CPUs follow from what is read, and before the head is nothing to read.
+        } else if self.is_whole() && !is_row(text) {
+            // What rtla says of the trace it stopped at, and what a document says, follow the summary.
         } else if text.starts_with(|c: char| c.is_ascii_digit()) {
             self.row(line)?;
         } else {
             self.summary(line)?;
         }
         Ok(())
+    }
+
+    /// Whether the last line of the summary was there.
+    fn is_whole(&self) -> bool {
+        let columns = self.columns.as_deref().unwrap_or_default();
+        !columns.is_empty() && columns.iter().all(|c| c.max.is_some())
     }
 
     fn head(&mut self, line: Line<'_>, tracer: Tracer) -> Result<(), ImportError> {
@@ -352,6 +360,14 @@ fn duration_ns(words: &[Word<'_>]) -> Option<u64> {
     let hours = number(days.text)?.checked_mul(24)?.checked_add(*hours)?;
     let minutes = hours.checked_mul(60)?.checked_add(*minutes)?;
     minutes.checked_mul(60)?.checked_add(*seconds)?.checked_mul(1_000_000_000)
+}
+
+/// Whether a line is of figures: a row, or one of the summary.
+fn is_row(text: &str) -> bool {
+    let head = text.split_ascii_whitespace().next().unwrap_or_default();
+    ["over:", "count:", "min:", "avg:", "max:"].contains(&head)
+        || (text.split_ascii_whitespace().count() > 1
+            && text.split_ascii_whitespace().all(|word| number(word).is_some()))
 }
 
 fn common_divisor(a: u64, b: u64) -> u64 {

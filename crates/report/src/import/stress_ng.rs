@@ -34,7 +34,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     let mut lines = Lines::new(from);
     while let Some(line) = lines.next()? {
         let Some(at) = line.text.find(" cyclic:") else { continue };
-        let of = Line { text: &line.text[at + " cyclic:".len()..], number: line.number };
+        let of = Line { text: &line.text[at + " cyclic:".len()..], ..line };
         seen.take(of)?;
     }
     let end = lines.count();

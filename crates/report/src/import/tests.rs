@@ -9,6 +9,8 @@ use files::*;
 
 mod damaged;
 mod files;
+mod framed;
+mod identity;
 
 /// Reads as the command does, with the unit where the file must not state it.
 pub(super) fn read_as(format: Format, bytes: &[u8]) -> Result<Vec<Imported>, ImportError> {

@@ -7,17 +7,71 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use wakescope_core::distribution::Distribution;
+use wakescope_core::histogram::Bucket;
 
-use super::{SUB_BUCKETS, values_of};
+use super::values_of;
 
 const COOKIE: u32 = 0x1c84_9313;
 const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
-const SIGNIFICANT_DIGITS: u32 = 3;
 
-/// `d`, encoded, compressed and in base64.
-pub(super) fn compressed(d: &Distribution) -> io::Result<String> {
+/// Where the buckets of a histogram lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Scale {
+    /// Significant decimal digits, 1 to 5.
+    digits: u32,
+    /// So many low bits of each value are left out.
+    unit_bits: u32,
+}
+
+impl Scale {
+    /// Ours are whole numbers of those with three digits.
+    const USUAL: Self = Self { digits: 3, unit_bits: 0 };
+
+    /// The scale whose buckets those of these distributions are, in units of `unit_ns`: that of the
+    /// file that they were read from. The usual one if there is none.
+    pub(super) fn of(all: &[&Distribution], unit_ns: u64) -> Self {
+        let buckets = || all.iter().flat_map(|d| d.histogram.buckets());
+        let scales = (0..24).flat_map(|unit_bits| {
+            [3, 2, 1, 4, 5].into_iter().map(move |digits| Self { digits, unit_bits })
+        });
+        let mut fitting = scales.filter(|scale| buckets().all(|b| scale.has(b, unit_ns)));
+        fitting.next().unwrap_or(Self::USUAL)
+    }
+
+    fn has(self, bucket: &Bucket, unit_ns: u64) -> bool {
+        let whole = bucket.lower % unit_ns == 0 && bucket.upper % unit_ns == 0;
+        let (lower, upper) = (bucket.lower / unit_ns, bucket.upper / unit_ns);
+        let index = |value| self.index_of(value);
+        // It begins and ends with a bucket of the scale, and is one.
+        whole
+            && lower >> self.unit_bits << self.unit_bits == lower
+            && (lower == 0 || index(lower - 1) != index(lower))
+            && index(lower) == index(upper - 1)
+            && index(upper - 1) != index(upper)
+    }
+
+    /// Buckets of the first octaves.
+    fn sub_buckets(self) -> u64 {
+        (2 * 10_u64.pow(self.digits)).next_power_of_two()
+    }
+
+    /// Where `value` lies among the buckets.
+    fn index_of(self, value: u64) -> u64 {
+        let (value, sub_buckets) = (value >> self.unit_bits, self.sub_buckets());
+        let octave = (63 - (value | (sub_buckets - 1)).leading_zeros()) - (sub_buckets.ilog2() - 1);
+        u64::from(octave) * (sub_buckets / 2) + (value >> octave)
+    }
+
+    /// The lowest value that it tells from 0.
+    fn lowest(self) -> i64 {
+        1 << self.unit_bits
+    }
+}
+
+/// `d` in units of `unit_ns`, encoded, compressed and in base64.
+pub(super) fn compressed(d: &Distribution, unit_ns: u64, scale: Scale) -> io::Result<String> {
     let mut deflated = ZlibEncoder::new(Vec::new(), Compression::default());
-    deflated.write_all(&encoded(d)?)?;
+    deflated.write_all(&encoded(d, unit_ns, scale)?)?;
     let deflated = deflated.finish()?;
     let mut out = COMPRESSED_COOKIE.to_be_bytes().to_vec();
     out.extend(length(deflated.len())?.to_be_bytes());
@@ -25,15 +79,15 @@ pub(super) fn compressed(d: &Distribution) -> io::Result<String> {
     Ok(base64(&out))
 }
 
-fn encoded(d: &Distribution) -> io::Result<Vec<u8>> {
-    let counts = counts(d)?;
-    // A histogram must be able to hold 2 at least.
-    let highest = signed(d.max_ns.unwrap_or(0))?.max(2);
+fn encoded(d: &Distribution, unit_ns: u64, scale: Scale) -> io::Result<Vec<u8>> {
+    let counts = counts(d, unit_ns, scale)?;
+    // A histogram must be able to hold twice the lowest value at least.
+    let highest = signed(d.max_ns.unwrap_or(0) / unit_ns)?.max(2 * scale.lowest());
     let mut out = COOKIE.to_be_bytes().to_vec();
     out.extend(length(counts.len())?.to_be_bytes());
     out.extend(0_u32.to_be_bytes()); // Nothing is shifted.
-    out.extend(SIGNIFICANT_DIGITS.to_be_bytes());
-    out.extend(1_i64.to_be_bytes()); // The lowest value that it tells from 0.
+    out.extend(scale.digits.to_be_bytes());
+    out.extend(scale.lowest().to_be_bytes());
     out.extend(highest.to_be_bytes());
     out.extend(1_f64.to_be_bytes()); // Values are integers.
     out.extend(counts);
@@ -41,11 +95,11 @@ fn encoded(d: &Distribution) -> io::Result<Vec<u8>> {
 }
 
 /// Per bucket its count; for buckets without samples, minus how many of them there are.
-fn counts(d: &Distribution) -> io::Result<Vec<u8>> {
+fn counts(d: &Distribution, unit_ns: u64, scale: Scale) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let (mut next, mut pending) = (0_u64, 0_i64);
     for (value, count) in values_of(d) {
-        let (index, count) = (index_of(value), signed(count)?);
+        let (index, count) = (scale.index_of(value / unit_ns), signed(count)?);
         if index + 1 == next {
             pending = pending.checked_add(count).ok_or_else(too_large)?;
             continue;
@@ -64,12 +118,6 @@ fn put_count(out: &mut Vec<u8>, count: i64) {
     if count > 0 {
         put(out, count);
     }
-}
-
-/// Where `value` lies among the buckets.
-fn index_of(value: u64) -> u64 {
-    let octave = (63 - (value | (SUB_BUCKETS - 1)).leading_zeros()) - (SUB_BUCKETS.ilog2() - 1);
-    u64::from(octave) * (SUB_BUCKETS / 2) + (value >> octave)
 }
 
 /// ZigZag, then 7 bits per byte, the lowest first; a ninth byte has all 8.
@@ -156,7 +204,8 @@ mod tests {
     fn each_of_our_buckets_is_a_whole_number_of_theirs() {
         for value in (0..63).flat_map(|bit| [1_u64 << bit, (1 << bit) + 1, (3 << bit) / 2]) {
             let (lower, upper) = edges_of(bucket_of(value));
-            let apart = |a: u64, b: u64| index_of(a) != index_of(b);
+            let index = |value| Scale::USUAL.index_of(value);
+            let apart = |a: u64, b: u64| index(a) != index(b);
             assert!(lower == 0 || apart(lower - 1, lower), "{value}");
             assert!(apart(upper - 1, upper), "{value}");
         }

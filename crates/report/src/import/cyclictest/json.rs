@@ -5,13 +5,14 @@ use std::io::BufRead;
 use serde::Deserialize;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::plan::Policy;
-use wakescope_core::run::Run;
+use wakescope_core::run::{Overflow, Run};
 
 use super::super::command::{Command, policy};
 use super::super::counts::{Counts, in_ns, wide};
 use super::super::draft::{Draft, Kernel};
 use super::super::json::{self, Entries};
 use super::super::lines::number;
+use super::super::own::Own;
 use super::super::{About, ImportError, date};
 use super::{MOST_ROWS, MOST_THREADS, draft, of_thread, priority};
 
@@ -106,7 +107,14 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let mut draft = draft("JSON", about);
     let text = preamble.command.clone();
     let command = Command::new(&text, VALUED);
-    plan(&command, file.num_threads, &mut draft);
+    let own = Own::of(text.strip_prefix("cyclictest by ").unwrap_or_default());
+    match &own {
+        Some(own) => {
+            draft.own(own);
+            own_plan(&command, &mut draft);
+        }
+        None => plan(&command, file.num_threads, &mut draft),
+    }
     preamble.tell(&mut draft);
     draft.coarse(unit_ns);
     let rows = command.number('h', "histogram").or_else(|| command.number('H', "histofall"));
@@ -116,7 +124,12 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
         }
         let cpu = thread.cpu.and_then(|cpu| u32::try_from(cpu).ok());
         let d = thread.distribution(&mut draft, i, rows, unit_ns).map_err(|e| of_thread(i, e))?;
+        let over = thread.overflow(rows, unit_ns).map_err(|e| of_thread(i, e))?;
         draft.thread(cpu, d);
+        // What wakescope writes without a limit has all samples.
+        if let Some(over) = over.filter(|_| own.is_none() || rows.is_some()) {
+            draft.limit(over.from_ns, over.count);
+        }
     }
     draft.finish()
 }
@@ -139,6 +152,14 @@ fn replace<const N: usize>(bytes: &mut [u8], found: &[u8; N], instead: &[u8; N])
             at += 1;
         }
     }
+}
+
+/// What wakescope writes as a command line. What is not on it was not known.
+fn own_plan(command: &Command<'_>, draft: &mut Draft) {
+    let interval_us = command.number('i', "interval");
+    draft.interval_ns = interval_us.and_then(|us| us.checked_mul(1_000));
+    draft.policy = command.option('y', "policy").flatten().and_then(policy);
+    draft.priority = command.number('p', "priority").and_then(priority);
 }
 
 /// What the command line tells. What is not on it is the program's default.
@@ -164,6 +185,22 @@ fn plan(command: &Command<'_>, threads: u64, draft: &mut Draft) {
 }
 
 impl Thread {
+    /// Where the histogram ended, and how many samples lie beyond; `None` where that is not known.
+    fn overflow(&self, rows: Option<u64>, unit_ns: u64) -> Result<Option<Overflow>, String> {
+        let histogram = match &self.histogram {
+            Some(histogram) => histogram.rows().map_err(|e| e.why)?,
+            None => Vec::new(),
+        };
+        if histogram.is_empty() && rows.is_none() {
+            return Ok(Some(Overflow { from_ns: 0, count: self.cycles }));
+        }
+        let held = histogram.iter().fold(0_u64, |sum, &(_, count)| sum.saturating_add(count));
+        let count = self.cycles.saturating_sub(held);
+        let seen = histogram.last().filter(|_| count > 0).map(|&(row, _)| row + 1);
+        let from_ns = rows.or(seen).map(|end| in_ns(end, unit_ns)).transpose()?;
+        Ok(from_ns.map(|from_ns| Overflow { from_ns, count }))
+    }
+
     fn distribution(
         &self,
         draft: &mut Draft,

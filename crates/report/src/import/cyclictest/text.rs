@@ -8,9 +8,9 @@ use wakescope_core::run::Run;
 
 use super::super::command;
 use super::super::counts::{Counts, MOST_BUCKETS, in_ns, sum_of_mean, wide};
-use super::super::detect::without_escapes;
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word};
+use super::super::own::Own;
 use super::super::{About, ImportError};
 use super::{MOST_ROWS, MOST_THREADS, NO_MINIMUM, draft, of_thread, policy_of, priority, unit_of};
 
@@ -31,15 +31,19 @@ struct Seen {
     mean: Option<Vec<u64>>,
     max: Option<Vec<u64>>,
     overflows: Option<Vec<u64>>,
+    /// Whether words that are no part of the result came behind it.
+    ended: bool,
     /// The last state of each thread.
     threads: BTreeMap<u64, Summary>,
     policy: Option<String>,
-    /// Whether wakescope wrote it: its rows are rounded up, its mean is not.
-    own: bool,
+    /// How many rows there are, also without samples.
+    row_count: u64,
+    /// What wakescope stated of its own file: its rows are rounded up, its mean is not.
+    own: Option<Own>,
 }
 
 /// A line of a thread: `T: 0 (27451) P:80 I:1000 C:    300 Min:     19 Act:   28 Avg:   34 Max:     312`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Summary {
     priority: u64,
     interval_us: u64,
@@ -58,7 +62,13 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let end = lines.count();
     let format = if seen.histogram { "text histogram" } else { "summary lines" };
     let mut draft = draft(format, about);
-    let unit_ns = unit_of(&mut draft, about);
+    let unit_ns = match seen.own {
+        Some(own) => {
+            draft.own(&own);
+            1_000
+        }
+        None => unit_of(&mut draft, about),
+    };
     draft.coarse(unit_ns);
     seen.plan(&mut draft);
     if seen.histogram {
@@ -71,14 +81,6 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
 
 impl Seen {
     fn take(&mut self, line: Line<'_>) -> Result<(), ImportError> {
-        if line.text.contains('\x1b') {
-            let text = without_escapes(line.text);
-            return self.take_clean(Line { text: text.trim_start(), number: line.number });
-        }
-        self.take_clean(line)
-    }
-
-    fn take_clean(&mut self, line: Line<'_>) -> Result<(), ImportError> {
         let trailers = [
             ("# Total:", &mut self.total),
             ("# Min Latencies:", &mut self.min),
@@ -94,22 +96,40 @@ impl Seen {
             *into = Some(numbers(&words)?);
             return Ok(());
         }
-        self.own |= line.text.starts_with("# wakescope ");
+        self.own = self.own.or_else(|| Own::of(line.text.strip_prefix("# ")?));
         if line.text.trim_end() == "# Histogram" {
             if self.histogram {
                 return Err(line.fault("a second histogram begins; give each a file of its own"));
             }
             self.histogram = true;
         } else if line.text.starts_with("T:") {
-            let (thread, summary) = summary(line)?;
-            self.threads.insert(thread, summary);
+            self.summary(line)?;
         } else if let Some(words) = line.after("policy:") {
             self.policy = words.first().map(|w| w.text.trim_end_matches(':').into());
         } else if self.histogram && line.text.starts_with(|c: char| c.is_ascii_digit()) {
             self.row(line)?;
         } else if !is_remark(line.text) {
-            return Err(line.fault("this is no line of cyclictest's histogram or summary"));
+            // A document's words before and behind a result are no part of it; those in it are.
+            if self.histogram && self.overflows.is_none() {
+                return Err(line.fault("this is no line of cyclictest's histogram or summary"));
+            }
+            self.ended = self.histogram || !self.threads.is_empty();
         }
+        Ok(())
+    }
+
+    /// A thread's line, of which live output has many: the last counts, and each goes on from the
+    /// one before.
+    fn summary(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        let (thread, new) = summary(line)?;
+        let goes_on = |old: &Summary| {
+            let grows = old.cycles < new.cycles && (old.min >= new.min && old.max <= new.max);
+            grows || old.cycles == 0 || *old == new
+        };
+        if self.ended || !self.threads.get(&thread).is_none_or(goes_on) {
+            return Err(line.fault("a second result begins; give each a file of its own"));
+        }
+        self.threads.insert(thread, new);
         Ok(())
     }
 
@@ -127,6 +147,7 @@ impl Seen {
             return Err(first.fault("beyond the last row that cyclictest writes, 999999"));
         }
         self.last_row = Some(row);
+        self.row_count += 1;
         let counts: Vec<Word<'_>> = words.collect();
         let columns = *self.columns.get_or_insert(counts.len());
         if columns == 0 || counts.len() != columns || columns as u64 > MOST_THREADS + 1 {
@@ -181,6 +202,8 @@ impl Seen {
         if [mean.len(), max.len(), over.len()] != [threads; 3] {
             return Err(ImportError::new("the lines below the histogram differ in length"));
         }
+        let end = self.end();
+        let limit = self.limit(end, over.iter().any(|&over| over > 0), draft);
         for (i, rows) in self.rows.iter().enumerate() {
             let stated = Stated {
                 min: min[i],
@@ -188,13 +211,34 @@ impl Seen {
                 max: max[i],
                 overflow: over[i],
                 total: total.as_ref().map(|t| t[i]),
-                rounded: self.own,
+                rounded: self.own.is_some(),
             };
-            let end = self.last_row.map_or(0, |row| row + 1);
             let d = stated.distribution(draft, i, rows, end, unit_ns);
             draft.thread(None, d.map_err(|why| of_thread(i, why))?);
+            if let Some(limit) = limit {
+                draft.limit(in_ns(limit, unit_ns).map_err(ImportError::new)?, over[i]);
+            }
         }
         Ok(())
+    }
+
+    /// The row after the last that there is.
+    fn end(&self) -> u64 {
+        let seen = self.last_row.map_or(0, |row| row + 1);
+        self.own.and_then(|own| own.rows).map_or(seen, |rows| rows.max(seen))
+    }
+
+    /// The row at which the histogram ended, where that is known. `end` is the one after the last.
+    fn limit(&self, end: u64, over: bool, draft: &mut Draft) -> Option<u64> {
+        if let Some(own) = self.own {
+            return own.rows;
+        }
+        let all_rows = self.row_count == end && end > 0;
+        if over && !all_rows {
+            // From rt-tests 2.7 on, empty rows are left out.
+            draft.approximate("threads.overflow.from_ns: at least; the last rows may be left out");
+        }
+        (over || all_rows).then_some(end)
     }
 
     /// With `-H`, the last column is the sum of the others.
@@ -236,6 +280,7 @@ impl Seen {
         for (i, t) in self.threads.values().enumerate() {
             let d = t.distribution(unit_ns).map_err(|why| of_thread(i, why))?;
             draft.thread(None, d);
+            draft.limit(0, t.cycles);
         }
         Ok(())
     }

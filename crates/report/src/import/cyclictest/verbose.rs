@@ -5,6 +5,7 @@ use std::io::BufRead;
 use wakescope_core::run::Run;
 
 use super::super::draft::Draft;
+use super::super::frame::{Unframed, unframed};
 use super::super::lines;
 use super::super::tally::Tally;
 use super::super::{About, ImportError};
@@ -19,6 +20,8 @@ struct Samples {
     threads: Vec<Thread>,
     interval_us: Option<u64>,
     intervals_differ: bool,
+    /// The name in brackets that lines begin with.
+    name: Option<String>,
     /// Lines so far.
     line: u64,
 }
@@ -47,7 +50,7 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
         block.copy_within(used..filled, 0);
         held = filled - used;
     }
-    if held > 0 {
+    if held > 0 && !lines::is_prompt(&block[..held]) {
         let why = "the file ends in the middle of a line";
         return Err(ImportError::at(samples.line + 1, held, why)
             .try_this("take the whole file; if this is all, add a newline at its end"));
@@ -121,12 +124,22 @@ impl Samples {
     /// A line that is no sample.
     #[cold]
     fn other(&mut self, line: &[u8]) -> Result<(), ImportError> {
+        let number = self.line;
         let fault = |why: &str| {
             let text = clean(&String::from_utf8_lossy(line), 60);
-            ImportError::at(self.line, 0, format!("{why}: `{text}`"))
+            ImportError::at(number, 0, format!("{why}: `{text}`"))
         };
         let text = std::str::from_utf8(line).map_err(|_| fault("neither ASCII nor UTF-8"))?;
         let text = text.trim_end_matches('\r');
+        let plain = lines::without_escapes(text);
+        let Some(Unframed { text, name }) = unframed(&plain) else { return Ok(()) };
+        if let Some(name) = name {
+            self.check_name(name)?;
+        }
+        // Samples of a log begin with its frames.
+        if let Some((_, thread, cycle, value)) = sample(format!("{text}\n").as_bytes()) {
+            return self.count(thread, cycle, value);
+        }
         let remarks = ["#", "Max CPUs = ", "Online CPUs = ", "WARN", "INFO"];
         if text.trim().is_empty() || remarks.iter().any(|r| text.starts_with(r)) {
             return Ok(());
@@ -139,6 +152,15 @@ impl Samples {
         let first = *self.interval_us.get_or_insert(us);
         self.intervals_differ |= first != us;
         Ok(())
+    }
+
+    /// Lines with different names before them are of different programs.
+    fn check_name(&mut self, name: &str) -> Result<(), ImportError> {
+        let known = self.name.get_or_insert_with(|| name.to_owned());
+        if known == name {
+            return Ok(());
+        }
+        Err(lines::mixed(self.line, known, name))
     }
 
     fn finish(self, mut draft: Draft, unit_ns: u64) -> Result<Run, ImportError> {

@@ -51,7 +51,7 @@ pub(in super::super) fn read(
         return Err(ImportError::new("there is no interval in it"));
     }
     let unit_ns = log.told.unit(about)?.ns();
-    if log.told.own {
+    if log.told.own.is_some() {
         return log.own(about, unit_ns);
     }
     let several = log.tags.len() > 1;
@@ -93,7 +93,7 @@ impl Log {
         let time = |text: &str| thousandths(text.trim()).ok_or_else(|| line.fault("not a time"));
         let (begin_ms, length_ms) = (time(begin)?, time(length)?);
         time(max)?;
-        let column = line.text.len() - packed.len();
+        let column = line.offset + line.text.len() - packed.len();
         let at = |why: String| ImportError::at(line.number, column, why);
         let bytes = from_base64(packed.trim()).ok_or_else(|| at("not whole base64".into()))?;
         let histogram = Histogram::from_buckets(decode(&bytes).map_err(at)?).map_err(at)?;
@@ -141,15 +141,14 @@ impl Log {
     }
 
     fn draft(&self, about: &About, of: &Intervals, unit_ns: u64) -> Result<Draft, String> {
-        let quantity = self.told.quantity.or(self.told.own.then_some(Quantity::WakeupLatency));
         let mut draft = Draft::new(
             "HdrHistogram",
             "interval log",
             about,
-            quantity.unwrap_or(Quantity::WakeupLatency),
+            Quantity::WakeupLatency,
             Omission::Unknown,
         );
-        draft.quantity_unknown = quantity.is_none();
+        self.told.tell(&mut draft);
         draft.started = self.started;
         let span = of.begin_ms.map(|begin| of.end_ms.saturating_sub(begin));
         draft.duration_ns = span.and_then(|ms| ms.checked_mul(1_000_000)).filter(|&ns| ns > 0);

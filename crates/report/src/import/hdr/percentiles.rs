@@ -6,6 +6,7 @@ use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
 use super::super::counts::Counts;
+use super::super::detect::is_percentile_head;
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word, number};
 use super::super::{About, ImportError};
@@ -25,6 +26,8 @@ struct Table {
     mean: Option<String>,
     max: Option<String>,
     total: Option<u64>,
+    /// How many buckets the smallest octaves have together, where the file says.
+    sub_buckets: Option<u64>,
 }
 
 pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
@@ -48,10 +51,11 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
             "the last line counts {held} samples, but `Total count` is {total}"
         )));
     }
-    if table.rows.last().is_some_and(|&(value, _)| value != max) {
-        return Err(ImportError::new("the value of the last line is not the maximum"));
+    table.check_max(max)?;
+    let mut draft = table.draft(about, unit_ns, decimals).map_err(ImportError::new)?;
+    if table.rows.last().is_some_and(|&(last, _)| last != max) {
+        draft.approximate("max_ns: the end of its bucket; `#[Max` is the lower end");
     }
-    let draft = table.draft(about, unit_ns, decimals).map_err(ImportError::new)?;
     draft.finish()
 }
 
@@ -60,13 +64,28 @@ impl Table {
         let text = line.text.trim();
         if text.starts_with('#') {
             self.comment(line)?;
-        } else if text.contains("Percentile TotalCount") {
+        } else if is_percentile_head(text) {
             if self.head {
                 return Err(line.fault("a second table begins; give each a file of its own"));
             }
             self.head = true;
-        } else if self.head && !text.is_empty() {
+        } else if self.head && !text.is_empty() && (self.max.is_none() || is_row(text)) {
+            // What follows the table, such as wrk's summary, is no part of it.
             self.row(line)?;
+        }
+        Ok(())
+    }
+
+    /// The last value is the end of the last bucket. Older libraries name its lower end as the
+    /// maximum.
+    fn check_max(&self, max: u64) -> Result<(), ImportError> {
+        let Some(&(last, _)) = self.rows.last() else { return Ok(()) };
+        // From the second octave on, a bucket is at most so wide.
+        let width = self.sub_buckets.map_or(0, |n| last.saturating_mul(2) / n);
+        if max > last || last - max > width {
+            return Err(ImportError::new(
+                "the value of the last line is not the maximum, nor in the same bucket",
+            ));
         }
         Ok(())
     }
@@ -87,6 +106,9 @@ impl Table {
             if self.total.is_none() {
                 return Err(line.fault("no total count"));
             }
+        } else if text.starts_with("Buckets") {
+            let of = parts.get(1).and_then(|part| value(part));
+            self.sub_buckets = of.and_then(|text| number(&text)).filter(|&n| n > 0);
         } else {
             self.told.take(line.text.trim());
         }
@@ -119,15 +141,14 @@ impl Table {
     }
 
     fn draft(&self, about: &About, unit_ns: u64, decimals: usize) -> Result<Draft, String> {
-        let quantity = self.told.quantity.or(self.told.own.then_some(Quantity::WakeupLatency));
         let mut draft = Draft::new(
             "HdrHistogram",
             "percentile distribution",
             about,
-            quantity.unwrap_or(Quantity::WakeupLatency),
+            Quantity::WakeupLatency,
             Omission::Unknown,
         );
-        draft.quantity_unknown = quantity.is_none();
+        self.told.tell(&mut draft);
         draft.unknown.push("threads.woken.min_ns");
         // Where decimals reach below a ns, they are cut off.
         let places = 10_u64.pow(u32::try_from(decimals).map_err(|_| "too many decimals")?);
@@ -168,6 +189,12 @@ impl Table {
         draft.thread(None, counts.finish(first.unwrap_or(0), last, sum_ns)?);
         Ok(draft)
     }
+}
+
+/// Whether a line is one of the table: three or four numbers.
+fn is_row(text: &str) -> bool {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    matches!(words.len(), 3 | 4) && words.iter().all(|word| word.parse::<f64>().is_ok())
 }
 
 /// A decimal number as a whole number of its last place; at most nine places.

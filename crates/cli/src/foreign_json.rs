@@ -1,0 +1,64 @@
+//! JSON that is no run's record: whose it is.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::path::Path;
+
+use serde::de::IgnoredAny;
+use wakescope_core::run::SCHEMA;
+use wakescope_report::style::clean;
+
+use crate::Failure;
+
+/// The most that is read to find out.
+const LARGEST: u64 = 256 << 20;
+
+/// How many keys are named.
+const KEYS: usize = 6;
+
+/// What is wrong with a file of JSON that was given as a run, if it is not a run's record: it is
+/// another record of wakescope, or another program's. `None` where it is a run's, whole or not. It is
+/// read from its begin again.
+pub(crate) fn why_no_run(file: &mut File, path: &Path) -> Option<Failure> {
+    let mut text = Vec::new();
+    let read = BufReader::new(&mut *file).take(LARGEST).read_to_end(&mut text);
+    read.ok().filter(|_| file.rewind().is_ok())?;
+    let keys: BTreeMap<String, IgnoredAny> = serde_json::from_slice(&text).ok()?;
+    #[derive(serde::Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    let head: Option<Head> = serde_json::from_slice(&text).ok();
+    let schema = head.map(|head| head.schema).filter(|schema| schema.starts_with("wakescope."));
+    let path = path.display();
+    let kind = |schema: &str| schema.split('/').next().unwrap_or_default().to_owned();
+    match schema {
+        Some(schema) if kind(&schema) == kind(SCHEMA) => None,
+        Some(schema) => Some(
+            Failure::new(format!(
+                "cannot use {path} as a run: it is a record with the schema `{}`",
+                clean(&schema, 60)
+            ))
+            .because(format!("a run's record has the schema `{SCHEMA}`"))
+            .try_this("name a run's folder; a lab.json is shown by wakescope report"),
+        ),
+        None => Some(
+            Failure::new(format!(
+                "cannot read {path}: it is JSON, but neither a run's record nor a result of a program that is known"
+            ))
+            .because(keys_of(&keys))
+            .try_this("name a file of one of the formats in docs/import.md; say which: wakescope import FILE --from FORMAT"),
+        ),
+    }
+}
+
+fn keys_of(keys: &BTreeMap<String, IgnoredAny>) -> String {
+    if keys.is_empty() {
+        return "it is an object without keys".into();
+    }
+    let named: Vec<String> =
+        keys.keys().take(KEYS).map(|k| format!("`{}`", clean(k, 40))).collect();
+    let more = if keys.len() > KEYS { ", …" } else { "" };
+    format!("its keys are {}{more}", named.join(", "))
+}
