@@ -5,7 +5,7 @@ use wakescope_core::limit::Outcome;
 use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::SpanNs;
 
-use super::element::{Column, name, paragraph, prose, table, text};
+use super::element::{Column, key_table, name, paragraph, prose, text};
 use super::values;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::overlay::{Entry, Overlay};
@@ -145,7 +145,7 @@ fn runs(overlay: &Overlay) -> String {
             ]
         })
         .collect();
-    table(&values::caption("Each run", overlay), &head, &rows)
+    key_table(&values::caption("Each run", overlay), &head, &rows)
 }
 
 fn verdict_word(run: &Run) -> String {

@@ -3,7 +3,7 @@
 use wakescope_core::run::LoadResult;
 use wakescope_core::units::grouped;
 
-use super::element::{self, Column, name, table, text};
+use super::element::{self, Column, key_table, name, text};
 use crate::load::rate;
 use crate::overlay::Overlay;
 
@@ -24,7 +24,7 @@ pub(super) fn section(overlay: &Overlay) -> String {
     head.push(("load", Column::Words));
     head.extend(["work", "per second", "per second before", "kept"].map(|n| (n, Column::Number)));
     head.push(("", Column::Words));
-    element::section("load", "Load and throughput", &table("Work of the loads", &head, &rows))
+    element::section("load", "Load and throughput", &key_table("Work of the loads", &head, &rows))
 }
 
 fn cells(load: &LoadResult) -> Vec<String> {
