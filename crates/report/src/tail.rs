@@ -2,14 +2,16 @@
 
 use std::fmt::Write;
 
+use wakescope_core::explain::Cause;
 use wakescope_core::plan::Stimulus;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::tail::{CauseRate, Extrapolation, TIMES_AS_LONG, Tail, time_needed_ns};
 use wakescope_core::units::grouped;
 
 use crate::domain;
+use crate::explain::named;
 use crate::findings::wrapped;
-use crate::style::{Style, clean};
+use crate::style::Style;
 
 /// Rates that people ask for, as the time between two: a minute, an hour, a day, 30 days, a year.
 const ASKED_NS: [(u64, &str); 5] = [
@@ -104,11 +106,13 @@ fn time_needed(run: &Run, tail: &Tail) -> String {
 /// How often the largest causes strike.
 fn causes(run: &Run, tail: &Tail) -> Option<String> {
     let one = |rate: &CauseRate| {
-        let name = format!("{} {}", rate.cause.words(), clean(&rate.culprit, 40));
+        let what = match rate.cause {
+            Cause::Steal => "the hypervisor took the CPU (steal)".into(),
+            cause => named(cause, &rate.culprit),
+        };
         let (low, high) = rate.interval_ns;
         format!(
-            "{} every {} ({} to {}), worst {}",
-            name.trim_end(),
+            "{what}, about every {} ({} to {}), worst {}",
             span(rate.every_ns, run.time_domain),
             plain(low),
             plain(high),

@@ -28,7 +28,7 @@ const LONGEST_FILE: usize = 36;
 const MOST_NAMED: usize = 6;
 
 /// Which episodes are left out for want of an explanation; empty if none are.
-pub(super) fn not_explained<'a>(
+pub(crate) fn not_explained<'a>(
     left_out: impl Iterator<Item = (usize, &'a Episode)>,
     domain: TimeDomain,
 ) -> String {
@@ -39,9 +39,9 @@ pub(super) fn not_explained<'a>(
         0 => String::new(),
         n if n > MOST_NAMED => {
             let named = all[..MOST_NAMED].join(", ");
-            format!(" not explained: {named}, {} more\n", grouped((n - MOST_NAMED) as u64))
+            format!("not explained: {named}, {} more", grouped((n - MOST_NAMED) as u64))
         }
-        _ => format!(" not explained: {}\n", all.join(", ")),
+        _ => format!("not explained: {}", all.join(", ")),
     }
 }
 

@@ -46,8 +46,9 @@ pub(super) fn told(run: &Run, ranked: &Ranked) -> String {
     }
 }
 
-/// The largest share of an episode; of two equal ones the first, so that it does not depend on chance.
-fn because(episode: &Episode, domain: TimeDomain) -> String {
+/// Why an episode was late: its largest share, also if that is what nobody knows. Of two equal ones it is
+/// the first, so that it does not depend on chance.
+pub(crate) fn because(episode: &Episode, domain: TimeDomain) -> String {
     let shares = episode::shares(episode);
     match shares.iter().reduce(|a, b| if b.ns > a.ns { b } else { a }) {
         Some(share) if share.cause == Cause::Unexplained => {

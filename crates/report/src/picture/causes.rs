@@ -8,8 +8,8 @@ use super::bars::{Part, stacked};
 use super::frame;
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::{fitting, text_width};
+use crate::explain;
 use crate::overlay::{Entry, Overlay};
-use crate::style::clean;
 
 /// The most causes of a run that have a bar, of one of several runs, and of all of them.
 const MOST: usize = 10;
@@ -85,7 +85,7 @@ fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow
         format!("{share} · {} {wakeups} · worst {worst}", grouped(row.episodes))
     };
     scene.text((room.width - 12.0, y + 12.0), &beside, Anchor::End, Ink::Faint);
-    let name = match clean(&row.culprit, 60) {
+    let name = match explain::beside(row.cause, &row.culprit) {
         culprit if culprit.is_empty() => row.cause.words().into(),
         culprit => format!("{} · {culprit}", row.cause.words()),
     };
@@ -99,13 +99,8 @@ fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow
 fn told(explained: &[&Entry]) -> String {
     let first = explained.iter().filter_map(|entry| {
         let row = *ranked(&entry.run.causes).first()?;
-        let culprit = clean(&row.culprit, 60);
-        Some(format!(
-            "{}: {} {culprit} {:.0} %.",
-            entry.name(),
-            row.cause.words(),
-            100.0 * row.share
-        ))
+        let what = explain::named(row.cause, &row.culprit);
+        Some(format!("{}: {what} {:.0} %.", entry.name(), 100.0 * row.share))
     });
     first.collect::<Vec<_>>().join(" ")
 }

@@ -96,10 +96,10 @@ fn causes_have_their_rates() {
            Late ones come alone.
          · To claim at 95 % less than one in a minute takes 3.00 virtual min, less than one in an hour
            takes 3.00 virtual h, without one above 184 virtual µs.
-         · By cause, with 95 % intervals: no preemption point shmem_undo_range every 250 virtual ms (143 ms
-           to 484 ms), worst 90.0 µs; softirq NET_RX �[31m every 3.00 virtual s (538 ms to 1.97 min), worst
-           90.0 µs. A cause that never struck is not excluded every 1.00 virtual s. Only 18 of 20 late
-           wakeups are explained.
+         · By cause, with 95 % intervals: no preemption point in shmem_undo_range, about every
+           250 virtual ms (143 ms to 484 ms), worst 90.0 µs; softirq NET_RX �[31m, about every
+           3.00 virtual s (538 ms to 1.97 min), worst 90.0 µs. A cause that never struck is not excluded
+           every 1.00 virtual s. Only 18 of 20 late wakeups are explained.
          · Extrapolation, not a measurement: one in 30.0 virtual s is later than 214 virtual µs (95 %:
            171 µs to 344 µs); generalized Pareto above 57.2 virtual µs, 284 samples, shape 0.00 (-0.12 to
            0.16).
