@@ -32,20 +32,19 @@ impl Bound {
             return None;
         }
         let bursts = bursts::of(all, course, duration_ns);
-        let effective = (all.count as f64 * index(bursts.as_ref())).max(1.0);
+        let effective = (all.count as f64 * index(&bursts)).max(1.0);
         let share = share_upper(0, effective);
         let every_ns =
             (duration_ns > 0).then(|| whole_ns(duration_ns as f64 / all.count as f64 / share));
         Some(Self { bursts, effective, share, every_ns })
     }
 
-    /// How many times as long one must measure because late wakeups come in bursts: at least 1.
-    pub fn longer(&self) -> f64 {
-        1.0 / index(self.bursts.as_ref())
+    /// The extremal index that it rests on: 1 where that is not known.
+    pub fn index(&self) -> f64 {
+        index(&self.bursts)
     }
 }
 
-/// The extremal index: 1 where it is not known.
-fn index(bursts: Result<&Bursts, &NoBursts>) -> f64 {
-    bursts.map_or(1.0, |bursts| bursts.index)
+fn index(bursts: &Result<Bursts, NoBursts>) -> f64 {
+    bursts.as_ref().map_or(1.0, |bursts| bursts.index)
 }
