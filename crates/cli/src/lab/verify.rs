@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_lab::cell::{Again, Emulation};
 use wakescope_lab::farm::{Event, Repeated, Standing, Verified, verify};
 use wakescope_lab::kernel::Arch;
@@ -132,7 +132,7 @@ fn report(cells: &[Verified]) -> String {
 }
 
 fn cells_in_words(count: u64) -> String {
-    if count == 1 { "1 cell".into() } else { format!("{} cells", grouped(count)) }
+    counted(count, "cell")
 }
 
 fn outcome(cells: &[Verified]) -> Outcome {

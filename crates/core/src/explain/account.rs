@@ -11,7 +11,7 @@ use crate::explain::{
 use crate::finding::{Finding, Severity, Validity};
 use crate::plan::Stimulus;
 use crate::run::{Episode, Run, Thread};
-use crate::units::{SpanNs, grouped};
+use crate::units::{SpanNs, counted, grouped, one_or_many};
 
 /// A late wakeup, accounted for.
 struct Account<'a> {
@@ -200,10 +200,13 @@ fn doubt(run: &mut Run, lacks_edges: bool) {
             "lost-records",
             Severity::Warning,
             format!(
-                "{} of {} late wakeups could not be handed over: causes lack {}",
+                "{} of {} could not be handed over: causes lack {}",
                 grouped(explanation.lost_records),
-                grouped(explanation.lost_records.saturating_add(explanation.records)),
-                if explanation.lost_records == 1 { "it" } else { "them" }
+                counted(
+                    explanation.lost_records.saturating_add(explanation.records),
+                    "late wakeup"
+                ),
+                one_or_many(explanation.lost_records, "it", "them")
             ),
             "ask for fewer (--above with a longer time), or measure at a longer --interval",
         ));
@@ -226,11 +229,11 @@ fn doubt(run: &mut Run, lacks_edges: bool) {
             // A wakeup now and then comes before its thread sleeps. Many are another matter.
             if explanation.not_followed > all / 100 { Severity::Warning } else { Severity::Note },
             format!(
-                "{} of {} wakeups {} not followed from stimulus to response: components and causes lack {}",
+                "{} of {} {} not followed from stimulus to response: components and causes lack {}",
                 grouped(explanation.not_followed),
-                grouped(all),
-                if explanation.not_followed == 1 { "was" } else { "were" },
-                if explanation.not_followed == 1 { "it" } else { "them" },
+                counted(all, "wakeup"),
+                one_or_many(explanation.not_followed, "was", "were"),
+                one_or_many(explanation.not_followed, "it", "them"),
             ),
             "",
         ));

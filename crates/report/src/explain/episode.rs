@@ -2,7 +2,7 @@
 
 use wakescope_core::explain::{Cause, Share, SourceLine, Step};
 use wakescope_core::run::{Episode, TimeDomain};
-use wakescope_core::units::grouped;
+use wakescope_core::units::{counted, grouped};
 
 use super::bar::{self, Part};
 use super::words::{LONGEST_NAME, known, micros, whose};
@@ -184,11 +184,6 @@ fn blame(shares: &[Share], domain: TimeDomain) -> String {
         out.push_str(&format!("    {count}, {}{together}\n", span(sum, domain)));
     }
     out
-}
-
-/// `1 step`, `1,200 steps`
-fn counted(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// `irq_off in uart_drain_fifo, called from serial_release in logger[231] · stack taken inside`

@@ -3,7 +3,7 @@
 use wakescope_core::finding::{Finding, Severity, Verdict};
 use wakescope_core::limit::Outcome;
 use wakescope_core::run::{Run, State, TimeDomain};
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, counted};
 
 use super::element::{Column, key_table, name, paragraph, prose, text};
 use super::values;
@@ -260,8 +260,7 @@ fn findings(overlay: &Overlay) -> String {
     }
     if !notes.is_empty() {
         let list = format!("<ul class=\"findings\">\n{}</ul>\n", list(&notes));
-        let count = notes.len();
-        let summary = if count == 1 { "1 note".into() } else { format!("{count} notes") };
+        let summary = counted(notes.len() as u64, "note");
         out.push_str(&super::element::folded(&summary, &list));
     }
     out

@@ -4,7 +4,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::CauseRow;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Episode;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 
 use super::element::{Column, folded, name, paragraph, section, table, text};
 use super::{figure, values};
@@ -178,7 +178,10 @@ fn timeline(overlay: &Overlay, episode: &Episode) -> String {
     if episode.timeline.len() > MOST_STEPS {
         rows.push(vec![
             "…".into(),
-            format!("{} more steps are in the record", episode.timeline.len() - MOST_STEPS),
+            format!(
+                "{} more in the record",
+                counted((episode.timeline.len() - MOST_STEPS) as u64, "step")
+            ),
         ]);
     }
     let head = [("after it was due", Column::Number), ("what happened", Column::Words)];

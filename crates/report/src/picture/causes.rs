@@ -1,7 +1,7 @@
 //! What makes wakeups late, the largest share first.
 
 use wakescope_core::explain::{Cause, CauseRow};
-use wakescope_core::units::grouped;
+use wakescope_core::units::counted;
 
 use super::Room;
 use super::bars::{Part, stacked};
@@ -80,9 +80,9 @@ fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow
     let beside = if room.is_narrow() {
         share
     } else {
-        let wakeups = if row.episodes == 1 { "wakeup" } else { "wakeups" };
+        let wakeups = counted(row.episodes, "wakeup");
         let worst = frame::span(overlay, row.worst_ns);
-        format!("{share} · {} {wakeups} · worst {worst}", grouped(row.episodes))
+        format!("{share} · {wakeups} · worst {worst}")
     };
     scene.text((room.width - 12.0, y + 12.0), &beside, Anchor::End, Ink::Faint);
     let name = match explain::beside(row.cause, &row.culprit) {
