@@ -390,7 +390,7 @@ fn what_contradicts_itself_is_refused() {
     refuses(ct, "000002 ", "000001 ", "line 5, column 1: `000001` is not above the row before it");
     refuses(ct, "000005\t000004", "000005", "line 5, column 1: not a row and 2 counts");
     refuses(ct, "# Max Latencies: 00003 00012\n", "", "the file ends before `# Max Latencies:`");
-    refuses(ct, "00003 00012", "00003 00002", "1 samples lie beyond row 3, but the maximum is 2");
+    refuses(ct, "00003 00012", "00003 00002", "1 sample lies beyond row 3, but the maximum is 2");
     refuses(ct, "000005", "00000x", "line 5, column 8: `00000x` is not a whole number below 2^64");
     refuses(ct, "# Total", "hello\n# Total", "line 7, column 1: this is no line of cyclictest's");
     let new = CYCLICTEST_2_7;
@@ -402,7 +402,7 @@ fn what_contradicts_itself_is_refused() {
         CYCLICTEST_VERBOSE,
         "0:       1:      66\n",
         "0:       2:      66\n",
-        "line 7, column 1: thread 0 is at cycle 2, after 1 samples",
+        "line 7, column 1: thread 0 is at cycle 2, after 1 sample",
     );
     refuses(CYCLICTEST_JSON, "\"cycles\": 10", "\"cycles\": 6", "holds 7 samples, of 6 cycles");
     refuses(CYCLICTEST_JSON, "\"4\": 5", "\"3\": 5", "a key that was there before");
