@@ -231,9 +231,10 @@ def without_deep(states):
 def beside_pauses(machine, result):
     """What the row of a paused guest does not say, in words."""
     what = f"{result.kind} {shown_length(result.length_ns)}, {machine}"
+    wakeups = "1 wakeup" if result.others == 1 else f"{result.others} wakeups"
     return (
         f"- {what}: {result.pauses} pauses, of which {result.harmless} made no wakeup late by half their length; "
-        f"{result.unsure} more of no certain length; {result.others} wakeups as late outside of pauses"
+        f"{result.unsure} more of no certain length; {wakeups} as late outside of pauses"
     )
 
 

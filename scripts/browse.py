@@ -2,13 +2,16 @@
 
     browse.py BROWSER ONE.html TWO.html RUN.json
 
-ONE shows the run of the record RUN, TWO shows it and another. Needs nothing but Python: the
-browser is spoken to in its DevTools protocol, through a pipe.
+ONE shows the run of the record RUN, TWO shows it and a shorter one, with limits. Needs nothing but
+Python: the browser is spoken to in its DevTools protocol, through a pipe.
 """
 
 import base64
 import json
+import math
 import os
+import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -75,6 +78,7 @@ class Browser:
     def open(self, path, width):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900,
                   deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setTouchEmulationEnabled", enabled=width < 640)
         self.events.clear()
         self.call("Page.navigate", url="file://" + os.path.abspath(path))
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
@@ -93,6 +97,10 @@ class Browser:
 
     def point(self, kind, x, y, **more):
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
+
+    def tap(self, x, y):
+        self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
     def close(self):
         self.process.terminate()
@@ -186,19 +194,291 @@ def check_values(browser, record):
 
 PATHS = "[...document.querySelectorAll('figure[data-picture=exceedance] path.l')].map(p => p.getAttribute('d')).join()"
 
+# Where the field of a picture lies on the screen, and in the picture.
+FIELD = """(kind => {
+  const svg = [...document.querySelectorAll(`figure[data-picture=${kind}] svg`)].find(s => s.getClientRects().length);
+  svg.scrollIntoView({block: 'center'});
+  const [left, top, right, bottom] = svg.dataset.box.split(' ').map(Number);
+  const box = svg.getBoundingClientRect(), scale = box.width / svg.viewBox.baseVal.width;
+  return {left, top, right, bottom, scale, x: box.left, y: box.top, across: svg.dataset.x, up: svg.dataset.y,
+          shares: svg.dataset.shares !== undefined};
+})('%s')"""
+
+# The curves of a picture that are shown: which run's, their path, and where their dot is.
+CURVES = """(kind => {
+  const svg = [...document.querySelectorAll(`figure[data-picture=${kind}] svg`)].find(s => s.getClientRects().length);
+  const box = svg.getBoundingClientRect(), scale = svg.viewBox.baseVal.width / box.width;
+  return [...svg.querySelectorAll('g.series')].map(group => {
+    const dot = [...group.children].find(c => !c.matches('path.l, text') && c.getClientRects().length);
+    const at = dot?.getBoundingClientRect();
+    return {run: +group.dataset.run, path: group.querySelector('path.l').getAttribute('d'),
+            dot: at ? (at.left + at.width / 2 - box.left) * scale : null};
+  });
+})('%s')"""
+
+# What the page's script knows of each run: the record's buckets, and what is drawn of them.
+RUNS = """JSON.parse(document.getElementById('data').textContent).runs.map(run => {
+  run.buckets = curves.unpacked(run);
+  const all = kind => curves.items(kind, run);
+  return {count: run.count, max: run.max, exceedance: run.buckets, histogram: all('histogram'), course: all('course')};
+})"""
+
+
+def level_at(kind, run, value, shares):
+    """How high a curve must be at a value: None where there is none. By looking at every bucket."""
+    if kind == "exceedance":
+        if value >= run["max"]:
+            return None
+        later = sum(b["count"] for i, b in enumerate(run[kind]) if b["upper"] > value or i + 1 == len(run[kind]))
+        return later / run["count"]
+    for item in run[kind]:
+        if item["lower"] <= value < item["upper"]:
+            if kind == "course":
+                return item["max"]
+            return item["count"] / run["count"] if shares else item["count"]
+    return None
+
+
+def levels_of(path):
+    """The level lines of a path of M, H and V, as (from, to, y)."""
+    x = y = 0.0
+    found = []
+    for letter, numbers in re.findall(r"([MHV])([-\d. ]+)", path):
+        values = [float(number) for number in numbers.split()]
+        if letter == "M":
+            x, y = values
+        elif letter == "V":
+            y = values[0]
+        else:
+            found.append((x, values[0], y))
+            x = values[0]
+    return found
+
+
+def place(axis, value, start, end):
+    scale, low, high = axis
+    share = math.log(max(value, low) / low) / math.log(high / low) if scale == "log" else (value - low) / (high - low)
+    return start + min(max(share, 0), 1) * (end - start)
+
+
+def value_at(axis, at, start, end):
+    scale, low, high = axis
+    share = (at - start) / (end - start)
+    return low * (high / low) ** share if scale == "log" else low + share * (high - low)
+
+
+def axis_of(text):
+    scale, low, high = text.split(" ")
+    return scale, float(low), float(high)
+
+
+def edges_of(kind, run):
+    """Where a curve changes."""
+    if kind == "exceedance":
+        return [bucket["upper"] for bucket in run[kind]] + [run["max"]]
+    return [edge for item in run[kind] for edge in (item["lower"], item["upper"])]
+
+
+def check_window(browser, kind, runs, what):
+    """What is drawn in the window of a picture is what the record says, from edge to edge."""
+    field = browser.run(FIELD % kind)
+    left, right, top, bottom = (field[key] for key in ("left", "right", "top", "bottom"))
+    window = browser.run(f"document.querySelector('figure[data-picture={kind}]').dataset.window")
+    across, up = axis_of(field["across"]), axis_of(field["up"])
+    across = (across[0], *map(float, window.split(" ")))
+    if kind != "course":
+        check_limits(browser, kind, across, field)
+    for curve in browser.run(CURVES % kind):
+        run = runs[curve["run"]]
+        drawn = levels_of(curve["path"])
+        edges = [place(across, edge, left, right) for edge in edges_of(kind, run)]
+        steps = 200
+        for i in range(steps + 1):
+            at = left + (right - left) * i / steps
+            # Inside by a hair: at an edge, the window's own.
+            at = min(max(at, left + 0.06), right - 0.06)
+            if any(abs(edge - at) < 1.2 for edge in edges):
+                continue
+            level = level_at(kind, run, value_at(across, at, left, right), field["shares"])
+            heights = [y for start, end, y in drawn if start - 0.06 <= at <= end + 0.06]
+            here = f"{what}: {kind} of run {curve['run']} at {(at - left) / (right - left):.3f} of {across}"
+            if level is None:
+                check(not heights, f"{here} has no curve: {heights}")
+                continue
+            want = place(up, level, bottom, top)
+            check(any(abs(y - want) < 0.11 for y in heights), f"{here} is {want:.1f} high: {heights}")
+        largest = run["max"]
+        if kind == "course":
+            worst = max(run[kind], key=lambda slot: slot["max"] if slot["max"] is not None else -1)
+            largest = (worst["lower"] + worst["upper"]) / 2
+        is_inside = across[1] <= largest <= across[2]
+        dot = curve["dot"]
+        check((dot is not None) == is_inside, f"{what}: the dot of run {curve['run']} in {kind}: {dot}")
+        if is_inside:
+            want = place(across, largest, left, right)
+            check(abs(dot - want) < 1.5, f"{what}: the dot of run {curve['run']} in {kind} is at {want}: {dot}")
+
+
+LIMITS = """(kind => {
+  const svg = [...document.querySelectorAll(`figure[data-picture=${kind}] svg`)].find(s => s.getClientRects().length);
+  const limits = JSON.parse(document.getElementById('data').textContent).limits;
+  return {limits, drawn: [...svg.querySelectorAll('.limits path')].map(p => p.getAttribute('d'))};
+})('%s')"""
+
+
+def check_limits(browser, kind, across, field):
+    """Limits that lie in the window are drawn where they lie."""
+    found = browser.run(LIMITS % kind)
+    at = [float(d[1:].split(" ")[0]) for d in found["drawn"] if "V" in d]
+    inside = [limit["at"] for limit in found["limits"] if across[1] <= limit["at"] <= across[2]]
+    want = sorted(place(across, limit, field["left"], field["right"]) for limit in inside)
+    check(len(at) == len(want) and all(abs(a - b) < 0.1 for a, b in zip(sorted(at), want)),
+          f"limits of {kind} in {across} are at {want}: {at}")
+
+
+def drag(browser, field, start, end):
+    """Drags from one share of a field's width to another."""
+    y = field["y"] + (field["top"] + field["bottom"]) / 2 * field["scale"]
+    at = [field["x"] + (field["left"] + share * (field["right"] - field["left"])) * field["scale"] for share in (start, end)]
+    browser.point("mousePressed", at[0], y, button="left", clickCount=1)
+    browser.point("mouseMoved", at[1], y, button="left", buttons=1)
+    browser.point("mouseReleased", at[1], y, button="left", clickCount=1)
+
+
+def check_windows(browser, seed):
+    """Whatever part is looked at, each curve goes on to its edges."""
+    draw = random.Random(seed)
+    runs = browser.run(RUNS)
+    for kind in ("exceedance", "histogram", "course"):
+        # The one that was found wrong, then any, and some within these.
+        shares = [[(0.3, 0.6)]] + [
+            [sorted((draw.random(), draw.random())) for _ in range(draw.choice((1, 1, 2)))] for _ in range(6)]
+        for windows in shares:
+            for start, end in windows:
+                drag(browser, browser.run(FIELD % kind), start, max(end, start + 0.02))
+            check_window(browser, kind, runs, f"dragged {windows}, seed {seed}")
+            browser.run(f"document.querySelector('figure[data-picture={kind}] .help button').click()")
+
 
 def check_zoom(browser):
     before = browser.run(PATHS)
-    place = browser.run(PLACE % 10000)
-    third = (place["right"] - place["left"]) / 3
-    browser.point("mousePressed", place["left"] + third, place["y"], button="left", clickCount=1)
-    browser.point("mouseMoved", place["left"] + 2 * third, place["y"], button="left", buttons=1)
-    browser.point("mouseReleased", place["left"] + 2 * third, place["y"], button="left", clickCount=1)
+    drag(browser, browser.run(FIELD % "exceedance"), 1 / 3, 2 / 3)
     zoomed = browser.run(PATHS)
     check(zoomed != before and "NaN" not in zoomed, "dragging zooms")
     browser.call("Input.dispatchKeyEvent", type="keyDown", key="+", text="+")
-    browser.run("document.querySelector('figure[data-picture=exceedance] .readout button').click()")
+    browser.run("document.querySelector('figure[data-picture=exceedance] .help button').click()")
     check(browser.run(PATHS) == before, "and all of it can be had back")
+
+
+# What a picture tells of the place that was pointed at, and where.
+TOLD = """(kind => {
+  const told = document.querySelector(`figure[data-picture=${kind}] .readout`), box = told.getBoundingClientRect();
+  return {text: told.textContent, left: box.left, right: box.right, top: box.top, bottom: box.bottom,
+          shown: getComputedStyle(told).visibility !== 'hidden', ...told.dataset};
+})('%s')"""
+
+
+def check_readout(browser, width):
+    """Values are shown where somebody points, also with a finger, and in every zoom."""
+    runs = browser.run(RUNS)
+    for kind in ("exceedance", "histogram", "course"):
+        for is_zoomed in (False, True):
+            field = browser.run(FIELD % kind)
+            if is_zoomed:
+                drag(browser, field, 0.3, 0.6)
+                browser.point("mouseMoved", 1, 1)
+            window = browser.run(f"document.querySelector('figure[data-picture={kind}]').dataset.window")
+            across = axis_of(field["across"])
+            if window:
+                across = (across[0], *map(float, window.split(" ")))
+            for i in range(1, 20):
+                at = field["left"] + (field["right"] - field["left"]) * i / 20
+                x = field["x"] + at * field["scale"]
+                y = field["y"] + (field["top"] + (i % 5 + 1) / 6 * (field["bottom"] - field["top"])) * field["scale"]
+                if width < 640:
+                    browser.tap(x, y)
+                else:
+                    browser.point("mouseMoved", x, y)
+                told = browser.run(TOLD % kind)
+                here = f"{kind} at {i}/20 of {across}, {width} wide"
+                value = value_at(across, at, field["left"], field["right"])
+                if not told["shown"]:
+                    nothing = all(
+                        value >= (run[kind][-1]["upper"] if run[kind] else 0) or level_at(kind, run, value, False) is None
+                        for run in runs)
+                    check(nothing, f"{here} shows values")
+                    continue
+                check(told["left"] >= 0 and told["right"] <= width and told["top"] >= 0 and told["bottom"] <= 900,
+                      f"{here}: values are on the screen: {told}")
+                apart = max(told["left"] - x, x - told["right"], told["top"] - y, y - told["bottom"])
+                check(0 < apart <= 40, f"{here}: values are beside {x:.0f} {y:.0f}, and do not cover it: {told}")
+                check_told(kind, runs, told, (across, value, field), here)
+            if is_zoomed:
+                browser.run(f"document.querySelector('figure[data-picture={kind}] .help button').click()")
+
+
+def check_told(kind, runs, told, at, here):
+    """What is told is true: of the record's bucket, or of the gap that the place lies in."""
+    (across, value, field), run = at, runs[int(told["run"])]
+    lower, upper = float(told["lower"]), float(told["upper"])
+    reach = 8.5 / (field["right"] - field["left"])
+    if across[0] == "log":
+        least, most = (value * (across[2] / across[1]) ** share for share in (-reach, reach))
+    else:
+        least, most = (value + (across[2] - across[1]) * share for share in (-reach, reach))
+    check(lower <= most and upper >= least, f"{here}: {lower} to {upper} is what lies there")
+    check(lower < across[2] and upper > across[1], f"{here}: {lower} to {upper} lies in the window")
+    inside = [item for item in run[kind] if item["lower"] < upper and item["upper"] > lower]
+    if kind == "course":
+        check(told.get("max") == str(inside[0]["max"]), f"{here}: {inside} is told: {told}")
+        return
+    check(int(told["count"]) == sum(item["count"] for item in inside), f"{here}: {inside} is told: {told}")
+    if kind == "exceedance":
+        later = sum(item["count"] for item in run[kind] if item["lower"] >= upper)
+        check(told["later"] == str(later), f"{here}: {later} are later: {told}")
+
+
+# Whether a table that matters is cut.
+CUT = """[...document.querySelectorAll('.scroll')].filter(s => s.querySelector('.key') && s.scrollWidth > s.clientWidth).length"""
+
+
+def check_key_tables(browser, page, width):
+    check(browser.run("document.querySelectorAll('.key').length") > 0, f"{page} has tables that matter")
+    check(browser.run(CUT) == 0, f"all of them are seen at {width}")
+    if width < 640:
+        named = browser.run("[...document.querySelectorAll('.key td[data-of]')].map(c => "
+                            "[c.dataset.of, getComputedStyle(c, '::before').content])")
+        check(all(of in content for of, content in named), f"each figure says what it is: {named}")
+
+
+def pages_of(browser):
+    """How many sheets of paper the page takes."""
+    return len(re.findall(rb"/Type\s*/Page\b", base64.b64decode(browser.call("Page.printToPDF")["data"])))
+
+
+OPEN = "document.querySelectorAll('details').forEach(d => d.open = true)"
+
+
+def check_print(browser, page):
+    """What is folded is on paper: by style, and where the browser does not know that one, by script."""
+    browser.open(page, 1280)
+    closed = "document.querySelectorAll('details:not([open])').length"
+    folded = browser.run(closed)
+    check(folded > 0, f"{page} has folded parts")
+    unaided = "[...document.styleSheets].forEach(s => [...s.cssRules].forEach(r => { if (r.media?.mediaText === 'print') " \
+        "[...r.cssRules].forEach((inner, i) => { if (inner.cssText.includes('details-content')) r.deleteRule(i); }) }))"
+    browser.run(unaided)
+    by_script = pages_of(browser)
+    check(browser.run(closed) == folded, "and they are folded again afterwards")
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    browser.open(page, 1280)
+    by_style = pages_of(browser)
+    browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    browser.open(page, 1280)
+    browser.run(OPEN)
+    opened = pages_of(browser)
+    check(by_script == opened, f"the script unfolds for paper: {by_script} sheets of {opened}")
+    check(by_style == opened, f"and so does the style: {by_style} sheets of {opened}")
 
 
 # A style of its own: to checkVisibility, a group that is not displayed can be visible.
@@ -228,16 +508,18 @@ def main():
                 for width in (1280, 400):
                     browser.open(page, width)
                     check_layout(browser, page, width)
+                    check_key_tables(browser, page, width)
                     if page == one:
                         check_values(browser, record)
                     else:
                         check_legend(browser)
                     check_zoom(browser)
-                    browser.run("document.querySelectorAll('details').forEach(d => d.open = true)")
+                    check_windows(browser, width)
+                    check_readout(browser, width)
+                    browser.run(OPEN)
                     check_layout(browser, page + ", unfolded,", width)
                     check(not browser.complaints(), f"no complaint: {browser.complaints()}")
-                pdf = base64.b64decode(browser.call("Page.printToPDF")["data"])
-                check(pdf.startswith(b"%PDF") and len(pdf) > 10_000, f"{page} prints")
+                check_print(browser, page)
         finally:
             browser.close()
     print("pages work")

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use wakescope_core::run::Run;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted};
 use wakescope_report::import::{
     About, Format, HEAD_BYTES, Head, ImportError, Imported, Unit, detect,
 };
@@ -234,11 +234,11 @@ fn told(run: &Run, path: &Path) -> String {
     let source = run.source.clone().unwrap_or_default();
     let max = run.summary.max_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     let mut out = format!(
-        "{}: {}, {}: {} samples, max {max}; {}\n",
+        "{}: {}, {}: {}, max {max}; {}\n",
         path.display(),
         clean(&source.tool, 40),
         source.quantity,
-        grouped(run.summary.count),
+        counted(run.summary.count, "sample"),
         run.validity.verdict
     );
     if !source.unknown.is_empty() {

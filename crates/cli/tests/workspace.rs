@@ -182,6 +182,46 @@ fn links_between_documents_lead_somewhere() {
     }
 }
 
+/// What tests expect to be shown, and what documents show, counts one thing as one: "1 sample".
+#[test]
+fn one_thing_is_not_shown_as_many() {
+    // Verbs, units of time, and words that end so by chance.
+    const NO_PLURALS: [&str; 18] = [
+        "as", "goes", "has", "holds", "insns", "is", "lies", "ms", "needs", "ns", "oops", "runs",
+        "s", "says", "this", "us", "uses", "was",
+    ];
+    let own = Path::new("cli/tests/workspace.rs");
+    for file in sources().into_iter().chain(pages()).filter(|file| !file.ends_with(own)) {
+        let text = fs::read_to_string(root().join(&file)).unwrap();
+        for line in text.lines() {
+            // Schbench's own words.
+            let said = line.replace("310        (1 samples)", "");
+            for plural in plurals_of_one(&said).filter(|word| !NO_PLURALS.contains(word)) {
+                panic!("{}: \"1 {plural}\" in {line}", file.display());
+            }
+        }
+    }
+}
+
+/// The words that end in "s" and stand behind a lone 1.
+fn plurals_of_one(line: &str) -> impl Iterator<Item = &str> {
+    line.match_indices("1 ").filter_map(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let is_alone = before.is_none_or(|c| !c.is_alphanumeric() && !"_.,#=".contains(c));
+        let word = line[at + 2..].split(|c: char| !c.is_ascii_lowercase()).next()?;
+        (is_alone && word.ends_with('s')).then_some(word)
+    })
+}
+
+#[test]
+fn plurals_of_one_are_found() {
+    let found = |line| plurals_of_one(line).collect::<Vec<_>>();
+    assert_eq!(
+        found("(1 samples), 21 samples, 0.1 samples, 1 sample, of 1 cells"),
+        ["samples", "cells"]
+    );
+}
+
 #[test]
 fn commands_in_documents_parse() {
     let mut seen = 0;

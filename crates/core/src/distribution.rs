@@ -89,19 +89,6 @@ impl Distribution {
     }
 }
 
-/// The least rate of excesses above the maximum that `count` samples without one, taken within
-/// `duration_ns`, do not rule out at 95 %, as the time between two of them.
-///
-/// If an excess had probability p per sample, n samples would miss it with (1 - p)^n; that is
-/// 5 % at p = 3/n, the "rule of three" (Hanley and Lippman-Hand, JAMA 249, 1983). At n samples per
-/// duration, that is one in a third of the duration. It takes the samples for independent, which
-/// late wakeups that come in bursts are not.
-///
-/// Returns `None` below four samples, where 3/n is no probability.
-pub fn period_not_excluded_ns(count: u64, duration_ns: u64) -> Option<u64> {
-    (count > 3).then_some(duration_ns / 3)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,12 +112,6 @@ mod tests {
     fn percentiles_never_exceed_the_maximum() {
         let d = of(&[(1_000_000, 1); 300]);
         assert_eq!(d.percentile("p99".parse().unwrap()), Some(1_000_000));
-    }
-
-    #[test]
-    fn the_rule_of_three() {
-        assert_eq!(period_not_excluded_ns(3, 1_000_000), None);
-        assert_eq!(period_not_excluded_ns(20_000, 10_000_000_000), Some(3_333_333_333));
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::distribution::Distribution;
 use crate::finding::Verdict;
 use crate::percentile::Percentile;
-use crate::units::{SpanNs, grouped};
+use crate::units::{SpanNs, counted, grouped, one_or_many};
 
 /// An upper limit on the maximum or on a percentile of the lateness per expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,8 @@ impl Limit {
         match self.percentile {
             Some(p) => {
                 let need = grouped(p.samples_needed());
-                format!("{} samples do not carry {p}, {need} would", grouped(count))
+                let verb = one_or_many(count, "does", "do");
+                format!("{} {verb} not carry {p}, {need} would", counted(count, "sample"))
             }
             None => "there are no samples".into(),
         }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::distribution::{Distribution, period_not_excluded_ns};
+use crate::distribution::Distribution;
 use crate::explain::{CauseRow, ComponentTable, Components, Explanation, Share, Step};
 use crate::finding::Validity;
 use crate::host::Host;
@@ -14,6 +14,7 @@ use crate::maxima::Maxima;
 use crate::percentile::Percentile;
 use crate::plan::Plan;
 use crate::source::Source;
+use crate::tail::bound::Bound;
 pub use crate::time_domain::TimeDomain;
 
 /// The schema that this version writes.
@@ -141,6 +142,10 @@ pub struct LoadResult {
     /// Work per second before the probe began, for comparison; `null` if that was not seen.
     #[serde(default)]
     pub before_per_second: Option<f64>,
+    /// Whether that speed was steady, so that the measurement can be compared with it; `None` if that is
+    /// not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_steady: Option<bool>,
     /// Whether it was alive to the end.
     pub alive: bool,
     /// Why it was not; empty otherwise.
@@ -203,7 +208,8 @@ pub struct Summary {
     pub max_ns: Option<u64>,
     /// Lateness per expiry at `p50`, `p99`, …; `null` where the samples do not carry it.
     pub percentiles: BTreeMap<String, Option<u64>>,
-    /// At 95 %, one expiry later than `max_ns` in each such span is not excluded.
+    /// At 95 %, one expiry later than `max_ns` in each such span is not excluded. Where it is known how
+    /// late ones come in bursts, that is counted (see docs/tail.md).
     pub not_excluded_every_ns: Option<u64>,
 }
 
@@ -269,6 +275,14 @@ impl Run {
         self.threads.iter().fold(0, |sum, t| sum.saturating_add(t.missed))
     }
 
+    /// The largest lateness over time, of all threads together; `None` if it is not known of one of
+    /// them.
+    pub fn course(&self) -> Option<Maxima> {
+        let mut threads = self.threads.iter().filter(|t| t.expiries.count > 0);
+        let first = threads.next()?.maxima.clone()?;
+        threads.try_fold(first, |sum, thread| Some(sum.merged(thread.maxima.as_ref()?)))
+    }
+
     /// Computes [`Self::summary`] from the threads.
     pub fn summarize(&mut self) {
         let all = self.expiries();
@@ -278,9 +292,8 @@ impl Run {
             min_ns: self.threads.iter().filter_map(|t| t.woken.min_ns).min(),
             max_ns: all.max_ns,
             percentiles: Percentile::SHOWN.map(|p| (p.to_string(), all.percentile(p))).into(),
-            // Where it is not known how long was measured, that is not known either.
-            not_excluded_every_ns: period_not_excluded_ns(all.count, self.duration_ns)
-                .filter(|_| self.duration_ns > 0),
+            not_excluded_every_ns: Bound::of(&all, self.course().as_ref(), self.duration_ns)
+                .and_then(|bound| bound.every_ns),
         };
     }
 

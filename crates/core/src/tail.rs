@@ -7,10 +7,9 @@
 //!
 //! docs/tail.md has the reasons and how each part was checked.
 
-use crate::distribution::period_not_excluded_ns;
-use crate::maxima::Maxima;
 use crate::run::Run;
 
+pub(crate) mod bound;
 mod bursts;
 mod causes;
 mod count;
@@ -18,6 +17,7 @@ mod extrapolation;
 mod pareto;
 mod series;
 
+pub use bound::Bound;
 pub use bursts::{Bursts, NoBursts};
 pub use causes::CauseRate;
 pub use count::{poisson_interval, poisson_upper, share_upper, time_needed_ns};
@@ -33,14 +33,8 @@ pub struct Tail {
     pub max_ns: u64,
     /// How long was measured.
     pub duration_ns: u64,
-    /// How late wakeups come in bursts, or why that is not known.
-    pub bursts: Result<Bursts, NoBursts>,
-    /// How many independent samples these are worth: at most `count`.
-    pub effective: f64,
-    /// At 95 %, at most this share of samples is later than the maximum.
-    pub share_not_excluded: f64,
-    /// At 95 %, a burst above the maximum (or a single one) in each such time is not excluded.
-    pub every_ns: u64,
+    /// What is not excluded.
+    pub bound: Bound,
     /// How often each cause made a wakeup late, the largest first; empty if that is not known.
     pub causes: Vec<CauseRate>,
     /// What a longer run would show, or what stands against saying that.
@@ -55,33 +49,26 @@ impl Tail {
     pub fn of(run: &Run) -> Option<Self> {
         let all = run.expiries();
         let max_ns = all.max_ns?;
-        let every_ns = period_not_excluded_ns(all.count, run.duration_ns)?;
-        let course = course(run);
-        let bursts = bursts::of(&all, course.as_ref(), run.duration_ns);
-        let index = bursts.as_ref().map_or(1.0, |bursts| bursts.index);
-        let effective = (all.count as f64 * index).max(1.0);
+        let course = run.course();
+        let bound = Bound::of(&all, course.as_ref(), run.duration_ns)?;
         let extrapolation =
-            extrapolation::of(&all, course.as_ref(), run.duration_ns, bursts.as_ref());
+            extrapolation::of(&all, course.as_ref(), run.duration_ns, bound.bursts.as_ref());
         Some(Self {
             count: all.count,
             max_ns,
             duration_ns: run.duration_ns,
-            bursts,
-            effective,
-            share_not_excluded: share_upper(0, effective),
-            every_ns,
+            bound,
             causes: causes::of(run),
             extrapolation,
             of_causes: extrapolation::of_causes(run),
         })
     }
-}
 
-/// The course of the maxima of all CPUs together; `None` if it is not known of one of them.
-fn course(run: &Run) -> Option<Maxima> {
-    let mut threads = run.threads.iter().filter(|t| t.expiries.count > 0);
-    let first = threads.next()?.maxima.clone()?;
-    threads.try_fold(first, |sum, thread| Some(sum.merged(thread.maxima.as_ref()?)))
+    /// How long one must measure without anything later than the maximum to claim at 95 % that there
+    /// is less than one in each `every_ns`: longer where late wakeups come in bursts.
+    pub fn time_needed_ns(&self, every_ns: u64) -> u64 {
+        whole_ns(time_needed_ns(every_ns, 0) as f64 / self.bound.index())
+    }
 }
 
 /// A time that was computed, in whole ns.

@@ -5,6 +5,7 @@
 //! Change Point Analysis of Multivariate Data", JASA 109, 2014): it assumes no distribution, and
 //! tests each change by permutations.
 
+use crate::units::{counted, one_or_many};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::{
@@ -190,7 +191,9 @@ fn notes(series: &Series) -> Vec<String> {
     let mut notes = Vec::new();
     if runs < 2 * LEAST {
         notes.push(format!(
-            "{runs} runs are too few: a change lies between {LEAST} runs before and {LEAST} after."
+            "{} {} too few: a change lies between {LEAST} runs before and {LEAST} after.",
+            counted(runs as u64, "run"),
+            one_or_many(runs as u64, "is", "are")
         ));
     }
     if series.p999.is_none() {

@@ -190,6 +190,22 @@ pub fn grouped(count: u64) -> String {
     out
 }
 
+/// A count with its noun, which is given in the singular: `1 sample`, `20,000 samples`, `2 expiries`.
+/// Every text that counts something takes it from here.
+pub fn counted(count: u64, noun: &str) -> String {
+    let noun = match (count, noun.strip_suffix('y')) {
+        (1, _) => noun.to_owned(),
+        (_, Some(stem)) => format!("{stem}ies"),
+        (_, None) => format!("{noun}s"),
+    };
+    format!("{} {noun}", grouped(count))
+}
+
+/// The first word for one thing, the second for any other number of things: `was` or `were`.
+pub fn one_or_many(count: u64, one: &'static str, many: &'static str) -> &'static str {
+    if count == 1 { one } else { many }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +294,20 @@ mod tests {
         {
             assert_eq!(grouped(count), want);
         }
+    }
+
+    #[test]
+    fn one_thing_is_not_many() {
+        for (count, noun, want) in [
+            (1, "sample", "1 sample"),
+            (0, "sample", "0 samples"),
+            (20_000, "late wakeup", "20,000 late wakeups"),
+            (1, "expiry", "1 expiry"),
+            (2, "expiry", "2 expiries"),
+        ] {
+            assert_eq!(counted(count, noun), want);
+        }
+        assert_eq!([1, 2].map(|n| one_or_many(n, "was", "were")), ["was", "were"]);
     }
 
     proptest! {

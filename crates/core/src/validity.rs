@@ -4,7 +4,7 @@ use crate::finding::{Finding, Severity};
 use crate::limit::Limit;
 use crate::plan::{IdleStates, Plan, Policy};
 use crate::run::LoadResult;
-use crate::units::{SpanNs, grouped};
+use crate::units::{SpanNs, counted, grouped, one_or_many};
 
 use Severity::{Error, Note, Warning};
 
@@ -139,9 +139,10 @@ fn thread_findings(
             "cpu-lost",
             Warning,
             format!(
-                "CPU {cpu} went away {} into the run; its {} wakeups until then are kept",
+                "CPU {cpu} went away {} into the run; its {} until then {} kept",
                 SpanNs(at_ns),
-                grouped(t.woken)
+                counted(t.woken, "wakeup"),
+                one_or_many(t.woken, "is", "are")
             ),
             "see why it was taken offline, or measure the others: --cpus",
         );
@@ -171,7 +172,10 @@ fn thread_findings(
         add(
             "migrated",
             Error,
-            format!("{} wakeups meant for CPU {cpu} happened on another one", grouped(t.migrated)),
+            format!(
+                "{} meant for CPU {cpu} happened on another one",
+                counted(t.migrated, "wakeup")
+            ),
             "look for a tool that moves tasks (irqbalance does not, cpuset managers do) and measure again",
         );
     }
@@ -180,8 +184,9 @@ fn thread_findings(
             "early",
             Error,
             format!(
-                "{} wakeups on CPU {cpu} came before their time: its clock or timer is wrong",
-                grouped(t.early)
+                "{} on CPU {cpu} came before {} time: its clock or timer is wrong",
+                counted(t.early, "wakeup"),
+                one_or_many(t.early, "its", "their")
             ),
             "check `dmesg` for clocksource messages",
         );
@@ -191,8 +196,8 @@ fn thread_findings(
             "page-faults",
             Warning,
             format!(
-                "the loop on CPU {cpu} took {} page faults, {} of them from a disk",
-                t.major_faults + t.minor_faults,
+                "the loop on CPU {cpu} took {}, {} of them from a disk",
+                counted(t.major_faults + t.minor_faults, "page fault"),
                 t.major_faults
             ),
             "give the probe the right to lock its memory (root, or ulimit -l unlimited)",
@@ -234,8 +239,10 @@ fn thread_findings(
             "lost-samples",
             Warning,
             format!(
-                "{} samples of CPU {cpu} are missing from the sample file; the histogram has them",
-                grouped(t.lost)
+                "{} of CPU {cpu} {} missing from the sample file; the histogram has {}",
+                counted(t.lost, "sample"),
+                one_or_many(t.lost, "is", "are"),
+                one_or_many(t.lost, "it", "them")
             ),
             "write to a faster disk, or use a longer --interval",
         );
@@ -250,9 +257,10 @@ fn samples(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "overload",
             Warning,
             format!(
-                "{} of {} periods had no wakeup of their own: {} is short for what runs here",
+                "{} of {} had no wakeup of {} own: {} is short for what runs here",
                 grouped(missed),
-                grouped(expiries),
+                counted(expiries, "period"),
+                one_or_many(missed, "its", "their"),
                 SpanNs(plan.interval_ns)
             ),
             "use a longer --interval, unless these stalls are what you look for",
@@ -270,8 +278,9 @@ fn samples(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
                 "few-samples",
                 Warning,
                 format!(
-                    "{} samples do not carry {percentile}; it takes {}",
-                    grouped(expiries),
+                    "{} {} not carry {percentile}; it takes {}",
+                    counted(expiries, "sample"),
+                    one_or_many(expiries, "does", "do"),
                     grouped(need)
                 ),
                 &format!("measure for at least --duration {}", span.as_argument()),
@@ -329,8 +338,8 @@ fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "cpu-quota",
             Warning,
             format!(
-                "a CPU quota stopped this cgroup {} times, for {} in all",
-                grouped(seen.quota_stops),
+                "a CPU quota stopped this cgroup {}, for {} in all",
+                counted(seen.quota_stops, "time"),
                 SpanNs(seen.quota_stopped_ns)
             ),
             "raise the quota (cpu.max) or measure outside the container",

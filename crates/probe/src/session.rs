@@ -432,8 +432,15 @@ fn settle_loads(
             }
         }
     }
-    if !loads.is_empty() && pause(alone) {
-        return Err(MeasureError::Ended);
+    if loads.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Two halves: only where they are alike is it known how fast the loads are by themselves.
+    for half in [SpanNs(alone.0 / 2), SpanNs(alone.0 - alone.0 / 2)] {
+        loads.iter_mut().for_each(Load::mark_alone);
+        if pause(half) {
+            return Err(MeasureError::Ended);
+        }
     }
     Ok(loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) }).collect())
 }

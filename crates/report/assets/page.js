@@ -1,82 +1,18 @@
-// Exact values under the pointer, zoom, and curves that can be switched off. The page is whole
+// Exact values at the pointer, zoom, and curves that can be switched off. The page is whole
 // without this: pictures and tables are in it already.
 (() => {
-'use strict';
+const { unpacked, items, level, find, end, parsed, place, valueAt, marks, path } = curves;
 const data = JSON.parse(document.getElementById('data').textContent);
 const SVG = 'http://www.w3.org/2000/svg';
 const HELP = 'Point at a curve for exact values; drag across to zoom in. Keys: ← → bucket, ↑ ↓ run, + − zoom, 0 all.';
+const TOUCH_HELP = 'Tap a curve for exact values.';
+// So far beside a curve's bucket, it is still meant: most are narrower than a dot.
+const REACH = 8;
 
-// ---- the record's buckets, as they were before they were drawn ----
-
-// The scale of our own records: 512 buckets to the octave; see Histogram in the sources.
-const edges = index => {
-  const shift = Math.max(Math.floor(index / 512) - 1, 0), width = 2 ** shift;
-  const lower = (index - shift * 512) * width;
-  return [lower, lower + width];
-};
-// Numbers, five bits to a character, the lowest first; the sixth bit says that there is more.
-const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
-const numbers = text => {
-  const found = [];
-  let number = 0, place = 1;
-  for (const digit of text ?? '') {
-    const bits = DIGITS.indexOf(digit);
-    number += (bits & 31) * place;
-    place *= 32;
-    if (bits < 32) {
-      found.push(number);
-      number = 0;
-      place = 1;
-    }
-  }
-  return found;
-};
-const unpacked = run => {
-  const buckets = [], packed = numbers(run.scale ?? run.edges);
-  let at = 0;
-  if (run.scale !== undefined) {
-    for (let i = 0; i < packed.length; i += 2) {
-      at += packed[i];
-      const [lower, upper] = edges(at);
-      buckets.push({ lower, upper, count: packed[i + 1] });
-    }
-  } else {
-    for (let i = 0; i < packed.length; i += 3) {
-      const lower = at + packed[i];
-      at = lower + packed[i + 1];
-      buckets.push({ lower, upper: at, count: packed[i + 2] });
-    }
-  }
-  let later = run.count;
-  for (const bucket of buckets) {
-    later -= bucket.count;
-    bucket.later = later;
-  }
-  return buckets;
-};
 for (const run of data.runs) {
   run.buckets = unpacked(run);
   run.shown = true;
 }
-
-// Eight bands to the octave, as in the picture.
-const bandsOf = run => run.bands ??= run.buckets.reduce((bands, bucket) => {
-  const octave = Math.floor(Math.log2(Math.max(bucket.lower, 1)));
-  const width = octave < 3 ? 1 : 2 ** (octave - 3);
-  const lower = Math.floor(bucket.lower / width) * width;
-  const fits = bucket.upper <= lower + width && bucket.lower > 0;
-  const own = fits ? { lower, upper: lower + width } : { lower: bucket.lower, upper: bucket.upper };
-  const last = bands[bands.length - 1];
-  if (last && own.lower < last.upper) {
-    last.upper = Math.max(last.upper, own.upper);
-    last.count += bucket.count;
-  } else {
-    bands.push({ ...own, count: bucket.count });
-  }
-  return bands;
-}, []);
-const slotsOf = run => run.slots ??= numbers(run.maxima).map((max, i) => (
-  { lower: i * run.slot, upper: (i + 1) * run.slot, max: max === 0 ? null : max - 1 }));
 
 // ---- numbers as people read them ----
 
@@ -90,48 +26,24 @@ const exact = ns => {
   const fraction = rest.padStart(String(length).length - 1, '0').replace(/0+$/, '');
   return `${grouped(whole)}${length > 1 && fraction ? '.' + fraction : ''} ${data.word}${unit}`;
 };
-const short = ns => {
+const short = (ns, digits = 3) => {
   const [unit, length] = unitOf(ns * 1.0001);
-  return `${+(ns / length).toPrecision(3)} ${unit}`;
+  return `${+(ns / length).toPrecision(digits)} ${unit}`;
 };
+// A moment of a run, with as many digits as tell it from the next slot.
+const moment = (ns, slot) => ns === 0 ? '0' : short(ns, Math.max(3, Math.ceil(Math.log10(ns / slot)) + 2));
 const percent = (part, whole) => {
   const share = whole ? 100 * part / whole : 0;
   return share === 0 ? '0 %' : share >= 1e-5 ? `${+share.toPrecision(3)} %` : `${share.toExponential(1)} %`;
 };
 
-// ---- axes ----
-
-const parsed = text => {
-  const [scale, low, high] = text.split(' ');
-  return { log: scale === 'log', low: +low, high: +high };
-};
-const place = (axis, value, from, to) => {
-  const share = axis.log
-    ? Math.log(Math.max(value, axis.low) / axis.low) / Math.log(axis.high / axis.low)
-    : (value - axis.low) / (axis.high - axis.low);
-  return from + Math.min(Math.max(share, 0), 1) * (to - from);
-};
-const valueAt = (axis, at, from, to) => {
-  const share = Math.min(Math.max((at - from) / (to - from), 0), 1);
-  return axis.log ? axis.low * (axis.high / axis.low) ** share : axis.low + share * (axis.high - axis.low);
-};
+// Where an axis is marked, and what is written there: as many digits as tell neighbours apart.
 const ticksOf = (axis, from, to) => {
-  const values = [];
-  const decades = Math.log10(axis.high / Math.max(axis.low, 1e-12));
-  if (axis.log && decades > 1.2) {
-    const digits = decades < 3.5 ? [1, 2, 5] : [1];
-    for (let e = Math.floor(Math.log10(axis.low)); e <= Math.ceil(Math.log10(axis.high)); e++) {
-      for (const digit of digits) values.push(digit * 10 ** e);
-    }
-  } else {
-    const rough = (axis.high - axis.low) / Math.max((to - from) / 100, 2);
-    const power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].find(s => s * power >= rough) * power;
-    for (let v = Math.ceil(axis.low / step) * step; v <= axis.high && values.length < 100; v += step) values.push(v);
-  }
+  const { values, apart } = marks(axis, to - from);
+  const digits = apart ? Math.max(3, Math.floor(Math.log10(axis.high / apart)) + 1) : 3;
   let free = -Infinity;
-  return values.filter(v => v >= axis.low && v <= axis.high).map(v => {
-    const at = place(axis, v, from, to), label = v > 0 ? short(v) : '0', half = label.length * 3.8;
+  return values.map(value => {
+    const at = place(axis, value, from, to), label = value > 0 ? short(value, digits) : '0', half = label.length * 3.8;
     const fits = at - half >= free;
     if (fits) free = at + half + 8;
     return { at, label: fits ? label : '' };
@@ -147,16 +59,22 @@ const element = (name, attributes, parent) => {
   return made;
 };
 
+// About how wide a text is. The browser knows only where it is displayed, and of the two pictures for
+// wide and narrow screens one is not.
+const widthOf = text => text.textContent.length * 6.8;
+
 class Plot {
   constructor(figure) {
     this.figure = figure;
     this.readout = figure.querySelector('.readout');
+    this.note = figure.querySelector('.help');
     this.views = [...figure.querySelectorAll('svg')].map(svg => {
       const [left, top, right, bottom] = svg.dataset.box.split(' ').map(Number);
       return { svg, left, top, right, bottom, original: svg.innerHTML };
     });
-    const { kind, x, y } = this.views[0].svg.dataset;
+    const { kind, x, y, shares } = this.views[0].svg.dataset;
     this.kind = kind;
+    this.shares = shares !== undefined;
     this.whole = parsed(x);
     this.x = { ...this.whole };
     this.y = parsed(y);
@@ -171,7 +89,11 @@ class Plot {
     figure.addEventListener('pointerdown', event => this.pressed(event));
     figure.addEventListener('pointerup', event => this.released(event));
     figure.addEventListener('pointercancel', () => this.dropped());
-    figure.addEventListener('pointerleave', () => { if (!this.from) this.unmark(); });
+    // A finger leaves with every tap: what it asked for stays until the next one.
+    figure.addEventListener('pointerleave', event => { if (!this.from && event.pointerType !== 'touch') this.unmark(); });
+    figure.addEventListener('click', event => { if (event.pointerType === 'touch') this.pointed(event); });
+    document.addEventListener('pointerdown', event => { if (!figure.contains(event.target)) this.unmark(); });
+    figure.addEventListener('blur', () => this.unmark());
     figure.addEventListener('dblclick', () => this.reset());
     figure.addEventListener('wheel', event => this.wheeled(event), { passive: false });
     figure.addEventListener('keydown', event => this.typed(event));
@@ -185,49 +107,47 @@ class Plot {
     return this.x.low !== this.whole.low || this.x.high !== this.whole.high;
   }
 
+  // What can be done, below the picture.
   help() {
-    const text = document.createElement('span');
-    text.className = 'help';
-    text.textContent = HELP;
-    this.tell(text);
-  }
-
-  tell(...parts) {
-    this.readout.replaceChildren(...parts);
+    this.note.replaceChildren(matchMedia('(hover: none)').matches ? TOUCH_HELP : HELP);
     if (this.isZoomed) {
       const button = document.createElement('button');
       button.type = 'button';
       button.textContent = 'Show all';
       button.addEventListener('click', () => this.reset());
-      this.readout.append(button);
+      this.note.append(button);
     }
   }
 
   items(run) {
-    return this.kind === 'course' ? slotsOf(run) : this.kind === 'histogram' ? bandsOf(run) : run.buckets;
+    return items(this.kind, run);
   }
 
   level(run, item) {
-    if (this.kind === 'course') return item.max;
-    if (this.kind === 'histogram') return item.count;
-    return (item.later + item.count) / run.count;
-  }
-
-  // The item at a value: the one it lies in, or else the next one above, or the last.
-  find(run, value) {
-    const items = this.items(run);
-    let low = 0, high = items.length - 1;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (items[middle].upper > value) high = middle; else low = middle + 1;
-    }
-    return items.length ? low : -1;
+    return level(this.kind, run, item, this.shares);
   }
 
   spot(event) {
     const box = this.view.svg.getBoundingClientRect();
     const scale = this.view.svg.viewBox.baseVal.width / box.width;
     return { x: (event.clientX - box.left) * scale, y: (event.clientY - box.top) * scale };
+  }
+
+  // What a run has at a value: the item there or a little beside it, or else the gap that the value
+  // lies in, with how many wakeups were later than all of it. Null behind the end of its curve.
+  found(run, value) {
+    const all = this.items(run), { left, right } = this.view, next = find(all, value);
+    const x = at => place(this.x, at, left, right), here = x(value);
+    let best = null;
+    for (const at of [next, next - 1, next + 1]) {
+      const item = all[at];
+      if (!item || item.upper <= this.x.low || item.lower >= this.x.high) continue;
+      const beside = Math.max(x(item.lower) - here, here - x(item.upper), 0);
+      if (beside <= REACH && (!best || beside < best.beside)) best = { at, item, beside };
+    }
+    if (best || next < 0 || all[next].upper <= value || this.kind === 'course') return best;
+    const { lower, later, count } = all[next];
+    return { at: next, value, item: { lower: all[next - 1]?.upper ?? 0, upper: lower, count: 0, later: later + count } };
   }
 
   pointed(event) {
@@ -237,36 +157,47 @@ class Plot {
     const value = valueAt(this.x, spot.x, left, right);
     let best = null;
     data.runs.forEach((run, i) => {
-      if (!run.shown) return;
-      const at = this.find(run, value);
-      if (at < 0) return;
-      const level = this.level(run, this.items(run)[at]);
-      if (level === null) return;
-      const distance = Math.abs(place(this.y, level, bottom, top) - spot.y);
-      if (!best || distance < best.distance) best = { i, at, distance };
+      const found = run.shown ? this.found(run, value) : null;
+      const height = found && this.level(run, found.item);
+      if (found === null || height === null) return;
+      const distance = Math.abs(place(this.y, height, bottom, top) - spot.y);
+      if (!best || distance < best.distance) best = { i, found, distance };
     });
-    if (best) this.mark(best.i, best.at);
+    if (!best) return this.unmark();
+    this.mark(best.i, best.found);
+    this.show(event.clientX, event.clientY);
   }
 
-  mark(i, at) {
-    const run = data.runs[i], item = this.items(run)[at];
-    if (!item) return;
+  // Shows what a run has somewhere: `value` is where, if that is a gap.
+  mark(i, { at, item, value }) {
+    const run = data.runs[i];
+    this.unmark();
     this.run = i;
     this.at = at;
-    this.tell(document.createTextNode(this.told(run, item)));
+    this.readout.textContent = this.told(run, item);
     Object.assign(this.readout.dataset, { run: i, lower: item.lower, upper: item.upper });
     for (const key of ['count', 'later', 'max']) {
       if (item[key] === undefined || item[key] === null) delete this.readout.dataset[key];
       else this.readout.dataset[key] = item[key];
     }
-    const level = this.level(run, item);
     const { svg, left, right, top, bottom } = this.view;
-    this.unmark();
-    const x = place(this.x, this.kind === 'exceedance' ? Math.min(item.upper, run.max) : (item.lower + item.upper) / 2, left, right);
-    const y = place(this.y, level ?? this.y.low, bottom, top);
-    this.cross = element('g', { 'aria-hidden': 'true' }, svg);
+    const middle = this.kind === 'exceedance' ? Math.min(item.upper, run.max) : (item.lower + item.upper) / 2;
+    const x = place(this.x, value ?? middle, left, right);
+    const y = place(this.y, this.level(run, item) ?? this.y.low, bottom, top);
+    this.cross = element('g', { class: 'mark', 'aria-hidden': 'true' }, svg);
     element('path', { class: 'cross', d: `M${x} ${top}V${bottom}M${left} ${y}H${right}` }, this.cross);
     element('circle', { class: 'here', cx: x, cy: y, r: 5 }, this.cross);
+  }
+
+  // Puts the values beside a place of the screen, inside the picture, and above it where there is
+  // room: a finger covers what is below.
+  show(clientX, clientY) {
+    const box = this.figure.getBoundingClientRect(), { offsetWidth: width, offsetHeight: height } = this.readout;
+    const x = clientX - box.left, y = clientY - box.top;
+    const left = x + 14 + width <= box.width ? x + 14 : x - 14 - width;
+    const top = clientY - height - 14 >= 0 ? y - height - 14 : y + 24;
+    this.readout.style.left = `${Math.max(Math.min(left, box.width - width), 0)}px`;
+    this.readout.style.top = `${top}px`;
   }
 
   told(run, item) {
@@ -274,7 +205,7 @@ class Plot {
     const count = (n, of) => `${grouped(n)} ${of}${n === 1 ? '' : 's'}`;
     if (this.kind === 'course') {
       const max = item.max === null ? 'no wakeup was due' : `largest lateness ${exact(item.max)}`;
-      return `${who}from ${short(item.lower) || '0'} to ${short(item.upper)} of the run: ${max}.`;
+      return `${who}from ${moment(item.lower, run.slot)} to ${moment(item.upper, run.slot)} of the run: ${max}.`;
     }
     const span = item.upper - item.lower === 1 ? exact(item.lower) : `from ${exact(item.lower)} to below ${exact(item.upper)}`;
     if (this.kind === 'histogram') {
@@ -287,6 +218,7 @@ class Plot {
   unmark() {
     this.cross?.remove();
     this.cross = null;
+    this.readout.replaceChildren();
   }
 
   pressed(event) {
@@ -346,15 +278,31 @@ class Plot {
     low = Math.max(low, this.whole.low);
     high = Math.min(high, this.whole.high);
     // Closer than this, rounding would show.
-    if (!(high > low) || (this.x.log ? high / low < 1.002 : high - low < (this.whole.high - this.whole.low) / 1e4)) return;
+    if (!(high > low) || (this.x.log ? high / low < 1.001999 : high - low < (this.whole.high - this.whole.low) / 1e4)) return;
     if (low <= this.whole.low && high >= this.whole.high) return this.reset();
     this.x = { ...this.x, low, high };
     this.draw();
   }
 
+  // Moves the window to an item that lies beyond it, without making it wider.
+  reveal(item) {
+    const { low, high, log } = this.x, { low: least, high: most } = this.whole;
+    if (item.upper > low && item.lower < high) return;
+    const middle = Math.min(Math.max((item.lower + item.upper) / 2, least), most);
+    if (log) {
+      const width = high / low, from = Math.min(Math.max(middle / Math.sqrt(width), least), most / width);
+      this.zoom(from, from * width);
+    } else {
+      const width = high - low, from = Math.min(Math.max(middle - width / 2, least), most - width);
+      this.zoom(from, from + width);
+    }
+  }
+
   reset() {
     this.x = { ...this.whole };
-    this.cross = this.selection = null;
+    delete this.figure.dataset.window;
+    this.unmark();
+    this.dropped();
     for (const view of this.views) view.svg.innerHTML = view.original;
     this.switched();
     this.help();
@@ -363,6 +311,7 @@ class Plot {
   draw() {
     this.unmark();
     for (const view of this.views) this.drawIn(view);
+    this.figure.dataset.window = `${this.x.low} ${this.x.high}`;
     this.switched();
     this.help();
   }
@@ -377,39 +326,57 @@ class Plot {
         element('text', { class: 'f faint', x: at, y: bottom + 17, 'font-size': 12, 'text-anchor': 'middle' }, axis).textContent = label;
       }
     }
+    // Over the course of a run, limits lie across.
     const limits = svg.querySelector('.limits');
-    if (limits && this.kind !== 'course') limits.setAttribute('display', 'none');
+    if (limits && this.kind !== 'course') this.drawLimits(limits, view);
     for (const group of svg.querySelectorAll('g.series')) {
-      const line = group.querySelector('path.l'), run = data.runs[group.dataset.run];
-      line?.setAttribute('d', this.path(run, view));
-      for (const other of group.querySelectorAll(':scope > :not(path.l)')) other.remove();
+      const run = data.runs[group.dataset.run];
+      group.querySelector('path.l')?.setAttribute('d', path(this.kind, run, { x: this.x, y: this.y }, view, this.shares));
+      this.moveEnd(group, run, view);
     }
   }
 
-  // A curve within the part that is shown, as steps.
-  path(run, { left, right, top, bottom }) {
-    const items = this.items(run), { low, high } = this.x;
-    const first = this.find(run, low);
-    let out = '', isOpen = false, drawn = -Infinity;
-    const x = value => place(this.x, value, left, right).toFixed(1);
-    const y = value => place(this.y, value, bottom, top).toFixed(1);
-    for (let i = Math.max(first, 0); i < items.length && items[i].lower < high; i++) {
-      const item = items[i], level = this.level(run, item);
-      if (level === null) { isOpen = false; continue; }
-      const from = this.kind === 'exceedance' && !isOpen ? low : item.lower;
-      const upper = this.kind === 'exceedance' ? Math.min(item.upper, run.max) : item.upper;
-      // Several within a dot of a screen are one.
-      if (isOpen && this.kind === 'exceedance' && i + 1 < items.length && +x(upper) - drawn < 0.4) continue;
-      drawn = +x(upper);
-      if (this.kind === 'histogram') {
-        const isNext = isOpen && items[i - 1]?.upper === item.lower;
-        out += isNext ? `V${y(level)}H${x(upper)}` : `${isOpen ? `V${bottom}` : ''}M${x(from)} ${bottom}V${y(level)}H${x(upper)}`;
-      } else {
-        out += isOpen ? `V${y(level)}H${x(upper)}` : `M${x(from)} ${y(level)}H${x(upper)}`;
+  // The dot at the largest value, and what is written beside it, move with the curve; out of the
+  // window, they are not there.
+  moveEnd(group, run, { left, right }) {
+    const last = end(this.kind, run, this.shares);
+    const isThere = last !== null && last.at >= this.x.low && last.at <= this.x.high;
+    for (const other of group.querySelectorAll(':scope > :not(path.l)')) {
+      other.removeAttribute('display');
+      other.removeAttribute('transform');
+      if (!isThere) {
+        other.setAttribute('display', 'none');
+        continue;
       }
-      isOpen = true;
+      const was = place(this.whole, last.at, left, right), now = place(this.x, last.at, left, right);
+      let by = now - was;
+      if (other.localName === 'text') {
+        // It stands to the left of the dot; without room there, to the right.
+        const x = Number(other.getAttribute('x'));
+        if (x + by < left) by = now + 9 - x;
+        if (x + by + widthOf(other) > right + 60) other.setAttribute('display', 'none');
+      }
+      other.setAttribute('transform', `translate(${by.toFixed(1)})`);
     }
-    return out + (this.kind === 'histogram' && isOpen ? `V${bottom}` : '');
+  }
+
+  drawLimits(group, { left, right, top, bottom }) {
+    group.replaceChildren();
+    data.limits.forEach(({ at, share, label }, i) => {
+      if (at > this.x.high) return;
+      const isInside = at >= this.x.low, isCorner = share !== null && this.kind === 'exceedance';
+      if (!isInside && !isCorner) return;
+      const x = place(this.x, at, left, right), corner = isCorner ? place(this.y, share, bottom, top) : bottom;
+      const line = `${isInside ? `M${x} ${top}V${corner}` : `M${left} ${corner}`}${isCorner ? `H${right}` : ''}`;
+      element('path', { class: 'l limit', 'stroke-width': 1.5, 'stroke-dasharray': '6 4', d: line }, group);
+      if (!isInside) return;
+      const name = element('text', { class: 'f limit', x: x + 6, y: top + 14 + 16 * (i % 4), 'font-size': 12 }, group);
+      name.textContent = label;
+      if (x + 6 + widthOf(name) > right) {
+        name.setAttribute('x', x - 6);
+        name.setAttribute('text-anchor', 'end');
+      }
+    });
   }
 
   typed(event) {
@@ -426,20 +393,30 @@ class Plot {
     keys[event.key]();
   }
 
+  // Shows an item that was reached with the keyboard, wherever it lies.
+  go(i, at) {
+    const item = this.items(data.runs[i])[at];
+    if (!item) return;
+    this.reveal(item);
+    this.mark(i, { at, item });
+    const here = this.cross.querySelector('.here').getBoundingClientRect();
+    this.show(here.left + here.width / 2, here.top + here.height / 2);
+  }
+
   step(by) {
-    const run = data.runs[this.run], items = this.items(run);
+    const run = data.runs[this.run], all = this.items(run);
     if (!run.shown) return this.turn(1);
-    const start = this.at ?? this.find(run, this.middle());
-    this.mark(this.run, Math.min(Math.max(start + by, 0), items.length - 1));
+    const start = this.at ?? find(all, this.middle());
+    this.go(this.run, Math.min(Math.max(start + by, 0), all.length - 1));
   }
 
   turn(by) {
     const count = data.runs.length;
-    const at = this.items(data.runs[this.run])[this.at ?? 0]?.lower ?? this.middle();
+    const at = this.items(data.runs[this.run])[this.at ?? -1]?.lower ?? this.middle();
     for (let i = 1; i <= count; i++) {
       const next = (this.run + by * i + count * i) % count;
-      const found = this.find(data.runs[next], at);
-      if (data.runs[next].shown && found >= 0) return this.mark(next, found);
+      const found = find(this.items(data.runs[next]), at);
+      if (data.runs[next].shown && found >= 0) return this.go(next, found);
     }
   }
 
@@ -477,4 +454,15 @@ if (buttons.length > 8) {
     buttons[0].closest('ul').append(item);
   }
 }
+
+// Paper cannot unfold anything. (A style does the same in browsers that know how.)
+let unfolded = [];
+addEventListener('beforeprint', () => {
+  unfolded = [...document.querySelectorAll('details:not([open])')];
+  for (const details of unfolded) details.open = true;
+});
+addEventListener('afterprint', () => {
+  for (const details of unfolded) details.open = false;
+  unfolded = [];
+});
 })();

@@ -8,7 +8,7 @@ use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::instruments::Instrument;
 use wakescope_core::preemption::Model;
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, counted};
 
 use crate::style::{Style, clean};
 
@@ -300,14 +300,14 @@ fn series_name(summary: &Summary) -> String {
 }
 
 fn series_says(summary: &Summary) -> String {
-    let wakeups = summary.wakeups;
+    let wakeups = counted(summary.wakeups as u64, "wakeup");
     match (summary.median_share, summary.answer) {
         (None, _) => "undecided: no wakeup fell into it".into(),
         (Some(share), Answer::Undecided) => {
-            format!("undecided ({:.0} % of the rest came first; {wakeups} wakeups)", share * 100.0)
+            format!("undecided ({:.0} % of the rest came first; {wakeups})", share * 100.0)
         }
         (Some(share), answer) => {
-            format!("{answer} ({:.0} % of the rest came first; {wakeups} wakeups)", share * 100.0)
+            format!("{answer} ({:.0} % of the rest came first; {wakeups})", share * 100.0)
         }
     }
 }

@@ -6,7 +6,7 @@ use wakescope_core::compare::{Compare, Effect, Figure, OfQuantity, Throughput, V
 use wakescope_core::compare::{Within, percent, probability};
 use wakescope_core::limit::Outcome;
 use wakescope_core::run::TimeDomain;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::domain;
 use crate::style::clean;
@@ -42,12 +42,7 @@ fn headline(of: &OfQuantity, compare: &Compare) -> String {
         .collect();
     let smallest = of.deciding().into_iter().filter_map(|(_, f)| Some(f?.effect.p_adjusted));
     let [new, old] = of.runs;
-    let mut parts = vec![format!(
-        "{} run{} against {}",
-        grouped(new as u64),
-        if new == 1 { "" } else { "s" },
-        grouped(old as u64)
-    )];
+    let mut parts = vec![format!("{} against {}", counted(new as u64, "run"), grouped(old as u64))];
     // Of one run a side, the p-value is always 1.
     parts.extend(smallest.min_by(f64::total_cmp).filter(|_| new + old > 2).map(probability));
     parts.push(format!("margin {}", percent(compare.settings.margin)));
@@ -164,10 +159,10 @@ fn basis(compare: &Compare) -> Vec<String> {
         let confidence = percent(1.0 - compare.settings.alpha);
         let effect = &figure.effect;
         let how = match effect.exact {
-            true => format!("all {} splits of the runs", grouped(effect.splits)),
+            true => format!("all {} of the runs", counted(effect.splits, "split")),
             false => format!(
-                "{} splits of the runs drawn with --seed {}",
-                grouped(effect.splits),
+                "{} of the runs drawn with --seed {}",
+                counted(effect.splits, "split"),
                 compare.settings.seed
             ),
         };

@@ -19,14 +19,17 @@ mod bound;
 mod causes;
 mod components;
 mod episode;
+mod latest;
 mod percent;
 mod sections;
 mod verdict;
 mod words;
 
 pub(crate) use causes::shown as shown_causes;
-pub(crate) use episode::{ORDER, shares};
-pub(crate) use words::{known, phrase};
+pub(crate) use episode::{ORDER, not_explained, shares};
+pub(crate) use latest::{Latest, latest};
+pub(crate) use verdict::because;
+pub(crate) use words::{beside, known, named, phrase};
 
 pub(crate) use percent::of as percents;
 
@@ -118,12 +121,19 @@ impl<'a> Ranked<'a> {
         self.0.iter().copied().filter(|(_, episode)| is_explained(episode))
     }
 
+    /// Those that rank above `last` and were not explained.
+    fn left_out(&self, last: usize) -> impl Iterator<Item = (usize, &'a Episode)> + '_ {
+        self.0.iter().copied().filter(move |(rank, e)| *rank < last && !is_explained(e))
+    }
+
     /// The worst of those that were explained, and which of the worse ones were not.
     fn shown(&self, domain: TimeDomain, style: Style, most: usize) -> String {
         let shown: Vec<(usize, &Episode)> = self.explained().take(most).collect();
         let Some(&(last, _)) = shown.last() else { return String::new() };
-        let left_out = self.0.iter().filter(|(rank, e)| *rank < last && !is_explained(e));
-        let mut out = episode::not_explained(left_out.copied(), domain);
+        let mut out = match episode::not_explained(self.left_out(last), domain) {
+            none if none.is_empty() => none,
+            text => format!(" {text}\n"),
+        };
         out.push_str(&episode::blocks(&shown, domain, style));
         out
     }

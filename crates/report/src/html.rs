@@ -25,8 +25,9 @@ use element::{section, text};
 
 /// How the page looks, on a screen and on paper.
 const STYLE: &str = include_str!("../assets/page.css");
-/// What it can do besides being read.
-const SCRIPT: &str = include_str!("../assets/page.js");
+/// What it can do besides being read: the arithmetic of curves, and what shows them.
+const SCRIPT: &str =
+    concat!(include_str!("../assets/curves.js"), include_str!("../assets/page.js"));
 /// The script's SHA-256: nothing else may run in the page, whatever was smuggled into it.
 const SCRIPT_SHA256: &str = include_str!("../assets/page.js.sha256");
 
@@ -45,13 +46,14 @@ fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
     let title = answer::title(overlay);
     let body = [
         format!("<header>\n{answer}</header>\n<main>\n{results}"),
+        // Why wakeups were late is what somebody explained the run for.
+        explained::sections(overlay),
         legend(overlay),
         exceedance(overlay),
         histogram(overlay),
         cpus::section(overlay),
         course(overlay),
         tail(overlay),
-        explained::sections(overlay),
         load::section(overlay),
         machine::section(overlay),
         "</main>\n".into(),
@@ -133,7 +135,10 @@ fn figure(picture: Picture, overlay: &Overlay, can_zoom: bool) -> String {
     };
     let id = picture.name();
     let class = if can_zoom { "plot" } else { "bars" };
-    let readout = if can_zoom { "<p class=\"readout\" aria-live=\"polite\"></p>" } else { "" };
+    let readout = match can_zoom {
+        true => "<p class=\"help\"></p><p class=\"readout\" aria-live=\"polite\"></p>",
+        false => "",
+    };
     format!(
         "<figure class=\"{class}\" data-picture=\"{id}\">\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n{readout}</figure>\n",
         draw_svg(&wide, &format!("{id}-w"), false),

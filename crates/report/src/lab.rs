@@ -5,7 +5,7 @@
 
 use wakescope_core::lab::{Asked, Lab};
 use wakescope_core::preemption::Model;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 
 use self::matrix::{Figure, Matrix};
 use crate::domain::VIRTUAL_TIME;
@@ -70,13 +70,10 @@ fn uncapitalized(title: &str) -> String {
 
 /// What it took this time, on one line: `90 cells, 31 cached, 6 min 12 s`.
 pub fn footer(lab: &Lab, spent: Option<SpanNs>) -> String {
-    let counted = |count: usize| grouped(count as u64);
-    let cells = lab.cells.len();
-    let mut parts =
-        vec![format!("{} {}", counted(cells), if cells == 1 { "cell" } else { "cells" })];
+    let mut parts = vec![counted(lab.cells.len() as u64, "cell")];
     match lab.cells.iter().filter(|cell| cell.cached).count() {
         0 => {}
-        count => parts.push(format!("{} cached", counted(count))),
+        count => parts.push(format!("{} cached", grouped(count as u64))),
     }
     parts.extend(spent.map(in_words));
     format!(" {} · verify: wakescope lab verify", parts.join(", "))
@@ -164,12 +161,11 @@ fn settings(lab: &Lab) -> String {
     let settings = &lab.settings;
     let priority = settings.priority.map(|p| format!(" {p}")).unwrap_or_default();
     format!(
-        "{} wakeups every {} of virtual time, {}{priority} · {} CPU{}, {} MIPS · {}",
-        grouped(settings.samples),
+        "{} every {} of virtual time, {}{priority} · {}, {} MIPS · {}",
+        counted(settings.samples, "wakeup"),
         SpanNs(settings.interval_ns),
         settings.policy,
-        settings.cpus,
-        if settings.cpus == 1 { "" } else { "s" },
+        counted(settings.cpus.into(), "CPU"),
         settings.cpu_mips,
         emulator(&settings.emulator),
     )

@@ -1,6 +1,6 @@
 //! What a lab shows while it lasts.
 
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::progress::clock;
 use crate::style::clean;
@@ -72,8 +72,7 @@ pub fn line(lab: &LabProgress) -> String {
         text += &format!(" · now {}", name(first).join(" ").trim_end());
         match lab.running.len() {
             1 => {}
-            2 => text += " and 1 other",
-            n => text += &format!(" and {} others", n - 1),
+            n => text += &format!(" and {}", counted(n as u64 - 1, "other")),
         }
     }
     text
@@ -81,7 +80,7 @@ pub fn line(lab: &LabProgress) -> String {
 
 /// `31 / 90 cells · 12 cached · 1 failed`; what there is none of is left out.
 fn cells(lab: &LabProgress) -> String {
-    let mut text = format!("{} / {} cells", grouped(lab.done as u64), grouped(lab.total as u64));
+    let mut text = format!("{} / {}", grouped(lab.done as u64), counted(lab.total as u64, "cell"));
     let parts =
         [(lab.cached, "cached"), (lab.failed, "failed"), (lab.waiting, "run by another lab")];
     for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {

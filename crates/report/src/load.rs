@@ -1,7 +1,7 @@
 //! What loads did, as a table.
 
 use wakescope_core::run::LoadResult;
-use wakescope_core::units::grouped;
+use wakescope_core::units::{counted, grouped};
 
 use crate::style::clean;
 
@@ -51,6 +51,14 @@ pub fn rate(per_second: f64, unit: &str) -> String {
     }
 }
 
+/// How many units of work: `1 file`, `412,233 files`. A record names its units in the plural.
+pub(crate) fn amount(work: u64, unit: &str) -> String {
+    match unit.strip_suffix('s') {
+        Some(noun) => counted(work, noun),
+        None => format!("{} {unit}", grouped(work)),
+    }
+}
+
 struct Row {
     name: String,
     amount: String,
@@ -65,7 +73,11 @@ impl Row {
         let (amount, shown_unit) = match unit.as_str() {
             // Counts are exact; of bytes, nobody wants to read all digits.
             "bytes" => scale(load.work as f64, "bytes").unwrap_or_default(),
-            _ => (grouped(load.work), unit.clone()),
+            _ => {
+                let amount = amount(load.work, &unit);
+                let (number, noun) = amount.split_once(' ').unwrap_or((&amount, ""));
+                (number.to_owned(), noun.to_owned())
+            }
         };
         let rate = match scale(load.per_second, &unit) {
             Some((number, scaled)) if unit == "bytes" => format!("{number} {scaled}"),
@@ -131,7 +143,7 @@ mod tests {
             | launch       6,120 programs         612
             | file-move     11.2 GB           1.12 GB
             | cpu        312,345 loops         31,200
-            | exec:make        1 starts             –
+            | exec:make        1 start              –
         "#]]
         .assert_eq(&framed(&table(&loads)));
     }
@@ -148,7 +160,7 @@ mod tests {
             | load           work              per second
             | find                 7 files           3.50
             |   died: cannot make /tmp/x: No space left on device
-            | exec:�[31mred        1 starts             –
+            | exec:�[31mred        1 start              –
             |   died: ��bell
             | cpu                  0 loops              –
             |   died: for no known reason

@@ -94,7 +94,7 @@ fn causes(overlay: &Overlay) -> String {
     let mut out = String::new();
     for entry in &overlay.entries {
         for (row, _) in explain::shown_causes(&entry.run.causes, MOST_CAUSES) {
-            let culprit = match clean(&row.culprit, 60) {
+            let culprit = match explain::beside(row.cause, &row.culprit) {
                 none if none.is_empty() => none,
                 culprit => format!(" `{}`", culprit.replace('`', "'")),
             };

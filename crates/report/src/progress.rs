@@ -1,7 +1,7 @@
 //! What a measurement shows while it lasts.
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::table::columns;
 
@@ -57,10 +57,10 @@ pub fn line(elapsed: SpanNs, total: SpanNs, cpus: &[Line]) -> String {
     let missed: u64 = cpus.iter().map(|l| l.missed).sum();
     let p999 = "p99.9".parse().ok().and_then(|p| all.percentile(p));
     format!(
-        "{} / {}: {} expiries, p99.9 {}, max {}, missed {}",
+        "{} / {}: {}, p99.9 {}, max {}, missed {}",
         clock(elapsed),
         clock(total),
-        grouped(all.count),
+        counted(all.count, "expiry"),
         span_or_dash(p999),
         span_or_dash(all.max_ns),
         grouped(missed)
@@ -71,10 +71,10 @@ pub fn line(elapsed: SpanNs, total: SpanNs, cpus: &[Line]) -> String {
 pub fn followed(elapsed: SpanNs, total: SpanNs, all: &Distribution) -> String {
     let p999 = "p99.9".parse().ok().and_then(|p| all.percentile(p));
     format!(
-        "{} / {}: {} wakeups followed, p99.9 {}, max {}",
+        "{} / {}: {} followed, p99.9 {}, max {}",
         clock(elapsed),
         clock(total),
-        grouped(all.count),
+        counted(all.count, "wakeup"),
         span_or_dash(p999),
         span_or_dash(all.max_ns)
     )

@@ -10,7 +10,7 @@ use std::fmt::Write;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Run, TimeDomain};
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, counted};
 
 use crate::style::clean;
 
@@ -55,21 +55,27 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         None => line(format_args!("median - (too few samples)")),
     }
     if let Some((&tenth, &count)) = mode {
-        line(format_args!("mode {} ({count} samples)", ms(tenth * BUCKET_NS + BUCKET_NS / 2)));
+        line(format_args!("mode {} ({})", ms(tenth * BUCKET_NS + BUCKET_NS / 2), plainly(count)));
     }
     line(format_args!("variance {variance:.6}"));
     line(format_args!("standard deviation {:.6}", variance.sqrt()));
     for threshold in thresholds.iter().filter(|t| t.0 <= max_ns) {
         let below = all.histogram.count_below(threshold.0);
         line(format_args!(
-            "{:>9.5} % below {} ms ({below} samples)",
+            "{:>9.5} % below {} ms ({})",
             percent(below, all.count),
-            plain_ms(threshold.0)
+            plain_ms(threshold.0),
+            plainly(below)
         ));
     }
     line(format_args!("{:>9.5} % not above {} ms, the maximum", 100.0, ms(max_ns)));
     line(format_args!("{}", five_nines(&all)));
     out
+}
+
+/// `1 sample`, `20000 samples`: without separators, as the block of 2002 has its numbers.
+fn plainly(count: u64) -> String {
+    counted(count, "sample").replace(',', "")
 }
 
 /// The point below which all but one sample in 100,000 lie.
@@ -78,8 +84,8 @@ fn five_nines(all: &Distribution) -> String {
     match all.percentile(nines) {
         Some(value) => format!("five nines: 99.99900 % within {} ms", ms(value)),
         None => format!(
-            "five nines: not carried by {} samples; it takes {}",
-            all.count,
+            "five nines: not carried by {}; it takes {}",
+            plainly(all.count),
             nines.samples_needed()
         ),
     }

@@ -2,14 +2,16 @@
 
 use std::fmt::Write;
 
+use wakescope_core::explain::Cause;
 use wakescope_core::plan::Stimulus;
 use wakescope_core::run::{Run, TimeDomain};
-use wakescope_core::tail::{CauseRate, Extrapolation, TIMES_AS_LONG, Tail, time_needed_ns};
-use wakescope_core::units::grouped;
+use wakescope_core::tail::{Bound, Bursts, CauseRate, Extrapolation, TIMES_AS_LONG, Tail};
+use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::domain;
+use crate::explain::named;
 use crate::findings::wrapped;
-use crate::style::{Style, clean};
+use crate::style::Style;
 
 /// Rates that people ask for, as the time between two: a minute, an hour, a day, 30 days, a year.
 const ASKED_NS: [(u64, &str); 5] = [
@@ -50,24 +52,44 @@ pub fn block(run: &Run, style: Style) -> String {
     out
 }
 
+/// What a run does not exclude, in half a sentence for its headline: `1 in 6,670 expiries above 4.31 ms,
+/// one every 3.33 s`. `None` where that is not known.
+pub(crate) fn not_excluded(run: &Run) -> Option<String> {
+    let all = run.expiries();
+    let bound = Bound::of(&all, run.course().as_ref(), run.duration_ns)?;
+    let max = domain::span(all.max_ns?, run.time_domain);
+    let every = domain::span(rounded_down(bound.every_ns?), run.time_domain);
+    let bursts = if bursts_of(&bound).is_some() { " (bursts counted)" } else { "" };
+    let (one_in, what) = (one_in(bound.share), what(run));
+    Some(format!("1 in {one_in} {what} above {max}, one every {every}{bursts}"))
+}
+
+/// The bursts that late wakeups surely come in.
+fn bursts_of(bound: &Bound) -> Option<&Bursts> {
+    bound.bursts.as_ref().ok().filter(|bursts| bursts.interval.1 < ALONE)
+}
+
 /// What the samples do not exclude, and what they are worth.
 fn bound(run: &Run, tail: &Tail) -> String {
     let max = span(tail.max_ns, run.time_domain);
-    let one_in = one_in(tail.share_not_excluded);
     let what = what(run);
-    let proves = format!("at 95 %, fewer than 1 in {one_in} {what} is later than {max}");
-    let count = grouped(tail.count);
-    match &tail.bursts {
-        Ok(bursts) if bursts.interval.1 < ALONE => {
-            let together = 1.0 / bursts.index;
-            let together =
-                if together < 10.0 { format!("{together:.1}") } else { format!("{together:.0}") };
-            format!(
-                "Late {what} come in bursts of about {together}: {count} are worth {} that come \
-                 alone. So {proves}.",
-                grouped(whole(tail.effective))
-            )
-        }
+    let every = tail.bound.every_ns.map_or_else(String::new, |ns| {
+        format!(", one every {},", span(rounded_down(ns), run.time_domain))
+    });
+    let one_in = one_in(tail.bound.share);
+    let proves = format!("at 95 %, fewer than 1 in {one_in} {what}{every} is later than {max}");
+    if let Some(bursts) = bursts_of(&tail.bound) {
+        let together = 1.0 / bursts.index;
+        let together =
+            if together < 10.0 { format!("{together:.1}") } else { format!("{together:.0}") };
+        let worth = grouped(whole(tail.bound.effective));
+        return format!(
+            "Late {what} come in bursts of about {together}: {} are worth {worth} that come alone. \
+             So {proves}.",
+            grouped(tail.count)
+        );
+    }
+    match &tail.bound.bursts {
         Ok(_) => format!("{}, if all goes on as it did. Late ones come alone.", capital(&proves)),
         Err(why) => format!(
             "{}, if late ones come alone. Whether they do is not known: {why}.",
@@ -88,7 +110,7 @@ fn time_needed(run: &Run, tail: &Tail) -> String {
     let max = span(tail.max_ns, run.time_domain);
     let open: Vec<String> = ASKED_NS
         .iter()
-        .map(|&(every_ns, name)| (time_needed_ns(every_ns, 0), name))
+        .map(|&(every_ns, name)| (tail.time_needed_ns(every_ns), name))
         .filter(|&(needed_ns, _)| needed_ns > tail.duration_ns)
         .take(2)
         .map(|(needed_ns, name)| {
@@ -104,11 +126,13 @@ fn time_needed(run: &Run, tail: &Tail) -> String {
 /// How often the largest causes strike.
 fn causes(run: &Run, tail: &Tail) -> Option<String> {
     let one = |rate: &CauseRate| {
-        let name = format!("{} {}", rate.cause.words(), clean(&rate.culprit, 40));
+        let what = match rate.cause {
+            Cause::Steal => "the hypervisor took the CPU (steal)".into(),
+            cause => named(cause, &rate.culprit),
+        };
         let (low, high) = rate.interval_ns;
         format!(
-            "{} every {} ({} to {}), worst {}",
-            name.trim_end(),
+            "{what}, about every {} ({} to {}), worst {}",
             span(rate.every_ns, run.time_domain),
             plain(low),
             plain(high),
@@ -118,20 +142,18 @@ fn causes(run: &Run, tail: &Tail) -> Option<String> {
     let rates: Vec<String> = tail.causes.iter().map(one).collect();
     let partly =
         run.explanation.as_ref().filter(|e| e.explained < e.late).map_or_else(String::new, |e| {
+            let (explained, late) = (grouped(e.explained), counted(e.late, "late wakeup"));
             format!(
-                " Only {} of {} late wakeups are explained.",
-                grouped(e.explained),
-                grouped(e.late)
+                " Only {explained} of {late} {} explained.",
+                one_or_many(e.explained, "is", "are")
             )
         });
-    let unseen = span(tail.every_ns, run.time_domain);
-    (!rates.is_empty()).then(|| {
-        format!(
-            "By cause, with 95 % intervals: {}. A cause that never struck is not excluded every \
-             {unseen}.{partly}",
-            rates.join("; ")
-        )
-    })
+    let unseen = tail.bound.every_ns.map_or_else(String::new, |ns| {
+        let every = span(rounded_down(ns), run.time_domain);
+        format!(" A cause that never struck is not excluded every {every}.")
+    });
+    (!rates.is_empty())
+        .then(|| format!("By cause, with 95 % intervals: {}.{unseen}{partly}", rates.join("; ")))
 }
 
 /// The extrapolations, or what stands against one.
@@ -155,14 +177,14 @@ fn level(run: &Run, x: &Extrapolation) -> String {
     let shape = |x: f64| format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0); // Never -0.00.
     let (low, high) = x.interval_ns;
     format!(
-        "one in {} is later than {} (95 %: {} to {}); generalized Pareto above {}, {} samples, \
+        "one in {} is later than {} (95 %: {} to {}); generalized Pareto above {}, {}, \
          shape {} ({} to {})",
         span(run.duration_ns.saturating_mul(TIMES_AS_LONG)),
         span(x.level_ns),
         plain(low),
         plain(high),
         span(x.fit.threshold_ns),
-        grouped(x.fit.count),
+        counted(x.fit.count as u64, "sample"),
         shape(x.fit.pareto.shape),
         shape(x.shape.0),
         shape(x.shape.1)
@@ -179,11 +201,15 @@ fn plain(ns: u64) -> String {
     span(ns, TimeDomain::Real)
 }
 
-/// The N of "1 in N", rounded down to three digits: nothing is promised by rounding.
+/// The N of "1 in N".
 fn one_in(share: f64) -> String {
-    let number = whole(1.0 / share);
+    grouped(rounded_down(whole(1.0 / share)))
+}
+
+/// A number with three digits, rounded down: nothing is promised by rounding.
+fn rounded_down(number: u64) -> u64 {
     let unit = 10_u64.pow(number.max(1).ilog10().saturating_sub(2));
-    grouped(number / unit * unit)
+    number / unit * unit
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates; never negative.

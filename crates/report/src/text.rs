@@ -9,7 +9,7 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::{IdleStates, Plan, Stimulus};
 use wakescope_core::run::{Run, State, Thread};
 use wakescope_core::source::{Quantity, Source};
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::domain;
 use crate::findings::{self, Notes};
@@ -135,25 +135,21 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
         1 => String::new(),
         n => format!(" on {n} CPUs"),
     };
-    let count = grouped(summary.count);
     let counted = match (&run.source, run.plan.stimulus) {
         (Some(source), _) => samples_of(run, source),
         (None, Stimulus::Timer) => {
-            format!("{count} expiries at {}{cpus}", SpanNs(run.plan.interval_ns))
+            let count = counted(summary.count, "expiry");
+            format!("{count} at {}{cpus}", SpanNs(run.plan.interval_ns))
         }
-        (None, Stimulus::Others) => format!("{count} wakeups"),
+        (None, Stimulus::Others) => counted(summary.count, "wakeup"),
     };
     if run.duration_ns == 0 && run.source.is_some() && summary.count > 0 {
         return format!(
             "{counted}. How long it took is not known, so nothing is said about larger ones.\n"
         );
     }
-    match (summary.max_ns, summary.not_excluded_every_ns) {
-        (Some(max_ns), Some(every_ns)) => format!(
-            "{counted}.\nNot excluded at 95 %: one wakeup above {} every {} at this rate.\n",
-            domain::span(max_ns, run.time_domain),
-            domain::span(every_ns, run.time_domain)
-        ),
+    match (summary.max_ns, tail::not_excluded(run)) {
+        (Some(_), Some(what)) => format!("{counted}.\nNot excluded at 95 %: {what}.\n"),
         (Some(_), None) => format!("{counted}: too few to say anything about larger ones.\n"),
         _ => String::new(),
     }
@@ -161,7 +157,8 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
 
 /// What another program measured, in figures: `20,000 samples of cyclictest at 1.00 ms, 2 threads`.
 fn samples_of(run: &Run, source: &Source) -> String {
-    let mut text = format!("{} samples of {}", grouped(run.summary.count), clean(&source.tool, 40));
+    let mut text =
+        format!("{} of {}", counted(run.summary.count, "sample"), clean(&source.tool, 40));
     if run.plan.interval_ns > 0 {
         let _ = write!(text, " at {}", SpanNs(run.plan.interval_ns));
     }
@@ -396,7 +393,7 @@ pub(crate) mod tests {
         expect![[r#"
             Worst wakeup 4.31 ms late (CPU 0, 6.20 s in); 99.9 % within 203 µs.            degraded: see below
             20,001 expiries at 1.00 ms on 2 CPUs.
-            Not excluded at 95 %: one wakeup above 4.31 ms every 3.33 s at this rate.
+            Not excluded at 95 %: 1 in 6,670 expiries above 4.31 ms, one every 3.33 s.
             above the limit max ≤ 1.00 ms: 4.31 ms
 
              cpu   count  missed      min      p50      p99    p99.9  p99.99  p99.999      max

@@ -1,6 +1,7 @@
 //! `wakescope lab prune`
 
 use std::fs;
+use wakescope_core::units::counted;
 
 use wakescope_lab::leftovers::leftovers;
 use wakescope_lab::store::CellStore;
@@ -37,12 +38,12 @@ pub(super) fn run(args: &PruneArgs) -> Result<Outcome, Failure> {
     }
     let (removed, kept) = (pruned.removed, pruned.kept);
     output::print(&format!(
-        "Removed: {} cells ({}), {} images ({}). Kept: {} cells ({}).\n",
-        removed.cells,
+        "Removed: {} ({}), {} ({}). Kept: {} ({}).\n",
+        counted(removed.cells as u64, "cell"),
         megabytes(removed.bytes),
-        images.0,
+        counted(images.0, "image"),
         megabytes(images.1),
-        kept.cells,
+        counted(kept.cells as u64, "cell"),
         megabytes(kept.bytes)
     ))?;
     Ok(Outcome::Done)

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_lab::cell::{Again, Emulation};
 use wakescope_lab::farm::{Event, Repeated, Standing, Verified, verify};
 use wakescope_lab::kernel::Arch;
@@ -152,10 +152,7 @@ fn summary(cells: &[Verified]) -> String {
 }
 
 fn cells_run_again(count: u64) -> String {
-    match count {
-        1 => "1 cell was run again".into(),
-        _ => format!("{} cells were run again", grouped(count)),
-    }
+    format!("{} {} run again", counted(count, "cell"), one_or_many(count, "was", "were"))
 }
 
 fn outcome(cells: &[Verified]) -> Outcome {

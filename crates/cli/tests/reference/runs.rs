@@ -89,6 +89,7 @@ pub(super) fn full_run() -> Run {
             unit: "files".into(),
             per_second: 8_123.4,
             before_per_second: Some(9_000.5),
+            before_steady: Some(true),
             alive: true,
             fault: "none".into(),
         }],

@@ -1,6 +1,6 @@
 //! Ratios, shares and chances in words.
 
-use crate::units::grouped;
+use crate::units::{counted, grouped};
 
 /// `1.31 ×`
 pub fn times(ratio: f64) -> String {
@@ -33,7 +33,7 @@ pub fn percent(share: f64) -> String {
 
 /// `1 run`, `5 runs`
 pub(super) fn count_of(count: usize, what: &str) -> String {
-    format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
+    counted(count as u64, what)
 }
 
 /// Some of the labels, and how many more: `a, b, c and 4 more`.

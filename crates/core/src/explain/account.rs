@@ -13,7 +13,7 @@ use crate::finding::{Finding, Severity, Validity};
 use crate::histogram::bucket_of;
 use crate::plan::Stimulus;
 use crate::run::{Episode, Run, Thread};
-use crate::units::{SpanNs, grouped};
+use crate::units::{SpanNs, counted, grouped, one_or_many};
 
 /// A late wakeup, accounted for.
 struct Account<'a> {
@@ -260,9 +260,10 @@ fn lost_records(explanation: &Explanation) -> Option<Finding> {
             "lost-records",
             Severity::Warning,
             format!(
-                "{} of {} records of late wakeups were lost: what is late of these is unexplained",
+                "{} of {} of late wakeups {} lost: their late time is unexplained",
                 grouped(lost),
-                grouped(lost.saturating_add(explanation.records)),
+                counted(lost.saturating_add(explanation.records), "record"),
+                one_or_many(lost, "was", "were"),
             ),
             "ask for fewer (--above with a longer time), or measure at a longer --interval",
         )
@@ -287,7 +288,7 @@ fn not_followed(explanation: &Explanation, stimulus: Stimulus) -> Option<Finding
             "components lack them; {} of the {} late ones {} among them, and unexplained",
             grouped(late_not_followed),
             grouped(late),
-            if late_not_followed == 1 { "is" } else { "are" },
+            one_or_many(late_not_followed, "is", "are"),
         ),
     };
     let finding = || {
@@ -295,10 +296,10 @@ fn not_followed(explanation: &Explanation, stimulus: Stimulus) -> Option<Finding
             "not-followed",
             if is_grave { Severity::Warning } else { Severity::Note },
             format!(
-                "{} of {} wakeups {} not followed from stimulus to response: {of_late}",
+                "{} of {} {} not followed from stimulus to response: {of_late}",
                 grouped(not_followed),
-                grouped(all),
-                if not_followed == 1 { "was" } else { "were" },
+                counted(all, "wakeup"),
+                one_or_many(not_followed, "was", "were"),
             ),
             "",
         )

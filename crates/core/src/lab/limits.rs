@@ -3,7 +3,7 @@
 use super::{Arm, Cell, CellLimit, Status};
 use crate::limit::Limit;
 use crate::percentile::Percentile;
-use crate::units::grouped;
+use crate::units::{counted, grouped, one_or_many};
 
 /// Reads a limit on what cells carry: `100us`, `max=1ms`, `p99.9=100us`, and as well p50 and p99.
 ///
@@ -85,8 +85,9 @@ fn why_none(limit: &Limit, cell: &Cell) -> String {
     let seed = cell.seed;
     match (cell.status, limit.percentile) {
         (Status::Ok, Some(p)) => format!(
-            "the {} samples of seed {seed} do not carry {p}, {} would",
-            grouped(cell.count),
+            "the {} of seed {seed} {} not carry {p}, {} would",
+            counted(cell.count, "sample"),
+            one_or_many(cell.count, "does", "do"),
             grouped(p.samples_needed())
         ),
         (Status::Ok, None) => format!("seed {seed} has no samples"),

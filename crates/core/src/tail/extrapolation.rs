@@ -10,6 +10,7 @@ use crate::explain::Cause;
 use crate::histogram::Bucket;
 use crate::maxima::Maxima;
 use crate::run::{Episode, Run};
+use crate::units::counted;
 
 /// How many times as long as the run that time is which is extrapolated to.
 pub const TIMES_AS_LONG: u64 = 10;
@@ -119,7 +120,7 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooFew { late } => {
-                write!(f, "the tail has {late} samples, and it takes {FEWEST}")
+                write!(f, "the tail has {}, and it takes {FEWEST}", counted(late as u64, "sample"))
             }
             Self::NoCourse(why) => why.fmt(f),
             Self::Drift { statistic } => write!(

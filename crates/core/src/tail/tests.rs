@@ -1,5 +1,6 @@
 //! The whole, on simulated runs of which the truth is known.
 
+use crate::units::counted;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
@@ -8,6 +9,7 @@ use crate::distribution::Distribution;
 use crate::explain::Cause;
 use crate::explain::{CauseRow, Share};
 use crate::histogram::Histogram;
+use crate::maxima::Maxima;
 use crate::random::Random;
 use crate::run::{Episode, Thread};
 
@@ -127,8 +129,8 @@ fn many(world: World, runs: u32) -> Seen {
     let mut seen = Seen { runs: f64::from(runs), ..Default::default() };
     for seed in 0..runs {
         let tail = Tail::of(&run_of(&world.samples(1_000 + u64::from(seed)))).unwrap();
-        seen.index += tail.bursts.as_ref().unwrap().index / seen.runs;
-        if world.above(tail.max_ns).is_some_and(|p| p <= tail.share_not_excluded) {
+        seen.index += tail.bound.bursts.as_ref().unwrap().index / seen.runs;
+        if world.above(tail.max_ns).is_some_and(|p| p <= tail.bound.share) {
             seen.bounded += 1.0 / seen.runs;
         }
         let Ok(x) = tail.extrapolation else { continue };
@@ -203,21 +205,47 @@ fn what_is_missing_is_named() {
     let mut run = run_of(&samples);
     run.threads[0].maxima = None;
     let tail = of(&run);
-    assert_eq!(tail.bursts, Err(NoBursts::NoCourse));
+    assert_eq!(tail.bound.bursts, Err(NoBursts::NoCourse));
     assert_eq!(tail.extrapolation, Err(vec![Obstacle::NoCourse(NoBursts::NoCourse)]));
-    assert!((tail.effective - 20_000.0).abs() < 1e-9, "{tail:?}");
+    assert!((tail.bound.effective - 20_000.0).abs() < 1e-9, "{tail:?}");
 
     let tail = of(&run_of(&samples[..300]));
-    assert_eq!(tail.bursts, Err(NoBursts::TooShort));
+    assert_eq!(tail.bound.bursts, Err(NoBursts::TooShort));
     assert_eq!(tail.extrapolation, Err(vec![Obstacle::TooFew { late: 30 }]));
 
     // As another program has them that knows of whole 100 µs only.
     let coarse: Vec<u64> = samples.iter().map(|s| s / 100_000 * 100_000).collect();
     let tail = of(&run_of(&coarse));
-    assert_eq!(tail.bursts, Err(NoBursts::TooCoarse));
+    assert_eq!(tail.bound.bursts, Err(NoBursts::TooCoarse));
 
     assert_eq!(Tail::of(&run_of(&[1, 2, 3])), None);
     assert_eq!(Tail::of(&Run::default()), None);
+}
+
+#[test]
+fn one_bound_for_shares_and_times() {
+    for world in [World::Pareto(0.0), World::MovingMaximum(5)] {
+        let mut run = run_of(&world.samples(7));
+        run.summarize();
+        let tail = Tail::of(&run).unwrap();
+        let every_ns = tail.bound.every_ns.unwrap() as f64;
+        // As many expiries pass in that time as the share says.
+        let expiries = every_ns * tail.count as f64 / tail.duration_ns as f64;
+        assert!((expiries * tail.bound.share - 1.0).abs() < 1e-6, "{tail:?}");
+        assert_eq!(run.summary.not_excluded_every_ns, tail.bound.every_ns, "as in the record");
+        // Whoever measures as long as this run can claim no more than it proves.
+        let needed = tail.time_needed_ns(tail.bound.every_ns.unwrap()) as f64;
+        assert!((needed / tail.duration_ns as f64 - 1.0).abs() < 0.01, "{tail:?}");
+    }
+    let alone = Tail::of(&run_of(&World::Pareto(0.0).samples(7))).unwrap().bound;
+    let together = Tail::of(&run_of(&World::MovingMaximum(5).samples(7))).unwrap().bound;
+    assert!(together.every_ns < alone.every_ns.map(|ns| ns / 3), "bursts are counted");
+    // Where it is not known how long was measured, the share is.
+    let mut run = run_of(&World::Pareto(0.0).samples(7));
+    run.duration_ns = 0;
+    run.summarize();
+    assert_eq!(run.summary.not_excluded_every_ns, None);
+    assert_eq!(Tail::of(&run).unwrap().bound.every_ns, None);
 }
 
 #[test]
@@ -266,7 +294,7 @@ fn numbers_at_the_limits_do_no_harm() {
             for duration_ns in [0, 1, run.duration_ns, u64::MAX] {
                 run.duration_ns = duration_ns;
                 let tail = Tail::of(&run);
-                assert!(tail.is_none_or(|tail| tail.effective.is_finite()));
+                assert!(tail.is_none_or(|tail| tail.bound.effective.is_finite()));
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use wakescope_core::units::counted;
 
 use wakescope_sys::sched::affinity;
 
@@ -23,7 +24,7 @@ pub(super) fn run(desk: &Desk) -> Result<(), String> {
             let busy = thread::Builder::new().name("load-cpu".into());
             busy.spawn_scoped(scope, || spin(desk, &too_few)).map_err(|e| {
                 too_few.store(true, Ordering::Relaxed);
-                format!("cannot start {} threads: {e}", cpus.len())
+                format!("cannot start {}: {e}", counted(cpus.len() as u64, "thread"))
             })?;
         }
         desk.ready();

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, counted};
 use wakescope_sys::clock;
 use wakescope_sys::sched::{affinity, set_affinity};
 
@@ -73,7 +73,7 @@ pub(super) fn run(what: &Disturbance, seed: u64, desk: &Desk) -> Result<(), Stri
             let started = thread.spawn_scoped(scope, work);
             threads.push(started.map_err(|e| {
                 failed.store(true, Ordering::Relaxed);
-                format!("cannot start {} threads: {e}", cpus.len())
+                format!("cannot start {}: {e}", counted(cpus.len() as u64, "thread"))
             })?);
         }
         drop(ready);

@@ -138,6 +138,13 @@ impl Load {
         self.seen.begin_mark = self.request_mark();
     }
 
+    /// Divides the time before the window, which says how fast it is alone: to be called when that begins,
+    /// and in its middle. Does not wait.
+    pub fn mark_alone(&mut self) {
+        let mark = self.request_mark();
+        self.seen.alone_marks.extend(mark);
+    }
+
     /// How it is doing, as far as heard. Does not wait. To be asked every few minutes at least, for
     /// a pipe holds no more signs of life.
     pub fn status(&mut self) -> Status {

@@ -36,6 +36,10 @@ pub(super) struct Seen {
     pub(super) end_mark: Option<u32>,
     pub(super) begin: Option<Reading>,
     pub(super) end: Option<Reading>,
+    /// Marks that divide the time before the window, in which the loads run alone, and their answers:
+    /// its beginning, when all loads are set up, and its middle.
+    pub(super) alone_marks: Vec<u32>,
+    pub(super) alone: Vec<Reading>,
 }
 
 impl Seen {
@@ -55,6 +59,9 @@ impl Seen {
             Report::Mark(number, reading) => {
                 if self.begin_mark == Some(number) {
                     self.begin = Some(reading);
+                }
+                if self.alone_marks.contains(&number) {
+                    self.alone.push(reading);
                 }
                 if self.end_mark == Some(number) {
                     self.end = Some(reading);
@@ -89,18 +96,43 @@ impl Seen {
         let begin = self.begin.or(self.ready);
         let end = self.end.or(self.last);
         let (work, per_second) = window(begin, end).unwrap_or_default();
-        let before = self.begin.and_then(|_| window(self.ready, self.begin));
+        let (before_per_second, before_steady) = self.before();
         LoadResult {
             name: spec.to_string(),
             work,
             unit: spec.unit().into(),
             per_second,
-            before_per_second: before.map(|(_, per_second)| per_second),
+            before_per_second,
+            before_steady,
             alive: status.alive,
             fault: status.fault.clone(),
         }
     }
 }
+
+impl Seen {
+    /// Work per second before the window, and whether it was the same in both halves of that time. The
+    /// second half counts: in the first, caches may still be cold.
+    fn before(&self) -> (Option<f64>, Option<bool>) {
+        let rate = |begin, end| window(begin, end).map(|(_, per_second)| per_second);
+        if self.begin.is_none() {
+            return (None, None);
+        }
+        match self.alone.as_slice() {
+            &[first, middle] => {
+                let halves = (rate(Some(first), Some(middle)), rate(Some(middle), self.begin));
+                let (Some(early), Some(late)) = halves else { return (None, None) };
+                let is_steady = early.min(late) * STEADY >= early.max(late);
+                (Some(late), Some(is_steady && late > 0.0))
+            }
+            _ => (rate(self.ready, self.begin), None),
+        }
+    }
+}
+
+/// Rates of which one is at most so many times the other are the same: halves of a second of file-move,
+/// which moves some dozen files in it, differ by less.
+const STEADY: f64 = 1.25;
 
 /// Work and work per second between two readings; `None` if one is missing or no time passed.
 fn window(begin: Option<Reading>, end: Option<Reading>) -> Option<(u64, f64)> {
@@ -159,6 +191,31 @@ mod tests {
         // Readings that cannot be.
         check(&[ready.clone(), Mark(3, reading(10, 7))], 0, 0.0, None);
         check(&[Ready(reading(20, 600)), begin, end], 400, 100.0, None);
+    }
+
+    #[test]
+    fn what_was_before_is_the_second_half_if_both_are_alike() {
+        use Report::{Mark, Ready};
+        for (first, middle, begin, want) in [
+            (0, 100, 200, (Some(100.0), Some(true))),
+            (500, 590, 700, (Some(110.0), Some(true))),
+            // Still warming up, or slowed down.
+            (0, 40, 140, (Some(100.0), Some(false))),
+            (0, 100, 140, (Some(40.0), Some(false))),
+            // Nothing was done: of that, no share can be kept.
+            (0, 0, 0, (Some(0.0), Some(false))),
+        ] {
+            let mut seen = Seen {
+                begin_mark: Some(3),
+                end_mark: Some(4),
+                alone_marks: vec![1, 2],
+                ..Default::default()
+            };
+            let marks = [(1, 11, first), (2, 12, middle), (3, 13, begin), (4, 14, 10_000)];
+            seen.take(Ready(reading(10, 0)));
+            marks.iter().for_each(|&(n, s, work)| seen.take(Mark(n, reading(s, work))));
+            assert_eq!(seen.before(), want, "{marks:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use wakescope_core::explain::{Cause, CauseRow, Explanation};
 use wakescope_core::plan::Stimulus;
 use wakescope_core::run::Run;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 
 use super::{percent, threshold};
 use crate::style::clean;
@@ -59,9 +59,8 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
     let name_width = lines.iter().map(|l| l.cause.chars().count()).max().unwrap_or(0);
     let shares = percent::of(&lines.iter().map(|l| l.total_ns).collect::<Vec<_>>());
     let title = format!(
-        "causes of the {} wakeup{} above {}",
-        grouped(explanation.late),
-        if explanation.late == 1 { "" } else { "s" },
+        "causes of the {} above {}",
+        counted(explanation.late, "wakeup"),
         threshold(explanation, run.time_domain)
     );
     let mut rows = vec![[&title, "episodes", "worst", "share"].map(String::from).to_vec()];

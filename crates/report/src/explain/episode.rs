@@ -2,7 +2,7 @@
 
 use wakescope_core::explain::{Cause, Share, SourceLine, Step};
 use wakescope_core::run::{Episode, TimeDomain};
-use wakescope_core::units::grouped;
+use wakescope_core::units::{counted, grouped};
 
 use super::bar::{self, Part};
 use super::words::{LONGEST_NAME, known, micros, whose};
@@ -28,7 +28,7 @@ const LONGEST_FILE: usize = 36;
 const MOST_NAMED: usize = 6;
 
 /// Which episodes are left out for want of an explanation; empty if none are.
-pub(super) fn not_explained<'a>(
+pub(crate) fn not_explained<'a>(
     left_out: impl Iterator<Item = (usize, &'a Episode)>,
     domain: TimeDomain,
 ) -> String {
@@ -39,9 +39,9 @@ pub(super) fn not_explained<'a>(
         0 => String::new(),
         n if n > MOST_NAMED => {
             let named = all[..MOST_NAMED].join(", ");
-            format!(" not explained: {named}, {} more\n", grouped((n - MOST_NAMED) as u64))
+            format!("not explained: {named}, {} more", grouped((n - MOST_NAMED) as u64))
         }
-        _ => format!(" not explained: {}\n", all.join(", ")),
+        _ => format!("not explained: {}", all.join(", ")),
     }
 }
 
@@ -184,11 +184,6 @@ fn blame(shares: &[Share], domain: TimeDomain) -> String {
         out.push_str(&format!("    {count}, {}{together}\n", span(sum, domain)));
     }
     out
-}
-
-/// `1 step`, `1,200 steps`
-fn counted(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// `irq_off in uart_drain_fifo, called from serial_release in logger[231] · stack taken inside`

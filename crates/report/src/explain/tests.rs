@@ -597,6 +597,43 @@ fn what_is_one_is_told_as_one() {
     assert!(shown.contains("\n1 wakeup followed, 1 above 50.0 µs"), "{shown}");
 }
 
+/// Every text of a run in which there is one of everything.
+#[test]
+fn nothing_is_one_and_many() {
+    use wakescope_core::run::LoadResult;
+
+    use crate::overlay::{Entry, Overlay};
+    let mut run = serial();
+    run.threads = run_of(&[&[238_000]]).threads;
+    run.worst.truncate(1);
+    run.causes.iter_mut().for_each(|row| row.episodes = 1);
+    let (name, unit) = ("find".into(), "files".into());
+    run.load = vec![LoadResult { name, unit, work: 1, alive: true, ..Default::default() }];
+    run.summarize();
+    let told = run.explanation.as_mut().unwrap();
+    (told.wakeups, told.late, told.explained, told.not_followed, told.lost_records) =
+        (1, 1, 1, 1, 1);
+    let overlay = Overlay::of(vec![Entry::of("a", &run)]);
+    let texts = [
+        text(&run, PLAIN, Extent::All),
+        crate::text::report(&run, PLAIN),
+        crate::markdown::report(&overlay),
+        crate::html::page(&overlay),
+        crate::picture::svg(crate::picture::Picture::Causes, &overlay).unwrap(),
+        crate::picture::svg(crate::picture::Picture::Components, &overlay).unwrap(),
+    ];
+    for text in texts {
+        for (at, _) in text.match_indices("1 ") {
+            let before = text[..at].chars().next_back();
+            let rest = &text[at + 2..];
+            let word = rest.split(|c: char| !c.is_ascii_lowercase()).next().unwrap();
+            let is_alone = before.is_none_or(|c| !c.is_alphanumeric() && !",.".contains(c));
+            let is_plural = word.ends_with('s') && !["is", "was", "ms", "ns", "s"].contains(&word);
+            assert!(!is_alone || !is_plural, "\"1 {word}\" in {text}");
+        }
+    }
+}
+
 #[test]
 fn the_extent_is_how_many_episodes_are_shown() {
     let run = lossy();

@@ -2,7 +2,7 @@
 
 use wakescope_core::explain::{Cause, Evidence, Explanation, Share};
 use wakescope_core::run::{Episode, Run, TimeDomain};
-use wakescope_core::units::grouped;
+use wakescope_core::units::{counted, grouped, one_or_many};
 
 use super::{Ranked, WIDTH, causes, episode, threshold, words};
 use crate::domain::span;
@@ -66,8 +66,9 @@ fn worst(run: &Run, ranked: &Ranked) -> String {
     }
 }
 
-/// The largest share of an episode; of two equal ones the first, so that it does not depend on chance.
-fn because(episode: &Episode, domain: TimeDomain) -> String {
+/// Why an episode was late: its largest share, also if that is what nobody knows. Of two equal ones it is
+/// the first, so that it does not depend on chance.
+pub(crate) fn because(episode: &Episode, domain: TimeDomain) -> String {
     let shares = episode::shares(episode);
     match shares.iter().reduce(|a, b| if b.ns > a.ns { b } else { a }) {
         Some(share) if share.cause == Cause::Unexplained => {
@@ -95,26 +96,21 @@ fn missing(explanation: &Explanation) -> String {
     let Explanation { lost_records: lost, not_followed, late, explained, .. } = *explanation;
     let mut missing = Vec::new();
     if lost > 0 {
-        missing.push(format!(
-            "{} of the tracer's records {} lost",
-            grouped(lost),
-            if lost == 1 { "was" } else { "were" }
-        ));
+        let were = one_or_many(lost, "was", "were");
+        missing.push(format!("{} of the tracer's records {were} lost", grouped(lost)));
     }
     let of_late = explanation.late_not_followed;
     if of_late > 0 {
-        let were = if of_late == 1 { "was" } else { "were" };
-        missing.push(format!(
-            "{} of {} late wakeups {were} not followed",
-            grouped(of_late),
-            grouped(late)
-        ));
+        let were = one_or_many(of_late, "was", "were");
+        let all = counted(late, "late wakeup");
+        missing.push(format!("{} of {all} {were} not followed", grouped(of_late)));
     } else if not_followed > 0 {
-        let were = if not_followed == 1 { "wakeup was" } else { "wakeups were" };
-        missing.push(format!("{} {were} not followed", grouped(not_followed)));
+        let were = one_or_many(not_followed, "was", "were");
+        missing.push(format!("{} {were} not followed", counted(not_followed, "wakeup")));
     }
     if explained < late && missing.is_empty() {
-        missing.push(format!("{} of {} late ones are", grouped(explained), grouped(late)));
+        let are = one_or_many(explained, "is", "are");
+        missing.push(format!("{} of {} {are}", grouped(explained), counted(late, "late one")));
     }
     if missing.is_empty() {
         missing.push("the tracer has no record of it".into());
@@ -124,8 +120,7 @@ fn missing(explanation: &Explanation) -> String {
 
 /// Of how many wakeups the answer speaks, and whether the run can be trusted.
 pub(super) fn counts(run: &Run, explanation: &Explanation, style: Style) -> String {
-    let wakeups = if explanation.wakeups == 1 { "wakeup" } else { "wakeups" };
-    let mut parts = vec![format!("{} {wakeups} followed", grouped(explanation.wakeups))];
+    let mut parts = vec![format!("{} followed", counted(explanation.wakeups, "wakeup"))];
     if explanation.not_followed > 0 {
         let late = match explanation.late_not_followed {
             0 => String::new(),

@@ -14,13 +14,33 @@ pub(crate) fn phrase(share: &Share, domain: TimeDomain) -> String {
     format!("{} {}{}", domain::span(share.ns, domain), share.cause.words(), whose(share))
 }
 
+/// A cause and its culprit: `no preemption point in copy_page`, `softirq NET_RX`.
+pub(crate) fn named(cause: Cause, culprit: &str) -> String {
+    match beside(cause, culprit) {
+        none if none.is_empty() => cause.words().into(),
+        name => format!("{} {}{name}", cause.words(), joint(cause)),
+    }
+}
+
+/// A culprit as it stands beside the words of its cause, without words of its name that end these:
+/// no "softirq softirq 12", and nothing beside "stolen by the hypervisor". May be empty.
+pub(crate) fn beside(cause: Cause, culprit: &str) -> String {
+    let name = clean(culprit, LONGEST_NAME);
+    let (before, own): (Vec<&str>, Vec<&str>) =
+        (cause.words().split(' ').collect(), name.split(' ').collect());
+    let is_said = |&count: &usize| {
+        let end = &before[before.len() - count..];
+        end.iter().zip(&own[..count]).all(|(a, b)| a.eq_ignore_ascii_case(b))
+    };
+    let said = (1..=before.len().min(own.len())).rev().find(is_said).unwrap_or(0);
+    own[said..].join(" ")
+}
+
 /// What follows the words of a cause: ` in uart_drain_fifo, called from serial_release in …`.
 pub(super) fn whose(share: &Share) -> String {
-    let culprit = match (clean(&share.culprit, LONGEST_NAME), joint(share.cause)) {
-        (name, _) if name.is_empty() => String::new(),
-        // Its words name it already.
-        _ if share.cause == Cause::Steal => String::new(),
-        (name, joint) => format!(" {joint}{name}"),
+    let culprit = match beside(share.cause, &share.culprit) {
+        name if name.is_empty() => name,
+        name => format!(" {}{name}", joint(share.cause)),
     };
     let within = match clean(&share.within, 2 * LONGEST_NAME) {
         place if place.is_empty() => String::new(),
@@ -100,6 +120,30 @@ mod tests {
         check(Cause::Steal, "", "", "231 µs stolen by the hypervisor");
         check(Cause::RemoteWakeup, "kworker[9]", "", "231 µs remote wakeup by kworker[9]");
         check(Cause::Unexplained, "", "", "231 µs unexplained");
+    }
+
+    #[test]
+    fn no_word_is_doubled() {
+        for (cause, culprit, want) in [
+            (Cause::Steal, "hypervisor", "stolen by the hypervisor"),
+            (Cause::Softirq, "softirq 12", "softirq 12"),
+            (Cause::Irq, "interrupt", "interrupt"),
+            (Cause::Nmi, "nmi", "NMI"),
+            (Cause::IdleExit, "idle", "exit from idle"),
+            (Cause::Scheduler, "scheduler", "scheduler"),
+            (Cause::Tracer, "", "tracing itself"),
+            (Cause::NoPreemptionPoint, "copy_page", "no preemption point in copy_page"),
+        ] {
+            assert_eq!(named(cause, culprit), want);
+        }
+        // Whatever a record calls a culprit, also what the cause is called.
+        for cause in Cause::ALL {
+            for culprit in cause.words().split(' ').chain([cause.name(), cause.words()]) {
+                let text = named(cause, culprit).to_lowercase();
+                let words: Vec<&str> = text.split(' ').collect();
+                assert!(words.windows(2).all(|pair| pair[0] != pair[1]), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use wakescope_core::units::SpanNs;
 
 use super::us;
 use crate::domain;
+use crate::explain::named;
 use crate::style::clean;
 
 /// Writes the trace. Times are µs from the start of the run, with ns as decimals.
@@ -132,7 +133,7 @@ impl<W: Write> Events<'_, W> {
     fn blame(&mut self, tid: u64, episode: &Episode) -> io::Result<()> {
         let mut at = episode.expiry_ns;
         for share in episode.blame.iter().filter(|share| share.ns > 0) {
-            let name = format!("{} {}", share.cause.words(), clean(&share.culprit, 100));
+            let name = named(share.cause, &share.culprit);
             let stack: Vec<String> = share.stack.iter().map(|line| clean(line, 200)).collect();
             let args = json!({
                 "cause": share.cause.name(),
@@ -142,7 +143,7 @@ impl<W: Write> Events<'_, W> {
                 "ns": share.ns,
                 "stack": stack.join("\n"),
             });
-            self.slice(tid, at, share.ns, name.trim_end(), args)?;
+            self.slice(tid, at, share.ns, &name, args)?;
             at = at.saturating_add(share.ns);
         }
         Ok(())

@@ -3,9 +3,9 @@
 use wakescope_core::finding::{Finding, Severity, Verdict};
 use wakescope_core::limit::Outcome;
 use wakescope_core::run::{Run, State, TimeDomain};
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, counted};
 
-use super::element::{Column, name, paragraph, prose, table, text};
+use super::element::{Column, key_table, name, paragraph, prose, text};
 use super::values;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::overlay::{Entry, Overlay};
@@ -145,7 +145,7 @@ fn runs(overlay: &Overlay) -> String {
             ]
         })
         .collect();
-    table(&values::caption("Each run", overlay), &head, &rows)
+    key_table(&values::caption("Each run", overlay), &head, &rows)
 }
 
 fn verdict_word(run: &Run) -> String {
@@ -260,8 +260,7 @@ fn findings(overlay: &Overlay) -> String {
     }
     if !notes.is_empty() {
         let list = format!("<ul class=\"findings\">\n{}</ul>\n", list(&notes));
-        let count = notes.len();
-        let summary = if count == 1 { "1 note".into() } else { format!("{count} notes") };
+        let summary = counted(notes.len() as u64, "note");
         out.push_str(&super::element::folded(&summary, &list));
     }
     out

@@ -7,14 +7,27 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Bucket, bucket_of, edges_of};
 
 use crate::domain;
-use crate::overlay::{Entry, Overlay};
+use crate::overlay::{Entry, Line, Overlay};
 use crate::picture::maxima;
+use crate::style::clean;
 
 /// JSON that can stand in a page: nothing in it ends a script.
 pub(super) fn json(overlay: &Overlay) -> String {
     let runs: Vec<String> = overlay.entries.iter().map(of_run).collect();
     let word = domain::word(overlay.domain());
-    format!("{{\"word\":{},\"runs\":[{}]}}", quoted(word), runs.join(",\n"))
+    let limits: Vec<String> = overlay.lines.iter().map(limit).collect();
+    format!(
+        "{{\"word\":{},\"limits\":[{}],\"runs\":[{}]}}",
+        quoted(word),
+        limits.join(","),
+        runs.join(",\n")
+    )
+}
+
+fn limit(line: &Line) -> String {
+    let share = line.share.map_or_else(|| "null".into(), |share| share.to_string());
+    let label = quoted(&clean(&line.label, 60));
+    format!("{{\"at\":{},\"share\":{share},\"label\":{label}}}", line.at_ns)
 }
 
 fn of_run(entry: &Entry) -> String {

@@ -40,21 +40,37 @@ pub(crate) enum Column {
     Number,
 }
 
-/// A table of cells that are HTML already. The first of each row names it.
+/// A table of cells that are HTML already. The first of each row names it. Where it is too wide for
+/// its screen, it is scrolled.
 pub(crate) fn table(caption: &str, head: &[(&str, Column)], rows: &[Vec<String>]) -> String {
+    table_of(caption, head, rows, false)
+}
+
+/// A table whose figures must all be seen at once: on a narrow screen, each row is a list of them.
+pub(crate) fn key_table(caption: &str, head: &[(&str, Column)], rows: &[Vec<String>]) -> String {
+    table_of(caption, head, rows, true)
+}
+
+fn table_of(caption: &str, head: &[(&str, Column)], rows: &[Vec<String>], is_key: bool) -> String {
     let class = |column: Column| if column == Column::Number { " class=\"n\"" } else { "" };
+    let of = |title: &str| match is_key && !title.is_empty() {
+        true => format!(" data-of=\"{}\"", text(title)),
+        false => String::new(),
+    };
+    let kind = if is_key { " class=\"key\"" } else { "" };
+    let caption = text(caption);
     let mut out =
-        format!("<div class=\"scroll\"><table><caption>{}</caption><thead><tr>", text(caption));
+        format!("<div class=\"scroll\"><table{kind}><caption>{caption}</caption><thead><tr>");
     for (title, column) in head {
         out.push_str(&format!("<th scope=\"col\"{}>{}</th>", class(*column), text(title)));
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in rows {
         out.push_str("<tr>");
-        for (i, (cell, (_, column))) in row.iter().zip(head).enumerate() {
+        for (i, (cell, (title, column))) in row.iter().zip(head).enumerate() {
             out.push_str(&match i {
                 0 => format!("<th scope=\"row\">{cell}</th>"),
-                _ => format!("<td{}>{cell}</td>", class(*column)),
+                _ => format!("<td{}{}>{cell}</td>", class(*column), of(title)),
             });
         }
         out.push_str("</tr>\n");

@@ -1,20 +1,18 @@
-//! Why wakeups were late: components, causes, and the latest of them one by one.
+//! Why wakeups were late: causes, the latest wakeups one by one, and the components of all.
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Episode;
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped};
 
-use super::element::{Column, folded, name, section, table, text};
+use super::element::{Column, folded, name, paragraph, section, table, text};
 use super::{figure, values};
-use crate::explain::{known, percents, phrase, shares, shown_causes};
+use crate::explain::{
+    Latest, because, beside, known, latest, not_explained, percents, shares, shown_causes,
+};
 use crate::overlay::{Entry, Overlay};
 use crate::picture::Picture;
 
-/// The most episodes of a run that are told, of one of several runs, and of all of them.
-const MOST: usize = 10;
-const MOST_OF_SEVERAL: usize = 3;
-const MOST_OF_ALL: usize = 24;
 /// The most causes of a run in the table, of one of several runs, steps of a timeline, and functions of
 /// a stack.
 const MOST_CAUSES: usize = 24;
@@ -27,9 +25,9 @@ pub(super) fn sections(overlay: &Overlay) -> String {
     let causes = figure(Picture::Causes, overlay, false) + &causes(overlay);
     let episodes = figure(Picture::Episodes, overlay, false) + &episodes(overlay);
     [
-        section("components", "What wakeups are made of", &components),
         section("causes", "What makes wakeups late", &causes),
         section("episodes", "The latest wakeups", &episodes),
+        section("components", "What wakeups are made of", &components),
     ]
     .concat()
 }
@@ -85,7 +83,7 @@ fn causes(overlay: &Overlay) -> String {
     for entry in &overlay.entries {
         for (row, share) in shown_causes(&entry.run.causes, most) {
             let mut cells = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
-            cells.extend([text(row.cause.words()), name(&row.culprit, 80)]);
+            cells.extend([text(row.cause.words()), name(&beside(row.cause, &row.culprit), 80)]);
             cells.extend([
                 values::count(row.episodes),
                 values::time(Some(row.worst_ns)),
@@ -105,17 +103,18 @@ fn causes(overlay: &Overlay) -> String {
 }
 
 fn episodes(overlay: &Overlay) -> String {
-    let most = if overlay.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
     let mut out = String::new();
-    let mut told = 0;
-    for entry in &overlay.entries {
-        let mut worst: Vec<&Episode> = entry.run.worst.iter().collect();
-        worst.sort_by_key(|e| std::cmp::Reverse(e.wakeup_latency_ns));
-        let explained = (1..).zip(worst).filter(|(_, e)| !e.blame.is_empty()).take(most);
-        for (rank, episode) in explained.take(MOST_OF_ALL - told) {
+    for Latest { entry, explained, not_explained: others } in latest(overlay) {
+        for (rank, episode) in explained {
             out.push_str(&tell(overlay, entry, rank, episode));
-            told += 1;
         }
+        let others = not_explained(others.into_iter(), overlay.domain());
+        let of_run =
+            if overlay.entries.len() > 1 { name(&entry.name(), 80) + " " } else { String::new() };
+        out.push_str(&match others.is_empty() {
+            true => String::new(),
+            false => paragraph("hint", &format!("{of_run}{}", text(&others))),
+        });
     }
     out
 }
@@ -130,14 +129,14 @@ fn tell(overlay: &Overlay, entry: &Entry, rank: usize, episode: &Episode) -> Str
     };
     let cpu = episode.cpu.map(|cpu| format!("CPU {cpu}, ")).unwrap_or_default();
     let late = crate::domain::span(episode.wakeup_latency_ns, domain);
-    let why = shares.first().map(|s| format!(": {}", phrase(s, domain))).unwrap_or_default();
+    let why = because(episode, domain);
     let summary = format!(
         "{of_run}#{rank} {}",
-        text(&format!("{cpu}{} in, {late} late{why}", SpanNs(episode.expiry_ns)))
+        text(&format!("{cpu}{} in, {late} late: {why}", SpanNs(episode.expiry_ns)))
     );
     let percents = percents(&shares.iter().map(|s| s.ns).collect::<Vec<_>>());
     let row = |(share, percent): (&wakescope_core::explain::Share, String)| {
-        let who = [name(&share.culprit, 96), name(&share.within, 160)];
+        let who = [name(&beside(share.cause, &share.culprit), 96), name(&share.within, 160)];
         let who: Vec<String> = who.into_iter().filter(|w| w != "<bdi></bdi>").collect();
         let frames =
             share.stack.iter().take(MOST_FRAMES).map(|f| format!("<li>{}</li>", name(f, 160)));
@@ -177,7 +176,10 @@ fn timeline(overlay: &Overlay, episode: &Episode) -> String {
     if episode.timeline.len() > MOST_STEPS {
         rows.push(vec![
             "…".into(),
-            format!("{} more steps are in the record", episode.timeline.len() - MOST_STEPS),
+            format!(
+                "{} more in the record",
+                counted((episode.timeline.len() - MOST_STEPS) as u64, "step")
+            ),
         ]);
     }
     let head = [("after it was due", Column::Number), ("what happened", Column::Words)];

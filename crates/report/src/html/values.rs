@@ -3,7 +3,7 @@
 use wakescope_core::percentile::Percentile;
 use wakescope_core::units::{SpanNs, grouped};
 
-use super::element::{Column, folded, name, table, text};
+use super::element::{Column, folded, key_table, name, table, text};
 use crate::domain;
 use crate::overlay::{Entry, Overlay};
 use crate::picture::{self, maxima};
@@ -56,7 +56,7 @@ pub(super) fn percentiles(overlay: &Overlay) -> String {
     };
     let rows: Vec<Vec<String>> = overlay.entries.iter().enumerate().map(row).collect();
     let caption = caption("Percentiles", overlay) + "; a dash where there are too few samples";
-    table(&caption, &head, &rows)
+    key_table(&caption, &head, &rows)
 }
 
 /// The bands of histograms, for who cannot see them. Of several runs only their outlines are shown.

@@ -7,7 +7,7 @@ use wakescope_core::maxima::Maxima;
 use wakescope_core::plan::{Plan, Policy, Stimulus};
 use wakescope_core::run::{Episode, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
-use wakescope_core::units::{SpanNs, grouped};
+use wakescope_core::units::{SpanNs, counted, one_or_many};
 
 use super::own::Own;
 use super::{About, ImportError, date};
@@ -106,10 +106,12 @@ impl Draft {
 
     /// Says that a histogram ended before its samples did.
     pub(super) fn overflow(&mut self, thread: &str, count: u64, from_ns: u64, exactly: bool) {
-        let many = if exactly { grouped(count) } else { format!("up to {}", grouped(count)) };
+        let up_to = if exactly { "" } else { "up to " };
         let message = format!(
-            "{many} samples of {thread} lie beyond the histogram, which ends at {}; \
+            "{up_to}{} of {thread} {} beyond the histogram, which ends at {}; \
              of each of them only the bounds are known",
+            counted(count, "sample"),
+            one_or_many(count, "lies", "lie"),
             SpanNs(from_ns)
         );
         let hint =

@@ -131,7 +131,7 @@ fn cyclictest_histograms() {
         [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 9 from Some(1000) to Some(3000), sum 16000; 1000..2000: 3, 2000..3000: 5, 3000..4000: 1
           CPU None: 5 from Some(2000) to Some(12000), sum 20000; 2000..3000: 4, 4000..13000: 1
-          overflow: 1 samples of thread 1 lie beyond the histogram, which ends at 4.00 µs; of each of them only the bounds are known
+          overflow: 1 sample of thread 1 lies beyond the histogram, which ends at 4.00 µs; of each of them only the bounds are known
     "#]],
     );
     check(
@@ -226,7 +226,7 @@ fn rtla_histograms() {
         thread[rtla timerlat None] latency of a kernel thread; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
           CPU Some(0): 12 from Some(1000) to Some(40000), sum 72000; 1000..2000: 4, 7000..8000: 7, 8000..41000: 1
           CPU Some(2): 8 from Some(7000) to Some(7000), sum 56000; 7000..8000: 8
-          overflow: 1 samples of CPU 0 lie beyond the histogram, which ends at 8.00 µs; of each of them only the bounds are known
+          overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 8.00 µs; of each of them only the bounds are known
         user[rtla timerlat None] latency of a user thread; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
           CPU Some(0): 12 from Some(7000) to Some(300000), sum 720000; 7000..8000: 10, 8000..301000: 2
           CPU Some(2): 8 from Some(7000) to Some(200000), sum 320000; 7000..8000: 5, 8000..201000: 3
@@ -241,7 +241,7 @@ fn rtla_histograms() {
           CPU Some(0): 9005 from Some(0) to Some(900000), sum 900500; 0..5000: 9000, 5000..10000: 3, 10000..901000: 2
           CPU Some(1): 9102 from Some(0) to Some(12000), sum 91020; 0..5000: 9100, 10000..13000: 2
           lost-samples: rtla says: 12 (0.50%) events missed, results might not be accurate
-          overflow: 1 samples of CPU 0 lie beyond the histogram, which ends at 10.0 µs; of each of them only the bounds are known
+          overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 10.0 µs; of each of them only the bounds are known
     "#]],
     );
     // Several CPUs or not: what is told apart is what was measured.
@@ -257,7 +257,7 @@ fn oslat_rows_are_named_by_their_ends() {
         [oslat Some("2.40")] gap in a busy loop; there is no grid of expiries; started 1970-01-01T00:00:00Z for 1022000000 ns, interval 0 ns, other None
           CPU Some(0): 13 from Some(0) to Some(35000), sum 52000; 0..1000: 10, 2000..3000: 2, 3000..36000: 1
           CPU Some(3): 20 from Some(0) to Some(0), sum 20000; 0..1000: 20
-          overflow: up to 1 samples of CPU 0 lie beyond the histogram, which ends at 3.00 µs; of each of them only the bounds are known
+          overflow: up to 1 sample of CPU 0 lies beyond the histogram, which ends at 3.00 µs; of each of them only the bounds are known
     "#]],
     );
     check(
@@ -392,7 +392,7 @@ fn what_contradicts_itself_is_refused() {
     refuses(ct, "000002 ", "000001 ", "line 5, column 1: `000001` is not above the row before it");
     refuses(ct, "000005\t000004", "000005", "line 5, column 1: not a row and 2 counts");
     refuses(ct, "# Max Latencies: 00003 00012\n", "", "the file ends before `# Max Latencies:`");
-    refuses(ct, "00003 00012", "00003 00002", "1 samples lie beyond row 3, but the maximum is 2");
+    refuses(ct, "00003 00012", "00003 00002", "1 sample lies beyond row 3, but the maximum is 2");
     refuses(ct, "000005", "00000x", "line 5, column 8: `00000x` is not a whole number below 2^64");
     refuses(ct, "# Total", "hello\n# Total", "line 7, column 1: this is no line of cyclictest's");
     let new = CYCLICTEST_2_7;
@@ -404,7 +404,7 @@ fn what_contradicts_itself_is_refused() {
         CYCLICTEST_VERBOSE,
         "0:       1:      66\n",
         "0:       2:      66\n",
-        "line 7, column 1: thread 0 is at cycle 2, after 1 samples",
+        "line 7, column 1: thread 0 is at cycle 2, after 1 sample",
     );
     refuses(CYCLICTEST_JSON, "\"cycles\": 10", "\"cycles\": 6", "holds 7 samples, of 6 cycles");
     refuses(CYCLICTEST_JSON, "\"4\": 5", "\"3\": 5", "a key that was there before");

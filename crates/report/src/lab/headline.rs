@@ -1,7 +1,7 @@
 //! The answer of a lab, in a sentence or two.
 
 use wakescope_core::lab::{Comparison, Lab, Status, Verdict};
-use wakescope_core::units::grouped;
+use wakescope_core::units::{counted, grouped};
 
 use super::names::{self, Sides};
 
@@ -76,7 +76,7 @@ fn under(loads: &[String], all: usize) -> String {
 fn counted_verdicts(comparisons: &[Comparison]) -> String {
     let count = |verdict| comparisons.iter().filter(|c| c.verdict == verdict).count();
     let counts = ORDER.map(|verdict| (count(verdict), word(verdict)));
-    format!("Of {} comparisons {}.", grouped(comparisons.len() as u64), counted(&counts))
+    format!("Of {} {}.", counted(comparisons.len() as u64, "comparison"), outcomes(&counts))
 }
 
 /// `Of 6 limits 2 are broken, 1 undecided, 3 kept.`
@@ -86,14 +86,14 @@ fn limited(lab: &Lab) -> Option<String> {
         [(count(Some(false)), "broken"), (count(None), "undecided"), (count(Some(true)), "kept")];
     match lab.limits.len() {
         0 => None,
-        1 => Some(format!("The limit {}.", counted(&counts).replacen("1 ", "", 1))),
+        1 => Some(format!("The limit {}.", outcomes(&counts).replacen("1 ", "", 1))),
         all if counts[2].0 == all => Some(format!("All {} limits are kept.", grouped(all as u64))),
-        all => Some(format!("Of {} limits {}.", grouped(all as u64), counted(&counts))),
+        all => Some(format!("Of {} limits {}.", grouped(all as u64), outcomes(&counts))),
     }
 }
 
 /// `2 are broken, 3 kept`: those of which there are any; there is one at least.
-fn counted(counts: &[(usize, &str)]) -> String {
+fn outcomes(counts: &[(usize, &str)]) -> String {
     let some: Vec<_> = counts.iter().filter(|(count, _)| *count > 0).collect();
     let told = some.iter().enumerate().map(|(place, (count, what))| {
         let verb = match (place, count) {
@@ -116,7 +116,7 @@ fn missing(lab: &Lab) -> Option<String> {
     let mut parts: Vec<String> = Vec::new();
     for (count, one, many) in told.into_iter().filter(|told| told.0 > 0) {
         let of = match parts.is_empty() {
-            true => format!(" of {} cells", grouped(lab.cells.len() as u64)),
+            true => format!(" of {}", counted(lab.cells.len() as u64, "cell")),
             false => String::new(),
         };
         let what = if count == 1 { one } else { many };
@@ -226,7 +226,7 @@ mod tests {
         );
         check(
             |lab| lab.cells = vec![Cell { status: Status::NotRun, ..Cell::default() }],
-            "1 of 1 cells was not run.",
+            "1 of 1 cell was not run.",
         );
     }
 }

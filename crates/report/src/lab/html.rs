@@ -8,7 +8,7 @@ use super::{
     caveats, explained, headline, limits, names, published, repeat, settings, unglued, verdicts,
 };
 use crate::html::answer::span_of_maxima;
-use crate::html::element::{Column, name, paragraph, section, table, text};
+use crate::html::element::{Column, key_table, name, paragraph, section, text};
 use crate::overlay::Overlay;
 
 /// The answer in a sentence, and what virtual time leaves out.
@@ -80,7 +80,7 @@ fn block(matrix: &Matrix, title: &str, figure: Figure, with_work: bool) -> Strin
             rows.push(cells);
         }
     }
-    table(&super::title(matrix, title, has_work), &head, &rows)
+    key_table(&super::title(matrix, title, has_work), &head, &rows)
 }
 
 fn cell(shown: &Shown) -> String {

@@ -1,6 +1,7 @@
 //! Notes below a table: why a cell has no number, or fewer seeds than others.
 
 use wakescope_core::lab::{Cell, Status};
+use wakescope_core::units::counted;
 
 use super::{figures, names};
 use crate::style::clean;
@@ -105,7 +106,7 @@ fn named(seeds: &[u64]) -> String {
     if seeds.len() > MOST_NAMED {
         list.push("…".into());
     }
-    format!("{} seeds ({})", seeds.len(), list.join(", "))
+    format!("{} ({})", counted(seeds.len() as u64, "seed"), list.join(", "))
 }
 
 /// `6.1-cloud/full find`

@@ -2,6 +2,7 @@
 
 use wakescope_core::lab::{ALPHA, Comparison, Effect, Lab, Verdict};
 use wakescope_core::paired::pairs_needed;
+use wakescope_core::units::one_or_many;
 
 use super::figures::{chance, times};
 use super::glued;
@@ -74,7 +75,7 @@ fn figures(comparison: &Comparison) -> Vec<String> {
 /// What a figure rests on: `(10 of 10 seeds, p = 0.012)`.
 fn basis(effect: &Effect) -> String {
     let Effect { seeds, ratio, low, high, better, worse, p_adjusted, verdict, .. } = effect;
-    let seeds_word = if *seeds == 1 { "seed" } else { "seeds" };
+    let seeds_word = one_or_many(*seeds as u64, "seed", "seeds");
     match verdict {
         Verdict::NoDifference => {
             let range = format!("{}–{}", times(*low), times(*high));

@@ -1,16 +1,15 @@
 //! What makes wakeups late, the largest share first.
 
 use wakescope_core::explain::{Cause, CauseRow};
-use wakescope_core::units::grouped;
+use wakescope_core::units::counted;
 
 use super::Room;
 use super::bars::{Part, stacked};
 use super::frame;
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::{fitting, text_width};
-use crate::explain::shown_causes;
+use crate::explain::{self, shown_causes};
 use crate::overlay::{Entry, Overlay};
-use crate::style::clean;
 
 /// The most causes of a run that have a bar, of one of several runs, and of all of them.
 const MOST: usize = 10;
@@ -74,12 +73,12 @@ fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow
     let beside = if room.is_narrow() {
         share
     } else {
-        let wakeups = if row.episodes == 1 { "wakeup" } else { "wakeups" };
+        let wakeups = counted(row.episodes, "wakeup");
         let worst = frame::span(overlay, row.worst_ns);
-        format!("{share} · {} {wakeups} · worst {worst}", grouped(row.episodes))
+        format!("{share} · {wakeups} · worst {worst}")
     };
     scene.text((room.width - 12.0, y + 12.0), &beside, Anchor::End, Ink::Faint);
-    let name = match clean(&row.culprit, 60) {
+    let name = match explain::beside(row.cause, &row.culprit) {
         culprit if culprit.is_empty() => row.cause.words().into(),
         culprit => format!("{} · {culprit}", row.cause.words()),
     };
@@ -93,13 +92,8 @@ fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow
 fn told(explained: &[&Entry]) -> String {
     let first = explained.iter().filter_map(|entry| {
         let (row, _) = shown_causes(&entry.run.causes, 2).into_iter().next()?;
-        let culprit = clean(&row.culprit, 60);
-        Some(format!(
-            "{}: {} {culprit} {:.0} %.",
-            entry.name(),
-            row.cause.words(),
-            100.0 * row.share
-        ))
+        let what = explain::named(row.cause, &row.culprit);
+        Some(format!("{}: {what} {:.0} %.", entry.name(), 100.0 * row.share))
     });
     first.collect::<Vec<_>>().join(" ")
 }

@@ -3,7 +3,7 @@
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::Components;
 use wakescope_core::run::Run;
-use wakescope_core::units::grouped;
+use wakescope_core::units::{counted, one_or_many};
 
 use super::Room;
 use super::bars::{Part, stacked};
@@ -90,19 +90,21 @@ fn rows(overlay: &Overlay, run: &Run) -> Vec<Row> {
         let last = all.sched_duration.as_ref().map_or(0.0, mean);
         let parts =
             [mean(&all.irq_latency), mean(&all.handler_duration), mean(&all.sched_latency), last];
-        let count = grouped(all.irq_latency.count);
-        rows.push(named(overlay, &format!("all {count} wakeups, on average"), parts));
+        let count = counted(all.irq_latency.count, "wakeup");
+        rows.push(named(overlay, &format!("all {count}, on average"), parts));
     }
     if let Some(explanation) = &run.explanation {
         let explained = explanation.explained;
         if let (Some(late), true) = (explanation.late_components, explained > 0) {
             let parts = parts(&late).map(|ns| ns / explained as f64);
-            let are = if explained < explanation.late { " that are explained" } else { "" };
-            let late = match explained {
-                1 => format!("late one{}", are.replace("are", "is")),
-                _ => format!("late ones{are}, on average"),
+            let late = counted(explained, "late one");
+            let is_part = explained < explanation.late;
+            let are = match is_part {
+                true => one_or_many(explained, " that is explained", " that are explained"),
+                false => "",
             };
-            rows.push(named(overlay, &format!("the {} {late}", grouped(explained)), parts));
+            let mean = one_or_many(explained, "", ", on average");
+            rows.push(named(overlay, &format!("the {late}{are}{mean}"), parts));
         }
     }
     let worst =

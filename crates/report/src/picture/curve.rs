@@ -28,10 +28,17 @@ pub(super) fn exceedance(d: &Distribution, x: &Axis, y: &Axis) -> Curve {
     let mut points = vec![(x.at(x.low), y.at(1.0))];
     let mut level = y.at(1.0);
     let mut drawn = f64::NEG_INFINITY;
+    // Where the curve was last, if that is not drawn yet.
+    let mut put_off: Option<Point> = None;
     for (i, bucket) in buckets.iter().enumerate() {
         let is_last = i + 1 == buckets.len();
         let at = x.at(if is_last { max } else { bucket.upper } as f64);
         left = left.saturating_sub(bucket.count);
+        // From there on it is level, perhaps for long: at its own height, not at that of before.
+        if let Some((put_off_at, height)) = put_off.filter(|p| at - p.0 >= NEAR || is_last) {
+            points.extend([(put_off_at, level), (put_off_at, height)]);
+            level = height;
+        }
         if is_last {
             points.push((at, level));
             break;
@@ -41,8 +48,9 @@ pub(super) fn exceedance(d: &Distribution, x: &Axis, y: &Axis) -> Curve {
         if at - drawn >= NEAR || (next - level).abs() >= 8.0 {
             points.push((at, level));
             points.push((at, next));
-            drawn = at;
-            level = next;
+            (drawn, level, put_off) = (at, next, None);
+        } else {
+            put_off = Some((at, next));
         }
     }
     // The level in front of the last step, whatever was drawn as one.
@@ -94,15 +102,15 @@ pub(crate) fn bands(d: &Distribution) -> Vec<Band> {
     bands
 }
 
-/// The outline of a histogram's bands.
+/// The outline of a histogram's bands, whose counts are divided by `whole`.
 #[allow(clippy::cast_precision_loss)]
-pub(super) fn histogram(d: &Distribution, x: &Axis, y: &Axis) -> Curve {
+pub(super) fn histogram(d: &Distribution, whole: f64, x: &Axis, y: &Axis) -> Curve {
     let bottom = y.at(y.low);
     let mut lines: Vec<Vec<Point>> = Vec::new();
     let mut end_of_last = None;
     for band in bands(d) {
         let (from, to) = (x.at(band.lower as f64), x.at(band.upper as f64));
-        let top = y.at(band.count as f64);
+        let top = y.at(band.count as f64 / whole);
         match lines.last_mut() {
             Some(line) if end_of_last == Some(band.lower) => {
                 // Without going down to the ground between neighbours.
@@ -115,7 +123,7 @@ pub(super) fn histogram(d: &Distribution, x: &Axis, y: &Axis) -> Curve {
     }
     let end = d.max_ns.map(|max| {
         let count = bands(d).last().map_or(1, |b| b.count);
-        (x.at(max as f64), y.at(count as f64))
+        (x.at(max as f64), y.at(count as f64 / whole))
     });
     Curve { lines, end }
 }
@@ -167,7 +175,40 @@ mod tests {
     use crate::text::tests::run_of;
     use proptest::prelude::*;
 
+    /// How high a curve of steps is at a place: the lowest point drawn there.
+    fn height_at(points: &[Point], x: f64) -> f64 {
+        let pairs = points.windows(2).filter(|p| p[0].0 <= x && x <= p[1].0);
+        pairs.map(|p| p[0].1.max(if x >= p[1].0 { p[1].1 } else { p[0].1 })).fold(0.0, f64::max)
+    }
+
     proptest! {
+        /// Where no step is near, the curve is as high as the share of later samples, however many
+        /// steps were drawn as one before.
+        #[test]
+        fn what_is_drawn_is_the_share_of_later_samples(
+            near in prop::collection::vec(1_000_000_u64..1_020_000, 20..200),
+            far in prop::collection::vec(1_u64..1 << 40, 1..6),
+        ) {
+            let samples = [near, far].concat();
+            let d = run_of(&[&samples]).expiries();
+            let x = Axis::logarithmic(0.5, 2e12, (0.0, 700.0));
+            let y = Axis::logarithmic(1e-3, 1.0, (400.0, 0.0));
+            let drawn = exceedance(&d, &x, &y);
+            let (points, end) = (&drawn.lines[0], drawn.end.unwrap());
+            let steps: Vec<f64> = d.histogram.buckets().iter().map(|b| x.at(b.upper as f64)).collect();
+            for place in (0..7_000).map(|tenth| f64::from(tenth) / 10.0).filter(|&p| p < end.0) {
+                if steps.iter().any(|step| (step - place).abs() < 2.0 * NEAR) {
+                    continue;
+                }
+                let value = x.low * (x.high / x.low).powf(place / 700.0);
+                let later: u64 =
+                    d.histogram.buckets().iter().filter(|b| b.upper as f64 > value).map(|b| b.count).sum();
+                let want = y.at(later as f64 / d.count as f64);
+                let got = height_at(points, place);
+                prop_assert!((got - want).abs() < 0.01, "at {value} ns: {got} instead of {want}");
+            }
+        }
+
         #[test]
         fn bands_hold_every_sample_between_ascending_edges(samples in prop::collection::vec(0_u64..1 << 44, 1..200)) {
             let d = run_of(&[&samples]).expiries();

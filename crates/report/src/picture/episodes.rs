@@ -12,48 +12,34 @@ use super::frame::{self, Named};
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::fitting;
 use crate::domain;
-use crate::explain::{ORDER, shares};
-use crate::overlay::{Entry, Overlay};
+use crate::explain::{Latest, ORDER, because, latest, shares};
+use crate::overlay::Overlay;
 
-/// The most wakeups of a run that have a bar, of one of several runs, and of all of them.
-const MOST: usize = 10;
-const MOST_OF_SEVERAL: usize = 3;
-const MOST_OF_ALL: usize = 24;
 const BAR: f64 = 20.0;
 const ROW: f64 = 46.0;
 
 pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
-    let most = if overlay.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
-    let shown: Vec<(&Entry, Vec<&Episode>)> = overlay
-        .entries
-        .iter()
-        .map(|e| (e, worst(e, most)))
-        .filter(|(_, worst)| !worst.is_empty())
-        .collect();
-    let longest = shown.iter().flat_map(|(_, w)| w).map(|e| e.wakeup_latency_ns).max()?;
+    let shown = latest(overlay);
+    let episodes = || shown.iter().flat_map(|l| l.explained.iter().map(|&(_, episode)| episode));
+    let longest = episodes().map(|e| e.wakeup_latency_ns).max()?;
     let description = format!(
         "A bar per wakeup, as long as it was late, divided by causes. {}",
         frame::told(overlay)
     );
     let (mut scene, top) =
         frame::begin(overlay, room, "The latest wakeups, and whose their time was", description);
-    let mut y = frame::draw_legend(&mut scene, &legend(&shown), 12.0, top) + 8.0;
+    let mut y = frame::draw_legend(&mut scene, &legend(episodes), 12.0, top) + 8.0;
     let first = y;
     #[allow(clippy::cast_precision_loss)]
     let x = Axis::linear(longest as f64, (12.0, room.width - 12.0));
     let grid = scene.marks.len();
-    let mut drawn = 0;
-    for (entry, worst) in &shown {
-        if drawn + worst.len() > MOST_OF_ALL {
-            break;
-        }
-        drawn += worst.len();
+    for Latest { entry, explained, .. } in &shown {
         if overlay.entries.len() > 1 {
             let name = fitting(&entry.name(), NORMAL, room.width - 24.0);
             scene.text_of(NORMAL, (12.0, y + 12.0), &name, Anchor::Start, Ink::Text, true);
             y += 24.0;
         }
-        for (rank, episode) in (1..).zip(worst) {
+        for &(rank, episode) in explained {
             draw(&mut scene, overlay, room, (y, rank, episode), &x);
             y += ROW;
         }
@@ -63,18 +49,13 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     Some(scene)
 }
 
-/// The latest of a run that were explained, the worst first.
-fn worst<'a>(entry: &'a Entry<'_>, most: usize) -> Vec<&'a Episode> {
-    let mut worst: Vec<&Episode> = entry.run.worst.iter().filter(|e| !e.blame.is_empty()).collect();
-    worst.sort_by_key(|e| std::cmp::Reverse(e.wakeup_latency_ns));
-    worst.truncate(most);
-    worst
-}
-
 /// The causes that occur, in the usual order.
-fn legend(shown: &[(&Entry, Vec<&Episode>)]) -> Vec<Named> {
-    let all = || shown.iter().flat_map(|(_, worst)| worst.iter());
-    let occurs = |cause: &Cause| all().any(|e| shares(e).iter().any(|share| share.cause == *cause));
+fn legend<'a, Episodes>(episodes: impl Fn() -> Episodes) -> Vec<Named>
+where
+    Episodes: Iterator<Item = &'a Episode>,
+{
+    let occurs =
+        |cause: &Cause| episodes().any(|e| shares(e).iter().any(|share| share.cause == *cause));
     let named =
         |cause: Cause| Named { name: cause.words().into(), series: number(cause), is_bar: true };
     ORDER.into_iter().filter(occurs).map(named).collect()
@@ -91,8 +72,8 @@ fn draw(
     let cpu = episode.cpu.map(|cpu| format!("CPU {cpu} · ")).unwrap_or_default();
     let mut text = format!("#{rank}  {cpu}{}", frame::span(overlay, episode.wakeup_latency_ns));
     text.push_str(&format!(" late · {} in", SpanNs(episode.expiry_ns)));
-    if let (Some(largest), false) = (shares(episode).first(), room.is_narrow()) {
-        text.push_str(&format!(" · {}", crate::explain::phrase(largest, overlay.domain())));
+    if !room.is_narrow() {
+        text.push_str(&format!(" · {}", because(episode, overlay.domain())));
     }
     let text = fitting(&text, SMALL, room.width - 24.0);
     scene.text((12.0, y + 12.0), &text, Anchor::Start, Ink::Text);

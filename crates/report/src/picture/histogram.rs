@@ -1,32 +1,37 @@
-//! How many wakeups were how late, both scales logarithmic, as in the texts of 2002.
+//! How many wakeups were how late, both scales logarithmic, as in the texts of 2002. Of runs with
+//! different numbers of wakeups, shares: a longer run is not a worse one.
 
 use super::axis::Axis;
-use super::frame::{self, Side};
+use super::frame::{self, Field, Side};
 use super::scene::{Scene, Shape};
 use super::{Room, curve};
-use crate::overlay::Overlay;
+use crate::overlay::{Entry, Overlay};
 
 pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let (low, high) = frame::extent(overlay)?;
+    let scale = Scale::of(overlay);
     let description = format!(
-        "Outlines of histograms, both scales logarithmic, eight bands to each doubling. {}",
+        "Outlines of histograms{}, both scales logarithmic, eight bands to each doubling. {}",
+        if scale == Scale::Shares { " as shares of each run's wakeups" } else { "" },
         frame::told(overlay)
     );
     let (mut scene, top) = frame::begin(overlay, room, "Wakeups by lateness", description);
     let height = if room.is_narrow() { 300.0 } else { 360.0 };
     let field = frame::field(room, top, height, 20.0);
     let x = Axis::logarithmic(low, high, field.across());
-    let y = Axis::logarithmic(0.6, most(overlay) * 1.5, field.up());
+    let y = scale.axis(overlay, field);
     let lateness = frame::lateness(overlay);
     frame::draw_across(&mut scene, field, Side { ticks: x.times(), title: &lateness });
-    frame::draw_up(
-        &mut scene,
-        field,
-        Side { ticks: y.counts(), title: "wakeups, 8 bands to each doubling" },
-    );
+    let up = match scale {
+        Scale::Counts => Side { ticks: y.counts(), title: "wakeups, 8 bands to each doubling" },
+        Scale::Shares => {
+            Side { ticks: y.shares(), title: "share of a run's wakeups, 8 bands to each doubling" }
+        }
+    };
+    frame::draw_up(&mut scene, field, up);
     frame::draw_limits(&mut scene, field, &without_shares(overlay), &x, |_| field.bottom);
     for (at, entry) in overlay.entries.iter().enumerate() {
-        let drawn = curve::histogram(&entry.run.expiries(), &x, &y);
+        let drawn = curve::histogram(&entry.run.expiries(), scale.whole(entry), &x, &y);
         let (ink, dash) = frame::look(at);
         scene.begin("series", Some(at));
         scene.lines(drawn.lines, ink, 1.75, dash);
@@ -36,6 +41,9 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         scene.end();
     }
     frame::note(&mut scene, "histogram", field, &x, &y);
+    if scale == Scale::Shares {
+        scene.notes.push(("shares", String::new()));
+    }
     frame::end(&mut scene, overlay, room, (field.left, top + height));
     Some(scene)
 }
@@ -45,10 +53,42 @@ fn without_shares(overlay: &Overlay) -> Vec<crate::overlay::Line> {
     overlay.lines.iter().map(|l| crate::overlay::Line { share: None, ..l.clone() }).collect()
 }
 
-/// The largest count of a band.
-#[allow(clippy::cast_precision_loss)]
-fn most(overlay: &Overlay) -> f64 {
-    let most =
-        overlay.entries.iter().flat_map(|e| curve::bands(&e.run.expiries())).map(|b| b.count);
-    most.max().unwrap_or(1) as f64
+/// What the height of a band is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// How many wakeups.
+    Counts,
+    /// Which share of its run's wakeups.
+    Shares,
+}
+
+impl Scale {
+    fn of(overlay: &Overlay) -> Self {
+        let mut counts = overlay.entries.iter().map(|e| e.run.expiries().count);
+        let first = counts.next();
+        if counts.all(|count| Some(count) == first) { Self::Counts } else { Self::Shares }
+    }
+
+    /// What a count of a run's wakeups is divided by.
+    #[allow(clippy::cast_precision_loss)] // Heights in a picture.
+    fn whole(self, entry: &Entry) -> f64 {
+        match self {
+            Self::Counts => 1.0,
+            Self::Shares => entry.run.expiries().count.max(1) as f64,
+        }
+    }
+
+    /// From a little less than a single wakeup to a little more than the highest band.
+    #[allow(clippy::cast_precision_loss)]
+    fn axis(self, overlay: &Overlay, field: Field) -> Axis {
+        let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+        for entry in &overlay.entries {
+            let whole = self.whole(entry);
+            for band in curve::bands(&entry.run.expiries()) {
+                least = least.min(1.0 / whole);
+                most = most.max(band.count as f64 / whole);
+            }
+        }
+        Axis::logarithmic(0.6 * least, 1.5 * most.max(least), field.up())
+    }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use wakescope_core::maxima::Maxima;
 use wakescope_core::run::{Run, TimeDomain};
 
-use super::scene::{Anchor, Mark};
+use super::scene::{Anchor, Ink, Mark};
 use super::width::text_width;
 use super::*;
 use crate::explain::tests::runs::{crowded, serial};
@@ -258,5 +258,99 @@ proptest! {
                 check_svg(&draw_svg(&scene, "x", !narrow));
             }
         }
+    }
+}
+
+/// The texts of a scene.
+fn texts(scene: &Scene) -> Vec<&str> {
+    scene
+        .marks
+        .iter()
+        .filter_map(|mark| match mark {
+            Mark::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn histograms_of_runs_of_unequal_length_are_shares() {
+    let (short, long) = ([9_000_u64; 500], [9_000_u64; 50_000]);
+    let (a, b) = (run_of(&[&short]), run_of(&[&long]));
+    let drawn = |runs: [&Run; 2]| {
+        let overlay = Overlay::of(vec![Entry::of("a", runs[0]), Entry::of("b", runs[1])]);
+        let scene = scene(Picture::Histogram, &overlay, Room::ALONE).unwrap();
+        let lines = scene.marks.iter().filter_map(|mark| match mark {
+            Mark::Lines { lines, ink: Ink::Series(_), width, .. } if *width < 2.0 => {
+                Some(lines.clone())
+            }
+            _ => None,
+        });
+        let lines: Vec<_> = lines.collect();
+        let shares = scene.notes.iter().any(|(name, _)| *name == "shares");
+        let percent = texts(&scene).iter().any(|text| text.contains('%'));
+        assert_eq!(shares, percent, "the axis and the page's script agree");
+        assert_eq!(scene.description.contains("shares"), shares);
+        (lines, shares)
+    };
+    let (lines, shares) = drawn([&a, &b]);
+    assert!(shares && lines[0] == lines[1], "all of both runs are in one band: {lines:?}");
+    let (_, shares) = drawn([&a, &a]);
+    assert!(!shares, "runs of the same length are counted");
+}
+
+/// An explained run of which some of the latest wakeups were not explained.
+fn with_gaps() -> Run {
+    let mut run = crowded();
+    let first = run.worst[0].clone();
+    run.worst = (0..6)
+        .map(|i| {
+            let mut episode = first.clone();
+            episode.expiry_ns = i * 1_000_000_000;
+            let less = i * 10_000;
+            episode.wakeup_latency_ns -= less;
+            if let Some(share) = episode.blame.iter_mut().max_by_key(|share| share.ns) {
+                share.ns -= less;
+            }
+            if i == 1 || i == 3 {
+                episode.blame.clear();
+            }
+            episode
+        })
+        .collect();
+    run
+}
+
+#[test]
+fn wakeups_have_the_same_numbers_in_the_picture_the_list_and_the_text() {
+    let run = with_gaps();
+    for count in [1, 3] {
+        let entries = (0..count).map(|i| Entry::of(&format!("r{i}"), &run)).collect();
+        let overlay = Overlay::of(entries);
+        let numbered = |text: &str| {
+            let number = text.split('#').nth(1)?.split(' ').next()?.to_owned();
+            let late =
+                text.split(" late").next()?.rsplit(' ').take(2).collect::<Vec<_>>().join(" ");
+            Some((number, late))
+        };
+        let scene = scene(Picture::Episodes, &overlay, Room::ALONE).unwrap();
+        let drawn: Vec<_> = texts(&scene).into_iter().filter_map(numbered).collect();
+        let page = crate::html::page(&overlay);
+        let listed: Vec<_> = page
+            .split("<summary>")
+            .skip(1)
+            .map(|rest| rest.split("</summary>").next().unwrap())
+            .filter_map(numbered)
+            .collect();
+        assert_eq!(drawn, listed);
+        let numbers: Vec<&str> = drawn.iter().map(|(number, _)| number.as_str()).collect();
+        let want: &[&str] = if count == 1 { &["1", "3", "5", "6"] } else { &["1", "3", "5"] };
+        assert_eq!(numbers, want.repeat(count));
+        assert!(page.contains("not explained: #2 "), "what is left out is told");
+    }
+    let told =
+        crate::explain::text(&run, crate::style::Style::default(), crate::explain::Extent::All);
+    for number in ["#1", "#3", "#5", "#6"] {
+        assert!(told.contains(&format!("\n {number}  ")), "{number}: {told}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Arm, Cell, Comparison, Effect, Side, Status, Verdict};
 use crate::paired::pairs_needed;
-use crate::units::grouped;
+use crate::units::{counted, grouped};
 
 /// How many seeds are named before the rest is counted.
 const SEEDS_NAMED: usize = 5;
@@ -54,7 +54,7 @@ fn named(seeds: &[u64], of: usize) -> String {
     if seeds.len() > SEEDS_NAMED {
         list.push("…".into());
     }
-    format!("{} of {of} seeds ({})", seeds.len(), list.join(", "))
+    format!("{} of {} ({})", seeds.len(), counted(of as u64, "seed"), list.join(", "))
 }
 
 /// Of `lacking` of `seeds` seeds without a 99.9th percentile.
@@ -107,7 +107,7 @@ fn contradiction(named: &[(&str, Option<&Effect>)]) -> Option<String> {
 /// That chance alone could have brought this, whatever the seeds say.
 fn of_few_seeds(seeds: u32, figures: usize, alpha: f64) -> Option<String> {
     let needed = pairs_needed(figures, alpha);
-    let have = if seeds == 1 { "1 seed".into() } else { format!("{seeds} seeds") };
+    let have = counted(seeds as u64, "seed");
     let what = match figures {
         1 => "a figure".into(),
         _ => format!("{figures} figures compared together"),

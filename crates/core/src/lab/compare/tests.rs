@@ -1,3 +1,4 @@
+use crate::units::counted;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
@@ -35,7 +36,10 @@ fn told(comparisons: &[Comparison]) -> String {
         .map(|c| {
             let reasons: String = c.reasons.iter().map(|r| format!("    {r}\n")).collect();
             let (max, p999) = (figure("max", &c.max), figure("p99.9", &c.p999));
-            format!("{} {:?} of {} seeds\n  {max}\n  {p999}\n{reasons}", c.load, c.verdict, c.seeds)
+            {
+                let seeds = counted(c.seeds as u64, "seed");
+                format!("{} {:?} of {seeds}\n  {max}\n  {p999}\n{reasons}", c.load, c.verdict)
+            }
         })
         .collect()
 }
@@ -139,7 +143,7 @@ fn few_seeds_do_not_tell_and_how_many_would_is_said() {
         &[100],
         &[100],
         expect![[r#"
-        find Inconclusive of 1 seeds
+        find Inconclusive of 1 seed
           max 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
           p99.9 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
             1 seed cannot decide 2 figures compared together: it takes 7.

@@ -364,8 +364,9 @@ impl Stated {
         }
         if self.max < end {
             return Err(format!(
-                "{} samples lie beyond row {}, but the maximum is {}",
-                self.overflow,
+                "{} {} beyond row {}, but the maximum is {}",
+                wakescope_core::units::counted(self.overflow, "sample"),
+                wakescope_core::units::one_or_many(self.overflow, "lies", "lie"),
                 end.saturating_sub(1),
                 self.max
             ));

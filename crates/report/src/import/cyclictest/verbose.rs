@@ -114,8 +114,8 @@ impl Samples {
     #[cold]
     fn gap(&self, thread: usize, cycle: u64) -> ImportError {
         let why = format!(
-            "thread {thread} is at cycle {cycle}, after {} samples: some are missing or doubled",
-            self.threads[thread].cycle
+            "thread {thread} is at cycle {cycle}, after {}: some are missing or doubled",
+            wakescope_core::units::counted(self.threads[thread].cycle, "sample")
         );
         ImportError::at(self.line, 0, why)
             .try_this("take the whole output, of cyclictest without -o")
