@@ -184,7 +184,7 @@ fn level(run: &Run, x: &Extrapolation) -> String {
         plain(low),
         plain(high),
         span(x.fit.threshold_ns),
-        counted(x.fit.count as u64, "sample"),
+        counted(x.fit.count, "sample"),
         shape(x.fit.pareto.shape),
         shape(x.shape.0),
         shape(x.shape.1)

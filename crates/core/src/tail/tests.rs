@@ -1,6 +1,5 @@
 //! The whole, on simulated runs of which the truth is known.
 
-use crate::units::counted;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
