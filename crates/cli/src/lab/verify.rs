@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use wakescope_core::units::{SpanNs, counted, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 use wakescope_lab::cell::{Again, Emulation};
 use wakescope_lab::farm::{Event, Repeated, Standing, Verified, verify};
 use wakescope_lab::kernel::Arch;
