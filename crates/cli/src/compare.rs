@@ -10,6 +10,7 @@ use wakescope_lab::plan::{parse_margin, shell_quoted};
 use wakescope_report::compare as shown;
 
 use crate::runs::{self, Named};
+use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output};
 
 mod refused;
@@ -54,6 +55,13 @@ pub(crate) struct CompareArgs {
     /// Compare also runs that are not alike in what matters
     #[arg(long)]
     force: bool,
+
+    /// Compare also values of different kinds, such as gaps in a busy loop with wakeup latencies
+    #[arg(long)]
+    mix_quantities: bool,
+
+    #[command(flatten)]
+    units: UnitArgs,
 
     /// Seed of the splits that are drawn where there are too many to count
     #[arg(long, value_name = "N", default_value = "1")]
@@ -106,6 +114,7 @@ impl CompareArgs {
             max_regression: self.max_regression,
             limits: self.fail_above.clone(),
             force: self.force,
+            mix_quantities: self.mix_quantities,
             seed: self.seed,
         }
     }
@@ -135,6 +144,12 @@ impl CompareArgs {
         if self.force {
             add("--force");
         }
+        if self.mix_quantities {
+            add("--mix-quantities");
+        }
+        if let Some(unit) = self.units.argument() {
+            add(&unit);
+        }
         if self.seed != 1 {
             add(&format!("--seed={}", self.seed));
         }
@@ -145,7 +160,7 @@ impl CompareArgs {
 /// Both sides, read at once so that no two runs get the same label.
 fn sides(args: &CompareArgs) -> Result<(Vec<Named>, Vec<Named>), Failure> {
     let paths: Vec<PathBuf> = args.runs.iter().chain(&args.against).cloned().collect();
-    let mut all = runs::read_all(&paths)?;
+    let mut all = runs::read_all(&paths, &args.units)?;
     // A file may hold several runs, and may have been named several times.
     let runs_of = |path: &Path| {
         let runs = all.iter().filter(|named| named.path == path).count();

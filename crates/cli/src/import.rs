@@ -5,16 +5,18 @@ use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use wakescope_core::finding::Severity;
 use wakescope_core::run::Run;
 use wakescope_core::units::{SpanNs, grouped};
 use wakescope_report::import::{
-    About, Format, HEAD_BYTES, Head, ImportError, Imported, Unit, detect,
+    About, Format, HEAD_BYTES, Head, ImportError, Imported, Unit, detect, unit_of_results,
 };
 use wakescope_report::style::clean;
 
 use crate::folder::RunFolder;
 use crate::input::{not_a_run, regular};
 use crate::measure::time_now;
+use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output};
 
 /// How much of a file is read at once.
@@ -36,33 +38,12 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     from: Option<Format>,
 
-    /// The unit of values, for files that do not state it
-    #[arg(long, value_enum)]
-    unit: Option<UnitName>,
+    #[command(flatten)]
+    units: UnitArgs,
 
     /// The run's folder; of several runs, the folder that theirs are made in [default: below runs/]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum UnitName {
-    /// Nanoseconds
-    Ns,
-    /// Microseconds
-    Us,
-    /// Milliseconds
-    Ms,
-}
-
-impl From<UnitName> for Unit {
-    fn from(name: UnitName) -> Self {
-        match name {
-            UnitName::Ns => Self::Ns,
-            UnitName::Us => Self::Us,
-            UnitName::Ms => Self::Ms,
-        }
-    }
 }
 
 fn formats() -> impl TypedValueParser<Value = Format> {
@@ -129,7 +110,7 @@ fn of_file(args: &ImportArgs, path: &Path) -> Result<Vec<Imported>, Failure> {
                 .try_this(format!("show it: wakescope report {}", path.display())));
         }
     };
-    let about = About { file: path.display().to_string(), unit: args.unit.map(Unit::from) };
+    let about = about(format, path, args.units.unit())?;
     read(format, &opened, path, &about)
 }
 
@@ -170,6 +151,26 @@ fn known((what, head): &Seen, path: &Path) -> Result<Option<Format>, Failure> {
     }
 }
 
+/// What is known of a file beside what is in it: its unit, as the user says or a file beside it.
+pub(crate) fn about(format: Format, path: &Path, unit: Option<Unit>) -> Result<About, Failure> {
+    let file = path.display().to_string();
+    let beside = path.with_file_name("results.json");
+    let stated = match regular(&beside) {
+        Ok(opened) if format == Format::JitterdebuggerRaw => {
+            unit_of_results(&mut BufReader::with_capacity(BLOCK, opened))
+        }
+        _ => None,
+    };
+    match (unit, stated) {
+        (Some(asked), Some(stated)) if asked != stated => Err(Failure::new(format!(
+            "cannot import {file}: --unit says {asked}, but {} states {stated}",
+            beside.display()
+        ))
+        .try_this("leave --unit out")),
+        _ => Ok(About { file, unit: stated.or(unit) }),
+    }
+}
+
 /// Reads all runs of an opened file.
 pub(crate) fn read(
     format: Format,
@@ -200,6 +201,9 @@ fn told(run: &Run, path: &Path) -> String {
         grouped(run.summary.count),
         run.validity.verdict
     );
+    for finding in run.validity.findings.iter().filter(|f| f.severity > Severity::Note) {
+        out.push_str(&format!("  {}: {}\n", finding.code, clean(&finding.message, 400)));
+    }
     if !source.unknown.is_empty() {
         out.push_str(&format!("  unknown: {}\n", clean(&source.unknown.join(", "), 600)));
     }

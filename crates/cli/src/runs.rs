@@ -4,11 +4,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
-use wakescope_report::import::About;
+use wakescope_report::import::Unit;
 use wakescope_report::style::clean;
 
 use crate::folder::RECORD;
 use crate::input::{not_a_run, regular};
+use crate::unit::UnitArgs;
 use crate::{Failure, import};
 
 /// The largest record that is read: that of 8,192 CPUs takes less.
@@ -25,10 +26,10 @@ pub(crate) struct Named {
 
 /// Reads the runs that paths name, each with the shortest end of its path that sets it apart. A file
 /// of another program may hold several: `FILE#NAME`.
-pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
+pub(crate) fn read_all(paths: &[PathBuf], units: &UnitArgs) -> Result<Vec<Named>, Failure> {
     let mut all = Vec::with_capacity(paths.len());
     for (path, label) in paths.iter().zip(labels(paths)) {
-        for (name, run) in read_each(path)? {
+        for (name, run) in read_each(path, units)? {
             let (label, path) = match name.as_str() {
                 "" => (label.clone(), path.clone()),
                 _ => (format!("{label}#{name}"), format!("{}#{name}", path.display()).into()),
@@ -41,7 +42,12 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
 
 /// Reads the run that a path names.
 pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
-    let mut runs = read_each(path)?;
+    read_in(path, &UnitArgs::default())
+}
+
+/// The same, where the user may know the unit of its values.
+pub(crate) fn read_in(path: &Path, units: &UnitArgs) -> Result<Run, Failure> {
+    let mut runs = read_each(path, units)?;
     if runs.len() > 1 {
         let file = path.display();
         let failure = Failure::new(format!("{file} holds {} runs", runs.len()));
@@ -57,16 +63,16 @@ pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
 }
 
 /// The runs that a path names, each with what sets it apart from the others of the same file.
-fn read_each(path: &Path) -> Result<Vec<(String, Run)>, Failure> {
+fn read_each(path: &Path, units: &UnitArgs) -> Result<Vec<(String, Run)>, Failure> {
     if path.is_dir() {
-        return Ok(vec![(String::new(), read_record(path, &path.join(RECORD))?)]);
+        return Ok(vec![(String::new(), read_record(path, &path.join(RECORD), units)?)]);
     }
     let (file, name) = selection(path);
     let mut opened = regular(&file).map_err(|e| not_a_run(path, &file, &e))?;
     let runs = match import::format_of(&mut opened, &file)? {
-        None => vec![(String::new(), read_record(path, &file)?)],
+        None => vec![(String::new(), read_record(path, &file, units)?)],
         Some(format) => {
-            let about = About { file: file.display().to_string(), unit: None };
+            let about = import::about(format, &file, units.unit())?;
             let runs = import::read(format, &opened, &file, &about)?;
             runs.into_iter().map(|imported| (imported.name, imported.run)).collect()
         }
@@ -95,7 +101,12 @@ fn selection(path: &Path) -> (PathBuf, Option<String>) {
     }
 }
 
-fn read_record(path: &Path, file: &Path) -> Result<Run, Failure> {
+fn read_record(path: &Path, file: &Path, units: &UnitArgs) -> Result<Run, Failure> {
+    if let Some(unit) = units.unit().filter(|&unit| unit != Unit::Ns) {
+        return Err(Failure::new(format!("cannot read {} in {unit}", file.display()))
+            .because("it is a run's record, which is always in ns")
+            .try_this("leave --unit out; import the file that it was made from again: wakescope import FILE --unit …"));
+    }
     let mut text = Vec::new();
     regular(file)
         .and_then(|opened| opened.take(LARGEST).read_to_end(&mut text))

@@ -9,6 +9,7 @@ use wakescope_core::units::grouped;
 
 use crate::domain;
 use crate::findings::wrapped;
+use crate::quantity;
 use crate::style::{Style, clean};
 
 /// Rates that people ask for, as the time between two: a minute, an hour, a day, 30 days, a year.
@@ -55,7 +56,9 @@ fn bound(run: &Run, tail: &Tail) -> String {
     let max = span(tail.max_ns, run.time_domain);
     let one_in = one_in(tail.share_not_excluded);
     let what = what(run);
-    let proves = format!("at 95 %, fewer than 1 in {one_in} {what} is later than {max}");
+    let quantity::Words { much, more, .. } = quantity::words(quantity::of(run));
+    let large = quantity::capital(much);
+    let proves = format!("at 95 %, fewer than 1 in {one_in} {what} is {more} than {max}");
     let count = grouped(tail.count);
     match &tail.bursts {
         Ok(bursts) if bursts.interval.1 < ALONE => {
@@ -63,20 +66,25 @@ fn bound(run: &Run, tail: &Tail) -> String {
             let together =
                 if together < 10.0 { format!("{together:.1}") } else { format!("{together:.0}") };
             format!(
-                "Late {what} come in bursts of about {together}: {count} are worth {} that come \
+                "{large} {what} come in bursts of about {together}: {count} are worth {} that come \
                  alone. So {proves}.",
                 grouped(whole(tail.effective))
             )
         }
-        Ok(_) => format!("{}, if all goes on as it did. Late ones come alone.", capital(&proves)),
+        Ok(_) => {
+            format!("{}, if all goes on as it did. {large} ones come alone.", capital(&proves))
+        }
         Err(why) => format!(
-            "{}, if late ones come alone. Whether they do is not known: {why}.",
+            "{}, if {much} ones come alone. Whether they do is not known: {why}.",
             capital(&proves)
         ),
     }
 }
 
 fn what(run: &Run) -> &'static str {
+    if !quantity::is_wakeup(run) {
+        return quantity::words(quantity::of(run)).many;
+    }
     match run.plan.stimulus {
         Stimulus::Timer => "expiries",
         Stimulus::Others => "wakeups",
@@ -155,9 +163,10 @@ fn level(run: &Run, x: &Extrapolation) -> String {
     let shape = |x: f64| format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0); // Never -0.00.
     let (low, high) = x.interval_ns;
     format!(
-        "one in {} is later than {} (95 %: {} to {}); generalized Pareto above {}, {} samples, \
+        "one in {} is {} than {} (95 %: {} to {}); generalized Pareto above {}, {} samples, \
          shape {} ({} to {})",
         span(run.duration_ns.saturating_mul(TIMES_AS_LONG)),
+        quantity::words(quantity::of(run)).more,
         span(x.level_ns),
         plain(low),
         plain(high),

@@ -100,7 +100,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__compare)
-            opts="-o -h --against --margin --alpha --max-regression --fail-above --force --seed --format --json --output --help"
+            opts="-o -h --against --margin --alpha --max-regression --fail-above --force --mix-quantities --unit --seed --format --json --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -124,6 +124,10 @@ _wakescope() {
                     ;;
                 --fail-above)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unit)
+                    COMPREPLY=($(compgen -W "ns us ms" -- "${cur}"))
                     return 0
                     ;;
                 --seed)
@@ -736,7 +740,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__report)
-            opts="-o -h --format --picture --line --title --thresholds --distribution --rows --sparse --output --help"
+            opts="-o -h --format --picture --line --title --thresholds --mix-quantities --unit --distribution --rows --sparse --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -760,6 +764,10 @@ _wakescope() {
                     ;;
                 --thresholds)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unit)
+                    COMPREPLY=($(compgen -W "ns us ms" -- "${cur}"))
                     return 0
                     ;;
                 --distribution)
@@ -786,7 +794,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__trend)
-            opts="-o -h --by-time --alpha --force --seed --json --output --help"
+            opts="-o -h --by-time --alpha --force --unit --seed --json --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -794,6 +802,10 @@ _wakescope() {
             case "${prev}" in
                 --alpha)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unit)
+                    COMPREPLY=($(compgen -W "ns us ms" -- "${cur}"))
                     return 0
                     ;;
                 --seed)

@@ -22,6 +22,7 @@ fn of_samples(samples: impl Iterator<Item = u64>) -> Run {
         max_at_ns: Some(0),
         sum_ns: samples.iter().sum(),
         histogram: Histogram::of(samples.iter().copied()),
+        stated: None,
     };
     Run {
         threads: vec![Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Thread::default() }],

@@ -8,10 +8,12 @@ use std::io::{self, Write};
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
+use wakescope_core::source::Quantity;
 
 use super::date::Date;
 use super::{Values, latest, seconds, us, writer};
 use crate::domain;
+use crate::quantity;
 use crate::style::clean;
 
 mod encode;
@@ -33,6 +35,7 @@ pub fn write_log(run: &Run, values: Values, out: &mut impl Write) -> io::Result<
         domain::word(run.time_domain),
         clean(&run.host.release, 80)
     )?;
+    write_quantity(run, out)?;
     writeln!(out, "#[Histogram log format version 1.3]")?;
     if let Some(date) = Date::parse(&run.started) {
         let (epoch, text) = (date.epoch(), date.of_unix());
@@ -49,6 +52,15 @@ pub fn write_log(run: &Run, values: Values, out: &mut impl Write) -> io::Result<
         writeln!(out, "Tag={tag},0.000,{length},{max_ms},{histogram}")?;
     }
     Ok(())
+}
+
+/// Says what the values are, where they are no wakeup latencies: `#[Quantity: gap]`.
+fn write_quantity(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    let quantity = quantity::of(run);
+    match serde_json::to_value(quantity).ok().as_ref().and_then(serde_json::Value::as_str) {
+        Some(name) if quantity != Quantity::WakeupLatency => writeln!(out, "#[Quantity: {name}]"),
+        _ => Ok(()),
+    }
 }
 
 /// In a unit of a thousand times `thousandth_ns`, with three decimals.
@@ -89,6 +101,7 @@ pub fn write_percentiles(run: &Run, values: Values, out: &mut impl Write) -> io:
             _ => writeln!(out, " {:>14.2}", all.count as f64 / beyond as f64)?,
         }
     }
+    write_quantity(run, out)?;
     let (mean, deviation) = moments(&all);
     let max_ns = all.max_ns.unwrap_or(0);
     let octaves = (64 - (max_ns | (SUB_BUCKETS - 1)).leading_zeros()) - SUB_BUCKETS.ilog2() + 1;

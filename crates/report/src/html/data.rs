@@ -9,12 +9,21 @@ use wakescope_core::histogram::{Bucket, bucket_of, edges_of};
 use crate::domain;
 use crate::overlay::{Entry, Overlay};
 use crate::picture::maxima;
+use crate::quantity;
 
 /// JSON that can stand in a page: nothing in it ends a script.
 pub(super) fn json(overlay: &Overlay) -> String {
     let runs: Vec<String> = overlay.entries.iter().map(of_run).collect();
     let word = domain::word(overlay.domain());
-    format!("{{\"word\":{},\"runs\":[{}]}}", quoted(word), runs.join(",\n"))
+    let words = quantity::words_of(overlay);
+    format!(
+        "{{\"word\":{},\"one\":{},\"value\":{},\"more\":{},\"runs\":[{}]}}",
+        quoted(word),
+        quoted(words.one),
+        quoted(words.value),
+        quoted(words.more),
+        runs.join(",\n")
+    )
 }
 
 fn of_run(entry: &Entry) -> String {

@@ -4,12 +4,14 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::Host;
 use wakescope_core::maxima::Maxima;
+use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::{Plan, Policy, Stimulus};
 use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::units::{SpanNs, grouped};
 
-use super::{About, ImportError, date};
+use super::statement::{Figure, Statement};
+use super::{About, ImportError, Unit, date, unit};
 use crate::style::clean;
 
 /// The start of a run that does not tell when it was: the record must have one.
@@ -34,6 +36,15 @@ pub(super) struct Draft {
     pub(super) quantity_unknown: bool,
     /// Keys of the record, beside the usual ones, that the file tells nothing of.
     pub(super) unknown: Vec<&'static str>,
+    /// Whether the unit of the values is only assumed.
+    unit_assumed: bool,
+    /// The longest interval of a thread, where that is not [`Self::interval_ns`]; or, by the times of
+    /// samples, what lies between two of them on average.
+    pub(super) spacing_ns: Option<u64>,
+    /// What the program cut samples off to before it computed figures; 0 and 1 are nothing.
+    pub(super) step_ns: u64,
+    /// Figures that the file states beside the samples.
+    statements: Vec<Statement>,
 }
 
 /// What `uname` said.
@@ -74,6 +85,29 @@ impl Draft {
         }
         let thread = Thread { cpu, woken: d.clone(), expiries: d, ..Default::default() };
         self.threads.push(thread);
+    }
+
+    /// Notes a figure that the file states of the last thread: from `least` to `most`, in ns or
+    /// samples. It is checked when the draft is finished.
+    pub(super) fn states(&mut self, figure: Figure, least: f64, most: f64) {
+        let thread = self.threads.len().checked_sub(1);
+        self.statements.push(Statement { thread, figure, least, most });
+    }
+
+    /// Notes a figure that the file states of all threads together.
+    pub(super) fn states_of_all(&mut self, figure: Figure, least: f64, most: f64) {
+        self.statements.push(Statement { thread: None, figure, least, most });
+    }
+
+    /// Notes a percentile in ns that the file states of the last thread. The record keeps it.
+    pub(super) fn states_percentile(&mut self, percentile: Percentile, ns: u64) {
+        #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+        self.states(Figure::Percentile(percentile), ns as f64, ns as f64);
+        if let Some(thread) = self.threads.last_mut() {
+            for d in [&mut thread.woken, &mut thread.expiries] {
+                d.stated.get_or_insert_default().percentiles.insert(percentile, ns);
+            }
+        }
     }
 
     /// Says when the largest samples of the last thread were.
@@ -126,6 +160,23 @@ impl Draft {
         self.findings.push(Finding::new(code, severity, message, hint));
     }
 
+    /// The unit in ns of a file that does not state one: the user's, or else `usual`, which is then
+    /// a finding. `why` says what the file leaves open.
+    pub(super) fn assumed_unit(&mut self, about: &About, usual: Unit, why: &str) -> u64 {
+        if let Some(unit) = about.unit {
+            return unit.ns();
+        }
+        self.unit_assumed = true;
+        self.find(
+            "unit-assumed",
+            Severity::Warning,
+            format!("the values are taken for {usual}, which the file does not tell: {why}"),
+            "say which unit it is: --unit us, or --unit ns",
+        );
+        self.approximate(format!("unit: {usual} is assumed; the file does not state it"));
+        usual.ns()
+    }
+
     /// Notes what is not exact.
     pub(super) fn approximate(&mut self, what: impl Into<String>) {
         let what = what.into();
@@ -138,6 +189,13 @@ impl Draft {
     pub(super) fn finish(mut self) -> Result<Run, ImportError> {
         if self.threads.is_empty() {
             return Err(ImportError::new("there is no thread or CPU in it"));
+        }
+        self.check()?;
+        let resolution_ns = self.source.resolution_ns.unwrap_or(1);
+        for thread in &mut self.threads {
+            for d in [&mut thread.woken, &mut thread.expiries] {
+                d.stated.get_or_insert_default().resolution_ns = resolution_ns;
+            }
         }
         self.source.unknown = self.not_told();
         let (unknown, omission) = (self.in_words(), self.source.omission);
@@ -180,6 +238,35 @@ impl Draft {
         match Run::from_json(run.to_json().as_bytes()) {
             Ok(_) => Ok(run),
             Err(e) => Err(ImportError::new(format!("it contradicts itself: {e}"))),
+        }
+    }
+
+    /// Checks what is stated, and what was assumed, against the samples.
+    fn check(&self) -> Result<(), ImportError> {
+        let all =
+            || self.threads.iter().fold(Distribution::default(), |d, t| d.merged(&t.expiries));
+        for statement in &self.statements {
+            let thread = statement.thread.and_then(|at| self.threads.get(at).zip(Some(at)));
+            let why = match thread {
+                Some((t, _)) => statement.contradiction(&t.expiries, self.step_ns.max(1)),
+                None => statement.contradiction(&all(), self.step_ns.max(1)),
+            };
+            let name = match thread {
+                _ if self.threads.len() == 1 => String::new(),
+                Some((Thread { cpu: Some(cpu), .. }, _)) => format!("CPU {cpu}: "),
+                Some((_, at)) => format!("thread {at}: "),
+                None => "all threads: ".into(),
+            };
+            if let Some(why) = why {
+                return Err(ImportError::new(format!("it contradicts itself: {name}{why}")));
+            }
+        }
+        match self.spacing_ns.or(self.interval_ns).filter(|&ns| self.unit_assumed && ns > 0) {
+            None => Ok(()),
+            Some(interval_ns) => {
+                let largest = self.threads.iter().filter_map(|t| t.woken.mean_ns()).max();
+                unit::refuse_impossible(largest.unwrap_or(0), interval_ns)
+            }
         }
     }
 

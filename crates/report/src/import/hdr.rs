@@ -9,7 +9,7 @@ use flate2::bufread::ZlibDecoder;
 use wakescope_core::histogram::Bucket;
 use wakescope_core::source::Quantity;
 
-use super::{About, ImportError, Unit};
+use super::{About, ImportError, Unit, unit};
 
 pub(super) mod log;
 pub(super) mod percentiles;
@@ -66,7 +66,10 @@ impl Told {
 
     /// The unit, as the user or the file states it.
     fn unit(&self, about: &About) -> Result<Unit, ImportError> {
-        about.unit.or(self.unit).ok_or_else(|| {
+        if let Some(unit) = self.unit {
+            return unit::stated(about, unit, "a comment tells").map(|_| unit);
+        }
+        about.unit.ok_or_else(|| {
             ImportError::new("HdrHistogram's files do not state the unit of their values").try_this(
                 "say which it is: wakescope import FILE --unit ns, us or ms; or add a line `#[Unit: ns]` at its begin",
             )

@@ -5,25 +5,24 @@ use super::frame::{self, Side};
 use super::scene::{Scene, Shape};
 use super::{Room, curve};
 use crate::overlay::Overlay;
+use crate::quantity;
 
 pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let (low, high) = frame::extent(overlay)?;
+    let words = quantity::words_of(overlay);
     let description = format!(
         "Outlines of histograms, both scales logarithmic, eight bands to each doubling. {}",
         frame::told(overlay)
     );
-    let (mut scene, top) = frame::begin(overlay, room, "Wakeups by lateness", description);
+    let (mut scene, top) = frame::begin(overlay, room, &quantity::by_value(words), description);
     let height = if room.is_narrow() { 300.0 } else { 360.0 };
     let field = frame::field(room, top, height, 20.0);
     let x = Axis::logarithmic(low, high, field.across());
     let y = Axis::logarithmic(0.6, most(overlay) * 1.5, field.up());
     let lateness = frame::lateness(overlay);
     frame::draw_across(&mut scene, field, Side { ticks: x.times(), title: &lateness });
-    frame::draw_up(
-        &mut scene,
-        field,
-        Side { ticks: y.counts(), title: "wakeups, 8 bands to each doubling" },
-    );
+    let counts = format!("{}, 8 bands to each doubling", words.many);
+    frame::draw_up(&mut scene, field, Side { ticks: y.counts(), title: &counts });
     frame::draw_limits(&mut scene, field, &without_shares(overlay), &x, |_| field.bottom);
     for (at, entry) in overlay.entries.iter().enumerate() {
         let drawn = curve::histogram(&entry.run.expiries(), &x, &y);

@@ -11,8 +11,9 @@ use super::super::counts::{Counts, MOST_BUCKETS, in_ns, sum_of_mean, wide};
 use super::super::detect::without_escapes;
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word};
-use super::super::{About, ImportError};
-use super::{MOST_ROWS, MOST_THREADS, NO_MINIMUM, draft, of_thread, policy_of, priority, unit_of};
+use super::super::statement::Figure;
+use super::super::{About, ImportError, Unit};
+use super::{MOST_ROWS, MOST_THREADS, NO_MINIMUM, UnitSeen, draft, of_thread, policy_of, priority};
 
 /// All that the text states.
 #[derive(Default)]
@@ -36,6 +37,7 @@ struct Seen {
     policy: Option<String>,
     /// Whether wakescope wrote it: its rows are rounded up, its mean is not.
     own: bool,
+    unit: UnitSeen,
 }
 
 /// A line of a thread: `T: 0 (27451) P:80 I:1000 C:    300 Min:     19 Act:   28 Avg:   34 Max:     312`.
@@ -58,7 +60,8 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let end = lines.count();
     let format = if seen.histogram { "text histogram" } else { "summary lines" };
     let mut draft = draft(format, about);
-    let unit_ns = unit_of(&mut draft, about);
+    let unit_ns = seen.unit.unit_ns(&mut draft, about)?;
+    draft.step_ns = unit_ns;
     draft.coarse(unit_ns);
     seen.plan(&mut draft);
     if seen.histogram {
@@ -94,7 +97,11 @@ impl Seen {
             *into = Some(numbers(&words)?);
             return Ok(());
         }
-        self.own |= line.text.starts_with("# wakescope ");
+        if line.text.starts_with("# wakescope ") {
+            self.own = true;
+            self.unit.note(Unit::Us, "its first line tells");
+        }
+        self.unit.take(line.text);
         if line.text.trim_end() == "# Histogram" {
             if self.histogram {
                 return Err(line.fault("a second histogram begins; give each a file of its own"));
@@ -102,6 +109,7 @@ impl Seen {
             self.histogram = true;
         } else if line.text.starts_with("T:") {
             let (thread, summary) = summary(line)?;
+            self.unit.take_columns(line.text);
             self.threads.insert(thread, summary);
         } else if let Some(words) = line.after("policy:") {
             self.policy = words.first().map(|w| w.text.trim_end_matches(':').into());
@@ -154,6 +162,8 @@ impl Seen {
         draft.policy = draft.policy.or(policy_of(first.priority));
         draft.priority = priority(first.priority);
         draft.interval_ns = first.interval_us.checked_mul(1_000);
+        let longest = self.threads.values().map(|t| t.interval_us).max();
+        draft.spacing_ns = longest.and_then(|us| us.checked_mul(1_000));
         if threads.any(|t| t.interval_us != first.interval_us) {
             draft.approximate("plan.interval_ns: of the first thread; the others have longer ones");
         }
@@ -193,6 +203,12 @@ impl Seen {
             let end = self.last_row.map_or(0, |row| row + 1);
             let d = stated.distribution(draft, i, rows, end, unit_ns);
             draft.thread(None, d.map_err(|why| of_thread(i, why))?);
+            if !stated.rounded {
+                states_floored_mean(draft, stated.mean, unit_ns);
+            }
+            if let Some(summary) = self.threads.get(&(i as u64)) {
+                summary.state(draft, unit_ns);
+            }
         }
         Ok(())
     }
@@ -236,12 +252,31 @@ impl Seen {
         for (i, t) in self.threads.values().enumerate() {
             let d = t.distribution(unit_ns).map_err(|why| of_thread(i, why))?;
             draft.thread(None, d);
+            states_floored_mean(draft, t.mean, unit_ns);
         }
         Ok(())
     }
 }
 
+/// Notes a mean that was cut off to a whole number.
+#[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+fn states_floored_mean(draft: &mut Draft, mean: u64, unit_ns: u64) {
+    let least = mean as f64 * unit_ns as f64;
+    draft.states(Figure::Mean, least, least + unit_ns as f64);
+}
+
 impl Summary {
+    /// Notes what a thread's line says beside a histogram. It may have been printed before the end.
+    #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+    fn state(&self, draft: &mut Draft, unit_ns: u64) {
+        let ns = |value: u64| value as f64 * unit_ns as f64;
+        if self.cycles > 0 {
+            draft.states(Figure::Count, self.cycles as f64, f64::INFINITY);
+            draft.states(Figure::Min, 0.0, ns(self.min));
+            draft.states(Figure::Max, ns(self.max), f64::INFINITY);
+        }
+    }
+
     fn distribution(&self, unit_ns: u64) -> Result<Distribution, String> {
         if self.cycles == 0 {
             return Ok(Distribution::default());
@@ -307,13 +342,6 @@ impl Stated {
                 ));
             }
             let sum_ns = counts.least_sum();
-            let mean = sum_ns / unit_ns / held;
-            if mean != self.mean && !self.rounded {
-                return Err(format!(
-                    "the rows have a mean of {mean}, but `# Avg Latencies:` is {}; rows are missing",
-                    self.mean
-                ));
-            }
             draft.approximate("sum_ns: each sample is taken for the lower edge of its row");
             return counts.finish(min_ns, max_ns, sum_ns);
         }
