@@ -194,6 +194,10 @@ impl Table {
             }
             held = held.checked_add(row.count).ok_or("the counts add up to more than 2^64")?;
             least = least.max(needed.saturating_sub(held));
+            if last.is_none() && row.count > 0 {
+                // The row before it, if there is one, ends in a bucket of its own.
+                most = most.min(needed);
+            }
             last = Some(row.value);
         }
         most = most.min(

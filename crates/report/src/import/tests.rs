@@ -9,6 +9,7 @@ use files::*;
 
 mod damaged;
 mod files;
+mod truth;
 
 /// Reads as the command does, with the unit where the file must not state it.
 pub(super) fn read_as(format: Format, bytes: &[u8]) -> Result<Vec<Imported>, ImportError> {
