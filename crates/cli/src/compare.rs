@@ -161,14 +161,9 @@ impl CompareArgs {
 fn sides(args: &CompareArgs) -> Result<(Vec<Named>, Vec<Named>), Failure> {
     let paths: Vec<PathBuf> = args.runs.iter().chain(&args.against).cloned().collect();
     let mut all = runs::read_all(&paths, &args.units)?;
-    // A file may hold several runs, and may have been named several times.
-    let runs_of = |path: &Path| {
-        let runs = all.iter().filter(|named| named.path == path).count();
-        let named = paths.iter().filter(|other| *other == path).count();
-        runs / named.max(1)
-    };
-    let new = args.runs.iter().map(|path| runs_of(path)).sum::<usize>();
-    let old = all.split_off(new.min(all.len()));
+    // A file may hold several runs.
+    let new = all.iter().filter(|named| named.given < args.runs.len()).count();
+    let old = all.split_off(new);
     Ok((all, old))
 }
 

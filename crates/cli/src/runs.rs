@@ -21,6 +21,8 @@ pub(crate) struct Named {
     pub(crate) label: String,
     /// As it was given, and where a file holds several, with what sets it apart.
     pub(crate) path: PathBuf,
+    /// The place of the path that holds it, among those given.
+    pub(crate) given: usize,
     pub(crate) run: Run,
 }
 
@@ -28,13 +30,13 @@ pub(crate) struct Named {
 /// of another program may hold several: `FILE#NAME`.
 pub(crate) fn read_all(paths: &[PathBuf], units: &UnitArgs) -> Result<Vec<Named>, Failure> {
     let mut all = Vec::with_capacity(paths.len());
-    for (path, label) in paths.iter().zip(labels(paths)) {
+    for (given, (path, label)) in paths.iter().zip(labels(paths)).enumerate() {
         for (name, run) in read_each(path, units)? {
             let (label, path) = match name.as_str() {
                 "" => (label.clone(), path.clone()),
                 _ => (format!("{label}#{name}"), format!("{}#{name}", path.display()).into()),
             };
-            all.push(Named { label, path, run });
+            all.push(Named { label, path, given, run });
         }
     }
     Ok(all)

@@ -37,11 +37,11 @@ oslat V 2.40
 ";
 
 const SCHBENCH: &str = "\
-Wakeup Latencies percentiles (usec) runtime 10 (s) (10000 total samples)
-\t  50.0th: 7          (2600 samples)
-\t  90.0th: 18         (3300 samples)
-\t* 99.0th: 175        (900 samples)
-\t  99.9th: 909        (90 samples)
+Wakeup Latencies percentiles (usec) runtime 10 (s) (100000 total samples)
+\t  50.0th: 7          (26000 samples)
+\t  90.0th: 18         (33000 samples)
+\t* 99.0th: 175        (9000 samples)
+\t  99.9th: 909        (900 samples)
 \t  min=1, max=10224
 ";
 
@@ -87,7 +87,7 @@ fn every_verb_says_that_a_unit_was_assumed_and_takes_one() {
         }
     }
     let json = done(&test, &["report", "a.txt", "--unit", "ns", "--format", "json"]);
-    assert!(json.contains("\"max_ns\": 3") && !json.contains("3000"), "{json}");
+    assert!(json.contains("\"max_ns\":3,") && !json.contains("3000"), "{json}");
 }
 
 #[test]
@@ -167,10 +167,10 @@ fn a_contradiction_is_refused_with_both_figures() {
     let test = Test::new("import-contradiction");
     let wrong = OSLAT.replace("1.001", "2.900");
     fs::write(test.dir.join("o.txt"), wrong).unwrap();
-    refused(&test, &["report", "o.txt"], &["mean", "2.9", "1.0"]);
-    let less = SCHBENCH.replace("(2600 samples)", "(200 samples)").replace("(3300 ", "(100 ");
+    refused(&test, &["report", "o.txt"], &["a mean of 1001 ns", "is 2900 ns"]);
+    let less = SCHBENCH.replace("(26000 samples)", "(2000 samples)").replace("(33000 ", "(1000 ");
     fs::write(test.dir.join("s.txt"), less).unwrap();
-    refused(&test, &["report", "s.txt"], &["its rows hold 1290 samples, of 10000"]);
+    refused(&test, &["report", "s.txt"], &["its rows hold 12900 samples, of 100000"]);
 }
 
 #[test]
