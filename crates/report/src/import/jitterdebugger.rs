@@ -82,7 +82,7 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
         let d = thread.distribution(&mut draft, id, unit_ns).map_err(of_thread)?;
         draft.thread(None, d);
         if thread.count > 0 {
-            states_mean(&mut draft, thread.avg, unit_ns);
+            states_mean(&mut draft, thread.avg, unit_ns, 0.006);
         }
     }
     draft.approximate("sum_ns: the mean is given with two decimals");

@@ -107,6 +107,8 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let text = preamble.command.clone();
     let command = Command::new(&text, VALUED);
     plan(&command, file.num_threads, &mut draft);
+    // What wakescope writes has rows that are rounded up, and a mean of what was before.
+    let rounded = preamble.version.as_deref().is_some_and(|v| v.starts_with("wakescope "));
     preamble.tell(&mut draft);
     draft.coarse(unit_ns);
     let rows = command.number('h', "histogram").or_else(|| command.number('H', "histofall"));
@@ -118,7 +120,7 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
         let d = thread.distribution(&mut draft, i, rows, unit_ns).map_err(|e| of_thread(i, e))?;
         draft.thread(cpu, d);
         if let Some(mean) = thread.avg.filter(|_| thread.cycles > 0) {
-            states_mean(&mut draft, mean, unit_ns);
+            states_mean(&mut draft, mean, unit_ns, if rounded { 1.006 } else { 0.006 });
         }
     }
     draft.finish()
@@ -229,11 +231,11 @@ impl Thread {
     }
 }
 
-/// Notes a mean that is given with two decimals.
-pub(in super::super) fn states_mean(draft: &mut Draft, mean: f64, unit_ns: u64) {
+/// Notes a mean that is exact to so many units: to 0.006 where it has two decimals.
+pub(in super::super) fn states_mean(draft: &mut Draft, mean: f64, unit_ns: u64, to: f64) {
     #[allow(clippy::cast_precision_loss)] // 1 or 1,000.
     let unit = unit_ns as f64;
-    draft.states(Figure::Mean, (mean - 0.006) * unit, (mean + 0.006) * unit);
+    draft.states(Figure::Mean, (mean - to) * unit, (mean + to) * unit);
 }
 
 /// The sum of `count` samples whose mean is given with few decimals.
