@@ -9,6 +9,7 @@ use wakescope_report::compare as shown;
 
 use crate::ending::{Endings, format_for};
 use crate::runs::{self, Named};
+use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output};
 
 mod refused;
@@ -84,6 +85,13 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     force: bool,
 
+    /// Compare also values of different kinds, such as gaps in a busy loop with wakeup latencies
+    #[arg(long)]
+    mix_quantities: bool,
+
+    #[command(flatten)]
+    units: UnitArgs,
+
     /// Seed of the splits that are drawn where there are too many to count, or of the plan
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
@@ -152,6 +160,7 @@ impl CompareArgs {
             limits: self.fail_above.clone(),
             force: self.force,
             accept_blocks: self.accept_blocks,
+            mix_quantities: self.mix_quantities,
             seed: self.seed,
         }
     }
@@ -189,6 +198,12 @@ impl CompareArgs {
                 add(option);
             }
         }
+        if self.mix_quantities {
+            add("--mix-quantities");
+        }
+        if let Some(unit) = self.units.argument() {
+            add(&unit);
+        }
         if self.seed != 1 {
             add(&format!("--seed={}", self.seed));
         }
@@ -198,18 +213,13 @@ impl CompareArgs {
 
 /// Both sides, read at once so that no two runs get the same label.
 fn sides(args: &CompareArgs) -> Result<(Vec<Named>, Vec<Named>), Failure> {
-    let (new, old) = (runs::expand(&args.runs)?, runs::expand(&args.against)?);
-    let paths: Vec<PathBuf> = new.iter().chain(&old).cloned().collect();
-    let mut all = runs::read_all(&paths)?;
+    let (new_paths, old) = (runs::expand(&args.runs)?, runs::expand(&args.against)?);
+    let paths: Vec<PathBuf> = new_paths.iter().chain(&old).cloned().collect();
+    let mut all = runs::read_all(&paths, &args.units)?;
     same::refuse_repetitions(&all)?;
-    // A file may hold several runs, and may have been named several times.
-    let runs_of = |path: &Path| {
-        let runs = all.iter().filter(|named| named.path == path).count();
-        let named = paths.iter().filter(|other| *other == path).count();
-        runs / named.max(1)
-    };
-    let new = new.iter().map(|path| runs_of(path)).sum::<usize>();
-    let old = all.split_off(new.min(all.len()));
+    // A file may hold several runs.
+    let new = all.iter().filter(|named| named.given < new_paths.len()).count();
+    let old = all.split_off(new);
     Ok((all, old))
 }
 

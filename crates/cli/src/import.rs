@@ -5,10 +5,11 @@ use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use wakescope_core::finding::Severity;
 use wakescope_core::run::Run;
 use wakescope_core::units::{SpanNs, counted};
 use wakescope_report::import::{
-    About, Format, HEAD_BYTES, Head, ImportError, Imported, Unit, detect,
+    About, Format, HEAD_BYTES, Head, ImportError, Imported, Unit, detect, unit_of_results,
 };
 use wakescope_report::style::clean;
 
@@ -16,6 +17,7 @@ use crate::folder::RunFolder;
 use crate::foreign_json::why_no_run;
 use crate::input::{not_a_run, regular};
 use crate::measure::time_now;
+use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output};
 
 /// What jitterdebugger writes into a folder, the exact one first.
@@ -43,33 +45,12 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     from: Option<Format>,
 
-    /// The unit of values, for files that do not state it
-    #[arg(long, value_enum)]
-    unit: Option<UnitName>,
+    #[command(flatten)]
+    units: UnitArgs,
 
     /// The run's folder; of several runs, the folder that theirs are made in [default: below runs/]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum UnitName {
-    /// Nanoseconds
-    Ns,
-    /// Microseconds
-    Us,
-    /// Milliseconds
-    Ms,
-}
-
-impl From<UnitName> for Unit {
-    fn from(name: UnitName) -> Self {
-        match name {
-            UnitName::Ns => Self::Ns,
-            UnitName::Us => Self::Us,
-            UnitName::Ms => Self::Ms,
-        }
-    }
 }
 
 fn formats() -> impl TypedValueParser<Value = Format> {
@@ -149,7 +130,7 @@ fn of_file(args: &ImportArgs, path: &Path) -> Result<Vec<Imported>, Failure> {
         Some(format) => format,
         None => return Err(no_result(&mut opened, path)),
     };
-    let about = About { file: path.display().to_string(), unit: args.unit.map(Unit::from) };
+    let about = about(format, path, args.units.unit())?;
     read(format, &opened, path, &about)
 }
 
@@ -211,6 +192,26 @@ fn known((what, head): &Seen, path: &Path) -> Result<Option<Format>, Failure> {
     }
 }
 
+/// What is known of a file beside what is in it: its unit, as the user says or a file beside it.
+pub(crate) fn about(format: Format, path: &Path, unit: Option<Unit>) -> Result<About, Failure> {
+    let file = path.display().to_string();
+    let beside = path.with_file_name("results.json");
+    let stated = match regular(&beside) {
+        Ok(opened) if format == Format::JitterdebuggerRaw => {
+            unit_of_results(&mut BufReader::with_capacity(BLOCK, opened))
+        }
+        _ => None,
+    };
+    match (unit, stated) {
+        (Some(asked), Some(stated)) if asked != stated => Err(Failure::new(format!(
+            "cannot import {file}: --unit says {asked}, but {} states {stated}",
+            beside.display()
+        ))
+        .try_this("leave --unit out")),
+        _ => Ok(About { file, unit: stated.or(unit) }),
+    }
+}
+
 /// Reads all runs of an opened file.
 pub(crate) fn read(
     format: Format,
@@ -241,6 +242,9 @@ fn told(run: &Run, path: &Path) -> String {
         counted(run.summary.count, "sample"),
         run.validity.verdict
     );
+    for finding in run.validity.findings.iter().filter(|f| f.severity > Severity::Note) {
+        out.push_str(&format!("  {}: {}\n", finding.code, clean(&finding.message, 400)));
+    }
     if !source.unknown.is_empty() {
         out.push_str(&format!("  unknown: {}\n", clean(&source.unknown.join(", "), 600)));
     }

@@ -27,6 +27,7 @@ mod runs;
 mod samples;
 mod screen;
 mod trend;
+mod unit;
 
 pub use failure::Failure;
 

@@ -8,6 +8,7 @@ use wakescope_report::picture::{self, Picture};
 use wakescope_report::{html, markdown, realfeel, text};
 
 use crate::ending::format_for;
+use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output, runs};
 
 mod export;
@@ -47,6 +48,13 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_delimiter = ',', value_name = "TIME,…")]
     thresholds: Vec<SpanNs>,
 
+    /// Show also values of different kinds together, such as gaps in a busy loop and wakeup latencies
+    #[arg(long)]
+    mix_quantities: bool,
+
+    #[command(flatten)]
+    units: UnitArgs,
+
     #[command(flatten)]
     export: export::ExportArgs,
 
@@ -64,6 +72,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
         return export_run(args, format, exported);
     }
     let shown = match lab::read(&args.run)? {
+        Some(_) if args.units.unit().is_some() => {
+            return Err(Failure::new("--unit means nothing to a lab's record, which is in ns")
+                .try_this("leave it out"));
+        }
         Some(found) => show_lab(args, format, &found)?,
         None => show_runs(args, format)?,
     };
@@ -107,7 +119,7 @@ fn export_run(
 ) -> Result<Outcome, Failure> {
     refuse_several(args, format)?;
     let path = &args.run[0];
-    let run = runs::read(path)?;
+    let run = runs::read_in(path, &args.units)?;
     export::write(&run, path, exported, &args.export, args.output.as_deref())?;
     Ok(Outcome::Done)
 }
@@ -122,7 +134,7 @@ fn refuse_several(args: &ReportArgs, format: Format) -> Result<(), Failure> {
 
 fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
     refuse_several(args, format)?;
-    let named = runs::read_all(&args.run)?;
+    let named = runs::read_all(&args.run, &args.units)?;
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     Ok(match format {
         Format::Text => overlaid::one_after_the_other(&named, |run| text::report(run, style)),
@@ -132,6 +144,7 @@ fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
             named.iter().map(|n| realfeel::block(&n.run, &thresholds)).collect()
         }
         Format::Html | Format::Svg | Format::Png | Format::Md => {
+            overlaid::refuse_mixtures(&named, args.mix_quantities)?;
             return draw(args, format, overlaid::runs(&named), html::page);
         }
         _ => String::new(), // Exported before.

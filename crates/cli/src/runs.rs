@@ -5,12 +5,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
-use wakescope_report::import::About;
+use wakescope_report::import::Unit;
 use wakescope_report::style::clean;
 use wakescope_store::RECORD;
 
 use crate::foreign_json::why_no_run;
 use crate::input::{not_a_run, regular};
+use crate::unit::UnitArgs;
 use crate::{Failure, import};
 
 /// The largest record that is read: that of 8,192 CPUs takes less.
@@ -22,6 +23,8 @@ pub(crate) struct Named {
     pub(crate) label: String,
     /// As it was given, and where a file holds several, with what sets it apart.
     pub(crate) path: PathBuf,
+    /// The place of the path that holds it, among those given.
+    pub(crate) given: usize,
     pub(crate) run: Run,
 }
 
@@ -89,15 +92,15 @@ fn no_run_in(folder: &Path) -> Failure {
 
 /// Reads the runs that paths name, each with the shortest end of its path that sets it apart. A file
 /// of another program may hold several: `FILE#NAME`.
-pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
+pub(crate) fn read_all(paths: &[PathBuf], units: &UnitArgs) -> Result<Vec<Named>, Failure> {
     let mut all = Vec::with_capacity(paths.len());
-    for (path, label) in paths.iter().zip(labels(paths)) {
-        for (name, run) in read_each(path)? {
+    for (given, (path, label)) in paths.iter().zip(labels(paths)).enumerate() {
+        for (name, run) in read_each(path, units)? {
             let (label, path) = match name.as_str() {
                 "" => (label.clone(), path.clone()),
                 _ => (format!("{label}#{name}"), format!("{}#{name}", path.display()).into()),
             };
-            all.push(Named { label, path, run });
+            all.push(Named { label, path, given, run });
         }
     }
     Ok(all)
@@ -105,7 +108,12 @@ pub(crate) fn read_all(paths: &[PathBuf]) -> Result<Vec<Named>, Failure> {
 
 /// Reads the run that a path names.
 pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
-    let mut runs = read_each(path)?;
+    read_in(path, &UnitArgs::default())
+}
+
+/// The same, where the user may know the unit of its values.
+pub(crate) fn read_in(path: &Path, units: &UnitArgs) -> Result<Run, Failure> {
+    let mut runs = read_each(path, units)?;
     if runs.len() > 1 {
         let file = path.display();
         let failure = Failure::new(format!("{file} holds {} runs", runs.len()));
@@ -121,11 +129,11 @@ pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
 }
 
 /// The runs that a path names, each with what sets it apart from the others of the same file.
-fn read_each(path: &Path) -> Result<Vec<(String, Run)>, Failure> {
+fn read_each(path: &Path, units: &UnitArgs) -> Result<Vec<(String, Run)>, Failure> {
     if path.is_dir() {
         return match run_in(path) {
-            Some(file) if file != path => read_each(&file),
-            _ => Ok(vec![(String::new(), read_record(path, &path.join(RECORD))?)]),
+            Some(file) if file != path => read_each(&file, units),
+            _ => Ok(vec![(String::new(), read_record(path, &path.join(RECORD), units)?)]),
         };
     }
     let (file, name) = selection(path);
@@ -133,10 +141,10 @@ fn read_each(path: &Path) -> Result<Vec<(String, Run)>, Failure> {
     let runs = match import::format_of(&mut opened, &file)? {
         None => match why_no_run(&mut opened, &file) {
             Some(failure) => return Err(failure),
-            None => vec![(String::new(), read_record(path, &file)?)],
+            None => vec![(String::new(), read_record(path, &file, units)?)],
         },
         Some(format) => {
-            let about = About { file: file.display().to_string(), unit: None };
+            let about = import::about(format, &file, units.unit())?;
             let runs = import::read(format, &opened, &file, &about)?;
             runs.into_iter().map(|imported| (imported.name, imported.run)).collect()
         }
@@ -165,7 +173,12 @@ fn selection(path: &Path) -> (PathBuf, Option<String>) {
     }
 }
 
-fn read_record(path: &Path, file: &Path) -> Result<Run, Failure> {
+fn read_record(path: &Path, file: &Path, units: &UnitArgs) -> Result<Run, Failure> {
+    if let Some(unit) = units.unit().filter(|&unit| unit != Unit::Ns) {
+        return Err(Failure::new(format!("cannot read {} in {unit}", file.display()))
+            .because("it is a run's record, which is always in ns")
+            .try_this("leave --unit out; import the file that it was made from again: wakescope import FILE --unit …"));
+    }
     let mut text = Vec::new();
     regular(file)
         .and_then(|opened| opened.take(LARGEST).read_to_end(&mut text))

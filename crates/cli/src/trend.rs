@@ -10,6 +10,7 @@ use wakescope_report::{picture, trend as shown};
 use crate::compare::{differing, failure, labelled, parse_alpha, print_to};
 use crate::ending::{Endings, format_for};
 use crate::runs::{self, Named};
+use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output};
 
 /// Where in a series of runs did p99.9 or the maximum change
@@ -39,6 +40,9 @@ pub(crate) struct TrendArgs {
     #[arg(long)]
     force: bool,
 
+    #[command(flatten)]
+    units: UnitArgs,
+
     /// Seed of the permutations
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
@@ -61,7 +65,7 @@ pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
             .because(format!("time grows with their square; at most {MOST} are taken"))
             .try_this("take the latest of them, or every tenth"));
     }
-    let mut runs = runs::read_all(&paths)?;
+    let mut runs = runs::read_all(&paths, &args.units)?;
     if args.by_time {
         sort_by_time(&mut runs)?;
     }
@@ -143,6 +147,7 @@ impl TrendArgs {
         words.extend(self.by_time.then(|| "--by-time".into()));
         words.extend(self.alpha.map(|alpha| format!("--alpha={alpha}")));
         words.extend(self.force.then(|| "--force".into()));
+        words.extend(self.units.argument());
         words.push(format!("--seed={}", self.seed));
         words.extend(self.runs.iter().map(|path| shell_quoted(&path.to_string_lossy())));
         words.join(" ")

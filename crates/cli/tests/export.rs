@@ -220,6 +220,7 @@ fn the_distribution_can_be_chosen() {
         max_at_ns: Some(1),
         sum_ns: 7_000_000,
         histogram: common::measured::histogram_of(&[7_000_000]),
+        stated: None,
     };
     thread.expiries = thread.woken.merged(&extra);
     run.summarize();

@@ -71,6 +71,8 @@ pub struct Options {
     pub force: bool,
     /// Judges also where one side was measured after the other.
     pub accept_blocks: bool,
+    /// Compares also values of different kinds, such as gaps with wakeup latencies.
+    pub mix_quantities: bool,
     /// Of the splits that are drawn, where there are too many to count.
     pub seed: u64,
 }
@@ -84,6 +86,7 @@ impl Default for Options {
             limits: Vec::new(),
             force: false,
             accept_blocks: false,
+            mix_quantities: false,
             seed: 1,
         }
     }
@@ -200,6 +203,9 @@ pub struct OfQuantity {
     pub within: Vec<Within>,
     /// Why the verdict is no clearer; a sentence each.
     pub reasons: Vec<String>,
+    /// Of how many runs only an upper bound of p99.9, and of the maximum, is known.
+    #[serde(skip)]
+    pub(crate) bounded: [usize; 2],
 }
 
 impl OfQuantity {
@@ -227,8 +233,8 @@ impl OfQuantity {
 /// nothing is worse, better or the same then, unless that order is accepted.
 ///
 /// # Errors
-/// If a run holds nothing or is given twice, if the sides hold different quantities, and, unless
-/// forced, if runs are not alike in what matters.
+/// If a run holds nothing or is given twice, if the sides hold different quantities that are not to
+/// be mixed, and, unless forced, if runs are not alike in what matters.
 pub fn compare(
     new: &[Labelled],
     old: &[Labelled],
@@ -236,12 +242,18 @@ pub fn compare(
 ) -> Result<Compare, Box<Refusal>> {
     let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
     guard::refuse_nothing(new, old)?;
-    guard::refuse_mixtures(new, old)?;
+    let mixture = guard::mixture(new, old, options.mix_quantities)?;
     guard::refuse_repetitions(&all)?;
     let mut differences = guard::repetitions(new, old);
     differences.extend(guard::differences(&all));
-    let differences = guard::refuse_differences(differences, options.force)?;
-    let sides = [new, old].map(|side| side.iter().map(Measured::of).collect::<Vec<_>>());
+    let mut differences = guard::refuse_differences(differences, options.force)?;
+    let mut sides = [new, old].map(|side| side.iter().map(Measured::of).collect::<Vec<_>>());
+    if let Some(mixture) = mixture {
+        differences.insert(0, mixture);
+        // What is asked for is one figure of all, under the name of the new runs.
+        let as_new = guard::quantities(new)[0];
+        sides.iter_mut().flatten().for_each(|m| m.quantity = as_new);
+    }
     let mut quantities: Vec<OfQuantity> = guard::quantities(new)
         .into_iter()
         .map(|quantity| {
@@ -305,6 +317,11 @@ fn of_quantity(
 ) -> OfQuantity {
     let count = new.iter().chain(old).map(|m| m.expiries.count).min().unwrap_or(0);
     let figure = |of: &dyn Fn(&Measured) -> Option<u64>| effect::figure(new, old, of, options);
+    let all = || new.iter().chain(old);
+    let bounded = [
+        all().filter(|m| m.is_bounded(measured::P999)).count(),
+        all().filter(|m| m.maximum_of(count).is_none()).count(),
+    ];
     OfQuantity {
         quantity,
         verdict: Verdict::Inconclusive,
@@ -317,6 +334,7 @@ fn of_quantity(
         throughput: effect::throughput(new, old, options),
         within: single::within(new, old),
         reasons: Vec::new(),
+        bounded,
     }
 }
 

@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 use crate::percentile::Percentile;
+use crate::stated::{Quantile, Stated};
+
+/// A bucket that is no wider than this part of its upper edge tells a percentile.
+const NARROW: u64 = 16;
 
 /// Wakeup latencies of one kind. All times in nanoseconds; without samples there is no minimum
 /// and no maximum (`None`), rather than a number that looks like one.
@@ -21,6 +25,9 @@ pub struct Distribution {
     pub sum_ns: u64,
     /// Where the samples lie.
     pub histogram: Histogram,
+    /// What another program's file states beside the histogram; `None` where wakescope measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated: Option<Stated>,
 }
 
 impl Distribution {
@@ -42,14 +49,80 @@ impl Distribution {
             max_at_ns: larger.max_at_ns,
             sum_ns: self.sum_ns.saturating_add(other.sum_ns),
             histogram: self.histogram.merged(&other.histogram),
+            stated: match (self.count, other.count) {
+                (_, 0) => self.stated.clone(),
+                (0, _) => other.stated.clone(),
+                _ => Stated::of_both(self.stated.as_ref(), other.stated.as_ref()),
+            },
         }
     }
 
-    /// The value at `percentile`: at most 0.2 % above the exact one, never below it and never
-    /// above the maximum. `None` if there are too few samples to say.
+    /// The value at `percentile`, never above the maximum. Where wakescope measured, it is at most
+    /// 0.2 % above the exact one and never below. `None` if there are too few samples to say, or if
+    /// another program's file tells only a bound: [`Self::quantile`] has that.
     pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
-        let value = self.histogram.percentile_of(percentile, self.count)?;
-        Some(value.min(self.max_ns?))
+        self.quantile(percentile).and_then(Quantile::known)
+    }
+
+    /// What is known of the value at `percentile`; `None` if there are too few samples to say.
+    ///
+    /// A file's own figure comes first. Then the histogram's, which is at most 0.2 % above the
+    /// exact value where wakescope measured. In a wide bucket of another program's file it is a
+    /// bound.
+    pub fn quantile(&self, percentile: Percentile) -> Option<Quantile> {
+        percentile.is_carried_by(self.count).then_some(())?;
+        let stated = self.stated.as_ref().and_then(|stated| stated.percentiles.get(&percentile));
+        match stated {
+            Some(&value) => Some(Quantile::Known(value)),
+            None => self.quantile_at(percentile.rank(self.count)),
+        }
+    }
+
+    /// What the histogram tells of the sample of this rank from below, counted from 1.
+    pub fn quantile_at(&self, rank: u64) -> Option<Quantile> {
+        let (low, high) = self.range_at(rank)?;
+        let Some(stated) = &self.stated else { return Some(Quantile::Known(high)) };
+        let width = high - low;
+        let narrow = width < stated.resolution_ns || width <= high / NARROW;
+        Some(if narrow { Quantile::Known(high) } else { Quantile::AtMost(high) })
+    }
+
+    /// The least and the largest value in ns that the sample at `percentile` can have; `None` if
+    /// there are too few samples to say.
+    pub fn range(&self, percentile: Percentile) -> Option<(u64, u64)> {
+        percentile.is_carried_by(self.count).then_some(())?;
+        self.range_at(percentile.rank(self.count))
+    }
+
+    /// The same for the sample of this rank from below, counted from 1.
+    pub fn range_at(&self, rank: u64) -> Option<(u64, u64)> {
+        let mut seen = 0_u64;
+        let bucket = self.histogram.buckets().iter().find(|bucket| {
+            seen = seen.saturating_add(bucket.count);
+            seen >= rank
+        })?;
+        let high = (bucket.upper - 1).min(self.max_ns?);
+        Some((bucket.lower.max(self.min_ns.unwrap_or(0)).min(high), high))
+    }
+
+    /// What a program can have meant by `percentile`: programs round a rank up, down, or off.
+    pub fn range_near(&self, percentile: Percentile) -> Option<(u64, u64)> {
+        let rank = percentile.rank(self.count).min(self.count);
+        let low = self.range_at(rank.saturating_sub(1).max(1))?.0;
+        let high = self.range_at(rank.saturating_add(1).min(self.count))?.1;
+        Some((low, high))
+    }
+
+    /// The first stated percentile that the histogram contradicts, in words.
+    fn fault_of_stated(&self) -> Option<String> {
+        self.stated.as_ref()?.percentiles.iter().find_map(|(&percentile, &value)| {
+            let (low, high) = self.range_near(percentile)?;
+            (value < low || value > high).then(|| {
+                format!(
+                    "{percentile} is stated as {value} ns, but lies from {low} ns to {high} ns by the histogram"
+                )
+            })
+        })
     }
 
     /// The mean, rounded down to the nanosecond.
@@ -83,7 +156,7 @@ impl Distribution {
             (_, Some(max)) if max < last.lower || (max >= last.upper && last.upper < u64::MAX) => {
                 Some(format!("max_ns {max} lies outside the last bucket"))
             }
-            (Some(_), Some(_)) => None,
+            (Some(_), Some(_)) => self.fault_of_stated(),
             _ => Some("there are samples, but no minimum or maximum".into()),
         }
     }
@@ -92,6 +165,7 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::Bucket;
     use proptest::prelude::*;
 
     /// The distribution of `(value, due at)` pairs, computed without the recorder.
@@ -104,6 +178,7 @@ mod tests {
                 max_at_ns: Some(at),
                 sum_ns: value,
                 histogram: Histogram::of([value]),
+                stated: None,
             })
         })
     }
@@ -112,6 +187,70 @@ mod tests {
     fn percentiles_never_exceed_the_maximum() {
         let d = of(&[(1_000_000, 1); 300]);
         assert_eq!(d.percentile("p99".parse().unwrap()), Some(1_000_000));
+    }
+
+    /// 1,000 samples: 900 from 3 to 4 µs, 100 from 4 µs to 5 ms.
+    fn coarse(stated: &[(&str, u64)]) -> Distribution {
+        let bucket = |lower, upper, count| Bucket { lower, upper, count };
+        let percentiles = stated.iter().map(|&(p, ns)| (p.parse().unwrap(), ns)).collect();
+        Distribution {
+            count: 1_000,
+            min_ns: Some(3_000),
+            max_ns: Some(5_000_000),
+            histogram: Histogram::from_buckets(vec![
+                bucket(3_000, 4_000, 900),
+                bucket(4_000, 5_001_000, 100),
+            ])
+            .unwrap(),
+            stated: Some(Stated { percentiles, resolution_ns: 1_000 }),
+            ..Default::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(d: &Distribution, percentile: &str, want: Option<Quantile>) {
+        let p = percentile.parse().unwrap();
+        assert_eq!(d.quantile(p), want, "{percentile}");
+        assert_eq!(d.percentile(p), want.and_then(Quantile::known), "{percentile}");
+    }
+
+    #[test]
+    fn a_bound_is_no_percentile() {
+        let d = coarse(&[]);
+        check(&d, "p50", Some(Quantile::Known(3_999)));
+        check(&d, "p99", Some(Quantile::AtMost(5_000_000)));
+        check(&d, "p99.99", None);
+        // Without the word of a file, the histogram's buckets are narrow by construction.
+        check(&Distribution { stated: None, ..d }, "p99", Some(Quantile::Known(5_000_000)));
+    }
+
+    #[test]
+    fn a_stated_percentile_comes_first() {
+        let d = coarse(&[("p50", 3_505), ("p99", 4_100)]);
+        assert_eq!(d.fault(), None);
+        check(&d, "p50", Some(Quantile::Known(3_505)));
+        check(&d, "p99", Some(Quantile::Known(4_100)));
+        let fault = coarse(&[("p50", 4_505)]).fault().unwrap();
+        assert!(fault.contains("p50 is stated as 4505 ns, but lies from 3000 ns to 3999 ns"));
+    }
+
+    #[test]
+    fn of_several_parts_no_percentile_is_stated() {
+        let d = coarse(&[("p99", 4_100)]);
+        check(&d.merged(&d), "p99", Some(Quantile::AtMost(5_000_000)));
+        check(&d.merged(&Distribution::default()), "p99", Some(Quantile::Known(4_100)));
+        check(&Distribution::default().merged(&d), "p99", Some(Quantile::Known(4_100)));
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written() {
+        let d = coarse(&[("p99.9", 4_100)]);
+        let json = serde_json::to_string(&d).unwrap();
+        assert!(
+            json.contains("{\"percentiles\":{\"p99.9\":4100},\"resolution_ns\":1000}"),
+            "{json}"
+        );
+        assert_eq!(serde_json::from_str::<Distribution>(&json).unwrap(), d);
     }
 
     proptest! {

@@ -12,12 +12,16 @@ const FACTORS: u64 = 4_096;
 /// maximum itself if that is all of them. At most 0.2 % above the exact value, as percentiles.
 ///
 /// How many of the largest samples such a draw leaves out is hypergeometric; nothing is drawn.
-/// `None` if there are not so many samples, or `count` is 0.
+/// `None` if there are not so many samples, `count` is 0, or only a bound is known.
 pub fn median_maximum(d: &Distribution, count: u64) -> Option<u64> {
     if count == 0 || count > d.count {
         return None;
     }
-    from_the_top(d, usually_left_out(d.count, count) + 1)
+    let rank = usually_left_out(d.count, count) + 1;
+    match rank {
+        1 => d.max_ns,
+        _ => d.quantile_at(d.count + 1 - rank)?.known(),
+    }
 }
 
 /// The largest value that the sample of this rank from the top (1 is the maximum) can have had.

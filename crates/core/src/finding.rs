@@ -128,6 +128,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("overflow", "samples lie beyond the histogram's last row"),
     ("summary-only", "only the number of samples and their extremes are known"),
     ("coarse", "values are given in coarse steps"),
+    ("unit-assumed", "the file does not tell the unit of its values, and one was assumed"),
 ];
 
 #[cfg(test)]

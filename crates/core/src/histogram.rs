@@ -144,12 +144,7 @@ impl Histogram {
     /// The largest value that the sample at `percentile` can have had: at most one bucket width
     /// (0.2 %) above its true value, never below. `None` if the samples do not carry it.
     pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
-        self.percentile_of(percentile, self.count())
-    }
-
-    /// As [`Self::percentile`], for a caller who knows the count.
-    pub(crate) fn percentile_of(&self, percentile: Percentile, count: u64) -> Option<u64> {
-        self.bucket_at(percentile, count).map(|bucket| bucket.upper - 1)
+        self.bucket_of_percentile(percentile).map(|bucket| bucket.upper - 1)
     }
 
     /// The bucket of the sample at `percentile`. `None` if the samples do not carry it.

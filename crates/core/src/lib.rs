@@ -29,6 +29,7 @@ pub mod recorder;
 pub mod ring;
 pub mod run;
 pub mod source;
+pub mod stated;
 pub mod suffers;
 pub mod tail;
 mod time_domain;

@@ -67,11 +67,11 @@ pub struct Judgement {
     pub limit: String,
     /// The limit's value.
     pub limit_ns: u64,
-    /// The value held to it; `None` if the samples do not carry it.
+    /// The value held to it; `None` if the samples do not carry it, or only bounds are known.
     pub observed_ns: Option<u64>,
     /// The judgement.
     pub outcome: Outcome,
-    /// Why there is no judgement; empty otherwise.
+    /// Why there is no judgement, or the bounds that it rests on; empty otherwise.
     pub reason: String,
 }
 
@@ -91,16 +91,35 @@ impl Limit {
             Some(p) => expiries.percentile(p),
             None => expiries.max_ns,
         };
+        // Where a file only bounds the percentile, the bounds may still decide.
+        let range = self.percentile.filter(|_| observed_ns.is_none());
+        let range = range.and_then(|p| expiries.range(p));
         let (outcome, reason) = match observed_ns {
             _ if verdict == Verdict::Invalid => {
                 (Outcome::Inconclusive, "the run is invalid".into())
             }
+            None if range.is_some() => self.judge_bounds(range, complete),
             None => (Outcome::Inconclusive, self.too_few(expiries.count)),
             Some(observed) if observed > self.above.0 => (Outcome::Fail, String::new()),
             Some(_) if !complete => (Outcome::Inconclusive, "the run was cut short".into()),
             Some(_) => (Outcome::Pass, String::new()),
         };
         Judgement { limit: self.to_string(), limit_ns: self.above.0, observed_ns, outcome, reason }
+    }
+
+    /// Judges a percentile of which only bounds are known.
+    fn judge_bounds(&self, range: Option<(u64, u64)>, complete: bool) -> (Outcome, String) {
+        let (low, high) = range.unwrap_or_default();
+        let known = match self.percentile {
+            Some(p) => format!("{p} lies from {} to {}", SpanNs(low), SpanNs(high)),
+            None => String::new(),
+        };
+        let outcome = match () {
+            () if low > self.above.0 => Outcome::Fail,
+            () if high <= self.above.0 && complete => Outcome::Pass,
+            () => Outcome::Inconclusive,
+        };
+        (outcome, format!("only bounds are known: {known}"))
     }
 
     fn too_few(&self, count: u64) -> String {
@@ -151,6 +170,7 @@ mod tests {
             max_at_ns: Some(0),
             sum_ns: 0,
             histogram,
+            stated: None,
         };
         let got = limit.parse::<Limit>().unwrap().judge(&d, verdict, complete);
         assert_eq!(got.outcome, want, "{got:?}");

@@ -15,6 +15,7 @@ use crate::percentile::Percentile;
 use crate::plan::Plan;
 use crate::source::Source;
 use crate::tail::bound::Bound;
+use crate::stated::Quantile;
 pub use crate::time_domain::TimeDomain;
 
 /// The schema that this version writes.
@@ -206,8 +207,12 @@ pub struct Summary {
     pub min_ns: Option<u64>,
     /// Largest lateness of an expiry.
     pub max_ns: Option<u64>,
-    /// Lateness per expiry at `p50`, `p99`, …; `null` where the samples do not carry it.
+    /// Lateness per expiry at `p50`, `p99`, …; `null` where the samples do not carry it, or where
+    /// only an upper bound is known.
     pub percentiles: BTreeMap<String, Option<u64>>,
+    /// Upper bounds of the percentiles of which another program's file tells no more.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub percentiles_at_most: BTreeMap<String, u64>,
     /// At 95 %, one expiry later than `max_ns` in each such span is not excluded. Where it is known how
     /// late ones come in bursts, that is counted (see docs/tail.md).
     pub not_excluded_every_ns: Option<u64>,
@@ -292,6 +297,13 @@ impl Run {
             min_ns: self.threads.iter().filter_map(|t| t.woken.min_ns).min(),
             max_ns: all.max_ns,
             percentiles: Percentile::SHOWN.map(|p| (p.to_string(), all.percentile(p))).into(),
+            percentiles_at_most: Percentile::SHOWN
+                .into_iter()
+                .filter_map(|p| match all.quantile(p)? {
+                    Quantile::AtMost(ns) => Some((p.to_string(), ns)),
+                    Quantile::Known(_) => None,
+                })
+                .collect(),
             not_excluded_every_ns: Bound::of(&all, self.course().as_ref(), self.duration_ns)
                 .and_then(|bound| bound.every_ns),
         };
@@ -367,6 +379,7 @@ pub(crate) mod tests {
             max_at_ns: samples.first().copied(),
             sum_ns: samples.iter().fold(0, |sum, &s| sum.saturating_add(s)),
             histogram: Histogram::of(samples.iter().copied()),
+            stated: None,
         }
     }
 

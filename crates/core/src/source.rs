@@ -55,6 +55,8 @@ pub enum Quantity {
     RunqueueDelay,
     /// From asking to being answered.
     RequestLatency,
+    /// The file does not tell what its values are.
+    Unknown,
 }
 
 impl fmt::Display for Quantity {
@@ -68,6 +70,7 @@ impl fmt::Display for Quantity {
             Self::Gap => "gap in a busy loop",
             Self::RunqueueDelay => "delay on the run queue",
             Self::RequestLatency => "latency of a request",
+            Self::Unknown => "value of unknown kind",
         })
     }
 }

@@ -197,7 +197,7 @@ fn notes(series: &Series) -> Vec<String> {
         ));
     }
     if series.p999.is_none() {
-        notes.push("p99.9 is not followed: it takes 2,000 samples of every run.".into());
+        notes.push("p99.9 is not followed: it takes 2,000 samples of every run, and more than an upper bound in its file.".into());
     }
     notes
 }

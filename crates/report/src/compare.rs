@@ -6,9 +6,11 @@ use wakescope_core::compare::{Compare, Effect, Figure, OfQuantity, Throughput, V
 use wakescope_core::compare::{Within, percent, probability};
 use wakescope_core::limit::Outcome;
 use wakescope_core::run::TimeDomain;
+use wakescope_core::source::Quantity;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::domain;
+use crate::quantity;
 use crate::style::clean;
 
 mod junit;
@@ -47,7 +49,8 @@ fn headline(of: &OfQuantity, compare: &Compare) -> String {
     parts.extend(smallest.min_by(f64::total_cmp).filter(|_| new + old > 2).map(probability));
     parts.push(format!("margin {}", percent(compare.settings.margin)));
     let begin = match compare.quantities.len() {
-        1 => capital(word(of.verdict)),
+        // Only of other values it must be said what they are.
+        1 if of.quantity == Quantity::WakeupLatency => capital(word(of.verdict)),
         _ => format!("{}: {}", capital(&of.quantity.to_string()), word(of.verdict)),
     };
     format!("{begin}: {}; {}.", named.join(", "), parts.join(", "))
@@ -151,10 +154,13 @@ fn basis(compare: &Compare) -> Vec<String> {
     let deciding =
         || compare.quantities.iter().flat_map(OfQuantity::deciding).filter_map(|(_, f)| f);
     let count = deciding().count();
-    let mut basis = vec![
-        "Figures are geometric means over the runs; the run is the unit, not the wakeup."
-            .to_owned(),
-    ];
+    let mut basis = vec![format!(
+        "Figures are geometric means over the runs; the run is the unit, not the {}.",
+        match compare.quantities.as_slice() {
+            [of] => quantity::words(of.quantity).one,
+            _ => "sample",
+        }
+    )];
     if let Some(figure) = deciding().find(|figure| figure.effect.runs.iter().sum::<usize>() > 2) {
         let confidence = percent(1.0 - compare.settings.alpha);
         let effect = &figure.effect;

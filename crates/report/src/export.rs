@@ -97,9 +97,6 @@ fn seconds(ns: u64) -> String {
 /// they are, in which time and unit, and what they are where that is no wakeup latency.
 fn head(run: &Run, values: Values, unit: &str) -> String {
     let quantity = match &run.source {
-        Some(source) if source.unknown.iter().any(|key| key == "source.quantity") => {
-            ", quantity unknown".into()
-        }
         Some(source) if source.quantity != Quantity::WakeupLatency => {
             let name = serde_json::to_value(source.quantity).unwrap_or_default();
             format!(", quantity {}", name.as_str().unwrap_or("unknown"))

@@ -8,6 +8,7 @@ use wakescope_core::lab::Lab;
 
 use crate::overlay::Overlay;
 use crate::picture::{Picture, Room, draw_svg, scene};
+use crate::quantity;
 use crate::tail;
 
 pub(crate) mod answer;
@@ -93,12 +94,14 @@ fn legend(overlay: &Overlay) -> String {
 
 fn exceedance(overlay: &Overlay) -> String {
     let figure = figure(Picture::Exceedance, overlay, true);
-    section("exceedance", "How often how late", &(figure + &values::percentiles(overlay)))
+    let title = format!("How often how {}", quantity::words_of(overlay).much);
+    section("exceedance", &title, &(figure + &values::percentiles(overlay)))
 }
 
 fn histogram(overlay: &Overlay) -> String {
     let figure = figure(Picture::Histogram, overlay, true);
-    section("histogram", "Wakeups by lateness", &(figure + &values::bands(overlay)))
+    let title = quantity::by_value(quantity::words_of(overlay));
+    section("histogram", &title, &(figure + &values::bands(overlay)))
 }
 
 fn course(overlay: &Overlay) -> String {
@@ -108,7 +111,7 @@ fn course(overlay: &Overlay) -> String {
     }
     section(
         "course",
-        "Largest lateness over the course of the run",
+        &format!("Largest {} over the course of the run", quantity::words_of(overlay).value),
         &(figure + &values::course(overlay)),
     )
 }

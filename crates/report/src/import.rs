@@ -27,12 +27,15 @@ mod realfeel;
 mod rteval;
 mod rtla;
 mod schbench;
+mod statement;
 mod stress_ng;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod unit;
 
 pub use detect::{HEAD_BYTES, Head, detect};
+pub use jitterdebugger::unit_of_results;
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -19,6 +19,7 @@ pub mod overlay;
 pub mod picture;
 pub mod plot;
 pub mod progress;
+mod quantity;
 pub mod realfeel;
 pub mod style;
 pub mod table;

@@ -9,6 +9,7 @@ use wakescope_core::units::{SpanNs, grouped};
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::explain;
 use crate::overlay::{Entry, Overlay};
+use crate::quantity;
 use crate::style::clean;
 use crate::text::{self, plan};
 
@@ -35,7 +36,7 @@ pub fn report(overlay: &Overlay) -> String {
 fn answer(overlay: &Overlay) -> String {
     let [entry] = overlay.entries.as_slice() else { return String::new() };
     let run = &entry.run;
-    let measured = text::sentence(run).unwrap_or_else(|| "No wakeup was measured.".into());
+    let measured = text::sentence(run).unwrap_or_else(|| text::none_measured(run));
     let said = explain::sentence(run).unwrap_or(measured);
     let proven = text::what_it_proves(run).lines().collect::<Vec<_>>().join(" ");
     format!("**{}**\n\n{}\n", escaped(&said), escaped(&proven))
@@ -52,7 +53,7 @@ fn table(overlay: &Overlay) -> String {
         let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
         let mut cells =
             vec![escaped(&entry.name()), grouped(all.count), grouped(entry.run.missed())];
-        cells.extend(Percentile::SHOWN.iter().map(|&p| dash(all.percentile(p))));
+        cells.extend(Percentile::SHOWN.iter().map(|&p| quantity::quantile(&all, p)));
         cells.extend([dash(all.max_ns), entry.run.validity.verdict.to_string()]);
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }

@@ -122,6 +122,7 @@ mod tests {
             max_at_ns: None,
             sum_ns: 0,
             histogram: Histogram::of(samples.iter().copied()),
+            stated: None,
         };
         Line {
             cpu,

@@ -10,8 +10,11 @@ use std::fmt::Write;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::source::Quantity;
+use wakescope_core::stated::Quantile;
 use wakescope_core::units::{SpanNs, counted};
 
+use crate::quantity;
 use crate::style::clean;
 
 /// His thresholds.
@@ -30,13 +33,14 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         TimeDomain::Virtual => "virtual ",
         TimeDomain::Simulated => "simulated ",
     };
+    let what = match quantity::of(run) {
+        Quantity::WakeupLatency => "lateness per expiry".to_owned(),
+        other => other.to_string(),
+    };
     let mut line = |text: std::fmt::Arguments<'_>| {
         let _ = writeln!(out, "{text}");
     };
-    line(format_args!(
-        "# lateness per expiry in {domain}ms; kernel {}",
-        clean(&run.host.release, 80)
-    ));
+    line(format_args!("# {what} in {domain}ms; kernel {}", clean(&run.host.release, 80)));
     let (Some(min_ns), Some(max_ns), Some(mean_ns)) = (all.min_ns, all.max_ns, all.mean_ns())
     else {
         line(format_args!("samples 0"));
@@ -50,8 +54,9 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     line(format_args!("minimum {}", ms(min_ns)));
     line(format_args!("maximum {}", ms(max_ns)));
     line(format_args!("mean {}", ms(mean_ns)));
-    match "p50".parse().ok().and_then(|p| all.percentile(p)) {
-        Some(median) => line(format_args!("median {}", ms(median))),
+    match all.quantile(Percentile::SHOWN[0]) {
+        Some(Quantile::Known(median)) => line(format_args!("median {}", ms(median))),
+        Some(Quantile::AtMost(bound)) => line(format_args!("median - (at most {})", ms(bound))),
         None => line(format_args!("median - (too few samples)")),
     }
     if let Some((&tenth, &count)) = mode {
@@ -81,8 +86,10 @@ fn plainly(count: u64) -> String {
 /// The point below which all but one sample in 100,000 lie.
 fn five_nines(all: &Distribution) -> String {
     let nines = Percentile::SHOWN[4];
-    match all.percentile(nines) {
-        Some(value) => format!("five nines: 99.99900 % within {} ms", ms(value)),
+    match all.quantile(nines) {
+        Some(Quantile::Known(value) | Quantile::AtMost(value)) => {
+            format!("five nines: 99.99900 % within {} ms", ms(value))
+        }
         None => format!(
             "five nines: not carried by {}; it takes {}",
             plainly(all.count),

@@ -11,6 +11,7 @@ use wakescope_core::units::{counted, grouped, one_or_many};
 use crate::domain;
 use crate::explain::named;
 use crate::findings::wrapped;
+use crate::quantity;
 use crate::style::Style;
 
 /// Rates that people ask for, as the time between two: a minute, an hour, a day, 30 days, a year.
@@ -73,32 +74,37 @@ fn bursts_of(bound: &Bound) -> Option<&Bursts> {
 fn bound(run: &Run, tail: &Tail) -> String {
     let max = span(tail.max_ns, run.time_domain);
     let what = what(run);
+    let quantity::Words { much, more, .. } = quantity::words(quantity::of(run));
+    let large = quantity::capital(much);
     let every = tail.bound.every_ns.map_or_else(String::new, |ns| {
         format!(", one every {},", span(rounded_down(ns), run.time_domain))
     });
     let one_in = one_in(tail.bound.share);
-    let proves = format!("at 95 %, fewer than 1 in {one_in} {what}{every} is later than {max}");
+    let proves = format!("at 95 %, fewer than 1 in {one_in} {what}{every} is {more} than {max}");
     if let Some(bursts) = bursts_of(&tail.bound) {
         let together = 1.0 / bursts.index;
         let together =
             if together < 10.0 { format!("{together:.1}") } else { format!("{together:.0}") };
         let worth = grouped(whole(tail.bound.effective));
         return format!(
-            "Late {what} come in bursts of about {together}: {} are worth {worth} that come alone. \
+            "{large} {what} come in bursts of about {together}: {} are worth {worth} that come alone. \
              So {proves}.",
             grouped(tail.count)
         );
     }
     match &tail.bound.bursts {
-        Ok(_) => format!("{}, if all goes on as it did. Late ones come alone.", capital(&proves)),
+        Ok(_) => format!("{}, if all goes on as it did. {large} ones come alone.", capital(&proves)),
         Err(why) => format!(
-            "{}, if late ones come alone. Whether they do is not known: {why}.",
+            "{}, if {much} ones come alone. Whether they do is not known: {why}.",
             capital(&proves)
         ),
     }
 }
 
 fn what(run: &Run) -> &'static str {
+    if !quantity::is_wakeup(run) {
+        return quantity::words(quantity::of(run)).many;
+    }
     match run.plan.stimulus {
         Stimulus::Timer => "expiries",
         Stimulus::Others => "wakeups",
@@ -177,9 +183,10 @@ fn level(run: &Run, x: &Extrapolation) -> String {
     let shape = |x: f64| format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0); // Never -0.00.
     let (low, high) = x.interval_ns;
     format!(
-        "one in {} is later than {} (95 %: {} to {}); generalized Pareto above {}, {}, \
+        "one in {} is {} than {} (95 %: {} to {}); generalized Pareto above {}, {}, \
          shape {} ({} to {})",
         span(run.duration_ns.saturating_mul(TIMES_AS_LONG)),
+        quantity::words(quantity::of(run)).more,
         span(x.level_ns),
         plain(low),
         plain(high),

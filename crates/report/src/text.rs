@@ -14,6 +14,7 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 use crate::domain;
 use crate::findings::{self, Notes};
 use crate::plot;
+use crate::quantity;
 use crate::style::{Style, clean};
 use crate::table::columns;
 use crate::tail;
@@ -72,11 +73,16 @@ fn overview(run: &Run, style: Style, notes: Notes) -> String {
 
 fn headline(run: &Run, style: Style) -> String {
     let Some(sentence) = sentence(run) else {
-        return format!("{}\n", style.bad("No wakeup was measured."));
+        return format!("{}\n", style.bad(&none_measured(run)));
     };
     let verdict = verdict(run, style);
     let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
     format!("{}{}{verdict}\n", style.strong(&sentence), " ".repeat(room))
+}
+
+/// `No wakeup was measured.`
+pub(crate) fn none_measured(run: &Run) -> String {
+    format!("No {} was measured.", quantity::words(quantity::of(run)).one)
 }
 
 /// How late the worst wakeup was, and the others; `None` if there was none.
@@ -98,7 +104,7 @@ pub(crate) fn sentence(run: &Run) -> Option<String> {
         },
     );
     let worst = domain::span(max_ns, run.time_domain);
-    let what = match run.source.as_ref().map(|s| s.quantity).unwrap_or_default() {
+    let what = match quantity::of(run) {
         Quantity::WakeupLatency => format!("Worst wakeup {worst} late"),
         other => format!("Largest {other} {worst}"),
     };
@@ -193,7 +199,7 @@ fn cpus(run: &Run) -> String {
 fn row(name: String, d: &Distribution, missed: u64, min_ns: Option<u64>) -> Vec<String> {
     let dash = |ns: Option<u64>| ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     let mut cells = vec![name, grouped(d.count), grouped(missed), dash(min_ns)];
-    cells.extend(Percentile::SHOWN.iter().map(|&p| dash(d.percentile(p))));
+    cells.extend(Percentile::SHOWN.iter().map(|&p| quantity::quantile(d, p)));
     cells.push(dash(d.max_ns));
     cells
 }
@@ -348,6 +354,7 @@ pub(crate) mod tests {
             max_at_ns: samples.iter().position(|&s| Some(s) == max).map(|at| at as u64 * 1_000_000),
             sum_ns: samples.iter().sum(),
             histogram: Histogram::of(samples.iter().copied()),
+            stated: None,
         };
         Thread { cpu: Some(cpu), woken: d.clone(), expiries: d, ..Default::default() }
     }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use wakescope_core::compare::{percent, probability, times};
 use wakescope_core::run::TimeDomain;
+use wakescope_core::source::Quantity;
 use wakescope_core::trend::{Series, Step, Trend, permutations};
 use wakescope_core::units::{SpanNs, grouped};
 
@@ -26,7 +27,7 @@ pub fn text(trend: &Trend, style: Style) -> String {
     let mut out = String::new();
     for series in &trend.series {
         let title = match trend.series.len() {
-            1 => String::new(),
+            1 if series.quantity == Quantity::WakeupLatency => String::new(),
             _ => format!("{}: ", series.quantity),
         };
         for (name, steps) in figures(series) {

@@ -76,6 +76,7 @@ pub(crate) fn distribution(figures: &Words, at: usize) -> Distribution {
         max_at_ns: Some(max_due),
         sum_ns: sum,
         histogram,
+        stated: None,
     }
 }
 

@@ -130,6 +130,10 @@ _wakescope() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --unit)
+                    COMPREPLY=($(compgen -W "ns us ms" -- "${cur}"))
+                    return 0
+                    ;;
                 --seed)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -740,7 +744,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__report)
-            opts="-o -h --format --picture --line --title --thresholds --distribution --rows --sparse --output --help"
+            opts="-o -h --format --picture --line --title --thresholds --mix-quantities --unit --distribution --rows --sparse --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -764,6 +768,10 @@ _wakescope() {
                     ;;
                 --thresholds)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unit)
+                    COMPREPLY=($(compgen -W "ns us ms" -- "${cur}"))
                     return 0
                     ;;
                 --distribution)
@@ -790,7 +798,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__trend)
-            opts="-o -h --by-time --alpha --force --seed --json --output --help"
+            opts="-o -h --by-time --alpha --force --unit --seed --json --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -798,6 +806,10 @@ _wakescope() {
             case "${prev}" in
                 --alpha)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unit)
+                    COMPREPLY=($(compgen -W "ns us ms" -- "${cur}"))
                     return 0
                     ;;
                 --seed)

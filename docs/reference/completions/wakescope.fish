@@ -117,10 +117,14 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l line -d 'Draw a line at these times, besides those of the runs\' limits' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l title -d 'What to call it all' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l unit -d 'The unit of values, for files of other programs that do not state it' -r -f -a "ns\t'Nanoseconds'
+us\t'Microseconds'
+ms\t'Milliseconds'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l distribution -d 'Which values to export: one per wakeup, or one per expiry [default: woken for the formats of cyclictest, which means that; both for csv; expiries for the others]' -r -f -a "woken\t'One value per wakeup'
 expiries\t'One value per expiry, also of those that a late wakeup swallowed'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l rows -d 'Rows of a histogram for cyclictest, one per µs; later samples are its overflow [default: as many as the maximum takes, 1000000 at most]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l mix-quantities -d 'Show also values of different kinds together, such as gaps in a busy loop and wakeup latencies'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l sparse -d 'Leave out empty rows of a histogram for cyclictest, as rt-tests does from 2.7 on'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l from -d 'What wrote them, where that is not seen from the files' -r -f -a "cyclictest\t''
@@ -140,7 +144,7 @@ realfeel\t''
 hlog\t''
 hgrm\t''
 perf-sched\t''"
-complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l unit -d 'The unit of values, for files that do not state it' -r -f -a "ns\t'Nanoseconds'
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l unit -d 'The unit of values, for files of other programs that do not state it' -r -f -a "ns\t'Nanoseconds'
 us\t'Microseconds'
 ms\t'Milliseconds'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l out -d 'The run\'s folder; of several runs, the folder that theirs are made in [default: below runs/]' -r -F
@@ -150,6 +154,9 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l margin -
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'How likely alike runs may be called better or worse [default: 5%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is shown to be worse by more than this, with 3 if that is open' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l fail-above -d 'Exit with 1 if a new run\'s maximum, or a percentile, is above a time: 100us, p99.9=50us' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l unit -d 'The unit of values, for files of other programs that do not state it' -r -f -a "ns\t'Nanoseconds'
+us\t'Microseconds'
+ms\t'Milliseconds'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l seed -d 'Seed of the splits that are drawn where there are too many to count' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l format -d 'What to show it as [default: what the ending of -o FILE says, or text]' -r -f -a "text\t'For people: verdict, table, reasons'
 json\t'The record of the comparison'
@@ -157,9 +164,13 @@ junit\t'For CI systems: a test case per figure and limit'
 markdown\t'For pull requests'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -s o -l output -d 'Write to a file instead of standard output' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l force -d 'Compare also runs that are not alike in what matters'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l mix-quantities -d 'Compare also values of different kinds, such as gaps in a busy loop with wakeup latencies'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l json -d 'The same as --format json'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l alpha -d 'How likely a change may be found in a series without one [default: 5%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l unit -d 'The unit of values, for files of other programs that do not state it' -r -f -a "ns\t'Nanoseconds'
+us\t'Microseconds'
+ms\t'Milliseconds'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l seed -d 'Seed of the permutations' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s o -l output -d 'Write to a file instead of standard output: a picture, if its name ends in .svg or .png; the record, if in .json' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l by-time -d 'Order them by the time at which they began'

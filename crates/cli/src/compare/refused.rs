@@ -14,11 +14,14 @@ pub(crate) fn failure(refusal: &Refusal) -> Failure {
             .because("a side has no runs")
             .try_this("name runs on both sides: wakescope compare NEW… --against OLD…"),
         Refusal::NoSamples(label) => no_samples(label),
-        Refusal::Quantities(new, old) => {
-            Failure::new("cannot compare these runs: they do not measure the same")
-                .because(format!("the new ones hold {}, the old ones {}", names(new), names(old)))
-                .try_this("compare results of one tool, made with the same options")
-        }
+        Refusal::Quantities(new, old) => Failure::new(
+            "cannot compare these runs: they do not measure the same",
+        )
+        .because(format!("the new ones hold {}, the old ones {}", names(new), names(old)))
+        .try_this("compare results of one tool, made with the same options")
+        .try_this(
+            "where both sides hold one kind each, compare them all the same: --mix-quantities",
+        ),
         Refusal::Repeated(one, other) => repeated(one, other),
         Refusal::Differences(differences) => differing("compare", differences),
     }

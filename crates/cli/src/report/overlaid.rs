@@ -1,6 +1,7 @@
 //! Several runs together.
 
 use wakescope_core::run::Run;
+use wakescope_core::source::Quantity;
 use wakescope_report::overlay::{Entry, Overlay};
 use wakescope_report::style::clean;
 
@@ -29,6 +30,32 @@ pub(super) fn check(overlay: &Overlay<'_>) -> Result<(), Failure> {
         .try_this(format!("show at most {MOST} together")));
     }
     Ok(())
+}
+
+/// Refuses wakeup latencies beside other quantities on the same axes, unless that is asked for.
+///
+/// What one file holds side by side belongs together: the latencies of schbench.
+pub(super) fn refuse_mixtures(named: &[Named], mix: bool) -> Result<(), Failure> {
+    let quantity = |n: &Named| n.run.source.as_ref().map(|s| s.quantity).unwrap_or_default();
+    let file = |n: &Named| n.run.source.as_ref().map(|s| s.file.clone()).unwrap_or_default();
+    let Some(first) = named.first() else { return Ok(()) };
+    let one_file = named.iter().all(|n| !file(n).is_empty() && file(n) == file(first));
+    let is_wakeup = |n: &&Named| quantity(n) == Quantity::WakeupLatency;
+    let other = named.iter().find(|n| !is_wakeup(n));
+    let pair = named.iter().find(is_wakeup).zip(other).filter(|_| !mix && !one_file);
+    match pair {
+        None => Ok(()),
+        Some((wakeup, other)) => Err(Failure::new("these runs do not measure the same")
+            .because(format!(
+                "{} holds {}, {} holds {}",
+                wakeup.label,
+                quantity(wakeup),
+                other.label,
+                quantity(other)
+            ))
+            .try_this("show runs of one kind together, or each by itself")
+            .try_this("show them together all the same: --mix-quantities")),
+    }
 }
 
 /// What is said of each run, below its name where there are several.

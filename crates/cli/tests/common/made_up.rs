@@ -22,6 +22,7 @@ pub(crate) fn run(us: u64) -> Run {
         max_at_ns: Some(0),
         sum_ns: samples.iter().sum(),
         histogram: histogram_of(&samples),
+        stated: None,
     };
     let load = LoadResult {
         name: "find".into(),

@@ -14,6 +14,7 @@ use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{Episode, LoadResult, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
+use wakescope_core::stated::Stated;
 
 /// A run with as little in it as can be.
 pub(super) fn empty_run() -> Run {
@@ -39,7 +40,11 @@ pub(super) fn empty_run() -> Run {
 
 /// A run in which every field is set, those included that explained runs add.
 pub(super) fn full_run() -> Run {
-    let expiries = distribution(&[8_123, 8_123, 40_211, 5_040_211]);
+    let mut expiries = distribution(&[8_123, 8_123, 40_211, 5_040_211]);
+    expiries.stated = Some(Stated {
+        percentiles: [("p50".parse().unwrap(), 8_123)].into(),
+        resolution_ns: 1_000,
+    });
     let woken = distribution(&[8_123, 8_123, 5_040_211]);
     let mut run = Run {
         id: "2026-11-21T01-00-00-7f".into(),
@@ -121,6 +126,7 @@ pub(super) fn full_run() -> Run {
         ..empty_run()
     };
     run.summarize();
+    run.summary.percentiles_at_most = [("p99".into(), 5_040_211)].into();
     run
 }
 
@@ -304,5 +310,6 @@ fn distribution(values: &[u64]) -> Distribution {
         max_at_ns: Some(5_000_000),
         sum_ns: values.iter().sum(),
         histogram: Histogram::of(values.iter().copied()),
+        stated: None,
     }
 }

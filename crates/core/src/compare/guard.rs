@@ -64,15 +64,25 @@ pub(super) fn refuse_nothing(new: &[Labelled], old: &[Labelled]) -> Result<(), B
     }
 }
 
-/// Refuses sides that do not hold the same quantities: no force can make them one.
-pub(super) fn refuse_mixtures(new: &[Labelled], old: &[Labelled]) -> Result<(), Box<Refusal>> {
+/// Refuses sides that do not hold the same quantities. Where it is asked to `mix` one with another,
+/// that is a difference.
+pub(super) fn mixture(
+    new: &[Labelled],
+    old: &[Labelled],
+    mix: bool,
+) -> Result<Option<Difference>, Box<Refusal>> {
     let (mut of_new, mut of_old) = (quantities(new), quantities(old));
     of_new.sort_unstable();
     of_old.sort_unstable();
-    match of_new == of_old {
-        true => Ok(()),
-        false => Err(Box::new(Refusal::Quantities(of_new, of_old))),
+    if of_new == of_old {
+        return Ok(None);
     }
+    if !mix || of_new.len() > 1 || of_old.len() > 1 {
+        return Err(Box::new(Refusal::Quantities(of_new, of_old)));
+    }
+    let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
+    let values = by_value(&all, |run| Some(quantity_of(run).to_string()));
+    Ok(Some(difference("what the values are", values, true)))
 }
 
 /// Refuses differences that matter, unless forced.

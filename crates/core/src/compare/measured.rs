@@ -9,6 +9,7 @@ use crate::finding::Verdict;
 use crate::percentile::Percentile;
 use crate::run::{LoadResult, Run};
 use crate::source::Quantity;
+use crate::stated::Quantile;
 
 pub(crate) const P50: Percentile = Percentile::SHOWN[0];
 pub(crate) const P99: Percentile = Percentile::SHOWN[1];
@@ -59,7 +60,12 @@ impl<'a> Measured<'a> {
         self.expiries.percentile(percentile)
     }
 
-    /// The largest of `count` of its samples.
+    /// Whether its file tells only an upper bound of a percentile.
+    pub(super) fn is_bounded(&self, percentile: Percentile) -> bool {
+        matches!(self.expiries.quantile(percentile), Some(Quantile::AtMost(_)))
+    }
+
+    /// The largest of `count` of its samples; `None` if its file tells only a bound.
     pub(crate) fn maximum_of(&self, count: u64) -> Option<u64> {
         median_maximum(&self.expiries, count)
     }

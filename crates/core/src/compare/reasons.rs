@@ -1,7 +1,7 @@
 //! Why a comparison came out no clearer, in sentences.
 
 use super::words::{count_of, factor};
-use super::{Effect, OfQuantity, Options, Verdict, percent, probability, times};
+use super::{Effect, Figure, OfQuantity, Options, Verdict, percent, probability, times};
 use crate::permutation::{figures_needed, smallest_p};
 use crate::units::grouped;
 
@@ -28,17 +28,30 @@ pub(super) fn of_all(quantities: &[OfQuantity]) -> Vec<String> {
     quantities.iter().flat_map(told).collect()
 }
 
-/// Figures that runs do not carry.
+/// Figures that runs do not carry, or of which their files tell only bounds.
 fn of_missing(quantity: &OfQuantity) -> Vec<String> {
     let all: usize = quantity.runs.iter().sum();
-    let takes = "it takes 2,000 samples";
-    match quantity.p999.as_ref().map(|figure| figure.effect.runs.iter().sum::<usize>()) {
-        None => vec![format!("p99.9 is not known: {takes}.")],
-        Some(having) if having < all => {
-            vec![format!("p99.9 is not known of {}: {takes}.", count_of(all - having, "run"))]
-        }
-        Some(_) => Vec::new(),
-    }
+    let missing = |name: &str, figure: Option<&Figure>, bounded: usize, takes: Option<&str>| {
+        let having = figure.map_or(0, |figure| figure.effect.runs.iter().sum());
+        let whose = match having {
+            0 => String::new(),
+            _ => format!(" of {}", count_of(all - having, "run")),
+        };
+        let why = match (bounded, takes) {
+            (0, takes) => takes?.to_owned(),
+            (n, _) => format!("the file of {} tells only an upper bound", count_of(n, "run")),
+        };
+        (having < all).then(|| format!("{name} is not known{whose}: {why}."))
+    };
+    let p999 = missing(
+        "p99.9",
+        quantity.p999.as_ref(),
+        quantity.bounded[0],
+        Some("it takes 2,000 samples"),
+    );
+    let count = format!("max of {} samples", grouped(quantity.count));
+    let max = missing(&count, quantity.max.as_ref(), quantity.bounded[1], None);
+    p999.into_iter().chain(max).collect()
 }
 
 fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec<String> {

@@ -25,6 +25,7 @@ fn of_samples(samples: impl Iterator<Item = u64>) -> Run {
         max_at_ns: Some(0),
         sum_ns: samples.iter().sum(),
         histogram: Histogram::of(samples.iter().copied()),
+        stated: None,
     };
     static MADE: AtomicU64 = AtomicU64::new(0);
     Run {

@@ -169,6 +169,7 @@ impl Counts {
             max_at_ns: seen(extremes.max_at),
             sum_ns: extremes.sum,
             histogram,
+            stated: None,
         }
     }
 }

@@ -101,6 +101,7 @@ fn run_of(samples: &[u64]) -> Run {
         max_at_ns: Some(0),
         sum_ns: samples.iter().sum(),
         histogram: Histogram::of(samples.iter().copied()),
+        stated: None,
     };
     let woken = expiries.clone();
     let thread =

@@ -59,6 +59,7 @@ fn of(samples: &[u64]) -> Run {
         max_at_ns: Some(0),
         sum_ns: samples.iter().sum(),
         histogram: Histogram::of(samples.iter().copied()),
+        stated: None,
     };
     Run {
         threads: vec![Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Thread::default() }],

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use wakescope_core::compare::{Compare, OfQuantity, times};
 use wakescope_core::limit::Outcome;
+use wakescope_core::source::Quantity;
 
 use super::{
     basis, capital, figures, headline, interval, limits, notes, regression, span, throughput,
@@ -37,7 +38,7 @@ pub fn markdown(compare: &Compare) -> String {
         out.push('\n');
     }
     for of in &compare.quantities {
-        if compare.quantities.len() > 1 {
+        if compare.quantities.len() > 1 || of.quantity != Quantity::WakeupLatency {
             let _ = writeln!(out, "**{}**\n", escaped(&capital(&of.quantity.to_string())));
         }
         match domain::caption(compare.time_domain).trim() {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use wakescope_core::compare::{Compare, OfQuantity, RunFigures, Verdict, times};
 use wakescope_core::finding;
 use wakescope_core::limit::Outcome;
+use wakescope_core::source::Quantity;
 use wakescope_core::units::{SpanNs, grouped};
 
 use super::{
@@ -44,7 +45,7 @@ pub fn text(compare: &Compare, style: Style) -> String {
     }
     for of in &compare.quantities {
         let title = match compare.quantities.len() {
-            1 => String::new(),
+            1 if of.quantity == Quantity::WakeupLatency => String::new(),
             _ => format!(" {}\n", capital(&of.quantity.to_string())),
         };
         let _ = write!(out, "\n{title}{}{}", domain::caption(compare.time_domain), table(of));

@@ -87,6 +87,7 @@ fn quantity(run: &Run) -> &'static str {
         Quantity::Gap => "gap",
         Quantity::RunqueueDelay => "runqueue_delay",
         Quantity::RequestLatency => "request_latency",
+        Quantity::Unknown => "value",
     }
 }
 

@@ -2,6 +2,7 @@
 
 use wakescope_core::finding::{Finding, Severity, Verdict};
 use wakescope_core::limit::Outcome;
+use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::{SpanNs, counted};
 
@@ -10,7 +11,7 @@ use super::values;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::overlay::{Entry, Overlay};
 use crate::style::clean;
-use crate::{explain, text as told};
+use crate::{explain, quantity, text as told};
 
 /// The most findings that are listed.
 const MOST: usize = 60;
@@ -71,7 +72,7 @@ pub(super) fn domain_caveat(domain: TimeDomain) -> String {
 
 fn of_one(entry: &Entry) -> String {
     let run = &entry.run;
-    let measured = told::sentence(run).unwrap_or_else(|| "No wakeup was measured.".into());
+    let measured = told::sentence(run).unwrap_or_else(|| told::none_measured(run));
     let (heading, second) = match explain::sentence(run) {
         // Both begin with the worst wakeup: the one that says why comes first.
         Some(why) => {
@@ -101,6 +102,9 @@ pub(crate) fn span_of_maxima(overlay: &Overlay) -> String {
     ranked.sort_by_key(|&(_, max)| max);
     match ranked.as_slice() {
         [] => "No wakeup was measured.".into(),
+        _ if !overlay.entries.iter().all(|e| quantity::is_wakeup(&e.run)) => {
+            span_of_others(overlay, &ranked)
+        }
         [(only, max)] => {
             format!("Worst wakeup {} late ({}).", domain::span(*max, domain), only.name())
         }
@@ -111,6 +115,23 @@ pub(crate) fn span_of_maxima(overlay: &Overlay) -> String {
             domain::span(*most, domain),
             last.name()
         ),
+    }
+}
+
+/// The same of values that are not all wakeup latencies.
+fn span_of_others(overlay: &Overlay, ranked: &[(&Entry, u64)]) -> String {
+    let words = quantity::words_of(overlay);
+    let told = |at: Option<&(&Entry, u64)>| {
+        at.map_or_else(String::new, |(entry, max)| {
+            let quantity = quantity::of(&entry.run);
+            format!("{} ({}, {quantity})", domain::span(*max, overlay.domain()), entry.name())
+        })
+    };
+    match ranked {
+        [only] => format!("Largest {}: {}.", words.one, told(Some(only))),
+        all => {
+            format!("Largest {} from {} to {}.", words.many, told(all.first()), told(all.last()))
+        }
     }
 }
 
@@ -132,14 +153,13 @@ fn runs(overlay: &Overlay) -> String {
         .enumerate()
         .map(|(at, entry)| {
             let all = entry.run.expiries();
-            let percentile = |p: &str| p.parse().ok().and_then(|p| all.percentile(p));
             vec![
                 format!("{}{}", values::swatch(at), name(&entry.name(), 120)),
                 name(&entry.run.host.release, 60),
                 values::count(all.count),
                 values::count(entry.run.missed()),
-                values::time(percentile("p50")),
-                values::time(percentile("p99.9")),
+                values::quantile(&all, Percentile::SHOWN[0]),
+                values::quantile(&all, Percentile::SHOWN[2]),
                 values::time(all.max_ns),
                 verdict_word(&entry.run),
             ]

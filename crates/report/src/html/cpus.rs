@@ -39,7 +39,7 @@ fn cpus(overlay: &Overlay) -> String {
                 values::count(thread.missed),
             ]);
             row.push(values::time(thread.woken.min_ns));
-            row.extend(Percentile::SHOWN.iter().map(|&p| values::time(d.percentile(p))));
+            row.extend(Percentile::SHOWN.iter().map(|&p| values::quantile(d, p)));
             row.push(values::time(d.max_ns));
             rows.push(row);
         }

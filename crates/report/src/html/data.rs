@@ -10,15 +10,20 @@ use crate::domain;
 use crate::overlay::{Entry, Line, Overlay};
 use crate::picture::maxima;
 use crate::style::clean;
+use crate::quantity;
 
 /// JSON that can stand in a page: nothing in it ends a script.
 pub(super) fn json(overlay: &Overlay) -> String {
     let runs: Vec<String> = overlay.entries.iter().map(of_run).collect();
     let word = domain::word(overlay.domain());
+    let words = quantity::words_of(overlay);
     let limits: Vec<String> = overlay.lines.iter().map(limit).collect();
     format!(
-        "{{\"word\":{},\"limits\":[{}],\"runs\":[{}]}}",
+        "{{\"word\":{},\"one\":{},\"value\":{},\"more\":{},\"limits\":[{}],\"runs\":[{}]}}",
         quoted(word),
+        quoted(words.one),
+        quoted(words.value),
+        quoted(words.more),
         limits.join(","),
         runs.join(",\n")
     )

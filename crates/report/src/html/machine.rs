@@ -34,7 +34,11 @@ fn asked(run: &Run) -> Vec<(&'static str, String)> {
             if is_unknown("plan.interval_ns") {
                 "not known in full".into()
             } else {
-                text(&plan(&run.plan))
+                match (&run.source, run.plan.target.as_str()) {
+                    // What another program measured of them need not be wakeups.
+                    (Some(_), target) if !target.is_empty() => name(target, 120),
+                    _ => text(&plan(&run.plan)),
+                }
             },
         ),
         ("measured for", text(&SpanNs(run.duration_ns).to_string())),

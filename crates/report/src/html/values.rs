@@ -1,5 +1,6 @@
 //! The tables beside the pictures.
 
+use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::units::{SpanNs, grouped};
 
@@ -7,10 +8,16 @@ use super::element::{Column, folded, key_table, name, table, text};
 use crate::domain;
 use crate::overlay::{Entry, Overlay};
 use crate::picture::{self, maxima};
+use crate::quantity;
 
 /// A time in a cell, or a dash.
 pub(super) fn time(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".into(), |ns| text(&SpanNs(ns).to_string()))
+}
+
+/// A percentile in a cell: a value, a bound, or a dash.
+pub(super) fn quantile(d: &Distribution, percentile: Percentile) -> String {
+    text(&quantity::quantile(d, percentile))
 }
 
 pub(super) fn count(count: u64) -> String {
@@ -43,14 +50,15 @@ fn row_name(at: usize, entry: &Entry, overlay: &Overlay) -> String {
 /// A row per run: what the curve shows where it crosses the nines.
 pub(super) fn percentiles(overlay: &Overlay) -> String {
     let names: Vec<String> = Percentile::SHOWN.iter().map(ToString::to_string).collect();
+    let words = quantity::words_of(overlay);
     let mut head =
-        vec![("run", Column::Words), ("wakeups", Column::Number), ("min", Column::Number)];
+        vec![("run", Column::Words), (words.many, Column::Number), ("min", Column::Number)];
     head.extend(names.iter().map(|n| (n.as_str(), Column::Number)));
     head.push(("max", Column::Number));
     let row = |(at, entry): (usize, &Entry)| {
         let all = entry.run.expiries();
         let mut row = vec![row_name(at, entry, overlay), count(all.count), time(all.min_ns)];
-        row.extend(Percentile::SHOWN.iter().map(|&p| time(all.percentile(p))));
+        row.extend(Percentile::SHOWN.iter().map(|&p| quantile(&all, p)));
         row.push(time(all.max_ns));
         row
     };
@@ -66,8 +74,10 @@ pub(super) fn bands(overlay: &Overlay) -> String {
         vec![format!("{} to {}", SpanNs(band.lower), SpanNs(band.upper)), count(band.count)]
     };
     let rows: Vec<Vec<String>> = picture::bands(&entry.run.expiries()).iter().map(row).collect();
-    let head = [("lateness", Column::Words), ("wakeups", Column::Number)];
-    folded("The bands as a table", &table(&caption("Wakeups by lateness", overlay), &head, &rows))
+    let words = quantity::words_of(overlay);
+    let head = [(words.value, Column::Words), (words.many, Column::Number)];
+    let caption = caption(&quantity::by_value(words), overlay);
+    folded("The bands as a table", &table(&caption, &head, &rows))
 }
 
 /// The rows of the table beside the course.
@@ -84,6 +94,8 @@ pub(super) fn course(overlay: &Overlay) -> String {
         vec![format!("{first} to {last}"), time(part.iter().flatten().max().copied())]
     };
     let rows: Vec<Vec<String>> = maxima.max_ns.chunks(size).enumerate().map(row).collect();
-    let head = [("from the start of the run", Column::Words), ("largest lateness", Column::Number)];
-    folded("The course as a table", &table(&caption("Largest lateness", overlay), &head, &rows))
+    let largest = format!("largest {}", quantity::words_of(overlay).value);
+    let head = [("from the start of the run", Column::Words), (largest.as_str(), Column::Number)];
+    let caption = caption(&quantity::capital(&largest), overlay);
+    folded("The course as a table", &table(&caption, &head, &rows))
 }

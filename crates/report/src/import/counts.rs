@@ -71,6 +71,7 @@ impl Counts {
             max_at_ns: None,
             sum_ns,
             histogram: Histogram::from_buckets(self.buckets)?,
+            stated: None,
         };
         match distribution.fault() {
             Some(fault) => Err(fault),

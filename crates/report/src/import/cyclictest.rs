@@ -6,8 +6,9 @@
 use wakescope_core::plan::Policy;
 use wakescope_core::source::{Omission, Quantity};
 
+use super::command::Command;
 use super::draft::Draft;
-use super::{About, ImportError};
+use super::{About, ImportError, Unit, unit};
 
 pub(super) mod json;
 pub(super) mod text;
@@ -26,18 +27,67 @@ fn draft(format: &str, about: &About) -> Draft {
     Draft::new("cyclictest", format, about, Quantity::WakeupLatency, Omission::Skipped)
 }
 
-/// The unit of a file that does not state one.
-fn unit_of(draft: &mut Draft, about: &About) -> u64 {
-    match about.unit {
-        Some(unit) => unit.ns(),
-        None => {
-            draft.approximate(
-                "unit: the text does not state it; µs is the program's default, ns with -N",
-            );
-            1_000
+/// The unit of a text, as far as anything in it tells.
+#[derive(Default)]
+struct UnitSeen {
+    found: Option<(Unit, &'static str)>,
+}
+
+impl UnitSeen {
+    /// Takes a line that may hold the command line: after a shell's prompt, or in a comment.
+    fn take(&mut self, line: &str) {
+        // Nearly all lines are rows, and say nothing.
+        if line.contains("cyclictest") {
+            let is_name = |word: &&str| *word == "cyclictest" || word.ends_with("/cyclictest");
+            let mut words = line.split_ascii_whitespace();
+            let has_options = words.by_ref().any(|w| is_name(&w))
+                && words.next().is_some_and(|next| next.starts_with('-'));
+            if let Some(at) = line.find("cyclictest").filter(|_| has_options) {
+                let command = Command::new(&line[at..], VALUED);
+                let ns = command.has('N', "nsecs");
+                self.note(if ns { Unit::Ns } else { Unit::Us }, "its command line tells");
+            }
+        }
+    }
+
+    /// Takes a thread's line. With `-N`, its columns are wider: `Act:%8ld`, else `Act:%5ld`.
+    fn take_columns(&mut self, line: &str) {
+        let field = |from: &str, to: &str| {
+            let (_, rest) = line.split_once(from)?;
+            Some(rest.split_once(to)?.0)
+        };
+        let unit = |field: &str| match (field.len(), field.starts_with(' ')) {
+            (8, true) => Some(Unit::Ns),
+            (5, _) => Some(Unit::Us),
+            _ => None,
+        };
+        let fields = [field("Act:", " Avg:"), field("Avg:", " Max:")].map(|f| unit(f?));
+        if let [Some(a), Some(b)] = fields {
+            if a == b {
+                self.note(a, "the width of a thread's columns tells");
+            }
+        }
+    }
+
+    /// A command line tells more than the width of columns.
+    fn note(&mut self, unit: Unit, by: &'static str) {
+        if self.found.is_none() || by.contains("command") {
+            self.found = Some((unit, by));
+        }
+    }
+
+    /// The unit in ns: as something in the file tells, as the user says, or as it is assumed.
+    fn unit_ns(&self, draft: &mut Draft, about: &About) -> Result<u64, ImportError> {
+        const WHY: &str = "µs is what cyclictest counts in, unless it is given -N";
+        match self.found {
+            Some((unit, by)) => unit::stated(about, unit, by),
+            None => Ok(draft.assumed_unit(about, Unit::Us, WHY)),
         }
     }
 }
+
+/// Short options of cyclictest that take a value.
+const VALUED: &str = "aAbcdDFhHilopty";
 
 /// What a priority says of the policy: without one it is `SCHED_OTHER`.
 fn policy_of(priority: u64) -> Option<Policy> {

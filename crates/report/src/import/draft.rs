@@ -4,13 +4,15 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::Host;
 use wakescope_core::maxima::Maxima;
+use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::{Plan, Policy, Stimulus};
 use wakescope_core::run::{Episode, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::units::{SpanNs, counted, one_or_many};
 
 use super::own::Own;
-use super::{About, ImportError, date};
+use super::statement::{Figure, Statement};
+use super::{About, ImportError, Unit, date, unit};
 use crate::style::clean;
 
 /// The start of a run that does not tell when it was: the record must have one.
@@ -33,10 +35,17 @@ pub(super) struct Draft {
     pub(super) target: Option<String>,
     /// Which time the values are in.
     pub(super) time_domain: TimeDomain,
-    /// Whether the file tells what the values are.
-    pub(super) quantity_unknown: bool,
     /// Keys of the record, beside the usual ones, that the file tells nothing of.
     pub(super) unknown: Vec<&'static str>,
+    /// Whether the unit of the values is only assumed.
+    unit_assumed: bool,
+    /// The longest interval of a thread, where that is not [`Self::interval_ns`]; or, by the times of
+    /// samples, what lies between two of them on average.
+    pub(super) spacing_ns: Option<u64>,
+    /// What the program cut samples off to before it computed figures; 0 and 1 are nothing.
+    pub(super) step_ns: u64,
+    /// Figures that the file states beside the samples.
+    statements: Vec<Statement>,
 }
 
 /// What `uname` said.
@@ -69,10 +78,7 @@ impl Draft {
     /// Takes what wakescope wrote at the head of a file of its own.
     pub(super) fn own(&mut self, own: &Own) {
         self.time_domain = own.domain;
-        match own.quantity {
-            Some(quantity) => self.source.quantity = quantity,
-            None => self.quantity_unknown = true,
-        }
+        self.source.quantity = own.quantity;
     }
 
     /// Adds a thread with these samples; without any it is a finding.
@@ -92,6 +98,29 @@ impl Draft {
     pub(super) fn limit(&mut self, from_ns: u64, count: u64) {
         if let Some(thread) = self.threads.last_mut() {
             thread.overflow = Some(Overflow { from_ns, count });
+        }
+    }
+
+    /// Notes a figure that the file states of the last thread: from `least` to `most`, in ns or
+    /// samples. It is checked when the draft is finished.
+    pub(super) fn states(&mut self, figure: Figure, least: f64, most: f64) {
+        let thread = self.threads.len().checked_sub(1);
+        self.statements.push(Statement { thread, figure, least, most });
+    }
+
+    /// Notes a figure that the file states of all threads together.
+    pub(super) fn states_of_all(&mut self, figure: Figure, least: f64, most: f64) {
+        self.statements.push(Statement { thread: None, figure, least, most });
+    }
+
+    /// Notes a percentile in ns that the file states of the last thread. The record keeps it.
+    pub(super) fn states_percentile(&mut self, percentile: Percentile, ns: u64) {
+        #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+        self.states(Figure::Percentile(percentile), ns as f64, ns as f64);
+        if let Some(thread) = self.threads.last_mut() {
+            for d in [&mut thread.woken, &mut thread.expiries] {
+                d.stated.get_or_insert_default().percentiles.insert(percentile, ns);
+            }
         }
     }
 
@@ -147,6 +176,23 @@ impl Draft {
         self.findings.push(Finding::new(code, severity, message, hint));
     }
 
+    /// The unit in ns of a file that does not state one: the user's, or else `usual`, which is then
+    /// a finding. `why` says what the file leaves open.
+    pub(super) fn assumed_unit(&mut self, about: &About, usual: Unit, why: &str) -> u64 {
+        if let Some(unit) = about.unit {
+            return unit.ns();
+        }
+        self.unit_assumed = true;
+        self.find(
+            "unit-assumed",
+            Severity::Warning,
+            format!("the values are taken for {usual}, which the file does not tell: {why}"),
+            "say which unit it is: --unit us, or --unit ns",
+        );
+        self.approximate(format!("unit: {usual} is assumed; the file does not state it"));
+        usual.ns()
+    }
+
     /// Notes what is not exact.
     pub(super) fn approximate(&mut self, what: impl Into<String>) {
         let what = what.into();
@@ -159,6 +205,13 @@ impl Draft {
     pub(super) fn finish(mut self) -> Result<Run, ImportError> {
         if self.threads.is_empty() {
             return Err(ImportError::new("there is no thread or CPU in it"));
+        }
+        self.check()?;
+        let resolution_ns = self.source.resolution_ns.unwrap_or(1);
+        for thread in &mut self.threads {
+            for d in [&mut thread.woken, &mut thread.expiries] {
+                d.stated.get_or_insert_default().resolution_ns = resolution_ns;
+            }
         }
         self.source.unknown = self.not_told();
         let (unknown, omission) = (self.in_words(), self.source.omission);
@@ -204,6 +257,35 @@ impl Draft {
         }
     }
 
+    /// Checks what is stated, and what was assumed, against the samples.
+    fn check(&self) -> Result<(), ImportError> {
+        let all =
+            || self.threads.iter().fold(Distribution::default(), |d, t| d.merged(&t.expiries));
+        for statement in &self.statements {
+            let thread = statement.thread.and_then(|at| self.threads.get(at).zip(Some(at)));
+            let why = match thread {
+                Some((t, _)) => statement.contradiction(&t.expiries, self.step_ns.max(1)),
+                None => statement.contradiction(&all(), self.step_ns.max(1)),
+            };
+            let name = match thread {
+                _ if self.threads.len() == 1 => String::new(),
+                Some((Thread { cpu: Some(cpu), .. }, _)) => format!("CPU {cpu}: "),
+                Some((_, at)) => format!("thread {at}: "),
+                None => "all threads: ".into(),
+            };
+            if let Some(why) = why {
+                return Err(ImportError::new(format!("it contradicts itself: {name}{why}")));
+            }
+        }
+        match self.spacing_ns.or(self.interval_ns).filter(|&ns| self.unit_assumed && ns > 0) {
+            None => Ok(()),
+            Some(interval_ns) => {
+                let largest = self.threads.iter().filter_map(|t| t.woken.mean_ns()).max();
+                unit::refuse_impossible(largest.unwrap_or(0), interval_ns)
+            }
+        }
+    }
+
     /// The record's keys that nothing is known of.
     fn not_told(&self) -> Vec<String> {
         let unless = |told: bool, key: &'static str| (!told).then_some(key);
@@ -232,7 +314,7 @@ impl Draft {
             Some("plan.idle_states"),
             unless(self.source.omission != Omission::Skipped, "threads.missed"),
             unless(course, "threads.woken.max_at_ns"),
-            unless(!self.quantity_unknown, "source.quantity"),
+            unless(self.source.quantity != Quantity::Unknown, "source.quantity"),
         ];
         let all = keys.into_iter().flatten().chain(self.unknown.iter().copied());
         all.map(String::from).collect()

@@ -11,7 +11,7 @@ use wakescope_core::source::Quantity;
 
 use super::draft::Draft;
 use super::own::Own;
-use super::{About, ImportError, Unit};
+use super::{About, ImportError, Unit, unit};
 
 pub(super) mod log;
 pub(super) mod percentiles;
@@ -63,13 +63,16 @@ impl Told {
         match (self.quantity, &self.own) {
             (Some(quantity), _) => draft.source.quantity = quantity,
             (None, Some(own)) => draft.own(own),
-            (None, None) => draft.quantity_unknown = true,
+            (None, None) => draft.source.quantity = Quantity::Unknown,
         }
     }
 
     /// The unit, as the user or the file states it.
     fn unit(&self, about: &About) -> Result<Unit, ImportError> {
-        about.unit.or(self.unit).ok_or_else(|| {
+        if let Some(unit) = self.unit {
+            return unit::stated(about, unit, "a comment tells").map(|_| unit);
+        }
+        about.unit.ok_or_else(|| {
             ImportError::new("HdrHistogram's files do not state the unit of their values").try_this(
                 "say which it is: wakescope import FILE --unit ns, us or ms; or add a line `#[Unit: ns]` at its begin",
             )

@@ -13,12 +13,12 @@ use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
 use super::counts::{Counts, in_ns};
-use super::cyclictest::json::sum_of;
+use super::cyclictest::json::{states_mean, sum_of};
 use super::draft::{Draft, Kernel};
 use super::json::{self, Entries};
 use super::lines::number;
 use super::tally::Tally;
-use super::{About, ImportError};
+use super::{About, ImportError, Unit, unit};
 
 /// Threads that are read: the most CPUs that Linux can be built for.
 const MOST_THREADS: u32 = 8_192;
@@ -65,12 +65,11 @@ struct Thread {
 
 pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
     let file: File = json::parse(&json::bytes(from)?)?;
-    let unit_ns = match (file.version, file.sysinfo.resolution_in_ns) {
-        (0..=2, None) => 1_000,
-        (3, Some(ns @ (1 | 1_000))) => ns,
-        (3, Some(ns)) => {
-            return Err(ImportError::new(format!("resolution_in_ns is {ns}, not 1 or 1000")));
-        }
+    let unit = match (file.version, file.sysinfo.resolution_in_ns) {
+        (0..=2, None) => Unit::Us,
+        (3, Some(stated)) => file.sysinfo.unit().ok_or_else(|| {
+            ImportError::new(format!("resolution_in_ns is {stated}, not 1 or 1000"))
+        })?,
         (version, _) => {
             return Err(ImportError::new(format!(
                 "it has version {version} of jitterdebugger's results, or one without what that \
@@ -78,7 +77,9 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
             )));
         }
     };
+    let unit_ns = unit::stated(about, unit, "`resolution_in_ns` tells")?;
     let mut draft = draft("JSON", about);
+    draft.step_ns = unit_ns;
     let Facts { release, version, machine: arch, .. } = file.sysinfo;
     draft.kernel = (!release.is_empty()).then_some(Kernel { release, version, arch });
     draft.coarse(unit_ns);
@@ -88,9 +89,33 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
         let of_thread = |why| ImportError::new(format!("thread {id}: {why}"));
         let d = thread.distribution(&mut draft, id, unit_ns).map_err(of_thread)?;
         draft.thread(None, d);
+        if thread.count > 0 {
+            states_mean(&mut draft, thread.avg, unit_ns, 0.006);
+        }
     }
     draft.approximate("sum_ns: the mean is given with two decimals");
     draft.finish()
+}
+
+impl Facts {
+    fn unit(&self) -> Option<Unit> {
+        match self.resolution_in_ns {
+            Some(1) => Some(Unit::Ns),
+            Some(1_000) | None => Some(Unit::Us),
+            Some(_) => None,
+        }
+    }
+}
+
+/// The unit that a `results.json` states; raw samples beside it are in the same. `None` if it is no
+/// such file.
+pub fn unit_of_results(from: &mut dyn BufRead) -> Option<Unit> {
+    #[derive(Deserialize)]
+    struct Head {
+        sysinfo: Facts,
+    }
+    let head: Head = json::parse(&json::bytes(from).ok()?).ok()?;
+    head.sysinfo.unit()
 }
 
 impl Thread {
@@ -196,6 +221,7 @@ pub(super) fn is_record(bytes: &[u8]) -> bool {
 #[derive(Clone, Default)]
 struct Samples {
     tally: Tally,
+    first_at_ns: Option<u64>,
     last_at_ns: u64,
     max_at_ns: u64,
     course: Course,
@@ -203,12 +229,11 @@ struct Samples {
 
 pub(super) fn read_raw(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
     let mut draft = draft("raw samples", about);
-    let unit_ns = about.unit.map_or(1_000, super::Unit::ns);
-    if about.unit.is_none() {
-        draft.approximate(
-            "unit: raw samples do not state it; µs is the program's default, ns with -N",
-        );
-    }
+    let unit_ns = draft.assumed_unit(
+        about,
+        Unit::Us,
+        "µs is what jitterdebugger counts in, unless it is given -N; a results.json beside it would tell",
+    );
     draft.coarse(unit_ns);
     let mut raw = Raw { unit_ns, origin_ns: None, threads: Vec::new(), records: 0 };
     let mut block = vec![0_u8; BLOCK];
@@ -271,6 +296,7 @@ impl Raw {
         if at_ns < of.last_at_ns {
             return Err(self.fault("its time is before that of the record before it"));
         }
+        of.first_at_ns.get_or_insert(at_ns);
         of.last_at_ns = at_ns;
         if of.tally.add(record.value) {
             of.max_at_ns = due_ns;
@@ -286,10 +312,20 @@ impl Raw {
             .try_this("take the samples.raw that jitterdebugger -s wrote, whole")
     }
 
+    /// The longest time from one sample to the next, on average over a thread.
+    fn spacing_ns(&self) -> Option<u64> {
+        let of = |t: &Samples| {
+            let span = t.last_at_ns.checked_sub(t.first_at_ns?)?;
+            span.checked_div(t.tally.count.checked_sub(1)?)
+        };
+        self.threads.iter().filter_map(of).max()
+    }
+
     fn finish(self, mut draft: Draft) -> Result<Run, ImportError> {
         let origin_ns = self.origin_ns.unwrap_or_default();
         let end_ns = self.threads.iter().map(|t| t.last_at_ns).max().unwrap_or_default();
         draft.duration_ns = Some(end_ns.saturating_sub(origin_ns)).filter(|&ns| ns > 0);
+        draft.spacing_ns = self.spacing_ns();
         let threads = self.threads.iter().enumerate().filter(|(_, t)| t.tally.count > 0);
         for (id, samples) in threads {
             let d = samples.tally.finish(self.unit_ns);

@@ -1,8 +1,9 @@
 //! oslat of rt-tests: text and `--json`.
 //!
-//! A row is named by its upper edge. Up to version 2.4 the extremes are, too; in 2.5 and 2.6 times
-//! are rounded up before they are counted; from 2.7 on they are cut off. The last row holds all that
-//! is longer.
+//! A row is named by its upper edge. Up to version 2.4 the extremes are rounded up to that edge; in 2.5
+//! and 2.6 all times are rounded up before they are counted; from 2.7 on they are cut off. So the
+//! extremes are kept as the program states them, and where they are rounded up, a row holds what is
+//! above its lower edge and up to its upper one. The last row holds all that is longer.
 
 use std::io::BufRead;
 
@@ -18,15 +19,17 @@ use super::cyclictest::json::{Preamble, sum_of};
 use super::draft::Draft;
 use super::json::{self, Entries};
 use super::lines::{Line, Lines, Word, number, thousandths};
-use super::{About, ImportError};
+use super::statement::Figure;
+use super::{About, ImportError, Unit, unit};
 
 const MOST_CPUS: u64 = 8_192;
 
 /// The most rows: the program's own limit.
 const MOST_ROWS: usize = 1_024;
 
-fn draft(format: &str, about: &About) -> Draft {
-    Draft::new("oslat", format, about, Quantity::Gap, Omission::None)
+fn draft(format: &str, about: &About) -> Result<Draft, ImportError> {
+    unit::stated(about, Unit::Us, "oslat writes µs, if need be with decimals")?;
+    Ok(Draft::new("oslat", format, about, Quantity::Gap, Omission::None))
 }
 
 /// How a version counts.
@@ -84,29 +87,29 @@ impl Scale {
         let way = way.ok_or(
             "it does not tell which version of oslat made it, and that decides what a row means",
         )?;
-        // By how much the edges as named are above the real ones, and extremes above lower edges.
         let unit = if self.width % 1_000 == 0 { 1_000 } else { 1 };
-        let (shift, above) = match way {
-            Way::Upper => (0, 1_000),
-            Way::RoundedUp if unit > 1 => (unit, unit),
+        // By how much the edges as named are above the real ones, and how far past these a row
+        // begins: rounded up, 5 µs is what is above 4 and up to 5.
+        let (shift, past) = match way {
+            Way::Upper => (0, 1),
+            Way::RoundedUp if unit > 1 => (unit, 1),
             Way::RoundedUp | Way::CutOff => (0, 0),
         };
-        // Rounded up, 5 µs is what is above 4 and up to 5.
-        let past = u64::from(way == Way::RoundedUp && unit > 1);
-        let real = |edge: u64, by: u64| {
-            edge.checked_sub(by).map(|e| e + past).ok_or("an extreme is 0, which cannot be")
-        };
-        let (min, max) = (real(rows.min, above)?, real(rows.max, above)?);
+        let real = |edge: u64, by: u64| edge.saturating_sub(by) + past;
+        let (min, max) = (rows.min, rows.max);
+        if past > 0 && min == 0 && !rows.rows.is_empty() {
+            return Err("its minimum is 0, which a version that rounds up does not write".into());
+        }
         let mut counts = Counts::default();
         for &(row, count) in &rows.rows {
             if row % self.width != 0 || row == 0 {
                 return Err(format!("a row ends at {row} ns, which is no multiple of the width"));
             }
-            let lower = real(row - self.width, 0)?.saturating_sub(shift);
-            let mut upper = real(row, shift)?;
+            let lower = real(row - self.width, shift);
+            let mut upper = real(row, shift);
             if Some(row) == self.last {
                 let held = upper;
-                upper = upper.max(max + unit);
+                upper = upper.max(max + if past > 0 { past } else { unit });
                 if upper > held {
                     draft.overflow(&format!("CPU {}", rows.cpu), count, lower, false);
                 }
@@ -121,6 +124,15 @@ impl Scale {
 }
 
 impl Scale {
+    /// Notes the mean, which takes each sample for the upper edge of its row.
+    #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+    fn state_mean(&self, draft: &mut Draft, sum_ns: u64, count: u64) {
+        if count > 0 {
+            let mean = sum_ns as f64 / count as f64;
+            draft.states(Figure::Mean, mean - self.width as f64 - 2.0, mean + 2.0);
+        }
+    }
+
     /// Where nothing is longer than the last row, the mean follows from the rows: if it is another,
     /// rows are missing.
     fn agrees(&self, rows: &Rows, count: u64) -> Result<(), String> {
@@ -154,6 +166,8 @@ struct Seen {
     min: Option<Vec<u64>>,
     mean: Option<Vec<u64>>,
     max: Option<Vec<u64>>,
+    /// Maximum less minimum.
+    range: Option<Vec<u64>>,
     duration: Option<Vec<u64>>,
 }
 
@@ -174,7 +188,7 @@ pub(super) fn read_text(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     let mean = seen.mean.ok_or_else(|| cut("Average:"))?;
     let max = seen.max.ok_or_else(|| cut("Maximum:"))?;
     let duration = seen.duration.ok_or_else(|| cut("Duration:"))?;
-    let mut draft = draft("text", about);
+    let mut draft = draft("text", about)?;
     draft.source.version = seen.version.clone();
     draft.duration_ns = duration.iter().max().and_then(|ms| ms.checked_mul(1_000_000));
     let width = width(seen.rows.iter().map(|(row, _)| *row));
@@ -189,6 +203,14 @@ pub(super) fn read_text(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
         let rows = Rows { cpu, rows, min: min[i], max: max[i], sum_ns };
         let d = scale.distribution(&mut draft, &rows);
         draft.thread(Some(cpu), d.map_err(|why| ImportError::new(format!("CPU {cpu}: {why}")))?);
+        scale.state_mean(&mut draft, sum_ns, count);
+        let range = seen.range.as_ref().map(|range| range[i]);
+        if let Some(range) = range.filter(|&range| min[i].checked_add(range) != Some(max[i])) {
+            return Err(ImportError::new(format!(
+                "it contradicts itself: CPU {cpu}: `Max-Min:` is {} ns, but its extremes are {} ns and {} ns",
+                range, max[i], min[i]
+            )));
+        }
     }
     draft.finish()
 }
@@ -224,7 +246,7 @@ impl Seen {
             "Average" => &mut self.mean,
             "Maximum" => &mut self.max,
             "Duration" => &mut self.duration,
-            "Max-Min" | "Counter Freq" | "CPU Freq" | "001 Overflow" => return Ok(()),
+            "Max-Min" => &mut self.range,
             _ => return Ok(()),
         };
         let values =
@@ -314,7 +336,7 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     let rows = command.number('b', "bucket-size").unwrap_or(32);
     let last = width.checked_mul(rows).filter(|_| width > 0 && rows <= MOST_ROWS as u64);
     let last = last.ok_or_else(|| ImportError::new("its command line has no sensible -W or -b"))?;
-    let mut draft = draft("JSON", about);
+    let mut draft = draft("JSON", about)?;
     let rtprio = command.number('f', "rtprio").and_then(|p| u8::try_from(p).ok());
     draft.policy = Some(if rtprio.is_some() { Policy::Fifo } else { Policy::Other });
     draft.priority = rtprio;
@@ -331,8 +353,11 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     for (_, thread) in &file.thread.0 {
         let cpu = thread.cpu;
         let of_cpu = |why: String| ImportError::new(format!("CPU {cpu}: {why}"));
-        let d = thread.rows(unit).and_then(|rows| scale.distribution(&mut draft, &rows));
-        draft.thread(Some(cpu), d.map_err(of_cpu)?);
+        let rows = thread.rows(unit).map_err(of_cpu)?;
+        let d = scale.distribution(&mut draft, &rows).map_err(of_cpu)?;
+        let count = d.count;
+        draft.thread(Some(cpu), d);
+        scale.state_mean(&mut draft, rows.sum_ns, count);
     }
     draft.finish()
 }

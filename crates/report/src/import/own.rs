@@ -10,8 +10,8 @@ use super::Unit;
 pub(super) struct Own {
     pub(super) unit: Option<Unit>,
     pub(super) domain: TimeDomain,
-    /// What the values are; `None` where that was not known.
-    pub(super) quantity: Option<Quantity>,
+    /// What the values are.
+    pub(super) quantity: Quantity,
     /// How many rows a histogram has that may end before its samples.
     pub(super) rows: Option<u64>,
 }
@@ -23,7 +23,7 @@ impl Own {
         let mut own = Self {
             unit: None,
             domain: TimeDomain::Real,
-            quantity: Some(Quantity::WakeupLatency),
+            quantity: Quantity::WakeupLatency,
             rows: None,
         };
         for part in parts.split(", ").skip(1) {
@@ -44,7 +44,7 @@ impl Own {
             if let (Some(unit), None) = (unit, own.unit) {
                 (own.unit, own.domain) = (Some(unit), domain);
             } else if let Some(name) = part.strip_prefix("quantity ") {
-                own.quantity = serde_json::from_value(name.into()).ok();
+                own.quantity = serde_json::from_value(name.into()).unwrap_or(Quantity::Unknown);
             } else if let Some(rows) = part.strip_prefix("rows ") {
                 own.rows = super::lines::number(rows);
             }
@@ -60,17 +60,17 @@ mod tests {
     #[test]
     fn heads_are_read() {
         let of = |head| Own::of(head).map(|own| (own.unit, own.domain, own.quantity, own.rows));
-        let wakeup = Some(Quantity::WakeupLatency);
+        let wakeup = Quantity::WakeupLatency;
         for (head, want) in [
             ("cyclictest V 2.4", None),
             ("wakescope 0.1.0: woken, us", Some((Some(Unit::Us), TimeDomain::Real, wakeup, None))),
             (
                 "wakescope 0.1.0: expiries, virtual ns, quantity gap, rows 3, kernel 6, ms",
-                Some((Some(Unit::Ns), TimeDomain::Virtual, Some(Quantity::Gap), Some(3))),
+                Some((Some(Unit::Ns), TimeDomain::Virtual, Quantity::Gap, Some(3))),
             ),
             (
                 "wakescope 0.1.0: woken, ms, quantity unknown",
-                Some((Some(Unit::Ms), TimeDomain::Real, None, None)),
+                Some((Some(Unit::Ms), TimeDomain::Real, Quantity::Unknown, None)),
             ),
         ] {
             assert_eq!(of(head), want, "{head}");

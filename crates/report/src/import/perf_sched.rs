@@ -8,7 +8,8 @@ use wakescope_core::source::{Omission, Quantity};
 use super::counts::{sum_of_mean, wide};
 use super::draft::Draft;
 use super::lines::{Line, Lines, number, thousandths};
-use super::{About, ImportError};
+use super::statement::Figure;
+use super::{About, ImportError, Unit, unit};
 
 /// The most tasks that are read.
 const MOST_TASKS: usize = 1 << 16;
@@ -49,6 +50,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
             held.unwrap_or(u64::MAX)
         )));
     }
+    unit::stated(about, Unit::Ms, "perf sched latency writes `ms`")?;
     let mut draft =
         Draft::new("perf sched", "latency table", about, Quantity::RunqueueDelay, Omission::None);
     draft.summary_only("of single delays tells `perf sched timehist`, or `wakescope explain`");
@@ -65,6 +67,9 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
             (task.max * 1_000, sum_of_mean(task.count, task.mean * 1_000, 1_000));
         // Rounded, the largest may be half a µs larger than it says; from 0 on, as the least is not told.
         draft.thread(None, wide(task.count, 0, max_ns, 1_000, sum_ns).map_err(ImportError::new)?);
+        #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+        let mean_ns = task.mean as f64 * 1_000.0;
+        draft.states(Figure::Mean, mean_ns - 500.0, mean_ns + 500.0);
     }
     draft.finish()
 }

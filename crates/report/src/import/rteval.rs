@@ -9,6 +9,7 @@ use std::io::{BufRead, Read};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use wakescope_core::distribution::Distribution;
+use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
@@ -16,7 +17,8 @@ use super::command::Command;
 use super::counts::{Counts, in_ns};
 use super::draft::{Draft, Kernel};
 use super::lines::{number, thousandths};
-use super::{About, ImportError, date};
+use super::statement::Figure;
+use super::{About, ImportError, Unit, date, unit};
 use crate::style::clean;
 
 /// The largest file that is read; of 1,024 cores with 3,500 buckets it takes that.
@@ -27,6 +29,8 @@ const MOST_ROWS: u64 = 1_000_000;
 
 const DEPTH: usize = 32;
 
+const MEDIAN: Percentile = Percentile::whole(50);
+
 #[derive(Default)]
 struct Part {
     cpu: Option<u32>,
@@ -35,6 +39,8 @@ struct Part {
     min: Option<u64>,
     max: Option<u64>,
     mean: Option<u64>,
+    deviation: Option<u64>,
+    median: Option<u64>,
     rows: Vec<(u64, u64)>,
 }
 
@@ -223,9 +229,13 @@ impl Seen {
                     "samples" => part.samples = Some(whole(text)?),
                     "minimum" => part.min = Some(whole(text)?),
                     "maximum" => part.max = Some(whole(text)?),
-                    "mean" => {
-                        let mean = thousandths(text);
-                        part.mean = Some(mean.ok_or_else(|| not_a_number(text))?);
+                    "mean" | "standard_deviation" | "median" => {
+                        let value = Some(thousandths(text).ok_or_else(|| not_a_number(text))?);
+                        match *name {
+                            "mean" => part.mean = value,
+                            "median" => part.median = value,
+                            _ => part.deviation = value,
+                        }
                     }
                     _ => {}
                 }
@@ -279,7 +289,9 @@ impl Seen {
             draft.approximate("started: in the local time of that machine, which is not stated");
         }
         draft.kernel = (!self.kernel.release.is_empty()).then_some(self.kernel);
-        draft.coarse(1_000);
+        let unit_ns = unit::stated(about, Unit::Us, "rteval writes `unit=\"us\"`")?;
+        draft.coarse(unit_ns);
+        draft.step_ns = unit_ns;
         draft.approximate("sum_ns: each sample is taken for the lower edge of its bucket");
         if self.cores.is_empty() {
             return Err(ImportError::new("there is no <core> with a histogram"));
@@ -295,6 +307,12 @@ impl Seen {
             let d = core.distribution();
             let of_core = |why| ImportError::new(format!("core {}: {why}", cpu.unwrap_or(0)));
             draft.thread(cpu, d.map_err(of_core)?);
+            for (figure, least, most) in core.statements() {
+                draft.states(figure, least, most);
+            }
+        }
+        for (figure, least, most) in system.statements() {
+            draft.states_of_all(figure, least, most);
         }
         let stated = system.distribution();
         stated.map_err(|why| ImportError::new(format!("<system>: {why}")))?;
@@ -306,6 +324,22 @@ impl Seen {
 }
 
 impl Part {
+    /// What its statistics say beside the histogram, in ns. Thousandths of µs are ns.
+    #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+    fn statements(&self) -> impl Iterator<Item = (Figure, f64, f64)> {
+        let near = |figure, value: Option<u64>, by: f64| {
+            value.map(|ns| (figure, ns as f64 - by, ns as f64 + by))
+        };
+        [
+            near(Figure::Mean, self.mean, 10.0),
+            near(Figure::Deviation, self.deviation, 10.0),
+            // Of an even number of samples it may lie between two.
+            near(Figure::Percentile(MEDIAN), self.median, 1_000.0),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
     fn distribution(&self) -> Result<Distribution, String> {
         let mut counts = Counts::default();
         for &(row, count) in &self.rows {

@@ -15,7 +15,8 @@ use wakescope_core::source::{Omission, Quantity};
 use super::counts::{Counts, MOST_BUCKETS, in_ns, sum_of_mean};
 use super::draft::Draft;
 use super::lines::{Line, Lines, Word, number};
-use super::{About, ImportError, Imported};
+use super::statement::Figure;
+use super::{About, ImportError, Imported, Unit, unit};
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,7 +68,7 @@ struct Column {
 
 #[derive(Default)]
 struct Seen {
-    unit_ns: Option<u64>,
+    unit: Option<Unit>,
     duration_ns: Option<u64>,
     columns: Option<Vec<Column>>,
     last_row: Option<u64>,
@@ -78,6 +79,10 @@ struct Seen {
     missed: Option<String>,
     /// In the sums over all CPUs, which follow.
     overall: bool,
+    /// What they are, by name: a value for each kind of column.
+    sums: BTreeMap<String, Vec<Option<u64>>>,
+    /// What values are of, in order of the columns' heads, each once.
+    kinds: Vec<Kind>,
 }
 
 pub(super) fn read(
@@ -97,7 +102,8 @@ pub(super) fn read(
             .try_this("let rtla print all: without --no-header, --no-summary and --no-index")
     };
     let columns = seen.columns.take().ok_or_else(|| cut("the head `Index`"))?;
-    let unit_ns = seen.unit_ns.ok_or_else(|| cut("the unit of time"))?;
+    let unit = seen.unit.ok_or_else(|| cut("the unit of time"))?;
+    let unit_ns = unit::stated(about, unit, "`# Time unit is` tells")?;
     let mut by_kind: BTreeMap<Kind, Vec<Column>> = BTreeMap::new();
     for column in columns {
         by_kind.entry(column.kind).or_default().push(column);
@@ -107,14 +113,20 @@ pub(super) fn read(
     }
     let of_kind = |(kind, columns): (Kind, Vec<Column>)| {
         let mut draft = seen.draft(about, tracer, kind, unit_ns);
+        draft.step_ns = unit_ns;
         for column in columns {
             let (cpu, d) = (column.cpu, column.distribution(&mut draft, &seen, unit_ns));
+            let mean = column.mean.flatten();
             let d = d.map_err(|why| match why {
                 Fault::Missing(what) => cut(what),
                 Fault::Wrong(why) => ImportError::new(format!("CPU {cpu}: {why}")),
             })?;
             draft.thread(Some(cpu), d);
+            if let Some((least, most)) = mean.map(|mean| around(mean, unit_ns)) {
+                draft.states(Figure::Mean, least, most);
+            }
         }
+        seen.state_sums(&mut draft, kind, unit_ns);
         let (_, name, _) = Kind::ALL[kind as usize];
         Ok(Imported { name: name.into(), run: draft.finish()? })
     };
@@ -143,9 +155,9 @@ impl Seen {
                 return Err(line.fault("a second histogram begins; give each a file of its own"));
             }
         } else if let Some(unit) = text.strip_prefix("# Time unit is ") {
-            self.unit_ns = Some(match unit {
-                "microseconds (us)" => 1_000,
-                "nanoseconds (ns)" => 1,
+            self.unit = Some(match unit {
+                "microseconds (us)" => Unit::Us,
+                "nanoseconds (ns)" => Unit::Ns,
                 _ => return Err(line.fault("not a unit that is known")),
             });
         } else if let Some(words) = line.after("# Duration:") {
@@ -154,9 +166,11 @@ impl Seen {
             self.head(line, tracer)?;
         } else if text.starts_with("ALL:") {
             self.overall = true;
+        } else if self.overall && text.contains(':') {
+            self.sum(line)?;
         } else if text.is_empty() || text.starts_with('#') || self.overall || self.columns.is_none()
         {
-            // Sums over all CPUs follow from what is read, and before the head is nothing to read.
+            // Before the head is nothing to read.
         } else if self.is_whole() && !is_row(text) {
             // What rtla says of the trace it stopped at, and what a document says, follow the summary.
         } else if text.starts_with(|c: char| c.is_ascii_digit()) {
@@ -201,8 +215,48 @@ impl Seen {
         if !columns.iter().all(|c| seen.insert((c.kind, c.cpu))) {
             return Err(line.fault("a column comes twice"));
         }
+        self.kinds = columns.iter().map(|c| c.kind).collect();
+        self.kinds.sort_unstable();
+        self.kinds.dedup();
         self.columns = Some(columns);
         Ok(())
+    }
+
+    /// A line of the sums over all CPUs. Lines of other shapes are none.
+    fn sum(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+        let Some((name, _)) = line.text.split_once(':') else { return Ok(()) };
+        let words = line.after(&format!("{name}:")).unwrap_or_default();
+        if !["over", "count", "min", "avg", "max"].contains(&name.trim())
+            || words.len() != self.kinds.len()
+        {
+            return Ok(());
+        }
+        let value = |word: &Word<'_>| match word.text {
+            "-" => Ok(None),
+            _ => word.thousandths().map(Some),
+        };
+        let values = words.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+        self.sums.insert(name.trim().into(), values);
+        Ok(())
+    }
+
+    /// Notes what the sums over all CPUs say of one kind.
+    #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+    fn state_sums(&self, draft: &mut Draft, kind: Kind, unit_ns: u64) {
+        let Some(place) = self.kinds.iter().position(|&k| k == kind) else { return };
+        let of = |name: &str| self.sums.get(name).and_then(|values| *values.get(place)?);
+        if let Some(count) = of("count") {
+            draft.states_of_all(Figure::Count, (count / 1_000) as f64, (count / 1_000) as f64);
+        }
+        for (name, figure) in [("min", Figure::Min), ("max", Figure::Max)] {
+            if let Some(value) = of(name) {
+                let ns = (value / 1_000) as f64 * unit_ns as f64;
+                draft.states_of_all(figure, ns, ns);
+            }
+        }
+        if let Some((least, most)) = of("avg").map(|mean| around(mean, unit_ns)) {
+            draft.states_of_all(Figure::Mean, least, most);
+        }
     }
 
     fn row(&mut self, line: Line<'_>) -> Result<(), ImportError> {
@@ -350,6 +404,14 @@ impl Column {
         }
         Ok(counts.finish(min_ns, max_ns, sum_of_mean(count, mean, unit_ns))?)
     }
+}
+
+/// What a mean in thousandths can stand for, in ns: without decimals it was cut off.
+#[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+fn around(mean: u64, unit_ns: u64) -> (f64, f64) {
+    let (mean, unit) = (mean as f64 / 1_000.0, unit_ns as f64);
+    let above = if mean.fract() == 0.0 { 1.0 } else { 0.01 };
+    ((mean - 0.01) * unit, (mean + above) * unit)
 }
 
 /// `0 00:01:00`: days, and hours, minutes, seconds.

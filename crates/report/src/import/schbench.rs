@@ -1,16 +1,23 @@
 //! schbench: its text has the number of samples up to each percentile; its JSON has no counts.
 //!
-//! Values are the ends of buckets, at most 0.4 % wide, and rounded so that a percentile may be above
-//! the maximum.
+//! Each row counts the samples above the row before it. Versions from 2023 on compute a row for the
+//! 20th percentile and, but for pipe mode, do not print it: the first row then counts only what is
+//! above that. How many samples the row would hold follows from the percentiles, to the share of
+//! samples beyond the last row.
+//!
+//! Values are the middles of buckets, of 1 µs up to 512 µs and at most 0.4 % above, so a percentile may
+//! be above the maximum.
 
 use std::io::BufRead;
 
+use wakescope_core::distribution::Distribution;
+use wakescope_core::percentile::Percentile;
 use wakescope_core::source::{Omission, Quantity};
 
 use super::counts::{Counts, in_ns};
 use super::draft::Draft;
 use super::lines::{Line, Lines, Word, number};
-use super::{About, ImportError, Imported};
+use super::{About, ImportError, Imported, Unit, unit};
 
 pub(super) fn refuse_json() -> ImportError {
     ImportError::new(
@@ -19,14 +26,26 @@ pub(super) fn refuse_json() -> ImportError {
     .try_this("import what schbench prints on standard error: schbench … 2> FILE")
 }
 
+/// The percentile that a version may compute and not print.
+const HIDDEN: Percentile = Percentile::whole(20);
+
+/// A row of a table.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    percentile: Percentile,
+    /// The middle of its bucket, in µs.
+    value: u64,
+    /// Samples above the last row's bucket and up to this one.
+    count: u64,
+}
+
 /// A table of percentiles.
 #[derive(Clone, Debug)]
 struct Table {
     what: String,
     seconds: u64,
     total: u64,
-    /// Values and how many samples are above the last and up to that.
-    rows: Vec<(u64, u64)>,
+    rows: Vec<Row>,
     extremes: Option<(u64, u64)>,
 }
 
@@ -57,12 +76,16 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Vec<Imported
                 let at = words.len() - 4;
                 let count = Word { text: count.trim_start_matches('('), ..words[at + 2] };
                 let value = number(value).ok_or_else(|| words[at + 1].fault("no value"))?;
-                if table.rows.len() >= 64
-                    || table.rows.last().is_some_and(|&(last, _)| value < last)
-                {
+                let name = percentile.trim_start_matches('*').trim_end_matches("th:");
+                let percentile = format!("p{name}").parse().ok();
+                let percentile = percentile.ok_or_else(|| words[at].fault("no percentile"))?;
+                let row = Row { percentile, value, count: count.number()? };
+                let rises =
+                    |last: &Row| last.percentile < row.percentile && last.value <= row.value;
+                if table.rows.len() >= 64 || !table.rows.last().is_none_or(rises) {
                     return Err(line.fault("a percentile below the one before it"));
                 }
-                table.rows.push((value, count.number()?));
+                table.rows.push(row);
             }
             _ => return Err(line.fault("this is no line of a table of percentiles")),
         }
@@ -122,52 +145,137 @@ impl Table {
                 )));
             }
         };
+        let of_table = |why| ImportError::new(format!("{}: {why}", self.what));
+        let unit_ns = unit::stated(about, Unit::Us, "schbench writes `(usec)`")?;
         let mut draft = Draft::new("schbench", "percentiles", about, quantity, Omission::None);
         draft.duration_ns = self.seconds.checked_mul(1_000_000_000).filter(|&ns| ns > 0);
-        draft.coarse(1_000);
+        draft.coarse(unit_ns);
         draft.approximate(
             "histogram: between two percentiles, only how many samples there are is known",
         );
         draft.approximate("sum_ns: each sample is taken for the lower edge of its bucket");
         draft.target = Some("schbench's workers".into());
-        let d = self.distribution();
-        draft.thread(None, d.map_err(|why| ImportError::new(format!("{}: {why}", self.what)))?);
+        let (least, most) = self.hidden().map_err(of_table)?;
+        if most > 0 {
+            draft.approximate(format!(
+                "histogram: a row that is not printed holds {least} to {most} samples; it is taken for {least}"
+            ));
+        }
+        let d = self.distribution(least).map_err(of_table)?;
+        let max_ns = d.max_ns.unwrap_or(0);
+        draft.thread(None, d);
+        for row in &self.rows {
+            let value_ns = in_ns(row.value, unit_ns).map_err(of_table)?;
+            // The middle of the last bucket may be above the maximum.
+            draft.states_percentile(row.percentile, value_ns.min(max_ns));
+        }
         Ok(Imported { name: name.into(), run: draft.finish()? })
     }
 
-    fn distribution(&self) -> Result<wakescope_core::distribution::Distribution, String> {
+    /// The least and the most samples that a row can hold that is not printed; both 0 if all are.
+    ///
+    /// Up to a row there must be at least its share of all samples, and up to the row before it there
+    /// were less, unless both end in the same bucket.
+    fn hidden(&self) -> Result<(u64, u64), String> {
+        let (mut least, mut held, mut last) = (0_u64, 0_u64, None);
+        let mut most = u64::MAX;
+        for row in &self.rows {
+            let needed = row.percentile.rank(self.total);
+            if let Some(value) = last {
+                if (row.value == value) != (row.count == 0) {
+                    return Err(format!(
+                        "{} and the row before it are both {value} µs, but it counts {} samples",
+                        row.percentile, row.count
+                    ));
+                }
+                if row.value > value {
+                    most = most.min(needed.saturating_sub(held));
+                }
+            }
+            held = held.checked_add(row.count).ok_or("the counts add up to more than 2^64")?;
+            least = least.max(needed.saturating_sub(held));
+            if last.is_none() && row.count > 0 {
+                // The row before it, if there is one, ends in a bucket of its own.
+                most = most.min(needed);
+            }
+            last = Some(row.value);
+        }
+        most = most.min(
+            self.total
+                .checked_sub(held)
+                .ok_or_else(|| format!("its rows hold {held} samples, of {}", self.total))?,
+        );
+        if least == 0 {
+            return Ok((0, 0));
+        }
+        let first = self.rows.first().map(|row| row.percentile);
+        least = least.max(HIDDEN.rank(self.total));
+        if first.is_none_or(|first| first <= HIDDEN) || least > most {
+            return Err(format!(
+                "its rows hold {held} samples, of {}: less than its percentiles say, and no row that is left out makes up for it",
+                self.total
+            ));
+        }
+        Ok((least, most))
+    }
+
+    /// The samples, with so many in the row that is not printed.
+    fn distribution(&self, hidden: u64) -> Result<Distribution, String> {
         let (min, max) = self.extremes.ok_or("it has no extremes")?;
-        let (min_ns, max_ns) = (in_ns(min, 1_000)?, in_ns(max, 1_000)?);
+        let first = self.rows.first().map_or(min, |row| edges(row.value).0);
+        // It takes a minimum of 0 for none.
+        let (min_ns, max_ns) = (in_ns(min.min(first), 1_000)?, in_ns(max, 1_000)?);
         let end_ns = max_ns + 1_000;
         let mut counts = Counts::default();
-        let mut lower = min_ns;
-        // Rows of the same value are one bucket.
-        let mut held = 0_u64;
-        for &(value, count) in &self.rows {
-            held = held.checked_add(count).ok_or("the counts add up to more than 2^64")?;
-            if held == 0 {
-                continue;
-            }
-            let upper = in_ns(value, 1_000)?.saturating_add(1_000).min(end_ns);
-            if upper > lower {
+        let (mut lower, mut held) = (min_ns, hidden);
+        for row in &self.rows {
+            held = held.checked_add(row.count).ok_or("the counts add up to more than 2^64")?;
+            let upper = in_ns(edges(row.value).1, 1_000)?.min(end_ns);
+            if held > 0 && upper > lower {
                 counts.push(lower, upper, held)?;
                 (lower, held) = (upper, 0);
             }
         }
-        let rest = self.total.checked_sub(counts.count());
-        let rest = rest.ok_or_else(|| {
+        let beyond = self.total.checked_sub(counts.count());
+        let beyond = beyond.ok_or_else(|| {
             format!("its rows hold {} samples, of {}", counts.count(), self.total)
         })?;
-        if rest > 0 {
-            if lower >= end_ns {
+        match (beyond, lower < end_ns) {
+            (0, _) => {}
+            (_, true) => counts.push(lower, end_ns, beyond)?,
+            (_, false) => {
                 // All up to the maximum are in one bucket already.
                 let last = counts.pop().ok_or("it has no row")?;
-                counts.push(last.lower, last.upper, last.count + rest)?;
-            } else {
-                counts.push(lower, end_ns, rest)?;
+                counts.push(last.lower, last.upper, last.count + beyond)?;
             }
         }
         let sum_ns = counts.least_sum();
         counts.finish(min_ns, max_ns, sum_ns)
+    }
+}
+
+/// The edges in µs of the bucket with this middle: 256 buckets to each doubling from 512 on.
+fn edges(middle: u64) -> (u64, u64) {
+    let width = 1_u64 << middle.max(256).ilog2().saturating_sub(8).min(32);
+    let lower = middle - middle % width;
+    (lower, lower.saturating_add(width))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_those_of_the_program() {
+        for (middle, want) in [
+            (0, (0, 1)),
+            (511, (511, 512)),
+            (513, (512, 514)),
+            (909, (908, 910)),
+            (1_266, (1_264, 1_268)),
+            (16_864, (16_832, 16_896)),
+        ] {
+            assert_eq!(edges(middle), want, "{middle}");
+        }
     }
 }

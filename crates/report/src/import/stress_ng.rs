@@ -6,13 +6,15 @@
 use std::io::BufRead;
 
 use wakescope_core::finding::Severity;
+use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
 use super::counts::{Counts, in_ns, sum_of_mean, wide};
 use super::draft::Draft;
 use super::lines::{Line, Lines, Word};
-use super::{About, ImportError, command};
+use super::statement::Figure;
+use super::{About, ImportError, Unit, command, unit};
 use crate::style::clean;
 
 #[derive(Default)]
@@ -21,6 +23,10 @@ struct Seen {
     delay_ns: Option<u64>,
     samples: Option<u64>,
     mean: Option<u64>,
+    /// In thousandths, as the mean.
+    deviation: Option<u64>,
+    /// As printed: 99.9 is 99900 thousandths. In ns.
+    percentiles: Vec<(Percentile, u64)>,
     extremes: Option<(u64, u64)>,
     width: Option<u64>,
     /// Buckets that are printed at most, and that there would be.
@@ -45,6 +51,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     let samples = seen.samples.ok_or_else(|| cut("samples"))?;
     let mean = seen.mean.ok_or_else(|| cut("mean:"))?;
     let (min, max) = seen.extremes.ok_or_else(|| cut("min:"))?;
+    unit::stated(about, Unit::Ns, "stress-ng writes `ns`")?;
     let mut draft =
         Draft::new("stress-ng", "cyclic text", about, Quantity::WakeupLatency, Omission::Relative);
     draft.interval_ns = seen.delay_ns;
@@ -68,6 +75,15 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
         }
     };
     draft.thread(None, d.map_err(ImportError::new)?);
+    for (figure, value) in [(Figure::Mean, Some(mean)), (Figure::Deviation, seen.deviation)] {
+        #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+        if let Some(ns) = value.map(|thousandths| thousandths as f64 / 1_000.0) {
+            draft.states(figure, ns - 0.01, ns + 0.01);
+        }
+    }
+    for &(percentile, ns) in &seen.percentiles {
+        draft.states_percentile(percentile, ns);
+    }
     draft.finish()
 }
 
@@ -120,8 +136,21 @@ impl Seen {
                 self.samples = Some(words[5].number()?);
             }
             ["mean:", _, "ns,", ..] => self.mean = Some(words[1].thousandths()?),
-            ["min:", _, "ns,", "max:", _, "ns,", ..] => {
+            ["min:", _, "ns,", "max:", _, "ns,", rest @ ..] => {
                 self.extremes = Some((words[1].number()?, words[4].number()?));
+                if let ["std.dev.", _, ..] = rest {
+                    self.deviation = Some(words[7].thousandths()?);
+                }
+            }
+            [percentile, _, "ns"] if percentile.ends_with("%:") => {
+                let fault = || words[0].fault("no percentile above the one before it");
+                let (name, ns) = (percentile.trim_end_matches("%:"), words[1].number()?);
+                let percentile = format!("p{name}").parse().map_err(|_| fault())?;
+                let rises = |&(p, held): &(Percentile, u64)| p < percentile && held <= ns;
+                if !self.percentiles.last().is_none_or(rises) {
+                    return Err(fault());
+                }
+                self.percentiles.push((percentile, ns));
             }
             ["latency", "distribution", width, "ns", "intervals):"] => {
                 let width = Word { text: width.trim_start_matches('('), ..words[2] }.number()?;
@@ -147,7 +176,6 @@ impl Seen {
                 }
                 self.rows.push((row, count));
             }
-            // Percentiles follow from samples that the buckets hold.
             _ => {}
         }
         Ok(())

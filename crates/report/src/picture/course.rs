@@ -9,23 +9,25 @@ use super::scene::{Scene, Shape};
 use super::{Room, curve};
 use crate::domain;
 use crate::overlay::Overlay;
+use crate::quantity;
 
 pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let courses: Vec<Option<Maxima>> = overlay.entries.iter().map(|e| maxima(&e.run)).collect();
     let (low, high, until) = extent(&courses)?;
+    let value = quantity::words_of(overlay).value;
     let description = format!(
-        "The largest lateness of each moment from the beginning of the run to its end. {}",
+        "The largest {value} of each moment from the beginning of the run to its end. {}",
         frame::told(overlay)
     );
-    let title = "Largest lateness over the course of the run";
-    let (mut scene, top) = frame::begin(overlay, room, title, description);
+    let title = format!("Largest {value} over the course of the run");
+    let (mut scene, top) = frame::begin(overlay, room, &title, description);
     let height = if room.is_narrow() { 260.0 } else { 300.0 };
     let field = frame::field(room, top, height, 20.0);
     let x = Axis::linear(until, field.across());
     let y = Axis::logarithmic(low, high, field.up());
     let kind = domain::word(overlay.domain());
     let (across, up) =
-        (format!("{kind}time from the start of the run"), format!("largest {kind}lateness"));
+        (format!("{kind}time from the start of the run"), format!("largest {kind}{value}"));
     frame::draw_across(&mut scene, field, Side { ticks: x.times(), title: &across });
     frame::draw_up(&mut scene, field, Side { ticks: y.times(), title: &up });
     draw_limits(&mut scene, field, overlay, &y);

@@ -10,6 +10,7 @@ use super::scene::{Anchor, Ink, NORMAL, Point, SMALL, Scene};
 use super::width::{fitting, text_width};
 use super::{Room, curve, exceedance};
 use crate::overlay::Overlay;
+use crate::quantity;
 
 /// The most CPUs with a picture of their own: the worst of them.
 const MOST: usize = 24;
@@ -25,11 +26,15 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     if panels.is_empty() {
         return None;
     }
+    let words = quantity::words_of(overlay);
+    let title = format!("Each CPU: how often how {}", words.much);
     let description = format!(
-        "For each CPU the share of wakeups later than x, on the same axes; all CPUs together in grey. {}",
+        "For each CPU the share of {} {} than x, on the same axes; all CPUs together in grey. {}",
+        words.many,
+        words.more,
         frame::told(overlay)
     );
-    let (mut scene, top) = frame::begin(overlay, room, "Each CPU: how often how late", description);
+    let (mut scene, top) = frame::begin(overlay, room, &title, description);
     let columns = columns(room, panels.len());
     #[allow(clippy::cast_precision_loss)]
     let width = (room.width - 8.0) / columns as f64;

@@ -6,27 +6,28 @@ use super::scene::{Anchor, Ink, Point, SMALL, Scene, Shape};
 use super::width::text_width;
 use super::{Room, curve};
 use crate::overlay::Overlay;
+use crate::quantity;
 
 pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let (low, high) = frame::extent(overlay)?;
-    let title = "How often how late";
+    let words = quantity::words_of(overlay);
+    let title = format!("How often how {}", words.much);
     let description = format!(
-        "Curves that fall from all wakeups at the upper left to the single latest at the lower right, \
+        "Curves that fall from all {} at the upper left to the {} one at the lower right, \
          both scales logarithmic. {}",
+        words.many,
+        words.most,
         frame::told(overlay)
     );
-    let (mut scene, top) = frame::begin(overlay, room, title, description);
+    let (mut scene, top) = frame::begin(overlay, room, &title, description);
     let height = if room.is_narrow() { 330.0 } else { 420.0 };
     let field = frame::field(room, top, height, if room.is_narrow() { 62.0 } else { 76.0 });
     let x = Axis::logarithmic(low, high, field.across());
     let y = Axis::logarithmic(least_share(overlay), 1.0, field.up());
     let lateness = frame::lateness(overlay);
     frame::draw_across(&mut scene, field, Side { ticks: x.times(), title: &lateness });
-    frame::draw_up(
-        &mut scene,
-        field,
-        Side { ticks: y.shares(), title: "share of wakeups later than x" },
-    );
+    let share = format!("share of {} {} than x", words.many, words.more);
+    frame::draw_up(&mut scene, field, Side { ticks: y.shares(), title: &share });
     frame::draw_right(&mut scene, field, y.nines());
     let taken = frame::draw_limits(&mut scene, field, &overlay.lines, &x, |share| y.at(share));
     for (at, entry) in overlay.entries.iter().enumerate() {

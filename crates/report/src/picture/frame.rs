@@ -272,8 +272,10 @@ pub(super) fn lateness(overlay: &Overlay) -> String {
     };
     let mut quantities: Vec<String> = Vec::new();
     for entry in &overlay.entries {
-        let name = entry.run.source.as_ref().map(|s| s.quantity.to_string());
-        let name = name.unwrap_or_else(|| "lateness of wakeups".into());
+        let name = match &entry.run.source {
+            Some(source) => source.quantity.to_string(),
+            None => "lateness of wakeups".into(),
+        };
         if !quantities.contains(&name) {
             quantities.push(name);
         }

@@ -6,27 +6,30 @@ use super::frame::{self, Field, Side};
 use super::scene::{Scene, Shape};
 use super::{Room, curve};
 use crate::overlay::{Entry, Overlay};
+use crate::quantity;
 
 pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let (low, high) = frame::extent(overlay)?;
     let scale = Scale::of(overlay);
+    let words = quantity::words_of(overlay);
     let description = format!(
         "Outlines of histograms{}, both scales logarithmic, eight bands to each doubling. {}",
         if scale == Scale::Shares { " as shares of each run's wakeups" } else { "" },
         frame::told(overlay)
     );
-    let (mut scene, top) = frame::begin(overlay, room, "Wakeups by lateness", description);
+    let (mut scene, top) = frame::begin(overlay, room, &quantity::by_value(words), description);
     let height = if room.is_narrow() { 300.0 } else { 360.0 };
     let field = frame::field(room, top, height, 20.0);
     let x = Axis::logarithmic(low, high, field.across());
     let y = scale.axis(overlay, field);
     let lateness = frame::lateness(overlay);
     frame::draw_across(&mut scene, field, Side { ticks: x.times(), title: &lateness });
+    let bands = "8 bands to each doubling";
+    let counts = format!("{}, {bands}", words.many);
+    let shares = format!("share of a run's {}, {bands}", words.many);
     let up = match scale {
-        Scale::Counts => Side { ticks: y.counts(), title: "wakeups, 8 bands to each doubling" },
-        Scale::Shares => {
-            Side { ticks: y.shares(), title: "share of a run's wakeups, 8 bands to each doubling" }
-        }
+        Scale::Counts => Side { ticks: y.counts(), title: &counts },
+        Scale::Shares => Side { ticks: y.shares(), title: &shares },
     };
     frame::draw_up(&mut scene, field, up);
     frame::draw_limits(&mut scene, field, &without_shares(overlay), &x, |_| field.bottom);

@@ -9,6 +9,7 @@ use super::frame::{self, Field, Named, Side, Taken};
 use super::scene::{Anchor, Ink, SMALL, Scene, Shape};
 use super::width::{fitting, text_width};
 use crate::domain;
+use crate::quantity;
 use crate::style::clean;
 
 /// How wide the name of a run may be below the picture.
@@ -89,7 +90,11 @@ fn begin(trend: &Trend, series: &Series, figures: &[Figure<'_>]) -> Scene {
     let kind = domain::word(trend.time_domain);
     let mut scene = Scene {
         width: Room::ALONE.width,
-        description: format!("Lateness in {kind}time, a dot for each run. {}.", told.join("; ")),
+        description: format!(
+            "{} in {kind}time, a dot for each run. {}.",
+            quantity::capital(&series.quantity.to_string()),
+            told.join("; ")
+        ),
         title,
         ..Scene::default()
     };

@@ -26,6 +26,7 @@ fn lengths(samples: &[u64]) -> Distribution {
         max_at_ns: Some(500),
         sum_ns: samples.iter().sum(),
         histogram: Histogram::of(samples.iter().copied()),
+        stated: None,
     }
 }
 

@@ -17,6 +17,7 @@ fn distribution(samples: &[u64]) -> Distribution {
         max_at_ns: Some(ORIGIN + 500),
         sum_ns: samples.iter().sum(),
         histogram: Histogram::of(samples.iter().copied()),
+        stated: None,
     }
 }
 

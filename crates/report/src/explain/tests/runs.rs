@@ -19,6 +19,7 @@ pub(super) fn distribution(samples: &[u64]) -> Distribution {
         max_at_ns: Some(0),
         sum_ns: samples.iter().sum(),
         histogram: Histogram::of(samples.iter().copied()),
+        stated: None,
     }
 }
 

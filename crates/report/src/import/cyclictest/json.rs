@@ -13,11 +13,9 @@ use super::super::draft::{Draft, Kernel};
 use super::super::json::{self, Entries};
 use super::super::lines::number;
 use super::super::own::Own;
-use super::super::{About, ImportError, date};
-use super::{MOST_ROWS, MOST_THREADS, draft, of_thread, priority};
-
-/// Short options of cyclictest that take a value.
-const VALUED: &str = "aAbcdDFhHilopty";
+use super::super::statement::Figure;
+use super::super::{About, ImportError, Unit, date, unit};
+use super::{MOST_ROWS, MOST_THREADS, VALUED, draft, of_thread, priority};
 
 /// What rt-tests write before the results.
 #[derive(Deserialize)]
@@ -97,14 +95,16 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
             file.thread.0.len()
         )));
     }
-    let unit_ns = match file.resolution_in_ns {
-        0 => 1_000,
-        1 => 1,
+    let unit = match file.resolution_in_ns {
+        0 => Unit::Us,
+        1 => Unit::Ns,
         other => {
             return Err(ImportError::new(format!("resolution_in_ns is {other}, not 0 or 1")));
         }
     };
+    let unit_ns = unit::stated(about, unit, "`resolution_in_ns` tells")?;
     let mut draft = draft("JSON", about);
+    draft.step_ns = unit_ns;
     let text = preamble.command.clone();
     let command = Command::new(&text, VALUED);
     let own = Own::of(text.strip_prefix("cyclictest by ").unwrap_or_default());
@@ -115,6 +115,8 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
         }
         None => plan(&command, file.num_threads, &mut draft),
     }
+    // What wakescope writes has rows that are rounded up, and a mean of what was before.
+    let rounded = own.is_some();
     preamble.tell(&mut draft);
     draft.coarse(unit_ns);
     let rows = command.number('h', "histogram").or_else(|| command.number('H', "histofall"));
@@ -126,6 +128,9 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
         let d = thread.distribution(&mut draft, i, rows, unit_ns).map_err(|e| of_thread(i, e))?;
         let over = thread.overflow(rows, unit_ns).map_err(|e| of_thread(i, e))?;
         draft.thread(cpu, d);
+        if let Some(mean) = thread.avg.filter(|_| thread.cycles > 0) {
+            states_mean(&mut draft, mean, unit_ns, if rounded { 1.006 } else { 0.006 });
+        }
         // What wakescope writes without a limit has all samples.
         if let Some(over) = over.filter(|_| own.is_none() || rows.is_some()) {
             draft.limit(over.from_ns, over.count);
@@ -261,6 +266,13 @@ impl Thread {
         }
         counts.finish(min_ns, max_ns, sum_ns)
     }
+}
+
+/// Notes a mean that is exact to so many units: to 0.006 where it has two decimals.
+pub(in super::super) fn states_mean(draft: &mut Draft, mean: f64, unit_ns: u64, to: f64) {
+    #[allow(clippy::cast_precision_loss)] // 1 or 1,000.
+    let unit = unit_ns as f64;
+    draft.states(Figure::Mean, (mean - to) * unit, (mean + to) * unit);
 }
 
 /// The sum of `count` samples whose mean is given with few decimals.

@@ -11,8 +11,9 @@ use super::super::counts::{Counts, MOST_BUCKETS, in_ns, sum_of_mean, wide};
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word};
 use super::super::own::Own;
-use super::super::{About, ImportError};
-use super::{MOST_ROWS, MOST_THREADS, NO_MINIMUM, draft, of_thread, policy_of, priority, unit_of};
+use super::super::statement::Figure;
+use super::super::{About, ImportError, Unit};
+use super::{MOST_ROWS, MOST_THREADS, NO_MINIMUM, UnitSeen, draft, of_thread, policy_of, priority};
 
 /// All that the text states.
 #[derive(Default)]
@@ -40,6 +41,7 @@ struct Seen {
     row_count: u64,
     /// What wakescope stated of its own file: its rows are rounded up, its mean is not.
     own: Option<Own>,
+    unit: UnitSeen,
 }
 
 /// A line of a thread: `T: 0 (27451) P:80 I:1000 C:    300 Min:     19 Act:   28 Avg:   34 Max:     312`.
@@ -62,13 +64,11 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let end = lines.count();
     let format = if seen.histogram { "text histogram" } else { "summary lines" };
     let mut draft = draft(format, about);
-    let unit_ns = match seen.own {
-        Some(own) => {
-            draft.own(&own);
-            1_000
-        }
-        None => unit_of(&mut draft, about),
-    };
+    let unit_ns = seen.unit.unit_ns(&mut draft, about)?;
+    draft.step_ns = unit_ns;
+    if let Some(own) = &seen.own {
+        draft.own(own);
+    }
     draft.coarse(unit_ns);
     seen.plan(&mut draft);
     if seen.histogram {
@@ -96,13 +96,18 @@ impl Seen {
             *into = Some(numbers(&words)?);
             return Ok(());
         }
-        self.own = self.own.or_else(|| Own::of(line.text.strip_prefix("# ")?));
+        if let Some(own) = line.text.strip_prefix("# ").and_then(Own::of) {
+            self.own.get_or_insert(own);
+            self.unit.note(Unit::Us, "its first line tells");
+        }
+        self.unit.take(line.text);
         if line.text.trim_end() == "# Histogram" {
             if self.histogram {
                 return Err(line.fault("a second histogram begins; give each a file of its own"));
             }
             self.histogram = true;
         } else if line.text.starts_with("T:") {
+            self.unit.take_columns(line.text);
             self.summary(line)?;
         } else if let Some(words) = line.after("policy:") {
             self.policy = words.first().map(|w| w.text.trim_end_matches(':').into());
@@ -175,6 +180,8 @@ impl Seen {
         draft.policy = draft.policy.or(policy_of(first.priority));
         draft.priority = priority(first.priority);
         draft.interval_ns = first.interval_us.checked_mul(1_000);
+        let longest = self.threads.values().map(|t| t.interval_us).max();
+        draft.spacing_ns = longest.and_then(|us| us.checked_mul(1_000));
         if threads.any(|t| t.interval_us != first.interval_us) {
             draft.approximate("plan.interval_ns: of the first thread; the others have longer ones");
         }
@@ -215,6 +222,12 @@ impl Seen {
             };
             let d = stated.distribution(draft, i, rows, end, unit_ns);
             draft.thread(None, d.map_err(|why| of_thread(i, why))?);
+            if !stated.rounded {
+                states_floored_mean(draft, stated.mean, unit_ns);
+            }
+            if let Some(summary) = self.threads.get(&(i as u64)) {
+                summary.state(draft, unit_ns);
+            }
             if let Some(limit) = limit {
                 draft.limit(in_ns(limit, unit_ns).map_err(ImportError::new)?, over[i]);
             }
@@ -281,12 +294,31 @@ impl Seen {
             let d = t.distribution(unit_ns).map_err(|why| of_thread(i, why))?;
             draft.thread(None, d);
             draft.limit(0, t.cycles);
+            states_floored_mean(draft, t.mean, unit_ns);
         }
         Ok(())
     }
 }
 
+/// Notes a mean that was cut off to a whole number.
+#[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+fn states_floored_mean(draft: &mut Draft, mean: u64, unit_ns: u64) {
+    let least = mean as f64 * unit_ns as f64;
+    draft.states(Figure::Mean, least, least + unit_ns as f64);
+}
+
 impl Summary {
+    /// Notes what a thread's line says beside a histogram. It may have been printed before the end.
+    #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+    fn state(&self, draft: &mut Draft, unit_ns: u64) {
+        let ns = |value: u64| value as f64 * unit_ns as f64;
+        if self.cycles > 0 {
+            draft.states(Figure::Count, self.cycles as f64, f64::INFINITY);
+            draft.states(Figure::Min, 0.0, ns(self.min));
+            draft.states(Figure::Max, ns(self.max), f64::INFINITY);
+        }
+    }
+
     fn distribution(&self, unit_ns: u64) -> Result<Distribution, String> {
         if self.cycles == 0 {
             return Ok(Distribution::default());
@@ -352,13 +384,6 @@ impl Stated {
                 ));
             }
             let sum_ns = counts.least_sum();
-            let mean = sum_ns / unit_ns / held;
-            if mean != self.mean && !self.rounded {
-                return Err(format!(
-                    "the rows have a mean of {mean}, but `# Avg Latencies:` is {}; rows are missing",
-                    self.mean
-                ));
-            }
             draft.approximate("sum_ns: each sample is taken for the lower edge of its row");
             return counts.finish(min_ns, max_ns, sum_ns);
         }

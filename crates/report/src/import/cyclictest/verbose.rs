@@ -9,7 +9,7 @@ use super::super::frame::{Unframed, unframed};
 use super::super::lines;
 use super::super::tally::Tally;
 use super::super::{About, ImportError};
-use super::{MOST_THREADS, draft, of_thread, unit_of};
+use super::{MOST_THREADS, UnitSeen, draft, of_thread};
 use crate::style::clean;
 
 /// What is read at once; also the longest line.
@@ -19,9 +19,11 @@ const BLOCK: usize = 1 << 18;
 struct Samples {
     threads: Vec<Thread>,
     interval_us: Option<u64>,
+    longest_interval_us: u64,
     intervals_differ: bool,
     /// The name in brackets that lines begin with.
     name: Option<String>,
+    unit: UnitSeen,
     /// Lines so far.
     line: u64,
 }
@@ -56,9 +58,10 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
             .try_this("take the whole file; if this is all, add a newline at its end"));
     }
     let mut draft = draft("samples", about);
-    let unit_ns = unit_of(&mut draft, about);
+    let unit_ns = samples.unit.unit_ns(&mut draft, about)?;
     draft.coarse(unit_ns);
     draft.interval_ns = samples.interval_us.and_then(|us| us.checked_mul(1_000));
+    draft.spacing_ns = samples.longest_interval_us.checked_mul(1_000);
     if samples.intervals_differ {
         draft.approximate("plan.interval_ns: of the first thread; the others have longer ones");
     }
@@ -140,6 +143,7 @@ impl Samples {
         if let Some((_, thread, cycle, value)) = sample(format!("{text}\n").as_bytes()) {
             return self.count(thread, cycle, value);
         }
+        self.unit.take(text);
         let remarks = ["#", "Max CPUs = ", "Online CPUs = ", "WARN", "INFO"];
         if text.trim().is_empty() || remarks.iter().any(|r| text.starts_with(r)) {
             return Ok(());
@@ -151,6 +155,7 @@ impl Samples {
         };
         let first = *self.interval_us.get_or_insert(us);
         self.intervals_differ |= first != us;
+        self.longest_interval_us = self.longest_interval_us.max(us);
         Ok(())
     }
 

@@ -67,6 +67,16 @@ pub(in super::super) fn read(
     log.tags.iter().map(run).collect()
 }
 
+/// Whether thousandths of some unit can be the maximum of samples that end in a bucket. The unit is
+/// not stated; it is a power of 1,000 of that of the samples.
+fn is_maximum(thousandths: u64, largest: &Bucket) -> bool {
+    [1_u128, 1_000, 1_000_000, 1_000_000_000].into_iter().any(|unit| {
+        let (least, most) = (u128::from(thousandths), u128::from(thousandths) + 1);
+        let least = least.saturating_sub(1) * unit / 1_000;
+        least <= u128::from(largest.upper) && most * unit / 1_000 >= u128::from(largest.lower)
+    })
+}
+
 impl Log {
     fn comment(&mut self, text: &str) {
         if let Some(rest) = text.strip_prefix("#[Histogram log format version ") {
@@ -92,11 +102,17 @@ impl Log {
         };
         let time = |text: &str| thousandths(text.trim()).ok_or_else(|| line.fault("not a time"));
         let (begin_ms, length_ms) = (time(begin)?, time(length)?);
-        time(max)?;
+        let max = time(max)?;
         let column = line.offset + line.text.len() - packed.len();
         let at = |why: String| ImportError::at(line.number, column, why);
         let bytes = from_base64(packed.trim()).ok_or_else(|| at("not whole base64".into()))?;
         let histogram = Histogram::from_buckets(decode(&bytes).map_err(at)?).map_err(at)?;
+        if let Some(largest) = histogram.buckets().last().filter(|b| !is_maximum(max, b)) {
+            return Err(line.fault(&format!(
+                "its maximum is stated as {max} thousandths, but its histogram ends with a bucket from {} to {}",
+                largest.lower, largest.upper
+            )));
+        }
         let place = self.tags.iter().position(|(known, _)| known == tag);
         let place = match place {
             Some(place) => place,
@@ -145,7 +161,7 @@ impl Log {
             "HdrHistogram",
             "interval log",
             about,
-            Quantity::WakeupLatency,
+            Quantity::Unknown,
             Omission::Unknown,
         );
         self.told.tell(&mut draft);

@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
@@ -9,6 +10,7 @@ use super::super::counts::Counts;
 use super::super::detect::is_percentile_head;
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word, number};
+use super::super::statement::Figure;
 use super::super::{About, ImportError};
 use super::Told;
 
@@ -19,11 +21,16 @@ const MOST_ROWS: usize = 1 << 20;
 struct Table {
     told: Told,
     head: bool,
+    /// Of each row, the share of samples that are not above it, at least.
+    levels: Vec<f64>,
     /// Values in steps of the last decimal, and samples up to each.
     rows: Vec<(u64, u64)>,
     /// How many decimals a value has.
     decimals: Option<usize>,
     mean: Option<String>,
+    deviation: Option<String>,
+    /// Percentiles that lines name, and their values in steps.
+    percentiles: Vec<(Percentile, u64)>,
     max: Option<String>,
     total: Option<u64>,
     /// How many buckets the smallest octaves have together, where the file says.
@@ -56,10 +63,27 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     if table.rows.last().is_some_and(|&(last, _)| last != max) {
         draft.approximate("max_ns: the end of its bucket; `#[Max` is the lower end");
     }
+    table.check_levels(total)?;
     draft.finish()
 }
 
 impl Table {
+    /// A line's count must reach its percentile.
+    #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+    fn check_levels(&self, total: u64) -> Result<(), ImportError> {
+        let mut rows = self.levels.iter().zip(&self.rows);
+        let short = rows.find(|&(&level, &(_, count))| {
+            let needed = level * total as f64;
+            (count as f64) < needed * (1.0 - 1e-9) - 1.0
+        });
+        match short {
+            None => Ok(()),
+            Some((level, (_, count))) => Err(ImportError::new(format!(
+                "the line of percentile {level} counts {count} samples, which are fewer than that share of {total}"
+            ))),
+        }
+    }
+
     fn take(&mut self, line: Line<'_>) -> Result<(), ImportError> {
         let text = line.text.trim();
         if text.starts_with('#') {
@@ -96,6 +120,7 @@ impl Table {
         let parts: Vec<&str> = text.split(',').collect();
         if text.starts_with("Mean") {
             self.mean = value(parts[0]);
+            self.deviation = parts.get(1).and_then(|part| value(part));
         } else if text.starts_with("Max") {
             if self.max.is_some() {
                 return Err(line.fault("this was there before"));
@@ -136,6 +161,14 @@ impl Table {
         if self.rows.len() >= MOST_ROWS {
             return Err(line.fault("more lines than are read, 1,048,576"));
         }
+        let level = words.get(1).and_then(|w| w.text.parse::<f64>().ok());
+        let level = level.filter(|level| (0.0..=1.0).contains(level));
+        let level = level.ok_or_else(|| line.fault("its percentile is not from 0 to 1"))?;
+        self.levels.push(level);
+        let named = Percentile::SHOWN.into_iter().find(|p| (1.0 - p.tail() - level).abs() < 1e-12);
+        if let Some(named) = named.filter(|p| self.percentiles.iter().all(|(q, _)| q != p)) {
+            self.percentiles.push((named, of_value));
+        }
         self.rows.push((of_value, count));
         Ok(())
     }
@@ -145,7 +178,7 @@ impl Table {
             "HdrHistogram",
             "percentile distribution",
             about,
-            Quantity::WakeupLatency,
+            Quantity::Unknown,
             Omission::Unknown,
         );
         self.told.tell(&mut draft);
@@ -187,6 +220,18 @@ impl Table {
             }
         };
         draft.thread(None, counts.finish(first.unwrap_or(0), last, sum_ns)?);
+        // The library takes the middle of a bucket for each of its samples; we know only its ends.
+        let deviation = self.deviation.as_deref().and_then(super::super::lines::thousandths);
+        for (figure, value) in [(Figure::Mean, mean), (Figure::Deviation, deviation)] {
+            if let Some(value) = value {
+                #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
+                let (ns, unit) = (value as f64 * unit_ns as f64 / 1_000.0, unit_ns as f64);
+                draft.states(figure, ns - 0.001 * unit, ns + 0.001 * unit + ns * 0.001);
+            }
+        }
+        for &(percentile, value) in &self.percentiles {
+            draft.states_percentile(percentile, ns(value)?);
+        }
         Ok(draft)
     }
 }

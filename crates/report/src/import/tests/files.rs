@@ -89,7 +89,7 @@ pub(super) const CYCLICTEST_JSON: &str = r##"{
       "cycles": 10,
       "min": 3,
       "max": 51,
-      "avg": 19.95,
+      "avg": 14.25,
       "cpu": 0,
       "node": 0
     },
@@ -161,12 +161,12 @@ Index   IRQ-000   Thr-000   Usr-000   IRQ-002   Thr-002   Usr-002
 over:         0         1         2         0         0         3 
 count:       12        12        12         8         8         8 
 min:          0         1         7         0         7         7 
-avg:          0         6        60         0         7        40 
+avg:          0         7        50         0         7        40 
 max:          1        40       300         0         7       200 
 ALL:        IRQ       Thr       Usr
 count:       20        20        20 
 min:          0         1         7 
-avg:          0         6        50 
+avg:          0         7        46 
 max:          1        40       300 
 ";
 
@@ -216,13 +216,13 @@ pub(super) const OSLAT_JSON: &str = r##"{
       "cpu": 0,
       "freq": 2597,
       "min": 0,
-      "avg": 1.023556,
+      "avg": 1.235739,
       "max": 1993,
       "duration": 2.002,
       "histogram": {
         "1": 9000,
         "2": 108,
-        "8": 825
+        "8": 8
       }
     }
   }
@@ -236,9 +236,9 @@ pub(super) const RTEVAL: &str = r##"<?xml version="1.0" encoding="UTF-8"?>
   <loads loads="3" loadcpus="0-1"><command_line name="hackbench" run="1">hackbench &lt;x&gt;</command_line></loads>
   <Measurements measurecpus="0-1">
     <cyclictest command_line="cyclictest -i100 -qmu -h 3500 -p95 -t2 -a0-1">
-      <system description="(2 cores) x"><statistics><samples>9</samples><minimum unit="us">3</minimum><maximum unit="us">6</maximum><median unit="us">4</median><mean unit="us">4.1</mean></statistics>
+      <system description="(2 cores) x"><statistics><samples>9</samples><minimum unit="us">3</minimum><maximum unit="us">6</maximum><median unit="us">3</median><mean unit="us">3.6666666666666665</mean></statistics>
         <histogram nbuckets="3500"><bucket index="3" value="5"/><bucket index="4" value="3"/><bucket index="6" value="1"/></histogram></system>
-      <core id="0" priority="95"><statistics><samples>5</samples><minimum unit="us">3</minimum><maximum unit="us">4</maximum><mean unit="us">3.2</mean></statistics>
+      <core id="0" priority="95"><statistics><samples>5</samples><minimum unit="us">3</minimum><maximum unit="us">4</maximum><mean unit="us">3.4</mean></statistics>
         <histogram nbuckets="3500"><bucket index="3" value="3"/><bucket index="4" value="2"/></histogram></core>
       <core id="1" priority="95"><statistics><samples>4</samples><minimum unit="us">3</minimum><maximum unit="us">6</maximum><mean unit="us">4.0</mean></statistics>
         <histogram nbuckets="3500"><bucket index="3" value="2"/><bucket index="4" value="1"/><bucket index="6" value="1"/></histogram></core>
@@ -252,12 +252,14 @@ Wakeup Latencies percentiles (usec) runtime 3 (s) (100 total samples)
 \t  20.0th: 2          (21 samples)
 \t  50.0th: 7          (30 samples)
 \t  90.0th: 40         (40 samples)
-\t* 99.0th: 90         (7 samples)
-\t  99.9th: 101        (2 samples)
+\t* 99.0th: 90         (8 samples)
+\t  99.9th: 100        (1 samples)
 \t  min=1, max=100
 Request Latencies percentiles (usec) runtime 3 (s) (10 total samples)
-\t  50.0th: 7000       (6 samples)
-\t* 99.0th: 9000       (3 samples)
+\t  50.0th: 7000       (2 samples)
+\t  90.0th: 8000       (4 samples)
+\t* 99.0th: 9490       (1 samples)
+\t  99.9th: 9490       (0 samples)
 \t  min=6000, max=9500
 RPS percentiles (requests) runtime 3 (s) (4 total samples)
 \t  20.0th: 300        (2 samples)
@@ -333,7 +335,7 @@ pub(super) fn raw() -> Vec<u8> {
     };
     let at = |i: u64| 5_000_000_000 + i * 1_000_000;
     (0..50)
-        .flat_map(|i| [record(0, at(i), 20 + i % 3), record(1, at(i), 30 + i * 40)].concat())
+        .flat_map(|i| [record(0, at(i), 20 + i % 3), record(1, at(i), 30 + i * 30)].concat())
         .collect()
 }
 

@@ -1,0 +1,44 @@
+//! `--unit`: what the values of a file are in that does not state it.
+
+use clap::ValueEnum;
+use wakescope_report::import::Unit;
+
+/// The unit of files that do not state it.
+#[derive(Clone, Default, clap::Args)]
+pub(crate) struct UnitArgs {
+    /// The unit of values, for files of other programs that do not state it
+    #[arg(long, value_enum)]
+    unit: Option<UnitName>,
+}
+
+impl UnitArgs {
+    /// The option as one writes it.
+    pub(crate) fn argument(&self) -> Option<String> {
+        Some(format!("--unit={}", self.unit?.to_possible_value()?.get_name()))
+    }
+
+    /// The unit, if it was given.
+    pub(crate) fn unit(&self) -> Option<Unit> {
+        self.unit.map(Unit::from)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum UnitName {
+    /// Nanoseconds
+    Ns,
+    /// Microseconds
+    Us,
+    /// Milliseconds
+    Ms,
+}
+
+impl From<UnitName> for Unit {
+    fn from(name: UnitName) -> Self {
+        match name {
+            UnitName::Ns => Self::Ns,
+            UnitName::Us => Self::Us,
+            UnitName::Ms => Self::Ms,
+        }
+    }
+}

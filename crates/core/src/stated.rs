@@ -1,0 +1,49 @@
+//! Percentiles that a file states itself, and percentiles of which only an upper bound is known.
+//!
+//! Another program's file may hold less than its samples: a coarse histogram, or none. Its buckets
+//! then bound a percentile without telling it. A bound is never shown, compared or judged as if it
+//! were the percentile.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::percentile::Percentile;
+
+/// What another program's file states of a distribution, beside the histogram.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stated {
+    /// Percentiles in ns, as the file states them.
+    #[serde(default)]
+    pub percentiles: BTreeMap<Percentile, u64>,
+    /// The file's step between two values, in ns. A bucket of this width tells a percentile as well
+    /// as the file can.
+    pub resolution_ns: u64,
+}
+
+impl Stated {
+    /// What holds of both distributions together. Percentiles of a part are not those of the whole.
+    pub(crate) fn of_both(a: Option<&Self>, b: Option<&Self>) -> Option<Self> {
+        let resolution_ns = [a, b].into_iter().flatten().map(|s| s.resolution_ns).max()?;
+        Some(Self { percentiles: BTreeMap::new(), resolution_ns })
+    }
+}
+
+/// What is known of a percentile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantile {
+    /// Its value in ns: as stated, or within the width of a narrow bucket.
+    Known(u64),
+    /// Only that it is not above this, in ns.
+    AtMost(u64),
+}
+
+impl Quantile {
+    /// The value in ns; `None` if only a bound is known.
+    pub fn known(self) -> Option<u64> {
+        match self {
+            Self::Known(ns) => Some(ns),
+            Self::AtMost(_) => None,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What samples are called: wakeups that are late, gaps that are long. Values that are no wakeup
+//! latencies never go by that name.
+
+use wakescope_core::distribution::Distribution;
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::Run;
+use wakescope_core::source::Quantity;
+use wakescope_core::stated::Quantile;
+use wakescope_core::units::SpanNs;
+
+use crate::overlay::Overlay;
+
+/// The words for samples of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Words {
+    /// `wakeup`
+    pub(crate) one: &'static str,
+    /// `wakeups`
+    pub(crate) many: &'static str,
+    /// What is measured of it: `lateness`
+    pub(crate) value: &'static str,
+    /// What it is that has much of it: `late`
+    pub(crate) much: &'static str,
+    /// `later`
+    pub(crate) more: &'static str,
+    /// `latest`
+    pub(crate) most: &'static str,
+}
+
+const WAKEUPS: Words = Words {
+    one: "wakeup",
+    many: "wakeups",
+    value: "lateness",
+    much: "late",
+    more: "later",
+    most: "latest",
+};
+
+/// Of several kinds together.
+const SAMPLES: Words = Words {
+    one: "sample",
+    many: "samples",
+    value: "value",
+    much: "large",
+    more: "larger",
+    most: "largest",
+};
+
+/// What a run's values are.
+pub(crate) fn of(run: &Run) -> Quantity {
+    run.source.as_ref().map(|source| source.quantity).unwrap_or_default()
+}
+
+/// Whether a run's values are wakeup latencies.
+pub(crate) fn is_wakeup(run: &Run) -> bool {
+    of(run) == Quantity::WakeupLatency
+}
+
+/// The words for a quantity.
+pub(crate) fn words(quantity: Quantity) -> Words {
+    let long = |one, many, value| Words {
+        one,
+        many,
+        value,
+        much: "long",
+        more: "longer",
+        most: "longest",
+    };
+    match quantity {
+        Quantity::WakeupLatency | Quantity::ThreadLatency | Quantity::UserLatency => WAKEUPS,
+        Quantity::IrqLatency => Words { one: "interrupt", many: "interrupts", ..WAKEUPS },
+        Quantity::IntervalDeviation => {
+            Words { one: "interval", many: "intervals", value: "deviation", ..SAMPLES }
+        }
+        Quantity::Gap => long("gap", "gaps", "length"),
+        Quantity::RunqueueDelay => long("delay", "delays", "length"),
+        Quantity::RequestLatency => long("request", "requests", "latency"),
+        Quantity::Unknown => Words { one: "value", many: "values", ..SAMPLES },
+    }
+}
+
+/// The words for all runs of an overlay together.
+pub(crate) fn words_of(overlay: &Overlay) -> Words {
+    let mut kinds = overlay.entries.iter().map(|entry| words(of(&entry.run)));
+    let first = kinds.next().unwrap_or(WAKEUPS);
+    if kinds.all(|kind| kind == first) { first } else { SAMPLES }
+}
+
+/// `Wakeups by lateness`
+pub(crate) fn by_value(words: Words) -> String {
+    capital(&format!("{} by {}", words.many, words.value))
+}
+
+pub(crate) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// A percentile in a cell: its value, `≤` and its bound where no more is known, or a dash where the
+/// samples do not carry it.
+pub(crate) fn quantile(d: &Distribution, percentile: Percentile) -> String {
+    match d.quantile(percentile) {
+        Some(Quantile::Known(ns)) => SpanNs(ns).to_string(),
+        Some(Quantile::AtMost(ns)) => format!("≤ {}", SpanNs(ns)),
+        None => "–".into(),
+    }
+}
