@@ -12,7 +12,7 @@ use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::maxima::Maxima;
 use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
-use wakescope_core::run::{Episode, LoadResult, Run, SCHEMA, State, Thread, TimeDomain};
+use wakescope_core::run::{Episode, LoadResult, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::stated::Stated;
 
@@ -87,6 +87,7 @@ pub(super) fn full_run() -> Run {
             woken,
             expiries,
             maxima: Some(Maxima { slot_ns: 1 << 20, max_ns: vec![Some(8_123), None] }),
+            overflow: Some(Overflow { from_ns: 8_000, count: 1 }),
         }],
         load: vec![LoadResult {
             name: "find".into(),
