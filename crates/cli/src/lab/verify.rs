@@ -1,5 +1,6 @@
 //! `wakescope lab verify`
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -30,7 +31,8 @@ Examples:
   wakescope lab verify
   wakescope lab verify --at-most 10")]
 pub(super) struct VerifyArgs {
-    /// Cells by their key, or its first digits: the names of their folders (default: all)
+    /// Cells by their key, or its first digits: the names of their folders (default: all). A cell is
+    /// run once, however often it is named
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
 
@@ -56,7 +58,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Outcome, Failure> {
     let cache = cache()?;
     let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
     let keys = store.keys().map_err(|e| failure_of_store(&e))?;
-    let keys = spread(named(&args.keys, keys)?, args.at_most);
+    let keys = spread(distinct(named(&args.keys, keys)?), args.at_most);
     let mut memo = Memo::open(&cache);
     let find = |arch| Qemu::find(arch, args.qemu.as_deref(), &cache, &mut memo).ok();
     let emulators: Vec<_> = Arch::ALL.into_iter().filter_map(find).map(Arc::new).collect();
@@ -95,6 +97,12 @@ fn named(texts: &[String], all: Vec<Key>) -> Result<Vec<Key>, Failure> {
     texts.iter().map(find).collect()
 }
 
+/// Each of `keys` once, in the order in which they first stand there.
+fn distinct(keys: Vec<Key>) -> Vec<Key> {
+    let mut seen = BTreeSet::new();
+    keys.into_iter().filter(|key| seen.insert(key.clone())).collect()
+}
+
 fn spread(keys: Vec<Key>, at_most: Option<u32>) -> Vec<Key> {
     let most = at_most.map_or(keys.len(), |most| usize::try_from(most).unwrap_or(usize::MAX));
     let step = keys.len().div_ceil(most.max(1)).max(1);
@@ -102,21 +110,10 @@ fn spread(keys: Vec<Key>, at_most: Option<u32>) -> Vec<Key> {
 }
 
 fn report(cells: &[Verified]) -> String {
-    let count = |is: fn(&Repeated) -> bool| cells.iter().filter(|c| is(&c.repeated)).count() as u64;
-    let same = count(|r| matches!(r, Repeated::Same));
-    let differ = count(|r| matches!(r, Repeated::Differs(_)));
-    let mut text = match (same, differ) {
-        (0, 0) => "No cell was repeated.\n".to_string(),
-        (_, 0) => format!("{} repeated to the bit.\n", cells_in_words(same)),
-        (_, _) => format!(
-            "{} of {} did not repeat to the bit.\n",
-            grouped(differ),
-            cells_in_words(same + differ)
-        ),
-    };
+    let mut text = summary(cells);
     for cell in cells {
         let what = match &cell.repeated {
-            Repeated::Same => continue,
+            Repeated::Same | Repeated::FailedAgain => continue,
             Repeated::Differs(difference) => format!("differs: {difference}"),
             Repeated::Damaged(why) => {
                 format!("is damaged, and is run again when it is needed: {why}")
@@ -131,8 +128,34 @@ fn report(cells: &[Verified]) -> String {
     text
 }
 
-fn cells_in_words(count: u64) -> String {
-    if count == 1 { "1 cell".into() } else { format!("{} cells", grouped(count)) }
+/// How many cells were run again, and how many of these repeated.
+fn summary(cells: &[Verified]) -> String {
+    let count = |is: fn(&Repeated) -> bool| cells.iter().filter(|c| is(&c.repeated)).count() as u64;
+    let same = count(|r| matches!(r, Repeated::Same));
+    let failed = count(|r| matches!(r, Repeated::FailedAgain));
+    let differ = count(|r| matches!(r, Repeated::Differs(_)));
+    let mut text = String::new();
+    if differ > 0 {
+        let (differ, all) = (grouped(differ), cells_run_again(same + failed + differ));
+        let _ = writeln!(text, "{all}, and {differ} did not repeat to the bit.");
+    } else if same > 0 {
+        let _ = writeln!(text, "{} and repeated to the bit.", cells_run_again(same));
+    }
+    if failed > 0 {
+        let again = cells_run_again(failed);
+        let _ = writeln!(text, "{again} and failed again in the same way; no bits are compared.");
+    }
+    if text.is_empty() {
+        text.push_str("No cell was run again.\n");
+    }
+    text
+}
+
+fn cells_run_again(count: u64) -> String {
+    match count {
+        1 => "1 cell was run again".into(),
+        _ => format!("{} cells were run again", grouped(count)),
+    }
 }
 
 fn outcome(cells: &[Verified]) -> Outcome {
@@ -145,5 +168,65 @@ fn outcome(cells: &[Verified]) -> Outcome {
         Outcome::Inconclusive
     } else {
         Outcome::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wakescope_lab::farm::Difference;
+    use wakescope_lab::store::Label;
+
+    use super::*;
+
+    fn key(digit: char) -> Key {
+        digit.to_string().repeat(64).parse().expect("64 digits are a key")
+    }
+
+    #[track_caller]
+    fn check(repeated: &[Repeated], want: &str) {
+        let cells = repeated.iter().map(|repeated| Verified {
+            key: key('1'),
+            label: Label::default(),
+            repeated: repeated.clone(),
+        });
+        assert_eq!(summary(&cells.collect::<Vec<_>>()), want);
+    }
+
+    #[test]
+    fn only_what_was_run_again_is_counted() {
+        use Repeated::{CannotRun, Differs, FailedAgain, NotRun, Same};
+        let gone = || CannotRun("its kernel is gone".into());
+        let differs = Differs(Difference {
+            file: "run.json".into(),
+            place: "threads[0].woken.max_ns".into(),
+            stored: Some("1".into()),
+            repeated: Some("2".into()),
+        });
+        check(&[], "No cell was run again.\n");
+        check(&[NotRun, gone()], "No cell was run again.\n");
+        check(&[NotRun, Same, gone()], "1 cell was run again and repeated to the bit.\n");
+        check(&[Same, Same], "2 cells were run again and repeated to the bit.\n");
+        let failed =
+            "1 cell was run again and failed again in the same way; no bits are compared.\n";
+        check(&[FailedAgain], failed);
+        check(
+            &[Same, FailedAgain, Same],
+            &format!("2 cells were run again and repeated to the bit.\n{failed}"),
+        );
+        let text = "3 cells were run again, and 1 did not repeat to the bit.\n";
+        check(&[Same, differs, Same, gone()], text);
+    }
+
+    #[test]
+    fn a_cell_that_is_named_more_than_once_counts_once() {
+        let all = vec![key('a'), key('b')];
+        let named = |texts: &[&str]| {
+            let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+            distinct(named(&texts, all.clone()).expect("each is one cell"))
+        };
+        assert_eq!(named(&["b", "b", "a", "bb", "a"]), [key('b'), key('a')]);
+        assert_eq!(named(&[]), all);
+        let spread = |most| spread(named(&["b", "bb", "bbb", "a"]), Some(most)).len();
+        assert_eq!((spread(1), spread(2), spread(9)), (1, 2, 2));
     }
 }

@@ -1,5 +1,6 @@
 //! Runs cells of the cache once more, and says where a bit differs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
@@ -13,8 +14,10 @@ const LARGEST: u64 = 64 << 20;
 /// How a cell stands to its repetition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repeated {
-    /// Bit by bit the same; of a failure, the same kind.
+    /// Every file that a cell keeps has the same bits.
     Same,
+    /// The cell failed, and failed again with the same kind of failure. Nothing else is compared.
+    FailedAgain,
     /// Not the same.
     Differs(Difference),
     /// The stored cell is not what was written, for this reason.
@@ -39,14 +42,14 @@ pub struct Verified {
 /// What a verification found.
 #[derive(Debug)]
 pub struct Verification {
-    /// One for each key, in their order.
+    /// One for each key that was given, in the order in which they were first given.
     pub cells: Vec<Verified>,
     /// Whether that is all.
     pub end: End,
 }
 
 /// Runs the cells `keys` of `store` once more, beside it, and compares the files whose bits must
-/// repeat. The store stays as it is.
+/// repeat. The store stays as it is. A key that is given more than once is run once.
 ///
 /// `prepare` says how a cell is run, or why that cannot be. `watch` is called as by [`run`], with
 /// places in `keys`.
@@ -60,13 +63,14 @@ pub fn verify<W: Sync>(
 ) -> Result<Verification, StoreError> {
     let scratch = store.scratch()?;
     let repetitions = CellStore::open(scratch.path())?;
-    let mut cells = Vec::new();
-    let (mut jobs, mut places, mut stored) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, key) in keys.iter().enumerate() {
+    let mut cells: Vec<Verified> = Vec::new();
+    let (mut jobs, mut places, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    for (place, key) in keys.iter().enumerate().filter(|(_, key)| seen.insert(*key)) {
         let (label, ready) = ready(key, store, prepare);
         let repeated = match ready {
             Ok((cell, job)) => {
-                stored.push(cell);
+                waiting.push((cells.len(), cell));
                 jobs.push(job);
                 places.push(place);
                 Repeated::NotRun
@@ -77,7 +81,8 @@ pub fn verify<W: Sync>(
     }
     let harvest = run(&jobs, parallel, &repetitions, runner, &mut |event, standing| {
         if let Event::Finished { job, outcome } = event {
-            cells[places[job]].repeated = judge(&stored[job], outcome);
+            let (place, stored) = &waiting[job];
+            cells[*place].repeated = judge(stored, outcome);
         }
         watch(event.at(&places), standing)
     });
@@ -113,11 +118,14 @@ fn ready<W>(
 /// How `stored` stands to its repetition, which is removed: thousands of them would need room.
 fn judge(stored: &StoredCell, outcome: &Outcome) -> Repeated {
     match outcome {
-        Outcome::Kept { cell, .. } => {
+        // Nothing was run that could be compared.
+        Outcome::Kept { cached: true, .. } => Repeated::NotRun,
+        Outcome::Kept { cell, cached: false } => {
             let difference = compare(stored, cell);
             // What stays goes with the whole folder.
             let _ = fs::remove_dir_all(&cell.folder);
             match difference {
+                Ok(None) if cell.ending.failed().is_some() => Repeated::FailedAgain,
                 Ok(None) => Repeated::Same,
                 Ok(Some(difference)) => Repeated::Differs(difference),
                 Err(e) => Repeated::CannotRun(format!("what it gave cannot be read: {e}")),

@@ -113,7 +113,7 @@ fn each_way_in_which_a_repetition_can_come_out() {
         &Ok(failed(Panic, "it panicked")),
         "ending.json, how it ended: with a result, repeated panic: it panicked",
     );
-    check(failed(Panic, "at 1"), &Ok(failed(Panic, "at 2")), "Same");
+    check(failed(Panic, "at 1"), &Ok(failed(Panic, "at 2")), "FailedAgain");
     check(
         failed(Panic, "at 1"),
         &Ok(failed(Oops, "at 1")),
@@ -156,6 +156,31 @@ fn damaged_and_unknown_cells_and_other_recipes_are_said() {
     ];
     assert_eq!(repeated, want);
     assert_eq!(told, [(2, 1)], "the watcher is told the place in the list that was given");
+}
+
+#[test]
+fn a_key_that_is_given_more_than_once_is_run_once() {
+    let folder = Folder::new("verify-more-than-once");
+    let store = folder.store();
+    let jobs: Vec<_> = (0..2).map(|seed| job(seed, Gives::default())).collect();
+    run(&store, &jobs);
+    let [one, other] = [0, 1].map(|at: usize| jobs[at].recipe.key());
+    let keys = [&one, &one, &other, &one, &other].map(Key::clone);
+    let prepare = |cell: &StoredCell| {
+        let (recipe, label) = (cell.recipe.clone(), cell.meta.label.clone());
+        Ok(Job { recipe, label, work: Gives::default() })
+    };
+    let mut told = Vec::new();
+    let found = verify(&keys, 1, &store, &prepare, &Guest, &mut |event, standing| {
+        if let Event::Started { job, .. } = event {
+            told.push((job, standing.total));
+        }
+        Continue::Continue(())
+    });
+    let found = found.unwrap().cells;
+    let repeated: Vec<_> = found.iter().map(|cell| (&cell.key, &cell.repeated)).collect();
+    assert_eq!(repeated, [(&one, &Repeated::Same), (&other, &Repeated::Same)]);
+    assert_eq!(told, [(0, 2), (2, 2)], "each guest is run once");
 }
 
 #[test]
