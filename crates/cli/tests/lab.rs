@@ -21,3 +21,5 @@ mod made_up;
 mod record;
 #[path = "lab/resumed.rs"]
 mod resumed;
+#[path = "lab/starved.rs"]
+mod starved;

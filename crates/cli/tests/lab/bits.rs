@@ -10,7 +10,7 @@ use crate::common::measured::allowed_cpus;
 
 /// Fails unless every cell of `bench` has the bits that it has in `other`.
 #[track_caller]
-fn assert_same_bits(bench: &Bench, other: &Bench) {
+pub(crate) fn assert_same_bits(bench: &Bench, other: &Bench) {
     for cell in bench.cells() {
         assert!(other.cells().contains(&cell), "{cell} is another cell");
         let (ours, theirs) = (bench.bits(&cell), other.bits(&cell));

@@ -6,6 +6,7 @@ use std::io;
 
 use super::difference::{self, Difference};
 use super::{Continue, End, Event, Job, Outcome, Runner, Standing, run};
+use crate::guest::RUN;
 use crate::store::{CellStore, Ending, Failed, Key, Label, Lookup, StoreError, StoredCell};
 
 /// The largest file that is looked into for where it differs, in bytes.
@@ -152,8 +153,8 @@ fn in_words(ending: &Ending) -> String {
 
 fn compare_files(stored: &StoredCell, repeated: &StoredCell) -> io::Result<Option<Difference>> {
     let mut names: Vec<&str> = stored.results().chain(repeated.results()).collect();
-    // A record says more than a log.
-    names.sort_unstable_by_key(|name| (!name.ends_with(".json"), *name));
+    // The run says most, and a record more than a log.
+    names.sort_unstable_by_key(|name| (*name != RUN, !name.ends_with(".json"), *name));
     for name in names {
         match (stored.sum(name), repeated.sum(name)) {
             (Some(a), Some(b)) if a == b => {}

@@ -37,6 +37,7 @@ impl Runner<Gives> for Guest {
         let record = format!("{{\"threads\": [{{\"max_ns\": {}}}]}}", job.work.max_ns);
         fs::write(folder.join("run.json"), record).unwrap();
         fs::write(folder.join("kernel.log"), format!("took {}", job.work.max_ns)).unwrap();
+        fs::write(folder.join("guest.json"), job.work.max_ns.to_string()).unwrap();
         if job.work.extra {
             fs::write(folder.join("check.json"), "{}").unwrap();
         }

@@ -1,0 +1,238 @@
+//! A host that takes the CPU from the emulator does not change a bit.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use wakescope_core::lab::Status;
+use wakescope_core::random::Random;
+use wakescope_core::units::SpanNs;
+use wakescope_lab::cache::Cache;
+use wakescope_lab::kernel::Arch;
+use wakescope_lab::qemu::Qemu;
+use wakescope_lab::sum::Memo;
+use wakescope_sys::clock;
+use wakescope_sys::sched::{Schedule, set_affinity, set_schedule};
+
+use crate::bits::assert_same_bits;
+use crate::common::bench::skip;
+use crate::common::lab::{Bench, KERNEL, Stock, first_lab};
+use crate::common::measured::allowed_cpus;
+
+/// Loaded into the emulator, it stops its threads where they share the guest's clock.
+///
+/// A CPU that halts leaves the translated code by a jump. What it executed is not published yet, but
+/// it counts as halted: `halted` is 1 and `exception_index` beside it is 0x10001, somewhere behind
+/// the jump buffer. The main loop, meanwhile, comes out of ppoll(2).
+const DELAYS: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static unsigned halts, polls;
+
+static void wait_us(long us)
+{
+	struct timespec pause = { 0, us * 1000 };
+	nanosleep(&pause, 0);
+}
+
+static void before_jump(const void *buffer)
+{
+	const uint32_t *word = buffer;
+	for (int i = 0; i < 512; i++)
+		if (word[i] == 1 && word[i + 1] == 0x10001) {
+			if (++halts % 4 == 0)
+				wait_us(300);
+			return;
+		}
+}
+
+void __longjmp_chk(jmp_buf buffer, int value)
+{
+	void (*jump)(jmp_buf, int) = dlsym(RTLD_NEXT, "__longjmp_chk");
+	before_jump(buffer);
+	jump(buffer, value);
+	abort();
+}
+
+void siglongjmp(sigjmp_buf buffer, int value)
+{
+	void (*jump)(sigjmp_buf, int) = dlsym(RTLD_NEXT, "siglongjmp");
+	before_jump(buffer);
+	jump(buffer, value);
+	abort();
+}
+
+int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	int (*poll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *) =
+		dlsym(RTLD_NEXT, "ppoll");
+	int ready = poll(files, count, timeout, mask);
+	if (++polls % 8 == 0)
+		wait_us(100);
+	return ready;
+}
+
+__attribute__((destructor)) static void count(void)
+{
+	FILE *file = fopen(getenv("DELAYS"), "a");
+	if (file) {
+		fprintf(file, "%u\n", halts / 4);
+		fclose(file);
+	}
+}
+"#;
+
+/// An emulator that is delayed once it is told to be.
+struct Delayed {
+    program: String,
+    delays: PathBuf,
+}
+
+impl Delayed {
+    /// `None` if nothing can be compiled here.
+    fn build(bench: &Bench) -> Option<Self> {
+        let dir = &bench.test.dir;
+        let (source, library) = (dir.join("delays.c"), dir.join("delays.so"));
+        fs::write(&source, DELAYS).unwrap();
+        let mut cc = Command::new("cc");
+        cc.args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl");
+        if !cc.output().is_ok_and(|ended| ended.status.success()) {
+            return None;
+        }
+        let cache = Cache::at(&bench.cache);
+        let qemu = Qemu::find(Arch::Amd64, None, &cache, &mut Memo::open(&cache)).unwrap();
+        let delays = dir.join("delays");
+        let mut script = format!(
+            "#!/bin/sh\nif [ -e '{0}' ]; then export DELAYS='{0}' LD_PRELOAD='{1}'; fi\nexec",
+            delays.display(),
+            library.display()
+        );
+        for word in &qemu.command {
+            let _ = write!(script, " '{}'", word.to_str().unwrap());
+        }
+        script.push_str(" \"$@\"\n");
+        let program = dir.join(Qemu::program_name(Arch::Amd64));
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        Some(Self { program: program.to_str().unwrap().into(), delays })
+    }
+
+    fn begin(&self) {
+        fs::write(&self.delays, "").unwrap();
+    }
+
+    /// How often each guest was stopped at a halt.
+    fn counts(&self) -> Vec<u32> {
+        let text = fs::read_to_string(&self.delays).unwrap();
+        text.lines().map(|line| line.parse().unwrap()).collect()
+    }
+}
+
+#[test]
+fn an_emulator_that_is_stopped_where_it_halts_repeats_to_the_bit() {
+    let name = "an_emulator_that_is_stopped_where_it_halts_repeats_to_the_bit";
+    let Some(stock) = Stock::get(name) else { return };
+    let bench = Bench::new(stock, "stopped");
+    let Some(delayed) = Delayed::build(&bench) else {
+        return skip(name, "no library can be compiled with cc");
+    };
+    let emulator = ["--qemu", &delayed.program];
+    let cell = ["--kernel", KERNEL, "--preempt", "full", "--load", "idle", "--seeds", "1"];
+    let ran = bench.run(&[&emulator[..], &cell, &["--samples", "200"]].concat());
+    assert_eq!((ran.code, ran.states()), (Some(0), vec![Status::Ok]), "{}", ran.json);
+    delayed.begin();
+    let key = &ran.keys()[0];
+    // However often it is named, it is run once.
+    let verified = bench.lab(&[&["verify", key, &key[..12], key], &emulator[..]].concat());
+    let counts = delayed.counts();
+    assert!(counts.iter().filter(|&&count| count >= 50).count() == 1, "{counts:?}");
+    assert_eq!(verified.stdout, "1 cell was run again and repeated to the bit.\n");
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+/// Real-time threads, one on each CPU, that leave little of it to others: in turns, 90 % of 100 ms,
+/// and half of the next, in bursts of up to 0.4 ms.
+struct Hogs {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Hogs {
+    /// Whatever happens, they end by themselves.
+    const LONGEST: SpanNs = SpanNs(30_000_000_000);
+    const TURN: u64 = 100_000_000;
+
+    /// `None` if no real-time thread is permitted.
+    fn start() -> Option<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let try_it = || set_schedule(Schedule::Fifo { priority: 50 }).is_ok();
+        if !std::thread::scope(|scope| scope.spawn(try_it).join().unwrap()) {
+            return None;
+        }
+        let hog = |(place, cpu): (usize, u32)| {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || Self::hog(place as u64, cpu, &stop))
+        };
+        let threads = allowed_cpus().into_iter().enumerate().map(hog).collect();
+        Some(Self { stop, threads })
+    }
+
+    fn hog(place: u64, cpu: u32, stop: &AtomicBool) {
+        set_affinity(&[cpu]).unwrap();
+        set_schedule(Schedule::Fifo { priority: 50 }).unwrap();
+        let mut random = Random::new(place);
+        let began = clock::now();
+        while !stop.load(Ordering::Relaxed) && clock::now().since(began) < Self::LONGEST {
+            let burst = 50_000 + random.below(350_000) as u64;
+            let start = clock::now();
+            while clock::now().since(start).0 < burst {
+                std::hint::spin_loop();
+            }
+            let turn = start.since(began).0 / Self::TURN;
+            let share_left = if (turn + place) % 2 == 0 { 9 } else { 1 };
+            std::thread::sleep(Duration::from_nanos(burst / share_left));
+        }
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[test]
+fn cells_repeat_to_the_bit_under_real_time_threads_on_every_cpu() {
+    let name = "cells_repeat_to_the_bit_under_real_time_threads_on_every_cpu";
+    let Some((stock, pool, first)) = first_lab(name) else { return };
+    let bench = Bench::new(stock, "hogs");
+    bench.take_checks(&pool);
+    let Some(hogs) = Hogs::start() else {
+        return skip(name, "SCHED_FIFO is not permitted");
+    };
+    let cells = ["--kernel", KERNEL, "--preempt", "full", "--load", "idle,find", "--seeds", "1"];
+    let again = bench.run(&[&cells[..], &["--samples", "200", "--jobs", "2"]].concat());
+    drop(hogs);
+    assert_eq!((again.code, again.states()), (Some(0), vec![Status::Ok; 2]), "{}", again.json);
+    assert_eq!(again.cached(), [false; 2]);
+    assert_same_bits(&bench, &pool);
+    let known: Vec<_> = first.result().cells;
+    assert!(again.result().cells.iter().all(|cell| known.contains(cell)), "{}", again.json);
+}
