@@ -14,6 +14,7 @@ use std::time::Duration;
 use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Load, LoadError, Options};
 use wakescope_sys::clock;
+use wakescope_sys::signal::end_by_default;
 
 /// Long enough for any machine; nothing waits for all of it unless the test fails.
 pub(crate) const PATIENCE: SpanNs = SpanNs(60_000_000_000);
@@ -205,6 +206,9 @@ pub(crate) struct Ended {
 impl Running {
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Self {
+        // What is ignored here, as in a shell's job in the background, would be ignored by all that
+        // a test starts and means to end.
+        end_by_default();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         let stderr = BufReader::new(child.stderr.take().unwrap());
