@@ -77,6 +77,15 @@ impl EndSignals {
     }
 }
 
+/// Lets signals that end a run end this process, and all that it starts, as by default: also those
+/// that it was started to ignore. For tests, which may run in the background.
+pub fn end_by_default() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: no handler of this process is involved, and the numbers are signals.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// Whether this process ignores a signal.
 fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: `sigaction` is plain data for which zero is a value.

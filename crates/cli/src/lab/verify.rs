@@ -219,7 +219,7 @@ mod tests {
         let all = vec![key('a'), key('b')];
         let named = |texts: &[&str]| {
             let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
-            distinct(named(&texts, all.clone()).ok().expect("each is one cell"))
+            distinct(named(&texts, all.clone()).expect("each is one cell"))
         };
         assert_eq!(named(&["b", "b", "a", "bb", "a"]), [key('b'), key('a')]);
         assert_eq!(named(&[]), all);

@@ -14,6 +14,7 @@ use std::time::Duration;
 use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Load, LoadError, Options};
 use wakescope_sys::clock;
+use wakescope_sys::signal::end_by_default;
 #[allow(unused_imports)] // Each test takes what it needs.
 pub(crate) use wakescope_testing::{Disk, skip};
 
@@ -207,6 +208,9 @@ pub(crate) struct Ended {
 impl Running {
     #[track_caller]
     pub(crate) fn start(command: &mut Command) -> Self {
+        // What is ignored here, as in a shell's job in the background, would be ignored by all that
+        // a test starts and means to end.
+        end_by_default();
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
         let stderr = BufReader::new(child.stderr.take().unwrap());
