@@ -14,8 +14,8 @@ use crate::maxima::Maxima;
 use crate::percentile::Percentile;
 use crate::plan::Plan;
 use crate::source::Source;
-use crate::tail::bound::Bound;
 use crate::stated::Quantile;
+use crate::tail::bound::Bound;
 pub use crate::time_domain::TimeDomain;
 
 /// The schema that this version writes.

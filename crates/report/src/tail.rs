@@ -93,7 +93,9 @@ fn bound(run: &Run, tail: &Tail) -> String {
         );
     }
     match &tail.bound.bursts {
-        Ok(_) => format!("{}, if all goes on as it did. {large} ones come alone.", capital(&proves)),
+        Ok(_) => {
+            format!("{}, if all goes on as it did. {large} ones come alone.", capital(&proves))
+        }
         Err(why) => format!(
             "{}, if {much} ones come alone. Whether they do is not known: {why}.",
             capital(&proves)

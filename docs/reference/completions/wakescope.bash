@@ -100,7 +100,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__compare)
-            opts="-o -h --against --interleave-plan --accept-blocks --margin --alpha --max-regression --fail-above --force --seed --format --json --output --help"
+            opts="-o -h --against --interleave-plan --accept-blocks --margin --alpha --max-regression --fail-above --force --mix-quantities --unit --seed --format --json --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

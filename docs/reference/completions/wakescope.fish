@@ -150,6 +150,7 @@ ms\t'Milliseconds'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l out -d 'The run\'s folder; of several runs, the folder that theirs are made in [default: below runs/]' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l against -d 'The old runs' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l interleave-plan -d 'Print a script that measures so many runs a side in turns, instead of comparing' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l margin -d 'By what share a figure must differ to count [default: 10%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'How likely alike runs may be called better or worse [default: 5%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is shown to be worse by more than this, with 3 if that is open' -r
@@ -157,12 +158,13 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l fail-abo
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l unit -d 'The unit of values, for files of other programs that do not state it' -r -f -a "ns\t'Nanoseconds'
 us\t'Microseconds'
 ms\t'Milliseconds'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l seed -d 'Seed of the splits that are drawn where there are too many to count' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l seed -d 'Seed of the splits that are drawn where there are too many to count, or of the plan' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l format -d 'What to show it as [default: what the ending of -o FILE says, or text]' -r -f -a "text\t'For people: verdict, table, reasons'
 json\t'The record of the comparison'
 junit\t'For CI systems: a test case per figure and limit'
 markdown\t'For pull requests'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -s o -l output -d 'Write to a file instead of standard output' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l accept-blocks -d 'Judge also where one side was measured after the other'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l force -d 'Compare also runs that are not alike in what matters'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l mix-quantities -d 'Compare also values of different kinds, such as gaps in a busy loop with wakeup latencies'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l json -d 'The same as --format json'

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use wakescope_report::style::clean;
 
 use crate::Failure;
-use wakescope_store::RECORD;
 use crate::runs::Named;
+use wakescope_store::RECORD;
 
 /// Refuses runs of which two are one, by what their paths lead to.
 pub(super) fn refuse_repetitions(runs: &[Named]) -> Result<(), Failure> {

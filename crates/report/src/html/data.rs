@@ -9,8 +9,8 @@ use wakescope_core::histogram::{Bucket, bucket_of, edges_of};
 use crate::domain;
 use crate::overlay::{Entry, Line, Overlay};
 use crate::picture::maxima;
-use crate::style::clean;
 use crate::quantity;
+use crate::style::clean;
 
 /// JSON that can stand in a page: nothing in it ends a script.
 pub(super) fn json(overlay: &Overlay) -> String {

@@ -157,13 +157,8 @@ impl Log {
     }
 
     fn draft(&self, about: &About, of: &Intervals, unit_ns: u64) -> Result<Draft, String> {
-        let mut draft = Draft::new(
-            "HdrHistogram",
-            "interval log",
-            about,
-            Quantity::Unknown,
-            Omission::Unknown,
-        );
+        let mut draft =
+            Draft::new("HdrHistogram", "interval log", about, Quantity::Unknown, Omission::Unknown);
         self.told.tell(&mut draft);
         draft.started = self.started;
         let span = of.begin_ms.map(|begin| of.end_ms.saturating_sub(begin));
