@@ -145,18 +145,20 @@ impl Places {
     }
 }
 
+fn middle(bucket: &wakescope_core::histogram::Bucket) -> f64 {
+    (bucket.lower as f64 + (bucket.upper - 1) as f64) / 2.0
+}
+
 /// The mean to a thousandth of a unit, and the standard deviation from the middle of each bucket.
 fn moments(d: &Distribution, unit_ns: u64) -> (String, f64) {
     let count = d.count.max(1) as f64;
     // In whole numbers: a mean that was read from such a file stays what it was.
     let thousandth = u128::from(unit_ns) * u128::from(d.count.max(1));
     let mean_thousandths = (u128::from(d.sum_ns) * 1_000 + thousandth / 2) / thousandth;
-    let mean = d.sum_ns as f64 / count;
-    let square = |b: &wakescope_core::histogram::Bucket| {
-        let middle = (b.lower as f64 + (b.upper - 1) as f64) / 2.0;
-        (middle - mean).powi(2) * b.count as f64
-    };
-    let sum: f64 = d.histogram.buckets().iter().map(square).sum();
+    // About the mean of the middles: about the exact mean, samples of one bucket would deviate.
+    let middles = || d.histogram.buckets().iter().map(|b| (middle(b), b.count as f64));
+    let mean = middles().map(|(middle, count)| middle * count).sum::<f64>() / count;
+    let sum: f64 = middles().map(|(middle, count)| (middle - mean).powi(2) * count).sum();
     let mean = exact(u64::try_from(mean_thousandths).unwrap_or(u64::MAX), 1_000);
     (mean, (sum / count).sqrt() / unit_ns as f64)
 }

@@ -133,7 +133,7 @@ fn cyclictest_histograms() {
               CPU None: 9 from Some(1000) to Some(3000), sum 16000; 1000..2000: 3, 2000..3000: 5, 3000..4000: 1
               CPU None: 5 from Some(2000) to Some(12000), sum 20000; 2000..3000: 4, 4000..13000: 1
               unit-assumed: the values are taken for µs, which the file does not tell: µs is what cyclictest counts in, unless it is given -N
-              overflow: 1 samples of thread 1 lie beyond the histogram, which ends at 4.00 µs; of each of them only the bounds are known
+              overflow: 1 sample of thread 1 lies beyond the histogram, which ends at 4.00 µs; of each of them only the bounds are known
         "#]],
     );
     check(
@@ -230,7 +230,7 @@ fn rtla_histograms() {
             thread[rtla timerlat None] latency of a kernel thread; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(1000) to Some(40000), sum 84000; 1000..2000: 4, 7000..8000: 7, 8000..41000: 1
               CPU Some(2): 8 from Some(7000) to Some(7000), sum 56000; 7000..8000: 8
-              overflow: 1 samples of CPU 0 lie beyond the histogram, which ends at 8.00 µs; of each of them only the bounds are known
+              overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 8.00 µs; of each of them only the bounds are known
             user[rtla timerlat None] latency of a user thread; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(7000) to Some(300000), sum 600000; 7000..8000: 10, 8000..301000: 2
               CPU Some(2): 8 from Some(7000) to Some(200000), sum 320000; 7000..8000: 5, 8000..201000: 3
@@ -261,7 +261,7 @@ fn oslat_rows_are_named_by_their_ends() {
             [oslat Some("2.40")] gap in a busy loop; there is no grid of expiries; started 1970-01-01T00:00:00Z for 1022000000 ns, interval 0 ns, other None
               CPU Some(0): 13 from Some(1000) to Some(36000), sum 52000; 1..1001: 10, 2001..3001: 2, 3001..36001: 1
               CPU Some(3): 20 from Some(1000) to Some(1000), sum 20000; 1..1001: 20
-              overflow: up to 1 samples of CPU 0 lie beyond the histogram, which ends at 3.00 µs; of each of them only the bounds are known
+              overflow: up to 1 sample of CPU 0 lies beyond the histogram, which ends at 3.00 µs; of each of them only the bounds are known
         "#]],
     );
     check(

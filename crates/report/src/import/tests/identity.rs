@@ -173,10 +173,13 @@ fn hlog(values: &[u64], digits: u8, lowest: u64, unit: &str) -> String {
             })
         })
         .collect();
+    // The log's maximum is in a million of the samples' unit.
+    #[allow(clippy::cast_precision_loss)]
+    let max = histogram.max() as f64 / 1e6;
     format!(
         "#[Histogram log format version 1.3]\n#[StartTime: 1700000000.000 (seconds since epoch), x]\n\
          #[Unit: {unit}]\n\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"x\"\n\
-         0.500,2.000,1.000,{base64}\n"
+         0.500,2.000,{max:.3},{base64}\n"
     )
 }
 
@@ -192,13 +195,23 @@ fn hgrm(values: &[u64], decimals: usize, unit: &str) -> String {
         format!("#[Unit: {unit}]\n       Value   Percentile   TotalCount 1/(1-Percentile)\n\n");
     for (i, &value) in values.iter().enumerate() {
         if values.get(i + 1) != Some(&value) {
-            let _ = writeln!(text, "{:>12} 0.5 {:>10} 2.00", decimal(value), i + 1);
+            #[allow(clippy::cast_precision_loss)]
+            let level = (i + 1) as f64 / values.len() as f64;
+            let _ = writeln!(text, "{:>12} {level:.12} {:>10} 2.00", decimal(value), i + 1);
         }
     }
     let max = values.last().copied().unwrap_or(0);
+    #[allow(clippy::cast_precision_loss)]
+    let moment = |of: &dyn Fn(f64) -> f64| {
+        values.iter().map(|&value| of(value as f64)).sum::<f64>() / values.len() as f64
+    };
+    let mean = moment(&|value| value);
+    let deviation = moment(&|value| (value - mean).powi(2)).sqrt();
+    let one = 10_f64.powi(i32::try_from(decimals).unwrap());
+    let (mean, deviation) = (mean / one, deviation / one);
     let _ = write!(
         text,
-        "#[Mean    =        1.234, StdDeviation   =        1.000]\n\
+        "#[Mean    = {mean:>12.3}, StdDeviation   = {deviation:>12.3}]\n\
          #[Max     = {:>12}, Total count    = {:>12}]\n\
          #[Buckets =           27, SubBuckets     =         2048]\n",
         decimal(max),
@@ -287,7 +300,8 @@ proptest! {
                 values.len()
             );
         }
-        let run = only_run(Format::CyclictestText, &text, None);
+        // Means above the interval are refused where nobody says the unit.
+        let run = only_run(Format::CyclictestText, &text, Some(Unit::Us));
         check(Format::CyclictestText, &run, Layout::Full);
         check(Format::CyclictestText, &run, Layout::Sparse);
     }
