@@ -53,8 +53,12 @@ fn the_ending_of_a_file_tells_the_format() {
         let found = written(&test, &["one"], file);
         assert!(found.starts_with(beginning), "{file}: {}", String::from_utf8_lossy(&found));
     }
-    let page = written(&test, &["one", "--format", "html"], "b.txt");
-    assert_eq!(page, written(&test, &["one"], "b.html"), "what is asked counts, not the ending");
+    let ended = report(&test, &["one", "--format", "html", "-o", "b.txt"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    assert!(ended.stderr.contains(".html .htm .svg"), "{ended:?}");
+    assert!(!test.dir.join("b.txt").exists());
+    let page = written(&test, &["one", "--format", "html"], "b");
+    assert_eq!(page, written(&test, &["one"], "b.html"));
     assert_eq!(report(&test, &["one", "--format", "html"]).stdout.into_bytes(), page);
 }
 

@@ -7,7 +7,7 @@ use common::bench::{Ended, Test};
 use common::measured::{RECORD, histogram_of, record};
 use serde_json::{Value, json};
 use wakescope_core::run::{Run, Thread};
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, counted};
 use wakescope_sys::clock::{self, Clock};
 
 mod common;
@@ -116,7 +116,7 @@ fn realfeel_counts_below_each_threshold() {
             .map(|t| {
                 let threshold = t.parse::<SpanNs>().unwrap().0;
                 let count = all.iter().filter(|&&s| s < threshold).count();
-                format!("({count} samples)")
+                format!("({})", counted(count as u64, "sample"))
             })
             .collect();
         assert_eq!(below.len(), wanted.len(), "{block}");

@@ -60,22 +60,33 @@ fn a_task_that_comes_first_is_shown_with_where_its_program_was() {
     let mut taskset = Command::new("taskset");
     taskset.args(["-c", &cpu]).arg(&spinner).current_dir(&test.dir);
     let mut spinning = Running::start(&mut taskset);
-    let args = ["--duration", "2s", "--cpus", &cpu, "--above", "500us", "--worst", "50"];
-    let (run, text) =
-        explained(&test, &[&args[..], &["--episodes", "50", "--out", "run"]].concat());
-    if spinning.has_ended() {
-        return skip(name, "no real-time task may run here beside the probe");
+    // On a busy machine a run may have no stack that was taken while the spinner spun.
+    for round in 0..5 {
+        let (stacks, text) = spinner_stacks(&test, &cpu, &format!("run-{round}"));
+        if spinning.has_ended() {
+            return skip(name, "no real-time task may run here beside the probe");
+        }
+        if stacks.iter().any(|stack| burns(stack)) {
+            assert!(text.contains("in the program: burn+0x"), "{text}");
+            return;
+        }
+        assert!(round < 4, "{stacks:?}\n{text}");
     }
+}
+
+/// The spinner's stacks in the explanation of a run, and that as text.
+fn spinner_stacks(test: &Test, cpu: &str, out: &str) -> (Vec<String>, String) {
+    let args = ["--duration", "2s", "--cpus", cpu, "--above", "500us", "--worst", "50"];
+    let (run, text) = explained(test, &[&args[..], &["--episodes", "50", "--out", out]].concat());
     let shares = run.worst.iter().flat_map(|episode| &episode.blame);
     let of_spinner = shares.filter(|share| {
         share.cause == Cause::HigherPriorityTask && share.culprit.starts_with("spinner[")
     });
-    let stacks: Vec<String> = of_spinner.map(|share| share.user_stack.join(" ")).collect();
-    let burns = |stack: &String| {
-        let entries: Vec<&str> = stack.split("] ").collect();
-        let calls = ["burn+0x", "burn_in_turns+0x", "main+0x"];
-        entries.len() >= 3 && entries.iter().zip(calls).all(|(entry, call)| entry.starts_with(call))
-    };
-    assert!(stacks.iter().any(burns), "{stacks:?}\n{text}");
-    assert!(text.contains("in the program: burn+0x"), "{text}");
+    (of_spinner.map(|share| share.user_stack.join(" ")).collect(), text)
+}
+
+fn burns(stack: &str) -> bool {
+    let entries: Vec<&str> = stack.split("] ").collect();
+    let calls = ["burn+0x", "burn_in_turns+0x", "main+0x"];
+    entries.len() >= 3 && entries.iter().zip(calls).all(|(entry, call)| entry.starts_with(call))
 }

@@ -101,6 +101,7 @@ fn hostile_text_in_records_goes_nowhere() {
     };
     write("full", &hostile_run(&full_run()));
     write("plain", &hostile_run(&run(50)));
+    write("other", &hostile_run(&Run { id: "another".into(), ..run(50) }));
     let mut shown = 0;
     for folder in ["full", "plain"] {
         for format in FORMATS {
@@ -120,9 +121,9 @@ fn hostile_text_in_records_goes_nowhere() {
     assert!(shown > FORMATS.len(), "only {shown} reports were shown");
     for command in [
         "compare full --against plain",
-        "compare plain plain --against plain plain --json",
-        "compare plain --against plain --format junit",
-        "compare plain --against plain --format markdown",
+        "compare plain --against other --json",
+        "compare plain --against other --format junit",
+        "compare plain --against other --format markdown",
         "trend plain plain plain",
         "trend plain plain plain --json",
         "report full plain",
@@ -140,7 +141,8 @@ fn what_compare_tells_in_json_means_the_same() {
     // A label is a folder's name, cleaned; the command that repeats it is whole.
     let name = "a\u{9b}b\u{202e}";
     test.write_run(name, &run(50));
-    let ended = test.start_command(&["compare", name, "--against", name, "--json"]).output();
+    test.write_run("other", &Run { id: "another".into(), ..run(50) });
+    let ended = test.start_command(&["compare", name, "--against", "other", "--json"]).output();
     assert_ended_harmless(&ended, "compare --json");
     assert!(ended.stdout.contains("\\u009b"), "{}", ended.stdout);
     let value: Value = serde_json::from_str(&ended.stdout).unwrap();

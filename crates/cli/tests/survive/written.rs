@@ -8,7 +8,7 @@ use std::process::Command;
 
 use wakescope_sys::file::effective_user;
 
-use crate::common::bench::{NOBODY, Test, eventually, skip};
+use crate::common::bench::{NOBODY, Running, Test, eventually, skip};
 use crate::common::measured::{NEXT, RECORD, names, record};
 
 const TREASURE: &str = "treasure";
@@ -108,6 +108,16 @@ fn a_run_folder_of_others_is_refused() {
     assert!(ended.stderr.contains("cannot use the run's folder runs: "), "{ended:?}");
     assert_eq!(names(&test.dir.join("runs")), [""; 0]);
     assert_eq!(names(&test.dir.join("root's")), [""; 0]);
+    // Unless it is they who measure, by sudo. Their links stay foreign.
+    for (args, code) in [
+        (&["--samples", "1"][..], 0),
+        (&["--samples", "1", "--out", "theirs"], 0),
+        (&["--samples", "1", "--out", "their-link"], 2),
+    ] {
+        let mut command = test.command(&[&["measure"], args].concat());
+        let ended = Running::start(command.env("SUDO_UID", NOBODY.to_string())).output();
+        assert_eq!(ended.code, Some(code), "{args:?}: {ended:?}");
+    }
 }
 
 /// Every way to write a report to a file.
@@ -116,8 +126,8 @@ const REPORTS: [&[&str]; 8] = [
     &["report", "run", "--format", "svg"],
     &["report", "run", "--format", "csv"],
     &["report", "run", "--format", "jsonl"],
-    &["compare", "run", "--against", "run"],
-    &["compare", "run", "--against", "run", "--json"],
+    &["compare", "run", "--against", "other"],
+    &["compare", "run", "--against", "other", "--json"],
     &["trend", "run", "run", "run"],
     &["trend", "run", "run", "run", "--json"],
 ];
@@ -125,8 +135,10 @@ const REPORTS: [&[&str]; 8] = [
 /// A test with a run in it.
 fn with_run(name: &str) -> Test {
     let test = Test::new(name);
-    let ended = test.measure(&["--samples", "20", "--save-samples", "--out", "run"]);
-    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for run in ["run", "other"] {
+        let ended = test.measure(&["--samples", "20", "--save-samples", "--out", run]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+    }
     test
 }
 

@@ -179,7 +179,10 @@ fn a_folder_or_link_of_another_user_is_refused() {
     symlink("own", &link).unwrap();
     create(&link).unwrap().discard();
     if effective_user() != 0 {
-        eprintln_skipped("a_folder_or_link_of_another_user_is_refused");
+        wakescope_testing::skip(
+            "a_folder_or_link_of_another_user_is_refused",
+            "only root can give files away",
+        );
         return;
     }
     std::os::unix::fs::lchown(&link, Some(SOMEBODY), None).unwrap();
@@ -189,10 +192,6 @@ fn a_folder_or_link_of_another_user_is_refused() {
     let refused = create(&own).unwrap_err();
     assert!(format!("{refused:?}").contains("ForeignFolder(65533)"), "{refused:?}");
     assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
-}
-
-fn eprintln_skipped(test: &str) {
-    let _ = writeln!(io::stderr(), "skipped: {test}: only root can give files away");
 }
 
 #[test]
