@@ -54,7 +54,7 @@ fn each_verdict_has_its_exit_code() {
     );
     let alone =
         check(&HIGH[..1], &LOW[..1], &[], 3, "Inconclusive: p99.9 2.00 ×, max 2.00 ×; 1 run");
-    assert!(alone.contains("One run a side is no verdict"), "{alone}");
+    assert!(alone.contains("One run a side gives no verdict"), "{alone}");
     assert!(alone.contains("p99 of these two runs: "), "{alone}");
 }
 
@@ -297,7 +297,7 @@ fn runs_that_are_not_alike_are_refused() {
             let finding = Finding::new("policy", Severity::Error, "it was not".into(), "");
             run.validity = Validity::of(vec![finding]);
         },
-        "not to be trusted without reservation: invalid: policy (",
+        "not fully trustworthy: invalid: policy (",
     );
 }
 

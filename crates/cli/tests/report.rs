@@ -108,7 +108,7 @@ fn realfeel_counts_below_each_threshold() {
     ] {
         let block = shown(&test, &[&["run", "--format", "realfeel"], args].concat());
         assert!(block.contains("samples 7\n") && block.contains("maximum 250.0"), "{block}");
-        assert!(block.contains("five nines: not carried by 7 samples"), "{block}");
+        assert!(block.contains("five nines: 7 samples are too few"), "{block}");
         let below: Vec<&str> = block.lines().filter(|l| l.contains(" % below ")).collect();
         let wanted: Vec<String> = thresholds
             .split(',')

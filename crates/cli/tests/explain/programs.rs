@@ -77,5 +77,5 @@ fn a_task_that_comes_first_is_shown_with_where_its_program_was() {
         entries.len() >= 3 && entries.iter().zip(calls).all(|(entry, call)| entry.starts_with(call))
     };
     assert!(stacks.iter().any(burns), "{stacks:?}\n{text}");
-    assert!(text.contains("in the program: burn+0x"), "{text}");
+    assert!(text.contains("user stack: burn+0x"), "{text}");
 }
