@@ -284,7 +284,7 @@ fn refused(change: impl Fn(&mut Run), want: &str) {
     assert!(ended.stderr.contains(want) && ended.stderr.contains("--force"), "{want}: {ended:?}");
     let forced = compare(&test, &new, &old, &["--force"]);
     assert_eq!((forced.code, &*forced.stderr), (Some(1), ""), "{want}: {forced:?}");
-    assert!(forced.stdout.contains("Compared by force"), "{want}: {forced:?}");
+    assert!(forced.stdout.contains("Compared with --force"), "{want}: {forced:?}");
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn degraded_runs_are_pointed_out() {
     let mut new = test.write_runs("new", &HIGH);
     new.push(test.write_run("new/bad", &degraded));
     let ended = compare(&test, &new, &test.write_runs("old", &LOW), &[]);
-    assert!(ended.stdout.contains("1 of 11 runs not to be trusted"), "{ended:?}");
+    assert!(ended.stdout.contains("1 of 11 runs not fully trustworthy"), "{ended:?}");
     assert!(ended.stdout.contains("degraded: steal (bad)"), "{ended:?}");
 }
 

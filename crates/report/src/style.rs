@@ -39,7 +39,7 @@ impl Style {
     }
 }
 
-/// Whether a character may do something to a terminal or a reader that is not traced: controls, and all
+/// Whether a character may do something to a terminal or a reader that is not seen: controls, and all
 /// that Unicode 16 calls format characters (Cf), line and paragraph separators. Among them are those
 /// that change the direction of writing, and the tags, by which text hides in text.
 pub fn is_hostile(c: char) -> bool {

@@ -91,7 +91,7 @@ fn contradiction(quantity: &OfQuantity) -> Option<String> {
     Some(format!("{better} is better and {worse} is worse."))
 }
 
-/// `p99.9 is open: 1.08 × (0.92–1.27), p = 0.21. About 14 runs a side would decide it, if …`
+/// `p99.9 is undecided: 1.08 × (0.92–1.27), p = 0.21. About 14 runs a side would decide it, if …`
 fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
     let what = match (effect.low, effect.high) {
         (Some(low), Some(high)) => {

@@ -408,7 +408,7 @@ impl Column {
     }
 }
 
-/// What a mean in thousandths can stand for, in ns: without decimals it is truncated off.
+/// What a mean in thousandths can stand for, in ns: without decimals it was cut off.
 #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
 fn around(mean: u64, unit_ns: u64) -> (f64, f64) {
     let (mean, unit) = (mean as f64 / 1_000.0, unit_ns as f64);
