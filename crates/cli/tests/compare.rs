@@ -54,7 +54,7 @@ fn each_verdict_has_its_exit_code() {
     );
     let alone =
         check(&HIGH[..1], &LOW[..1], &[], 3, "Inconclusive: p99.9 2.00 ×, max 2.00 ×; 1 run");
-    assert!(alone.contains("One run a side is no verdict"), "{alone}");
+    assert!(alone.contains("One run a side gives no verdict"), "{alone}");
     assert!(alone.contains("p99 of these two runs: "), "{alone}");
 }
 
@@ -284,7 +284,7 @@ fn refused(change: impl Fn(&mut Run), want: &str) {
     assert!(ended.stderr.contains(want) && ended.stderr.contains("--force"), "{want}: {ended:?}");
     let forced = compare(&test, &new, &old, &["--force"]);
     assert_eq!((forced.code, &*forced.stderr), (Some(1), ""), "{want}: {forced:?}");
-    assert!(forced.stdout.contains("Compared by force"), "{want}: {forced:?}");
+    assert!(forced.stdout.contains("Compared with --force"), "{want}: {forced:?}");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn runs_that_are_not_alike_are_refused() {
             let finding = Finding::new("policy", Severity::Error, "it was not".into(), "");
             run.validity = Validity::of(vec![finding]);
         },
-        "not to be trusted without reservation: invalid: policy (",
+        "not fully trustworthy: invalid: policy (",
     );
 }
 
@@ -335,7 +335,7 @@ fn degraded_runs_are_pointed_out() {
     let mut new = test.write_runs("new", &HIGH);
     new.push(test.write_run("new/bad", &degraded));
     let ended = compare(&test, &new, &test.write_runs("old", &LOW), &[]);
-    assert!(ended.stdout.contains("1 of 11 runs not to be trusted"), "{ended:?}");
+    assert!(ended.stdout.contains("1 of 11 runs not fully trustworthy"), "{ended:?}");
     assert!(ended.stdout.contains("degraded: steal (bad)"), "{ended:?}");
 }
 

@@ -168,7 +168,7 @@ fn a_stored_explanation_is_shown_again_as_it_was() {
     let (text, footer) = ended.stdout.rsplit_once(" run: ").unwrap();
     assert_eq!(footer, "run   show: wakescope explain run\n");
     assert!(text.starts_with("Worst wakeup "), "{text}");
-    for part in ["1,000 wakeups followed", "\n interrupt latency ", "\n seen with: "] {
+    for part in ["1,000 wakeups followed", "\n interrupt latency ", "\n traced with: "] {
         // A wakeup that comes before its thread sleeps is not followed, and so said.
         assert!(text.contains(part) || text.contains("not followed"), "{part}: {text}");
     }
@@ -213,7 +213,7 @@ fn what_is_late_is_what_was_asked_for() {
     assert_eq!((told.late, told.explained, told.records), (0, 0, 0), "{told:?}");
     assert!(told.wakeups > 0 && run.causes.is_empty(), "{told:?}");
     assert!(run.worst.iter().all(|w| w.blame.is_empty() && w.components.is_none()));
-    let answer = "late: none was later than 10.0 s, so there is nothing to explain.\n";
+    let answer = "late: no wakeup was later than 10.0 s, so there is nothing to explain.\n";
     assert!(text.lines().next().is_some_and(|line| (line.to_owned() + "\n").ends_with(answer)));
     assert!(!text.contains("causes of") && !text.contains("\n #1 "), "{text}");
     assert!(text.contains("\n interrupt latency "), "{text}");

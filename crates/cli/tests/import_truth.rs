@@ -97,7 +97,7 @@ fn a_unit_that_contradicts_a_file_is_refused_by_every_verb() {
     let named = format!("# cyclictest -N -q -h 400\n{HISTOGRAM}");
     fs::write(test.dir.join("n.txt"), named).unwrap();
     fs::write(test.dir.join("s.txt"), SCHBENCH).unwrap();
-    let why = "--unit says µs, but the file's values are in ns: its command line tells";
+    let why = "--unit says µs, but the file's values are in ns: its command line states it";
     for verb in [
         &["import", "n.txt", "--unit", "us"][..],
         &["report", "n.txt", "--unit", "us"],

@@ -108,7 +108,7 @@ fn realfeel_counts_below_each_threshold() {
     ] {
         let block = shown(&test, &[&["run", "--format", "realfeel"], args].concat());
         assert!(block.contains("samples 7\n") && block.contains("maximum 250.0"), "{block}");
-        assert!(block.contains("five nines: not carried by 7 samples"), "{block}");
+        assert!(block.contains("five nines: 7 samples are too few"), "{block}");
         let below: Vec<&str> = block.lines().filter(|l| l.contains(" % below ")).collect();
         let wanted: Vec<String> = thresholds
             .split(',')
@@ -219,7 +219,7 @@ fn what_is_no_run_is_refused_with_a_remedy() {
             "possible values: text, html, svg, png, md, json, realfeel, cyclictest,",
         ),
         ("text --thresholds 5", "write 5us, 5ms or 5s"),
-        ("text --picture pie", "there are exceedance, histogram"),
+        ("text --picture pie", "available: exceedance, histogram"),
         ("text --picture course", "--picture means nothing to this format"),
         ("text --line 5us --format md", "--line means nothing to this format"),
         ("text --title a", "--title means nothing to this format"),

@@ -49,8 +49,8 @@ fn virtual_time() -> Finding {
     Finding::new(
         "virtual-time",
         Severity::Note,
-        "time is counted in instructions: order and steps between kernels mean something, absolute \
-         times do not; caches, idle states and firmware are not in them"
+        "time is counted in instructions: the order of kernels and the differences between them are \
+         meaningful, absolute times are not; caches, idle states and firmware are not modelled"
             .into(),
         "measure on the machine in question for its absolute times",
     )

@@ -88,8 +88,8 @@ impl Text {
         let preemption = &check.host.preemption;
         let sentence = match preemption.model {
             Model::Unknown => {
-                "Which preemption model this kernel runs cannot be told from what it \
-                               says about itself."
+                "The preemption model of this kernel cannot be determined from what the \
+                               kernel reports."
                     .into()
             }
             model => {
@@ -115,7 +115,7 @@ impl Text {
 
     fn evidence(&mut self, host: &Host) {
         let preemption = &host.preemption;
-        self.section("evidence, the strongest first");
+        self.section("evidence, strongest first");
         for evidence in &preemption.evidence {
             self.pair(&evidence.source, &evidence.says);
         }
@@ -157,14 +157,14 @@ impl Text {
         self.pair("CPUs", &cpus);
         let (resolution, cost) =
             (SpanNs(host.clock.resolution_ns), SpanNs(host.clock.read_cost_ns));
-        let clock = format!("{}, resolution {resolution}, {cost} a reading", host.clock.source);
+        let clock = format!("{}, resolution {resolution}, {cost} per reading", host.clock.source);
         self.pair("clock", &clock);
     }
 
     fn suffers(&mut self, findings: &[Finding]) {
-        self.section("a measurement here will suffer from");
+        self.section("limitations of measurements on this machine");
         if findings.is_empty() {
-            self.pair("nothing that can be seen beforehand", "");
+            self.pair("none found in advance", "");
         }
         for finding in findings {
             let mark = if finding.severity == Severity::Note { "·" } else { "!" };
@@ -175,7 +175,7 @@ impl Text {
     fn instruments(&mut self, instruments: &[Instrument]) {
         self.section("instruments");
         for (title, available) in
-            [("there", Some(true)), ("missing", Some(false)), ("not known", None)]
+            [("available", Some(true)), ("missing", Some(false)), ("not known", None)]
         {
             let of: Vec<_> = instruments.iter().filter(|i| i.available == available).collect();
             let mut title = title;
@@ -265,14 +265,14 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 fn agreement_sentence(agreement: Agreement, judgement: &Judgement, model: Model) -> String {
     let models = listed(&judgement.models);
     match agreement {
-        Agreement::Agree => format!("Its behaviour agrees: it is that of {models}."),
+        Agreement::Agree => format!("Its behaviour agrees: it matches {models}."),
         Agreement::Contradict => {
-            format!("Its behaviour contradicts that: it is that of {models}, not of {model}.")
+            format!("Its behaviour contradicts that: it matches {models}, not {model}.")
         }
         Agreement::Undecided if model == Model::Unknown && judgement.models.len() < 5 => {
-            format!("Its behaviour is that of {models}.")
+            format!("Its behaviour matches {models}.")
         }
-        Agreement::Undecided => "Its behaviour tells nothing.".into(),
+        Agreement::Undecided => "Its behaviour is inconclusive.".into(),
     }
 }
 
@@ -302,7 +302,7 @@ fn series_name(summary: &Summary) -> String {
 fn series_says(summary: &Summary) -> String {
     let wakeups = counted(summary.wakeups as u64, "wakeup");
     match (summary.median_share, summary.answer) {
-        (None, _) => "undecided: no wakeup fell into it".into(),
+        (None, _) => "undecided: no wakeup arrived during it".into(),
         (Some(share), Answer::Undecided) => {
             format!("undecided ({:.0} % of the rest came first; {wakeups})", share * 100.0)
         }

@@ -79,7 +79,7 @@ fn throughput(of: &OfQuantity) -> Vec<String> {
             Verdict::Better => "more",
             Verdict::Worse => "less",
             Verdict::NoDifference => "no difference",
-            Verdict::Inconclusive => "whether it differs is open",
+            Verdict::Inconclusive => "inconclusive",
         };
         format!("Throughput of {load}: {what} ({}).", times(t.effect.ratio))
     };
@@ -129,11 +129,13 @@ fn within(of: &OfQuantity) -> Vec<String> {
         let figure = &within.figure;
         match (within.low, within.high) {
             (Some(low), Some(high)) => format!(
-                "{figure} of these two runs: {} to {} (95 %, if their samples were independent).",
+                "{figure} of these two runs: {} to {} (95 % interval for independent samples).",
                 times(low),
                 times(high)
             ),
-            _ => format!("{figure} of these two runs: their samples do not bound it at 95 %."),
+            _ => format!(
+                "{figure} of these two runs: their samples give no 95 % confidence interval."
+            ),
         }
     };
     of.within.iter().map(sentence).collect()
@@ -144,7 +146,7 @@ fn notes(compare: &Compare) -> Vec<String> {
     let differences = compare.differences.iter().map(|d| d.message.clone());
     let mut notes: Vec<String> = differences.chain(compare.notes.iter().cloned()).collect();
     if compare.settings.forced {
-        notes.insert(0, "Compared by force: these runs are not alike in what matters.".into());
+        notes.insert(0, "Compared with --force: these runs are not comparable.".into());
     }
     notes.into_iter().map(|note| clean(&note, 600)).collect()
 }
@@ -155,7 +157,7 @@ fn basis(compare: &Compare) -> Vec<String> {
         || compare.quantities.iter().flat_map(OfQuantity::deciding).filter_map(|(_, f)| f);
     let count = deciding().count();
     let mut basis = vec![format!(
-        "Figures are geometric means over the runs; the run is the unit, not the {}.",
+        "Figures are geometric means over runs; the unit of analysis is the run, not the {}.",
         match compare.quantities.as_slice() {
             [of] => quantity::words(of.quantity).one,
             _ => "sample",
@@ -176,7 +178,9 @@ fn basis(compare: &Compare) -> Vec<String> {
             1 => String::new(),
             n => format!(", corrected for {n} figures (Holm)"),
         };
-        basis.push(format!("p: {how}{corrected}; intervals: the same test, {confidence}."));
+        basis.push(format!(
+            "p: permutation test, {how}{corrected}; intervals: the same test, {confidence}."
+        ));
     }
     match compare.time_domain {
         TimeDomain::Virtual => basis.push(domain::VIRTUAL_TIME.into()),

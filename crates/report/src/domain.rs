@@ -4,8 +4,9 @@ use wakescope_core::run::TimeDomain;
 use wakescope_core::units::SpanNs;
 
 /// What has to be said wherever figures in virtual time are shown.
-pub(crate) const VIRTUAL_TIME: &str = "Virtual time counts instructions: order and steps between \
-    kernels mean something, absolute times do not. Caches, idle states and firmware are not in it.";
+pub(crate) const VIRTUAL_TIME: &str = "Virtual time counts instructions: the order of kernels and \
+    the differences between them are meaningful, absolute times are not. Caches, idle states and \
+    firmware are not modelled.";
 
 /// `4.31 ms`, `238 virtual µs`
 pub(crate) fn span(ns: u64, domain: TimeDomain) -> String {

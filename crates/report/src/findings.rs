@@ -38,7 +38,7 @@ pub(crate) fn list(findings: &[Finding], style: Style, notes: Notes) -> String {
     }
     if !named.is_empty() {
         let names: Vec<String> = named.iter().map(|f| clean(&f.code, 24)).collect();
-        let line = format!(" · noted, `wakescope report` tells more: {}", names.join(", "));
+        let line = format!(" · notes, see `wakescope report`: {}", names.join(", "));
         let _ = writeln!(out, "{}", style.faint(&line));
     }
     if out.is_empty() { out } else { format!("\n{out}") }

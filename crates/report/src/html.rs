@@ -94,7 +94,7 @@ fn legend(overlay: &Overlay) -> String {
 
 fn exceedance(overlay: &Overlay) -> String {
     let figure = figure(Picture::Exceedance, overlay, true);
-    let title = format!("How often how {}", quantity::words_of(overlay).much);
+    let title = format!("Exceedance of {}", quantity::words_of(overlay).value);
     section("exceedance", &title, &(figure + &values::percentiles(overlay)))
 }
 

@@ -28,8 +28,8 @@ mod verdicts;
 const WIDTH: usize = 100;
 
 /// What has to be said besides where the guest has more than one CPU.
-const SEVERAL_CPUS: &str = "The emulator lets the guest's CPUs take turns of about a virtual ms: \
-    with more than one of them, that is what latencies consist of.";
+const SEVERAL_CPUS: &str = "The emulator runs the guest's CPUs in turns of about one virtual ms: \
+    with more than one CPU, these turns dominate latencies.";
 
 /// How much of the table is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,8 +55,8 @@ pub fn markdown(lab: &Lab) -> String {
 /// line are left out.
 fn explained(lab: &Lab) -> Vec<(&'static str, &'static str, Vec<String>)> {
     let mut lists = vec![
-        ("culprits", "What held up the latest wakeups", culprits::told(lab)),
-        ("bounds", "What the longest of all that was seen add up to", bounds::told(lab)),
+        ("culprits", "Causes of the worst wakeups", culprits::told(lab)),
+        ("bounds", "Bounds from the longest observed parts", bounds::told(lab)),
     ];
     lists.retain(|(_, _, lines)| !lines.is_empty());
     lists

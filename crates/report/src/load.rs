@@ -84,7 +84,7 @@ impl Row {
             Some((number, _)) => number,
             None => "–".into(),
         };
-        let fault = if load.fault.is_empty() { "for no known reason" } else { &load.fault };
+        let fault = if load.fault.is_empty() { "for an unknown reason" } else { &load.fault };
         let fault = (!load.alive).then(|| clean(fault, 240));
         Self { name: clean(&load.name, LONGEST_NAME), amount, unit: shown_unit, rate, fault }
     }
@@ -163,7 +163,7 @@ mod tests {
             | exec:�[31mred        1 start              –
             |   died: ��bell
             | cpu                  0 loops              –
-            |   died: for no known reason
+            |   died: for an unknown reason
         "#]]
         .assert_eq(&framed(&table(&[dead, hostile, silent])));
         assert_eq!(table(&[]), "");

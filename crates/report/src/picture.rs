@@ -46,9 +46,9 @@ pub enum Picture {
     Cpus,
     /// The largest lateness over the course of the run.
     Course,
-    /// What wakeups are made of.
+    /// Components of wakeup latency.
     Components,
-    /// What makes wakeups late.
+    /// Causes of late wakeups.
     Causes,
     /// What the latest wakeups consist of.
     Episodes,
@@ -83,8 +83,8 @@ impl Picture {
     pub fn needs(self) -> &'static str {
         match self {
             Self::Exceedance | Self::Histogram | Self::Cpus => "samples",
-            Self::Course => "maxima over its course",
-            Self::Components | Self::Causes => "an explanation, which `wakescope explain` makes",
+            Self::Course => "maxima over time",
+            Self::Components | Self::Causes => "an explanation (`wakescope explain` makes one)",
             Self::Episodes => "late wakeups",
         }
     }
@@ -104,7 +104,7 @@ impl FromStr for Picture {
         Self::ALL
             .into_iter()
             .find(|p| p.name() == text)
-            .ok_or_else(|| format!("`{text}` is no picture; there are {names}"))
+            .ok_or_else(|| format!("`{text}` is not a picture; available: {names}"))
     }
 }
 

@@ -91,7 +91,7 @@ fn five_nines(all: &Distribution) -> String {
             format!("five nines: 99.99900 % within {} ms", ms(value))
         }
         None => format!(
-            "five nines: not carried by {}; it takes {}",
+            "five nines: {} are too few; {} are needed",
             plainly(all.count),
             nines.samples_needed()
         ),
@@ -162,7 +162,7 @@ mod tests {
              99.99500 % below 0.7 ms (19999 samples)
              99.99500 % below 1 ms (19999 samples)
             100.00000 % not above 1.200007 ms, the maximum
-            five nines: not carried by 20000 samples; it takes 200000
+            five nines: 20000 samples are too few; 200000 are needed
         "#]]
         .assert_eq(&block(&run_of(&[&samples]), &thresholds()));
     }

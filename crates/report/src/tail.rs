@@ -77,28 +77,29 @@ fn bound(run: &Run, tail: &Tail) -> String {
     let quantity::Words { much, more, .. } = quantity::words(quantity::of(run));
     let large = quantity::capital(much);
     let every = tail.bound.every_ns.map_or_else(String::new, |ns| {
-        format!(", one every {},", span(rounded_down(ns), run.time_domain))
+        format!(" (one every {})", span(rounded_down(ns), run.time_domain))
     });
     let one_in = one_in(tail.bound.share);
-    let proves = format!("at 95 %, fewer than 1 in {one_in} {what}{every} is {more} than {max}");
+    let proves = format!(
+        "With 95\u{a0}% confidence, fewer than 1 in {one_in} {what}{every} is {more} than {max}"
+    );
     if let Some(bursts) = bursts_of(&tail.bound) {
         let together = 1.0 / bursts.index;
         let together =
             if together < 10.0 { format!("{together:.1}") } else { format!("{together:.0}") };
         let worth = grouped(whole(tail.bound.effective));
         return format!(
-            "{large} {what} come in bursts of about {together}: {} are worth {worth} that come alone. \
-             So {proves}.",
+            "{large} {what} come in bursts of about {together}: {} count as {worth} independent ones. \
+             {proves}.",
             grouped(tail.count)
         );
     }
     match &tail.bound.bursts {
         Ok(_) => {
-            format!("{}, if all goes on as it did. {large} ones come alone.", capital(&proves))
+            format!("{proves}, if conditions stay the same. {large} ones do not come in bursts.")
         }
         Err(why) => format!(
-            "{}, if {much} ones come alone. Whether they do is not known: {why}.",
-            capital(&proves)
+            "{proves}, if {much} ones do not come in bursts. Whether they do is unknown: {why}."
         ),
     }
 }
@@ -122,12 +123,15 @@ fn time_needed(run: &Run, tail: &Tail) -> String {
         .filter(|&(needed_ns, _)| needed_ns > tail.duration_ns)
         .take(2)
         .map(|(needed_ns, name)| {
-            format!("less than one in {name} takes {}", span(needed_ns, run.time_domain))
+            format!("{} for less than one in {name}", span(needed_ns, run.time_domain))
         })
         .collect();
     match open.is_empty() {
-        true => format!("Less than one above {max} in a year is proven at 95 %."),
-        false => format!("To claim at 95 % {}, without one above {max}.", open.join(", ")),
+        true => format!("Less than one above {max} in a year is proven at 95\u{a0}%."),
+        false => format!(
+            "Measuring time needed without a value above {max}, with 95\u{a0}% confidence: {}.",
+            open.join(", ")
+        ),
     }
 }
 
@@ -158,10 +162,11 @@ fn causes(run: &Run, tail: &Tail) -> Option<String> {
         });
     let unseen = tail.bound.every_ns.map_or_else(String::new, |ns| {
         let every = span(rounded_down(ns), run.time_domain);
-        format!(" A cause that never struck is not excluded every {every}.")
+        format!(" A cause not seen in this run may still occur as often as every {every}.")
     });
-    (!rates.is_empty())
-        .then(|| format!("By cause, with 95 % intervals: {}.{unseen}{partly}", rates.join("; ")))
+    (!rates.is_empty()).then(|| {
+        format!("By cause (95\u{a0}% confidence intervals): {}.{unseen}{partly}", rates.join("; "))
+    })
 }
 
 /// The extrapolations, or what stands against one.
@@ -185,8 +190,9 @@ fn level(run: &Run, x: &Extrapolation) -> String {
     let shape = |x: f64| format!("{:.2}", (x * 100.0).round() / 100.0 + 0.0); // Never -0.00.
     let (low, high) = x.interval_ns;
     format!(
-        "one in {} is {} than {} (95 %: {} to {}); generalized Pareto above {}, {}, \
+        "one {} in {} is {} than {} (95\u{a0}%: {} to {}); generalized Pareto above {}, {}, \
          shape {} ({} to {})",
+        quantity::words(quantity::of(run)).one,
         span(run.duration_ns.saturating_mul(TIMES_AS_LONG)),
         quantity::words(quantity::of(run)).more,
         span(x.level_ns),
@@ -224,11 +230,6 @@ fn rounded_down(number: u64) -> u64 {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates; never negative.
 fn whole(number: f64) -> u64 {
     number as u64
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 #[cfg(test)]

@@ -151,12 +151,12 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
     };
     if run.duration_ns == 0 && run.source.is_some() && summary.count > 0 {
         return format!(
-            "{counted}. How long it took is not known, so nothing is said about larger ones.\n"
+            "{counted}. The duration is unknown, so the rate of larger ones has no bound.\n"
         );
     }
     match (summary.max_ns, tail::not_excluded(run)) {
         (Some(_), Some(what)) => format!("{counted}.\nNot excluded at 95 %: {what}.\n"),
-        (Some(_), None) => format!("{counted}: too few to say anything about larger ones.\n"),
+        (Some(_), None) => format!("{counted}: too few to bound the rate of larger ones.\n"),
         _ => String::new(),
     }
 }
@@ -260,7 +260,7 @@ fn imported(run: &Run, source: &Source) -> String {
 /// followed: `wakeups of process 4711`.
 pub fn plan(plan: &Plan) -> String {
     if plan.stimulus == Stimulus::Others {
-        let whose = if plan.target.is_empty() { "others" } else { &plan.target };
+        let whose = if plan.target.is_empty() { "other tasks" } else { &plan.target };
         return format!("wakeups of {}", clean(whose, 80));
     }
     let mut parts = vec![format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns))];
@@ -414,7 +414,7 @@ pub(crate) mod tests {
              ! steal  the hypervisor took 38 ms from these CPUs: maxima are partly not this kernel's
                       → measure on the bare machine, or compare kernels in virtual time: `wakescope lab run
                         --plan linux-journal`
-             · noted, `wakescope report` tells more: idle-states
+             · notes, see `wakescope report`: idle-states
 
              kernel 6.12.95 · tsc
              preemption voluntary: no preempt= on its command line
@@ -426,7 +426,7 @@ pub(crate) mod tests {
     fn few_samples_claim_little() {
         expect![[r#"
             Worst wakeup 11.0 µs late (CPU 0, 2.00 ms in).                                 valid
-            3 expiries at 1.00 ms: too few to say anything about larger ones.
+            3 expiries at 1.00 ms: too few to bound the rate of larger ones.
 
              cpu  count  missed      min  p50  p99  p99.9  p99.99  p99.999      max
                0      3       0  9.00 µs    –    –      –       –        –  11.0 µs
@@ -453,7 +453,7 @@ pub(crate) mod tests {
         assert!(text.contains("\n wakeups of process 4711\n"), "{text}");
         assert!(text.contains("\n wakeups by lateness"), "{text}");
         assert!(!text.contains("fifo") && !text.contains("expiries"), "{text}");
-        assert_eq!(plan(&others("")), "wakeups of others");
+        assert_eq!(plan(&others("")), "wakeups of other tasks");
         assert_eq!(
             plan(&others("threads named \u{1b}[2J")),
             "wakeups of threads named \u{fffd}[2J"

@@ -136,7 +136,7 @@ fn bar(value: u64, largest: u64) -> String {
 fn basis(trend: &Trend, style: Style) -> String {
     let longest = trend.series.iter().map(|series| series.runs.len()).max().unwrap_or(0);
     let mut lines = vec![format!(
-        "Changes by E-divisive, each against {} permutations with --seed {}; where nothing changed, {} of all series show one.",
+        "Change points: E-divisive, {} permutations each, --seed {}; false positive rate {} per series.",
         grouped(permutations(longest) as u64),
         trend.seed,
         percent(trend.alpha)

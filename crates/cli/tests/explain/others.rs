@@ -153,7 +153,7 @@ fn a_thread_that_sleeps_is_woken_by_its_timer() {
     assert!(positive(&table.irq_latency) > table.irq_latency.count / 2, "{table:?}");
     assert!(positive(&table.handler_duration) > table.handler_duration.count / 2, "{table:?}");
     assert!(text.contains(&format!("\n wakeups of thread {id}\n")), "{text}");
-    assert!(text.contains("timer due"), "{text}");
+    assert!(text.contains("timer expiry"), "{text}");
 }
 
 fn positive(part: &Distribution) -> u64 {
@@ -215,7 +215,7 @@ fn that_nobody_was_there_to_follow_is_told() {
     let told = format!("no wakeup of threads named {name} was followed within ");
     assert!(found.message.starts_with(&told), "{found:?}");
     assert_eq!(run.validity.verdict, Verdict::Invalid);
-    let begin = "No wakeup was seen.\n0 wakeups followed · invalid: see below\n\n seen with: ";
+    let begin = "No wakeup was seen.\n0 wakeups followed · invalid: see below\n\n traced with: ";
     assert!(text.starts_with(begin), "{text}");
 }
 

@@ -67,7 +67,7 @@ fn a_task_that_comes_first_is_shown_with_where_its_program_was() {
             return skip(name, "no real-time task may run here beside the probe");
         }
         if stacks.iter().any(|stack| burns(stack)) {
-            assert!(text.contains("in the program: burn+0x"), "{text}");
+            assert!(text.contains("user stack: burn+0x"), "{text}");
             return;
         }
         assert!(round < 4, "{stacks:?}\n{text}");

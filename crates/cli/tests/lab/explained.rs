@@ -54,7 +54,7 @@ fn a_bound_stands_beside_the_latest_wakeup() {
     );
     let folder = ran.cell().run.as_ref().unwrap();
     let explained = Running::start(&mut bench.test.command(&["explain", folder])).output();
-    told(&explained, &["bound (unsound): ", "made of: "]);
+    told(&explained, &["bound (unsound): ", "components: "]);
     // Nobody asks for a bound of what is not explained.
     let alone = bench.lab(&[&["run"][..], &WHAT, &["--bound"]].concat());
     assert_eq!(alone.code, Some(2), "{alone:?}");

@@ -106,7 +106,7 @@ pub(super) fn full_run() -> Run {
             missed: 1,
             components: Some(components([5_000_000, 40_000, 0, 211])),
             blame: vec![share(Cause::IrqOff, 5_000_000), share(Cause::Irq, 40_211)],
-            timeline: vec![Step { at_ns: 0, depth: 1, what: "timer due".into() }],
+            timeline: vec![Step { at_ns: 0, depth: 1, what: "timer expiry".into() }],
             other: [].into(),
         }],
         explanation: Some(full_explanation()),

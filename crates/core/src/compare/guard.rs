@@ -291,7 +291,7 @@ fn of_validity(runs: &[Labelled]) -> Option<Difference> {
     Some(Difference {
         what: "validity".into(),
         message: format!(
-            "{} of {} not to be trusted without reservation: {}.",
+            "{} of {} not fully trustworthy: {}.",
             grouped(doubtful.len() as u64),
             count_of(runs.len(), "run"),
             told.join("; ")
@@ -372,7 +372,7 @@ fn of_lengths(new: &[Labelled], old: &[Labelled]) -> Option<String> {
     let (least, most) = (counts.iter().min()?, counts.iter().max()?);
     (least < most).then(|| {
         format!(
-            "Runs have from {} to {} samples: maxima are those of {}, for a longer run the median of what so many of its samples would show.",
+            "Runs have from {} to {} samples: maxima are compared over {} samples; a longer run counts with the median maximum of so many of its samples.",
             grouped(*least),
             grouped(*most),
             grouped(*least)
@@ -389,6 +389,6 @@ fn of_seeds(new: &[Labelled], old: &[Labelled]) -> Option<String> {
     };
     let (new, old) = (seeds(new), seeds(old));
     (!new.is_empty() && new == old).then(|| {
-        "Both sides have the same seeds in virtual time: `wakescope lab run --compare` pairs them, which shows smaller differences.".into()
+        "Both sides have the same seeds in virtual time: `wakescope lab run --compare` pairs them and detects smaller differences.".into()
     })
 }

@@ -60,7 +60,7 @@ impl<'a> Measured<'a> {
         self.expiries.percentile(percentile)
     }
 
-    /// Whether its file tells only an upper bound of a percentile.
+    /// Whether its file states only an upper bound of a percentile.
     pub(super) fn is_bounded(&self, percentile: Percentile) -> bool {
         matches!(self.expiries.quantile(percentile), Some(Quantile::AtMost(_)))
     }

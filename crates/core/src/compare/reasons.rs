@@ -39,7 +39,7 @@ fn of_missing(quantity: &OfQuantity) -> Vec<String> {
         };
         let why = match (bounded, takes) {
             (0, takes) => takes?.to_owned(),
-            (n, _) => format!("the file of {} tells only an upper bound", count_of(n, "run")),
+            (n, _) => format!("the file of {} states only an upper bound", count_of(n, "run")),
         };
         (having < all).then(|| format!("{name} is not known{whose}: {why}."))
     };
@@ -47,7 +47,7 @@ fn of_missing(quantity: &OfQuantity) -> Vec<String> {
         "p99.9",
         quantity.p999.as_ref(),
         quantity.bounded[0],
-        Some("it takes 2,000 samples"),
+        Some("it needs 2,000 samples"),
     );
     let count = format!("max of {} samples", grouped(quantity.count));
     let max = missing(&count, quantity.max.as_ref(), quantity.bounded[1], None);
@@ -62,7 +62,7 @@ fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec
     let needed = figures_needed(figures, options.alpha);
     if new == 1 && old == 1 {
         return vec![format!(
-            "One run a side is no verdict: how much runs differ by themselves is not known. It takes {needed} a side."
+            "One run a side gives no verdict: the variation between runs is unknown. It takes {needed} a side."
         )];
     }
     let undecided = quantity.deciding().into_iter().filter_map(|(name, figure)| {
@@ -73,7 +73,7 @@ fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec
     let mut reasons = Vec::new();
     if few {
         reasons.push(format!(
-            "{} against {old} cannot show a difference, however large: {} at best, times {figures} for so many figures. It takes {needed} a side.",
+            "{} against {old} cannot show a difference of any size: {} at best, times {figures} for the number of figures. It takes {needed} a side.",
             count_of(new, "run"),
             probability(smallest_p(new, old)),
         ));
@@ -91,7 +91,7 @@ fn contradiction(quantity: &OfQuantity) -> Option<String> {
     Some(format!("{better} is better and {worse} is worse."))
 }
 
-/// `p99.9 is open: 1.08 × (0.92–1.27), p = 0.21. About 14 runs a side would decide it, if …`
+/// `p99.9 is undecided: 1.08 × (0.92–1.27), p = 0.21. About 14 runs a side would decide it, if …`
 fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
     let what = match (effect.low, effect.high) {
         (Some(low), Some(high)) => {
@@ -102,11 +102,11 @@ fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
     let p = probability(effect.p_adjusted);
     let open = if effect.p_adjusted <= options.alpha {
         format!(
-            "{name} differs: {what}, {p}; whether by more than {} is open.",
+            "{name} differs: {what}, {p}; whether by more than {} is undecided.",
             percent(options.margin)
         )
     } else {
-        format!("{name} is open: {what}, {p}.")
+        format!("{name} is undecided: {what}, {p}.")
     };
     match effect.runs_needed {
         Some(runs) => {

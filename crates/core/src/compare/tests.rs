@@ -190,16 +190,16 @@ fn verdicts() {
     // Shown to be later, but by less than counts.
     check(&[105, 106, 107, 108, 104], &LOW, NoDifference, Pass, "");
     check(&[109, 110, 111, 108, 107], &LOW, Inconclusive, Open, "differs: 1.09 ×");
-    check(&WIDE, &LOW, Inconclusive, Open, "p99.9 is open: ");
+    check(&WIDE, &LOW, Inconclusive, Open, "p99.9 is undecided: ");
     check(
         &HIGH[..3],
         &LOW[..3],
         Inconclusive,
         Open,
-        "cannot show a difference, however large: p = 0.10",
+        "cannot show a difference of any size: p = 0.10",
     );
     check(&HIGH[..4], &LOW[..4], Inconclusive, Open, "It takes 5 a side.");
-    check(&HIGH[..1], &LOW[..1], Inconclusive, Open, "One run a side is no verdict");
+    check(&HIGH[..1], &LOW[..1], Inconclusive, Open, "One run a side gives no verdict");
     check(&HIGH[..1], &LOW, Inconclusive, Open, "1 run against 5 cannot show");
     check(&LOW[..4], &[102, 98, 100, 99], NoDifference, Pass, "");
 }

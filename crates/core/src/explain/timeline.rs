@@ -94,11 +94,11 @@ fn faults(count: u64) -> String {
     }
 }
 
-/// `timer due; rm[412] running in the kernel`
+/// `timer expiry; rm[412] running in the kernel`
 fn beginning(wakeup: &Wakeup) -> String {
     let stimulus = match &wakeup.stimulus {
-        Stimulus::Timer { on } if *on != wakeup.cpu => format!("timer due on CPU {on}"),
-        Stimulus::Timer { .. } => "timer due".into(),
+        Stimulus::Timer { on } if *on != wakeup.cpu => format!("timer expiry on CPU {on}"),
+        Stimulus::Timer { .. } => "timer expiry".into(),
         Stimulus::Awake => format!("due before {} slept", wakeup.task.name()),
         Stimulus::Unknown => "made ready".into(),
         Stimulus::Waker { task, on, in_interrupt } => {
@@ -141,9 +141,9 @@ fn words(what: &What) -> Option<String> {
         What::Switch { to, .. } if to.is_idle() => "CPU goes idle".into(),
         What::Switch { to, .. } => format!("switch to {}", to.words()),
         What::SchedEntry => "scheduler entered".into(),
-        What::Tracer(ns) => format!("tracing itself ends after {}", SpanNs(*ns)),
+        What::Tracer(ns) => format!("tracer ends after {}", SpanNs(*ns)),
         What::ContentionBegin => "waits for a lock".into(),
-        What::ContentionEnd => "has the lock".into(),
+        What::ContentionEnd => "acquires the lock".into(),
         What::TimerExit | What::Steal(_) => return None,
     })
 }
@@ -267,7 +267,7 @@ mod tests {
         check(
             |_| {},
             expect![[r#"
-                 0 timer due; logger[231] running in the kernel, softirq NET_RX
+                 0 timer expiry; logger[231] running in the kernel, softirq NET_RX
             231000 local_timer taken
             232000   hrtimer_wakeup
             234000 handler returns
@@ -297,7 +297,7 @@ mod tests {
                 w.events[3].what = What::IrqExit(Interrupt(String::new()));
             },
             expect![[r#"
-                 0 timer due; logger[231] running in the kernel, softirq NET_RX
+                 0 timer expiry; logger[231] running in the kernel, softirq NET_RX
                  0 1 event is missing below
             231000   interrupt
             232000     hrtimer_wakeup
@@ -347,7 +347,7 @@ mod tests {
         check(
             change,
             expect![[r#"
-                 0 timer due; logger[231] running in the kernel, softirq NET_RX
+                 0 timer expiry; logger[231] running in the kernel, softirq NET_RX
                  0 1,200 events are missing below
             231000 interrupt taken
             234000 handler returns
@@ -387,7 +387,10 @@ mod tests {
         wakeup.events = softirqs.collect();
         let steps = timeline(&wakeup);
         assert_eq!(steps.len(), MOST_STEPS);
-        assert_eq!(steps[0].what, "timer due; logger[231] running in the kernel, softirq NET_RX");
+        assert_eq!(
+            steps[0].what,
+            "timer expiry; logger[231] running in the kernel, softirq NET_RX"
+        );
         assert_eq!(steps[30].what, "… and 967 more");
         let stand_for: Vec<u64> = steps.iter().map(Step::stands_for).collect();
         assert_eq!((stand_for[0], stand_for[30], stand_for[39]), (1, 967, 1));

@@ -44,8 +44,8 @@ impl fmt::Display for NoBursts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::NoCourse => "the record does not say when the largest samples were taken",
-            Self::TooShort => "the run is too short for it",
-            Self::TooCoarse => "the buckets of late wakeups are too wide for it",
+            Self::TooShort => "the run is too short to tell",
+            Self::TooCoarse => "the buckets of late wakeups are too wide to tell",
         })
     }
 }

@@ -120,7 +120,11 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooFew { late } => {
-                write!(f, "the tail has {}, and it takes {FEWEST}", counted(late, "sample"))
+                write!(
+                    f,
+                    "the tail has {}, fewer than the {FEWEST} needed",
+                    counted(late, "sample")
+                )
             }
             Self::NoCourse(why) => why.fmt(f),
             Self::Drift { statistic } => write!(

@@ -87,7 +87,7 @@ fn the_answer_comes_first() {
             This kernel runs preemption model voluntary: it is built with no other, says
             /boot/config-6.1.0-56-cloud-arm64.
 
-             evidence, the strongest first
+             evidence, strongest first
              /proc/sys/kernel/version             no PREEMPT: built as none or voluntary
              /proc/cmdline                        preempt=full
              /boot/config-6.1.0-56-cloud-arm64    voluntary, not changeable
@@ -98,9 +98,9 @@ fn the_answer_comes_first() {
              machine
              kernel                               6.1.0-56-cloud-arm64 aarch64
              CPUs                                 4 online, 1 isolated
-             clock                                arch_sys_counter, resolution 1 ns, 31 ns a reading
+             clock                                arch_sys_counter, resolution 1 ns, 31 ns per reading
 
-             a measurement here will suffer from
+             limitations of measurements on this machine
              · idle-states   CPU 0 may sleep as deep as cpu-sleep (1.15 ms to wake): the tail includes it
                              → that is how this machine runs; `--idle-states shallow` shows it without
              · governor      the frequency governor is schedutil: a CPU that wakes from idle may run slowly at
@@ -108,7 +108,7 @@ fn the_answer_comes_first() {
                              → that is how this machine runs; the governor `performance` shows it without
 
              instruments
-             there      btf
+             available  btf
                         tracepoints sched_waking, sched_switch
              missing    tracepoints irq_disable
                         pmu: counting instructions: not supported
@@ -131,7 +131,7 @@ fn behaviour_is_compared_with_the_evidence() {
     expect![[r#"
         This kernel runs preemption model voluntary: it is built with no other, says
         /boot/config-6.1.0-56-cloud-arm64.
-        Its behaviour agrees: it is that of voluntary.
+        Its behaviour agrees: it matches voluntary.
          behaviour on CPU 2
          read of /dev/zero                    preempted (2 % of the rest came first; 64 wakeups)
          write to a pipe                      preempted (3 % of the rest came first; 64 wakeups)
@@ -140,7 +140,7 @@ fn behaviour_is_compared_with_the_evidence() {
     expect![[r#"
         This kernel runs preemption model voluntary: it is built with no other, says
         /boot/config-6.1.0-56-cloud-arm64.
-        Its behaviour contradicts that: it is that of none, not of voluntary.
+        Its behaviour contradicts that: it matches none, not voluntary.
          behaviour on CPU 2
          read of /dev/zero                    preempted (2 % of the rest came first; 64 wakeups)
          write to a pipe                      waited for its end (99 % of the rest came first; 64 wakeups)
@@ -149,8 +149,8 @@ fn behaviour_is_compared_with_the_evidence() {
     let mut unknown = probed(0.5);
     unknown.host.preemption = Preemption::default();
     expect![[r#"
-        Which preemption model this kernel runs cannot be told from what it says about itself.
-        Its behaviour is that of none or voluntary.
+        The preemption model of this kernel cannot be determined from what the kernel reports.
+        Its behaviour matches none or voluntary.
          behaviour on CPU 2
          read of /dev/zero                    preempted (2 % of the rest came first; 64 wakeups)
          write to a pipe                      undecided (50 % of the rest came first; 64 wakeups)

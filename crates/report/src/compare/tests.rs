@@ -62,7 +62,7 @@ fn one_side_after_the_other_is_told_in_every_format() {
     expect![[r#"
         Inconclusive: p99.9 1.50 × (1.45–1.55), max 1.50 × (1.45–1.55); 5 runs against 5, p = 0.016, margin
         10 %.
-        Throughput of the load: whether it differs is open (1.00 ×).
+        Throughput of the load: inconclusive (1.00 ×).
 
                            new             old  new / old
          p50            112 µs         75.0 µs     1.50 ×  (1.45–1.55)
@@ -117,8 +117,9 @@ fn the_answer_comes_first() {
          old  runs/2026-11-24    4,000  1.01 ms  10.1 ms  6.12.95
          old  runs/2026-11-25    4,000   990 µs  9.90 ms  6.12.95
 
-         Figures are geometric means over the runs; the run is the unit, not the wakeup.
-         p: all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the same test, 95 %.
+         Figures are geometric means over runs; the unit of analysis is the run, not the wakeup.
+         p: permutation test, all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the
+         same test, 95 %.
     "#]].assert_eq(&text(&got, PLAIN));
     expect![[r#"
         **Worse: p99.9 1.50 × (1.45–1.55), max 1.50 × (1.45–1.55); 5 runs against 5, p = 0.016, margin 10 %.**
@@ -138,7 +139,7 @@ fn the_answer_comes_first() {
 
         - A note.
 
-        Figures are geometric means over the runs; the run is the unit, not the wakeup. p: all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the same test, 95 %.
+        Figures are geometric means over runs; the unit of analysis is the run, not the wakeup. p: permutation test, all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the same test, 95 %.
     "#]].assert_eq(&markdown(&got));
     expect![[r#"
         <?xml version="1.0" encoding="UTF-8"?>
@@ -175,8 +176,9 @@ fn the_answer_comes_first() {
          old  runs/2026-11-24    4,000  1.01 ms  10.1 ms  6.12.95
          old  runs/2026-11-25    4,000   990 µs  9.90 ms  6.12.95
 
-         Figures are geometric means over the runs; the run is the unit, not the wakeup.
-         p: all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the same test, 95 %.
+         Figures are geometric means over runs; the unit of analysis is the run, not the wakeup.
+         p: permutation test, all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the
+         same test, 95 %.
         </system-out>
         </testsuite>
         </testsuites>
@@ -198,9 +200,9 @@ fn doubt_is_explained() {
          max           12.1 ms         10.0 ms     1.21 ×  (0.66–2.44)  inconclusive
          find   41,100 files/s  41,100 files/s     1.00 ×  (1.00–1.00)
 
-         ? p99.9 is open: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would probably
-           decide it, if they vary as these do.
-         ? max is open: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would probably
+         ? p99.9 is undecided: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would
+           probably decide it, if they vary as these do.
+         ? max is undecided: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would probably
            decide it, if they vary as these do.
 
                           run  samples    p99.9      max   kernel
@@ -215,13 +217,14 @@ fn doubt_is_explained() {
          old  runs/2026-11-24    4,000  1.01 ms  10.1 ms  6.12.95
          old  runs/2026-11-25    4,000   990 µs  9.90 ms  6.12.95
 
-         Figures are geometric means over the runs; the run is the unit, not the wakeup.
-         p: all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the same test, 95 %.
+         Figures are geometric means over runs; the unit of analysis is the run, not the wakeup.
+         p: permutation test, all 252 splits of the runs, corrected for 2 figures (Holm); intervals: the
+         same test, 95 %.
     "#]].assert_eq(&text(&got, PLAIN));
     let got = held(&runs(&[150]), &runs(&[100]), &Options::default());
     expect![[r#"
         Inconclusive: p99.9 1.50 ×, max 1.50 ×; 1 run against 1, margin 10 %.
-        Throughput of the load: whether it differs is open (1.00 ×).
+        Throughput of the load: inconclusive (1.00 ×).
 
                            new             old  new / old
          p50            113 µs         75.0 µs     1.50 ×
@@ -230,17 +233,16 @@ fn doubt_is_explained() {
          max           15.0 ms         10.0 ms     1.50 ×    inconclusive
          find   41,200 files/s  41,100 files/s     1.00 ×
 
-         ? One run a side is no verdict: how much runs differ by themselves is not known. It takes 5 a
-           side.
-         · p50 of these two runs: 1.50 × to 1.50 × (95 %, if their samples were independent).
-         · p99 of these two runs: 1.50 × to 1.50 × (95 %, if their samples were independent).
-         · p99.9 of these two runs: their samples do not bound it at 95 %.
+         ? One run a side gives no verdict: the variation between runs is unknown. It takes 5 a side.
+         · p50 of these two runs: 1.50 × to 1.50 × (95 % interval for independent samples).
+         · p99 of these two runs: 1.50 × to 1.50 × (95 % interval for independent samples).
+         · p99.9 of these two runs: their samples give no 95 % confidence interval.
 
                           run  samples    p99.9      max   kernel
          new  runs/2026-11-21    4,000  1.50 ms  15.0 ms  6.12.95
          old  runs/2026-11-21    4,000  1.00 ms  10.0 ms  6.12.95
 
-         Figures are geometric means over the runs; the run is the unit, not the wakeup.
+         Figures are geometric means over runs; the unit of analysis is the run, not the wakeup.
     "#]].assert_eq(&text(&got, PLAIN));
 }
 

@@ -22,8 +22,8 @@ pub(super) fn told(run: &Run, explanation: &Explanation, style: Style) -> String
     if let Some(bound) = &explanation.bound {
         out.push_str(&bound::told(run, bound, style));
     }
-    out.push_str(&listed("seen with: ", &explanation.seen_with));
-    out.push_str(&listed("not seen: ", &explanation.not_seen));
+    out.push_str(&listed("traced with: ", &explanation.seen_with));
+    out.push_str(&listed("not traced: ", &explanation.not_seen));
     out.push_str(&told_losses(explanation, style));
     out
 }

@@ -35,12 +35,12 @@ fn sentence(run: &Run, bound: &Bound) -> String {
     let free = span(bound.interference_free_ns, domain);
     let text = match bound.bound_ns {
         Some(ns) => format!(
-            "{name}: {} (interference-free {free}, with interrupts as dense as they came)",
+            "{name}: {} (interference-free {free}, with interrupts at the highest observed rate)",
             span(ns, domain)
         ),
         None => format!(
-            "{name}: none below a second (interference-free {free}; interrupts as dense as they \
-             came leave no time)"
+            "{name}: none below a second (interference-free {free}; at the highest observed rate, \
+             interrupts leave no time)"
         ),
     };
     match run.woken().max_ns {
@@ -49,14 +49,14 @@ fn sentence(run: &Run, bound: &Bound) -> String {
     }
 }
 
-/// `made of: section 231 µs, scheduler 3.50 µs; local_timer 3.10 µs every 1.00 ms, eth0 2.00 µs once`
+/// `components: section 231 µs, scheduler 3.50 µs; local_timer 3.10 µs every 1.00 ms, eth0 2.00 µs once`
 fn made_of(variables: &Variables, domain: TimeDomain) -> String {
     let Variables { delivery_ns, poid_ns, paie_ns, psd_ns, dst_ns, interrupts } = variables;
     let parts = [
-        ("timer's delivery", delivery_ns),
+        ("timer delivery", delivery_ns),
         ("section", poid_ns),
-        ("scheduler's last section", dst_ns),
-        ("way to the scheduler", paie_ns),
+        ("last scheduler section", dst_ns),
+        ("path to the scheduler", paie_ns),
         ("scheduler", psd_ns),
     ];
     let part = |(name, ns): (&str, &Option<u64>)| Some(format!("{name} {}", span((*ns)?, domain)));
@@ -64,7 +64,7 @@ fn made_of(variables: &Variables, domain: TimeDomain) -> String {
     let longest = interrupted_by(interrupts, domain);
     let all = [parts.join(", "), longest.join(", ")];
     let all: Vec<String> = all.into_iter().filter(|text| !text.is_empty()).collect();
-    if all.is_empty() { String::new() } else { format!("made of: {}", all.join("; ")) }
+    if all.is_empty() { String::new() } else { format!("components: {}", all.join("; ")) }
 }
 
 /// Those that take the longest.

@@ -3,7 +3,7 @@
 use wakescope_core::explain::{Cause, CauseRow, Explanation};
 use wakescope_core::plan::Stimulus;
 use wakescope_core::run::Run;
-use wakescope_core::units::{SpanNs, counted, grouped};
+use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
 use super::{percent, threshold};
 use crate::style::clean;
@@ -79,10 +79,9 @@ fn of_unknown_lateness(run: &Run, explanation: &Explanation) -> String {
     match (run.plan.stimulus, explanation.not_followed) {
         (Stimulus::Timer, _) | (_, 0) => String::new(),
         (Stimulus::Others, count) => format!(
-            " without {} that {} not followed: how late {} is not known\n",
-            grouped(count),
-            if count == 1 { "was" } else { "were" },
-            if count == 1 { "it was" } else { "they were" },
+            " not counted here: {} that {} not followed, with unknown lateness\n",
+            counted(count, "wakeup"),
+            one_or_many(count, "was", "were"),
         ),
     }
 }

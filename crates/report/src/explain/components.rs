@@ -53,7 +53,7 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
     }
     if all.sched_duration.is_none() {
         out.push_str(
-            " This kernel does not show when its scheduler is entered: the last two are one here.\n",
+            " Scheduler entry is not traced on this kernel: the last two components are combined.\n",
         );
     }
     out

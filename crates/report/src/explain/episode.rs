@@ -145,7 +145,7 @@ fn timeline(episode: &Episode, domain: TimeDomain) -> String {
     let hidden = &steps[shown.0.len()..steps.len() - shown.1.len()];
     if !hidden.is_empty() {
         let count = hidden.iter().fold(0, |sum: u64, step| sum.saturating_add(step.stands_for()));
-        let text = format!("… {} left out", counted(count, "step"));
+        let text = format!("… {} omitted", counted(count, "step"));
         out.push_str(&format!("{:>width$}  {text}\n", ""));
     }
     let blank = " ".repeat(unit.chars().count());
@@ -201,7 +201,7 @@ pub(super) fn stack(share: &Share, indent: usize) -> String {
     let given_up = until_common(given_up_at, stack);
     let kernel = told_stack("", stack, lines);
     let given_up = told_stack("gives up the CPU in ", given_up, given_up_lines);
-    let user = told_stack("in the program: ", user_stack, &[]);
+    let user = told_stack("user stack: ", user_stack, &[]);
     chain(kernel, stack.len(), indent)
         + &chain(given_up, given_up_at.len(), indent)
         + &chain(user, user_stack.len(), indent)

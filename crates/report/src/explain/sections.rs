@@ -104,15 +104,14 @@ fn row(name: &str, kind: &SectionKind) -> Vec<String> {
 
 /// What is not in the table.
 fn told_losses(measured: &Measured) -> String {
-    let losses =
-        [(measured.unpaired, "an edge without its counterpart"), (measured.with_nmi, "an NMI")];
+    let losses = [(measured.unpaired, "an unpaired edge"), (measured.with_nmi, "an NMI")];
     let losses = losses.iter().filter(|loss| loss.0 > 0);
     let losses: Vec<String> =
         losses.map(|(count, what)| format!("{} with {what}", grouped(*count))).collect();
     match losses.is_empty() {
         true => String::new(),
         false => {
-            let text = format!("sections that are not counted: {}", losses.join(", "));
+            let text = format!("sections not counted: {}", losses.join(", "));
             format!(" {}\n", wrapped(&text, WIDTH - 1, "   "))
         }
     }
@@ -120,7 +119,7 @@ fn told_losses(measured: &Measured) -> String {
 
 /// Where the longest sections begin and end.
 fn told_places(measured: &Measured) -> String {
-    let title = ["where the longest sections are", "count", "worst"].map(String::from);
+    let title = ["locations of the longest sections", "count", "worst"].map(String::from);
     let kinds = [("irq_off", &measured.irq_off), ("preempt_off", &measured.preempt_off)];
     let mut rows = vec![title.to_vec()];
     for (name, kind) in kinds {

@@ -43,13 +43,13 @@ fn a_section_with_interrupts_off() {
             |
             | longest section with interrupts off: at least 231 µs in uart_drain_fifo, called from serial_release
             |   in logger[231]
-            | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
+            | traced with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
             |   sched_switch, hrtimer_expire_entry
-            | not seen: edges of sections with interrupts or preemption off
+            | not traced: edges of sections with interrupts or preemption off
             | lost records: 0 of 20,113
             |
             | #1  CPU 0  238 µs  ├irq_off 231 uart_drain_fifo─────────────────────────────────┤irq 3.1┤sched 3.5┤
-            |     0.0 µs  timer due; logger[231] running in the kernel
+            |     0.0 µs  timer expiry; logger[231] running in the kernel
             |   231.4     local_timer taken
             |   232.0       hrtimer_wakeup
             |   234.5     handler returns
@@ -107,7 +107,7 @@ fn stacks_with_lines_and_of_programs() {
         |         tty_release+0x1f0 (…ndor/with/many/folders/serial_core.c) ← __fput+0xe3
         |         gives up the CPU in schedule+0x56 (kernel/sched/core.c:6770) ← tty_wait+0x10 ←
         |         tty_release+0x1f0 ← … 1 more
-        |         in the program: close+0xb [libc.so.6] ← flush+0x40 [logger] ← logger+0x1c20
+        |         user stack: close+0xb [libc.so.6] ← flush+0x40 [logger] ← logger+0x1c20
     "#]].assert_eq(&shown);
 }
 
@@ -149,13 +149,13 @@ fn many_causes_without_a_preemption_point() {
             |    function_of_the_kernel_6+0x60 ← function_of_the_kernel_7+0x70 ← function_of_the_kernel_8+0x80 ←
             |    function_of_the_kernel_9+0x90 ← function_of_the_kernel_10+0x100 ←
             |    function_of_the_kernel_11+0x110 ← … 8 more
-            | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
+            | traced with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
             |   sched_switch, hrtimer_expire_entry
-            | not seen: edges of sections with interrupts or preemption off
+            | not traced: edges of sections with interrupts or preemption off
             | lost records: 0 of 20,113
             |
             | #1  CPU 0  412 µs  ├irq +1 3.0┤no_preemption_point 391 shmem_undo_range─────┤higher_priority +1 18┤
-            |     0.0 µs  timer due
+            |     0.0 µs  timer expiry
             |     391 µs  94.9 %  no_preemption_point in shmem_undo_range, called from exit_mmap in rm[412] ·
             |                     stack taken inside
             |         function_of_the_kernel_0+0x00 ← function_of_the_kernel_1+0x10 ←
@@ -167,7 +167,7 @@ fn many_causes_without_a_preemption_point() {
             |    14.0 µs   3.4 %  higher_priority_task migration/0[19] fifo 99 · both edges seen
             |    4.00 µs   1.0 %  scheduler · both edges seen
             |    2.00 µs   0.5 %  irq local_timer · both edges seen
-            |    1.00 µs   0.2 %  irq_off · at most: what is left between two points
+            |    1.00 µs   0.2 %  irq_off · upper bound: remainder between two events
             |
             | kernel 6.12.95 · tsc
             | preemption voluntary: no preempt= on its command line
@@ -182,7 +182,7 @@ fn check_sections(run: &Run, want: &Expect) {
     let shown = text(run, PLAIN, Extent::default());
     let is_section = |line: &str| line.starts_with(" sections") || line.starts_with(" longest");
     let from = shown.lines().skip_while(|line| !is_section(line));
-    let lines = from.take_while(|line| !line.starts_with(" seen with"));
+    let lines = from.take_while(|line| !line.starts_with(" traced with"));
     want.assert_eq(&lines.map(|line| format!("|{line}\n")).collect::<String>());
 }
 
@@ -196,7 +196,7 @@ fn sections_with_both_ends_are_no_estimate() {
             | preemption off                    2       –        –  46.0 µs
             | preemption off to schedule        2       –        –  2.00 µs
             | interrupts                        0       –        –        –
-            | sections that are not counted: 1 with an edge without its counterpart, 2 with an NMI
+            | sections not counted: 1 with an unpaired edge, 2 with an NMI
             | longest section with interrupts off: 231 µs in uart_drain_fifo, called from serial_release in
             |   logger[231]; from _raw_spin_lock_irqsave+0x20 (uart_write+0x33) to _raw_spin_unlock_irqrestore+0x15
             |   (uart_write+0x1b2)
@@ -209,7 +209,7 @@ fn sections_with_both_ends_are_no_estimate() {
             |    uart_drain_fifo+0x1b2 ← _raw_spin_unlock_irqrestore+0x15 ← serial_release+0x40 ←
             |    tty_release+0x1f0 ← __fput+0xe3 ← task_work_run+0x59 ← exit_to_user_mode_loop+0x120 ←
             |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
-            | where the longest sections are        count    worst
+            | locations of the longest sections     count    worst
             | irq_off      uart_write                  21   231 µs
             | irq_off      do_idle → irqentry_exit  9,000   900 ns
             | preempt_off  uart_write                   2  46.0 µs
@@ -237,7 +237,7 @@ fn sections_with_both_ends_are_no_estimate() {
             |    do_syscall_64+0x1a5 ← entry_SYSCALL_64_after_hwframe+0x76
             | longest section with preemption off: at least 46.0 µs in uart_drain_fifo, called from
             |   serial_release in logger[231]
-            | where the longest sections are        count   worst
+            | locations of the longest sections     count   worst
             | irq_off      uart_write                  21  231 µs
             | irq_off      do_idle → irqentry_exit  9,000  900 ns
         "#]],
@@ -260,7 +260,7 @@ fn check_bound(change: impl FnOnce(&mut Bound), want: &Expect) {
     }
     let shown = text(&run, PLAIN, Extent::default());
     let from = shown.lines().skip_while(|line| !line.starts_with(" bound"));
-    let lines = from.take_while(|line| !line.starts_with(" seen with"));
+    let lines = from.take_while(|line| !line.starts_with(" traced with"));
     want.assert_eq(&lines.map(|line| format!("|{line}\n")).collect::<String>());
 }
 
@@ -269,8 +269,9 @@ fn a_bound_stands_beside_what_was_observed() {
     check_bound(
         |_| {},
         &expect![[r#"
-            | bound: 312 µs (interference-free 286 µs, with interrupts as dense as they came); observed 238 µs
-            | made of: timer's delivery 600 ns, section 281 µs, way to the scheduler 900 ns, scheduler 3.50 µs;
+            | bound: 312 µs (interference-free 286 µs, with interrupts at the highest observed rate); observed
+            |   238 µs
+            | components: timer delivery 600 ns, section 281 µs, path to the scheduler 900 ns, scheduler 3.50 µs;
             |   eth0-rx-0 12.1 µs every 48.0 µs, eth0-rx-1 12.0 µs once
         "#]],
     );
@@ -280,8 +281,8 @@ fn a_bound_stands_beside_what_was_observed() {
             bound.variables = Default::default();
         },
         &expect![[r#"
-            | bound: none below a second (interference-free 286 µs; interrupts as dense as they came leave no
-            |   time); observed 238 µs
+            | bound: none below a second (interference-free 286 µs; at the highest observed rate, interrupts
+            |   leave no time); observed 238 µs
         "#]],
     );
 }
@@ -301,9 +302,9 @@ fn a_bound_that_does_not_hold_says_why() {
     check_bound(
         change,
         &expect![[r#"
-            | bound (unsound): 312 µs (interference-free 286 µs, with interrupts as dense as they came); observed
-            |   238 µs
-            | made of: timer's delivery 600 ns, section 281 µs, way to the scheduler 900 ns, scheduler 3.50 µs;
+            | bound (unsound): 312 µs (interference-free 286 µs, with interrupts at the highest observed rate);
+            |   observed 238 µs
+            | components: timer delivery 600 ns, section 281 µs, path to the scheduler 900 ns, scheduler 3.50 µs;
             |   �[31m�[31m�[31m�[31m�[31m�[31m�[31m�[31m… 12.1 µs every 48.0 µs, eth0-rx-1 12.0 µs once, eth0-rx-2
             |   11.9 µs every 48.0 µs, eth0-rx-3 11.8 µs every 48.0 µs, eth0-rx-4 11.7 µs every 48.0 µs, eth0-rx-5
             |   11.6 µs every 48.0 µs, 3 more
@@ -324,9 +325,9 @@ fn what_was_lost_is_unexplained() {
         Extent::All,
         &expect![[r#"
             |Worst wakeup 4.31 ms late, not explained; 3 of the tracer's records were lost, 1 of 41 late wakeups
-            |was not followed. The worst that is explained: 238 µs late, 231 µs interrupts off in
-            |uart_drain_fifo, called from serial_release in logger[231]. In all, 48.1 % of the late time is
-            |unexplained: 1 of 41 late wakeups has no explanation.
+            |was not followed. The worst explained wakeup: 238 µs late, 231 µs interrupts off in uart_drain_fifo,
+            |called from serial_release in logger[231]. In all, 48.1 % of the late time is unexplained: 1 of 41
+            |late wakeups has no explanation.
             |20,000 wakeups followed, 2 not followed (1 late), 41 above 50.0 µs · degraded: see below
             |
             |                          min      p50      p99      max  share in the worst 1
@@ -341,16 +342,16 @@ fn what_was_lost_is_unexplained() {
             |  3  softirq              NET_RX                   5  58.0 µs   1.5 %
             |     unexplained                                   3  4.31 ms  48.1 %
             |
-            | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
+            | traced with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
             |   sched_switch, hrtimer_expire_entry
-            | not seen: edges of sections with interrupts or preemption off
+            | not traced: edges of sections with interrupts or preemption off
             | lost records: 3 of 20,116
             | late wakeups not explained: 1 of 41
             | late wakeups not followed: 1 of 41
             |
             | not explained: #1 4.31 ms
             | #2  CPU 0  238 µs  ├irq_off 231 uart_drain_fifo─────────────────────────────────┤irq 3.1┤sched 3.5┤
-            |     0.0 µs  timer due; logger[231] running in the kernel
+            |     0.0 µs  timer expiry; logger[231] running in the kernel
             |   231.4     local_timer taken
             |   232.0       hrtimer_wakeup
             |   234.5     handler returns
@@ -405,13 +406,13 @@ fn virtual_time_is_called_virtual() {
             |
             | longest section with interrupts off: at least 231 virtual µs in uart_drain_fifo, called from
             |   serial_release in logger[231]
-            | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
+            | traced with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
             |   sched_switch, hrtimer_expire_entry
-            | not seen: edges of sections with interrupts or preemption off
+            | not traced: edges of sections with interrupts or preemption off
             | lost records: 0 of 20,113
             |
             | #1  CPU 0  238 virtual µs  ├irq_off 231 uart_drain_fifo─────────────────────────┤irq 3.1┤sched 3.5┤
-            |     0.0 virtual µs  timer due; logger[231] running in the kernel
+            |     0.0 virtual µs  timer expiry; logger[231] running in the kernel
             |   231.4             local_timer taken
             |   232.0               hrtimer_wakeup
             |   234.5             handler returns
@@ -425,8 +426,8 @@ fn virtual_time_is_called_virtual() {
             |    3.50 virtual µs   1.5 %  scheduler · both edges seen
             |    3.10 virtual µs   1.3 %  irq local_timer · both edges seen
             |
-            | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
-            | not. Caches, idle states and firmware are not in it.
+            | Virtual time counts instructions: the order of kernels and the differences between them are
+            | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
             | kernel 6.12.95 · tsc
             | preemption voluntary: no preempt= on its command line
             | timer 1.00 ms · fifo 90 · CPU 0
@@ -455,7 +456,7 @@ fn without_the_scheduler_s_entry_two_components_are_one() {
             | interrupt latency                180 ns   180 ns   540 ns   231 µs  91.3 %  ████████████████▌
             | handler duration                1.40 µs  1.40 µs  4.20 µs  4.20 µs   2.8 %  ▋
             | scheduler latency and duration    90 ns    90 ns   270 ns   600 ns   5.9 %  █▏
-            | This kernel does not show when its scheduler is entered: the last two are one here.
+            | Scheduler entry is not traced on this kernel: the last two components are combined.
             |
             | causes of the 41 wakeups above 50.0 µs     episodes    worst   share
             |  1  irq_off              uart_drain_fifo         24   231 µs  87.8 %
@@ -465,9 +466,9 @@ fn without_the_scheduler_s_entry_two_components_are_one() {
             |
             | longest section with interrupts off: at least 231 µs in uart_drain_fifo, called from serial_release
             |   in logger[231]
-            | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_switch,
+            | traced with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_switch,
             |   hrtimer_expire_entry
-            | not seen: edges of sections with interrupts or preemption off, when the scheduler is entered (no
+            | not traced: edges of sections with interrupts or preemption off, when the scheduler is entered (no
             |   sched_entry tracepoint)
             | lost records: 0 of 20,113
             |
@@ -492,7 +493,7 @@ fn nothing_was_late() {
         &run,
         Extent::default(),
         &expect![[r#"
-            |Worst wakeup 2.60 µs late: none was later than 50.0 µs, so there is nothing to explain.
+            |Worst wakeup 2.60 µs late: no wakeup was later than 50.0 µs, so there is nothing to explain.
             |20,000 wakeups followed, 0 above 50.0 µs · valid
             |
             |                          min      p50      p99      max
@@ -517,7 +518,7 @@ fn a_run_without_an_explanation_says_so() {
         &run,
         Extent::default(),
         &expect![[r#"
-        |Worst wakeup 2.60 µs late. Why is not known: this run was measured, not explained.
+        |Worst wakeup 2.60 µs late. Cause unknown: this run was measured, not explained.
         |
         | kernel 6.12.95 · tsc
         | preemption voluntary: no preempt= on its command line
@@ -525,14 +526,14 @@ fn a_run_without_an_explanation_says_so() {
     "#]],
     );
     run.worst.clear();
-    assert!(text(&run, PLAIN, Extent::All).starts_with("Worst wakeup 2.60 µs late. Why is not "));
+    assert!(text(&run, PLAIN, Extent::All).starts_with("Worst wakeup 2.60 µs late. Cause unknown"));
     run.summary = Summary::default();
     assert!(text(&run, PLAIN, Extent::All).starts_with("No wakeup was seen.\n"));
     // Who asked for no list has been told of all wakeups nevertheless.
     let mut run = serial();
     run.worst.clear();
     let sentence = verdict::told(&run, &Ranked::of(&run));
-    let late = "Worst wakeup 238 µs late. Why is not known: the record lists none of the worst";
+    let late = "Worst wakeup 238 µs late. Cause unknown: the record holds no episodes";
     assert!(sentence.starts_with(late), "{sentence}");
 }
 
@@ -557,9 +558,9 @@ fn where_nobody_woke_up_there_are_no_figures() {
         |No wakeup was seen.
         |0 wakeups followed · valid
         |
-        | seen with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
+        | traced with: local_timer_entry, irq_handler_entry, softirq_entry, nmi_handler, sched_entry_tp,
         |   sched_switch, hrtimer_expire_entry
-        | not seen: edges of sections with interrupts or preemption off
+        | not traced: edges of sections with interrupts or preemption off
         | lost records: 0 of 0
         |
         | kernel 6.12.95 · tsc
@@ -585,12 +586,12 @@ fn what_is_one_is_told_as_one() {
     };
     worst.blame.extend((0..8).map(irq));
     let shown = text(&run, PLAIN, Extent::default());
-    assert!(shown.contains("\n          … 1 step left out\n"), "{shown}");
+    assert!(shown.contains("\n          … 1 step omitted\n"), "{shown}");
     assert!(shown.contains("\n    1 other, 10 ns\n"), "{shown}");
     // What the record has left out already is part of what is not there to see.
     run.worst[0].timeline[24].what = "… and 967 more".into();
     let shown = text(&run, PLAIN, Extent::default());
-    assert!(shown.contains("… 967 steps left out"), "{shown}");
+    assert!(shown.contains("… 967 steps omitted"), "{shown}");
     let told = run.explanation.as_mut().unwrap();
     (told.wakeups, told.late) = (1, 1);
     let shown = text(&run, PLAIN, Extent::default());
@@ -663,7 +664,7 @@ fn the_verdict_names_what_is_missing() {
             run.worst[0].blame.clear();
             run.explanation.as_mut().unwrap().explained = 40;
         },
-        "Worst wakeup 238 µs late, not explained; 40 of 41 late ones are. ",
+        "Worst wakeup 238 µs late, not explained; 40 of 41 late wakeups are explained. ",
     );
     check(
         |run| {

@@ -43,21 +43,19 @@ fn worst(run: &Run, ranked: &Ranked) -> String {
     let Some(latest_ns) = latest else { return "No wakeup was seen.".into() };
     let late = format!("Worst wakeup {} late", span(latest_ns, domain));
     let Some(explanation) = &run.explanation else {
-        return format!("{late}. Why is not known: this run was measured, not explained.");
+        return format!("{late}. Cause unknown: this run was measured, not explained.");
     };
     let Some(worst) = listed else {
-        return format!(
-            "{late}. Why is not known: the record lists none of the worst (--worst 0)."
-        );
+        return format!("{late}. Cause unknown: the record holds no episodes (--worst 0).");
     };
     match ranked.explained().next() {
         Some((1, _)) => format!("{late}: {}.", because(worst, domain)),
         _ if worst.wakeup_latency_ns < explanation.above_ns => format!(
-            "{late}: none was later than {}, so there is nothing to explain.",
+            "{late}: no wakeup was later than {}, so there is nothing to explain.",
             threshold(explanation, domain)
         ),
         Some((_, best)) => format!(
-            "{late}, not explained; {}. The worst that is explained: {} late, {}.",
+            "{late}, not explained; {}. The worst explained wakeup: {} late, {}.",
             missing(explanation),
             span(best.wakeup_latency_ns, domain),
             because(best, domain)
@@ -110,7 +108,11 @@ fn missing(explanation: &Explanation) -> String {
     }
     if explained < late && missing.is_empty() {
         let are = one_or_many(explained, "is", "are");
-        missing.push(format!("{} of {} {are}", grouped(explained), counted(late, "late one")));
+        missing.push(format!(
+            "{} of {} {are} explained",
+            grouped(explained),
+            counted(late, "late wakeup")
+        ));
     }
     if missing.is_empty() {
         missing.push("the tracer has no record of it".into());

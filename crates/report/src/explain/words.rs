@@ -79,7 +79,7 @@ pub(crate) fn known(share: &Share) -> &'static str {
         (Cause::Unexplained, _) => "",
         (_, Evidence::Edge) => "both edges seen",
         (_, Evidence::Stack) => "stack taken inside",
-        (_, Evidence::Bound) => "at most: what is left between two points",
+        (_, Evidence::Bound) => "upper bound: remainder between two events",
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
             (Cause::Nmi, "nmi", "NMI"),
             (Cause::IdleExit, "idle", "exit from idle"),
             (Cause::Scheduler, "scheduler", "scheduler"),
-            (Cause::Tracer, "", "tracing itself"),
+            (Cause::Tracer, "", "tracer overhead"),
             (Cause::NoPreemptionPoint, "copy_page", "no preemption point in copy_page"),
         ] {
             assert_eq!(named(cause, culprit), want);

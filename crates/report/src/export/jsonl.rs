@@ -49,16 +49,18 @@ pub fn write(samples: &mut impl BufRead, out: &mut impl Write) -> Result<(), Err
         } else if length == 0 && number > 1 {
             break;
         } else {
-            return wrong("it has no end; the file was cut, or is none of samples");
+            return wrong(
+                "it has no end record: the file is truncated or is not a file of samples",
+            );
         }
         if number == 1 {
             if line != HEAD {
-                return wrong("it is not the head of a file of samples");
+                return wrong("it is not the header of a file of samples");
             }
             continue;
         }
         let Some([cpu, expiry, late]) = fields(&line) else {
-            return wrong("it is not three whole numbers with commas between them");
+            return wrong("it is not three whole numbers separated by commas");
         };
         writeln!(out, "{{\"cpu\":{cpu},\"expiry_ns\":{expiry},\"wakeup_latency_ns\":{late}}}")
             .map_err(Error::Write)?;

@@ -43,17 +43,17 @@ pub fn write(run: &Run, values: Values, format: Format, out: &mut impl Write) ->
     write_info(run, format, out)?;
 
     let what = match values {
-        Values::Woken => "how late each wakeup was",
-        Values::Expiries => "how late each expiry was served, missed ones too",
+        Values::Woken => "lateness of each wakeup",
+        Values::Expiries => "lateness of each timer expiry, missed ones included",
     };
     let histogram = format!("{name}_seconds");
-    head(&histogram, "histogram", &format!("Of a wakescope run: {what}."), format, out)?;
+    head(&histogram, "histogram", &format!("wakescope run: {what}."), format, out)?;
     for (thread, labels) in run.threads.iter().zip(&whose.threads) {
         write_histogram(&histogram, labels, values.of(thread), format, out)?;
     }
 
     let largest = format!("{name}_max_seconds");
-    head(&largest, "gauge", "The largest of them.", format, out)?;
+    head(&largest, "gauge", "Largest value of the histogram.", format, out)?;
     for (thread, labels) in run.threads.iter().zip(&whose.threads) {
         if let Some(max_ns) = values.of(thread).max_ns {
             writeln!(out, "{largest}{{{labels}}} {}", seconds(max_ns))?;
@@ -124,7 +124,7 @@ impl Labels {
 }
 
 fn write_info(run: &Run, format: Format, out: &mut impl Write) -> io::Result<()> {
-    const HELP: &str = "What was measured, and where.";
+    const HELP: &str = "The run and the machine it was measured on.";
     match format {
         Format::OpenMetrics => head("wakescope_run", "info", HELP, format, out)?,
         Format::Prometheus => head("wakescope_run_info", "gauge", HELP, format, out)?,

@@ -493,7 +493,7 @@ fn a_trace_has_episodes_components_and_blame() {
         {"ts":5000000.123,"dur":4.500,"args":{"ns":4500},"name":"irq_latency","ph":"X","pid":1,"tid":1},
         {"ts":5000004.623,"dur":4.500,"args":{"ns":4500},"name":"sched_duration","ph":"X","pid":1,"tid":1},
         {"ts":5000004.623,"args":{"depth":0},"name":"interrupt �[31m taken","ph":"i","pid":1,"s":"t","tid":1},
-        {"args":{"name":"CPU 1: to blame, largest first, not in order of time"},"name":"thread_name","ph":"M","pid":1,"tid":2},
+        {"args":{"name":"CPU 1: attribution, largest first, not in time order"},"name":"thread_name","ph":"M","pid":1,"tid":2},
         {"ts":5000000.123,"dur":3.000,"args":{"cause":"higher_priority_task","culprit":"spin[7]","evidence":"bound","ns":3000,"stack":"","within":""},"name":"higher-priority task spin[7]","ph":"X","pid":1,"tid":2},
         {"ts":5000003.123,"dur":6.000,"args":{"cause":"unexplained","culprit":"spin[7]","evidence":"bound","ns":6000,"stack":"","within":""},"name":"unexplained in spin[7]","ph":"X","pid":1,"tid":2},
         {"ts":1048.576,"args":{"us":6.7},"name":"largest lateness, CPU 1","ph":"C","pid":1}

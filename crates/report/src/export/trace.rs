@@ -38,7 +38,7 @@ pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
                 events.episode(track, episode)?;
             }
             if episodes.iter().any(|episode| !episode.blame.is_empty()) {
-                let name = format!("{cpu}{more}: to blame, largest first, not in order of time");
+                let name = format!("{cpu}{more}: attribution, largest first, not in time order");
                 events.metadata("thread_name", blame, &name)?;
                 for episode in episodes {
                     events.blame(blame, episode)?;

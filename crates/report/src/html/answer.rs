@@ -180,7 +180,7 @@ fn verdict_word(run: &Run) -> String {
 fn verdict(run: &Run) -> String {
     let rest = match (run.validity.verdict, run.state) {
         (Verdict::Valid, State::Complete) => "Every assumption that could be verified held.",
-        (Verdict::Valid, _) => "The run ended early; what it holds is whole.",
+        (Verdict::Valid, _) => "The run ended early; its data are complete up to that point.",
         (Verdict::Degraded, _) => "The numbers hold with the reservations listed here.",
         (Verdict::Invalid, _) => "The run does not measure what was asked.",
     };
@@ -226,7 +226,7 @@ fn source(entry: &Entry) -> Option<String> {
         }
     };
     out.push_str(&listed("Unknown", &source.unknown));
-    out.push_str(&listed("Not exact", &source.approximate));
+    out.push_str(&listed("Approximate", &source.approximate));
     Some(paragraph("source", &out))
 }
 

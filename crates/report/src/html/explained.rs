@@ -25,9 +25,9 @@ pub(super) fn sections(overlay: &Overlay) -> String {
     let causes = figure(Picture::Causes, overlay, false) + &causes(overlay);
     let episodes = figure(Picture::Episodes, overlay, false) + &episodes(overlay);
     [
-        section("causes", "What makes wakeups late", &causes),
-        section("episodes", "The latest wakeups", &episodes),
-        section("components", "What wakeups are made of", &components),
+        section("causes", "Causes of late wakeups", &causes),
+        section("episodes", "Worst wakeups", &episodes),
+        section("components", "Components of wakeup latency", &components),
     ]
     .concat()
 }
@@ -96,7 +96,7 @@ fn causes(overlay: &Overlay) -> String {
         return String::new();
     }
     let mut head = if is_several { vec![("run", Column::Words)] } else { vec![] };
-    head.extend([("cause", Column::Words), ("who", Column::Words)]);
+    head.extend([("cause", Column::Words), ("culprit", Column::Words)]);
     head.extend(["wakeups", "worst", "share"].map(|n| (n, Column::Number)));
     let shown = table(&values::caption("Causes of late wakeups", overlay), &head, &rows);
     folded("The causes as a table", &shown)
@@ -156,10 +156,10 @@ fn tell(overlay: &Overlay, entry: &Entry, rank: usize, episode: &Episode) -> Str
         ("cause", Column::Words),
         ("time", Column::Number),
         ("share", Column::Number),
-        ("who, and where", Column::Words),
-        ("how it is known", Column::Words),
+        ("culprit and location", Column::Words),
+        ("evidence", Column::Words),
     ];
-    let blame = table(&values::caption("Whose the time was", overlay), &head, &rows);
+    let blame = table(&values::caption("Attribution", overlay), &head, &rows);
     folded(&summary, &(blame + &timeline(overlay, episode)))
 }
 
@@ -182,6 +182,6 @@ fn timeline(overlay: &Overlay, episode: &Episode) -> String {
             ),
         ]);
     }
-    let head = [("after it was due", Column::Number), ("what happened", Column::Words)];
-    table(&values::caption("What happened", overlay), &head, &rows)
+    let head = [("time since due", Column::Number), ("event", Column::Words)];
+    table(&values::caption("Timeline", overlay), &head, &rows)
 }

@@ -34,13 +34,15 @@ const MOST_KEPT: f64 = 110.0;
 fn kept(load: &LoadResult, before: f64) -> Result<f64, &'static str> {
     if load.before_steady == Some(false) {
         return Err(
-            "its speed before was not steady, so no share is given: warm up longer (--warmup)",
+            "its rate before was not steady, so no share is given: warm up longer (--warmup)",
         );
     }
     let share = 100.0 * load.per_second / before;
     match share {
         share if (0.0..=MOST_KEPT).contains(&share) => Ok(share),
-        _ => Err("it was still warming up before, so no share is given: warm up longer (--warmup)"),
+        _ => Err(
+            "the load was still warming up before, so no share is given: warm up longer (--warmup)",
+        ),
     }
 }
 

@@ -45,7 +45,7 @@ impl UnitSeen {
             if let Some(at) = line.find("cyclictest").filter(|_| has_options) {
                 let command = Command::new(&line[at..], VALUED);
                 let ns = command.has('N', "nsecs");
-                self.note(if ns { Unit::Ns } else { Unit::Us }, "its command line tells");
+                self.note(if ns { Unit::Ns } else { Unit::Us }, "its command line states it");
             }
         }
     }
@@ -64,7 +64,7 @@ impl UnitSeen {
         let fields = [field("Act:", " Avg:"), field("Avg:", " Max:")].map(|f| unit(f?));
         if let [Some(a), Some(b)] = fields {
             if a == b {
-                self.note(a, "the width of a thread's columns tells");
+                self.note(a, "the width of a thread's columns shows it");
             }
         }
     }
@@ -78,7 +78,7 @@ impl UnitSeen {
 
     /// The unit in ns: as something in the file tells, as the user says, or as it is assumed.
     fn unit_ns(&self, draft: &mut Draft, about: &About) -> Result<u64, ImportError> {
-        const WHY: &str = "µs is what cyclictest counts in, unless it is given -N";
+        const WHY: &str = "cyclictest counts in µs unless it is given -N";
         match self.found {
             Some((unit, by)) => unit::stated(about, unit, by),
             None => Ok(draft.assumed_unit(about, Unit::Us, WHY)),

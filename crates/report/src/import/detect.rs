@@ -25,7 +25,7 @@ const MAGIC: &[(&[u8], &str, &str)] = &[
     (
         b"BZh",
         "it is compressed with bzip2",
-        "unpack it first: bunzip2 FILE; of rteval's archives: tar xjf FILE, and name the summary.xml",
+        "unpack it first: bunzip2 FILE; for an archive of rteval: tar xjf FILE, then import its summary.xml",
     ),
     (b"\x04\x22\x4d\x18", "it is compressed with lz4", "unpack it first: unlz4 FILE"),
     (b"PK\x03\x04", "it is a zip archive", "unpack it first: unzip FILE"),
@@ -33,8 +33,8 @@ const MAGIC: &[(&[u8], &str, &str)] = &[
     (b"\xfe\xff", "its text is UTF-16", "convert it: iconv -f UTF-16 -t UTF-8 FILE"),
     (
         b"\x89HDF",
-        "it is HDF5, from which jitterdebugger leaves out the last samples",
-        "import the samples.raw that it was made of",
+        "it is HDF5, in which jitterdebugger omits the last samples",
+        "import the samples.raw that it was made from",
     ),
     (
         b"PERFILE2",

@@ -138,13 +138,12 @@ impl Draft {
         let up_to = if exactly { "" } else { "up to " };
         let message = format!(
             "{up_to}{} of {thread} {} beyond the histogram, which ends at {}; \
-             of each of them only the bounds are known",
+             only bounds of them are known",
             counted(count, "sample"),
             one_or_many(count, "lies", "lie"),
             SpanNs(from_ns)
         );
-        let hint =
-            "percentiles that lie among them are upper bounds; measure with a longer histogram";
+        let hint = "percentiles among them are upper bounds; measure with a longer histogram";
         self.find("overflow", Severity::Warning, message, hint);
     }
 
@@ -159,7 +158,7 @@ impl Draft {
         self.source.resolution_ns = Some(resolution_ns);
         if resolution_ns > 1 {
             let message = format!(
-                "values are rounded to steps of {}: each may be anything up to the next",
+                "values are rounded to steps of {}: a true value may lie anywhere up to the next step",
                 SpanNs(resolution_ns)
             );
             self.find("coarse", Severity::Note, message, "");
@@ -186,7 +185,7 @@ impl Draft {
         self.find(
             "unit-assumed",
             Severity::Warning,
-            format!("the values are taken for {usual}, which the file does not tell: {why}"),
+            format!("the file does not state the unit, so {usual} is assumed: {why}"),
             "say which unit it is: --unit us, or --unit ns",
         );
         self.approximate(format!("unit: {usual} is assumed; the file does not state it"));
@@ -323,14 +322,14 @@ impl Draft {
     /// The most important of them, as the end of a sentence.
     fn in_words(&self) -> String {
         const WORDS: [(&str, &str); 8] = [
-            ("source.quantity", "what the values are"),
-            ("started", "when it began"),
-            ("duration_ns", "how long it took"),
-            ("host", "on which machine"),
+            ("source.quantity", "the quantity"),
+            ("started", "the start time"),
+            ("duration_ns", "the duration"),
+            ("host", "the machine"),
             ("plan.interval_ns", "the interval"),
             ("plan.policy", "the policy"),
-            ("plan.cpus", "on which CPUs"),
-            ("plan.load", "under which load"),
+            ("plan.cpus", "the CPUs"),
+            ("plan.load", "the load"),
         ];
         let told = |key: &str| !self.source.unknown.iter().any(|u| u == key);
         let words: Vec<&str> =
@@ -338,7 +337,7 @@ impl Draft {
         if words.is_empty() {
             return String::new();
         }
-        format!("; the file does not tell {}", words.join(", "))
+        format!("; the file does not state {}", words.join(", "))
     }
 }
 

@@ -70,11 +70,11 @@ impl Told {
     /// The unit, as the user or the file states it.
     fn unit(&self, about: &About) -> Result<Unit, ImportError> {
         if let Some(unit) = self.unit {
-            return unit::stated(about, unit, "a comment tells").map(|_| unit);
+            return unit::stated(about, unit, "a comment states it").map(|_| unit);
         }
         about.unit.ok_or_else(|| {
             ImportError::new("HdrHistogram's files do not state the unit of their values").try_this(
-                "say which it is: wakescope import FILE --unit ns, us or ms; or add a line `#[Unit: ns]` at its begin",
+                "say which it is: wakescope import FILE --unit ns, us or ms; or add a line `#[Unit: ns]` at its beginning",
             )
         })
     }
@@ -123,7 +123,7 @@ fn decode(packed: &[u8]) -> Result<Vec<Bucket>, String> {
         0x0c72_124f | 0x0c72_124e => {
             return Err("it is a histogram of decimal values, which is not read".into());
         }
-        _ => return Err("it is no compressed histogram of HdrHistogram".into()),
+        _ => return Err("it is not a compressed histogram of HdrHistogram".into()),
     }
     let length = at.u32()? as usize;
     if length != at.bytes.len() {
@@ -137,7 +137,7 @@ fn decode(packed: &[u8]) -> Result<Vec<Bucket>, String> {
     }
     let mut at = Bytes { bytes: &plain };
     if at.u32()? & !0xf0 != PLAIN {
-        return Err("what it unpacks to is no histogram in encoding V2".into());
+        return Err("its unpacked content is not a histogram in encoding V2".into());
     }
     let payload = at.u32()? as usize;
     let (offset, digits) = (at.u32()?, at.u32()?);
@@ -197,7 +197,7 @@ impl Scale {
             }
             index += 1;
             if buckets.len() > MOST_BUCKETS {
-                return Err("it has more buckets than are read".into());
+                return Err("it has more buckets than the importer reads".into());
             }
         }
         Ok(buckets)
@@ -211,7 +211,7 @@ struct Bytes<'a> {
 
 impl Bytes<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], String> {
-        let (head, rest) = self.bytes.split_first_chunk::<N>().ok_or("it is cut")?;
+        let (head, rest) = self.bytes.split_first_chunk::<N>().ok_or("it is truncated")?;
         self.bytes = rest;
         Ok(*head)
     }

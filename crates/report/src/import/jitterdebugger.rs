@@ -77,7 +77,7 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
             )));
         }
     };
-    let unit_ns = unit::stated(about, unit, "`resolution_in_ns` tells")?;
+    let unit_ns = unit::stated(about, unit, "`resolution_in_ns` states it")?;
     let mut draft = draft("JSON", about);
     draft.step_ns = unit_ns;
     let Facts { release, version, machine: arch, .. } = file.sysinfo;
@@ -85,7 +85,8 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     draft.coarse(unit_ns);
     for (key, thread) in &file.cpu.0 {
         let id = number(key).filter(|&id| id < u64::from(MOST_THREADS));
-        let id = id.ok_or_else(|| ImportError::new("a key of `cpu` is no thread's number"))?;
+        let id =
+            id.ok_or_else(|| ImportError::new("a key of `cpu` is not the number of a thread"))?;
         let of_thread = |why| ImportError::new(format!("thread {id}: {why}"));
         let d = thread.distribution(&mut draft, id, unit_ns).map_err(of_thread)?;
         draft.thread(None, d);
@@ -232,7 +233,7 @@ pub(super) fn read_raw(from: &mut dyn BufRead, about: &About) -> Result<Run, Imp
     let unit_ns = draft.assumed_unit(
         about,
         Unit::Us,
-        "µs is what jitterdebugger counts in, unless it is given -N; a results.json beside it would tell",
+        "jitterdebugger counts in µs unless it is given -N; a results.json beside the file would state it",
     );
     draft.coarse(unit_ns);
     let mut raw = Raw { unit_ns, origin_ns: None, threads: Vec::new(), records: 0 };
@@ -251,7 +252,7 @@ pub(super) fn read_raw(from: &mut dyn BufRead, about: &About) -> Result<Run, Imp
     }
     if held > 0 {
         return Err(ImportError::new(format!(
-            "the file ends in the middle of record {}: it is not a whole number of 28 bytes",
+            "the file ends in the middle of record {}: its size is not a multiple of 28 bytes",
             raw.records + 1
         )));
     }
@@ -333,7 +334,7 @@ impl Raw {
             draft.thread(None, d);
             draft.course(Some(samples.max_at_ns), samples.course.maxima(self.unit_ns));
         }
-        draft.approximate("threads.woken.count: the program leaves out the last sample of each");
+        draft.approximate("threads.woken.count: the program omits the last sample of each");
         draft.finish()
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn bytes(mut from: &mut dyn BufRead) -> Result<Vec<u8>, ImportError> 
     let mut bytes = Vec::new();
     Read::take(&mut from, LARGEST + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LARGEST {
-        return Err(ImportError::new("it is larger than 256 MiB, which no such file is"));
+        return Err(ImportError::new("it is larger than 256 MiB, the limit"));
     }
     let start = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes).trim_ascii_start();
     match start.starts_with(b"{") {
@@ -85,7 +85,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
                 let mut keys = std::collections::HashSet::new();
                 while let Some((key, value)) = map.next_entry::<String, T>()? {
                     if !keys.insert(key.clone()) {
-                        return Err(serde::de::Error::custom("a key that was there before"));
+                        return Err(serde::de::Error::custom("a duplicate key"));
                     }
                     entries.push((key, value));
                 }
@@ -103,7 +103,7 @@ impl Entries<u64> {
             let row = super::lines::number(key);
             row.map(|row| (row, *count)).ok_or_else(|| {
                 ImportError::new(format!(
-                    "a histogram has the key `{}`, which is no whole number",
+                    "a histogram has the key `{}`, which is not a whole number",
                     crate::style::clean(key, 40)
                 ))
             })

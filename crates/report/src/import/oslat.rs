@@ -84,9 +84,8 @@ impl Scale {
 
     fn distribution(&self, draft: &mut Draft, rows: &Rows) -> Result<Distribution, String> {
         let way = self.way(rows);
-        let way = way.ok_or(
-            "it does not tell which version of oslat made it, and that decides what a row means",
-        )?;
+        let way =
+            way.ok_or("it does not state the version of oslat, which decides what a row means")?;
         let unit = if self.width % 1_000 == 0 { 1_000 } else { 1 };
         // By how much the edges as named are above the real ones, and how far past these a row
         // begins: rounded up, 5 µs is what is above 4 and up to 5.
@@ -103,7 +102,9 @@ impl Scale {
         let mut counts = Counts::default();
         for &(row, count) in &rows.rows {
             if row % self.width != 0 || row == 0 {
-                return Err(format!("a row ends at {row} ns, which is no multiple of the width"));
+                return Err(format!(
+                    "a row ends at {row} ns, which is not a multiple of the width"
+                ));
             }
             let lower = real(row - self.width, shift);
             let mut upper = real(row, shift);
@@ -180,7 +181,7 @@ pub(super) fn read_text(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     let end = lines.count();
     let cut = |what: &str| ImportError {
         line: Some(end),
-        ..ImportError::new(format!("the file ends before `{what}`: it was cut"))
+        ..ImportError::new(format!("the file ends before `{what}`: it is truncated"))
     };
     let cpus = seen.cpus.ok_or_else(|| cut("Core:"))?;
     let last = seen.last.ok_or_else(|| cut("(including overflows)"))?;
@@ -194,7 +195,7 @@ pub(super) fn read_text(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     let width = width(seen.rows.iter().map(|(row, _)| *row));
     let scale = Scale { width, last: Some(last), version: seen.version.unwrap_or_default() };
     draft.coarse(if width % 1_000 == 0 { 1_000 } else { 1 });
-    draft.approximate("sum_ns: the mean takes each sample for the upper edge of its row");
+    draft.approximate("sum_ns: the mean counts each sample as the upper edge of its row");
     for (i, &cpu) in cpus.iter().enumerate() {
         let of_cpu = seen.rows.iter().map(|(row, counts)| (*row, counts[i]));
         let rows: Vec<(u64, u64)> = of_cpu.filter(|&(_, count)| count > 0).collect();
@@ -270,7 +271,7 @@ impl Seen {
             return Err(line.fault("this row is not above the one before it"));
         }
         if self.rows.len() >= MOST_ROWS {
-            return Err(line.fault("more rows than oslat writes, 1,024"));
+            return Err(line.fault("more than 1,024 rows, which oslat never writes"));
         }
         let counts = words.iter().take(cpus).map(|w| w.number()).collect::<Result<Vec<_>, _>>()?;
         if counts.len() != cpus {
@@ -346,7 +347,7 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     let longest = file.thread.0.iter().map(|(_, t)| t.duration).fold(0.0, f64::max);
     draft.duration_ns = sum_of(1, longest, 1_000_000_000).ok().filter(|&ns| ns > 0);
     draft.coarse(if width % 1_000 == 0 { 1_000 } else { 1 });
-    draft.approximate("sum_ns: the mean takes each sample for the upper edge of its row");
+    draft.approximate("sum_ns: the mean counts each sample as the upper edge of its row");
     let scale = Scale { width, last: Some(last), version };
     // Where rows are in fractions of µs, the extremes are in ns.
     let unit = if width % 1_000 == 0 { 1_000 } else { 1 };
@@ -366,7 +367,7 @@ impl Thread {
     fn rows(&self, unit: u64) -> Result<Rows, String> {
         let row = |(key, count): &(String, u64)| thousandths(key).map(|row| (row, *count));
         let rows: Option<Vec<(u64, u64)>> = self.histogram.0.iter().map(row).collect();
-        let mut rows = rows.ok_or("a row is no number")?;
+        let mut rows = rows.ok_or("a row is not a number")?;
         rows.sort_unstable();
         rows.retain(|&(_, count)| count > 0);
         let count = rows.iter().fold(0_u64, |sum, &(_, count)| sum.saturating_add(count));

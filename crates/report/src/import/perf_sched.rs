@@ -40,7 +40,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     }
     let cut = || ImportError {
         line: Some(lines.count()),
-        ..ImportError::new("the file ends before `TOTAL:`: it was cut")
+        ..ImportError::new("the file ends before `TOTAL:`: it is truncated")
     };
     let total = total.ok_or_else(cut)?;
     let held = tasks.iter().try_fold(0_u64, |sum, t| sum.checked_add(t.count));
@@ -53,7 +53,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     unit::stated(about, Unit::Ms, "perf sched latency writes `ms`")?;
     let mut draft =
         Draft::new("perf sched", "latency table", about, Quantity::RunqueueDelay, Omission::None);
-    draft.summary_only("of single delays tells `perf sched timehist`, or `wakescope explain`");
+    draft.summary_only("for single delays, use `perf sched timehist` or `wakescope explain`");
     draft.source.resolution_ns = Some(1_000);
     draft.approximate("max_ns, sum_ns: rounded to µs");
     draft.unknown.push("threads.woken.min_ns");

@@ -39,20 +39,20 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
             return Err(bucket.fault("not above the bucket before it"));
         }
         if rows.len() >= MOST_BUCKETS {
-            return Err(line.fault("more buckets than are read, 4,194,304"));
+            return Err(line.fault("more than 4,194,304 buckets, the limit"));
         }
         rows.push((tenth, count.number()?));
     }
     let tenth_ns = unit.ns() / 10;
     if tenth_ns == 0 {
-        return Err(ImportError::new("tenths of ns are not what realfeel counts")
+        return Err(ImportError::new("realfeel does not count in tenths of ns")
             .try_this("say which it is: --unit us, or --unit ms"));
     }
     let mut draft =
         Draft::new("realfeel", "histogram", about, Quantity::IntervalDeviation, Omission::Relative);
     draft.coarse(tenth_ns);
     draft.approximate("min_ns, max_ns, sum_ns: known to the width of a bucket");
-    draft.approximate("min_ns: what came too early was counted as 0");
+    draft.approximate("min_ns: wakeups that came too early were counted as 0");
     let mut counts = Counts::default();
     let mut push = |row: u64, count| {
         let lower = in_ns(row, tenth_ns)?;

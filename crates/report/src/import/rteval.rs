@@ -109,7 +109,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     }
     if !path.is_empty() {
         let place = reader.get_ref();
-        let why = format!("the file ends inside <{}>: it was cut", path.join("><"));
+        let why = format!("the file ends inside <{}>: it is truncated", path.join("><"));
         return Err(ImportError::at(place.lines, place.column, clean(&why, 200)));
     }
     seen.finish(about)
@@ -177,7 +177,7 @@ impl Seen {
                 let cpu = whole(&id)?;
                 let cpu = u32::try_from(cpu).ok().filter(|&cpu| cpu < 8_192);
                 self.current = Some(Part {
-                    cpu: Some(cpu.ok_or("a <core> whose id is no CPU")?),
+                    cpu: Some(cpu.ok_or("a <core> whose id is not the number of a CPU")?),
                     priority: priority
                         .and_then(|p| p.parse().ok())
                         .filter(|p| (1..=99).contains(p)),
@@ -194,7 +194,7 @@ impl Seen {
                     return Err(format!("a <bucket> {row} that is not above the one before it"));
                 }
                 if self.buckets > super::counts::MOST_BUCKETS {
-                    return Err("more buckets than are read, 4,194,304".into());
+                    return Err("more than 4,194,304 buckets, the limit".into());
                 }
                 part.rows.push((row, count));
             }
@@ -265,9 +265,9 @@ impl Seen {
         let Some(command) = self.command else {
             return Err(match self.timerlat {
                 true => ImportError::new(
-                    "its measurement is timerlat, of which rteval adds up what the interrupt, the thread and user space took; that cannot be taken apart again",
+                    "its measurement is timerlat: rteval adds up the latencies of interrupt, thread and user space, which cannot be separated again",
                 )
-                .try_this("import what `rtla timerlat hist` prints, or let rteval measure with cyclictest"),
+                .try_this("import what `rtla timerlat hist` prints, or measure with rteval and cyclictest"),
                 false => ImportError::new("there is no <cyclictest> in its <Measurements>"),
             });
         };
@@ -281,7 +281,7 @@ impl Seen {
         draft.duration_ns =
             self.duration_s.and_then(|s| s.checked_mul(1_000_000_000)).filter(|&n| n > 0);
         if draft.duration_ns.is_some() {
-            draft.approximate("duration_ns: given in whole seconds, of all that rteval did");
+            draft.approximate("duration_ns: given in whole seconds, for the whole run of rteval");
         }
         let start = self.day.zip(self.time);
         draft.started = start.and_then(|(day, time)| date::of_day_and_time(&day, &time));
@@ -292,7 +292,7 @@ impl Seen {
         let unit_ns = unit::stated(about, Unit::Us, "rteval writes `unit=\"us\"`")?;
         draft.coarse(unit_ns);
         draft.step_ns = unit_ns;
-        draft.approximate("sum_ns: each sample is taken for the lower edge of its bucket");
+        draft.approximate("sum_ns: each sample counts as the lower edge of its bucket");
         if self.cores.is_empty() {
             return Err(ImportError::new("there is no <core> with a histogram"));
         }
@@ -357,7 +357,7 @@ impl Part {
         }
         let extremes = self.min.zip(self.max);
         let (min, max) = extremes.ok_or(
-            "it has samples but no statistics, which rteval leaves out when some were beyond its histogram",
+            "it has samples but no statistics, which rteval omits when some were beyond its histogram",
         )?;
         let mut used = self.rows.iter().filter(|&&(_, count)| count > 0).map(|&(row, _)| row);
         let first = used.next();

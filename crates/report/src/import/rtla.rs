@@ -98,12 +98,14 @@ pub(super) fn read(
     let end = lines.count();
     let cut = |what: &str| ImportError {
         line: Some(end),
-        ..ImportError::new(format!("the file ends before {what}: it was cut, or made without it"))
-            .try_this("let rtla print all: without --no-header, --no-summary and --no-index")
+        ..ImportError::new(format!(
+            "the file ends before {what}: it is truncated, or was printed without it"
+        ))
+        .try_this("run rtla without --no-header, --no-summary and --no-index")
     };
     let columns = seen.columns.take().ok_or_else(|| cut("the head `Index`"))?;
     let unit = seen.unit.ok_or_else(|| cut("the unit of time"))?;
-    let unit_ns = unit::stated(about, unit, "`# Time unit is` tells")?;
+    let unit_ns = unit::stated(about, unit, "`# Time unit is` states it")?;
     let mut by_kind: BTreeMap<Kind, Vec<Column>> = BTreeMap::new();
     for column in columns {
         by_kind.entry(column.kind).or_default().push(column);
@@ -158,7 +160,7 @@ impl Seen {
             self.unit = Some(match unit {
                 "microseconds (us)" => Unit::Us,
                 "nanoseconds (ns)" => Unit::Ns,
-                _ => return Err(line.fault("not a unit that is known")),
+                _ => return Err(line.fault("not a known unit")),
             });
         } else if let Some(words) = line.after("# Duration:") {
             self.duration_ns = duration_ns(&words);
@@ -262,7 +264,7 @@ impl Seen {
     fn row(&mut self, line: Line<'_>) -> Result<(), ImportError> {
         let columns = self.columns.as_mut().filter(|c| c.iter().all(|c| c.over.is_none()));
         let Some(columns) = columns else {
-            return Err(line.fault("a row behind the end of the histogram"));
+            return Err(line.fault("a row after the end of the histogram"));
         };
         let words: Vec<Word<'_>> = line.words().collect();
         let [first, counts @ ..] = words.as_slice() else { return Ok(()) };
@@ -283,7 +285,7 @@ impl Seen {
             }
         }
         if self.cells > MOST_BUCKETS {
-            return Err(line.fault("more buckets than are read, 4,194,304"));
+            return Err(line.fault("more than 4,194,304 buckets, the limit"));
         }
         Ok(())
     }
@@ -291,7 +293,7 @@ impl Seen {
     fn summary(&mut self, line: Line<'_>) -> Result<(), ImportError> {
         let Some(columns) = &mut self.columns else { return Ok(()) };
         let Some((name, _)) = line.text.split_once(':') else {
-            return Err(line.fault("this is no line of rtla's histogram"));
+            return Err(line.fault("this is not a line of rtla's histogram"));
         };
         let words = line.after(&format!("{name}:")).unwrap_or_default();
         // Without samples there are zeroes that belong to no column.
@@ -311,9 +313,9 @@ impl Seen {
                     column.mean = Some(value.map(Word::thousandths).transpose()?);
                 }
                 "over" | "count" | "min" | "max" | "avg" => {
-                    return Err(line.fault("this was there before"));
+                    return Err(line.fault("this line appears twice"));
                 }
-                _ => return Err(line.fault("this is no line of rtla's histogram")),
+                _ => return Err(line.fault("this is not a line of rtla's histogram")),
             }
         }
         Ok(())

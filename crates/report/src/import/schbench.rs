@@ -21,7 +21,7 @@ use super::{About, ImportError, Imported, Unit, unit};
 
 pub(super) fn refuse_json() -> ImportError {
     ImportError::new(
-        "schbench's JSON has percentiles but not how many samples there were: it is no distribution",
+        "schbench's JSON has percentiles but no number of samples: it is not a distribution",
     )
     .try_this("import what schbench prints on standard error: schbench … 2> FILE")
 }
@@ -87,13 +87,13 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Vec<Imported
                 }
                 table.rows.push(row);
             }
-            _ => return Err(line.fault("this is no line of a table of percentiles")),
+            _ => return Err(line.fault("this is not a line of a table of percentiles")),
         }
     }
     if current.is_some() {
         return Err(ImportError {
             line: Some(lines.count()),
-            ..ImportError::new("the file ends before `min=`: it was cut")
+            ..ImportError::new("the file ends before `min=`: it is truncated")
         });
     }
     // Requests per second are no times.
@@ -140,7 +140,7 @@ impl Table {
             "Request Latencies" => ("request", Quantity::RequestLatency),
             other => {
                 return Err(ImportError::new(format!(
-                    "what `{}` are is not known",
+                    "unknown kind of values: `{}`",
                     crate::style::clean(other, 40)
                 )));
             }
@@ -150,15 +150,14 @@ impl Table {
         let mut draft = Draft::new("schbench", "percentiles", about, quantity, Omission::None);
         draft.duration_ns = self.seconds.checked_mul(1_000_000_000).filter(|&ns| ns > 0);
         draft.coarse(unit_ns);
-        draft.approximate(
-            "histogram: between two percentiles, only how many samples there are is known",
-        );
-        draft.approximate("sum_ns: each sample is taken for the lower edge of its bucket");
+        draft
+            .approximate("histogram: between two percentiles, only the number of samples is known");
+        draft.approximate("sum_ns: each sample counts as the lower edge of its bucket");
         draft.target = Some("schbench's workers".into());
         let (least, most) = self.hidden().map_err(of_table)?;
         if most > 0 {
             draft.approximate(format!(
-                "histogram: a row that is not printed holds {least} to {most} samples; it is taken for {least}"
+                "histogram: a row that schbench does not print holds {least} to {most} samples; {least} is assumed"
             ));
         }
         let d = self.distribution(least).map_err(of_table)?;
@@ -212,7 +211,7 @@ impl Table {
         least = least.max(HIDDEN.rank(self.total));
         if first.is_none_or(|first| first <= HIDDEN) || least > most {
             return Err(format!(
-                "its rows hold {held} samples, of {}: less than its percentiles say, and no row that is left out makes up for it",
+                "its rows hold {held} samples, of {}: less than its percentiles say, and no omitted row makes up for it",
                 self.total
             ));
         }

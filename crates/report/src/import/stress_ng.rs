@@ -46,7 +46,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     let end = lines.count();
     let cut = |what: &str| ImportError {
         line: Some(end),
-        ..ImportError::new(format!("the file ends before `{what}`: it was cut"))
+        ..ImportError::new(format!("the file ends before `{what}`: it is truncated"))
     };
     let samples = seen.samples.ok_or_else(|| cut("samples"))?;
     let mean = seen.mean.ok_or_else(|| cut("mean:"))?;
@@ -66,7 +66,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     }
     let d = match seen.width {
         None => {
-            draft.summary_only("let stress-ng print a histogram: --cyclic-dist 1000");
+            draft.summary_only("run stress-ng with a histogram: --cyclic-dist 1000");
             wide(samples, in_ns(min, 1).map_err(ImportError::new)?, max, 1, sum_ns)
         }
         Some(width) => {
@@ -112,7 +112,7 @@ fn histogram(
     if overflow > 0 {
         if max < end {
             return Err(format!(
-                "its buckets lack {overflow} of {samples} samples, but none is beyond them: it was cut"
+                "its buckets lack {overflow} of {samples} samples, but none is beyond them: it is truncated"
             ));
         }
         let lower = if held == 0 { min } else { end };

@@ -110,7 +110,7 @@ fn what_is_packed_or_no_text_is_named() {
         (b"BZh9", "it is compressed with bzip2"),
         (b"\xff\xfe#\0", "its text is UTF-16"),
         (&utf16, "its text is UTF-16 without a mark"),
-        (b"\x89HDF\r\n", "it is HDF5, from which jitterdebugger leaves out the last samples"),
+        (b"\x89HDF\r\n", "it is HDF5, in which jitterdebugger omits the last samples"),
     ] {
         match detect(bytes) {
             Head::Refused(what, remedy) => assert!(what == want && !remedy.is_empty()),
@@ -152,7 +152,7 @@ fn cyclictest_summaries() {
     check(
         CYCLICTEST_QUIET,
         expect![[r#"
-        [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 500000 ns, other Some(80)
+        [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 500000 ns, other Some(80)
           CPU None: 300 from Some(47000) to Some(2504000), sum 22200000; 47000..2505000: 300
           CPU None: 0 from None to None, sum 0; 
           no-samples: thread 1 has no sample
@@ -162,7 +162,7 @@ fn cyclictest_summaries() {
     check(
         CYCLICTEST_LIVE,
         expect![[r#"
-        [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 1000000 ns, fifo Some(80)
+        [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 1000000 ns, fifo Some(80)
           CPU None: 100 from Some(63000) to Some(80000), sum 6500000; 63000..81000: 100
           summary-only: the file has only the number of samples, their mean and their extremes: percentiles are upper bounds
     "#]],
@@ -174,10 +174,10 @@ fn cyclictest_samples() {
     check(
         CYCLICTEST_VERBOSE,
         expect![[r#"
-            [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 1000000 ns, other None
+            [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 1000000 ns, other None
               CPU None: 4 from Some(0) to Some(74000), sum 205000; 0..1000: 1, 65000..66000: 1, 66000..67000: 1, 74000..75000: 1
               CPU None: 2 from Some(65000) to Some(2065000), sum 2130000; 65000..66000: 1, 2064000..2068000: 1
-              unit-assumed: the values are taken for µs, which the file does not tell: µs is what cyclictest counts in, unless it is given -N
+              unit-assumed: the file does not state the unit, so µs is assumed: cyclictest counts in µs unless it is given -N
         "#]],
     );
 }
@@ -187,13 +187,13 @@ fn cyclictest_json() {
     check(
         CYCLICTEST_JSON,
         expect![[r#"
-            [cyclictest Some("2.40")] wakeup latency; expiries that a stall swallowed are left out; started 2026-11-21T00:27:12Z for 2000000000 ns, interval 200000 ns, fifo Some(80)
+            [cyclictest Some("2.40")] wakeup latency; expiries missed during a stall are omitted; started 2026-11-21T00:27:12Z for 2000000000 ns, interval 200000 ns, fifo Some(80)
               CPU Some(0): 10 from Some(3000) to Some(51000), sum 142500; 3000..4000: 2, 4000..5000: 5, 10000..52000: 3
               CPU Some(1): 7 from Some(15000) to Some(51000), sum 139650; 15000..52000: 7
               CPU None: 0 from None to None, sum 0; 
               no-samples: thread 2 has no sample
-              overflow: 3 samples of thread 0 lie beyond the histogram, which ends at 10.0 µs; of each of them only the bounds are known
-              overflow: 7 samples of thread 1 lie beyond the histogram, which ends at 10.0 µs; of each of them only the bounds are known
+              overflow: 3 samples of thread 0 lie beyond the histogram, which ends at 10.0 µs; only bounds of them are known
+              overflow: 7 samples of thread 1 lie beyond the histogram, which ends at 10.0 µs; only bounds of them are known
         "#]],
     );
 }
@@ -203,10 +203,10 @@ fn jitterdebugger_json_and_raw() {
     check(
         JITTERDEBUGGER,
         expect![[r#"
-        [jitterdebugger None] wakeup latency; expiries that a stall swallowed count; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+        [jitterdebugger None] wakeup latency; expiries missed during a stall are counted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 10 from Some(22000) to Some(11184000), sum 11254900; 22000..23000: 2, 23000..24000: 6, 1000000..11185000: 2
           CPU None: 2 from Some(22000) to Some(22000), sum 44000; 22000..23000: 2
-          overflow: 2 samples of thread 0 lie beyond the histogram, which ends at 1.00 ms; of each of them only the bounds are known
+          overflow: 2 samples of thread 0 lie beyond the histogram, which ends at 1.00 ms; only bounds of them are known
     "#]],
     );
     let raw = import(&raw());
@@ -286,7 +286,7 @@ fn rteval_summaries() {
     check(
         RTEVAL,
         expect![[r#"
-        [rteval Some("3.7")] wakeup latency; expiries that a stall swallowed are left out; started 2026-11-21T00:27:12Z for 62000000000 ns, interval 100000 ns, fifo Some(95)
+        [rteval Some("3.7")] wakeup latency; expiries missed during a stall are omitted; started 2026-11-21T00:27:12Z for 62000000000 ns, interval 100000 ns, fifo Some(95)
           CPU Some(0): 5 from Some(3000) to Some(4000), sum 17000; 3000..4000: 3, 4000..5000: 2
           CPU Some(1): 4 from Some(3000) to Some(6000), sum 16000; 3000..4000: 2, 4000..5000: 1, 6000..7000: 1
     "#]],
@@ -298,16 +298,16 @@ fn schbench_text() {
     check(
         SCHBENCH,
         expect![[r#"
-            wakeup[schbench None] wakeup latency; there is no grid of expiries; started 1970-01-01T00:00:00Z for 3000000000 ns, interval 0 ns, other None
+            wakeup[schbench None] wakeup latency; there are no periodic expiries; started 1970-01-01T00:00:00Z for 3000000000 ns, interval 0 ns, other None
               CPU None: 100 from Some(1000) to Some(100000), sum 850000; 1000..3000: 21, 3000..8000: 30, 8000..41000: 40, 41000..91000: 8, 91000..101000: 1
-            request[schbench None] latency of a request; there is no grid of expiries; started 1970-01-01T00:00:00Z for 3000000000 ns, interval 0 ns, other None
+            request[schbench None] latency of a request; there are no periodic expiries; started 1970-01-01T00:00:00Z for 3000000000 ns, interval 0 ns, other None
               CPU None: 10 from Some(6000000) to Some(9500000), sum 66048000; 6000000..7008000: 5, 7008000..8016000: 4, 8016000..9501000: 1
         "#]],
     );
     let json =
         br#"{"normal": {"version": "6.1"}, "int": {"time": 1, "wakeup_latency_pct50.0": 7}}"#;
     let error = read_as(detected(json), json).unwrap_err();
-    assert!(error.why.contains("how many samples"), "{error}");
+    assert!(error.why.contains("no number of samples"), "{error}");
 }
 
 #[test]
@@ -315,10 +315,10 @@ fn stress_ng_text() {
     check(
         STRESS_NG,
         expect![[r#"
-        [stress-ng None] wakeup latency; a stall delays what comes after it; started 1970-01-01T00:00:00Z for 0 ns, interval 100000 ns, deadline None
+        [stress-ng None] wakeup latency; a stall delays all later expiries; started 1970-01-01T00:00:00Z for 0 ns, interval 100000 ns, deadline None
           CPU None: 10 from Some(9464) to Some(94728), sum 281593; 0..10000: 1, 10000..20000: 7, 30000..94729: 2
           lost-samples: only the first samples were kept; stress-ng says: Note: --cyclic-samples needed to be 16 to capture all the data for this run
-          overflow: 2 samples of stress-ng lie beyond the histogram, which ends at 30.0 µs; of each of them only the bounds are known
+          overflow: 2 samples of stress-ng lie beyond the histogram, which ends at 30.0 µs; only bounds of them are known
     "#]],
     );
     let without: String = STRESS_NG
@@ -335,7 +335,7 @@ fn realfeel_histograms() {
     check(
         REALFEEL,
         expect![[r#"
-        [realfeel None] deviation of the interval; a stall delays what comes after it; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+        [realfeel None] deviation of the interval; a stall delays all later expiries; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 816 from Some(0) to Some(45200), sum 128200; 0..100: 12, 100..200: 800, 1000..1100: 3, 45200..45300: 1
     "#]],
     );
@@ -349,16 +349,16 @@ fn hdr_histograms() {
     check(
         HLOG,
         expect![[r#"
-        A[HdrHistogram None] latency of a request; what became of expiries that a stall swallowed is not known; started 1970-01-01T00:00:00Z for 2002000000 ns, interval 0 ns, other None
+        A[HdrHistogram None] latency of a request; treatment of expiries missed during a stall unknown; started 1970-01-01T00:00:00Z for 2002000000 ns, interval 0 ns, other None
           CPU None: 1498 from Some(0) to Some(425983000), sum 438714368000; 0..16384000: 18, 16384000..32768000: 14, 32768000..49152000: 15, 49152000..65536000: 17, 65536000..81920000: 14, 81920000..98304000: 23, 98304000..114688000: 31, 114688000..131072000: 29, 131072000..147456000: 28, 147456000..163840000: 16, 163840000..180224000: 22, 180224000..196608000: 14, 196608000..212992000: 13, 212992000..229376000: 20, 229376000..245760000: 14, 245760000..262144000: 22, 262144000..278528000: 69, 278528000..294912000: 101, 294912000..311296000: 43, 311296000..327680000: 41, 327680000..344064000: 243, 344064000..360448000: 72, 360448000..376832000: 565, 376832000..393216000: 37, 393216000..409600000: 14, 409600000..425984000: 3
-        B[HdrHistogram None] latency of a request; what became of expiries that a stall swallowed is not known; started 1970-01-01T00:00:00Z for 1007000000 ns, interval 0 ns, other None
+        B[HdrHistogram None] latency of a request; treatment of expiries missed during a stall unknown; started 1970-01-01T00:00:00Z for 1007000000 ns, interval 0 ns, other None
           CPU None: 741 from Some(0) to Some(2768895000), sum 217710592000; 0..16384000: 12, 16384000..32768000: 9, 32768000..49152000: 9, 49152000..65536000: 5, 65536000..81920000: 8, 81920000..98304000: 11, 98304000..114688000: 14, 114688000..131072000: 11, 131072000..147456000: 4, 147456000..163840000: 5, 163840000..180224000: 8, 180224000..196608000: 13, 196608000..212992000: 9, 212992000..229376000: 9, 229376000..245760000: 6, 245760000..262144000: 33, 262144000..278528000: 37, 278528000..294912000: 46, 294912000..311296000: 23, 311296000..327680000: 39, 327680000..344064000: 139, 344064000..360448000: 86, 360448000..376832000: 173, 376832000..393216000: 22, 393216000..409600000: 8, 1753088000..1769472000: 1, 2752512000..2768896000: 1
     "#]],
     );
     check(
         HGRM,
         expect![[r#"
-            [HdrHistogram None] value of unknown kind; what became of expiries that a stall swallowed is not known; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+            [HdrHistogram None] value of unknown kind; treatment of expiries missed during a stall unknown; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
               CPU None: 100 from Some(7000) to Some(128000), sum 925000; 0..7001: 1, 7001..8001: 54, 8001..12001: 25, 12001..99001: 19, 99001..128001: 1
         "#]],
     );
@@ -374,7 +374,7 @@ fn perf_sched_tables() {
     check(
         PERF_SCHED,
         expect![[r#"
-        [perf sched None] delay on the run queue; there is no grid of expiries; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+        [perf sched None] delay on the run queue; there are no periodic expiries; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 108698 from Some(0) to Some(3077000), sum 326094000; 0..3078000: 108698
           CPU None: 1 from Some(0) to Some(10000), sum 10000; 0..11000: 1
           summary-only: the file has only the number of samples, their mean and their extremes: percentiles are upper bounds
@@ -398,7 +398,12 @@ fn what_contradicts_itself_is_refused() {
     refuses(ct, "# Max Latencies: 00003 00012\n", "", "the file ends before `# Max Latencies:`");
     refuses(ct, "00003 00012", "00003 00002", "1 sample lies beyond row 3, but the maximum is 2");
     refuses(ct, "000005", "00000x", "line 5, column 8: `00000x` is not a whole number below 2^64");
-    refuses(ct, "# Total", "hello\n# Total", "line 7, column 1: this is no line of cyclictest's");
+    refuses(
+        ct,
+        "# Total",
+        "hello\n# Total",
+        "line 7, column 1: this is not a line of cyclictest's",
+    );
     let new = CYCLICTEST_2_7;
     refuses(new, "000003 000001\t000000\t000001\n", "", "the highest row with samples is 2");
     refuses(new, "000002 000005\t000004\t000009\n", "", "thread 1: there is no sample in its rows");
@@ -416,7 +421,7 @@ fn what_contradicts_itself_is_refused() {
         "line 7, column 1: thread 0 is at cycle 2, after 1 sample",
     );
     refuses(CYCLICTEST_JSON, "\"cycles\": 10", "\"cycles\": 6", "holds 7 samples, of 6 cycles");
-    refuses(CYCLICTEST_JSON, "\"4\": 5", "\"3\": 5", "a key that was there before");
+    refuses(CYCLICTEST_JSON, "\"4\": 5", "\"3\": 5", "a duplicate key");
     refuses(CYCLICTEST_JSON, "\"max\": 51", "\"max\": 9", "none is beyond its end 10");
     refuses(JITTERDEBUGGER, "\"count\": 10", "\"count\": 7", "holds 8 samples, of 7");
     refuses(JITTERDEBUGGER, "\"min\": 22", "\"min\": 21", "is not its lowest row");
@@ -427,7 +432,7 @@ fn what_contradicts_itself_is_refused() {
         "CPU 0: rows and `over:` add up to 12, but `count:` is 13",
     );
     refuses(TIMERLAT, "IRQ-002", "IRQ-000", "a column comes twice");
-    refuses(OSLAT_2_4, "V 2.40", "V x", "which version of oslat");
+    refuses(OSLAT_2_4, "V 2.40", "V x", "the version of oslat");
     refuses(OSLAT_2_4, " 10 20", " 10 20 30", "more than one count for each of 2 CPUs");
     refuses(OSLAT_JSON, "-D 1", "-D 1 -B", "a bias was subtracted");
     refuses(

@@ -23,7 +23,7 @@ pub(super) fn refuse_impossible(mean_ns: u64, interval_ns: u64) -> Result<(), Im
     }
     let us = |ns: u64| format!("{}.{:03} µs", ns / 1_000, ns % 1_000);
     Err(ImportError::new(format!(
-        "the values cannot be in µs, as was assumed: their mean would be {}, above the interval of {}",
+        "the values cannot be in µs, the assumed unit: their mean would be {}, above the interval of {}",
         us(mean_ns),
         us(interval_ns)
     ))

@@ -44,12 +44,12 @@ fn one_pair(comparisons: &[Comparison]) -> String {
             (true, Verdict::Better) => format!("{b} is better than {a} {under}"),
             (true, Verdict::NoDifference) => format!("{b} is no different from {a} {under}"),
             (true, Verdict::Inconclusive) => {
-                format!("whether {b} is better or worse than {a} is open {under}")
+                format!("{b} against {a} is inconclusive {under}")
             }
             (false, verdict) => format!("{} {under}", word(verdict)),
         });
     }
-    sentence(&parts.join(", "))
+    format!("{}.", parts.join(", "))
 }
 
 fn word(verdict: Verdict) -> &'static str {
@@ -57,7 +57,7 @@ fn word(verdict: Verdict) -> &'static str {
         Verdict::Worse => "worse",
         Verdict::Better => "better",
         Verdict::NoDifference => "no different",
-        Verdict::Inconclusive => "open",
+        Verdict::Inconclusive => "inconclusive",
     }
 }
 
@@ -72,7 +72,7 @@ fn under(loads: &[String], all: usize) -> String {
     }
 }
 
-/// `Of 12 comparisons 1 is worse, 7 better, 4 open.`
+/// `Of 12 comparisons 1 is worse, 7 better, 4 inconclusive.`
 fn counted_verdicts(comparisons: &[Comparison]) -> String {
     let count = |verdict| comparisons.iter().filter(|c| c.verdict == verdict).count();
     let counts = ORDER.map(|verdict| (count(verdict), word(verdict)));
@@ -125,14 +125,6 @@ fn missing(lab: &Lab) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}.", parts.join(", ")))
 }
 
-/// With a full stop, and a capital unless it begins with a name.
-fn sentence(text: &str) -> String {
-    match text.strip_prefix("whether ") {
-        Some(rest) => format!("Whether {rest}."),
-        None => format!("{text}."),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,12 +165,12 @@ mod tests {
                 ("cpu", Better),
                 ("launch", Worse),
             ]),
-            "full is worse than none under launch, better under cpu, no different under idle, open under \
-             find.",
+            "full is worse than none under launch, better under cpu, no different under idle, \
+             inconclusive under find.",
         );
         check(
             pair(&[("idle", Inconclusive), ("find", Inconclusive)]),
-            "Whether full is better or worse than none is open under both loads.",
+            "full against none is inconclusive under both loads.",
         );
         let many = ["a", "b", "c", "d", "e"].map(|load| (load, NoDifference));
         check(
@@ -197,7 +189,7 @@ mod tests {
                     comparison("l", "full", "find", Verdict::Inconclusive),
                 ];
             },
-            "Of 3 comparisons 2 are better, 1 open.",
+            "Of 3 comparisons 2 are better, 1 inconclusive.",
         );
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn results(lab: &Lab) -> String {
             .collect(),
         section(
             "published",
-            "What was published",
+            "Published figures",
             &list(published(lab).iter().map(|l| name(l, 500))),
         ),
         section("repeat", "How it was run", &basis(lab)),

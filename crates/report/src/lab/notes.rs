@@ -117,7 +117,7 @@ fn place(cell: &Cell) -> String {
 
 fn failed(cell: &Cell) -> String {
     match clean(&cell.reason, LONGEST_REASON) {
-        reason if reason.is_empty() => "failed for no known reason".into(),
+        reason if reason.is_empty() => "failed, reason unknown".into(),
         reason => reason,
     }
 }

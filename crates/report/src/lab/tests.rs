@@ -153,8 +153,8 @@ fn a_full_matrix() {
             |
             | Linux Journal, 2002: find 78.51 → 0.48 ms
             |
-            | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
-            | not. Caches, idle states and firmware are not in it.
+            | Virtual time counts instructions: the order of kernels and the differences between them are
+            | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
             | 4,000 wakeups every 500 µs of virtual time, fifo 90 · 1 CPU, 1000 MIPS · QEMU 10.0.13
             | repeat: wakescope lab run --plan linux-journal
         "#]],
@@ -212,7 +212,7 @@ fn the_same_as_markdown() {
         Linux Journal, 2002: find 78.51 → 0.48 ms
         ```
 
-        Virtual time counts instructions: order and steps between kernels mean something, absolute times do not. Caches, idle states and firmware are not in it.
+        Virtual time counts instructions: the order of kernels and the differences between them are meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
 
         4,000 wakeups every 500 µs of virtual time, fifo 90 · 1 CPU, 1000 MIPS · QEMU 10.0.13
 
@@ -261,8 +261,8 @@ fn long_paths_are_shortened_and_two_kernels_compared() {
             |                max 2.00 ×, p99.9 2.00 × (10 of 10 seeds, p = 0.008), work 1.00 ×
             | Better or worse: p ≤ 0.05, corrected for 4 figures, and more than the margin of 10 %.
             |
-            | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
-            | not. Caches, idle states and firmware are not in it.
+            | Virtual time counts instructions: the order of kernels and the differences between them are
+            | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
             | 4,000 wakeups every 500 µs of virtual time, fifo 90 · 1 CPU, 1000 MIPS · QEMU 10.0.13
             | repeat: wakescope lab run --kernel /home/somebody/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/old/arch/x86/boot/bzImage,/home/somebody/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/linux/new/arch/x86/boot/bzImage --preempt full
         "#]],

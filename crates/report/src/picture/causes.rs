@@ -47,10 +47,10 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         return None;
     }
     let description = format!(
-        "A bar per cause, as long as its share of the lateness of all late wakeups. {}",
+        "One bar per cause: its length is the share of the total lateness of late wakeups. {}",
         told(&explained)
     );
-    let (mut scene, mut y) = frame::begin(overlay, room, "What makes wakeups late", description);
+    let (mut scene, mut y) = frame::begin(overlay, room, "Causes of late wakeups", description);
     let most = if overlay.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
     for entry in explained.into_iter().take(MOST_OF_ALL / most) {
         if overlay.entries.len() > 1 {

@@ -27,7 +27,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     if explained.is_empty() {
         return None;
     }
-    let title = "What wakeups are made of";
+    let title = "Components of wakeup latency";
     let description = format!(
         "Bars of the same length, divided by the shares of the components. {}",
         frame::told(overlay)
@@ -97,20 +97,17 @@ fn rows(overlay: &Overlay, run: &Run) -> Vec<Row> {
         let explained = explanation.explained;
         if let (Some(late), true) = (explanation.late_components, explained > 0) {
             let parts = parts(&late).map(|ns| ns / explained as f64);
-            let late = counted(explained, "late one");
             let is_part = explained < explanation.late;
-            let are = match is_part {
-                true => one_or_many(explained, " that is explained", " that are explained"),
-                false => "",
-            };
+            let noun = if is_part { "explained late wakeup" } else { "late wakeup" };
+            let late = counted(explained, noun);
             let mean = one_or_many(explained, "", ", on average");
-            rows.push(named(overlay, &format!("the {late}{are}{mean}"), parts));
+            rows.push(named(overlay, &format!("the {late}{mean}"), parts));
         }
     }
     let worst =
         run.worst.iter().filter(|e| e.components.is_some()).max_by_key(|e| e.wakeup_latency_ns);
     if let Some(components) = worst.and_then(|e| e.components) {
-        rows.push(named(overlay, "the latest that was explained", parts(&components)));
+        rows.push(named(overlay, "the worst explained wakeup", parts(&components)));
     }
     rows.retain(|row| row.parts.iter().sum::<f64>() > 0.0);
     rows

@@ -27,7 +27,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         return None;
     }
     let words = quantity::words_of(overlay);
-    let title = format!("Each CPU: how often how {}", words.much);
+    let title = format!("Each CPU: exceedance of {}", words.value);
     let description = format!(
         "For each CPU the share of {} {} than x, on the same axes; all CPUs together in grey. {}",
         words.many,

@@ -23,11 +23,11 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let episodes = || shown.iter().flat_map(|l| l.explained.iter().map(|&(_, episode)| episode));
     let longest = episodes().map(|e| e.wakeup_latency_ns).max()?;
     let description = format!(
-        "A bar per wakeup, as long as it was late, divided by causes. {}",
+        "One bar per wakeup: its length is the lateness, its parts are the causes. {}",
         frame::told(overlay)
     );
     let (mut scene, top) =
-        frame::begin(overlay, room, "The latest wakeups, and whose their time was", description);
+        frame::begin(overlay, room, "Worst wakeups, with attribution", description);
     let mut y = frame::draw_legend(&mut scene, &legend(episodes), 12.0, top) + 8.0;
     let first = y;
     #[allow(clippy::cast_precision_loss)]

@@ -11,7 +11,7 @@ use crate::quantity;
 pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let (low, high) = frame::extent(overlay)?;
     let words = quantity::words_of(overlay);
-    let title = format!("How often how {}", words.much);
+    let title = format!("Exceedance of {}", words.value);
     let description = format!(
         "Curves that fall from all {} at the upper left to the {} one at the lower right, \
          both scales logarithmic. {}",

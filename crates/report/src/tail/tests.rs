@@ -50,12 +50,12 @@ fn a_steady_run_is_extrapolated() {
     expect![[r#"
         shown:
          How long is long enough?
-         · At 95 %, fewer than 1 in 6,560 expiries, one every 6.56 s, is later than 206 µs, if all goes on
-           as it did. Late ones come alone.
-         · To claim at 95 % less than one in a minute takes 3.05 min, less than one in an hour takes
-           3.05 h, without one above 206 µs.
-         · Extrapolation, not a measurement: one in 3.33 min is later than 247 µs (95 %: 214 µs to 304 µs);
-           generalized Pareto above 60.2 µs, 1,601 samples, shape -0.01 (-0.07 to 0.05).
+         · With 95 % confidence, fewer than 1 in 6,560 expiries (one every 6.56 s) is later than 206 µs, if
+           conditions stay the same. Late ones do not come in bursts.
+         · Measuring time needed without a value above 206 µs, with 95 % confidence: 3.05 min for less than
+           one in a minute, 3.05 h for less than one in an hour.
+         · Extrapolation, not a measurement: one wakeup in 3.33 min is later than 247 µs (95 %: 214 µs to
+           304 µs); generalized Pareto above 60.2 µs, 1,601 samples, shape -0.01 (-0.07 to 0.05).
     "#]].assert_eq(&shown(&with_course(&exponential(20_000, 0))));
 }
 
@@ -64,10 +64,10 @@ fn bursts_are_worth_less() {
     expect![[r#"
         shown:
          How long is long enough?
-         · Late expiries come in bursts of about 3.7: 20,000 are worth 5,427 that come alone. So at 95 %,
-           fewer than 1 in 1,810 expiries, one every 1.81 s, is later than 206 µs.
-         · To claim at 95 % less than one in a minute takes 11.0 min, less than one in an hour takes
-           11.0 h, without one above 206 µs.
+         · Late expiries come in bursts of about 3.7: 20,000 count as 5,427 independent ones. With 95 %
+           confidence, fewer than 1 in 1,810 expiries (one every 1.81 s) is later than 206 µs.
+         · Measuring time needed without a value above 206 µs, with 95 % confidence: 11.0 min for less than
+           one in a minute, 11.0 h for less than one in an hour.
          · No extrapolation: late wakeups come in bursts (extremal index 0.27).
     "#]].assert_eq(&shown(&with_course(&exponential(5_000, 3))));
 }
@@ -92,17 +92,17 @@ fn causes_have_their_rates() {
     expect![[r#"
         shown:
          How long is long enough?
-         · At 95 %, fewer than 1 in 1,000 expiries, one every 1.00 virtual s, is later than 184 virtual µs,
-           if all goes on as it did. Late ones come alone.
-         · To claim at 95 % less than one in a minute takes 3.00 virtual min, less than one in an hour
-           takes 3.00 virtual h, without one above 184 virtual µs.
-         · By cause, with 95 % intervals: no preemption point in shmem_undo_range, about every
+         · With 95 % confidence, fewer than 1 in 1,000 expiries (one every 1.00 virtual s) is later than
+           184 virtual µs, if conditions stay the same. Late ones do not come in bursts.
+         · Measuring time needed without a value above 184 virtual µs, with 95 % confidence:
+           3.00 virtual min for less than one in a minute, 3.00 virtual h for less than one in an hour.
+         · By cause (95 % confidence intervals): no preemption point in shmem_undo_range, about every
            250 virtual ms (143 ms to 484 ms), worst 90.0 µs; softirq NET_RX �[31m, about every
-           3.00 virtual s (538 ms to 1.97 min), worst 90.0 µs. A cause that never struck is not excluded
-           every 1.00 virtual s. Only 18 of 20 late wakeups are explained.
-         · Extrapolation, not a measurement: one in 30.0 virtual s is later than 214 virtual µs (95 %:
-           171 µs to 344 µs); generalized Pareto above 57.2 virtual µs, 284 samples, shape 0.00 (-0.12 to
-           0.16).
+           3.00 virtual s (538 ms to 1.97 min), worst 90.0 µs. A cause not seen in this run may still occur
+           as often as every 1.00 virtual s. Only 18 of 20 late wakeups are explained.
+         · Extrapolation, not a measurement: one wakeup in 30.0 virtual s is later than 214 virtual µs
+           (95 %: 171 µs to 344 µs); generalized Pareto above 57.2 virtual µs, 284 samples, shape 0.00
+           (-0.12 to 0.16).
     "#]].assert_eq(&shown(&run));
 }
 

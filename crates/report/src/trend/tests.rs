@@ -52,8 +52,7 @@ fn what_changed_comes_first() {
 
          ! A note.
 
-         Changes by E-divisive, each against 4,999 permutations with --seed 1; where nothing changed, 5 %
-         of all series show one.
+         Change points: E-divisive, 4,999 permutations each, --seed 1; false positive rate 5 % per series.
     "#]].assert_eq(&text(&got, PLAIN));
 }
 

@@ -59,7 +59,7 @@ fn named(seeds: &[u64], of: usize) -> String {
 
 /// Of `lacking` of `seeds` seeds without a 99.9th percentile.
 pub(super) fn of_few_samples(lacking: usize, seeds: usize) -> Option<String> {
-    let takes = || format!("it takes {} samples", grouped(SAMPLES_FOR_P999));
+    let takes = || format!("it needs {} samples", grouped(SAMPLES_FOR_P999));
     match lacking {
         0 => None,
         all if all == seeds => Some(format!("p99.9 is not known: {}.", takes())),

@@ -43,7 +43,7 @@ fn of_threads_of_others_it_is_told_that_nobody_knows() {
         explanation.unexplained_ns = 0;
     }
     let told = |run: &Run| text(run, PLAIN, Extent::default());
-    let want = " without 2 that were not followed: how late they were is not known\n";
+    let want = " not counted here: 2 wakeups that were not followed, with unknown lateness\n";
     assert!(told(&run).contains(want), "{}", told(&run));
     if let Some(explanation) = &mut run.explanation {
         explanation.not_followed = 0;

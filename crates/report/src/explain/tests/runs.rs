@@ -114,7 +114,7 @@ pub(crate) fn serial() -> Run {
         share(Cause::Irq, 3_100, "local_timer", "", Evidence::Edge),
     ];
     let timeline = vec![
-        step(0, 0, "timer due; logger[231] running in the kernel"),
+        step(0, 0, "timer expiry; logger[231] running in the kernel"),
         step(231_400, 0, "local_timer taken"),
         step(232_000, 1, "hrtimer_wakeup"),
         step(234_500, 0, "handler returns"),
@@ -192,7 +192,7 @@ pub(crate) fn crowded() -> Run {
         share(Cause::Irq, 2_000, "local_timer", "", Evidence::Edge),
         share(Cause::IrqOff, 1_000, "", "", Evidence::Bound),
     ];
-    run.worst.insert(0, episode(412_000, blame, vec![step(0, 0, "timer due")]));
+    run.worst.insert(0, episode(412_000, blame, vec![step(0, 0, "timer expiry")]));
     if let Some(explanation) = &mut run.explanation {
         (explanation.above, explanation.above_ns) = ("p99.9".into(), 31_200);
         explanation.sections = Some(Sections {

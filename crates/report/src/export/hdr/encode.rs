@@ -146,7 +146,7 @@ fn length(bytes: usize) -> io::Result<u32> {
 }
 
 fn too_large() -> io::Error {
-    io::Error::other("a number is 2^63 or more, and an .hlog file holds none so large")
+    io::Error::other("a number is 2^63 or more, which .hlog cannot hold")
 }
 
 /// RFC 4648, section 4.

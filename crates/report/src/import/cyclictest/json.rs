@@ -102,7 +102,7 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
             return Err(ImportError::new(format!("resolution_in_ns is {other}, not 0 or 1")));
         }
     };
-    let unit_ns = unit::stated(about, unit, "`resolution_in_ns` tells")?;
+    let unit_ns = unit::stated(about, unit, "`resolution_in_ns` states it")?;
     let mut draft = draft("JSON", about);
     draft.step_ns = unit_ns;
     let text = preamble.command.clone();
@@ -231,7 +231,7 @@ impl Thread {
         };
         if histogram.is_empty() && rows.is_none() {
             if thread == 0 {
-                draft.summary_only("let cyclictest write a histogram: -h 1000");
+                draft.summary_only("run cyclictest with a histogram: -h 1000");
             }
             return wide(self.cycles, min_ns, max_ns, unit_ns, sum_ns);
         }
@@ -281,7 +281,7 @@ pub(in super::super) fn sum_of(count: u64, mean: f64, unit_ns: u64) -> Result<u6
     #[allow(clippy::cast_precision_loss)]
     let sum = mean * count as f64 * unit_ns as f64;
     if !(0.0..1.8e19).contains(&sum) {
-        return Err(format!("{mean} is no mean"));
+        return Err(format!("{mean} is not a mean"));
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     Ok(sum.round() as u64)

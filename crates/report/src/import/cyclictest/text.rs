@@ -91,14 +91,14 @@ impl Seen {
         for (head, into) in trailers {
             let Some(words) = line.after(head) else { continue };
             if into.is_some() {
-                return Err(line.fault("this was there before; is this one result?"));
+                return Err(line.fault("this line appears twice; does the file hold one result?"));
             }
             *into = Some(numbers(&words)?);
             return Ok(());
         }
         if let Some(own) = line.text.strip_prefix("# ").and_then(Own::of) {
             self.own.get_or_insert(own);
-            self.unit.note(Unit::Us, "its first line tells");
+            self.unit.note(Unit::Us, "its first line states it");
         }
         self.unit.take(line.text);
         if line.text.trim_end() == "# Histogram" {
@@ -116,7 +116,7 @@ impl Seen {
         } else if !is_remark(line.text) {
             // A document's words before and behind a result are no part of it; those in it are.
             if self.histogram && self.overflows.is_none() {
-                return Err(line.fault("this is no line of cyclictest's histogram or summary"));
+                return Err(line.fault("this is not a line of cyclictest's histogram or summary"));
             }
             self.ended = self.histogram || !self.threads.is_empty();
         }
@@ -143,7 +143,7 @@ impl Seen {
         let Some(first) = words.next() else { return Ok(()) };
         let row = first.number()?;
         if self.min.is_some() {
-            return Err(first.fault("a row behind the end of the histogram"));
+            return Err(first.fault("a row after the end of the histogram"));
         }
         if self.last_row.is_some_and(|last| row <= last) {
             return Err(first.fault("not above the row before it"));
@@ -167,7 +167,7 @@ impl Seen {
             }
         }
         if self.cells > MOST_BUCKETS {
-            return Err(line.fault("more buckets than are read, 4,194,304"));
+            return Err(line.fault("more than 4,194,304 buckets, the limit"));
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Seen {
     /// One thread per column.
     fn histogram(mut self, draft: &mut Draft, unit_ns: u64, end: u64) -> Result<(), ImportError> {
         let missing = |what: &str| {
-            let why = format!("the file ends before `{what}`: it was cut");
+            let why = format!("the file ends before `{what}`: it is truncated");
             ImportError { line: Some(end), ..ImportError::new(why) }
         };
         let min = self.min.take().ok_or_else(|| missing("# Min Latencies:"))?;
@@ -249,7 +249,9 @@ impl Seen {
         let all_rows = self.row_count == end && end > 0;
         if over && !all_rows {
             // From rt-tests 2.7 on, empty rows are left out.
-            draft.approximate("threads.overflow.from_ns: at least; the last rows may be left out");
+            draft.approximate(
+                "threads.overflow.from_ns: a lower bound; the file may omit the last rows",
+            );
         }
         (over || all_rows).then_some(end)
     }
@@ -286,10 +288,10 @@ impl Seen {
             return Err(ImportError::new(
                 "there is neither a histogram nor a line of a thread in it",
             )
-            .try_this("let cyclictest print one: -h 1000 -q"));
+            .try_this("run cyclictest with one: -h 1000 -q"));
         }
-        draft.summary_only("let cyclictest print a histogram: -h 1000");
-        draft.approximate("sum_ns: the mean is cut off to a whole number");
+        draft.summary_only("run cyclictest with a histogram: -h 1000");
+        draft.approximate("sum_ns: the mean is truncated to a whole number");
         for (i, t) in self.threads.values().enumerate() {
             let d = t.distribution(unit_ns).map_err(|why| of_thread(i, why))?;
             draft.thread(None, d);
@@ -384,7 +386,7 @@ impl Stated {
                 ));
             }
             let sum_ns = counts.least_sum();
-            draft.approximate("sum_ns: each sample is taken for the lower edge of its row");
+            draft.approximate("sum_ns: each sample counts as the lower edge of its row");
             return counts.finish(min_ns, max_ns, sum_ns);
         }
         if self.max < end {
@@ -399,7 +401,7 @@ impl Stated {
         let lower = if held == 0 { min_ns } else { in_ns(end, unit_ns)? };
         counts.push(lower, upper, self.overflow)?;
         draft.overflow(&format!("thread {thread}"), self.overflow, lower, true);
-        draft.approximate("sum_ns: the mean is cut off to a whole number");
+        draft.approximate("sum_ns: the mean is truncated to a whole number");
         let sum_ns = sum_of_mean(counts.count(), self.mean.saturating_mul(1_000), unit_ns);
         counts.finish(min_ns, max_ns, sum_ns)
     }
@@ -414,7 +416,9 @@ fn drop_overall(values: &mut Vec<u64>, threads: usize, adds: bool) -> Result<(),
             false => values.iter().max().copied(),
         };
         if overall != of_all {
-            return Err(ImportError::new("what is stated of all threads does not fit them"));
+            return Err(ImportError::new(
+                "the figures for all threads contradict those of the threads",
+            ));
         }
     }
     if values.len() != threads {

@@ -106,7 +106,8 @@ impl Samples {
     #[cold]
     fn grow(&mut self, thread: u64) -> Result<(), ImportError> {
         if thread >= MOST_THREADS {
-            let why = format!("{thread} is no thread: there are no more than 8,192");
+            let why =
+                format!("{thread} is not the number of a thread: there are no more than 8,192");
             return Err(ImportError::at(self.line, 0, why));
         }
         // The first samples of threads need not come in order.
@@ -117,7 +118,7 @@ impl Samples {
     #[cold]
     fn gap(&self, thread: usize, cycle: u64) -> ImportError {
         let why = format!(
-            "thread {thread} is at cycle {cycle}, after {}: some are missing or doubled",
+            "thread {thread} is at cycle {cycle}, after {}: some are missing or duplicated",
             wakescope_core::units::counted(self.threads[thread].cycle, "sample")
         );
         ImportError::at(self.line, 0, why)
@@ -151,7 +152,7 @@ impl Samples {
         let interval = text.strip_prefix("Thread ").and_then(|t| t.split_once(" Interval: "));
         let interval = interval.and_then(|(_, us)| lines::number(us.trim()));
         let Some(us) = interval else {
-            return Err(fault("this is no line of cyclictest -v"));
+            return Err(fault("this is not a line of cyclictest -v"));
         };
         let first = *self.interval_us.get_or_insert(us);
         self.intervals_differ |= first != us;

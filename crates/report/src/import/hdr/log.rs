@@ -168,7 +168,7 @@ impl Log {
         }
         draft.source.resolution_ns = Some(unit_ns);
         draft.approximate("min_ns, max_ns: known to the width of a bucket");
-        draft.approximate("sum_ns: each sample is taken for the lower edge of its bucket");
+        draft.approximate("sum_ns: each sample counts as the lower edge of its bucket");
         let mut counts = Counts::default();
         for &Bucket { lower, upper, count } in of.histogram.buckets() {
             counts.push(in_ns(lower, unit_ns)?, in_ns(upper, unit_ns)?, count)?;

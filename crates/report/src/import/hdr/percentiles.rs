@@ -46,12 +46,12 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let end = lines.count();
     let cut = || ImportError {
         line: Some(end),
-        ..ImportError::new("the file ends before `#[Max`: it was cut")
+        ..ImportError::new("the file ends before `#[Max`: it is truncated")
     };
     let (total, max) = table.total.zip(table.max.as_deref()).ok_or_else(cut)?;
     let decimals = table.decimals.unwrap_or(0);
     let unit_ns = table.told.unit(about)?.ns();
-    let max = steps(max, decimals).ok_or_else(|| ImportError::new("`#[Max` is no number"))?;
+    let max = steps(max, decimals).ok_or_else(|| ImportError::new("`#[Max` is not a number"))?;
     let held = table.rows.last().map_or(0, |&(_, count)| count);
     if held != total {
         return Err(ImportError::new(format!(
@@ -123,7 +123,7 @@ impl Table {
             self.deviation = parts.get(1).and_then(|part| value(part));
         } else if text.starts_with("Max") {
             if self.max.is_some() {
-                return Err(line.fault("this was there before"));
+                return Err(line.fault("this line appears twice"));
             }
             self.max = value(parts[0]);
             let total = parts.get(1).and_then(|part| value(part));
@@ -159,7 +159,7 @@ impl Table {
             return Err(line.fault("this does not rise from the line before it"));
         }
         if self.rows.len() >= MOST_ROWS {
-            return Err(line.fault("more lines than are read, 1,048,576"));
+            return Err(line.fault("more than 1,048,576 lines, the limit"));
         }
         let level = words.get(1).and_then(|w| w.text.parse::<f64>().ok());
         let level = level.filter(|level| (0.0..=1.0).contains(level));
@@ -215,7 +215,7 @@ impl Table {
                 super::super::counts::sum_of_mean(counts.count(), mean, unit_ns)
             }
             None => {
-                draft.approximate("sum_ns: each sample is taken for the lower edge of its bucket");
+                draft.approximate("sum_ns: each sample counts as the lower edge of its bucket");
                 counts.least_sum()
             }
         };

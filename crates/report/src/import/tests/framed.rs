@@ -96,7 +96,7 @@ fn results_that_are_mixed_are_refused() {
         (format!("{JITTERDEBUGGER_0_1}{JITTERDEBUGGER_0_1}"), "trailing characters"),
         (
             CYCLICTEST_2_4.replace("# Total", "and so on\n# Total"),
-            "this is no line of cyclictest's histogram or summary",
+            "this is not a line of cyclictest's histogram or summary",
         ),
     ] {
         let error = read_as(detected(text.as_bytes()), text.as_bytes()).unwrap_err();
@@ -139,7 +139,7 @@ const JITTERDEBUGGER_0_1: &str = r#"  # jitterdebugger -v
 #[test]
 fn jitterdebugger_before_its_versions() {
     let want = expect![[r#"
-        [jitterdebugger None] wakeup latency; expiries that a stall swallowed count; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+        [jitterdebugger None] wakeup latency; expiries missed during a stall are counted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 9 from Some(4000) to Some(6000), sum 39960; 4000..5000: 6, 5000..6000: 2, 6000..7000: 1
           CPU None: 9 from Some(5000) to Some(5000), sum 45000; 5000..6000: 9
     "#]];

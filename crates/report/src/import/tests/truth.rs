@@ -102,7 +102,7 @@ fn a_table_of_schbench_that_contradicts_itself_is_refused() {
         // The 50th percentile would have been reached a row before.
         (
             "50.0th: 5 (100 samples)\n90.0th: 7 (100 samples)\n99.0th: 9 (10 samples)\n",
-            "no row that is left out makes up for it",
+            "no omitted row makes up for it",
         ),
     ] {
         let text = format!("{head}{rows}min=1, max=30\n");

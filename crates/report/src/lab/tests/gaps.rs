@@ -22,7 +22,7 @@ fn a_model_that_is_ignored() {
     check(
         &lab,
         expect![[r#"
-            | Whether full is better or worse than default is open under both loads.
+            | full against default is inconclusive under both loads.
             |
             | largest wakeup latency, virtual µs · median of 10 seeds (range) · work per virtual second
             |          full              default
@@ -50,8 +50,8 @@ fn a_model_that_is_ignored() {
             |         There are no cells of 6.1-arm/default under this load.
             | 6.1-arm/full has no result: that kernel runs voluntary instead.
             |
-            | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
-            | not. Caches, idle states and firmware are not in it.
+            | Virtual time counts instructions: the order of kernels and the differences between them are
+            | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
             | 4,000 wakeups every 500 µs of virtual time, fifo 90 · 1 CPU, 1000 MIPS · QEMU 10.0.13
             | repeat: wakescope lab run --plan linux-journal
         "#]],
@@ -92,8 +92,8 @@ fn cells_that_failed_and_cells_that_were_not_run() {
     check(
         &lab,
         expect![[r#"
-            | full is better than none under find, open under launch. Of 12 limits 2 are broken, 7 undecided, 3
-            | kept. 11 of 60 cells failed, 18 were not run.
+            | full is better than none under find, inconclusive under launch. Of 12 limits 2 are broken, 7
+            | undecided, 3 kept. 11 of 60 cells failed, 18 were not run.
             |
             | largest wakeup latency, virtual µs · median of 10 seeds (range) · work per virtual second
             |            none                   full               lazy
@@ -140,14 +140,14 @@ fn cells_that_failed_and_cells_that_were_not_run() {
             | p50 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/lazy launch: seed 3 was not run
             | p50 ≤ 1.00 ms of virtual time kept by 2 of 6: at most 5.7 virtual µs, 6.1-cloud/none launch, seed 7
             |
-            | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
-            | not. Caches, idle states and firmware are not in it.
+            | Virtual time counts instructions: the order of kernels and the differences between them are
+            | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
             | 4,000 wakeups every 500 µs of virtual time, fifo 90 · 1 CPU, 1000 MIPS · QEMU 10.0.13
             | repeat: wakescope lab run --plan linux-journal
         "#]],
     );
     expect![[r#"
-        **full is better than none under find, open under launch. Of 12 limits 2 are broken, 7 undecided, 3 kept. 11 of 60 cells failed, 18 were not run.**
+        **full is better than none under find, inconclusive under launch. Of 12 limits 2 are broken, 7 undecided, 3 kept. 11 of 60 cells failed, 18 were not run.**
 
         **largest wakeup latency, virtual µs · median of 10 seeds (range) · work per virtual second**
 
@@ -202,7 +202,7 @@ fn cells_that_failed_and_cells_that_were_not_run() {
         - p50 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/lazy launch: seed 3 was not run
         - p50 ≤ 1.00 ms of virtual time kept by 2 of 6: at most 5.7 virtual µs, 6.1-cloud/none launch, seed 7
 
-        Virtual time counts instructions: order and steps between kernels mean something, absolute times do not. Caches, idle states and firmware are not in it.
+        Virtual time counts instructions: the order of kernels and the differences between them are meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
 
         4,000 wakeups every 500 µs of virtual time, fifo 90 · 1 CPU, 1000 MIPS · QEMU 10.0.13
 
@@ -223,7 +223,7 @@ fn one_seed_has_no_range_and_no_verdict() {
     check(
         &lab,
         expect![[r#"
-            | Whether full is better or worse than none is open under find.
+            | full against none is inconclusive under find.
             |
             | largest wakeup latency, virtual µs · one seed · work per virtual second
             |          none        full
@@ -245,8 +245,8 @@ fn one_seed_has_no_range_and_no_verdict() {
             | find  full against none inconclusive: max 0.10 ×, p99.9 0.10 × (1 of 1 seed), work 1.00 ×
             |         1 seed cannot decide 2 figures compared together: it takes 7.
             |
-            | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
-            | not. Caches, idle states and firmware are not in it.
+            | Virtual time counts instructions: the order of kernels and the differences between them are
+            | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
             | 4,000 wakeups every 500 µs of virtual time, fifo 90 · 1 CPU, 1000 MIPS · QEMU 10.0.13
             | repeat: wakescope lab run --plan linux-journal
         "#]],
@@ -265,7 +265,7 @@ fn reasons_of_all_comparisons_are_told_once() {
     lab.cells.iter_mut().for_each(|cell| cell.p999_ns = None);
     judge(&mut lab, &[("6.1-cloud/none", "6.1-cloud/full")]);
     let told = text(&lab, Extent::Screen, Style::default());
-    for once in ["p99.9 is not known: it takes 2,000 samples.", "1 seed cannot decide 2 figures"] {
+    for once in ["p99.9 is not known: it needs 2,000 samples.", "1 seed cannot decide 2 figures"] {
         assert_eq!(told.matches(once).count(), 1, "{told}");
         assert_eq!(markdown(&lab).matches(once.split('.').next().unwrap()).count(), 1);
     }
@@ -308,10 +308,10 @@ fn without_load_and_with_few_samples() {
             |   carry p99.9, 2,000 would
             | max ≤ 1.00 ms of virtual time kept by all 2: at most 6.0 virtual µs, 6.1-cloud/full idle, seed 1
             |
-            | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
-            | not. Caches, idle states and firmware are not in it.
-            | The emulator lets the guest's CPUs take turns of about a virtual ms: with more than one of them,
-            | that is what latencies consist of.
+            | Virtual time counts instructions: the order of kernels and the differences between them are
+            | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
+            | The emulator runs the guest's CPUs in turns of about one virtual ms: with more than one CPU, these
+            | turns dominate latencies.
             | 400 wakeups every 500 µs of virtual time, fifo 90 · 2 CPUs, 1000 MIPS · QEMU 10.0.13
             | repeat: wakescope lab run --plan linux-journal
         "#]],
@@ -325,8 +325,8 @@ fn nothing_measured() {
         expect![[r#"
             | There are no cells.
             |
-            | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
-            | not. Caches, idle states and firmware are not in it.
+            | Virtual time counts instructions: the order of kernels and the differences between them are
+            | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
             | 4,000 wakeups every 500 µs of virtual time, fifo 90 · 1 CPU, 1000 MIPS · QEMU 10.0.13
             | repeat: wakescope lab run --plan linux-journal
         "#]],
