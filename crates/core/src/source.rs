@@ -96,11 +96,11 @@ pub enum Omission {
 impl fmt::Display for Omission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Counted => "expiries that a stall swallowed count",
-            Self::Skipped => "expiries that a stall swallowed are left out",
-            Self::Relative => "a stall delays what comes after it",
+            Self::Counted => "expiries missed during a stall are counted",
+            Self::Skipped => "expiries missed during a stall are omitted",
+            Self::Relative => "a stall delays all later expiries",
             Self::None => "there is no grid of expiries",
-            Self::Unknown => "what became of expiries that a stall swallowed is not known",
+            Self::Unknown => "it is unknown whether expiries missed during a stall are counted",
         })
     }
 }

@@ -191,13 +191,13 @@ fn notes(series: &Series) -> Vec<String> {
     let mut notes = Vec::new();
     if runs < 2 * LEAST {
         notes.push(format!(
-            "{} {} too few: a change lies between {LEAST} runs before and {LEAST} after.",
+            "{} {} too few: a change needs {LEAST} runs before it and {LEAST} after it.",
             counted(runs as u64, "run"),
             one_or_many(runs as u64, "is", "are")
         ));
     }
     if series.p999.is_none() {
-        notes.push("p99.9 is not followed: it takes 2,000 samples of every run, and more than an upper bound in its file.".into());
+        notes.push("p99.9 is omitted: every run needs 2,000 samples, and more than an upper bound in its file.".into());
     }
     notes
 }

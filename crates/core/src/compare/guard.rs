@@ -82,7 +82,7 @@ pub(super) fn mixture(
     }
     let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
     let values = by_value(&all, |run| Some(quantity_of(run).to_string()));
-    Ok(Some(difference("what the values are", values, true)))
+    Ok(Some(difference("quantity", values, true)))
 }
 
 /// Refuses differences that matter, unless forced.
@@ -291,7 +291,7 @@ fn of_validity(runs: &[Labelled]) -> Option<Difference> {
     Some(Difference {
         what: "validity".into(),
         message: format!(
-            "{} of {} not to be trusted without reservation: {}.",
+            "{} of {} not fully trustworthy: {}.",
             grouped(doubtful.len() as u64),
             count_of(runs.len(), "run"),
             told.join("; ")
@@ -342,7 +342,7 @@ fn repeated(runs: &[Labelled]) -> Option<Difference> {
         Difference {
             what: "repetition".into(),
             message: format!(
-                "{} and {} are the same run: it would count as two.",
+                "{} and {} are the same run and would count as two.",
                 first.label, same.label
             ),
             values: vec![Value { value: first.run.id.clone(), runs: labels }],
@@ -372,7 +372,8 @@ fn of_lengths(new: &[Labelled], old: &[Labelled]) -> Option<String> {
     let (least, most) = (counts.iter().min()?, counts.iter().max()?);
     (least < most).then(|| {
         format!(
-            "Runs have from {} to {} samples: maxima are those of {}, for a longer run the median of what so many of its samples would show.",
+            "Runs have from {} to {} samples. Maxima are compared at {}: for a longer run, the \
+             median maximum of that many of its samples.",
             grouped(*least),
             grouped(*most),
             grouped(*least)
@@ -389,6 +390,8 @@ fn of_seeds(new: &[Labelled], old: &[Labelled]) -> Option<String> {
     };
     let (new, old) = (seeds(new), seeds(old));
     (!new.is_empty() && new == old).then(|| {
-        "Both sides have the same seeds in virtual time: `wakescope lab run --compare` pairs them, which shows smaller differences.".into()
+        "Both sides have the same seeds in virtual time: `wakescope lab run --compare` pairs the \
+         seeds, which detects smaller differences."
+            .into()
     })
 }

@@ -35,19 +35,19 @@ fn of_missing(quantity: &OfQuantity) -> Vec<String> {
         let having = figure.map_or(0, |figure| figure.effect.runs.iter().sum());
         let whose = match having {
             0 => String::new(),
-            _ => format!(" of {}", count_of(all - having, "run")),
+            _ => format!(" for {}", count_of(all - having, "run")),
         };
         let why = match (bounded, takes) {
             (0, takes) => takes?.to_owned(),
-            (n, _) => format!("the file of {} tells only an upper bound", count_of(n, "run")),
+            (n, _) => format!("the file of {} states only an upper bound", count_of(n, "run")),
         };
-        (having < all).then(|| format!("{name} is not known{whose}: {why}."))
+        (having < all).then(|| format!("{name} is unknown{whose}: {why}."))
     };
     let p999 = missing(
         "p99.9",
         quantity.p999.as_ref(),
         quantity.bounded[0],
-        Some("it takes 2,000 samples"),
+        Some("it needs 2,000 samples"),
     );
     let count = format!("max of {} samples", grouped(quantity.count));
     let max = missing(&count, quantity.max.as_ref(), quantity.bounded[1], None);
@@ -62,7 +62,8 @@ fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec
     let needed = figures_needed(figures, options.alpha);
     if new == 1 && old == 1 {
         return vec![format!(
-            "One run a side is no verdict: how much runs differ by themselves is not known. It takes {needed} a side."
+            "One run a side allows no verdict, because the variation between runs is unknown. The \
+             comparison needs {needed} runs a side."
         )];
     }
     let undecided = quantity.deciding().into_iter().filter_map(|(name, figure)| {
@@ -73,7 +74,8 @@ fn of_undecided(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec
     let mut reasons = Vec::new();
     if few {
         reasons.push(format!(
-            "{} against {old} cannot show a difference, however large: {} at best, times {figures} for so many figures. It takes {needed} a side.",
+            "{} against {old} cannot show a difference, however large: {} at best, times \
+             {figures} for the number of figures. The comparison needs {needed} runs a side.",
             count_of(new, "run"),
             probability(smallest_p(new, old)),
         ));
@@ -102,24 +104,26 @@ fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
     let p = probability(effect.p_adjusted);
     let open = if effect.p_adjusted <= options.alpha {
         format!(
-            "{name} differs: {what}, {p}; whether by more than {} is open.",
+            "{name} differs: {what}, {p}; it is inconclusive whether by more than {}.",
             percent(options.margin)
         )
     } else {
-        format!("{name} is open: {what}, {p}.")
+        format!("{name} is inconclusive: {what}, {p}.")
     };
     match effect.runs_needed {
         Some(runs) => {
             let more = runs.saturating_sub(effect.runs[0].min(effect.runs[1]));
             format!(
-                "{open} About {} runs a side ({} more) would probably decide it, if they vary as these do.",
+                "{open} About {} runs a side ({} more) would probably decide it, if their \
+                 variation is the same.",
                 grouped(runs as u64),
                 grouped(more as u64)
             )
         }
         None if effect.runs.iter().sum::<usize>() > 2 => {
             format!(
-                "{open} It would take more than 1,000 runs a side: too many, or too close to the margin."
+                "{open} A decision would need more than 1,000 runs a side, because the difference \
+                 is too close to the margin."
             )
         }
         None => open,

@@ -105,13 +105,13 @@ impl Cause {
             Self::PreemptOff => "preemption off",
             Self::NoPreemptionPoint => "no preemption point",
             Self::HigherPriorityTask => "higher-priority task",
-            Self::EqualOrLowerTask => "equal or lower task",
+            Self::EqualOrLowerTask => "equal- or lower-priority task",
             Self::Throttled => "throttled",
             Self::IdleExit => "exit from idle",
             Self::RemoteWakeup => "remote wakeup",
             Self::Scheduler => "scheduler",
             Self::PageFault => "page fault",
-            Self::Tracer => "tracing itself",
+            Self::Tracer => "tracing",
             Self::Unexplained => "unexplained",
         }
     }

@@ -141,7 +141,7 @@ fn words(what: &What) -> Option<String> {
         What::Switch { to, .. } if to.is_idle() => "CPU goes idle".into(),
         What::Switch { to, .. } => format!("switch to {}", to.words()),
         What::SchedEntry => "scheduler entered".into(),
-        What::Tracer(ns) => format!("tracing itself ends after {}", SpanNs(*ns)),
+        What::Tracer(ns) => format!("tracing ends after {}", SpanNs(*ns)),
         What::ContentionBegin => "waits for a lock".into(),
         What::ContentionEnd => "has the lock".into(),
         What::TimerExit | What::Steal(_) => return None,

@@ -120,7 +120,7 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooFew { late } => {
-                write!(f, "the tail has {}, and it takes {FEWEST}", counted(late, "sample"))
+                write!(f, "the tail has {}, and needs {FEWEST}", counted(late, "sample"))
             }
             Self::NoCourse(why) => why.fmt(f),
             Self::Drift { statistic } => write!(

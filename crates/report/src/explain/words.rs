@@ -131,7 +131,7 @@ mod tests {
             (Cause::Nmi, "nmi", "NMI"),
             (Cause::IdleExit, "idle", "exit from idle"),
             (Cause::Scheduler, "scheduler", "scheduler"),
-            (Cause::Tracer, "", "tracing itself"),
+            (Cause::Tracer, "", "tracing"),
             (Cause::NoPreemptionPoint, "copy_page", "no preemption point in copy_page"),
         ] {
             assert_eq!(named(cause, culprit), want);

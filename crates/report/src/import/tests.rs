@@ -129,7 +129,7 @@ fn cyclictest_histograms() {
     check(
         CYCLICTEST_2_4,
         expect![[r#"
-            [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+            [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
               CPU None: 9 from Some(1000) to Some(3000), sum 16000; 1000..2000: 3, 2000..3000: 5, 3000..4000: 1
               CPU None: 5 from Some(2000) to Some(12000), sum 20000; 2000..3000: 4, 4000..13000: 1
               unit-assumed: the values are taken for µs, which the file does not tell: µs is what cyclictest counts in, unless it is given -N
@@ -139,7 +139,7 @@ fn cyclictest_histograms() {
     check(
         CYCLICTEST_2_7,
         expect![[r#"
-            [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+            [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
               CPU None: 9 from Some(1000) to Some(3000), sum 16000; 1000..2000: 3, 2000..3000: 5, 3000..4000: 1
               CPU None: 4 from Some(2000) to Some(2000), sum 8000; 2000..3000: 4
               unit-assumed: the values are taken for µs, which the file does not tell: µs is what cyclictest counts in, unless it is given -N
@@ -152,7 +152,7 @@ fn cyclictest_summaries() {
     check(
         CYCLICTEST_QUIET,
         expect![[r#"
-        [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 500000 ns, other Some(80)
+        [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 500000 ns, other Some(80)
           CPU None: 300 from Some(47000) to Some(2504000), sum 22200000; 47000..2505000: 300
           CPU None: 0 from None to None, sum 0; 
           no-samples: thread 1 has no sample
@@ -162,7 +162,7 @@ fn cyclictest_summaries() {
     check(
         CYCLICTEST_LIVE,
         expect![[r#"
-        [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 1000000 ns, fifo Some(80)
+        [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 1000000 ns, fifo Some(80)
           CPU None: 100 from Some(63000) to Some(80000), sum 6500000; 63000..81000: 100
           summary-only: the file has only the number of samples, their mean and their extremes: percentiles are upper bounds
     "#]],
@@ -174,7 +174,7 @@ fn cyclictest_samples() {
     check(
         CYCLICTEST_VERBOSE,
         expect![[r#"
-            [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 1000000 ns, other None
+            [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 1000000 ns, other None
               CPU None: 4 from Some(0) to Some(74000), sum 205000; 0..1000: 1, 65000..66000: 1, 66000..67000: 1, 74000..75000: 1
               CPU None: 2 from Some(65000) to Some(2065000), sum 2130000; 65000..66000: 1, 2064000..2068000: 1
               unit-assumed: the values are taken for µs, which the file does not tell: µs is what cyclictest counts in, unless it is given -N
@@ -187,7 +187,7 @@ fn cyclictest_json() {
     check(
         CYCLICTEST_JSON,
         expect![[r#"
-            [cyclictest Some("2.40")] wakeup latency; expiries that a stall swallowed are left out; started 2026-11-21T00:27:12Z for 2000000000 ns, interval 200000 ns, fifo Some(80)
+            [cyclictest Some("2.40")] wakeup latency; expiries missed during a stall are omitted; started 2026-11-21T00:27:12Z for 2000000000 ns, interval 200000 ns, fifo Some(80)
               CPU Some(0): 10 from Some(3000) to Some(51000), sum 142500; 3000..4000: 2, 4000..5000: 5, 10000..52000: 3
               CPU Some(1): 7 from Some(15000) to Some(51000), sum 139650; 15000..52000: 7
               CPU None: 0 from None to None, sum 0; 
@@ -203,7 +203,7 @@ fn jitterdebugger_json_and_raw() {
     check(
         JITTERDEBUGGER,
         expect![[r#"
-        [jitterdebugger None] wakeup latency; expiries that a stall swallowed count; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+        [jitterdebugger None] wakeup latency; expiries missed during a stall are counted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 10 from Some(22000) to Some(11184000), sum 11254900; 22000..23000: 2, 23000..24000: 6, 1000000..11185000: 2
           CPU None: 2 from Some(22000) to Some(22000), sum 44000; 22000..23000: 2
           overflow: 2 samples of thread 0 lie beyond the histogram, which ends at 1.00 ms; of each of them only the bounds are known
@@ -224,14 +224,14 @@ fn rtla_histograms() {
     check(
         TIMERLAT,
         expect![[r#"
-            irq[rtla timerlat None] interrupt latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
+            irq[rtla timerlat None] interrupt latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(0) to Some(1000), sum 0; 0..1000: 10, 1000..2000: 2
               CPU Some(2): 8 from Some(0) to Some(0), sum 0; 0..1000: 8
-            thread[rtla timerlat None] latency of a kernel thread; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
+            thread[rtla timerlat None] latency of a kernel thread; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(1000) to Some(40000), sum 84000; 1000..2000: 4, 7000..8000: 7, 8000..41000: 1
               CPU Some(2): 8 from Some(7000) to Some(7000), sum 56000; 7000..8000: 8
               overflow: 1 samples of CPU 0 lie beyond the histogram, which ends at 8.00 µs; of each of them only the bounds are known
-            user[rtla timerlat None] latency of a user thread; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
+            user[rtla timerlat None] latency of a user thread; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(7000) to Some(300000), sum 600000; 7000..8000: 10, 8000..301000: 2
               CPU Some(2): 8 from Some(7000) to Some(200000), sum 320000; 7000..8000: 5, 8000..201000: 3
               overflow: 2 samples of CPU 0 lie beyond the histogram, which ends at 8.00 µs; of each of them only the bounds are known
@@ -286,7 +286,7 @@ fn rteval_summaries() {
     check(
         RTEVAL,
         expect![[r#"
-        [rteval Some("3.7")] wakeup latency; expiries that a stall swallowed are left out; started 2026-11-21T00:27:12Z for 62000000000 ns, interval 100000 ns, fifo Some(95)
+        [rteval Some("3.7")] wakeup latency; expiries missed during a stall are omitted; started 2026-11-21T00:27:12Z for 62000000000 ns, interval 100000 ns, fifo Some(95)
           CPU Some(0): 5 from Some(3000) to Some(4000), sum 17000; 3000..4000: 3, 4000..5000: 2
           CPU Some(1): 4 from Some(3000) to Some(6000), sum 16000; 3000..4000: 2, 4000..5000: 1, 6000..7000: 1
     "#]],
@@ -315,7 +315,7 @@ fn stress_ng_text() {
     check(
         STRESS_NG,
         expect![[r#"
-        [stress-ng None] wakeup latency; a stall delays what comes after it; started 1970-01-01T00:00:00Z for 0 ns, interval 100000 ns, deadline None
+        [stress-ng None] wakeup latency; a stall delays all later expiries; started 1970-01-01T00:00:00Z for 0 ns, interval 100000 ns, deadline None
           CPU None: 10 from Some(9464) to Some(94728), sum 281593; 0..10000: 1, 10000..20000: 7, 30000..94729: 2
           lost-samples: only the first samples were kept; stress-ng says: Note: --cyclic-samples needed to be 16 to capture all the data for this run
           overflow: 2 samples of stress-ng lie beyond the histogram, which ends at 30.0 µs; of each of them only the bounds are known
@@ -335,7 +335,7 @@ fn realfeel_histograms() {
     check(
         REALFEEL,
         expect![[r#"
-        [realfeel None] deviation of the interval; a stall delays what comes after it; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+        [realfeel None] deviation of the interval; a stall delays all later expiries; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 816 from Some(0) to Some(45200), sum 128200; 0..100: 12, 100..200: 800, 1000..1100: 3, 45200..45300: 1
     "#]],
     );
@@ -349,16 +349,16 @@ fn hdr_histograms() {
     check(
         HLOG,
         expect![[r#"
-        A[HdrHistogram None] latency of a request; what became of expiries that a stall swallowed is not known; started 1970-01-01T00:00:00Z for 2002000000 ns, interval 0 ns, other None
+        A[HdrHistogram None] latency of a request; it is unknown whether expiries missed during a stall are counted; started 1970-01-01T00:00:00Z for 2002000000 ns, interval 0 ns, other None
           CPU None: 1498 from Some(0) to Some(425983000), sum 438714368000; 0..16384000: 18, 16384000..32768000: 14, 32768000..49152000: 15, 49152000..65536000: 17, 65536000..81920000: 14, 81920000..98304000: 23, 98304000..114688000: 31, 114688000..131072000: 29, 131072000..147456000: 28, 147456000..163840000: 16, 163840000..180224000: 22, 180224000..196608000: 14, 196608000..212992000: 13, 212992000..229376000: 20, 229376000..245760000: 14, 245760000..262144000: 22, 262144000..278528000: 69, 278528000..294912000: 101, 294912000..311296000: 43, 311296000..327680000: 41, 327680000..344064000: 243, 344064000..360448000: 72, 360448000..376832000: 565, 376832000..393216000: 37, 393216000..409600000: 14, 409600000..425984000: 3
-        B[HdrHistogram None] latency of a request; what became of expiries that a stall swallowed is not known; started 1970-01-01T00:00:00Z for 1007000000 ns, interval 0 ns, other None
+        B[HdrHistogram None] latency of a request; it is unknown whether expiries missed during a stall are counted; started 1970-01-01T00:00:00Z for 1007000000 ns, interval 0 ns, other None
           CPU None: 741 from Some(0) to Some(2768895000), sum 217710592000; 0..16384000: 12, 16384000..32768000: 9, 32768000..49152000: 9, 49152000..65536000: 5, 65536000..81920000: 8, 81920000..98304000: 11, 98304000..114688000: 14, 114688000..131072000: 11, 131072000..147456000: 4, 147456000..163840000: 5, 163840000..180224000: 8, 180224000..196608000: 13, 196608000..212992000: 9, 212992000..229376000: 9, 229376000..245760000: 6, 245760000..262144000: 33, 262144000..278528000: 37, 278528000..294912000: 46, 294912000..311296000: 23, 311296000..327680000: 39, 327680000..344064000: 139, 344064000..360448000: 86, 360448000..376832000: 173, 376832000..393216000: 22, 393216000..409600000: 8, 1753088000..1769472000: 1, 2752512000..2768896000: 1
     "#]],
     );
     check(
         HGRM,
         expect![[r#"
-            [HdrHistogram None] value of unknown kind; what became of expiries that a stall swallowed is not known; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+            [HdrHistogram None] value of unknown kind; it is unknown whether expiries missed during a stall are counted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
               CPU None: 100 from Some(7000) to Some(128000), sum 925000; 0..7001: 1, 7001..8001: 54, 8001..12001: 25, 12001..99001: 19, 99001..128001: 1
         "#]],
     );

@@ -139,7 +139,7 @@ const JITTERDEBUGGER_0_1: &str = r#"  # jitterdebugger -v
 #[test]
 fn jitterdebugger_before_its_versions() {
     let want = expect![[r#"
-        [jitterdebugger None] wakeup latency; expiries that a stall swallowed count; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+        [jitterdebugger None] wakeup latency; expiries missed during a stall are counted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 9 from Some(4000) to Some(6000), sum 39960; 4000..5000: 6, 5000..6000: 2, 6000..7000: 1
           CPU None: 9 from Some(5000) to Some(5000), sum 45000; 5000..6000: 9
     "#]];
@@ -186,7 +186,7 @@ fn percentile_distributions_of_other_libraries() {
     let read_ms = |text: &str| read(detected(text.as_bytes()), &mut text.as_bytes(), &about);
     let runs = read_ms(WRK2).unwrap();
     expect![[r#"
-        [HdrHistogram None] wakeup latency; what became of expiries that a stall swallowed is not known; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+        [HdrHistogram None] wakeup latency; it is unknown whether expiries missed during a stall are counted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 10 from Some(500000) to Some(4015000), sum 13000000; 0..501000: 1, 501000..1024000: 5, 1024000..2048000: 3, 2048000..4016000: 1
     "#]]
     .assert_eq(&shown(&runs));
