@@ -10,22 +10,22 @@ use wakescope_report::check::Check;
 
 use crate::{Failure, Outcome, output};
 
-/// What kernel and machine is this: preemption model with evidence, and what can be measured here
+/// Show the preemption model with its evidence, and what this machine can measure
 ///
-/// With --probe the exit code is 1 if the behaviour contradicts the evidence, and 3 if it tells
-/// nothing.
+/// With --probe, the exit code is 1 if the behaviour contradicts the evidence, and 3 if it is
+/// inconclusive.
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
     /// Print JSON: the `host` of a run, with `suffers` and `instruments`
     #[arg(long)]
     json: bool,
 
-    /// Also tell the preemption model from behaviour: time wakeups inside long system calls, for
-    /// some seconds, on one CPU
+    /// Also infer the preemption model from behaviour: time wakeups during long system calls on one
+    /// CPU, for some seconds
     #[arg(long)]
     probe: bool,
 
-    /// The CPU to probe [default: the last that this process may use]
+    /// The CPU to probe [default: the last CPU that this process may use]
     #[arg(long, value_name = "CPU", requires = "probe")]
     cpu: Option<u32>,
 }
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Outcome, Failure> {
     if args.probe {
         let cpu = cpu_to_probe(args.cpu, &check.host.cpus_allowed)?;
         output::tell(&format!(
-            "wakescope: timing wakeups inside long system calls on CPU {cpu}, for some seconds"
+            "wakescope: timing wakeups during long system calls on CPU {cpu}, for some seconds"
         ));
         let observations = observe(cpu, &Options::default());
         let version = KernelVersion::of(&check.host.release);
@@ -65,11 +65,11 @@ fn cpu_to_probe(asked: Option<u32>, allowed: &[u32]) -> Result<u32, Failure> {
         Some(cpu) => {
             Err(Failure::new(format!("cannot probe CPU {cpu}: this process may not use it"))
                 .because(format!("it may use {}", listed(allowed)))
-                .try_this("leave --cpu out, or name one of those"))
+                .try_this("omit --cpu, or name one of those"))
         }
         None => last.ok_or_else(|| {
             Failure::new(
-                "cannot tell which CPUs this process may use: /proc/self/status is unreadable",
+                "cannot find out which CPUs this process may use: /proc/self/status is unreadable",
             )
             .try_this("mount /proc, or name a CPU: --cpu 0")
         }),

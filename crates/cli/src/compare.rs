@@ -31,10 +31,11 @@ const NOT_OF_A_PLAN: [&str; 10] = [
     "json",
 ];
 
-/// Is one set of runs worse than another: verdict, size, certainty
+/// Test whether one set of runs is worse than another
 ///
-/// The run is the unit: give several a side, at least five, measured in turns. Exit: 0 better or no
-/// difference, 1 worse or a limit failed, 2 they cannot be compared, 3 the runs do not tell.
+/// A run counts as one observation: give at least five runs a side, measured alternately. Exit
+/// codes: 0 better or no difference; 1 worse, or a limit was exceeded; 2 the runs cannot be
+/// compared; 3 inconclusive.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +44,7 @@ Examples:
   wakescope compare new/* --against old/* --max-regression 10% --format junit -o compare.xml
   wakescope compare new/* --against old/* --fail-above p99.9=100us --format markdown")]
 pub(crate) struct CompareArgs {
-    /// The new runs: their folders, a folder of such folders, or files
+    /// The new runs: run folders, a folder of run folders, or files
     #[arg(required_unless_present = "interleave_plan", value_name = "RUN")]
     runs: Vec<PathBuf>,
 
@@ -51,52 +52,54 @@ pub(crate) struct CompareArgs {
     #[arg(long, required_unless_present = "interleave_plan", num_args = 1.., value_name = "RUN")]
     against: Vec<PathBuf>,
 
-    /// Print a script that measures so many runs a side in turns, instead of comparing
+    /// Instead of comparing, print a script that measures N runs a side alternately
     ///
-    /// A machine drifts, so the sides have to share it. Two runs after two in mirrored order (old new
-    /// new old), which of them comes first drawn by --seed: a steady drift hits both sides alike.
+    /// A machine drifts over time. The script mirrors each pair of runs in the next pair (old new
+    /// new old), so that a steady drift affects both sides equally. --seed decides which side comes
+    /// first.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000), conflicts_with_all = NOT_OF_A_PLAN)]
     interleave_plan: Option<u16>,
 
-    /// Judge also where one side was measured after the other
+    /// Give a verdict even if one side was measured entirely after the other
     ///
-    /// A drift of the machine would then be taken for a difference, or hide one. Without this, the
-    /// runs do not tell (exit code 3); limits are judged all the same.
+    /// A drift of the machine can then look like a difference, or hide one. Without this option the
+    /// comparison is inconclusive (exit code 3). Limits are judged in either case.
     #[arg(long)]
     accept_blocks: bool,
 
-    /// By what share a figure must differ to count [default: 10%]
+    /// Smallest relative difference that counts [default: 10%]
     #[arg(long, value_name = "SHARE", value_parser = parse_margin)]
     margin: Option<f64>,
 
-    /// How likely alike runs may be called better or worse [default: 5%]
+    /// Significance level: the accepted probability of a false "better" or "worse" [default: 5%]
     #[arg(long, value_name = "SHARE", value_parser = parse_alpha)]
     alpha: Option<f64>,
 
-    /// Exit with 1 only if a figure is shown to be worse by more than this, with 3 if that is open
+    /// Exit with 1 only if a figure is significantly worse by more than this, with 3 if that is
+    /// inconclusive
     #[arg(long, value_name = "SHARE", value_parser = parse_margin)]
     max_regression: Option<f64>,
 
-    /// Exit with 1 if a new run's maximum, or a percentile, is above a time: 100us, p99.9=50us
+    /// Exit with 1 if a new run's maximum (100us) or percentile (p99.9=50us) is above this time
     #[arg(long, value_name = "[pN=]TIME", allow_hyphen_values = true)]
     fail_above: Vec<Limit>,
 
-    /// Compare also runs that are not alike in what matters
+    /// Compare runs although they differ in load, stimulus or another essential property
     #[arg(long)]
     force: bool,
 
-    /// Compare also values of different kinds, such as gaps in a busy loop with wakeup latencies
+    /// Compare different quantities, such as gaps in a busy loop with wakeup latencies
     #[arg(long)]
     mix_quantities: bool,
 
     #[command(flatten)]
     units: UnitArgs,
 
-    /// Seed of the splits that are drawn where there are too many to count, or of the plan
+    /// Seed for the random permutations of the test, or for --interleave-plan
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
 
-    /// What to show it as [default: what the ending of -o FILE says, or text]
+    /// Output format [default: by the ending of -o FILE, else text]
     #[arg(long, value_enum)]
     format: Option<Format>,
 
@@ -115,7 +118,7 @@ enum Format {
     Text,
     /// The record of the comparison
     Json,
-    /// For CI systems: a test case per figure and limit
+    /// For CI systems: one test case per figure and per limit
     Junit,
     /// For pull requests
     Markdown,
@@ -248,7 +251,7 @@ pub(crate) fn print_to(file: Option<&Path>, text: &str) -> Result<(), Failure> {
 /// Reads a chance: `5%` or `0.05`, above 0 and at most one half.
 pub(crate) fn parse_alpha(text: &str) -> Result<f64, String> {
     let chance = parse_margin(text).ok().filter(|&chance| chance > 0.0 && chance <= 0.5);
-    chance.ok_or_else(|| "write a chance above 0 and up to 50%, as in 5% or 0.05".into())
+    chance.ok_or_else(|| "write a probability above 0 and up to 50%, as in 5% or 0.05".into())
 }
 
 #[cfg(test)]

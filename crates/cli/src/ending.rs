@@ -40,12 +40,14 @@ pub(crate) fn format_for<F: Copy + PartialEq>(
 fn refused<F>(path: &Path, ending: &str, asked: bool, endings: Endings<'_, F>) -> Failure {
     let path = path.display();
     let what = match asked {
-        true => format!("{path}: a file that ends in .{ending} does not hold the format asked for"),
-        false => format!("{path}: nothing here writes files that end in .{ending}"),
+        true => {
+            format!("{path}: the requested format does not match a name that ends in .{ending}")
+        }
+        false => format!("{path}: wakescope cannot write files that end in .{ending}"),
     };
     let known: Vec<String> = endings.iter().map(|(known, _)| format!(".{known}")).collect();
     Failure::new(what)
-        .try_this(format!("name a file with an ending that says its format: {}", known.join(" ")))
+        .try_this(format!("use a file name with the ending of its format: {}", known.join(" ")))
 }
 
 /// The ending in small letters, if it is one: a version or a date in a name is none.

@@ -46,24 +46,25 @@ const NOT_OF_A_STORED_RUN: [&str; 12] = [
     "out", "seed",
 ];
 
-/// Why were wakeups late: which part of the way, and whose fault
+/// Explain late wakeups: which component was late, and what caused it
 ///
-/// Measures as `wakescope measure` does, and follows each wakeup through the kernel; or follows the
-/// wakeups of other threads; or shows again what a stored run knows.
+/// Measures as `wakescope measure` does, and follows each wakeup through the kernel. With --pid,
+/// --comm or --cgroup it follows the wakeups of other threads instead. With RUN it shows the
+/// explanation of a stored run.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  wakescope explain --load file-move --duration 30s\n  wakescope explain --above 100us --duration 10min\n  wakescope explain --pid 4711 --duration 10s\n  wakescope explain runs/2026-11-21T01-35-07"
 )]
 pub(crate) struct ExplainArgs {
-    /// Show this run, which has been explained, instead of measuring
+    /// Show the explanation of this stored run, instead of measuring
     #[arg(conflicts_with_all = NOT_OF_A_STORED_RUN, conflicts_with_all = NOT_OF_OTHERS)]
     run: Option<PathBuf>,
 
-    /// Which wakeups are late: those from a time or a percentile on
+    /// Wakeups count as late from this time or percentile on
     #[arg(long, value_name = "TIME|pN", default_value = "p99.9", allow_hyphen_values = true)]
     pub(crate) above: Above,
 
-    /// Follow the threads of this process, or this thread, instead of probes
+    /// Follow the threads of this process, or this one thread, instead of probes
     #[arg(long, value_name = "PID", value_parser = process_id, group = "others", conflicts_with_all = NOT_OF_OTHERS)]
     pid: Option<u32>,
 
@@ -71,33 +72,35 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "NAME", group = "others", conflicts_with_all = NOT_OF_OTHERS)]
     comm: Option<String>,
 
-    /// Follow all threads in the cgroup with this folder, but not in those below it
+    /// Follow all threads in the cgroup with this folder, but not in its descendants
     #[arg(long, value_name = "DIR", group = "others", conflicts_with_all = NOT_OF_OTHERS)]
     cgroup: Option<PathBuf>,
 
-    /// Compose what was seen into a bound on the wakeup latency
+    /// Compute an upper bound on the wakeup latency from what was observed
     ///
-    /// The longest sections, the scheduler's own time, and each interrupt at its longest and as often
-    /// as it came. Says why it is none on this kernel, where it is none.
+    /// The bound adds up the longest sections with interrupts or preemption off, the scheduler's
+    /// own time, and each interrupt at its longest duration and highest observed rate. If the bound
+    /// does not hold on this kernel, the reasons are listed.
     #[arg(long)]
     bound: bool,
 
-    /// The kernel's image with debug information, for lines of source; else one is looked for
+    /// The kernel's vmlinux with debug information, for source lines [default: searched in the
+    /// usual places]
     ///
-    /// It must be that of the very build that was traced, as its build id tells. Files of modules are
-    /// looked for around it. Also adds lines to the stacks of a stored run.
+    /// Its build ID must be that of the traced kernel. Debug files of modules are searched near it.
+    /// With RUN, adds source lines to the stack traces of the stored run.
     #[arg(long, value_name = "FILE")]
     vmlinux: Option<PathBuf>,
 
-    /// Measure every section with interrupts or preemption off, with both its ends
+    /// Measure every section with interrupts or preemption off, from its begin to its end
     ///
-    /// Where the kernel has the tracepoints preemptirq (CONFIG_PREEMPTIRQ_TRACEPOINTS); elsewhere says
-    /// that it has not, and tells how long sections were at least. They come a million times a
-    /// second, so this makes everything slower.
+    /// This needs the preemptirq tracepoints (CONFIG_PREEMPTIRQ_TRACEPOINTS). On a kernel without
+    /// them a finding says so, and section lengths are lower bounds. Sections occur up to a million
+    /// times a second, so tracing them slows down the whole machine.
     #[arg(long)]
     sections: bool,
 
-    /// How many of the worst wakeups to show in full
+    /// Number of the worst wakeups to show in full
     #[arg(long, value_name = "N", default_value = "3")]
     episodes: usize,
 
@@ -132,7 +135,7 @@ fn process_id(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(pid) if pid > 0 => Ok(pid),
         _ => {
-            Err("the number of a process or thread, from 1 on; see ps -eL; --comm takes names"
+            Err("write the ID of a process or thread, 1 or higher (see ps -eL); --comm takes names"
                 .into())
         }
     }
@@ -159,16 +162,17 @@ fn target(args: &ExplainArgs) -> Option<Target> {
 fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Failure> {
     let mut run = runs::read(path)?;
     if run.explanation.is_none() {
-        let mut failure = Failure::new(format!("the run {} was not explained", path.display()))
-            .because("why a wakeup was late is only seen while it happens");
+        let mut failure = Failure::new(format!("the run {} has no explanation", path.display()))
+            .because("causes are recorded only while wakescope explain measures");
         if run.state == State::Running {
             failure = failure.because(
-                "and only told when the run ends: this one was killed before, or still goes on",
+                "the explanation is written at the end of a run: this run was killed, or is still \
+                 going on",
             );
         }
-        return Err(failure.try_this(
-            "explain a new one: wakescope explain, with the options it was measured with",
-        ));
+        return Err(
+            failure.try_this("explain a new run, with the options of this one: wakescope explain")
+        );
     }
     if let Some(image) = &args.vmlinux {
         lines::add_to_stored(&mut run, image)?;
@@ -371,25 +375,30 @@ fn cannot_trace(error: &TraceError) -> Failure {
     let failure = Failure::new(format!("cannot follow wakeups: {error}"));
     match error {
         TraceError::NotAllowed => failure
-            .because("that takes the capabilities CAP_BPF and CAP_PERFMON")
+            .because("that needs the capabilities CAP_BPF and CAP_PERFMON")
             .try_this("run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep on wakescope"),
         TraceError::LockedDown => failure
-            .because("it is locked down to confidentiality, which hides its memory from root too")
-            .try_this("boot without lockdown=confidentiality (lockdown=integrity will do), or measure without an explanation: wakescope measure"),
+            .because("lockdown is set to confidentiality, which hides kernel memory even from root")
+            .try_this("boot without lockdown=confidentiality (lockdown=integrity is enough), or \
+                 measure without an explanation: wakescope measure"),
         TraceError::NoTypes(_) => failure
-            .because("kernels with CONFIG_DEBUG_INFO_BTF show it, which distributions' have since 2020, where /sys is mounted")
-            .try_this("mount /sys if it is not (mount -t sysfs sysfs /sys), or boot such a kernel, or measure without an explanation: wakescope measure"),
+            .because("it needs CONFIG_DEBUG_INFO_BTF, which distribution kernels have since 2020, \
+                 and a mounted /sys")
+            .try_this("mount /sys if it is not mounted (mount -t sysfs sysfs /sys), boot such a \
+                 kernel, or measure without an explanation: wakescope measure"),
         TraceError::NoTracepoint(_) => failure
-            .because("a kernel of 5.10 or later with tracing has it")
-            .try_this("see what this machine shows: wakescope check"),
+            .because("kernels from 5.10 on with tracing have it")
+            .try_this("see what this machine supports: wakescope check"),
         TraceError::Refused(..) => failure
-            .try_this("see what this machine shows, and report this with it: wakescope check"),
+            .try_this("report this error with the output of wakescope check"),
         TraceError::Target(TargetError::Namespace) => failure
-            .because("a container has one, and the kernel's programs see the kernel's numbers only")
-            .try_this("run outside of the container, or in one with the host's PID namespace; --comm and --cgroup need no numbers"),
+            .because("a container has its own PID namespace, but BPF programs see the kernel's \
+                 thread IDs")
+            .try_this("run outside the container or with the host's PID namespace; or use --comm \
+                 or --cgroup, which need no IDs"),
         TraceError::Target(TargetError::Cgroup(..)) => failure
-            .try_this("name a folder below where cgroup2 is mounted: findmnt -t cgroup2"),
-        TraceError::Target(_) => failure.try_this("name threads that there are: ps -eL -o pid,tid,comm"),
+            .try_this("name a folder under the mount point of cgroup2: findmnt -t cgroup2"),
+        TraceError::Target(_) => failure.try_this("name existing threads: ps -eL -o pid,tid,comm"),
     }
 }
 

@@ -61,7 +61,7 @@ impl RunFolder {
     pub(crate) fn finish(self, record: &[u8]) -> Result<PathBuf, Failure> {
         self.files.finish(record).map_err(|e| match e {
             RunFolderError::File(path, cause) => cannot_write(&path, &cause)
-                .because("the folder holds an earlier state of the run, of about a second before its end")
+                .because("the folder holds the state of the run about a second before its end")
                 .try_this("make room and measure again, or name another folder: --out DIR"),
             other => failure(other),
         })
@@ -76,30 +76,34 @@ fn samples_in(files: &mut RunFiles) -> Result<SampleFile, RunFolderError> {
 fn failure(error: RunFolderError) -> Failure {
     match error {
         RunFolderError::HoldsRun(path) => {
-            Failure::new(format!("{} holds a run already", path.display()))
+            Failure::new(format!("{} already holds a run", path.display()))
                 .try_this("name another folder: --out DIR")
         }
-        RunFolderError::InUse(path) => Failure::new(format!("{} is there already", path.display()))
-            .because("another run is being written to this folder, or one that was killed left it")
+        RunFolderError::InUse(path) => Failure::new(format!("{} already exists", path.display()))
+            .because("another run is writing to this folder, or a killed run left it")
             .try_this("name another folder: --out DIR"),
-        RunFolderError::TooMany(runs) => Failure::new(format!("{runs} runs begin at this second"))
-            .try_this("name one: --out DIR"),
-        RunFolderError::Folder(path, e) if is_refused(&e) => Failure::new(format!(
-            "cannot use the run's folder {}: {e}",
-            path.display()
-        ))
-        .try_this("name a new folder, or one that belongs to you or root and that others may not write to: --out DIR"),
+        RunFolderError::TooMany(runs) => {
+            Failure::new(format!("{runs} runs started in this second"))
+                .try_this("name one: --out DIR")
+        }
+        RunFolderError::Folder(path, e) if is_refused(&e) => {
+            Failure::new(format!("cannot use the run's folder {}: {e}", path.display())).try_this(
+                "name a new folder, or one that you or root own and that others cannot write to: \
+                 --out DIR",
+            )
+        }
         RunFolderError::Folder(path, e) => {
             Failure::new(format!("cannot create the run's folder {}: {e}", path.display()))
-                .try_this("name a folder that you may write to: --out DIR")
+                .try_this("name a folder that you can write to: --out DIR")
         }
         RunFolderError::File(path, e) if is_refused(&e) => {
             Failure::new(format!("cannot write {}: {e}", path.display()))
-                .because("it is neither followed nor replaced")
+                .because("wakescope neither follows nor replaces it")
                 .try_this("remove it, or name another folder: --out DIR")
         }
-        RunFolderError::File(path, e) => cannot_write(&path, &e)
-            .try_this("name a folder on a file system with room: --out DIR"),
+        RunFolderError::File(path, e) => {
+            cannot_write(&path, &e).try_this("name a folder on a file system with room: --out DIR")
+        }
     }
 }
 

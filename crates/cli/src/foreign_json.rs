@@ -37,18 +37,22 @@ pub(crate) fn why_no_run(file: &mut File, path: &Path) -> Option<Failure> {
         Some(schema) if kind(&schema) == kind(SCHEMA) => None,
         Some(schema) => Some(
             Failure::new(format!(
-                "cannot use {path} as a run: it is a record with the schema `{}`",
+                "cannot use {path} as a run: its schema is `{}`",
                 clean(&schema, 60)
             ))
-            .because(format!("a run's record has the schema `{SCHEMA}`"))
-            .try_this("name a run's folder; a lab.json is shown by wakescope report"),
+            .because(format!("the schema of a run is `{SCHEMA}`"))
+            .try_this("name a run folder; wakescope report shows a lab.json"),
         ),
         None => Some(
             Failure::new(format!(
-                "cannot read {path}: it is JSON, but neither a run's record nor a result of a program that is known"
+                "cannot read {path}: it is JSON, but neither a run record nor the output of a \
+                 supported program"
             ))
             .because(keys_of(&keys))
-            .try_this("name a file of one of the formats in docs/import.md; say which: wakescope import FILE --from FORMAT"),
+            .try_this(
+                "name a file in one of the formats in docs/import.md, and its format: wakescope \
+                 import FILE --from FORMAT",
+            ),
         ),
     }
 }

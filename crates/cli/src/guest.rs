@@ -91,7 +91,7 @@ pub(crate) fn arguments(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
 pub(crate) fn run(args: &GuestArgs) -> Result<Outcome, Failure> {
     // What follows mounts and restarts: on any other machine, root would be sorry.
     if std::process::id() != 1 {
-        return Err(Failure::new(format!("{VERB} is for the first process of a guest only"))
+        return Err(Failure::new(format!("{VERB} runs only as the first process of a guest"))
             .try_this("boot one: wakescope lab run"));
     }
     let began = clock::now();
@@ -126,7 +126,7 @@ impl Exit {
             let _ = sched::set_schedule(Schedule::Fifo { priority: 99 });
             std::thread::sleep(std::time::Duration::from_nanos(limit.0));
             let kind = if domain == TimeDomain::Virtual { " of virtual time" } else { "" };
-            let failure = format!("the guest was not done after {limit}{kind}");
+            let failure = format!("the guest did not finish within {limit}{kind}");
             exit.leave(began, true, Err(Failure::new(failure)))
         };
         let started = std::thread::Builder::new().spawn(wait);

@@ -29,11 +29,11 @@ const LARGEST_RECORD: u64 = 256 << 20;
 /// How much of a file is read at once.
 const BLOCK: usize = 1 << 20;
 
-/// Make runs of what cyclictest, rtla, jitterdebugger and others have measured
+/// Convert results of cyclictest, rtla, jitterdebugger and other programs into runs
 #[derive(clap::Args)]
 #[command(
-    after_help = "What each file can and cannot tell is in docs/import.md; what would have to be guessed is refused.\n\
-                  `wakescope report` and `compare` take such files directly; of one that holds several runs, name one as FILE#NAME.\n\n\
+    after_help = "docs/import.md lists what each format contains and lacks. A file that would need guessing is refused.\n\
+                  `wakescope report` and `compare` read such files directly. Name one of several runs in a file as FILE#NAME.\n\n\
                   Examples:\n  wakescope import cyclictest.txt\n  wakescope import results/*.json --out imported\n  wakescope import hiccup.hlog --unit ns"
 )]
 pub(crate) struct ImportArgs {
@@ -41,14 +41,14 @@ pub(crate) struct ImportArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// What wrote them, where that is not seen from the files
+    /// Format of the files, where it cannot be detected
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     from: Option<Format>,
 
     #[command(flatten)]
     units: UnitArgs,
 
-    /// The run's folder; of several runs, the folder that theirs are made in [default: below runs/]
+    /// The run's folder; for several runs, the parent of their folders [default: under runs/]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -94,10 +94,10 @@ fn file_of(path: &Path) -> Result<PathBuf, Failure> {
     JITTERDEBUGGER.iter().map(|name| path.join(name)).find(|file| file.is_file()).ok_or_else(|| {
         Failure::new(format!("cannot import {}: it is a folder", path.display()))
             .because(format!(
-                "of folders, only jitterdebugger's are read, with {}",
+                "the only folders that can be imported are jitterdebugger's, with {}",
                 JITTERDEBUGGER.join(" or ")
             ))
-            .try_this("name the files in it that other programs wrote")
+            .try_this("name the result files in it")
     })
 }
 
@@ -118,7 +118,7 @@ fn folder_name(runs: &[(String, Run)], number: usize, name: &str) -> String {
 fn of_file(args: &ImportArgs, path: &Path) -> Result<Vec<Imported>, Failure> {
     let mut opened = regular(path).map_err(|e| {
         Failure::new(format!("cannot read {}: {e}", path.display()))
-            .try_this("name a file that another program wrote")
+            .try_this("name a result file of another program")
     })?;
     let head = seen(&mut opened, path)?;
     let format = match (args.from, &head.0) {
@@ -143,14 +143,14 @@ fn no_result(file: &mut File, path: &Path) -> Failure {
             .map_err(|e| e.to_string())
             .and_then(|_| Run::from_json(&text).map_err(|e| e.to_string()))
         {
-            Ok(_) => Failure::new(format!("{} is a run already", path.display()))
+            Ok(_) => Failure::new(format!("{} is already a run", path.display()))
                 .try_this(format!("show it: wakescope report {}", path.display())),
             Err(e) => Failure::new(format!(
-                "cannot import {}: it is JSON, but no result of a program that is known",
+                "cannot import {}: it is JSON, but not the output of a supported program",
                 path.display()
             ))
             .because(clean(&e, 300))
-            .try_this("take the whole file that the program wrote"),
+            .try_this("name the complete file that the program wrote"),
         }
     })
 }
@@ -184,11 +184,14 @@ fn known((what, head): &Seen, path: &Path) -> Result<Option<Format>, Failure> {
         }
         Head::Unknown if head.trim_ascii_start().starts_with(b"{") => Ok(None),
         Head::Unknown => Err(Failure::new(format!(
-            "cannot read {}: it is neither a run's record nor a result of a program that is known",
+            "cannot read {}: it is neither a run record nor the output of a supported program",
             path.display()
         ))
-        .try_this("name a run's folder, as printed at the end of `wakescope measure`")
-        .try_this("name a file of one of the formats in docs/import.md; say which: wakescope import FILE --from FORMAT")),
+        .try_this("name a run folder, as printed at the end of `wakescope measure`")
+        .try_this(
+            "name a file in one of the formats in docs/import.md, and its format: wakescope \
+             import FILE --from FORMAT",
+        )),
     }
 }
 
@@ -207,7 +210,7 @@ pub(crate) fn about(format: Format, path: &Path, unit: Option<Unit>) -> Result<A
             "cannot import {file}: --unit says {asked}, but {} states {stated}",
             beside.display()
         ))
-        .try_this("leave --unit out")),
+        .try_this("omit --unit")),
         _ => Ok(About { file, unit: stated.or(unit) }),
     }
 }

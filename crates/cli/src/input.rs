@@ -18,9 +18,9 @@ pub(crate) fn not_a_run(path: &Path, file: &Path, e: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot read the run {}: {e}", file.display()));
     if path.is_dir() {
         failure.try_this(
-            "name the folder of one run, with a run.json in it; they lie below runs/ by default",
+            "name the folder of one run, which contains a run.json; by default it is under runs/",
         )
     } else {
-        failure.try_this("name a run's folder, as printed at the end of `wakescope measure`")
+        failure.try_this("name a run folder, as printed at the end of `wakescope measure`")
     }
 }

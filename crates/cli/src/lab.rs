@@ -76,7 +76,7 @@ fn cache() -> Result<Cache, Failure> {
 }
 
 /// What to do without the archive.
-const OWN_KERNEL: &str = "or boot a kernel of your own, which needs none of this: --kernel bzImage";
+const OWN_KERNEL: &str = "or boot your own kernel, which needs no archive: --kernel bzImage";
 
 /// A path on one line, whatever it is made of.
 fn shown(path: &Path) -> String {
@@ -86,12 +86,10 @@ fn shown(path: &Path) -> String {
 fn failure_of_cache(e: &CacheError) -> Failure {
     let failure = Failure::new(clean(&e.to_string(), 400));
     match e {
-        CacheError::NoHome => failure.try_this("name a folder for it: WAKESCOPE_CACHE=DIR"),
+        CacheError::NoHome => failure.try_this("name a folder for the cache: WAKESCOPE_CACHE=DIR"),
         CacheError::Stopped => failure,
         CacheError::Io { .. } if e.is_full() => make_room(failure),
-        CacheError::Io { .. } => {
-            failure.try_this("keep kernels in another folder: WAKESCOPE_CACHE=DIR")
-        }
+        CacheError::Io { .. } => failure.try_this("use another cache folder: WAKESCOPE_CACHE=DIR"),
     }
 }
 
@@ -100,7 +98,7 @@ fn failure_of_store(e: &StoreError) -> Failure {
 }
 
 fn make_room(failure: Failure) -> Failure {
-    let failure = failure.because("there is no room left for what the lab keeps");
+    let failure = failure.because("there is no space left for the lab's cache");
     let failure = match Cache::locate() {
         Ok(cache) => failure.try_this(format!(
             "remove kernels that you do not need from {}",
@@ -108,7 +106,7 @@ fn make_room(failure: Failure) -> Failure {
         )),
         Err(_) => failure,
     };
-    failure.try_this("or keep them in another folder: WAKESCOPE_CACHE=DIR")
+    failure.try_this("or use another cache folder: WAKESCOPE_CACHE=DIR")
 }
 
 /// What could not be done, and why the archive was of no help: `what` is `fetch 6.1-cloud`.
@@ -124,11 +122,11 @@ fn without_archive(what: &str, e: &ArchiveError, own: &str) -> Failure {
     }
     match e {
         ArchiveError::NoTool(_) => failure
-            .because("Debian's packages are fetched with apt, and unpacked with dpkg")
+            .because("the lab fetches Debian packages with apt and unpacks them with dpkg")
             .try_this("install them, on Debian and Ubuntu: apt install apt dpkg")
             .try_this(own),
         ArchiveError::NoKeys(_) => failure
-            .because("without them nobody can tell whether packages are Debian's")
+            .because("without them the signatures of Debian's packages cannot be checked")
             .try_this("install them, on Debian and Ubuntu: apt install debian-archive-keyring")
             .try_this("or name their file: WAKESCOPE_KEYRING=FILE")
             .try_this(own),
@@ -158,9 +156,9 @@ fn failure_of_fetch(name: &str, e: &FetchError) -> Failure {
             let failure = Failure::new(clean(&e.to_string(), 200));
             let failure = match near.as_slice() {
                 [] => failure,
-                near => failure.because(format!("near to it are {}", near.join(", "))),
+                near => failure.because(format!("similar names: {}", near.join(", "))),
             };
-            failure.try_this("see what there is: wakescope lab kernels --all")
+            failure.try_this("list the kernels: wakescope lab kernels --all")
         }
         FetchError::Package { .. } => {
             Failure::new(clean(&format!("cannot fetch {name}: {e}"), 400)).try_this(OWN_KERNEL)
@@ -169,7 +167,7 @@ fn failure_of_fetch(name: &str, e: &FetchError) -> Failure {
 }
 
 fn failure_of_set_up(e: &SetUpError) -> Failure {
-    let own = "or use one that is installed, of version 8 or newer: WAKESCOPE_QEMU=PROGRAM";
+    let own = "or use an installed QEMU of version 8 or newer: WAKESCOPE_QEMU=PROGRAM";
     match e {
         SetUpError::Archive(e) => without_archive("set up QEMU", e, own),
         SetUpError::Qemu(e) => failure_of_qemu(e),
@@ -180,13 +178,13 @@ fn failure_of_set_up(e: &SetUpError) -> Failure {
 /// Why there is no emulator to be had.
 fn failure_of_qemu(e: &QemuError) -> Failure {
     let failure = Failure::new(clean(&e.to_string(), 400));
-    let set_up = "set up one that fits, for the lab alone: wakescope lab fetch qemu";
+    let set_up = "fetch a suitable QEMU, for use by the lab only: wakescope lab fetch qemu";
     match e {
         QemuError::TooOld { .. } => failure
-            .because("QEMU 7.2 lets kernels from 6.12 on die of a double fault while they boot")
+            .because("under QEMU 7.2, kernels from 6.12 on die of a double fault while booting")
             .try_this(set_up),
         QemuError::Arch { wanted, .. } => failure
-            .try_this(format!("name one for {wanted}, or none, and the lab looks for it itself")),
+            .try_this(format!("name a QEMU for {wanted}, or none, so that the lab finds one")),
         QemuError::Missing { .. } | QemuError::Unusable { .. } => failure.try_this(set_up),
     }
 }

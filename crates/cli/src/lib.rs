@@ -35,7 +35,8 @@ pub use failure::Failure;
 #[derive(Parser)]
 #[command(name = "wakescope", version, disable_help_subcommand = true)]
 #[command(
-    after_help = "Exit: 0 done and within limits, 1 a limit failed, 2 could not do it, 3 inconclusive."
+    after_help = "Exit codes: 0 success, all limits kept; 1 a limit was exceeded; 2 an error; 3 \
+         inconclusive."
 )]
 struct Cli {
     #[command(subcommand)]

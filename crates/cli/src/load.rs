@@ -30,26 +30,27 @@ const SET_UP_PATIENCE: SpanNs = SpanNs(120_000_000_000);
 /// The widest line that no terminal wraps.
 const WIDTH: usize = 79;
 
-/// Run loads by themselves, until Ctrl-C or for a while, and tell how much work they did
+/// Run loads without measuring, and print how much work they did
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   wakescope load find launch file-move --duration 10s
   wakescope load exec:'while :; do make clean all; done'")]
 pub(crate) struct LoadArgs {
-    /// What to run: find, launch, file-move, cpu, disturb-KIND-TIME or exec:COMMAND; also as a list, find,launch
+    /// Loads to run: find, launch, file-move, cpu, disturb-KIND-TIME or exec:COMMAND; also as a
+    /// list, find,launch
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
-    /// How long, as in 10s or 5min (default: until Ctrl-C)
+    /// How long to run, as in 10s or 5min (default: until Ctrl-C)
     #[arg(long, value_name = "TIME")]
     duration: Option<SpanNs>,
 
-    /// Where loads make their files, which are removed at the end (default: $TMPDIR, or /tmp)
+    /// Directory for the loads' files, which are removed at the end (default: $TMPDIR, or /tmp)
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
-    /// Of the names and the content of files
+    /// Seed for the names and contents of the files
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
@@ -69,12 +70,12 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
     }
     let specs = specs(args)?;
     if args.duration == Some(SpanNs(0)) {
-        return Err(Failure::new("cannot run loads for no time at all")
-            .try_this("give a longer --duration, or none to run until Ctrl-C"));
+        return Err(Failure::new("cannot run loads for a duration of 0")
+            .try_this("set a longer --duration, or none to run until Ctrl-C"));
     }
     // Before any load exists, so that Ctrl-C finds somebody who ends them in order.
     let signals = EndSignals::block()
-        .map_err(|e| Failure::new(format!("cannot take over Ctrl-C and SIGTERM: {e}")))?;
+        .map_err(|e| Failure::new(format!("cannot handle Ctrl-C and SIGTERM: {e}")))?;
     let dir = args.dir.clone().unwrap_or_else(default_dir);
     clean_up(&dir);
     let options = Options { program: this_program(), dir, seed: args.seed };
@@ -96,8 +97,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
 pub(crate) fn clean_up(dir: &Path) {
     match clean_up_leftovers(dir) {
         0 => {}
-        1 => output::tell("removed a directory that an earlier load left behind"),
-        n => output::tell(&format!("removed {n} directories that earlier loads left behind")),
+        1 => output::tell("removed a directory left by an earlier load"),
+        n => output::tell(&format!("removed {n} directories left by earlier loads")),
     }
 }
 
@@ -106,14 +107,14 @@ fn specs(args: &LoadArgs) -> Result<Vec<Spec>, Failure> {
     let lists = args.names.iter().map(|names| parse_list(names));
     let specs = lists.collect::<Result<Vec<_>, _>>().map_err(|e| {
         // The text may be anything; the message is one line.
-        Failure::new(clean(&e.to_string(), 300)).try_this("see what they do: wakescope load --list")
+        Failure::new(clean(&e.to_string(), 300)).try_this("list the loads: wakescope load --list")
     })?;
     let specs = specs.concat();
     if specs.is_empty() {
         let names: Vec<_> = Spec::list().iter().map(|(name, _)| *name).collect();
         return Err(Failure::new("no load is named")
             .try_this(format!("name one or more of {}", names.join(", ")))
-            .try_this("see what they do: wakescope load --list"));
+            .try_this("list the loads: wakescope load --list"));
     }
     Ok(specs)
 }
@@ -236,7 +237,7 @@ fn failure_of(e: LoadError) -> Failure {
     | LoadError::NotReady { load, .. }) = &e;
     let failure = Failure::new(clean(&e.to_string(), 400));
     if load.parse().is_ok_and(|spec: Spec| spec.needs_directory()) {
-        return failure.try_this("let it work elsewhere: --dir DIR");
+        return failure.try_this("use another directory: --dir DIR");
     }
     failure
 }

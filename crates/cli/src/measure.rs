@@ -241,7 +241,7 @@ pub(crate) fn blank_run(identity: &Identity, plan: &Plan, host: &Host) -> Run {
     let unfinished = Finding::new(
         "unfinished",
         Severity::Error,
-        "the run was killed before the first wakeup was measured, or has not come to it yet".into(),
+        "the run has measured no wakeup: it was killed, or has not started measuring yet".into(),
         "measure again",
     );
     Run {
@@ -283,17 +283,21 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         MeasureError::Schedule(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
             let limit = sched::rt_priority_limit().unwrap_or(0);
             failure
-                .because(format!("this user may use real-time priorities up to {limit} (RLIMIT_RTPRIO); root may be kept from it by real-time group scheduling (cpu.rt_runtime_us of the cgroup)"))
-                .try_this("run as root, or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope, or measure without: --policy other")
+                .because(format!("this user may use real-time priorities up to {limit} \
+                     (RLIMIT_RTPRIO); for root, real-time group scheduling may forbid them \
+                     (cpu.rt_runtime_us of the cgroup)"))
+                .try_this("run as root; or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope; or \
+                     measure without real-time priority: --policy other")
         }
         MeasureError::Schedule(_, e) if e.kind() == std::io::ErrorKind::ResourceBusy => failure
-            .because("other SCHED_DEADLINE tasks have reserved the CPU time that this would take")
+            .because("other SCHED_DEADLINE tasks have reserved the CPU time that the probe needs")
             .try_this("end them, measure fewer CPUs (--cpus), or use --policy fifo"),
         MeasureError::Schedule(..) => failure.try_this(
             "a SCHED_DEADLINE period must be at least 100 µs (kernel.sched_deadline_period_min_us): try a longer --interval, or --policy fifo",
         ),
         MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::WouldBlock => failure
-            .because("this user may have no more threads (ulimit -u), or the cgroup may not (pids.max)")
+            .because("this user (ulimit -u) or this cgroup (pids.max) has reached its limit of \
+                 threads")
             .try_this("raise that limit, or measure fewer CPUs: --cpus"),
         MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
             failure.try_this("run as root, or without nice and chrt")
@@ -304,11 +308,14 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
             let enough = SpanNs((turnaround.0 * 2).max(50_000).next_multiple_of(10_000));
             failure.try_this(format!("use --interval {} or more", enough.as_argument()))
         }
-        MeasureError::IdleStates(_) => failure.try_this("run as root, or leave them: --idle-states as-is"),
+        MeasureError::IdleStates(_) => failure.try_this("run as root, or leave idle states as \
+             they are: --idle-states as-is"),
         MeasureError::Load(_) => failure
-            .try_this("see what the loads do and need: wakescope load --list; --load-dir names another place for their files"),
+            .try_this("list the loads: wakescope load --list; use another directory for their \
+                 files: --load-dir DIR"),
         MeasureError::Observer(_) => failure,
-        MeasureError::Ended => failure.try_this("let it run until it shows the first figures"),
+        MeasureError::Ended => failure.try_this("do not interrupt it before it shows the first \
+             figures"),
     }
 }
 

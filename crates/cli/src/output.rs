@@ -51,7 +51,7 @@ pub(crate) fn print_with(
     match write(&mut out).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("cannot write to standard output: {e}"))
-                .try_this("see where it goes (a full disk?), and run the command again"))
+                .try_this("check where it goes (a full disk?), and run the command again"))
         }
         _ => Ok(()),
     }
@@ -74,7 +74,7 @@ pub(crate) fn write_file_with(
     };
     to_file().map_err(|e| {
         Failure::new(format!("cannot write {}: {e}", path.display()))
-            .try_this("name a file that you may write: -o FILE")
+            .try_this("name a file that you can write to: -o FILE")
     })
 }
 

@@ -18,17 +18,19 @@ mod overlaid;
 
 use format::Format;
 
-/// Show runs: as text, a page, a picture, Markdown, the record itself, or in other programs' formats
+/// Show runs as text, an HTML page, a picture or Markdown, or export them to other programs'
+/// formats
 #[derive(Clone, clap::Args)]
 #[command(
     after_help = "Examples:\n  wakescope report runs/2026-11-21T01-35-07\n  wakescope report runs/2026-11-21T01-35-07 -o report.html\n  wakescope report old new --format svg --picture exceedance --line 100us -o paper.svg\n  wakescope report lab.json -o lab.html\n  wakescope report runs/2026-11-21T01-35-07 --format realfeel --thresholds 50us,100us,1ms\n  wakescope report runs/2026-11-21T01-35-07 --format cyclictest --rows 400 -o histogram.txt"
 )]
 pub(crate) struct ReportArgs {
-    /// Runs, shown together: their folders, or the run.json in them, or a folder of such folders; or one lab.json
+    /// Runs to show together: run folders, their run.json, or a folder of run folders; or one
+    /// lab.json
     #[arg(required = true)]
     run: Vec<PathBuf>,
 
-    /// What to show them as [default: what the ending of -o FILE says, or text]
+    /// Output format [default: by the ending of -o FILE, else text]
     #[arg(long, value_enum)]
     format: Option<Format>,
 
@@ -36,11 +38,11 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "NAME", hide_possible_values = true)]
     picture: Option<Picture>,
 
-    /// Draw a line at these times, besides those of the runs' limits
+    /// Draw lines at these times, in addition to the runs' limits
     #[arg(long, value_delimiter = ',', value_name = "TIME,…")]
     line: Vec<SpanNs>,
 
-    /// What to call it all
+    /// Title of the report
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
@@ -48,7 +50,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_delimiter = ',', value_name = "TIME,…")]
     thresholds: Vec<SpanNs>,
 
-    /// Show also values of different kinds together, such as gaps in a busy loop and wakeup latencies
+    /// Show different quantities together, such as gaps in a busy loop and wakeup latencies
     #[arg(long)]
     mix_quantities: bool,
 
@@ -73,8 +75,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
     }
     let shown = match lab::read(&args.run)? {
         Some(_) if args.units.unit().is_some() => {
-            return Err(Failure::new("--unit means nothing to a lab's record, which is in ns")
-                .try_this("leave it out"));
+            return Err(Failure::new("--unit does not apply to a lab's record, which is in ns")
+                .try_this("omit it"));
         }
         Some(found) => show_lab(args, format, &found)?,
         None => show_runs(args, format)?,
@@ -88,8 +90,8 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
 
 fn refuse_what_means_nothing(args: &ReportArgs, format: Format) -> Result<(), Failure> {
     let refused = |option: &str, formats: &str| {
-        Err(Failure::new(format!("{option} means nothing to this format"))
-            .try_this(format!("add --format {formats}, or leave it out")))
+        Err(Failure::new(format!("{option} does not apply to this format"))
+            .try_this(format!("add --format {formats}, or omit it")))
     };
     if !args.thresholds.is_empty() && format != Format::Realfeel {
         return refused("--thresholds", "realfeel");
@@ -105,9 +107,8 @@ fn refuse_what_means_nothing(args: &ReportArgs, format: Format) -> Result<(), Fa
     }
     args.export.check(format.exported())?;
     if format == Format::Png && args.output.is_none() && output::is_terminal() {
-        return Err(
-            Failure::new("a PNG is nothing for a terminal").try_this("name a file: -o picture.png")
-        );
+        return Err(Failure::new("cannot write a PNG to a terminal")
+            .try_this("name a file: -o picture.png"));
     }
     Ok(())
 }
@@ -190,7 +191,7 @@ fn draw(
         _ => Some(page(&overlay).into_bytes()),
     };
     drawn.ok_or_else(|| {
-        Failure::new(format!("there is nothing to draw as {picture}"))
+        Failure::new(format!("these runs have no data for the picture {picture}"))
             .try_this(format!("it needs {}", picture.needs()))
     })
 }

@@ -83,10 +83,11 @@ fn sort_key(path: &Path) -> Vec<(String, u128)> {
 }
 
 fn no_run_in(folder: &Path) -> Failure {
-    Failure::new(format!("{} holds no run", folder.display()))
-        .because(format!("there is no {RECORD} in it, nor in a folder in it"))
+    Failure::new(format!("{} contains no run", folder.display()))
+        .because(format!("neither it nor a folder in it contains a {RECORD}"))
         .try_this(
-            "name the folder of one run, with a run.json in it, or a folder of such folders; they lie below runs/ by default",
+            "name a run folder, which contains a run.json, or a folder of run folders; by default \
+             they are under runs/",
         )
 }
 
@@ -177,7 +178,10 @@ fn read_record(path: &Path, file: &Path, units: &UnitArgs) -> Result<Run, Failur
     if let Some(unit) = units.unit().filter(|&unit| unit != Unit::Ns) {
         return Err(Failure::new(format!("cannot read {} in {unit}", file.display()))
             .because("it is a run's record, which is always in ns")
-            .try_this("leave --unit out; import the file that it was made from again: wakescope import FILE --unit …"));
+            .try_this(
+                "omit --unit; import the file that it was made from again: wakescope import FILE \
+                 --unit …",
+            ));
     }
     let mut text = Vec::new();
     regular(file)
@@ -186,7 +190,7 @@ fn read_record(path: &Path, file: &Path, units: &UnitArgs) -> Result<Run, Failur
     // The error may quote the record, which may be anybody's.
     Run::from_json(&text).map_err(|e| {
         Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
-            .try_this("name another run's folder; of this record nothing can be shown")
+            .try_this("name another run's folder; this record cannot be shown")
     })
 }
 

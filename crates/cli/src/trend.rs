@@ -13,10 +13,10 @@ use crate::runs::{self, Named};
 use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output};
 
-/// Where in a series of runs did p99.9 or the maximum change
+/// Find where p99.9 or the maximum changed in a series of runs
 ///
-/// The runs are taken in the order given: kernel versions, nights. Exit: 0 whether or not something
-/// changed, 2 if they are no series.
+/// The order of the arguments is the order of the series, for example kernel versions or nights.
+/// Exit codes: 0 whether or not a change was found; 2 an error.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,26 +24,26 @@ Examples:
   wakescope trend --by-time runs/*
   wakescope trend --by-time runs/* -o trend.svg")]
 pub(crate) struct TrendArgs {
-    /// The runs, in order: their folders, a folder of such folders (in the order of their names), or files
+    /// The runs in order: run folders, a folder of run folders (sorted by name), or files
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
 
-    /// Order them by the time at which they began
+    /// Order the runs by their start time
     #[arg(long)]
     by_time: bool,
 
-    /// How likely a change may be found in a series without one [default: 5%]
+    /// Significance level: the accepted probability of a false change [default: 5%]
     #[arg(long, value_name = "SHARE", value_parser = parse_alpha)]
     alpha: Option<f64>,
 
-    /// Take also runs that are not alike in what matters
+    /// Accept runs although they differ in load, stimulus or another essential property
     #[arg(long)]
     force: bool,
 
     #[command(flatten)]
     units: UnitArgs,
 
-    /// Seed of the permutations
+    /// Seed for the random permutations of the test
     #[arg(long, value_name = "N", default_value = "1")]
     seed: u64,
 
@@ -51,7 +51,7 @@ pub(crate) struct TrendArgs {
     #[arg(long)]
     json: bool,
 
-    /// Write to a file instead of standard output: a picture, if its name ends in .svg or .png; the record, if in .json
+    /// Write to a file instead of standard output: a picture to .svg or .png, the record to .json
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -62,8 +62,10 @@ pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
     let paths = runs::expand(&args.runs)?;
     if paths.len() > MOST {
         return Err(Failure::new(format!("{} runs are too many", paths.len()))
-            .because(format!("time grows with their square; at most {MOST} are taken"))
-            .try_this("take the latest of them, or every tenth"));
+            .because(format!(
+                "computing time grows with the square of their number; the limit is {MOST}"
+            ))
+            .try_this("name only the latest runs, or every tenth"));
     }
     let mut runs = runs::read_all(&paths, &args.units)?;
     if args.by_time {
@@ -91,9 +93,9 @@ fn draw(trend: &Trend, path: &Path, format: Format) -> Result<Outcome, Failure> 
         [only] => only,
         _ => {
             return Err(Failure::new(
-                "these runs hold several quantities, and a picture shows one",
+                "these runs measure several quantities, and a picture shows one",
             )
-            .try_this("name the one of each file: FILE#irq, FILE#thread or FILE#user"));
+            .try_this("name one quantity of each file: FILE#irq, FILE#thread or FILE#user"));
         }
     };
     let drawn = match format {
@@ -127,8 +129,8 @@ const ENDINGS: Endings<'static, Format> = &[
 fn sort_by_time(runs: &mut [Named]) -> Result<(), Failure> {
     if let Some(named) = runs.iter().find(|named| named.run.started.is_empty()) {
         return Err(Failure::new(format!("cannot order {} by time", named.label))
-            .because("it does not say when it began")
-            .try_this("name the runs in their order, without --by-time"));
+            .because("it has no start time")
+            .try_this("name the runs in order, without --by-time"));
     }
     // All are RFC 3339 in UTC, which sort as text.
     runs.sort_by(|a, b| a.run.started.cmp(&b.run.started));

@@ -6,7 +6,7 @@ use wakescope_report::import::Unit;
 /// The unit of files that do not state it.
 #[derive(Clone, Default, clap::Args)]
 pub(crate) struct UnitArgs {
-    /// The unit of values, for files of other programs that do not state it
+    /// Unit of the values in other programs' files that do not state one
     #[arg(long, value_enum)]
     unit: Option<UnitName>,
 }

@@ -180,14 +180,10 @@ fn a_run_that_is_given_twice_is_an_error() {
     fs::copy(test.dir.join("old/2/run.json"), test.dir.join("copy/run.json")).unwrap();
     let with = |side: &[String], more: &str| [side, &[more.to_owned()]].concat();
     for (new, old, want) in [
-        (with(&new, "new/1"), old.clone(), "new/1 is given twice, and would count as two runs"),
+        (with(&new, "new/1"), old.clone(), "new/1 is given twice and would count as two runs"),
         (with(&new, "new/1/"), old.clone(), "both lead to "),
         (with(&new, "new/1/run.json"), old.clone(), "both lead to "),
-        (
-            with(&new, "link"),
-            old.clone(),
-            "new/1 and link are the same run, which would count as two",
-        ),
+        (with(&new, "link"), old.clone(), "new/1 and link are the same run and would count as two"),
         (with(&new, "old/3"), old.clone(), "old/3 is given twice"),
         (with(&new, "other-old/3"), old.clone(), "other-old/3 and old/3 are the same run"),
         (new.clone(), with(&old, "copy"), "old/2 and copy are the same run"),
@@ -234,7 +230,7 @@ fn folders_of_runs_are_sides() {
     fs::create_dir(test.dir.join("none")).unwrap();
     let ended = compare(&test, &["new".into()], &["none".into()], &[]);
     assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
-    assert!(ended.stderr.contains("none holds no run"), "{ended:?}");
+    assert!(ended.stderr.contains("none contains no run"), "{ended:?}");
 }
 
 #[test]

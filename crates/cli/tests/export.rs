@@ -265,13 +265,13 @@ fn the_distribution_can_be_chosen() {
 fn options_that_mean_nothing_are_refused() {
     let test = with_run("options");
     for (args, told) in [
-        ("--distribution woken", "--distribution means nothing"),
-        ("--format jsonl --distribution woken", "--distribution means nothing"),
-        ("--format trace --distribution woken", "--distribution means nothing"),
-        ("--format csv --rows 5", "--rows means nothing"),
-        ("--format cyclictest-json --sparse", "--sparse means nothing"),
-        ("--format realfeel --sparse", "--sparse means nothing"),
-        ("--format csv --thresholds 5us", "--thresholds means nothing"),
+        ("--distribution woken", "--distribution does not apply"),
+        ("--format jsonl --distribution woken", "--distribution does not apply"),
+        ("--format trace --distribution woken", "--distribution does not apply"),
+        ("--format csv --rows 5", "--rows does not apply"),
+        ("--format cyclictest-json --sparse", "--sparse does not apply"),
+        ("--format realfeel --sparse", "--sparse does not apply"),
+        ("--format csv --thresholds 5us", "--thresholds does not apply"),
         ("--format cyclictest --rows 0", "not in 1..=1000000"),
         ("--format cyclictest --rows 1000001", "not in 1..=1000000"),
         ("--format csv --distribution both", "possible values: woken, expiries"),

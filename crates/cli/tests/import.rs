@@ -110,7 +110,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ("x.gz", b"\x1f\x8b\x08\0\0\0", "it is compressed with gzip"),
         ("x.xz", b"\xfd7zXZ\0", "unpack it first: unxz x.xz"),
         ("utf16", &utf16, "iconv"),
-        ("other", b"hello\n", "neither a run's record nor a result"),
+        ("other", b"hello\n", "neither a run record nor the output"),
         ("cut", &HISTOGRAM.as_bytes()[..40], "line 3, column 8: the file ends in the middle"),
         ("wrong", HISTOGRAM.replace("000005", "00000x").as_bytes(), "line 3, column 8: `00000x`"),
         ("hdr", b"#[Histogram log format version 1.3]\n", "there is no interval in it"),
@@ -137,18 +137,18 @@ fn json_that_is_no_result_is_named_as_what_it_is() {
             "{\"fio version\": \"3\", \"jobs\": []}",
             "its keys are `fio version`, `jobs`",
         ),
-        ("lab.json", "{\"schema\": \"wakescope.lab/1\"}", "with the schema `wakescope.lab/1`"),
+        ("lab.json", "{\"schema\": \"wakescope.lab/1\"}", "its schema is `wakescope.lab/1`"),
         ("none.json", "{}", "it is an object without keys"),
-        ("cut.json", "{\"a\": [1,", "no result of a program that is known"),
+        ("cut.json", "{\"a\": [1,", "not the output of a supported program"),
     ] {
         fs::write(test.dir.join(name), json).unwrap();
         let ended = wakescope(&test, &["import", name]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{name}: {ended:?}");
         assert!(ended.stderr.contains(why), "{name}: {ended:?}");
-        assert!(!ended.stderr.contains("is a run already"), "{name}: {ended:?}");
+        assert!(!ended.stderr.contains("is already a run"), "{name}: {ended:?}");
     }
     let ended = wakescope(&test, &["import", "run/run.json"]);
-    assert!(ended.stderr.contains("is a run already"), "{ended:?}");
+    assert!(ended.stderr.contains("is already a run"), "{ended:?}");
 }
 
 #[test]

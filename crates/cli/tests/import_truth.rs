@@ -104,7 +104,7 @@ fn a_unit_that_contradicts_a_file_is_refused_by_every_verb() {
         &["compare", "n.txt", "--against", "n.txt", "--unit", "us"],
         &["trend", "n.txt", "--unit", "us"],
     ] {
-        refused(&test, verb, &[why, "leave --unit out"]);
+        refused(&test, verb, &[why, "omit --unit"]);
     }
     refused(&test, &["report", "s.txt", "--unit", "ns"], &["schbench writes `(usec)`"]);
     // A record is in ns, and says so.
@@ -186,20 +186,17 @@ fn gaps_are_put_beside_wakeup_latencies_only_when_asked() {
     refused(
         &test,
         &compared,
-        &["they do not measure the same", "gap in a busy loop", "--mix-quantities"],
+        &["they measure different quantities", "gap in a busy loop", "--mix-quantities"],
     );
-    refused(&test, &[&compared[..], &["--force"]].concat(), &["they do not measure the same"]);
+    refused(&test, &[&compared[..], &["--force"]].concat(), &["they measure different quantities"]);
     let mixed = [&compared[..], &["--mix-quantities", "--force"]].concat();
     let ended = wakescope(&test, &mixed);
-    assert!(
-        ended.stdout.contains("The runs differ in what the values are: gap in a busy loop"),
-        "{ended:?}"
-    );
+    assert!(ended.stdout.contains("The runs differ in quantity: gap in a busy loop"), "{ended:?}");
     let shown = ["report", "o.txt", "c.txt", "--format", "svg"];
     refused(
         &test,
         &shown,
-        &["do not measure the same", "o.txt holds gap in a busy loop", "--mix-quantities"],
+        &["measure different quantities", "o.txt holds gap in a busy loop", "--mix-quantities"],
     );
     let picture = done(&test, &[&shown[..], &["--mix-quantities"]].concat());
     assert!(picture.contains("gap in a busy loop / wakeup latency"), "{picture}");

@@ -80,7 +80,7 @@ fn a_machine_without_apt_gets_a_word_and_another_way() {
         // A kernel of one's own needs an emulator too.
         (&["fetch", "qemu"], "WAKESCOPE_QEMU=PROGRAM"),
     ] {
-        let told = ["there is no `apt-get` on this machine", "→ install", other_way];
+        let told = ["`apt-get` is not installed", "→ install", other_way];
         check(lab.command(args).env("PATH", &lab.dir), 2, &told);
     }
 }
@@ -93,7 +93,7 @@ fn a_machine_without_keys_gets_a_word() {
         return;
     }
     let mut command = lab.command(&["fetch", "6.1-cloud"]);
-    let told = ["keys are not on this machine: /none", "debian-archive-keyring"];
+    let told = ["keys are not installed: /none", "debian-archive-keyring"];
     check(command.env("WAKESCOPE_KEYRING", "/none"), 2, &told);
 }
 
@@ -106,7 +106,7 @@ fn bad_arguments_are_refused_with_a_remedy() {
     check(command.env("WAKESCOPE_MIRROR", "mirror"), 2, &["WAKESCOPE_MIRROR=http://"]);
     let mut command = lab.command(&["kernels"]);
     command.env_remove("WAKESCOPE_CACHE").env_remove("XDG_CACHE_HOME").env_remove("HOME");
-    check(&mut command, 2, &["→ name a folder for it: WAKESCOPE_CACHE=DIR"]);
+    check(&mut command, 2, &["→ name a folder for the cache: WAKESCOPE_CACHE=DIR"]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn what_is_cached_is_listed_and_fetched_without_the_archive() {
     expect![[r#"
         | kernel         release               cached   size  preemption
         | 6.1.0-9-cloud  6.1.0-9-cloud-amd64   yes     27 MB  none, built in
-        | 6.1-cloud      6.1.0-56-cloud-amd64  yes     27 MB  voluntary unless chosen at boot
+        | 6.1-cloud      6.1.0-56-cloud-amd64  yes     27 MB  voluntary by default, changeable at boot
         | 6.1-rt         6.1.0-56-rt-amd64     yes     27 MB  RT
     "#]]
     .assert_eq(&list.lines().map(|line| format!("|{line}\n")).collect::<String>());
@@ -144,7 +144,7 @@ fn what_is_cached_is_listed_and_fetched_without_the_archive() {
 
     let mut fetch = lab.command(&["fetch", "6.1-cloud", "6.1.0-9-cloud"]);
     let told = [
-        "taking 6.1.0-56-cloud from the cache",
+        "using 6.1.0-56-cloud from the cache",
         "6.1-cloud: 6.1.0-56-cloud-amd64, was here already",
         "6.1.0-9-cloud: 6.1.0-9-cloud-amd64, was here already",
     ];

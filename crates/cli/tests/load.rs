@@ -108,7 +108,7 @@ fn bad_arguments_are_refused_with_a_remedy() {
         (&["find", "--seed", "x"], "--seed"),
         (&["\x1b[31mred"], "\u{fffd}[31mred"),
         (&["find", "--dir", "/does/not/exist"], "/does/not/exist"),
-        (&["find", "--dir", "/does/not/exist"], "→ let it work elsewhere: --dir"),
+        (&["find", "--dir", "/does/not/exist"], "→ use another directory: --dir"),
     ] {
         let out = test.output(args);
         assert_eq!(out.code, Some(2), "{args:?}: {out:?}");
@@ -125,7 +125,7 @@ fn a_command_that_ends_is_a_dead_load() {
     let test = Test::new("command");
     for (command, told) in [
         ("exec:exit 3", "exit status 3"),
-        ("exec:true", "has to last"),
+        ("exec:true", "must keep running"),
         ("exec:does-not-exist", "does-not-exist"),
         ("exec:kill -9 $$", "SIGKILL"),
         // What it leaves behind is no load either.

@@ -136,7 +136,7 @@ fn seeds_of_a_lab_are_one_curve() {
     fs::remove_dir_all(test.dir.join("lab/full-2")).unwrap();
     let ended = report(&test, &["lab/lab.json", "--format", "svg"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stderr.contains("1 of the lab's runs are left out"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 of the lab's runs are omitted"), "{}", ended.stderr);
     let ended = report(&test, &["lab/lab.json", "one"]);
-    assert!(ended.stderr.contains("is a lab, which is shown by itself"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("is a lab, which can only be shown alone"), "{}", ended.stderr);
 }

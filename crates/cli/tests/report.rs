@@ -144,12 +144,18 @@ fn an_ending_that_says_another_format_is_refused() {
     let test = Test::new("endings");
     test.write_run("run", &common::made_up::run(5));
     for (args, told) in [
-        ("-o x.pdf", "nothing here writes files that end in .pdf"),
-        ("-o x.pdf --format html", ".pdf does not hold the format asked for"),
-        ("-o x.png --format svg", ".png does not hold the format asked for"),
-        ("-o x.json --format html", ".json does not hold the format asked for"),
-        ("-o x.html --format text", ".html does not hold the format asked for"),
-        ("-o x.csv.gz --format csv", ".gz does not hold the format asked for"),
+        ("-o x.pdf", "wakescope cannot write files that end in .pdf"),
+        ("-o x.pdf --format html", "the requested format does not match a name that ends in .pdf"),
+        ("-o x.png --format svg", "the requested format does not match a name that ends in .png"),
+        (
+            "-o x.json --format html",
+            "the requested format does not match a name that ends in .json",
+        ),
+        (
+            "-o x.html --format text",
+            "the requested format does not match a name that ends in .html",
+        ),
+        ("-o x.csv.gz --format csv", "the requested format does not match a name that ends in .gz"),
         ("-o x.xml", ".html .htm .svg .png .md .markdown .json .csv .hlog .hgrm .prom"),
     ] {
         let ended = report(&test, &[&["run"], &*args.split(' ').collect::<Vec<_>>()].concat());
@@ -179,7 +185,10 @@ fn a_folder_of_runs_stands_for_them() {
     assert_eq!(shown(&test, &["all"]), one_by_one);
     for (args, told) in [
         (&["all", "--format", "csv"][..], "--format csv shows one run"),
-        (&["all/notes"], "all/notes holds no run\n  there is no run.json in it, nor in a folder"),
+        (
+            &["all/notes"],
+            "all/notes contains no run\n  neither it nor a folder in it contains a run.json",
+        ),
     ] {
         let ended = report(&test, args);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
@@ -200,19 +209,19 @@ fn what_is_no_run_is_refused_with_a_remedy() {
     fs::write(test.dir.join("unknown"), r#"{"b": 1, "a": {"c": []}}"#).unwrap();
     fs::write(test.dir.join("deep"), "[".repeat(200_000)).unwrap();
     for (args, told) in [
-        ("missing", "→ name a run's folder"),
-        ("empty", "→ name the folder of one run"),
+        ("missing", "→ name a run folder"),
+        ("empty", "→ name a run folder"),
         ("directory", "→ name the folder of one run"),
         ("directory/run.json", "→ name the folder of one run"),
-        (".", "they lie below runs/"),
-        ("text", "neither a run's record nor a result of a program that is known"),
+        (".", "by default they are under runs/"),
+        ("text", "neither a run record nor the output of a supported program"),
         ("nothing", "it is empty (0 bytes)"),
-        ("json", "neither a run's record nor"),
-        ("deep", "neither a run's record nor"),
+        ("json", "neither a run record nor"),
+        ("deep", "neither a run record nor"),
         ("newer", "schema `wakescope.run/2`, this wakescope reads `wakescope.run/1`"),
         ("newer", "use the version that wrote it, or a newer one"),
         ("other", "schema `wakescope.load/1`"),
-        ("unknown", "it is JSON, but neither a run's record nor a result of a program"),
+        ("unknown", "it is JSON, but neither a run record nor the output of a supported program"),
         ("unknown", "its keys are `a`, `b`"),
         (
             "text --format xml",

@@ -234,23 +234,28 @@ type Fit = (Vec<Model>, &'static str);
 fn of_realtime(answer: impl Fn(Call) -> Answer, fair: Answer) -> Fit {
     use Answer::{Preempted, Undecided, Waited};
     match (answer(Call::ZeroRead), answer(Call::PipeWrite), answer(Call::PipeRead)) {
-        (Waited, ..) => (ALL.into(), "even the call that every kernel preempts was not preempted"),
-        (Undecided, ..) => {
-            (ALL.into(), "too few wakeups fell into the call that every kernel preempts")
+        (Waited, ..) => {
+            (ALL.into(), "even the system call that every kernel preempts was not preempted")
         }
+        (Undecided, ..) => (
+            ALL.into(),
+            "too few wakeups occurred during the system call that every kernel preempts",
+        ),
         (Preempted, Waited, Waited) => (vec![Model::None], ""),
         (Preempted, Preempted, Waited) => (vec![Model::Voluntary], ""),
         (Preempted, Preempted | Undecided, Preempted) => {
             of_preemptible(answer(Call::LockScan), fair)
         }
-        (Preempted, Waited, Preempted) => (ALL.into(), "no kernel is known to behave like this"),
+        (Preempted, Waited, Preempted) => (ALL.into(), "no known kernel behaves like this"),
         (Preempted, Undecided, Waited) => (vec![Model::None, Model::Voluntary], UNDECIDED),
-        (Preempted, Waited, Undecided) => (vec![Model::None], "reading a pipe is undecided"),
+        (Preempted, Waited, Undecided) => {
+            (vec![Model::None], "the test of reading a pipe is inconclusive")
+        }
         (Preempted, _, Undecided) => (ALL[1..].into(), UNDECIDED),
     }
 }
 
-const UNDECIDED: &str = "one of the calls is undecided";
+const UNDECIDED: &str = "the test of one system call is inconclusive";
 
 /// Which of the models that preempt everywhere.
 fn of_preemptible(lock_scan: Answer, fair: Answer) -> Fit {
@@ -261,7 +266,8 @@ fn of_preemptible(lock_scan: Answer, fair: Answer) -> Fit {
         (Waited, Waited) => (vec![Model::Lazy], ""),
         (Waited, Undecided) => (
             vec![Model::Full, Model::Lazy],
-            "how an ordinary task preempts is undecided, so full and lazy look alike",
+            "the test with an ordinary task is inconclusive, so full and lazy cannot be \
+             distinguished",
         ),
         (Undecided, Preempted) => (vec![Model::Full, Model::Rt], UNDECIDED),
         (Undecided, Waited) => (vec![Model::Lazy, Model::Rt], UNDECIDED),
@@ -272,17 +278,20 @@ fn of_preemptible(lock_scan: Answer, fair: Answer) -> Fit {
 /// From a fair prober only: a lazy kernel lets it wait in every call, so there is no control.
 fn of_fair(answer: impl Fn(Call) -> Answer) -> Fit {
     use Answer::{Preempted, Waited};
-    let coarse = "without real-time priority the answer is coarser";
+    let coarse = "without real-time priority fewer models can be distinguished";
     match (answer(Call::ZeroRead), answer(Call::PipeWrite), answer(Call::PipeRead)) {
         (Preempted, Waited, Waited) => (vec![Model::None], coarse),
         (Preempted, Preempted, Waited) => (vec![Model::Voluntary], coarse),
         (Preempted, Preempted, Preempted) => (vec![Model::Full, Model::Rt], coarse),
         (Waited, Waited, Waited) => (
             vec![Model::Lazy, Model::Rt],
-            "no call was preempted: an RT or lazy kernel lets ordinary tasks wait, and so does any \
-             whose scheduler was told not to preempt on wakeup",
+            "no system call was preempted: RT and lazy kernels let ordinary tasks wait, and so do \
+             kernels with wakeup preemption disabled",
         ),
-        _ => (ALL.into(), "too few wakeups fell into the calls, or the answers fit no kernel"),
+        _ => (
+            ALL.into(),
+            "too few wakeups occurred during the system calls, or the results match no kernel",
+        ),
     }
 }
 
@@ -311,7 +320,8 @@ impl Judgement {
         let full = self.models.iter().position(|&model| model == Model::Full);
         if let Some(full) = full.filter(|_| is_early && !self.models.contains(&Model::Voluntary)) {
             self.models.insert(full, Model::Voluntary);
-            self.reason = "before 6.1, voluntary and full preemption look alike".into();
+            self.reason =
+                "before 6.1, voluntary and full preemption cannot be distinguished".into();
         }
         self
     }

@@ -71,7 +71,7 @@ pub enum LabError {
 impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Malformed(e) => write!(f, "not a whole record of a lab: {e}"),
+            Self::Malformed(e) => write!(f, "this is not a complete lab record: {e}"),
             Self::Schema(schema) => {
                 write!(f, "its schema is `{schema}`; this version reads {SCHEMA}")
             }
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn what_is_no_record_of_a_lab_is_refused_with_the_reason() {
         for (text, want) in [
-            ("", "not a whole record"),
+            ("", "not a complete lab record"),
             ("{}", "missing field `schema`"),
             (r#"{"schema":"wakescope.lab/2"}"#, "its schema is `wakescope.lab/2`"),
             (r#"{"schema":"wakescope.lab/1"}"#, "missing field `repeat`"),

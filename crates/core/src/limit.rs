@@ -41,7 +41,7 @@ impl std::str::FromStr for Limit {
         };
         let above = span.parse().map_err(|e: crate::units::SpanError| e.to_string())?;
         if above == SpanNs(0) {
-            return Err("a limit of 0 fails every run; write a time, as in 100us".into());
+            return Err("every run exceeds a limit of 0; write a time, as in 100us".into());
         }
         Ok(Self { percentile, above })
     }
@@ -111,7 +111,7 @@ impl Limit {
     fn judge_bounds(&self, range: Option<(u64, u64)>, complete: bool) -> (Outcome, String) {
         let (low, high) = range.unwrap_or_default();
         let known = match self.percentile {
-            Some(p) => format!("{p} lies from {} to {}", SpanNs(low), SpanNs(high)),
+            Some(p) => format!("{p} is between {} and {}", SpanNs(low), SpanNs(high)),
             None => String::new(),
         };
         let outcome = match () {
@@ -126,8 +126,8 @@ impl Limit {
         match self.percentile {
             Some(p) => {
                 let need = grouped(p.samples_needed());
-                let verb = one_or_many(count, "does", "do");
-                format!("{} {verb} not carry {p}, {need} would", counted(count, "sample"))
+                let verb = one_or_many(count, "is", "are");
+                format!("{} {verb} too few for {p}, which needs {need}", counted(count, "sample"))
             }
             None => "there are no samples".into(),
         }

@@ -232,7 +232,7 @@ pub enum RunError {
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Malformed(e) => write!(f, "this is not a whole run record: {e}"),
+            Self::Malformed(e) => write!(f, "this is not a complete run record: {e}"),
             Self::Schema(schema) => write!(
                 f,
                 "the record has schema `{schema}`, this wakescope reads `{SCHEMA}`; \
@@ -483,7 +483,7 @@ pub(crate) mod tests {
             "2 expiries are not 2 wakeups and 1 missed",
         );
         check(|j| j["threads"][0]["expiries"]["max_ns"] = 9_000.into(), "outside the last bucket");
-        check(|j| j["threads"][0]["cpu"] = "zero".into(), "not a whole run record");
+        check(|j| j["threads"][0]["cpu"] = "zero".into(), "not a complete run record");
         let many = |j: &mut serde_json::Value| {
             for kind in ["woken", "expiries"] {
                 let d = &mut j["threads"][0][kind];

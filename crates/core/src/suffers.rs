@@ -36,8 +36,8 @@ fn low_resolution(host: &Host) -> Option<Finding> {
             "low-resolution",
             Severity::Error,
             format!(
-                "this kernel has no high-resolution timers: it wakes tasks at ticks only, {tick} \
-                 apart"
+                "this kernel has no high-resolution timers: timers expire only at ticks, every \
+                 {tick}"
             ),
             "boot without highres=off, with a kernel that has CONFIG_HIGH_RES_TIMERS",
         )
@@ -52,7 +52,7 @@ fn virtual_time() -> Finding {
         "time is counted in instructions: the order of kernels and the differences between them are \
          meaningful, absolute times are not; caches, idle states and firmware are not modelled"
             .into(),
-        "measure on the machine in question for its absolute times",
+        "for absolute times, measure on the target machine",
     )
 }
 
@@ -64,7 +64,7 @@ fn hypervisor(host: &Host) -> Option<Finding> {
     Some(Finding::new(
         "hypervisor",
         Severity::Warning,
-        format!("this machine is a guest of {name}: maxima include what the hypervisor does"),
+        format!("this machine is a guest of {name}: maxima include delays by the hypervisor"),
         "measure on the bare machine, or compare kernels with `wakescope lab`",
     ))
 }
@@ -92,16 +92,16 @@ const SLOW_READING: SpanNs = SpanNs(1_000);
 fn clocksource(host: &Host) -> Option<Finding> {
     let (source, cost) = (host.clock.source.as_str(), SpanNs(host.clock.read_cost_ns));
     let message = if cost > SLOW_READING {
-        format!("reading the clock ({source}) takes {cost}, which is in every figure")
+        format!("reading the clock ({source}) takes {cost}, which every figure includes")
     } else if !source.is_empty() && !FAST_CLOCKS.contains(&source) {
         format!(
-            "the clocksource is {source}, which is a kernel's second choice: it may be coarse, or \
-             slow when many CPUs read it"
+            "the clocksource is {source}, a fallback: it may be coarse, or slow when many CPUs \
+             read it"
         )
     } else {
         return None;
     };
-    let hint = "see why the kernel turned the better clock down: dmesg | grep -i clocksource";
+    let hint = "see why the kernel rejected the better clock: dmesg | grep -i clocksource";
     Some(Finding::new("clocksource", Severity::Warning, message, hint))
 }
 
@@ -110,8 +110,8 @@ fn unprivileged(rt: &RtLimits) -> Option<Finding> {
         Finding::new(
             "unprivileged",
             Severity::Warning,
-            "this user may not use real-time priorities (RLIMIT_RTPRIO is 0): the probe runs as an \
-             ordinary task and waits for others"
+            "this user may not use real-time priorities (RLIMIT_RTPRIO is 0): the probe runs as \
+             an ordinary task and waits for other tasks"
                 .into(),
             "run as root, or: setcap cap_sys_nice,cap_ipc_lock+ep …/wakescope",
         )
@@ -126,7 +126,7 @@ fn rt_group(rt: &RtLimits) -> Option<Finding> {
             "this process's cgroup has no real-time runtime (cpu.rt_runtime_us is 0): the kernel \
              refuses real-time policies in it"
                 .into(),
-            "run in the root cgroup, or write a runtime to cpu.rt_runtime_us of this one",
+            "run in the root cgroup, or write a runtime to this cgroup's cpu.rt_runtime_us",
         )
     })
 }
@@ -140,23 +140,23 @@ fn rt_throttling(rt: &RtLimits) -> Option<Finding> {
     let throttles = rt.fair_server != Some(true) || rt.group_scheduling == Some(true);
     let (message, hint) = if throttles {
         let also = match rt.fair_server {
-            Some(true) => "; the fair server also serves ordinary tasks that starve",
+            Some(true) => "; the fair server also runs ordinary tasks that starve",
             _ => "",
         };
         (
             format!(
-                "real-time tasks that use {runtime} of a CPU within {period} are stopped for the \
-                 remaining {rest}{also}"
+                "the kernel throttles real-time tasks that use {runtime} of a CPU within \
+                 {period}, for the remaining {rest}{also}"
             ),
-            "a probe that sleeps is not touched; a real-time load of yours may be",
+            "a probe that sleeps is not throttled; a real-time load may be",
         )
     } else {
         (
             format!(
-                "when real-time tasks leave ordinary ones no time, the fair server runs those for up \
-                 to {rest} within {period}"
+                "when real-time tasks leave no time for ordinary tasks, the fair server runs \
+                 ordinary tasks for up to {rest} in each {period}"
             ),
-            "a probe that sleeps is not touched",
+            "a probe that sleeps is not affected",
         )
     };
     Some(Finding::new("rt-throttling", Severity::Note, message, hint))
@@ -174,10 +174,11 @@ fn idle_states(host: &Host, cpus: &[u32]) -> Option<Finding> {
             "idle-states",
             Severity::Note,
             format!(
-                "{cpu} may sleep as deep as {} ({exit} to wake): the tail includes it",
+                "{cpu} may enter idle state {} (exit latency {exit}), which the tail includes",
                 deepest.name
             ),
-            "that is how this machine runs; `--idle-states shallow` shows it without",
+            "this is the machine's normal state; `--idle-states shallow` measures without deep \
+             idle states",
         )
     })
 }
@@ -193,7 +194,8 @@ fn governor(host: &Host) -> Option<Finding> {
                 "the frequency governor is {}: a CPU that wakes from idle may run slowly at first",
                 others.join(", ")
             ),
-            "that is how this machine runs; the governor `performance` shows it without",
+            "this is the machine's normal state; the governor `performance` keeps the frequency \
+             high",
         )
     })
 }
@@ -280,7 +282,8 @@ mod tests {
         };
         check(with(&[state("POLL", 0, false), state("C1", 2_000, false)]), &[]);
         let c6 = state("C6", 133_000, false);
-        let want = [("idle-states", Severity::Note, "CPU 3 may sleep as deep as C6 (133 µs")];
+        let want =
+            [("idle-states", Severity::Note, "CPU 3 may enter idle state C6 (exit latency 133 µs")];
         check(with(&[state("C1", 1_000, false), c6.clone()]), &want);
         check(with(&[state("C1", 1_000, false), IdleState { disabled: true, ..c6 }]), &[]);
     }
@@ -298,9 +301,12 @@ mod tests {
         let limit = Some(950_000_000);
         check(with(None, None, None), &[]);
         check(with(Some(1_000_000_000), None, None), &[]);
-        check(with(limit, Some(false), None), &note("stopped for the remaining 50.0 ms"));
-        check(with(limit, None, None), &note("stopped"));
-        check(with(limit, Some(true), Some(false)), &note("the fair server runs those for up to"));
+        check(with(limit, Some(false), None), &note("for the remaining 50.0 ms"));
+        check(with(limit, None, None), &note("the kernel throttles"));
+        check(
+            with(limit, Some(true), Some(false)),
+            &note("the fair server runs ordinary tasks for up to"),
+        );
         check(with(limit, Some(true), Some(true)), &note("the fair server also"));
     }
 

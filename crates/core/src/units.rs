@@ -158,7 +158,7 @@ impl std::str::FromStr for SpanNs {
                 )));
             }
         };
-        let too_long = || SpanError(format!("`{text}` is longer than can be counted (292 years)"));
+        let too_long = || SpanError(format!("`{text}` is longer than the maximum of 292 years"));
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let whole: u64 = match whole {
             "" => 0,

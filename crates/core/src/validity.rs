@@ -39,7 +39,7 @@ pub struct Observed {
     pub stalls: Vec<(String, u64)>,
     /// What ended the run early.
     pub ended_by: Option<String>,
-    /// Why the run could not be written in full.
+    /// Why the run could not be saved completely.
     pub not_saved: Option<String>,
     /// Share of the CPU that real-time tasks may use before they are throttled, in parts per
     /// million; `None` where nothing throttles them.
@@ -100,14 +100,19 @@ fn privileges(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
         out.push(Finding::new(
             "unprivileged",
             Warning,
-            format!("the probe ran as SCHED_OTHER, not real-time ({cause}): other tasks' time slices are in the numbers"),
-            "run as root, or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope, or say --policy other if that is what you mean",
+            format!(
+                "the probe ran as SCHED_OTHER, not real-time ({cause}): the numbers include other \
+                 tasks' time slices"
+            ),
+            "run as root; or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope; or use --policy \
+             other if this is intended",
         ));
     } else if plan.policy == Policy::Other {
         out.push(Finding::new(
             "unprivileged",
             Note,
-            "the probe ran as SCHED_OTHER, as asked: other tasks' time slices are in the numbers"
+            "the probe ran as SCHED_OTHER, as requested: the numbers include other tasks' time \
+             slices"
                 .into(),
             "",
         ));
@@ -139,12 +144,12 @@ fn thread_findings(
             "cpu-lost",
             Warning,
             format!(
-                "CPU {cpu} went away {} into the run; its {} until then {} kept",
+                "CPU {cpu} became unavailable {} into the run; its {} until then {} kept",
                 SpanNs(at_ns),
                 counted(t.woken, "wakeup"),
                 one_or_many(t.woken, "is", "are")
             ),
-            "see why it was taken offline, or measure the others: --cpus",
+            "see why it was taken offline, or measure other CPUs: --cpus",
         );
     }
     if !t.pinned {
@@ -152,7 +157,7 @@ fn thread_findings(
             "not-pinned",
             Warning,
             format!(
-                "the {} probe meant for CPU {cpu} was not bound to it and may have run anywhere",
+                "the {} probe of CPU {cpu} was not bound to it and may have run on any CPU",
                 plan.policy
             ),
             "SCHED_DEADLINE tasks can be bound only where their cpuset has no other CPU; use --policy fifo for figures per CPU",
@@ -163,20 +168,20 @@ fn thread_findings(
             "policy",
             Error,
             format!(
-                "the probe on CPU {cpu} was found running under {other}, not as asked: somebody changed it"
+                "the probe on CPU {cpu} ran under {other}, not as requested: another program \
+                 changed it"
             ),
-            "look for a tool that adjusts priorities (rtkit, tuned, ananicy), stop it and measure again",
+            "find the tool that changes priorities (rtkit, tuned, ananicy), stop it and measure \
+             again",
         );
     }
     if t.migrated > 0 {
         add(
             "migrated",
             Error,
-            format!(
-                "{} meant for CPU {cpu} happened on another one",
-                counted(t.migrated, "wakeup")
-            ),
-            "look for a tool that moves tasks (irqbalance does not, cpuset managers do) and measure again",
+            format!("{} of CPU {cpu} happened on another CPU", counted(t.migrated, "wakeup")),
+            "find the tool that moves tasks, such as a cpuset manager (irqbalance does not), stop \
+             it and measure again",
         );
     }
     if t.early > 0 {
@@ -184,7 +189,7 @@ fn thread_findings(
             "early",
             Error,
             format!(
-                "{} on CPU {cpu} came before {} time: its clock or timer is wrong",
+                "{} on CPU {cpu} came before {} expiry: its clock or timer is wrong",
                 counted(t.early, "wakeup"),
                 one_or_many(t.early, "its", "their")
             ),
@@ -200,7 +205,7 @@ fn thread_findings(
                 counted(t.major_faults + t.minor_faults, "page fault"),
                 t.major_faults
             ),
-            "give the probe the right to lock its memory (root, or ulimit -l unlimited)",
+            "allow the probe to lock its memory (root, or ulimit -l unlimited)",
         );
     }
     if t.slack_ns > 1 && plan.policy == Policy::Other {
@@ -220,7 +225,8 @@ fn thread_findings(
             "rt-throttling",
             Warning,
             format!(
-                "the probe itself used {} % of CPU {cpu}, near the share at which the kernel stops real-time tasks",
+                "the probe used {} % of CPU {cpu}, near the limit at which the kernel throttles \
+                 real-time tasks",
                 t.cpu_share_ppm / 10_000
             ),
             "use a longer --interval",
@@ -263,7 +269,7 @@ fn samples(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
                 one_or_many(missed, "its", "their"),
                 SpanNs(plan.interval_ns)
             ),
-            "use a longer --interval, unless these stalls are what you look for",
+            "use a longer --interval, unless these stalls are of interest",
         ));
     }
     for limit in plan.fail_above.iter().filter_map(|text| text.parse::<Limit>().ok()) {
@@ -278,9 +284,9 @@ fn samples(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
                 "few-samples",
                 Warning,
                 format!(
-                    "{} {} not carry {percentile}; it takes {}",
+                    "{} {} too few for {percentile}, which needs {}",
                     counted(expiries, "sample"),
-                    one_or_many(expiries, "does", "do"),
+                    one_or_many(expiries, "is", "are"),
                     grouped(need)
                 ),
                 &format!("measure for at least --duration {}", span.as_argument()),
@@ -296,14 +302,14 @@ fn clocks(seen: &Observed, out: &mut Vec<Finding>) {
             "clocksource",
             Error,
             format!("the kernel changed its clocksource from {before} to {after} during the run"),
-            "see `dmesg` for why; measure again with the one that stays",
+            "see `dmesg` for the reason; measure again with the new clocksource",
         ));
     }
     if seen.slept_ns >= 1_000_000 {
         out.push(Finding::new(
             "time-jump",
             Error,
-            format!("the machine slept for {} during the run", SpanNs(seen.slept_ns)),
+            format!("the machine was suspended for {} during the run", SpanNs(seen.slept_ns)),
             "measure again, without suspend: systemd-inhibit wakescope measure …",
         ));
     }
@@ -313,7 +319,7 @@ fn clocks(seen: &Observed, out: &mut Vec<Finding>) {
             "time-jump",
             Warning,
             format!(
-                "CLOCK_MONOTONIC ran {} ppm off the hardware's pace",
+                "the rate of CLOCK_MONOTONIC was {} ppm off that of the hardware clock",
                 grouped(seen.clock_drift_ppm)
             ),
             "see what adjusts the clock (chronyc tracking, timedatectl)",
@@ -327,7 +333,8 @@ fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "steal",
             Warning,
             format!(
-                "the hypervisor took {} from these CPUs: maxima are partly not this kernel's",
+                "the hypervisor took {} from these CPUs (steal time): maxima are partly due to \
+                 the hypervisor",
                 SpanNs(seen.steal_ns)
             ),
             "measure on the bare machine, or compare kernels with `wakescope lab`",
@@ -342,7 +349,7 @@ fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
                 counted(seen.quota_stops, "time"),
                 SpanNs(seen.quota_stopped_ns)
             ),
-            "raise the quota (cpu.max) or measure outside the container",
+            "raise the quota (cpu.max), or measure outside the container",
         ));
     }
     if !seen.also_measured.is_empty() {
@@ -351,7 +358,7 @@ fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "busy-probe",
             Warning,
             format!(
-                "another wakescope measures on CPU {} too: each disturbs the other",
+                "another wakescope also measures CPU {}: they disturb each other",
                 cpus.join(", ")
             ),
             "measure one after the other, or on different CPUs: --cpus",
@@ -361,7 +368,9 @@ fn surroundings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
         out.push(Finding::new(
             "idle-limited",
             Note,
-            "idle states were limited to the shallowest for this run, as asked: the machine does not normally run so".into(),
+            "idle states were limited to the shallowest for this run, as requested: in normal \
+             operation wakeups may be later"
+                .into(),
             "",
         ));
     }
@@ -374,14 +383,14 @@ fn loads(seen: &Observed, out: &mut Vec<Finding>) {
                 "load-died",
                 Error,
                 format!("the load {} ended before the run did: {}", load.name, load.fault),
-                "these wakeups were not all measured under it; see why it ended, and measure again",
+                "part of the run was measured without it; see why it ended, and measure again",
             ));
         } else if load.work == 0 {
             out.push(Finding::new(
                 "load-died",
                 Error,
                 format!("the load {} did no work during the run", load.name),
-                "measure longer, or see what starves it",
+                "measure longer, or find what starves it",
             ));
         }
     }
@@ -400,7 +409,7 @@ fn ending(seen: &Observed, out: &mut Vec<Finding>) {
         out.push(Finding::new(
             "interrupted",
             Note,
-            format!("the run was ended early by {cause}; what was measured until then is whole"),
+            format!("the run was stopped early by {cause}; all samples until then are recorded"),
             "",
         ));
     }
@@ -408,8 +417,8 @@ fn ending(seen: &Observed, out: &mut Vec<Finding>) {
         out.push(Finding::new(
             "not-saved",
             Warning,
-            format!("the run could not be written in full: {cause}"),
-            "make room, or name another folder: --out",
+            format!("the run could not be saved completely: {cause}"),
+            "free some space, or name another folder: --out",
         ));
     }
 }

@@ -80,9 +80,9 @@ impl ArchiveError {
 impl fmt::Display for ArchiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoTool(tool) => write!(f, "there is no `{tool}` on this machine"),
+            Self::NoTool(tool) => write!(f, "`{tool}` is not installed"),
             Self::NoKeys(path) => {
-                write!(f, "the archive's keys are not on this machine: {}", path.display())
+                write!(f, "the archive's keys are not installed: {}", path.display())
             }
             Self::Site(e) => e.fmt(f),
             Self::Start { program, source } => {
@@ -90,7 +90,7 @@ impl fmt::Display for ArchiveError {
             }
             Self::Failed { task, .. } => write!(f, "apt or dpkg could not {task}"),
             Self::Cache(e) => e.fmt(f),
-            Self::Stopped => f.write_str("ended before it was done"),
+            Self::Stopped => f.write_str("interrupted"),
         }
     }
 }

@@ -87,23 +87,19 @@ pub enum BisectError<E> {
 impl<E: fmt::Display> fmt::Display for BisectError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooFew(0) => write!(f, "there is nothing to bisect: no candidate is given"),
+            Self::TooFew(0) => write!(f, "there is nothing to bisect: no kernel is named"),
             Self::TooFew(_) => {
-                write!(f, "one candidate cannot be bisected: a good and a bad one are needed")
+                write!(f, "a bisection needs at least two kernels, a good one and a bad one")
             }
-            Self::FirstIsBad(_) => write!(
-                f,
-                "the first candidate is bad already, so that what made it bad lies before the list"
-            ),
+            Self::FirstIsBad(_) => {
+                write!(f, "the first candidate is already bad: the change is before the list")
+            }
             Self::LastIsGood(_) => {
-                write!(
-                    f,
-                    "the last candidate is still good, so that there is no bad one to be found"
-                )
+                write!(f, "the last candidate is still good: the list has no bad kernel")
             }
             Self::EndSkipped { step, reason } => {
                 let which = if step.candidate == 0 { "first" } else { "last" };
-                write!(f, "of the {which} candidate it cannot be told whether it is good: {reason}")
+                write!(f, "cannot measure the {which} candidate: {reason}")
             }
             Self::Examine(e) => e.fmt(f),
         }
@@ -245,37 +241,32 @@ mod tests {
 
     #[test]
     fn what_cannot_be_bisected_is_said() {
-        check_error(0, List::new(0, []), 0, "there is nothing to bisect: no candidate is given");
+        check_error(0, List::new(0, []), 0, "there is nothing to bisect: no kernel is named");
         check_error(
             1,
             List::new(0, []),
             0,
-            "one candidate cannot be bisected: a good and a bad one are needed",
+            "a bisection needs at least two kernels, a good one and a bad one",
         );
         check_error(
             9,
             List::new(0, []),
             1,
-            "the first candidate is bad already, so that what made it bad lies before the list",
+            "the first candidate is already bad: the change is before the list",
         );
         check_error(
             9,
             List::new(9, []),
             2,
-            "the last candidate is still good, so that there is no bad one to be found",
+            "the last candidate is still good: the list has no bad kernel",
         );
         check_error(
             9,
             List::new(3, [0]),
             1,
-            "of the first candidate it cannot be told whether it is good: it does not boot",
+            "cannot measure the first candidate: it does not boot",
         );
-        check_error(
-            9,
-            List::new(3, [8]),
-            2,
-            "of the last candidate it cannot be told whether it is good: it does not boot",
-        );
+        check_error(9, List::new(3, [8]), 2, "cannot measure the last candidate: it does not boot");
         let mut interrupted = List::new(3, []);
         interrupted.fails_at = Some(4);
         check_error(9, interrupted, 3, "interrupted");

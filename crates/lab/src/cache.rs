@@ -64,11 +64,11 @@ impl CacheError {
 impl fmt::Display for CacheError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoHome => f.write_str("there is no home directory to keep kernels in"),
+            Self::NoHome => f.write_str("there is no home directory for the cache"),
             Self::Io { action, path, source } => {
                 write!(f, "cannot {action} {}: {source}", path.display())
             }
-            Self::Stopped => f.write_str("ended before it was done"),
+            Self::Stopped => f.write_str("interrupted"),
         }
     }
 }

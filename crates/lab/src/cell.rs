@@ -290,7 +290,7 @@ fn conclude(end: &End, job: &Job<Work>, folder: &Path, results: &Path, console: 
 fn verify(items: &[Item], log: &[u8], wanted: &str) -> Result<Option<Run>, Failed> {
     let find = |name: &str| items.iter().find(|item| item.name == name).map(|item| &item.bytes[..]);
     let facts = find(FACTS).and_then(|bytes| serde_json::from_slice::<Facts>(bytes).ok());
-    let facts = facts.ok_or_else(|| without_result(log, "the guest did not say how it went"))?;
+    let facts = facts.ok_or_else(|| without_result(log, "the guest sent no result"))?;
     let kernel_log = find(KERNEL_LOG).unwrap_or_default();
     if let Some(verdict) = trouble(log).or_else(|| trouble(kernel_log)) {
         return Err(Failed::new(FailureKind::Oops, verdict.what).with_evidence(verdict.lines));

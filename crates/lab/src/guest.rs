@@ -72,12 +72,12 @@ impl fmt::Display for GuestError {
         match self {
             Self::Read(path, e) => write!(f, "cannot read {}: {e}", path.display()),
             Self::Arch(path, arch) => {
-                write!(f, "{} is no program for {arch}", path.display())
+                write!(f, "{} is not a program for {arch}", path.display())
             }
             Self::Dynamic(path) => {
-                write!(f, "{} needs shared libraries, and a guest has none", path.display())
+                write!(f, "{} needs shared libraries, but a guest has none", path.display())
             }
-            Self::NoProgram(path) => write!(f, "{} is no program", path.display()),
+            Self::NoProgram(path) => write!(f, "{} is not a program", path.display()),
         }
     }
 }
@@ -180,9 +180,9 @@ mod tests {
             assert!(e.contains(want), "{e}");
         };
         check("dynamic", &elf::tests::program(62, true), "needs shared libraries");
-        check("arm", &elf::tests::program(183, false), "no program for amd64");
-        check("text", b"#!/bin/sh\n", "is no program");
-        check("empty", b"", "is no program");
+        check("arm", &elf::tests::program(183, false), "not a program for amd64");
+        check("text", b"#!/bin/sh\n", "is not a program");
+        check("empty", b"", "is not a program");
         let gone = image(Path::new("/does/not/exist"), Arch::Amd64, None, &[]).unwrap_err();
         assert!(gone.to_string().starts_with("cannot read /does/not/exist"), "{gone}");
     }

@@ -63,7 +63,7 @@ impl FromStr for Arch {
         match text {
             "amd64" | "x86_64" | "x86-64" => Ok(Self::Amd64),
             "arm64" | "aarch64" => Ok(Self::Arm64),
-            _ => Err("the lab knows amd64 and arm64".into()),
+            _ => Err("the lab supports amd64 and arm64".into()),
         }
     }
 }

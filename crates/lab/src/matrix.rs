@@ -306,7 +306,7 @@ fn told(asked: Asked, outcome: &Outcome) -> Found {
             status: Status::Ignored,
             reason: clean(
                 &format!(
-                    "{} ({}), but it behaves like {}",
+                    "{} ({}), but its behaviour is that of {}",
                     says(model),
                     host.preemption.because,
                     models.join(" or ")
@@ -332,7 +332,7 @@ fn told(asked: Asked, outcome: &Outcome) -> Found {
 
 fn says(model: Model) -> String {
     match model {
-        Model::Unknown => "the kernel does not tell what it runs".into(),
+        Model::Unknown => "the kernel does not show its preemption model".into(),
         model => format!("the kernel runs {model}"),
     }
 }

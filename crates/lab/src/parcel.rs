@@ -50,9 +50,9 @@ pub enum ParcelError {
 impl fmt::Display for ParcelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Empty => "no result came out of the guest",
-            Self::Incomplete => "the guest ended before its result was out",
-            Self::Damaged => "what came out of the guest is damaged",
+            Self::Empty => "the guest sent no result",
+            Self::Incomplete => "the guest ended before it had sent its result",
+            Self::Damaged => "the guest's result is damaged",
         })
     }
 }

@@ -191,7 +191,7 @@ impl Plan {
             return Err(PlanError::value(
                 "kernels",
                 "there is no kernel to boot",
-                "name some with --kernel, or with kernels = [\"6.1-cloud\"] in the plan",
+                "name kernels with --kernel, or with kernels = [\"6.1-cloud\"] in the plan",
             ));
         }
         self.checked()

@@ -67,7 +67,7 @@ pub enum QemuError {
 impl fmt::Display for QemuError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Missing { program } => write!(f, "there is no `{program}` on this machine"),
+            Self::Missing { program } => write!(f, "`{program}` is not installed"),
             Self::TooOld { program, version } => {
                 write!(f, "{} is QEMU {version}, the lab needs {OLDEST}", program.display())
             }
@@ -210,7 +210,7 @@ fn named(path: &Path, arch: Arch) -> Result<Start, QemuError> {
         return Err(unusable("it is not there"));
     }
     if !tool::is_program(&program) {
-        return Err(unusable("it is no program"));
+        return Err(unusable("it is not a program"));
     }
     let file = program.file_name().and_then(|f| f.to_str()).unwrap_or_default();
     let machine = file.strip_prefix("qemu-system-").map(|rest| rest.split('.').next());

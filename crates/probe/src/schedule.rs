@@ -33,7 +33,7 @@ pub(crate) fn settle_schedule(
 /// Whether this process may use `schedule`, tried on a thread that ends at once.
 fn try_schedule(schedule: Schedule) -> io::Result<()> {
     let thread = std::thread::Builder::new().spawn(move || sched::set_schedule(schedule))?;
-    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried to set it died")))
 }
 
 /// The ordinary schedule that this process was started under: its nice value may be one that an

@@ -312,8 +312,10 @@ impl Session {
         all.push(Finding::new(
             "unfinished",
             Severity::Warning,
-            "the run was not finished when this was written; its end, and what was seen then, is missing".into(),
-            "measure again if it was killed; otherwise wait",
+            "the run was unfinished when this record was written; its end, and findings made at \
+             the end, are missing"
+                .into(),
+            "measure again if it was killed; otherwise wait until it ends",
         ));
         let so_far = self.probes.iter().map(Probe::so_far).collect();
         self.record(so_far, State::Running, all)

@@ -30,7 +30,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ForeignFolder(owner) => {
-                write!(f, "the folder belongs to user {owner}, who could exchange files in it")
+                write!(f, "the folder belongs to user {owner}, who could replace files in it")
             }
             Self::OpenFolder(mode) => {
                 write!(f, "other users may write to the folder (mode {mode:04o})")
@@ -39,9 +39,11 @@ impl fmt::Display for Refused {
             Self::ForeignLink(owner) => {
                 write!(f, "it is a symbolic link that user {owner} controls")
             }
-            Self::HardLink => f.write_str("the file has other names, and its folder is not safe"),
+            Self::HardLink => {
+                f.write_str("the file has other hard links, and its folder is not safe")
+            }
             Self::Kind(kind) => write!(f, "it is {}, not a regular file", article(*kind)),
-            Self::Taken(kind) => write!(f, "there is {} of that name already", article(*kind)),
+            Self::Taken(kind) => write!(f, "{} of that name already exists", article(*kind)),
             Self::Links => f.write_str("too many symbolic links"),
         }
     }

@@ -64,7 +64,7 @@ fn check(found: &Metadata) -> io::Result<()> {
 fn check_kind(kind: u64) -> io::Result<()> {
     match KERNEL.iter().find(|(number, _)| *number == kind) {
         Some((_, name)) => Err(io::Error::other(format!(
-            "it is a file of the kernel ({name}), where reading may wait for ever or take away what is read"
+            "it is a kernel file ({name}), where reading may block for ever or consume the data"
         ))),
         None => Ok(()),
     }
@@ -106,9 +106,9 @@ mod tests {
         assert!(made.unwrap().success());
         let fifo = fifo.to_str().unwrap();
         for (path, why) in [
-            ("/proc/version", "a file of the kernel (proc)"),
-            ("/proc/self/status", "a file of the kernel (proc)"),
-            ("/sys/kernel/mm/transparent_hugepage/enabled", "a file of the kernel (sysfs)"),
+            ("/proc/version", "a kernel file (proc)"),
+            ("/proc/self/status", "a kernel file (proc)"),
+            ("/sys/kernel/mm/transparent_hugepage/enabled", "a kernel file (sysfs)"),
             ("/dev/zero", "not a regular file"),
             ("/dev", "not a regular file"),
             (fifo, "not a regular file"),

@@ -233,7 +233,7 @@ impl fmt::Display for Exit {
             Self::Signal(libc::SIGSEGV) => f.write_str("SIGSEGV"),
             Self::Signal(libc::SIGABRT) => f.write_str("SIGABRT"),
             Self::Signal(libc::SIGBUS) => f.write_str("SIGBUS"),
-            Self::Signal(libc::SIGXFSZ) => f.write_str("SIGXFSZ (the limit of file sizes)"),
+            Self::Signal(libc::SIGXFSZ) => f.write_str("SIGXFSZ (the limit of the file size)"),
             Self::Signal(number) => write!(f, "signal {number}"),
             Self::Unknown => f.write_str("an unknown exit status"),
         }

@@ -29,13 +29,19 @@ impl fmt::Display for TraceError {
         match self {
             Self::Target(e) => e.fmt(f),
             Self::NoTypes(e) => {
-                write!(f, "the kernel shows no type information: {}: {e}", crate::kernel::BTF)
+                write!(
+                    f,
+                    "the kernel provides no BTF type information: {}: {e}",
+                    crate::kernel::BTF
+                )
             }
             Self::NoTracepoint(name) => write!(f, "this kernel has no tracepoint {name} for BPF"),
             Self::NotAllowed => {
                 f.write_str("this process may not load BPF programs: operation not permitted")
             }
-            Self::LockedDown => f.write_str("the kernel lets no BPF program read its memory"),
+            Self::LockedDown => {
+                f.write_str("the kernel does not allow BPF programs to read its memory")
+            }
             Self::Refused(what, e) => write!(f, "the kernel refuses the BPF program {what}: {e}"),
         }
     }
@@ -128,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_verifiers_reason_is_told() {
-        let locked = "the kernel lets no BPF program read its memory";
+        let locked = "the kernel does not allow BPF programs to read its memory";
         // As 6.1 and 7.2 say it.
         let seen = "0: R1=ctx(off=0,imm=0) R10=fp0\n; x(); @ state.h:85\n0: (85) call 8\n";
         let end = "processed 1 insns (limit 1000000)\n\0";

@@ -92,15 +92,17 @@ impl fmt::Display for NoImage {
         match self {
             Self::Unreadable(e) => e.fmt(f),
             Self::Cut => {
-                f.write_str("it was cut short while it was read, or the disk cannot read it")
+                f.write_str("it was truncated while it was read, or the disk has a read error")
             }
-            Self::NotElf => f.write_str("it is no ELF file of 64 bits, or only a part of one"),
-            Self::Unlinked => f.write_str("its code has no addresses, as a module's"),
-            Self::Linked => f.write_str("it is a linked program, and no module"),
+            Self::NotElf => f.write_str("it is not a complete 64-bit ELF file"),
+            Self::Unlinked => f.write_str("it is not linked, like a module"),
+            Self::Linked => f.write_str("it is a linked program, not a module"),
             Self::NoSymbols => f.write_str("it has no symbol table"),
             Self::NoLines => f.write_str("it has no debug information (DWARF)"),
-            Self::Packed(how) => write!(f, "its debug information is packed: {how}"),
-            Self::Unapplied => f.write_str("its debug information has relocations of another kind"),
+            Self::Packed(how) => {
+                write!(f, "its debug information is compressed in an unsupported way: {how}")
+            }
+            Self::Unapplied => f.write_str("its debug information has unsupported relocations"),
             Self::Damaged => f.write_str("its debug information is damaged"),
         }
     }

@@ -87,17 +87,17 @@ impl Kernel {
         let counts =
             has("preempt_count_place") || has("pcpu_hot_place") || cfg!(target_arch = "aarch64");
         if !counts {
-            unseen.push(format!("whether preemption was off{why}"));
+            unseen.push(format!("the preempt count{why}"));
         }
         if !has("irq_regs_place") {
-            unseen.push(format!("whether a program or the kernel was interrupted{why}"));
+            unseen.push(format!("the interrupted mode, user or kernel{why}"));
         }
         // x86's have a tracepoint each, arm64's one for all.
         if !self.has("reschedule_entry") && !self.has("ipi_entry") {
-            unseen.push("what interrupts from other CPUs are for".to_string());
+            unseen.push("the purpose of interrupts from other CPUs".to_string());
         }
         if !has("steal_time_place") {
-            unseen.push(format!("time that a hypervisor took{why}"));
+            unseen.push(format!("steal time{why}"));
         }
         unseen
     }
@@ -122,8 +122,8 @@ mod tests {
         let data = [&[0x9f, 0xeb, 1, 0][..], &[24, 0, 0, 0], &[0; 16]].concat();
         let kernel = Kernel::of(&data).unwrap();
         assert!(!kernel.has("sched_switch") && kernel.places.is_empty());
-        assert!(kernel.unseen().contains(&"time that a hypervisor took".to_string()));
-        let calls = "what interrupts from other CPUs are for".to_string();
+        assert!(kernel.unseen().contains(&"steal time".to_string()));
+        let calls = "the purpose of interrupts from other CPUs".to_string();
         assert!(kernel.unseen().contains(&calls));
         for tracepoint in ["reschedule_entry", "ipi_entry"] {
             let tracepoints = [tracepoint.to_string()].into();
@@ -132,9 +132,7 @@ mod tests {
         }
         // Where it is not the kernel that says nothing, but what lists its symbols, that is told.
         let hidden = Kernel { from_symbols: true, ..kernel }.unseen();
-        assert!(
-            hidden.contains(&"time that a hypervisor took (not in /proc/kallsyms)".to_string())
-        );
+        assert!(hidden.contains(&"steal time (not in /proc/kallsyms)".to_string()));
         // Reports cut what is longer.
         assert!(hidden.iter().all(|told| told.len() <= 80), "{hidden:?}");
     }

@@ -36,13 +36,13 @@ pub enum TargetError {
 impl fmt::Display for TargetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoProcess(pid) => write!(f, "there is no process or thread {pid}"),
+            Self::NoProcess(pid) => write!(f, "no process or thread has the ID {pid}"),
             Self::Comm(name) => {
-                write!(f, "`{name}` is no name of a thread: the kernel keeps 1 to 15 bytes")
+                write!(f, "`{name}` cannot be the name of a thread: names have 1 to 15 bytes")
             }
-            Self::Cgroup(path, e) => write!(f, "{} is no cgroup: {e}", path.display()),
+            Self::Cgroup(path, e) => write!(f, "{} is not a cgroup: {e}", path.display()),
             Self::Namespace => {
-                write!(f, "threads have numbers of their own in this PID namespace")
+                write!(f, "this PID namespace is not the kernel's initial one")
             }
         }
     }
@@ -107,7 +107,7 @@ fn comm(name: &str) -> Option<[u64; 2]> {
 fn cgroup(path: &Path) -> io::Result<u64> {
     // Folders of the older hierarchies have no such file.
     if !path.join("cgroup.controllers").exists() {
-        let why = "it has no cgroup.controllers, as those of the unified hierarchy (cgroup2) have";
+        let why = "it has no cgroup.controllers, so it is not in the unified hierarchy (cgroup2)";
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
     Ok(fs::metadata(path)?.ino())

@@ -68,7 +68,7 @@ const SLEEPERS_CALL: &str = "hrtimer_wakeup";
 
 /// What is not seen of a probe's wakeups without the address of that: every timer is taken for one,
 /// and what follows it in memory for its task, which is a probe's by chance only.
-const UNSURE_TIMERS: &str = "which timers tasks sleep by (no hrtimer_wakeup in /proc/kallsyms)";
+const UNSURE_TIMERS: &str = "the timers that tasks sleep on (no hrtimer_wakeup in /proc/kallsyms)";
 
 /// Programs that follow wakeups. They go when this does, and with the process whatever ends it.
 pub struct Tracer {

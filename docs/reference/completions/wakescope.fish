@@ -26,108 +26,108 @@ end
 
 complete -c wakescope -n "__fish_wakescope_needs_command" -s h -l help -d 'Print help'
 complete -c wakescope -n "__fish_wakescope_needs_command" -s V -l version -d 'Print version'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "check" -d 'What kernel and machine is this: preemption model with evidence, and what can be measured here'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'How late are wakeups here, and can the number be trusted'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "explain" -d 'Why were wakeups late: which part of the way, and whose fault'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads by themselves, until Ctrl-C or for a while, and tell how much work they did'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show runs: as text, a page, a picture, Markdown, the record itself, or in other programs\' formats'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "import" -d 'Make runs of what cyclictest, rtla, jitterdebugger and others have measured'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "compare" -d 'Is one set of runs worse than another: verdict, size, certainty'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "trend" -d 'Where in a series of runs did p99.9 or the maximum change'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "check" -d 'Show the preemption model with its evidence, and what this machine can measure'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'Measure wakeup latency, and check whether the numbers can be trusted'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "explain" -d 'Explain late wakeups: which component was late, and what caused it'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads without measuring, and print how much work they did'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show runs as text, an HTML page, a picture or Markdown, or export them to other programs\' formats'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "import" -d 'Convert results of cyclictest, rtla, jitterdebugger and other programs into runs'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "compare" -d 'Test whether one set of runs is worse than another'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "trend" -d 'Find where p99.9 or the maximum changed in a series of runs'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "lab" -d 'Boot kernels in virtual time, where the same kernel gives the same figures on any machine'
-complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'The CPU to probe [default: the last that this process may use]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'The CPU to probe [default: the last CPU that this process may use]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'Print JSON: the `host` of a run, with `suffers` and `instruments`'
-complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l probe -d 'Also tell the preemption model from behaviour: time wakeups inside long system calls, for some seconds, on one CPU'
+complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l probe -d 'Also infer the preemption model from behaviour: time wakeups during long system calls on one CPU, for some seconds'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l stimulus -d 'What causes the wakeups' -r -f -a "timer\t'A timer on an absolute grid of CLOCK_MONOTONIC'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Period of the grid of wakeups' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Measure this many wakeups on each CPU, instead of for a time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where that is not allowed]' -r -f -a "other\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed]' -r -f -a "other\t''
 fifo\t''
 rr\t''
 deadline\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l priority -d 'Real-time priority, 1 to 99 [default: 90]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l load -d 'Loads to measure under; `wakescope load --list` names them' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l load-dir -d 'Where loads keep their files [default: $TMPDIR or /tmp]' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l warmup -d 'How long the load runs alone, and then the probe unrecorded, before measuring' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l idle-states -d 'Leave idle states as they are, or keep CPUs in the shallowest while measuring' -r -f -a "as-is\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l load -d 'Loads to run while measuring; `wakescope load --list` lists them' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l load-dir -d 'Directory for the loads\' files [default: $TMPDIR or /tmp]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l warmup -d 'Warm-up: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l idle-states -d 'Leave idle states as they are, or keep CPUs in the shallowest one while measuring' -r -f -a "as-is\t''
 shallow\t''"
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l worst -d 'How many of the most delayed wakeups to list in the record' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fail-above -d 'Exit with 1 if the maximum, or a percentile, is above a time: 100us, p99.9=50us' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l out -d 'Folder to write the run to [default: a new one below runs/]' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l seed -d 'Seed of the phase of the grid and of the contents of the loads\' files' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l worst -d 'Number of the most delayed wakeups to list in the record' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fail-above -d 'Exit with 1 if the maximum (100us) or a percentile (p99.9=50us) is above this time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l out -d 'Folder to write the run to [default: a new folder under runs/]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l seed -d 'Seed for the phase of the timer grid and for the contents of the loads\' files' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l above -d 'Which wakeups are late: those from a time or a percentile on' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l pid -d 'Follow the threads of this process, or this thread, instead of probes' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l above -d 'Wakeups count as late from this time or percentile on' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l pid -d 'Follow the threads of this process, or this one thread, instead of probes' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l comm -d 'Follow all threads of this name' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cgroup -d 'Follow all threads in the cgroup with this folder, but not in those below it' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l vmlinux -d 'The kernel\'s image with debug information, for lines of source; else one is looked for' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'How many of the worst wakeups to show in full' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'What causes the wakeups' -r -f -a "timer\t'A timer on an absolute grid of CLOCK_MONOTONIC'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Period of the grid of wakeups' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cgroup -d 'Follow all threads in the cgroup with this folder, but not in its descendants' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l vmlinux -d 'The kernel\'s vmlinux with debug information, for source lines [default: searched in the usual places]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'Number of the worst wakeups to show in full' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Measure this many wakeups on each CPU, instead of for a time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where that is not allowed]' -r -f -a "other\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed]' -r -f -a "other\t''
 fifo\t''
 rr\t''
 deadline\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l priority -d 'Real-time priority, 1 to 99 [default: 90]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load -d 'Loads to measure under; `wakescope load --list` names them' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load-dir -d 'Where loads keep their files [default: $TMPDIR or /tmp]' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l warmup -d 'How long the load runs alone, and then the probe unrecorded, before measuring' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l idle-states -d 'Leave idle states as they are, or keep CPUs in the shallowest while measuring' -r -f -a "as-is\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load -d 'Loads to run while measuring; `wakescope load --list` lists them' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l load-dir -d 'Directory for the loads\' files [default: $TMPDIR or /tmp]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l warmup -d 'Warm-up: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l idle-states -d 'Leave idle states as they are, or keep CPUs in the shallowest one while measuring' -r -f -a "as-is\t''
 shallow\t''"
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l worst -d 'How many of the most delayed wakeups to list in the record' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fail-above -d 'Exit with 1 if the maximum, or a percentile, is above a time: 100us, p99.9=50us' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l out -d 'Folder to write the run to [default: a new one below runs/]' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l seed -d 'Seed of the phase of the grid and of the contents of the loads\' files' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l bound -d 'Compose what was seen into a bound on the wakeup latency'
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l sections -d 'Measure every section with interrupts or preemption off, with both its ends'
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l worst -d 'Number of the most delayed wakeups to list in the record' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fail-above -d 'Exit with 1 if the maximum (100us) or a percentile (p99.9=50us) is above this time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l out -d 'Folder to write the run to [default: a new folder under runs/]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l seed -d 'Seed for the phase of the timer grid and for the contents of the loads\' files' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l bound -d 'Compute an upper bound on the wakeup latency from what was observed'
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l sections -d 'Measure every section with interrupts or preemption off, from its begin to its end'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l duration -d 'How long, as in 10s or 5min (default: until Ctrl-C)' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l dir -d 'Where loads make their files, which are removed at the end (default: $TMPDIR, or /tmp)' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l seed -d 'Of the names and the content of files' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l duration -d 'How long to run, as in 10s or 5min (default: until Ctrl-C)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l dir -d 'Directory for the loads\' files, which are removed at the end (default: $TMPDIR, or /tmp)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l seed -d 'Seed for the names and contents of the files' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l json -d 'Print the result as JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l list -d 'List the loads'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -s h -l help -d 'Print help'
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l format -d 'What to show them as [default: what the ending of -o FILE says, or text]' -r -f -a "text\t'For people: verdict, table, findings, histogram'
-html\t'A page in one file, with pictures, tables and exact values under the pointer'
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l format -d 'Output format [default: by the ending of -o FILE, else text]' -r -f -a "text\t'For people: verdict, table, findings, histogram'
+html\t'A page in one file, with pictures, tables, and exact values at the pointer'
 svg\t'One picture, for papers and slides'
-png\t'The same made of pixels'
+png\t'The same picture as pixels'
 md\t'A table and the findings as Markdown, for a pull request'
 json\t'The run record'
-realfeel\t'The block of Clark Williams\' paper of 2002: statistics, shares below thresholds, five nines'
+realfeel\t'The block of Clark Williams\' paper of 2002: statistics, shares below thresholds, p99.999'
 cyclictest\t'The histogram that cyclictest prints, in whole µs'
 cyclictest-json\t'The file that cyclictest writes with --json'
-csv\t'The histograms as comma-separated values; nothing is lost of them'
+csv\t'The complete histograms as comma-separated values'
 hlog\t'HdrHistogram\'s interval log, compressed, one tag per CPU'
-hgrm\t'HdrHistogram\'s percentile distribution, of all CPUs together'
+hgrm\t'HdrHistogram\'s percentile distribution over all CPUs'
 prometheus\t'A classic histogram for Prometheus'
 openmetrics\t'The same as OpenMetrics'
-jsonl\t'Every sample as a JSON object on a line of its own, of runs measured with --save-samples'
+jsonl\t'Every sample as a JSON object on its own line, for runs measured with --save-samples'
 trace\t'The latest wakeups as a trace for Perfetto (ui.perfetto.dev) or about:tracing'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, components, causes, episodes [default: exceedance]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l line -d 'Draw a line at these times, besides those of the runs\' limits' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l title -d 'What to call it all' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l line -d 'Draw lines at these times, in addition to the runs\' limits' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l title -d 'Title of the report' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l unit -d 'The unit of values, for files of other programs that do not state it' -r -f -a "ns\t'Nanoseconds'
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l unit -d 'Unit of the values in other programs\' files that do not state one' -r -f -a "ns\t'Nanoseconds'
 us\t'Microseconds'
 ms\t'Milliseconds'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l distribution -d 'Which values to export: one per wakeup, or one per expiry [default: woken for the formats of cyclictest, which means that; both for csv; expiries for the others]' -r -f -a "woken\t'One value per wakeup'
-expiries\t'One value per expiry, also of those that a late wakeup swallowed'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l rows -d 'Rows of a histogram for cyclictest, one per µs; later samples are its overflow [default: as many as the maximum takes, 1000000 at most]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l distribution -d 'Values to export: one per wakeup or one per expiry [default: woken for the formats of cyclictest, both for csv, expiries for the others]' -r -f -a "woken\t'One value per wakeup'
+expiries\t'One value per expiry, including expiries that a late wakeup missed'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l rows -d 'Rows of cyclictest\'s histogram, one per µs; later samples count as overflow [default: as many as the maximum needs, at most 1000000]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l mix-quantities -d 'Show also values of different kinds together, such as gaps in a busy loop and wakeup latencies'
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l sparse -d 'Leave out empty rows of a histogram for cyclictest, as rt-tests does from 2.7 on'
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l mix-quantities -d 'Show different quantities together, such as gaps in a busy loop and wakeup latencies'
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l sparse -d 'Omit empty rows of cyclictest\'s histogram, as rt-tests 2.7 and later do'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l from -d 'What wrote them, where that is not seen from the files' -r -f -a "cyclictest\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l from -d 'Format of the files, where it cannot be detected' -r -f -a "cyclictest\t''
 cyclictest-verbose\t''
 cyclictest-json\t''
 jitterdebugger\t''
@@ -144,133 +144,133 @@ realfeel\t''
 hlog\t''
 hgrm\t''
 perf-sched\t''"
-complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l unit -d 'The unit of values, for files of other programs that do not state it' -r -f -a "ns\t'Nanoseconds'
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l unit -d 'Unit of the values in other programs\' files that do not state one' -r -f -a "ns\t'Nanoseconds'
 us\t'Microseconds'
 ms\t'Milliseconds'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l out -d 'The run\'s folder; of several runs, the folder that theirs are made in [default: below runs/]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l out -d 'The run\'s folder; for several runs, the parent of their folders [default: under runs/]' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l against -d 'The old runs' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l interleave-plan -d 'Print a script that measures so many runs a side in turns, instead of comparing' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l margin -d 'By what share a figure must differ to count [default: 10%]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'How likely alike runs may be called better or worse [default: 5%]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is shown to be worse by more than this, with 3 if that is open' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l fail-above -d 'Exit with 1 if a new run\'s maximum, or a percentile, is above a time: 100us, p99.9=50us' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l unit -d 'The unit of values, for files of other programs that do not state it' -r -f -a "ns\t'Nanoseconds'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l interleave-plan -d 'Instead of comparing, print a script that measures N runs a side alternately' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l margin -d 'Smallest relative difference that counts [default: 10%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l alpha -d 'Significance level: the accepted probability of a false "better" or "worse" [default: 5%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l max-regression -d 'Exit with 1 only if a figure is significantly worse by more than this, with 3 if that is inconclusive' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l fail-above -d 'Exit with 1 if a new run\'s maximum (100us) or percentile (p99.9=50us) is above this time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l unit -d 'Unit of the values in other programs\' files that do not state one' -r -f -a "ns\t'Nanoseconds'
 us\t'Microseconds'
 ms\t'Milliseconds'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l seed -d 'Seed of the splits that are drawn where there are too many to count, or of the plan' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l format -d 'What to show it as [default: what the ending of -o FILE says, or text]' -r -f -a "text\t'For people: verdict, table, reasons'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l seed -d 'Seed for the random permutations of the test, or for --interleave-plan' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l format -d 'Output format [default: by the ending of -o FILE, else text]' -r -f -a "text\t'For people: verdict, table, reasons'
 json\t'The record of the comparison'
-junit\t'For CI systems: a test case per figure and limit'
+junit\t'For CI systems: one test case per figure and per limit'
 markdown\t'For pull requests'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -s o -l output -d 'Write to a file instead of standard output' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l accept-blocks -d 'Judge also where one side was measured after the other'
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l force -d 'Compare also runs that are not alike in what matters'
-complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l mix-quantities -d 'Compare also values of different kinds, such as gaps in a busy loop with wakeup latencies'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l accept-blocks -d 'Give a verdict even if one side was measured entirely after the other'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l force -d 'Compare runs although they differ in load, stimulus or another essential property'
+complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l mix-quantities -d 'Compare different quantities, such as gaps in a busy loop with wakeup latencies'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l json -d 'The same as --format json'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l alpha -d 'How likely a change may be found in a series without one [default: 5%]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l unit -d 'The unit of values, for files of other programs that do not state it' -r -f -a "ns\t'Nanoseconds'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l alpha -d 'Significance level: the accepted probability of a false change [default: 5%]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l unit -d 'Unit of the values in other programs\' files that do not state one' -r -f -a "ns\t'Nanoseconds'
 us\t'Microseconds'
 ms\t'Milliseconds'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l seed -d 'Seed of the permutations' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s o -l output -d 'Write to a file instead of standard output: a picture, if its name ends in .svg or .png; the record, if in .json' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l by-time -d 'Order them by the time at which they began'
-complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l force -d 'Take also runs that are not alike in what matters'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l seed -d 'Seed for the random permutations of the test' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s o -l output -d 'Write to a file instead of standard output: a picture to .svg or .png, the record to .json' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l by-time -d 'Order the runs by their start time'
+complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l force -d 'Accept runs although they differ in load, stimulus or another essential property'
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -l json -d 'Print JSON: the record of the series'
 complete -c wakescope -n "__fish_wakescope_using_subcommand trend" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -s h -l help -d 'Print help'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "kernels" -d 'List the kernels that can be fetched, and those that have been'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "fetch" -d 'Fetch kernels from Debian\'s archive, and the emulator that boots them, for the lab alone'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "kernels" -d 'List the kernels that can be fetched, and the fetched ones'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "fetch" -d 'Fetch kernels from Debian\'s archive, and the emulator, for use by the lab only'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "run" -d 'Run kernels × preemption models × loads × seeds in virtual time, and compare them'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "verify" -d 'Run cells that are kept once more, and fail if a bit differs'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "bisect" -d 'Find the first of an ordered list of kernels that breaks a limit'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "prune" -d 'Make what is kept smaller: remove the cells that were not used for the longest time'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l arch -d 'What the kernels run on: amd64 or arm64 (default: as this machine)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "verify" -d 'Repeat cached cells, and fail if a bit differs'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "bisect" -d 'Find the first kernel of an ordered list that exceeds a limit'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and not __fish_seen_subcommand_from kernels fetch run verify bisect prune" -f -a "prune" -d 'Shrink the cache: remove the least recently used cells'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l all -d 'List every version, not just the newest of each series and flavour'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l refresh -d 'Look for newer ones, also if that was done today'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l refresh -d 'Update the list of kernels, even if it was updated today'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -l json -d 'Print the list as JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from kernels" -s h -l help -d 'Print help'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l arch -d 'What the kernels run on: amd64 or arm64 (default: as this machine)' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l refresh -d 'Look for newer ones, also if that was done today'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l arch -d 'Architecture of the kernels: amd64 or arm64 (default: this machine\'s)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -l refresh -d 'Update the list of kernels, even if it was updated today'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from fetch" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l plan -d 'A plan that comes with wakescope (williams, linux-journal, debian-atlas), or a plan\'s file' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l kernel -d 'Kernels: 6.1-cloud and the like (see `wakescope lab kernels`), or files: old/bzImage' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l preempt -d 'Preemption models to boot each with: none, voluntary, full, lazy, rt, default' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l load -d 'Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; several at once as find+launch' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l seeds -d 'How many seeds, or which: 10, or 3,7,11. Each moves the probe\'s phase and changes the loads' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l kernel -d 'Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in old/bzImage' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l preempt -d 'Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l load -d 'Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; a combination as find+launch' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups per cell' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Period of the grid of wakeups, in virtual time' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'How long the load runs alone, and then the probe unrecorded, in virtual time' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpu-mips -d 'How fast the guest\'s CPU is, in million instructions per virtual second: 1000, 500, 250, 125' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l policy -d 'Scheduling policy of the probe' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l priority -d 'Its real-time priority, 1 to 99' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l compare -d 'Is B worse than A: kernels, models or both, as in none:full or old/bzImage:new/bzImage' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l margin -d 'By how much they must differ for a verdict: 10% or 0.1' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l fail-above -d 'Exit with 1 if the maximum of any cell, or a percentile, is above a time: 100us, p99.9=50us' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l above -d 'Which wakeups --explain takes as late: those from a time or a percentile on' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l worst -d 'How many of the most delayed wakeups to list in each record' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l arch -d 'What Debian\'s kernels are to run on: amd64 or arm64 (default: as this machine)' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l config -d 'The configuration of a kernel given as a file, if it is not config-RELEASE beside it; repeated, in the order of the kernels' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l modules -d 'Its modules: what /lib/modules/RELEASE would be, or where they were installed to' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l symbols -d 'Its System.map' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l module -d 'Modules that guests load before they measure, with those that these need' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l append -d 'More for the kernels\' command line, as in \'nohz=off threadirqs\'' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l qemu -d 'The emulator: QEMU 8 or newer (default: the lab\'s own, or the machine\'s)' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: the wakescope-guest that belongs to this one)' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l jobs -d 'Guests to run side by side (default: one per CPU)' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l timeout -d 'The most time of this machine that a guest may take' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpus -d 'CPUs of a guest; more than one takes --experimental-smp' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l explain -d 'Let each guest explain its late wakeups. That takes virtual time of its own: do not compare the figures with those of guests that do not'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l sections -d 'Let guests that explain measure every section with interrupts or preemption off, too, where their kernel shows them'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l bound -d 'Let guests that explain compose what they saw into a bound on the wakeup latency, which stands beside the latest wakeup'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l experimental-smp -d 'Allow more than one CPU: the emulator lets them take turns of about a millisecond, and the figures show that, not the kernel'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l all-figures -d 'Show p99.9 and p50 beside the maximum, also where all of that fits no screen'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l priority -d 'Real-time priority of the probe, 1 to 99' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l compare -d 'Test whether B is worse than A: kernels, models or both, as in none:full or old/bzImage:new/bzImage' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l margin -d 'Smallest relative difference that counts: 10% or 0.1' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l fail-above -d 'Exit with 1 if the maximum (100us) or a percentile (p99.9=50us) of any cell is above this time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l above -d 'With --explain, wakeups count as late from this time or percentile on' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l worst -d 'Number of the most delayed wakeups to list in each record' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l arch -d 'Architecture of Debian\'s kernels: amd64 or arm64 (default: this machine\'s)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l config -d 'Configuration of a kernel given by file, if it is not config-RELEASE beside it. Repeat the option in the order of the kernels' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l modules -d 'Modules of a kernel given by file: the equivalent of /lib/modules/RELEASE, or the INSTALL_MOD_PATH' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l symbols -d 'System.map of a kernel given by file' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l module -d 'Modules that guests load before measuring, together with their dependencies' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l append -d 'Text to append to the kernel command line, as in \'nohz=off threadirqs\'' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l qemu -d 'The emulator, QEMU 8 or newer (default: the fetched one, else the installed one)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: the wakescope-guest of this wakescope)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l jobs -d 'Number of guests to run in parallel (default: one per CPU)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l timeout -d 'Host time after which a guest is stopped' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpus -d 'CPUs of a guest; more than one needs --experimental-smp' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l explain -d 'Let each guest explain its late wakeups. Tracing takes virtual time: do not compare the figures with those of guests without --explain'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l sections -d 'With --explain, also measure every section with interrupts or preemption off, on kernels with preemptirq tracepoints'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l bound -d 'With --explain, also compute an upper bound on the wakeup latency, shown beside the maximum'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l experimental-smp -d 'Allow more than one CPU. The emulator runs them in turns of about a millisecond, which dominates the figures'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l all-figures -d 'Show p99.9 and p50 beside the maximum, even if the table is wider than the screen'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l json -d 'Print JSON: the record of the lab'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l markdown -d 'Print Markdown, with all figures'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from verify" -l at-most -d 'Run no more than that many, spread evenly over all' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from verify" -l jobs -d 'Guests to run side by side (default: one per CPU)' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from verify" -l qemu -d 'The emulator (default: the lab\'s own, or the machine\'s)' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from verify" -l timeout -d 'The most time of this machine that a guest may take' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from verify" -l at-most -d 'Run at most this many cells, spread evenly over all' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from verify" -l jobs -d 'Number of guests to run in parallel (default: one per CPU)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from verify" -l qemu -d 'The emulator, QEMU 8 or newer (default: the fetched one, else the installed one)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from verify" -l timeout -d 'Host time after which a guest is stopped' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l plan -d 'A plan that comes with wakescope (williams, linux-journal, debian-atlas), or a plan\'s file' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l kernel -d 'Kernels: 6.1-cloud and the like (see `wakescope lab kernels`), or files: old/bzImage' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l preempt -d 'Preemption models to boot each with: none, voluntary, full, lazy, rt, default' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l load -d 'Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; several at once as find+launch' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l seeds -d 'How many seeds, or which: 10, or 3,7,11. Each moves the probe\'s phase and changes the loads' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l kernel -d 'Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in old/bzImage' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l preempt -d 'Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l load -d 'Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; a combination as find+launch' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l samples -d 'Wakeups per cell' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Period of the grid of wakeups, in virtual time' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'How long the load runs alone, and then the probe unrecorded, in virtual time' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpu-mips -d 'How fast the guest\'s CPU is, in million instructions per virtual second: 1000, 500, 250, 125' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l policy -d 'Scheduling policy of the probe' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l priority -d 'Its real-time priority, 1 to 99' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l compare -d 'Is B worse than A: kernels, models or both, as in none:full or old/bzImage:new/bzImage' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l margin -d 'By how much they must differ for a verdict: 10% or 0.1' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l fail-above -d 'Exit with 1 if the maximum of any cell, or a percentile, is above a time: 100us, p99.9=50us' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l above -d 'Which wakeups --explain takes as late: those from a time or a percentile on' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l worst -d 'How many of the most delayed wakeups to list in each record' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l arch -d 'What Debian\'s kernels are to run on: amd64 or arm64 (default: as this machine)' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l config -d 'The configuration of a kernel given as a file, if it is not config-RELEASE beside it; repeated, in the order of the kernels' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l modules -d 'Its modules: what /lib/modules/RELEASE would be, or where they were installed to' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l symbols -d 'Its System.map' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l module -d 'Modules that guests load before they measure, with those that these need' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l append -d 'More for the kernels\' command line, as in \'nohz=off threadirqs\'' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l qemu -d 'The emulator: QEMU 8 or newer (default: the lab\'s own, or the machine\'s)' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: the wakescope-guest that belongs to this one)' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l jobs -d 'Guests to run side by side (default: one per CPU)' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l timeout -d 'The most time of this machine that a guest may take' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpus -d 'CPUs of a guest; more than one takes --experimental-smp' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l repo -d 'A git repository, to bisect its revisions instead of a list of kernels' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l good -d 'The revision that is within the limit' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l bad -d 'A later one that is not' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l build -d 'The command that builds $REVISION, run by sh in the repository: it checks out and makes. If it fails, or ends with 125, the revision is skipped' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l image -d 'Where it leaves the kernel, seen from the repository' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l explain -d 'Let each guest explain its late wakeups. That takes virtual time of its own: do not compare the figures with those of guests that do not'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l sections -d 'Let guests that explain measure every section with interrupts or preemption off, too, where their kernel shows them'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l bound -d 'Let guests that explain compose what they saw into a bound on the wakeup latency, which stands beside the latest wakeup'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l experimental-smp -d 'Allow more than one CPU: the emulator lets them take turns of about a millisecond, and the figures show that, not the kernel'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l priority -d 'Real-time priority of the probe, 1 to 99' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l compare -d 'Test whether B is worse than A: kernels, models or both, as in none:full or old/bzImage:new/bzImage' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l margin -d 'Smallest relative difference that counts: 10% or 0.1' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l fail-above -d 'Exit with 1 if the maximum (100us) or a percentile (p99.9=50us) of any cell is above this time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l above -d 'With --explain, wakeups count as late from this time or percentile on' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l worst -d 'Number of the most delayed wakeups to list in each record' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l arch -d 'Architecture of Debian\'s kernels: amd64 or arm64 (default: this machine\'s)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l config -d 'Configuration of a kernel given by file, if it is not config-RELEASE beside it. Repeat the option in the order of the kernels' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l modules -d 'Modules of a kernel given by file: the equivalent of /lib/modules/RELEASE, or the INSTALL_MOD_PATH' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l symbols -d 'System.map of a kernel given by file' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l module -d 'Modules that guests load before measuring, together with their dependencies' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l append -d 'Text to append to the kernel command line, as in \'nohz=off threadirqs\'' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l qemu -d 'The emulator, QEMU 8 or newer (default: the fetched one, else the installed one)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l guest-program -d 'The guest\'s program, a static wakescope for the kernels\' architecture (default: the wakescope-guest of this wakescope)' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l jobs -d 'Number of guests to run in parallel (default: one per CPU)' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l timeout -d 'Host time after which a guest is stopped' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpus -d 'CPUs of a guest; more than one needs --experimental-smp' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l repo -d 'Git repository: bisect its revisions instead of a list of kernels' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l good -d 'A revision that keeps the limit' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l bad -d 'A later revision that exceeds the limit' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l build -d 'Shell command that checks out and builds $REVISION, run in the repository. If it fails or exits with 125, the revision is skipped' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l image -d 'Path of the built kernel image, relative to the repository' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l explain -d 'Let each guest explain its late wakeups. Tracing takes virtual time: do not compare the figures with those of guests without --explain'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l sections -d 'With --explain, also measure every section with interrupts or preemption off, on kernels with preemptirq tracepoints'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l bound -d 'With --explain, also compute an upper bound on the wakeup latency, shown beside the maximum'
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l experimental-smp -d 'Allow more than one CPU. The emulator runs them in turns of about a millisecond, which dominates the figures'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l json -d 'Print JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from prune" -l keep -d 'How much cells may take: 500MB, 2GB; 0 removes all' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from prune" -l keep -d 'Disk space that cells may use: 500MB, 2GB; 0 removes all' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from prune" -s h -l help -d 'Print help (see more with \'--help\')'

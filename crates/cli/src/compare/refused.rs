@@ -14,14 +14,12 @@ pub(crate) fn failure(refusal: &Refusal) -> Failure {
             .because("a side has no runs")
             .try_this("name runs on both sides: wakescope compare NEW… --against OLD…"),
         Refusal::NoSamples(label) => no_samples(label),
-        Refusal::Quantities(new, old) => Failure::new(
-            "cannot compare these runs: they do not measure the same",
-        )
-        .because(format!("the new ones hold {}, the old ones {}", names(new), names(old)))
-        .try_this("compare results of one tool, made with the same options")
-        .try_this(
-            "where both sides hold one kind each, compare them all the same: --mix-quantities",
-        ),
+        Refusal::Quantities(new, old) => {
+            Failure::new("cannot compare these runs: they measure different quantities")
+                .because(format!("the new ones hold {}, the old ones {}", names(new), names(old)))
+                .try_this("compare results of one tool, made with the same options")
+                .try_this("if each side holds one quantity, compare them anyway: --mix-quantities")
+        }
         Refusal::Repeated(one, other) => repeated(one, other),
         Refusal::Differences(differences) => differing("compare", differences),
     }
@@ -35,11 +33,11 @@ fn no_samples(label: &str) -> Failure {
 
 /// Runs that are not alike enough.
 pub(crate) fn differing(what: &str, differences: &[Difference]) -> Failure {
-    let failure = Failure::new(format!("cannot {what} these runs: they are not alike"));
+    let failure = Failure::new(format!("cannot {what} these runs as they are"));
     differences
         .iter()
         .fold(failure, |failure, difference| failure.because(clean(&difference.message, 600)))
-        .try_this("take runs of the same plan; or all the same, with that in mind: --force")
+        .try_this("use different runs of the same plan; or ignore this: --force")
 }
 
 fn names(quantities: &[Quantity]) -> String {

@@ -27,12 +27,12 @@ pub(super) fn refuse_repetitions(runs: &[Named]) -> Result<(), Failure> {
 pub(super) fn repeated(one: &str, other: &str) -> Failure {
     let [one, other] = [one, other].map(|name| clean(name, 200));
     let what = match one == other {
-        true => format!("cannot compare: {one} is given twice, and would count as two runs"),
+        true => format!("cannot compare: {one} is given twice and would count as two runs"),
         false => {
-            format!("cannot compare: {one} and {other} are the same run, which would count as two")
+            format!("cannot compare: {one} and {other} are the same run and would count as two")
         }
     };
-    Failure::new(what).try_this("name each run once; a copy of a run is no second one")
+    Failure::new(what).try_this("name each run once; a copy of a run is not a second run")
 }
 
 /// Where a run is, links followed: its folder, or its file, with what sets it apart there.

@@ -38,9 +38,7 @@ impl Kernel {
     fn differs(&self, image: &Image<'_>) -> Option<String> {
         match (image.build_id(), &self.build_id) {
             (Some(own), Some(id)) if own == *id => None,
-            (Some(own), Some(id)) => {
-                Some(format!("its build id is {own}, that of the kernel is {id}"))
-            }
+            (Some(own), Some(id)) => Some(format!("its build ID is {own}, the kernel's is {id}")),
             _ => self.differs_by_banner(image),
         }
     }
@@ -48,7 +46,7 @@ impl Kernel {
     /// The same where one of them has no build id: release and version tell builds apart, too.
     fn differs_by_banner(&self, image: &Image<'_>) -> Option<String> {
         let Some(banner) = image.banner() else {
-            return Some("without a build id on both sides nobody knows whether it is".into());
+            return Some("it cannot be checked: the image or the kernel has no build ID".into());
         };
         let same = !self.release.is_empty()
             && banner.starts_with(&format!("Linux version {} ", self.release))
@@ -85,10 +83,8 @@ pub(super) fn choose(named: Option<&Path>, host: &Host) -> Result<Chosen, Failur
         match kernel.differs(&image) {
             None => return Ok(Chosen::Found(Some(path), others)),
             Some(why) => {
-                others.push(format!(
-                    "lines of source ({} is another kernel's: {why})",
-                    path.display()
-                ));
+                others
+                    .push(format!("source lines ({} is another kernel's: {why})", path.display()));
             }
         }
     }
@@ -125,7 +121,7 @@ impl Chosen {
                 .and_then(|mapped| mapped.image().and_then(|image| add_of_kernel(run, &image)));
             match added {
                 Ok(found) => root = found,
-                Err(e) => unseen.push(format!("lines of source ({}: {e})", path.display())),
+                Err(e) => unseen.push(format!("source lines ({}: {e})", path.display())),
             }
         }
         unseen.extend(modules::add_lines(run, path.as_deref(), root.as_deref()));
@@ -152,7 +148,7 @@ fn usable<'m>(path: &Path, mapped: &'m MappedImage, kernel: &Kernel) -> Result<I
         return Err(Failure::new(format!("{name} is not the image of the kernel that was traced"))
             .because(why)
             .try_this(format!(
-                "name the vmlinux of the very build of {}, from its debug package",
+                "name the vmlinux of the same build of {}, from its debug package",
                 kernel.release
             )));
     }
@@ -165,7 +161,7 @@ fn unusable(path: &Path, error: &NoImage) -> Failure {
     match error {
         NoImage::Unreadable(_) => failure.try_this("name the kernel's vmlinux: --vmlinux FILE"),
         NoImage::NotElf | NoImage::Unlinked => failure.try_this(
-            "name the kernel's vmlinux as it was linked, not the compressed image that is booted",
+            "name the uncompressed vmlinux, not the boot image",
         ),
         _ => failure.try_this(
             "take vmlinux from the debug package of the kernel: linux-image-…-dbg, kernel-debuginfo",

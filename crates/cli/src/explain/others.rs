@@ -24,12 +24,12 @@ const LEAD: SpanNs = SpanNs(50_000_000);
 pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure> {
     let measured = measure::plan(&args.measure)?;
     let Some(duration_ns) = measured.duration_ns else {
-        return Err(Failure::new("--samples means nothing to wakeups of others")
-            .try_this("say how long to follow them: --duration"));
+        return Err(Failure::new("--samples does not apply to wakeups of other threads")
+            .try_this("set how long to follow them: --duration"));
     };
     if !measured.load.is_empty() {
-        return Err(Failure::new("--load means nothing to wakeups of others")
-            .try_this("run it beside: wakescope load"));
+        return Err(Failure::new("--load does not apply to wakeups of other threads")
+            .try_this("run the load separately: wakescope load"));
     }
     let signals = measure::prepare_process()?;
     let host = host::read(&measured.cpus);
@@ -70,7 +70,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     let mut ended_by = None;
     while ended_by.is_none() && clock::now() < end {
         if process.is_some_and(|pid| !is_alive(pid)) {
-            ended_by = Some("the process that was followed has ended".to_string());
+            ended_by = Some("the followed process has ended".to_string());
             break;
         }
         let now = clock::now();
@@ -110,7 +110,9 @@ fn not_done() -> Finding {
     Finding::new(
         "unfinished",
         Severity::Error,
-        "the run was killed, or still goes on: how late wakeups were is there, but not why".into(),
+        "the run was killed, or is still going on: its latencies are recorded, their causes are \
+         not"
+        .into(),
         "follow them again",
     )
 }

@@ -20,23 +20,25 @@ use crate::Failure;
 /// The arguments that make a plan.
 #[derive(clap::Args)]
 pub(super) struct Asking {
-    /// A plan that comes with wakescope (williams, linux-journal, debian-atlas), or a plan's file
+    /// A built-in plan (williams, linux-journal, debian-atlas), or a plan file
     #[arg(long, value_name = "NAME|FILE")]
     plan: Option<String>,
 
-    /// Kernels: 6.1-cloud and the like (see `wakescope lab kernels`), or files: old/bzImage
+    /// Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in
+    /// old/bzImage
     #[arg(long, value_name = "NAME|FILE,…", value_delimiter = ',')]
     kernel: Vec<String>,
 
-    /// Preemption models to boot each with: none, voluntary, full, lazy, rt, default
+    /// Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default
     #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
     preempt: Vec<Asked>,
 
-    /// Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; several at once as find+launch
+    /// Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; a combination as find+launch
     #[arg(long, value_name = "LOAD,…", value_delimiter = ',')]
     load: Vec<LoadSet>,
 
-    /// How many seeds, or which: 10, or 3,7,11. Each moves the probe's phase and changes the loads
+    /// Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe's phase and the
+    /// loads' contents
     #[arg(long, value_name = "N|LIST")]
     seeds: Option<Seeds>,
 
@@ -44,15 +46,16 @@ pub(super) struct Asking {
     #[arg(long, value_name = "N")]
     samples: Option<u64>,
 
-    /// Period of the grid of wakeups, in virtual time
+    /// Time from one timer expiry to the next, in virtual time
     #[arg(long, value_name = "TIME")]
     interval: Option<SpanNs>,
 
-    /// How long the load runs alone, and then the probe unrecorded, in virtual time
+    /// Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded
+    /// for the same time
     #[arg(long, value_name = "TIME")]
     warmup: Option<SpanNs>,
 
-    /// How fast the guest's CPU is, in million instructions per virtual second: 1000, 500, 250, 125
+    /// Speed of the guest's CPU, in million instructions per virtual second: 1000, 500, 250, 125
     #[arg(long, value_name = "MIPS")]
     cpu_mips: Option<CpuSpeed>,
 
@@ -60,42 +63,43 @@ pub(super) struct Asking {
     #[arg(long, value_parser = policy, value_name = "POLICY")]
     policy: Option<Policy>,
 
-    /// Its real-time priority, 1 to 99
+    /// Real-time priority of the probe, 1 to 99
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99))]
     priority: Option<u8>,
 
-    /// Is B worse than A: kernels, models or both, as in none:full or old/bzImage:new/bzImage
+    /// Test whether B is worse than A: kernels, models or both, as in none:full or
+    /// old/bzImage:new/bzImage
     #[arg(long, value_name = "A:B")]
     compare: Vec<String>,
 
-    /// By how much they must differ for a verdict: 10% or 0.1
+    /// Smallest relative difference that counts: 10% or 0.1
     #[arg(long, value_name = "SHARE", value_parser = parse_margin)]
     margin: Option<f64>,
 
-    /// Exit with 1 if the maximum of any cell, or a percentile, is above a time: 100us, p99.9=50us
+    /// Exit with 1 if the maximum (100us) or a percentile (p99.9=50us) of any cell is above this
+    /// time
     #[arg(long, value_name = "[pN=]TIME", value_parser = parse_limit)]
     fail_above: Vec<Limit>,
 
-    /// Let each guest explain its late wakeups. That takes virtual time of its own: do not compare
-    /// the figures with those of guests that do not
+    /// Let each guest explain its late wakeups. Tracing takes virtual time: do not compare the
+    /// figures with those of guests without --explain
     #[arg(long)]
     explain: bool,
 
-    /// Which wakeups --explain takes as late: those from a time or a percentile on
+    /// With --explain, wakeups count as late from this time or percentile on
     #[arg(long, value_name = "TIME|pN", requires = "explain")]
     above: Option<Above>,
 
-    /// Let guests that explain measure every section with interrupts or preemption off, too, where
-    /// their kernel shows them
+    /// With --explain, also measure every section with interrupts or preemption off, on kernels
+    /// with preemptirq tracepoints
     #[arg(long, requires = "explain")]
     sections: bool,
 
-    /// Let guests that explain compose what they saw into a bound on the wakeup latency, which stands
-    /// beside the latest wakeup
+    /// With --explain, also compute an upper bound on the wakeup latency, shown beside the maximum
     #[arg(long, requires = "explain")]
     bound: bool,
 
-    /// How many of the most delayed wakeups to list in each record
+    /// Number of the most delayed wakeups to list in each record
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     worst: Option<u16>,
 }
@@ -105,7 +109,7 @@ fn policy(text: &str) -> Result<Policy, String> {
         "fifo" => Ok(Policy::Fifo),
         "rr" => Ok(Policy::Rr),
         "other" => Ok(Policy::Other),
-        _ => Err("the lab's probe runs under fifo, rr or other".into()),
+        _ => Err("the lab supports fifo, rr and other".into()),
     }
 }
 
@@ -162,7 +166,7 @@ fn expect_known_loads(plan: &Plan) -> Result<(), Failure> {
             let known: Vec<&str> =
                 Spec::list().iter().map(|load| load.0).filter(|name| !name.contains(':')).collect();
             return Err(Failure::new(format!("there is no load `{}`", clean(name, 40)))
-                .try_this(format!("guests know idle, {}", known.join(", "))));
+                .try_this(format!("the loads are idle, {}", known.join(", "))));
         }
     }
     Ok(())

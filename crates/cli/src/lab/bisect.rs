@@ -19,12 +19,12 @@ use super::showing::Showing;
 use super::waiting::Waiting;
 use crate::{Failure, Outcome, output};
 
-/// Find the first of an ordered list of kernels that breaks a limit
+/// Find the first kernel of an ordered list that exceeds a limit
 ///
-/// Each kernel is measured under one load and model, with all seeds; it is bad if any seed breaks
-/// the limit. Figures repeat to the bit, so no step is repeated for noise. Exit: 0 if it was found,
-/// 1 if the first kernel is bad already or the last still good, 3 if kernels that could not be
-/// measured leave it open.
+/// Each kernel is measured under one load and one model, with all seeds. It is bad if any seed
+/// exceeds the limit. Figures repeat to the bit, so no step needs repeating. Exit codes: 0 found; 1
+/// the first kernel is already bad, or the last one still good; 2 an error; 3 inconclusive, because
+/// kernels could not be measured.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -70,10 +70,14 @@ pub(super) fn run(args: &BisectArgs) -> Result<Outcome, Failure> {
             output::print(&format!("{}.\n", without_failure(&e)))?;
             Ok(Outcome::Failed)
         }
-        Err(e @ BisectError::TooFew(_)) => Err(Failure::new(without_failure(&e))
-            .try_this("name the kernels in their order: --kernel A,B,C; or build them: --repo, --good, --bad, --build, --image")),
-        Err(e @ BisectError::EndSkipped { .. }) => Err(Failure::new(clean(&without_failure(&e), 400))
-            .try_this("begin and end with kernels that boot and measure")),
+        Err(e @ BisectError::TooFew(_)) => Err(Failure::new(without_failure(&e)).try_this(
+            "name the kernels in order: --kernel A,B,C; or build them: --repo, --good, --bad, \
+             --build, --image",
+        )),
+        Err(e @ BisectError::EndSkipped { .. }) => {
+            Err(Failure::new(clean(&without_failure(&e), 400))
+                .try_this("begin and end the list with kernels that boot and can be measured"))
+        }
     }
 }
 
@@ -88,17 +92,17 @@ fn expect_one_cell(plan: &Plan) -> Result<(), Failure> {
     if plan.fail_above.is_empty() {
         return wrong(
             "a bisection needs a limit to tell good from bad",
-            "give one: --fail-above 100us, or p99.9=50us",
+            "set a limit: --fail-above 100us, or p99.9=50us",
         );
     }
     if plan.loads.len() != 1 {
         return wrong(
-            "a bisection is about one load",
-            "name it: --load find; several at once as find+launch",
+            "a bisection needs exactly one load",
+            "name it: --load find; a combination as find+launch",
         );
     }
     if plan.preempt.len() != 1 || !plan.preempt_of.is_empty() {
-        return wrong("a bisection is about one preemption model", "name it: --preempt full");
+        return wrong("a bisection needs exactly one preemption model", "name it: --preempt full");
     }
     Ok(())
 }
@@ -149,8 +153,9 @@ impl Examiner<'_> {
         drop(showing);
         let done = done.map_err(|e| failure_of_lab(&e))?;
         if done.stopped {
-            return Err(Failure::new("ended before it was found")
-                .try_this("the same command goes on from there: what was measured is kept"));
+            return Err(Failure::new("ended before it was found").try_this(
+                "run the same command again to resume: finished measurements are cached",
+            ));
         }
         Ok(done.lab)
     }
@@ -163,7 +168,8 @@ fn judge(lab: &Lab) -> Examined {
     for limit in &lab.limits {
         if let (Some(ns), Some(seed)) = (limit.observed_ns, limit.seed) {
             let us = microseconds(ns);
-            evidence.push(format!("{us} virtual µs with seed {seed}, allowed is {}", limit.limit));
+            evidence
+                .push(format!("{us} virtual µs with seed {seed}, the limit is {}", limit.limit));
         }
     }
     let broken = lab.limits.iter().any(|limit| limit.within == Some(false));
@@ -211,9 +217,10 @@ fn in_words(examined: &Examined) -> String {
 fn as_text(bisection: &Bisection, candidates: &[String]) -> String {
     let name = |place: usize| clean(&candidates[place], 120);
     let mut text = match bisection.found() {
-        Some(place) => format!("{} is the first that breaks the limit.\n", name(place)),
+        Some(place) => format!("{} is the first kernel that exceeds the limit.\n", name(place)),
         None => format!(
-            "One of {} kernels is the first that breaks the limit; those between could not be measured:\n{}",
+            "One of {} kernels is the first that exceeds the limit; the kernels between could not \
+             be measured:\n{}",
             bisection.suspects().count(),
             bisection.suspects().map(|place| format!(" {}\n", name(place))).collect::<String>()
         ),

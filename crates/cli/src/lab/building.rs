@@ -23,24 +23,24 @@ const MOST: usize = 1_000_000;
 /// The arguments that say how kernels are built.
 #[derive(clap::Args)]
 pub(super) struct Building {
-    /// A git repository, to bisect its revisions instead of a list of kernels
+    /// Git repository: bisect its revisions instead of a list of kernels
     #[arg(long, value_name = "DIR", requires_all = ["good", "bad", "build", "image"], conflicts_with = "kernel")]
     repo: Option<PathBuf>,
 
-    /// The revision that is within the limit
+    /// A revision that keeps the limit
     #[arg(long, value_name = "REVISION", requires = "repo", allow_hyphen_values = false)]
     good: Option<String>,
 
-    /// A later one that is not
+    /// A later revision that exceeds the limit
     #[arg(long, value_name = "REVISION", requires = "repo", allow_hyphen_values = false)]
     bad: Option<String>,
 
-    /// The command that builds $REVISION, run by sh in the repository: it checks out and makes.
-    /// If it fails, or ends with 125, the revision is skipped
+    /// Shell command that checks out and builds $REVISION, run in the repository. If it fails or
+    /// exits with 125, the revision is skipped
     #[arg(long, value_name = "COMMAND", requires = "repo")]
     build: Option<String>,
 
-    /// Where it leaves the kernel, seen from the repository
+    /// Path of the built kernel image, relative to the repository
     #[arg(long, value_name = "FILE", requires = "repo")]
     image: Option<PathBuf>,
 }
@@ -71,11 +71,11 @@ impl Building {
             first.lines().chain(rest.lines()).map(str::to_string).take(MOST).collect();
         if revisions.len() < 2 {
             return Err(Failure::new(format!(
-                "no revision leads from {} to {}",
+                "there is no first-parent path from {} to {}",
                 clean(good, 80),
                 clean(bad, 80)
             ))
-            .try_this("--bad must be a later one than --good, on the same line"));
+            .try_this("name a --bad that is a first-parent descendant of --good"));
         }
         Ok(Some(revisions))
     }
@@ -106,12 +106,12 @@ impl Building {
             .map_err(|e| Failure::new(format!("cannot run the build in {}: {e}", shown(repo))))?;
         if !ended.success() {
             return Ok(Built::No(match ended.code() {
-                Some(SKIP) => "its build says that it is to be skipped".into(),
-                Some(_) => format!("it does not build: {ended}"),
+                Some(SKIP) => "its build exited with the code for skipping".into(),
+                Some(_) => format!("its build failed: {ended}"),
                 // Ctrl-C reaches the build, too.
                 None => {
-                    return Err(Failure::new(format!("the build was ended: {ended}"))
-                        .try_this("the same command goes on from there"));
+                    return Err(Failure::new(format!("the build was interrupted: {ended}"))
+                        .try_this("run the same command again to resume"));
                 }
             }));
         }
@@ -122,12 +122,12 @@ impl Building {
             Ok(bytes) => bytes,
             Err(e) => {
                 return Err(Failure::new(format!(
-                    "the build of {} left no kernel: {}: {e}",
+                    "the build of {} produced no kernel: {}: {e}",
                     clean(candidate, 80),
                     shown(&repo.join(image))
                 ))
                 .try_this(
-                    "name what it leaves, seen from the repository: --image arch/x86/boot/bzImage",
+                    "name its image, relative to the repository: --image arch/x86/boot/bzImage",
                 ));
             }
         };
@@ -155,7 +155,7 @@ fn git(repo: &Path, arguments: &[&str]) -> Result<String, Failure> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(Failure::new(format!("git cannot list revisions of {}", shown(repo)))
-        .because(clean(said.lines().next().unwrap_or("it did not say why"), 300))
+        .because(clean(said.lines().next().unwrap_or("it gave no reason"), 300))
         .try_this(
             "name a repository and two of its revisions: --repo linux --good v6.11 --bad v6.12",
         ))

@@ -35,53 +35,55 @@ const GUEST: &str = "wakescope-guest";
 /// The arguments that say what to work with.
 #[derive(clap::Args)]
 pub(super) struct Equipping {
-    /// What Debian's kernels are to run on: amd64 or arm64 (default: as this machine)
+    /// Architecture of Debian's kernels: amd64 or arm64 (default: this machine's)
     #[arg(long, value_parser = parse_arch)]
     arch: Option<Arch>,
 
-    /// The configuration of a kernel given as a file, if it is not config-RELEASE beside it; repeated,
-    /// in the order of the kernels
+    /// Configuration of a kernel given by file, if it is not config-RELEASE beside it. Repeat the
+    /// option in the order of the kernels
     #[arg(long, value_name = "FILE")]
     config: Vec<PathBuf>,
 
-    /// Its modules: what /lib/modules/RELEASE would be, or where they were installed to
+    /// Modules of a kernel given by file: the equivalent of /lib/modules/RELEASE, or the
+    /// INSTALL_MOD_PATH
     #[arg(long, value_name = "DIR")]
     modules: Vec<PathBuf>,
 
-    /// Its System.map
+    /// System.map of a kernel given by file
     #[arg(long, value_name = "FILE")]
     symbols: Vec<PathBuf>,
 
-    /// Modules that guests load before they measure, with those that these need
+    /// Modules that guests load before measuring, together with their dependencies
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     module: Vec<String>,
 
-    /// More for the kernels' command line, as in 'nohz=off threadirqs'
+    /// Text to append to the kernel command line, as in 'nohz=off threadirqs'
     #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
     append: String,
 
-    /// The emulator: QEMU 8 or newer (default: the lab's own, or the machine's)
+    /// The emulator, QEMU 8 or newer (default: the fetched one, else the installed one)
     #[arg(long, value_name = "PROGRAM")]
     qemu: Option<PathBuf>,
 
-    /// The guest's program, a static wakescope for the kernels' architecture (default: the wakescope-guest that belongs to this one)
+    /// The guest's program, a static wakescope for the kernels' architecture (default: the
+    /// wakescope-guest of this wakescope)
     #[arg(long, value_name = "FILE")]
     guest_program: Option<PathBuf>,
 
-    /// Guests to run side by side (default: one per CPU)
+    /// Number of guests to run in parallel (default: one per CPU)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
-    /// The most time of this machine that a guest may take
+    /// Host time after which a guest is stopped
     #[arg(long, value_name = "TIME", default_value = "30min")]
     timeout: SpanNs,
 
-    /// CPUs of a guest; more than one takes --experimental-smp
+    /// CPUs of a guest; more than one needs --experimental-smp
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
     cpus: u16,
 
-    /// Allow more than one CPU: the emulator lets them take turns of about a millisecond, and the
-    /// figures show that, not the kernel
+    /// Allow more than one CPU. The emulator runs them in turns of about a millisecond, which
+    /// dominates the figures
     #[arg(long)]
     experimental_smp: bool,
 }
@@ -90,9 +92,15 @@ impl Equipping {
     /// CPUs of a guest, as far as that makes sense.
     fn cpus(&self) -> Result<u32, Failure> {
         if self.cpus > 1 && !self.experimental_smp {
-            return Err(Failure::new(format!("guests of {} CPUs would not measure the kernel", self.cpus))
-                .because("while instructions are counted, the emulator runs one CPU at a time, in turns of about a millisecond: that is what each wakeup would wait for")
-                .try_this("leave --cpus out; or see for yourself: --experimental-smp"));
+            return Err(Failure::new(format!(
+                "guests with {} CPUs do not measure the kernel",
+                self.cpus
+            ))
+            .because(
+                "when counting instructions, the emulator runs one CPU at a time, in turns of \
+                 about a millisecond, and each wakeup waits for its turn",
+            )
+            .try_this("omit --cpus; or try it: --experimental-smp"));
         }
         Ok(self.cpus.into())
     }
@@ -167,9 +175,9 @@ impl Equipping {
             None => Ok(()),
             Some(most) => Err(Failure::new(format!(
                 "--config, --modules and --symbols are given for {most} kernels, but {own} of the \
-                 kernels are files"
+                 kernels are given by file"
             ))
-            .try_this("give each as often as there are kernel files, in their order")),
+            .try_this("repeat each option once per kernel file, in the same order")),
         }
     }
 
@@ -256,7 +264,7 @@ impl Equipping {
             return Ok(beside(&this_program()).unwrap_or_else(this_program));
         }
         Err(Failure::new(format!("there is no wakescope for guests of {arch}"))
-            .because("a guest runs wakescope itself, and this one is for another architecture")
+            .because("a guest runs wakescope, and this program is for another architecture")
             .try_this(format!("build one (make guest-{arch}) and name it: --guest-program FILE, or {variable}=FILE")))
     }
 }
@@ -279,23 +287,23 @@ pub(super) fn site() -> Result<Site, Failure> {
 }
 
 fn ended() -> Failure {
-    Failure::new("ended while what the lab needs was being fetched")
-        .because("nothing half fetched is left; what had been fetched before it stays")
-        .try_this("the same command goes on from there")
+    Failure::new("interrupted while fetching")
+        .because("complete downloads are kept; an incomplete one is removed")
+        .try_this("run the same command again to resume")
 }
 
 fn failure_of_own(e: &OwnError) -> Failure {
     let failure = Failure::new(clean(&e.to_string(), 400));
     match e {
-        OwnError::Image { source: ImageError::Io(_), .. } | OwnError::Io { .. } => failure
-            .try_this("name a file that can be read; what has a slash in it is taken for a file"),
+        OwnError::Image { source: ImageError::Io(_), .. } | OwnError::Io { .. } => {
+            failure.try_this("name a readable file; a kernel name with a slash is taken as a file")
+        }
         OwnError::Image { .. } => failure.try_this(
             "a kernel is a bzImage (amd64) or an Image (arm64), as `make` leaves it in arch/*/boot",
         ),
-        OwnError::Arch { is, .. } => {
-            failure.try_this(format!("boot it as what it is: --arch {is}"))
+        OwnError::Arch { is, .. } => failure.try_this(format!("set its architecture: --arch {is}")),
+        OwnError::NotA { .. } => {
+            failure.try_this("give --config, --modules and --symbols in the order of the kernels")
         }
-        OwnError::NotA { .. } => failure
-            .try_this("--config, --modules and --symbols are read in the order of the kernels"),
     }
 }

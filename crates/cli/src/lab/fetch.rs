@@ -13,26 +13,26 @@ use crate::{Failure, Outcome};
 /// What stands for the emulator among the names of kernels.
 const QEMU: &str = "qemu";
 
-/// Fetch kernels from Debian's archive, and the emulator that boots them, for the lab alone
+/// Fetch kernels from Debian's archive, and the emulator, for use by the lab only
 ///
-/// Signatures are checked; the system's own packages and settings are neither used nor changed.
-/// What has been fetched is kept in $WAKESCOPE_CACHE, or ~/.cache/wakescope.
+/// Signatures are checked. The system's own packages and settings are neither used nor changed.
+/// Files are kept in $WAKESCOPE_CACHE, or ~/.cache/wakescope.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   wakescope lab fetch qemu 6.1-cloud 6.1-rt 7.2-cloud
   wakescope lab fetch 6.1.0-56-cloud --arch arm64")]
 pub(super) struct FetchArgs {
-    /// A kernel, as `wakescope lab kernels` lists it: 6.1-cloud for the newest of its kind, or
+    /// A kernel as listed by `wakescope lab kernels`: 6.1-cloud for the newest version, or
     /// 6.1.0-56-cloud; or `qemu`
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
 
-    /// What the kernels run on: amd64 or arm64 (default: as this machine)
+    /// Architecture of the kernels: amd64 or arm64 (default: this machine's)
     #[arg(long, value_parser = parse_arch)]
     arch: Option<Arch>,
 
-    /// Look for newer ones, also if that was done today
+    /// Update the list of kernels, even if it was updated today
     #[arg(long)]
     refresh: bool,
 }
@@ -88,7 +88,7 @@ fn how(was_there: bool, bytes: u64) -> String {
 }
 
 fn ended(name: &str) -> Failure {
-    Failure::new(format!("ended while {name} was being fetched"))
-        .because("nothing half fetched is left; what had been fetched before it stays")
-        .try_this("the same command goes on from there")
+    Failure::new(format!("interrupted while fetching {name}"))
+        .because("complete downloads are kept; an incomplete one is removed")
+        .try_this("run the same command again to resume")
 }

@@ -18,7 +18,7 @@ use super::waiting::{Waiting, megabytes};
 use super::{failure_of_archive, parse_arch};
 use crate::{Failure, Outcome, output};
 
-/// List the kernels that can be fetched, and those that have been
+/// List the kernels that can be fetched, and the fetched ones
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,11 +30,11 @@ pub(super) struct KernelsArgs {
     #[arg(long)]
     all: bool,
 
-    /// What the kernels run on: amd64 or arm64 (default: as this machine)
+    /// Architecture of the kernels: amd64 or arm64 (default: this machine's)
     #[arg(long, value_parser = parse_arch)]
     arch: Option<Arch>,
 
-    /// Look for newer ones, also if that was done today
+    /// Update the list of kernels, even if it was updated today
     #[arg(long)]
     refresh: bool,
 
@@ -123,7 +123,7 @@ fn rows(catalogue: &Catalogue, stored: &[Stored], all: bool) -> Vec<Row> {
 
 /// ```text
 ///  kernel         release                cached   size  preemption
-///  6.1-cloud      6.1.0-56-cloud-amd64   yes     27 MB  voluntary unless chosen at boot
+///  6.1-cloud      6.1.0-56-cloud-amd64   yes     27 MB  voluntary by default, changeable at boot
 ///  6.1-rt         6.1.0-56-rt-amd64              70 MB
 /// ```
 fn table(rows: &[Row], all: bool) -> String {
@@ -135,7 +135,7 @@ fn table(rows: &[Row], all: bool) -> String {
         let cached = if row.stored.is_some() { "yes" } else { "" };
         let preemption = match (&row.stored, &row.offer) {
             (Some(stored), _) => preemption(stored),
-            (None, Some(offer)) if !offer.complete => "(no more than the image)".into(),
+            (None, Some(offer)) if !offer.complete => "(image only)".into(),
             _ => String::new(),
         };
         let size = megabytes(row.size());
@@ -157,7 +157,7 @@ fn preemption(kernel: &Stored) -> String {
     match kernel.preemption().model {
         Model::Unknown => "not known".into(),
         Model::Rt => "RT".into(),
-        model if kernel.is_dynamic() => format!("{model} unless chosen at boot"),
+        model if kernel.is_dynamic() => format!("{model} by default, changeable at boot"),
         model => format!("{model}, built in"),
     }
 }

@@ -10,17 +10,17 @@ use super::waiting::megabytes;
 use super::{cache, failure_of_store};
 use crate::{Failure, Outcome, output};
 
-/// Make what is kept smaller: remove the cells that were not used for the longest time
+/// Shrink the cache: remove the least recently used cells
 ///
-/// Guest images that no cell was run with any more go, too. Kernels and the emulator stay. Nothing is
-/// ever removed unless this is asked for; what is gone is run again when it is needed.
+/// Also removes guest images that no remaining cell uses. Kernels and the emulator stay. Only this
+/// command removes cells; a removed cell is run again when it is needed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   wakescope lab prune --keep 200MB
   wakescope lab prune --keep 0")]
 pub(super) struct PruneArgs {
-    /// How much cells may take: 500MB, 2GB; 0 removes all
+    /// Disk space that cells may use: 500MB, 2GB; 0 removes all
     #[arg(long, value_name = "SIZE", value_parser = size)]
     keep: u64,
 }

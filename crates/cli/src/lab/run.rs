@@ -23,9 +23,8 @@ use crate::{Failure, Outcome, output};
 
 /// Run kernels × preemption models × loads × seeds in virtual time, and compare them
 ///
-/// What has been run is kept by its content and not run again; Ctrl-C keeps what is finished, and
-/// the same command goes on from there. Exit: 1 if B is worse than A or a limit is broken, 2 if a
-/// guest failed, 3 if the seeds do not tell.
+/// Finished cells are cached and not run again. After Ctrl-C the same command resumes. Exit codes:
+/// 0 success; 1 B is worse than A, or a limit was exceeded; 2 a guest failed; 3 inconclusive.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +38,7 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     equipping: Equipping,
 
-    /// Show p99.9 and p50 beside the maximum, also where all of that fits no screen
+    /// Show p99.9 and p50 beside the maximum, even if the table is wider than the screen
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     all_figures: bool,
 
@@ -81,7 +80,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let done = done.map_err(|e| failure_of_lab(&e))?;
     show(&done.lab, args, clock::now().since(began))?;
     if done.stopped {
-        output::tell("ended before its last cell; the same command goes on from there");
+        output::tell("ended before its last cell; run the same command again to resume");
     }
     Ok(match done.lab.standing() {
         LabStanding::Done => Outcome::Done,
@@ -159,12 +158,14 @@ pub(super) fn failure_of_lab(e: &LabError) -> Failure {
     let failure = || Failure::new(clean(&e.to_string(), 400));
     match e {
         LabError::Guest(_) => failure()
-            .because("a guest runs one program, which must bring all it needs")
-            .try_this("build a static one (make build) and name it: --guest-program FILE"),
+            .because("a guest has no shared libraries, so its program must be static")
+            .try_this("build a static wakescope (make build) and name it: --guest-program FILE"),
         LabError::Modules(e) => failure().try_this(e.remedy()),
         LabError::NoModules(_) => failure()
-            .try_this("of a kernel that is a file, name their folder: --modules DIR")
-            .try_this("of one of Debian's, take another: the archive keeps only the image of some"),
+            .try_this("for a kernel given by file, name the folder of its modules: --modules DIR")
+            .try_this(
+                "for a Debian kernel, choose another: the archive has only the image of some",
+            ),
         LabError::Cache(e) => failure_of_cache(e),
         LabError::Store(e) | LabError::Farm(FarmError::Store(e)) => failure_of_store(e),
         LabError::Farm(FarmError::Thread(_)) => failure().try_this("run fewer guests: --jobs 1"),

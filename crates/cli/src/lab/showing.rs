@@ -46,7 +46,7 @@ impl Showing {
     /// Shows how it stands; whether the user has ended it.
     pub(super) fn attend(&mut self, phase: Phase, event: &Event<'_>, standing: &Standing) -> bool {
         if let Event::Started { damaged: Some(why), .. } = event {
-            self.tell(&format!("a cell of the cache is damaged and is run again: {why}"));
+            self.tell(&format!("a cached cell is damaged and is run again: {why}"));
         }
         let now = clock::now();
         if now >= self.next {
@@ -77,7 +77,7 @@ impl Showing {
             progress.left = None;
         }
         let title = match phase {
-            Phase::Checking => "asking kernels what they run",
+            Phase::Checking => "checking the kernels' preemption models",
             Phase::Measuring => "measuring in virtual time",
             Phase::Repeating => "repeating cells",
         };

@@ -21,34 +21,34 @@ use super::waiting::Waiting;
 use super::{cache, failure_of_store, parallel};
 use crate::{Failure, Outcome, output};
 
-/// Run cells that are kept once more, and fail if a bit differs
+/// Repeat cached cells, and fail if a bit differs
 ///
-/// Exit: 0 if all repeat to the bit, 1 if one does not, 2 if a kept cell is damaged or cannot be run
-/// again, 3 if there is none, or it was ended before the last.
+/// Exit codes: 0 all cells repeat to the bit; 1 a cell differs; 2 a cached cell is damaged or
+/// cannot be run again; 3 there are no cells, or the command was interrupted.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   wakescope lab verify
   wakescope lab verify --at-most 10")]
 pub(super) struct VerifyArgs {
-    /// Cells by their key, or its first digits: the names of their folders (default: all). A cell is
-    /// run once, however often it is named
+    /// Keys of cells, or their first digits (default: all). The key is the name of the cell's
+    /// folder. A cell named twice is run once
     #[arg(value_name = "KEY")]
     keys: Vec<String>,
 
-    /// Run no more than that many, spread evenly over all
+    /// Run at most this many cells, spread evenly over all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     at_most: Option<u32>,
 
-    /// Guests to run side by side (default: one per CPU)
+    /// Number of guests to run in parallel (default: one per CPU)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
-    /// The emulator (default: the lab's own, or the machine's)
+    /// The emulator, QEMU 8 or newer (default: the fetched one, else the installed one)
     #[arg(long, value_name = "PROGRAM")]
     qemu: Option<PathBuf>,
 
-    /// The most time of this machine that a guest may take
+    /// Host time after which a guest is stopped
     #[arg(long, value_name = "TIME", default_value = "30min")]
     timeout: SpanNs,
 }
@@ -88,9 +88,12 @@ fn named(texts: &[String], all: Vec<Key>) -> Result<Vec<Key>, Failure> {
         let mut found = all.iter().filter(|key| key.as_str().starts_with(text.as_str()));
         match (found.next(), found.next()) {
             (Some(key), None) => Ok(key.clone()),
-            (None, _) => Err(Failure::new(format!("no cell is called {}", clean(text, 80)))
-                .try_this("their keys are the names of folders in the cache; leave them out to verify all")),
-            _ => Err(Failure::new(format!("several cells begin with {}", clean(text, 80)))
+            (None, _) => Err(Failure::new(format!("no cell has the key {}", clean(text, 80)))
+                .try_this(
+                    "a key is the name of a cell's folder in the cache; omit all keys to verify \
+                     every cell",
+                )),
+            _ => Err(Failure::new(format!("several keys begin with {}", clean(text, 80)))
                 .try_this("give more digits")),
         }
     };
@@ -116,7 +119,7 @@ fn report(cells: &[Verified]) -> String {
             Repeated::Same | Repeated::FailedAgain => continue,
             Repeated::Differs(difference) => format!("differs: {difference}"),
             Repeated::Damaged(why) => {
-                format!("is damaged, and is run again when it is needed: {why}")
+                format!("is damaged, and will be run again when it is needed: {why}")
             }
             Repeated::CannotRun(why) => format!("cannot be run again: {why}"),
             Repeated::NotRun => "was not run".into(),
@@ -143,7 +146,10 @@ fn summary(cells: &[Verified]) -> String {
     }
     if failed > 0 {
         let again = cells_run_again(failed);
-        let _ = writeln!(text, "{again} and failed again in the same way; no bits are compared.");
+        let _ = writeln!(
+            text,
+            "{again} and failed again in the same way; failed cells have no bits to compare."
+        );
     }
     if text.is_empty() {
         text.push_str("No cell was run again.\n");
@@ -192,7 +198,7 @@ mod tests {
     #[test]
     fn only_what_was_run_again_is_counted() {
         use Repeated::{CannotRun, Differs, FailedAgain, NotRun, Same};
-        let gone = || CannotRun("its kernel is gone".into());
+        let gone = || CannotRun("its kernel was removed".into());
         let differs = Differs(Difference {
             file: "run.json".into(),
             place: "threads[0].woken.max_ns".into(),
@@ -203,8 +209,7 @@ mod tests {
         check(&[NotRun, gone()], "No cell was run again.\n");
         check(&[NotRun, Same, gone()], "1 cell was run again and repeated to the bit.\n");
         check(&[Same, Same], "2 cells were run again and repeated to the bit.\n");
-        let failed =
-            "1 cell was run again and failed again in the same way; no bits are compared.\n";
+        let failed = "1 cell was run again and failed again in the same way; failed cells have no bits to compare.\n";
         check(&[FailedAgain], failed);
         check(
             &[Same, FailedAgain, Same],

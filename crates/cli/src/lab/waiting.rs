@@ -31,7 +31,7 @@ impl Waiting {
     /// From now on, signals that end a program are fetched here.
     pub(super) fn new() -> Result<Self, Failure> {
         let signals = EndSignals::block()
-            .map_err(|e| Failure::new(format!("cannot take over Ctrl-C and SIGTERM: {e}")))?;
+            .map_err(|e| Failure::new(format!("cannot handle Ctrl-C and SIGTERM: {e}")))?;
         let next = clock::now().after(SHORT);
         let redraws = output::can_redraw();
         Ok(Self { signals, stopped: false, redraws, next, drawn: false })
@@ -87,8 +87,10 @@ impl Watch for Waiting {
 fn line(step: &Step<'_>) -> String {
     match step {
         Step::Waiting(what) => format!("waiting for another wakescope ({what})"),
-        Step::Lists { bytes: 0 } => "reading the archive's lists".into(),
-        Step::Lists { bytes } => format!("reading the archive's lists: {}", megabytes(*bytes)),
+        Step::Lists { bytes: 0 } => "reading the archive's package lists".into(),
+        Step::Lists { bytes } => {
+            format!("reading the archive's package lists: {}", megabytes(*bytes))
+        }
         Step::Download { what, bytes, of } => {
             format!("fetching {what}: {} of {}", megabytes(*bytes), megabytes(*of))
         }
@@ -129,8 +131,8 @@ mod tests {
     fn steps_are_told_in_a_line() {
         for (step, want) in [
             (Step::Waiting("apt-amd64"), "waiting for another wakescope (apt-amd64)"),
-            (Step::Lists { bytes: 0 }, "reading the archive's lists"),
-            (Step::Lists { bytes: 2_000_000 }, "reading the archive's lists: 2.0 MB"),
+            (Step::Lists { bytes: 0 }, "reading the archive's package lists"),
+            (Step::Lists { bytes: 2_000_000 }, "reading the archive's package lists: 2.0 MB"),
             (
                 Step::Download { what: "6.1.0-56-amd64", bytes: 3_000_000, of: 27_000_000 },
                 "fetching 6.1.0-56-amd64: 3.0 MB of 27 MB",

@@ -12,17 +12,17 @@ use wakescope_sys::sched;
 
 use crate::Failure;
 
-/// How late are wakeups here, and can the number be trusted
+/// Measure wakeup latency, and check whether the numbers can be trusted
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  wakescope measure\n  wakescope measure --duration 10min --load find,launch,file-move\n  wakescope measure --cpus 2-3 --interval 100us --fail-above 50us --fail-above p99.9=20us"
 )]
 pub(crate) struct MeasureArgs {
-    /// What causes the wakeups
+    /// Source of the wakeups
     #[arg(long, value_enum, default_value = "timer")]
     stimulus: StimulusArg,
 
-    /// Period of the grid of wakeups
+    /// Time from one timer expiry to the next, on each CPU
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
     interval: SpanNs,
 
@@ -30,7 +30,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: SpanNs,
 
-    /// Measure this many wakeups on each CPU, instead of for a time
+    /// Number of wakeups to measure on each CPU, instead of --duration
     #[arg(long, value_name = "N", value_parser = samples, conflicts_with = "duration", allow_hyphen_values = true)]
     samples: Option<u64>,
 
@@ -38,7 +38,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Scheduling policy of the probe [default: fifo, or other where that is not allowed]
+    /// Scheduling policy of the probe [default: fifo, or other where fifo is not allowed]
     #[arg(long, value_enum)]
     policy: Option<PolicyArg>,
 
@@ -46,31 +46,31 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "N", value_parser = priority, allow_hyphen_values = true)]
     priority: Option<u8>,
 
-    /// Loads to measure under; `wakescope load --list` names them
+    /// Loads to run while measuring; `wakescope load --list` lists them
     #[arg(long, value_name = "NAME,…", value_parser = loads)]
     pub(super) load: Vec<Loads>,
 
-    /// Where loads keep their files [default: $TMPDIR or /tmp]
+    /// Directory for the loads' files [default: $TMPDIR or /tmp]
     #[arg(long, value_name = "DIR")]
     pub(super) load_dir: Option<PathBuf>,
 
-    /// How long the load runs alone, and then the probe unrecorded, before measuring
+    /// Warm-up: the load runs alone for this time, then the probe runs unrecorded for the same time
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = warmup, allow_hyphen_values = true)]
     warmup: SpanNs,
 
-    /// Leave idle states as they are, or keep CPUs in the shallowest while measuring
+    /// Leave idle states as they are, or keep CPUs in the shallowest one while measuring
     #[arg(long, value_enum, default_value = "as-is")]
     idle_states: IdleStatesArg,
 
-    /// How many of the most delayed wakeups to list in the record
+    /// Number of the most delayed wakeups to list in the record
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u16).range(0..=20_000))]
     pub(crate) worst: u16,
 
-    /// Exit with 1 if the maximum, or a percentile, is above a time: 100us, p99.9=50us
+    /// Exit with 1 if the maximum (100us) or a percentile (p99.9=50us) is above this time
     #[arg(long, value_name = "[pN=]TIME", allow_hyphen_values = true)]
     fail_above: Vec<Limit>,
 
-    /// Folder to write the run to [default: a new one below runs/]
+    /// Folder to write the run to [default: a new folder under runs/]
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
@@ -82,14 +82,14 @@ pub(crate) struct MeasureArgs {
     #[arg(long)]
     pub(super) save_samples: bool,
 
-    /// Seed of the phase of the grid and of the contents of the loads' files
+    /// Seed for the phase of the timer grid and for the contents of the loads' files
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum StimulusArg {
-    /// A timer on an absolute grid of CLOCK_MONOTONIC
+    /// A timer that expires on an absolute grid of CLOCK_MONOTONIC
     Timer,
 }
 
@@ -122,8 +122,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         PolicyArg::Deadline => Policy::Deadline,
     });
     if args.priority.is_some() && !policy.has_priority() {
-        return Err(Failure::new(format!("--priority means nothing to --policy {policy}"))
-            .try_this("leave it out, or use --policy fifo or rr"));
+        return Err(Failure::new(format!("--policy {policy} has no --priority"))
+            .try_this("omit --priority, or use --policy fifo or rr"));
     }
     if args.samples.is_none() && args.duration < args.interval {
         return Err(Failure::new(format!(
@@ -136,10 +136,10 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     if args.samples.is_some_and(|n| n.checked_mul(args.interval.0).is_none_or(|ns| ns > LONGEST.0))
     {
         return Err(Failure::new(format!(
-            "that many --samples at {} take longer than {LONGEST}",
+            "so many --samples at an interval of {} take longer than {LONGEST}",
             args.interval
         ))
-        .try_this("ask for fewer; Ctrl-C ends a long run and keeps what it measured"));
+        .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
     Ok(Plan {
         stimulus: Stimulus::Timer,
@@ -168,14 +168,18 @@ const DEFAULT_PRIORITY: u8 = 90;
 
 /// The CPUs to measure: those asked for, of those that this process may use.
 fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
-    let allowed = sched::affinity()
-        .map_err(|e| Failure::new(format!("cannot tell which CPUs may be used: {e}")))?;
+    let allowed = sched::affinity().map_err(|e| {
+        Failure::new(format!("cannot find out which CPUs this process may use: {e}"))
+    })?;
     let Some(CpuList(asked)) = asked else { return Ok(allowed) };
     match asked.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(asked.clone()),
-        Some(cpu) => Err(Failure::new(format!("CPU {cpu} is not among those that this process may use"))
-            .because(format!("those are: {}", cpu_ranges(&allowed)))
-            .try_this("name some of these with --cpus; a cpuset, taskset or an offline CPU takes the others away")),
+        Some(cpu) => Err(Failure::new(format!("this process may not use CPU {cpu}"))
+            .because(format!("it may use {}", cpu_ranges(&allowed)))
+            .try_this(
+                "name some of these with --cpus; the others are offline, or excluded by a cpuset \
+                 or taskset",
+            )),
     }
 }
 
@@ -240,7 +244,7 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
 fn loads(text: &str) -> Result<Loads, String> {
     match parse_list(text) {
         Ok(list) if list.is_empty() => {
-            Err("no load is named; leave --load out to have none".into())
+            Err("no load is named; omit --load to measure without a load".into())
         }
         Ok(list) => Ok(Loads(list)),
         Err(e) => Err(clean(&e.to_string(), 300)),

@@ -28,17 +28,17 @@ pub(super) enum Format {
 
 #[derive(Clone, clap::Args)]
 pub(super) struct ExportArgs {
-    /// Which values to export: one per wakeup, or one per expiry [default: woken for the formats of
-    /// cyclictest, which means that; both for csv; expiries for the others]
+    /// Values to export: one per wakeup or one per expiry [default: woken for the formats of
+    /// cyclictest, both for csv, expiries for the others]
     #[arg(long, value_enum)]
     distribution: Option<Distribution>,
 
-    /// Rows of a histogram for cyclictest, one per µs; later samples are its overflow [default: as
-    /// many as the maximum takes, 1000000 at most]
+    /// Rows of cyclictest's histogram, one per µs; later samples count as overflow [default: as
+    /// many as the maximum needs, at most 1000000]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=MOST_ROWS))]
     rows: Option<u64>,
 
-    /// Leave out empty rows of a histogram for cyclictest, as rt-tests does from 2.7 on
+    /// Omit empty rows of cyclictest's histogram, as rt-tests 2.7 and later do
     #[arg(long)]
     sparse: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct ExportArgs {
 enum Distribution {
     /// One value per wakeup
     Woken,
-    /// One value per expiry, also of those that a late wakeup swallowed
+    /// One value per expiry, including expiries that a late wakeup missed
     Expiries,
 }
 
@@ -68,8 +68,8 @@ impl ExportArgs {
             (self.sparse, is_text, "--sparse", "cyclictest"),
         ] {
             if given && !meant {
-                return Err(Failure::new(format!("{option} means nothing to this format"))
-                    .try_this(format!("add --format {formats}, or leave it out")));
+                return Err(Failure::new(format!("{option} does not apply to this format"))
+                    .try_this(format!("add --format {formats}, or omit it")));
             }
         }
         Ok(())
@@ -129,7 +129,8 @@ fn write_samples(path: &Path, file: Option<&Path>) -> Result<(), Failure> {
         match e.kind() {
             io::ErrorKind::NotFound => failure
                 .because(
-                    "the run was measured without its samples, of which the record only counts",
+                    "the run was measured without --save-samples, so its record has only \
+                     histograms",
                 )
                 .try_this("measure again: wakescope measure --save-samples"),
             _ => failure,
@@ -145,7 +146,7 @@ fn write_samples(path: &Path, file: Option<&Path>) -> Result<(), Failure> {
     })?;
     match fault {
         Some(fault) => Err(Failure::new(format!("cannot use {}: {fault}", samples.display()))
-            .because("what stands before that is written")),
+            .because("everything before it was written")),
         None => Ok(()),
     }
 }

@@ -22,33 +22,33 @@ const TEXTS: [Format; 10] = [
 pub(super) enum Format {
     /// For people: verdict, table, findings, histogram
     Text,
-    /// A page in one file, with pictures, tables and exact values under the pointer
+    /// A page in one file, with pictures, tables, and exact values at the pointer
     Html,
     /// One picture, for papers and slides
     Svg,
-    /// The same made of pixels
+    /// The same picture as pixels
     Png,
     /// A table and the findings as Markdown, for a pull request
     Md,
     /// The run record
     Json,
-    /// The block of Clark Williams' paper of 2002: statistics, shares below thresholds, five nines
+    /// The block of Clark Williams' paper of 2002: statistics, shares below thresholds, p99.999
     Realfeel,
     /// The histogram that cyclictest prints, in whole µs
     Cyclictest,
     /// The file that cyclictest writes with --json
     CyclictestJson,
-    /// The histograms as comma-separated values; nothing is lost of them
+    /// The complete histograms as comma-separated values
     Csv,
     /// HdrHistogram's interval log, compressed, one tag per CPU
     Hlog,
-    /// HdrHistogram's percentile distribution, of all CPUs together
+    /// HdrHistogram's percentile distribution over all CPUs
     Hgrm,
     /// A classic histogram for Prometheus
     Prometheus,
     /// The same as OpenMetrics
     Openmetrics,
-    /// Every sample as a JSON object on a line of its own, of runs measured with --save-samples
+    /// Every sample as a JSON object on its own line, for runs measured with --save-samples
     Jsonl,
     /// The latest wakeups as a trace for Perfetto (ui.perfetto.dev) or about:tracing
     Trace,

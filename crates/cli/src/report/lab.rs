@@ -29,8 +29,11 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Option<Found>, Failure> {
         return Ok(None);
     };
     if paths.len() > 1 {
-        return Err(Failure::new(format!("{} is a lab, which is shown by itself", path.display()))
-            .try_this("name it alone, or name runs of its cells"));
+        return Err(Failure::new(format!(
+            "{} is a lab, which can only be shown alone",
+            path.display()
+        ))
+        .try_this("name only the lab, or only runs of its cells"));
     }
     let lab = Lab::from_json(&text).map_err(|e| {
         Failure::new(format!("cannot use {}: {}", path.display(), clean(&e.to_string(), 300)))
@@ -84,9 +87,7 @@ impl Found {
             if kinds.is_empty() {
                 return Err(failure);
             }
-            output::tell(&format!(
-                "wakescope: {missing} of the lab's runs are left out: {failure}"
-            ));
+            output::tell(&format!("wakescope: {missing} of the lab's runs are omitted: {failure}"));
         }
         let entries = kinds.iter().filter_map(|(kind, runs)| {
             let run = merged(&runs.iter().collect::<Vec<_>>())?;
@@ -106,9 +107,9 @@ impl Found {
         if self.homes().iter().any(|home| found.starts_with(home)) {
             return Ok(found);
         }
-        Err(Failure::new(format!("the lab's run {} is not read", named.display()))
-            .because("it lies neither beside the lab's record nor among the cells of this user")
-            .try_this("copy it beside the record, or show it by itself: wakescope report FOLDER"))
+        Err(Failure::new(format!("cannot read the lab's run {}", named.display()))
+            .because("it is neither beside the lab's record nor in this user's cache")
+            .try_this("copy it beside the record, or show it alone: wakescope report FOLDER"))
     }
 
     /// Where runs of this lab may lie, without links.

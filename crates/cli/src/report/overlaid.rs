@@ -19,12 +19,12 @@ pub(super) fn runs(named: &[Named]) -> Overlay<'_> {
 /// Refuses what cannot be shown together.
 pub(super) fn check(overlay: &Overlay<'_>) -> Result<(), Failure> {
     if let Some(fault) = overlay.fault() {
-        return Err(Failure::new(format!("these times are of different kinds: {fault}"))
-            .try_this("show runs of one kind together"));
+        return Err(Failure::new(format!("these runs measure different quantities: {fault}"))
+            .try_this("show only runs of one quantity together"));
     }
     if overlay.entries.len() > MOST {
         return Err(Failure::new(format!(
-            "{} curves are more than can be told apart",
+            "{} curves are too many to distinguish",
             overlay.entries.len()
         ))
         .try_this(format!("show at most {MOST} together")));
@@ -45,7 +45,7 @@ pub(super) fn refuse_mixtures(named: &[Named], mix: bool) -> Result<(), Failure>
     let pair = named.iter().find(is_wakeup).zip(other).filter(|_| !mix && !one_file);
     match pair {
         None => Ok(()),
-        Some((wakeup, other)) => Err(Failure::new("these runs do not measure the same")
+        Some((wakeup, other)) => Err(Failure::new("these runs measure different quantities")
             .because(format!(
                 "{} holds {}, {} holds {}",
                 wakeup.label,
@@ -53,8 +53,8 @@ pub(super) fn refuse_mixtures(named: &[Named], mix: bool) -> Result<(), Failure>
                 other.label,
                 quantity(other)
             ))
-            .try_this("show runs of one kind together, or each by itself")
-            .try_this("show them together all the same: --mix-quantities")),
+            .try_this("show only runs of one quantity together, or each by itself")
+            .try_this("show them together anyway: --mix-quantities")),
     }
 }
 

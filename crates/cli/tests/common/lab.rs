@@ -116,7 +116,7 @@ fn guest_program(target: &Path) -> Result<PathBuf, String> {
     // Of the ELF header: 64 bits, x86-64; where the program headers are, and how many.
     const INTERPRETER: [u8; 4] = [3, 0, 0, 0];
     if !bytes.starts_with(b"\x7fELF\x02") || bytes[18] != 62 {
-        return Err(format!("{} is no program for amd64", path.display()));
+        return Err(format!("{} is not a program for amd64", path.display()));
     }
     let is_dynamic = (0..usize::from(bytes[56])).any(|i| {
         let at = usize::from(bytes[32]) + i * usize::from(bytes[54]);

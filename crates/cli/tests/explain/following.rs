@@ -22,7 +22,7 @@ fn obstacle() -> Option<&'static str> {
         return Some("only root may follow wakeups");
     }
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return Some("the kernel shows no type information");
+        return Some("the kernel provides no BTF type information");
     }
     let status = read("/proc/self/status");
     let held = status.lines().find_map(|line| line.strip_prefix("CapEff:"));

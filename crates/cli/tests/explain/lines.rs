@@ -122,7 +122,7 @@ fn an_image_of_another_build_is_refused() {
         assert!(told.contains(words), "{words}: {told}");
     }
     let told = refused("nameless", "other");
-    assert!(told.contains("without a build id on both sides"), "{told}");
+    assert!(told.contains("the image or the kernel has no build ID"), "{told}");
     let told = refused("run", "bare");
     assert!(told.contains("it has no debug information") && told.contains("→ take"), "{told}");
     let told = refused("run", "stripped");

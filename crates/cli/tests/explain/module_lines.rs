@@ -190,7 +190,7 @@ fn packages_that_sort_by_builds_and_builds_themselves_have_modules_too() {
     Told::default().store(&test, "run");
     fs::create_dir_all(test.dir.join("usr/lib/debug/.build-id/a0")).unwrap();
     fs::rename(test.dir.join(MODULE), test.dir.join("queue.bytes")).unwrap();
-    assert_told(&test, IMAGE, WITHOUT_MODULE, &["of test_queue (a module without a file of debug"]);
+    assert_told(&test, IMAGE, WITHOUT_MODULE, &["of test_queue (modules without a debug file"]);
     let by_id =
         test.dir.join("usr/lib/debug/.build-id/a0").join(format!("{}.debug", &MODULE_ID[2..]));
     symlink(test.dir.join("queue.bytes"), &by_id).unwrap();
@@ -209,11 +209,8 @@ fn files_of_other_builds_are_not_used() {
     Told::default().store(&test, "run");
     let other = "ff".repeat(20);
     for (options, why) in [
-        (
-            &["-g", &id(&other)][..],
-            format!("its build id is {other}, that of the module is {MODULE_ID}"),
-        ),
-        (&["-g", "-Wl,--build-id=none"], "it has no build id".into()),
+        (&["-g", &id(&other)][..], format!("its build ID is {other}, the module's is {MODULE_ID}")),
+        (&["-g", "-Wl,--build-id=none"], "it has no build ID".into()),
         (&["-g0", &id(MODULE_ID)], "it has no debug information".into()),
     ] {
         build_module(&test, MODULE, options);
@@ -225,7 +222,7 @@ fn files_of_other_builds_are_not_used() {
         assert_told(&test, IMAGE, WITHOUT_MODULE, &[why]);
     }
     fs::copy(test.dir.join(IMAGE), &path).unwrap();
-    assert_told(&test, IMAGE, WITHOUT_MODULE, &["it is a linked program, and no module"]);
+    assert_told(&test, IMAGE, WITHOUT_MODULE, &["it is a linked program, not a module"]);
     // Another file of that name may be the right one.
     let below = Path::new(MODULE).parent().unwrap().join("z/test_queue.ko");
     build_module(&test, below.to_str().unwrap(), &["-g", &id(MODULE_ID)]);
@@ -237,7 +234,7 @@ fn records_that_do_not_tell_of_which_build_a_module_was_get_no_lines_of_it() {
     let test = package("module-nameless");
     let nameless = Told { build_ids: &[], ..Told::default() };
     nameless.store(&test, "run");
-    let why = "lines of source of test_queue (a module without a build id in the record)";
+    let why = "source lines of test_queue (modules without a build ID in the record)";
     assert_told(&test, IMAGE, WITHOUT_MODULE, &[why]);
 }
 
@@ -263,9 +260,7 @@ fn hostile_names_of_modules_are_borne() {
             &test,
             IMAGE,
             WITHOUT_MODULE,
-            &[
-                "lines of source of \x1b[2J/\0, ../../boot/vmlinux (a module without a file of debug",
-            ],
+            &["source lines of \x1b[2J/\0, ../../boot/vmlinux (modules without a debug file"],
         );
         let ended = explain(&test, &["run", "--vmlinux", IMAGE]);
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");

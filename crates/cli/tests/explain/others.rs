@@ -200,7 +200,7 @@ fn what_was_seen_of_others_survives_kill_9() {
     assert!(run.summary.count > 0 && run.duration_ns > 0, "{:?}", run.summary);
     let again = explain(&test, &["run"]);
     assert_eq!((again.code, again.stdout.as_str()), (Some(2), ""), "{again:?}");
-    assert!(again.stderr.contains("this one was killed before, or still goes on"), "{again:?}");
+    assert!(again.stderr.contains("this run was killed, or is still going on"), "{again:?}");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn that_nobody_was_there_to_follow_is_told() {
     let name = format!("none{}", std::process::id());
     let (run, text) = explained(&test, &["--comm", &name, "--duration", "10ms", "--out", "run"]);
     let found = assert_found(&run, "no-samples");
-    let told = format!("no wakeup of threads named {name} was followed within ");
+    let told = format!("no wakeup of threads named {name} was traced within ");
     assert!(found.message.starts_with(&told), "{found:?}");
     assert_eq!(run.validity.verdict, Verdict::Invalid);
     let begin = "No wakeup was seen.\n0 wakeups followed · invalid: see below\n\n traced with: ";
@@ -379,7 +379,7 @@ fn a_process_that_ends_ends_the_run() {
     let run = record(&test.dir.join("run"));
     assert_eq!(run.state, State::Interrupted);
     let found = assert_found(&run, "interrupted");
-    assert!(found.message.contains("the process that was followed has ended"), "{found:?}");
+    assert!(found.message.contains("the followed process has ended"), "{found:?}");
     assert_of_others(&run, &format!("process {pid}"));
     // The last time it is woken to hear that there is no more.
     assert_calls(&run, count + 1, longest_ns.max(end.0));
@@ -401,7 +401,7 @@ fn a_process_that_nobody_has_waited_for_yet_has_ended() {
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     let found = record(&test.dir.join("run"));
     let found = assert_found(&found, "interrupted");
-    assert!(found.message.contains("the process that was followed has ended"), "{found:?}");
+    assert!(found.message.contains("the followed process has ended"), "{found:?}");
     assert!(child.wait().unwrap().success());
 }
 

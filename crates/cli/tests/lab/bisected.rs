@@ -134,6 +134,6 @@ fn the_first_bad_revision_is_found() {
     let revision = Command::new("git").arg("-C").arg(&repo).args(["rev-parse", "v4"]).output();
     let revision = String::from_utf8(revision.unwrap().stdout).unwrap();
     let first_line = ended.stdout.lines().next().unwrap();
-    let first_bad = first_line.strip_suffix(" is the first that breaks the limit.");
+    let first_bad = first_line.strip_suffix(" is the first kernel that exceeds the limit.");
     assert!(first_bad.is_some_and(|name| name.starts_with(revision.trim())), "{ended:?}");
 }

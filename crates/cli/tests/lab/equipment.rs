@@ -49,7 +49,7 @@ fn files_that_are_no_kernel_are_refused() {
     let files: [(&str, &[u8], &str); 5] = [
         ("cut", &whole[..whole.len() - 64], "it is truncated"),
         ("head", &whole[..600], "it is truncated"),
-        ("empty", b"", "it is no kernel image"),
+        ("empty", b"", "it is not a kernel image"),
         ("vmlinux", b"\x7fELF\x02\x01", "it is an ELF file"),
         ("Image", &arm, "it is for arm64, not for amd64"),
     ];
@@ -112,7 +112,7 @@ fn an_emulator_that_is_too_old_is_refused() {
     let ended = run(&test, &path(), &[&args[..], &[&old]].concat());
     assert_undone(&ended, &["is QEMU 7.2.22", "needs 8.0.0", "wakescope lab fetch qemu"]);
     let ended = run(&test, &path(), &[&args[..], &[&other]].concat());
-    assert_undone(&ended, &["does not say that it is QEMU"]);
+    assert_undone(&ended, &["does not identify itself as QEMU"]);
     // One that just happens to be there is passed over.
     let path = format!("{}:{}", test.dir.join("old").display(), path());
     let ended = run(&test, &path, &["--kernel", &kernel]);
@@ -124,7 +124,7 @@ fn several_cpus_are_refused_with_the_reason() {
     let test = Test::new("smp");
     let kernel = amd64(&test);
     let ended = run(&test, &path(), &["--kernel", &kernel, "--cpus", "2"]);
-    assert_undone(&ended, &["guests of 2 CPUs", "one CPU at a time", "--experimental-smp"]);
+    assert_undone(&ended, &["guests with 2 CPUs", "one CPU at a time", "--experimental-smp"]);
 }
 
 #[test]
@@ -133,6 +133,6 @@ fn a_module_that_is_not_there_is_named() {
     let bench = Bench::new(stock, "module");
     let ended =
         bench.lab(&["run", "--arch", "amd64", "--kernel", KERNEL, "--module", "null_blk,nobody"]);
-    assert_undone(&ended, &["there is no module `nobody` in ", "as lsmod does"]);
+    assert_undone(&ended, &["there is no module `nobody` in ", "lsmod shows"]);
     assert!(bench.cells().is_empty(), "no guest was booted");
 }

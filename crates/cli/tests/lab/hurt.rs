@@ -70,7 +70,7 @@ fn signals_end_a_lab_and_its_guests() {
         kill(signal, &[running.pid()]);
         let ran = Ran::of(running.output());
         assert_eq!((ran.code, ran.states()), (Some(3), vec![Status::NotRun; 2]), "{}", ran.json);
-        assert!(ran.stderr.contains("the same command goes on from there"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("run the same command again to resume"), "{}", ran.stderr);
         assert_eq!((bench.emulators(), bench.cells()), (vec![], vec![]));
     }
 }

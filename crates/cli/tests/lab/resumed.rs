@@ -31,7 +31,7 @@ fn what_is_finished_is_kept_and_the_rest_resumed() {
     kill("INT", &[running.pid()]);
     let ran = Ran::of(running.output());
     assert_eq!(ran.code, Some(3), "{}", ran.json);
-    assert!(ran.stderr.contains("the same command goes on from there"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("run the same command again to resume"), "{}", ran.stderr);
     let done = ran.states().iter().filter(|&&status| status == Status::Ok).count();
     assert_eq!(done, bench.measurements().len());
     assert!((1..3).contains(&done), "{}", ran.json);

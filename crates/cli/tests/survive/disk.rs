@@ -84,7 +84,11 @@ fn a_disk_that_fills_up_loses_no_more_than_the_end() {
             assert_eq!((ended.code, run.state), (Some(2), State::Running), "{ended:?}");
             assert_found(&run, "unfinished");
             assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
-            assert!(ended.stderr.contains("an earlier state of the run"), "{}", ended.stderr);
+            assert!(
+                ended.stderr.contains("the state of the run about a second before its end"),
+                "{}",
+                ended.stderr
+            );
             assert!(!ended.stdout.contains(" run: "), "{}", ended.stdout);
         }
     }

@@ -60,7 +60,7 @@ fn what_waits_or_is_consumed_is_not_read() {
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("not a regular file"), "{}", ended.stderr);
     let ended = test.start_command(&["report", "/proc/self/status"]).output();
-    assert!(ended.stderr.contains("a file of the kernel (proc)"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("a kernel file (proc)"), "{}", ended.stderr);
 }
 
 #[test]

@@ -25,8 +25,8 @@ const PUT: [(&str, Put); 6] = [
     ("a symbolic link", |path| symlink("../nowhere", path).unwrap()),
     ("a FIFO", fifo),
     ("a folder", |path| fs::create_dir(path).unwrap()),
-    ("is there already", |path| fs::write(path, TREASURE).unwrap()),
-    ("is there already", |path| {
+    ("already exists", |path| fs::write(path, TREASURE).unwrap()),
+    ("already exists", |path| {
         fs::write(path, TREASURE).unwrap();
         if effective_user() == 0 {
             chown(path, Some(NOBODY), None).unwrap();
@@ -46,7 +46,7 @@ fn no_name_of_a_run_folder_is_followed_or_waited_for() {
             let ended = test.measure(&["--samples", "1", "--save-samples", "--out", "run"]);
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{name}: {ended:?}");
             let is_told = ended.stderr.contains(told)
-                || ended.stderr.contains("holds a run already")
+                || ended.stderr.contains("already holds a run")
                 || ended.stderr.contains("a file of that name already");
             assert!(is_told && ended.stderr.contains("--out DIR"), "{name} {told}: {ended:?}");
             assert_eq!(names(&folder), [name]);
@@ -155,7 +155,7 @@ fn reports_go_to_files_of_ones_own_only() {
     let mut cases = vec![
         ("fifo", "it is a FIFO, not a regular file"),
         ("open/link", "it is a symbolic link that user"),
-        ("open/hard", "the file has other names"),
+        ("open/hard", "the file has other hard links"),
         ("run", "it is a folder, not a regular file"),
     ];
     if effective_user() == 0 {

@@ -82,7 +82,7 @@ pub(super) fn mixture(
     }
     let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
     let values = by_value(&all, |run| Some(quantity_of(run).to_string()));
-    Ok(Some(difference("what the values are", values, true)))
+    Ok(Some(difference("quantity", values, true)))
 }
 
 /// Refuses differences that matter, unless forced.
@@ -342,7 +342,7 @@ fn repeated(runs: &[Labelled]) -> Option<Difference> {
         Difference {
             what: "repetition".into(),
             message: format!(
-                "{} and {} are the same run: it would count as two.",
+                "{} and {} are the same run and would count as two.",
                 first.label, same.label
             ),
             values: vec![Value { value: first.run.id.clone(), runs: labels }],

@@ -122,9 +122,9 @@ pub(super) fn lower(
     };
     lowered.then(|| {
         format!(
-            "{} A drift of the machine cannot be told from a difference then. If nothing drifted, \
-             the verdict would be: {would_be}. Measure in turns (wakescope compare \
-             --interleave-plan 5), or vouch for the machine: --accept-blocks.",
+            "{} A drift of the machine could look like a difference. Without drift, the verdict \
+             would be: {would_be}. Measure the sides alternately (wakescope compare \
+             --interleave-plan 5), or accept the risk: --accept-blocks.",
             in_blocks(new_first)
         )
     })
@@ -145,7 +145,7 @@ pub(super) fn note(new: &[Labelled], old: &[Labelled], options: &Options) -> Opt
     match Order::of(new, old) {
         Order::Irrelevant => None,
         Order::Blocks if options.accept_blocks => Some(format!(
-            "{} That was accepted (--accept-blocks): a drift of the machine would be taken for a \
+            "{} This was accepted (--accept-blocks): a drift of the machine could look like a \
              difference.",
             in_blocks(is_new_first(new, old))
         )),
@@ -155,8 +155,8 @@ pub(super) fn note(new: &[Labelled], old: &[Labelled], options: &Options) -> Opt
             let all: Vec<&Labelled> = new.iter().chain(old).collect();
             let count = all.iter().filter(|l| unknown(l)).count();
             Some(format!(
-                "When {} of {} began is not known: whether the sides were measured in turns, or \
-                 one after the other with a drift between them, cannot be checked.",
+                "The start time of {} of {} is unknown. The sides may have been measured one \
+                 after the other, with a drift between them.",
                 count_of(count, "run"),
                 all.len()
             ))
@@ -168,8 +168,9 @@ pub(super) fn note(new: &[Labelled], old: &[Labelled], options: &Options) -> Opt
             let side = if later > 0.5 { "new" } else { "old" };
             (share >= UNBALANCED).then(|| {
                 format!(
-                    "The order is not balanced: of all pairs of a new and an old run, in {} the {side} \
-                     one began later. A drift of the machine is in part taken for a difference.",
+                    "The order is not balanced: in {} of all pairs of a new and an old run, the \
+                     {side} one started later. A drift of the machine could look like part of the \
+                     difference.",
                     percent(share)
                 )
             })

@@ -35,13 +35,13 @@ fn of_missing(quantity: &OfQuantity) -> Vec<String> {
         let having = figure.map_or(0, |figure| figure.effect.runs.iter().sum());
         let whose = match having {
             0 => String::new(),
-            _ => format!(" of {}", count_of(all - having, "run")),
+            _ => format!(" for {}", count_of(all - having, "run")),
         };
         let why = match (bounded, takes) {
             (0, takes) => takes?.to_owned(),
             (n, _) => format!("the file of {} states only an upper bound", count_of(n, "run")),
         };
-        (having < all).then(|| format!("{name} is not known{whose}: {why}."))
+        (having < all).then(|| format!("{name} is unknown{whose}: {why}."))
     };
     let p999 = missing(
         "p99.9",
@@ -112,14 +112,16 @@ fn undecided_figure(name: &str, effect: &Effect, options: &Options) -> String {
         Some(runs) => {
             let more = runs.saturating_sub(effect.runs[0].min(effect.runs[1]));
             format!(
-                "{open} About {} runs a side ({} more) would probably decide it, if they vary as these do.",
+                "{open} About {} runs a side ({} more) would probably decide it, if their \
+                 variation is the same.",
                 grouped(runs as u64),
                 grouped(more as u64)
             )
         }
         None if effect.runs.iter().sum::<usize>() > 2 => {
             format!(
-                "{open} It would take more than 1,000 runs a side: too many, or too close to the margin."
+                "{open} A decision would need more than 1,000 runs a side, because the difference \
+                 is too close to the margin."
             )
         }
         None => open,

@@ -110,12 +110,16 @@ fn an_order_that_is_unbalanced_or_unknown_is_told() {
     old[4].started = "2026-11-21T00:01:05Z".into();
     let got = held(&new, &old, &Options::default()).unwrap();
     assert_eq!((got.order, got.verdict), (Order::Mixed, Verdict::Better));
-    let want = "The order is not balanced: of all pairs of a new and an old run, in 80 % the new one began later.";
+    let want = "The order is not balanced: in 80 % of all pairs of a new and an old run, the new one started later.";
     assert!(got.notes[0].starts_with(want), "{:?}", got.notes);
     old[0].started.clear();
     let got = held(&new, &old, &Options::default()).unwrap();
     assert_eq!((got.order, got.verdict), (Order::Unknown, Verdict::Better));
-    assert!(got.notes[0].starts_with("When 1 run of 10 began is not known: "), "{:?}", got.notes);
+    assert!(
+        got.notes[0].starts_with("The start time of 1 run of 10 is unknown. "),
+        "{:?}",
+        got.notes
+    );
 }
 
 #[test]
@@ -149,7 +153,7 @@ fn a_run_that_is_given_twice_is_refused_even_by_force() {
     new[2] = old[2].clone();
     let refused = held(&new, &old, &Options::default()).err().map(|refusal| *refusal);
     let Some(Refusal::Differences(found)) = refused else { panic!("{refused:?}") };
-    assert_eq!(found[0].message, "n2 and o2 are the same run: it would count as two.");
+    assert_eq!(found[0].message, "n2 and o2 are the same run and would count as two.");
     assert_eq!(of(&new, &old), None);
 }
 
@@ -262,7 +266,7 @@ fn short_runs_have_no_p999() {
     let got = held(&some, &runs(&LOW), &Options::default()).unwrap();
     assert_eq!(got.quantities[0].p999.as_ref().unwrap().effect.runs, [5, 5]);
     assert_eq!(got.quantities[0].max.as_ref().unwrap().effect.runs, [6, 5]);
-    assert!(got.reasons[0].contains("p99.9 is not known of 1 run:"), "{:?}", got.reasons);
+    assert!(got.reasons[0].contains("p99.9 is unknown for 1 run:"), "{:?}", got.reasons);
     let got = held(&LOW.map(short), &HIGH.map(short), &Options::default()).unwrap();
     assert_eq!((got.ratios.p999, got.verdict), (None, Verdict::Better));
     let got = held(&LOW.map(short), &LOW.map(|us| short(us + 1)), &Options::default()).unwrap();

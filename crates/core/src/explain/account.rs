@@ -213,23 +213,23 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64) {
             "no-samples",
             Severity::Error,
             format!(
-                "no wakeup of {} was followed within {}",
+                "no wakeup of {} was traced within {}",
                 run.plan.target,
                 SpanNs(run.duration_ns)
             ),
-            "name threads that are there, and sleep and wake meanwhile (ps -eL -o pid,tid,stat,comm), \
-             or follow them for longer: --duration",
+            "name existing threads that sleep and wake (ps -eL -o pid,tid,stat,comm), or follow \
+             them longer: --duration",
         ));
     }
     if lacks_edges {
         found.push(Finding::new(
             "no-section-edges",
             Severity::Note,
-            "this kernel does not show where sections with interrupts or preemption off begin and \
-             end: their lengths are lower estimates, from late wakeups"
+            "this kernel has no tracepoints at the ends of sections with interrupts or preemption \
+             off: their lengths are lower bounds, estimated from late wakeups"
                 .into(),
             "boot a kernel with CONFIG_PREEMPTIRQ_TRACEPOINTS, which CONFIG_IRQSOFF_TRACER and \
-             CONFIG_PREEMPT_TRACER bring",
+             CONFIG_PREEMPT_TRACER select",
         ));
     }
     if let Some(one_in) = explanation.one_in {
@@ -237,10 +237,10 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64) {
             "sampled-causes",
             Severity::Note,
             format!(
-                "of the late wakeups beyond the worst, one in {one_in} was taken for the causes, \
-                 drawn at random: their counts and shares are estimates"
+                "one in {one_in} of the late wakeups beyond the worst was sampled at random: \
+                 counts and shares of causes are estimates"
             ),
-            "ask for fewer: --above with a longer time or a higher percentile",
+            "explain fewer wakeups: --above with a longer time or a higher percentile",
         ));
     }
     found.extend(lost_records(explanation));
@@ -260,12 +260,12 @@ fn lost_records(explanation: &Explanation) -> Option<Finding> {
             "lost-records",
             Severity::Warning,
             format!(
-                "{} of {} of late wakeups {} lost: their late time is unexplained",
+                "{} of {} of late wakeups {} lost: the latency of these wakeups is unexplained",
                 grouped(lost),
                 counted(lost.saturating_add(explanation.records), "record"),
                 one_or_many(lost, "was", "were"),
             ),
-            "ask for fewer (--above with a longer time), or measure at a longer --interval",
+            "explain fewer wakeups (--above with a longer time), or use a longer --interval",
         )
     };
     (lost > 0).then(finding)
@@ -279,13 +279,13 @@ fn not_followed(explanation: &Explanation, stimulus: Stimulus) -> Option<Finding
     let is_grave = not_followed > all / 100 || late_not_followed > late / 100;
     let of_late = match stimulus {
         Stimulus::Others => {
-            "components and causes lack them, and how late they were is not known".to_owned()
+            "components and causes exclude them, and their latency is unknown".to_owned()
         }
         Stimulus::Timer if late_not_followed == 0 => {
-            "components lack them; none of them was late".to_owned()
+            "components exclude them; none of them was late".to_owned()
         }
         Stimulus::Timer => format!(
-            "components lack them; {} of the {} late ones {} among them, and unexplained",
+            "components exclude them; {} of the {} late wakeups {} among them, and unexplained",
             grouped(late_not_followed),
             grouped(late),
             one_or_many(late_not_followed, "is", "are"),
@@ -319,15 +319,15 @@ fn contradiction(explanation: &Explanation, excess: u64, run: &Run) -> Option<Fi
             "contradictory-counts",
             Severity::Warning,
             format!(
-                "the tracer followed {} wakeups and explains {} late ones, the probes recorded {}: {} \
-                 of the tracer's are in no place of the probes' histogram, so numbers and shares of \
-                 causes are in doubt",
+                "the tracer followed {} wakeups and explains {} late ones, but the probes \
+                 recorded {}: {} of the tracer's wakeups do not match the probes' histogram, so \
+                 counts and shares of causes are unreliable",
                 grouped(explanation.wakeups),
                 grouped(explanation.explained),
                 grouped(run.woken().count),
                 grouped(excess),
             ),
-            "report this with the run's record; the probes' own figures do not depend on it",
+            "report this with the run's record; the probes' own figures are not affected",
         )
     };
     (excess > allowed).then(finding)

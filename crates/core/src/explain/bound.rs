@@ -191,29 +191,29 @@ fn reasons(variables: &Variables, premises: &Premises) -> Vec<String> {
     let doubts = [
         (
             poid_ns.is_some() && !premises.edges_seen,
-            "sections with interrupts or preemption off are seen only where they held up a late \
-             wakeup: there may be longer ones",
+            "sections with interrupts or preemption off are observed only where they delayed a \
+             late wakeup: longer ones may exist",
         ),
-        (poid_ns.is_none(), "no section with interrupts or preemption off was seen"),
-        (paie_ns.is_none(), "the way from a request to reschedule to the scheduler is not seen"),
-        (psd_ns.is_none(), "the scheduler's own time with preemption off is not seen"),
-        (dst_ns.is_none(), "the scheduler's last section with interrupts off is not seen"),
+        (poid_ns.is_none(), "no section with interrupts or preemption off was observed"),
+        (paie_ns.is_none(), "the time from a reschedule request to the scheduler is not observed"),
+        (psd_ns.is_none(), "the scheduler's own time with preemption off is not observed"),
+        (dst_ns.is_none(), "the scheduler's last section with interrupts off is not observed"),
         (
             !premises.full_preemption,
-            "the kernel is not fully preemptible: its code may run on for any time where \
-             preemption is on",
+            "the kernel is not fully preemptible: its code may run for any time even with \
+             preemption enabled",
         ),
         (
             !premises.threaded_interrupts,
-            "softirqs are not threads: they may hold the thread up one after another",
+            "softirqs are not threaded: they may delay the thread one after another",
         ),
-        (!premises.interrupts_seen, "not all interrupts are seen"),
+        (!premises.interrupts_seen, "not all interrupts are observed"),
         (
             !premises.most_urgent,
-            "it is a bound for the most urgent thread of a CPU: others may wait for tasks that come \
-             first",
+            "the bound holds only for the highest-priority thread of a CPU: others may wait for \
+             tasks of higher priority",
         ),
-        (!premises.own_cpu, "a hypervisor may take the CPU away at any time"),
+        (!premises.own_cpu, "a hypervisor may take the CPU at any time"),
     ];
     doubts.into_iter().filter(|doubt| doubt.0).map(|doubt| doubt.1.to_owned()).collect()
 }
@@ -339,7 +339,7 @@ mod tests {
         let not_preemptible = reason(Premises { full_preemption: false, ..SOUND });
         assert!(not_preemptible.starts_with("the kernel is not fully preemptible"));
         let stock = reason(Premises { edges_seen: false, ..SOUND });
-        assert!(stock.starts_with("sections with interrupts or preemption off are seen only"));
+        assert!(stock.starts_with("sections with interrupts or preemption off are observed only"));
     }
 
     proptest! {

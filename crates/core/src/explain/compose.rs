@@ -92,7 +92,9 @@ fn disproof<'a>(
     };
     let of_all = blames.filter(late).flatten().filter(lacks).max_by_key(|share| share.ns);
     let what = of_all.map_or(String::new(), |share| format!(": {}", share.cause.words()));
-    Some(format!("a wakeup was later, by what the bound leaves out{what}"))
+    Some(format!(
+        "a wakeup exceeded the bound, because of a cause that the bound does not include{what}"
+    ))
 }
 
 #[cfg(test)]
@@ -155,7 +157,9 @@ mod tests {
         assert_eq!(bound.interference_free_ns, 54_600);
         assert_eq!(bound.bound_ns, Some(59_600));
         let reasons = bound.unsound.join("\n");
-        assert!(reasons.starts_with("sections with interrupts or preemption off are seen only"));
+        assert!(
+            reasons.starts_with("sections with interrupts or preemption off are observed only")
+        );
         assert_eq!(bound.unsound.len(), 2, "{reasons}");
     }
 
@@ -183,7 +187,7 @@ mod tests {
         let lossy = composed(Measured { unpaired: 1, ..measured });
         assert!(
             lossy.unsound[0]
-                .starts_with("sections with interrupts or preemption off are seen only")
+                .starts_with("sections with interrupts or preemption off are observed only")
         );
     }
 
@@ -194,7 +198,8 @@ mod tests {
         run.host.hypervisor = Some("kvm".into());
         let bound = composed(&run);
         assert_eq!(bound.variables.psd_ns, None);
-        for reason in ["scheduler's own time", "not fully preemptible", "not threads", "hypervisor"]
+        for reason in
+            ["scheduler's own time", "not fully preemptible", "not threaded", "hypervisor"]
         {
             assert!(bound.unsound.iter().any(|told| told.contains(reason)), "{reason}: {bound:?}");
         }
@@ -203,7 +208,7 @@ mod tests {
     #[test]
     fn a_later_wakeup_disproves_a_bound() {
         let told = |worst_ns| composed(&run(Model::Full, worst_ns)).unsound;
-        let disproof = "a wakeup was later, by what the bound leaves out: stolen by the hypervisor";
+        let disproof = "a wakeup exceeded the bound, because of a cause that the bound does not include: stolen by the hypervisor";
         assert!(told(79_000).contains(&disproof.to_owned()), "{:?}", told(79_000));
         assert!(!told(59_600).contains(&disproof.to_owned()));
     }

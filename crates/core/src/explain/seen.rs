@@ -133,7 +133,7 @@ impl FromStr for Above {
             .parse()
             .map_err(|e: crate::units::SpanError| format!("{e}; or a percentile, as in p99.9"))?;
         match span {
-            SpanNs(0) => Err("every wakeup is later than 0; write a time, as in 50us".into()),
+            SpanNs(0) => Err("every latency is above 0; write a time, as in 50us".into()),
             span => Ok(Self::Time(span)),
         }
     }

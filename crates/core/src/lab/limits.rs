@@ -13,7 +13,7 @@ pub fn parse_limit(text: &str) -> Result<Limit, String> {
     let limit: Limit = text.parse()?;
     match limit.percentile {
         Some(p) if figure_of(p).is_none() => {
-            Err(format!("a lab's cells do not carry {p}; write max, p99.9, p99 or p50"))
+            Err(format!("a lab's cells have no {p}; write max, p99.9, p99 or p50"))
         }
         _ => Ok(limit),
     }
@@ -85,9 +85,9 @@ fn why_none(limit: &Limit, cell: &Cell) -> String {
     let seed = cell.seed;
     match (cell.status, limit.percentile) {
         (Status::Ok, Some(p)) => format!(
-            "the {} of seed {seed} {} not carry {p}, {} would",
+            "the {} of seed {seed} {} too few for {p}, which needs {}",
             counted(cell.count, "sample"),
-            one_or_many(cell.count, "does", "do"),
+            one_or_many(cell.count, "is", "are"),
             grouped(p.samples_needed())
         ),
         (Status::Ok, None) => format!("seed {seed} has no samples"),
@@ -115,8 +115,8 @@ mod tests {
             ("p99=10us", Ok("p99 ≤ 10.0 µs")),
             ("p99.9=10us", Ok("p99.9 ≤ 10.0 µs")),
             ("p99.90=10us", Ok("p99.9 ≤ 10.0 µs")),
-            ("p99.99=10us", Err("do not carry p99.99; write max")),
-            ("p90=10us", Err("do not carry p90")),
+            ("p99.99=10us", Err("have no p99.99; write max")),
+            ("p90=10us", Err("have no p90")),
             ("100", Err("no unit")),
         ] {
             match (parse_limit(text), want) {
@@ -178,7 +178,7 @@ mod tests {
         check(
             "p99.9=20us",
             &few,
-            "k/full find –@– ? the 400 samples of seed 1 do not carry p99.9, 2,000 would",
+            "k/full find –@– ? the 400 samples of seed 1 are too few for p99.9, which needs 2,000",
         );
     }
 }

@@ -192,13 +192,13 @@ impl<'a> Facts<'a> {
             "its boot log says so".into()
         } else if !self.is_dynamic() {
             match self.own_config() {
-                Some(_) => format!("it is built with no other, says {}", config()),
-                None => "a kernel of this release that says PREEMPT has no other".into(),
+                Some(_) => format!("{} contains no other model", config()),
+                None => "a PREEMPT kernel of this release has no other model".into(),
             }
         } else if self.word_in_force().is_some() {
             format!("preempt={model} is on its command line")
         } else {
-            format!("that is its default, says {}, and its command line has no other", config())
+            format!("it is the default in {}, and the command line sets no other", config())
         }
     }
 
@@ -314,7 +314,7 @@ impl<'a> Facts<'a> {
         let mut all = Vec::new();
         if let (Some(config), None) = (self.config, self.own_config()) {
             all.push(format!(
-                "{} is of another build: it says {}, the running kernel says {}.",
+                "{} belongs to another build: it says {}, the running kernel says {}.",
                 self.sources.config.source,
                 config.says(),
                 self.tag.says(),
@@ -366,8 +366,8 @@ impl<'a> Facts<'a> {
         known.dedup();
         if let [.., _, wins] = known[..] {
             all.push(format!(
-                "preempt= is given more than once on the command line ({}): the last one, {wins}, \
-                 counts.",
+                "preempt= occurs more than once on the command line ({}): the last one, {wins}, \
+                 applies.",
                 known.join(", ")
             ));
         }
@@ -387,16 +387,16 @@ impl<'a> Facts<'a> {
         let removed = self.kernel.is_some_and(|v| v >= KernelVersion(7, 0));
         match model_of(word) {
             Model::Lazy if self.kernel.is_some_and(|v| v < KernelVersion(6, 13)) => {
-                "lazy came with Linux 6.13".into()
+                "lazy preemption exists since Linux 6.13".into()
             }
             Model::Lazy => "this architecture's kernel is built without lazy preemption".into(),
             Model::None | Model::Voluntary if self.is_rt() => {
-                "an RT kernel knows only full and lazy".into()
+                "an RT kernel supports only full and lazy".into()
             }
             Model::None | Model::Voluntary if removed => {
-                "Linux 7.0 and later know only full and lazy here".into()
+                "Linux 7.0 and later support only full and lazy on this architecture".into()
             }
-            _ => "this kernel does not know that word".into(),
+            _ => "this kernel does not know this model".into(),
         }
     }
 }

@@ -87,7 +87,7 @@ fn settings(root: &Path, arch: Arch) -> Result<String, ArchiveError> {
     let path = root.to_str().filter(|path| !path.contains(['"', '\\', '\n'])).ok_or_else(|| {
         let source = std::io::Error::new(
             std::io::ErrorKind::InvalidInput,
-            "apt cannot work in a folder with such a name",
+            "apt does not support the name of this folder",
         );
         CacheError::Io { action: "use", path: root.into(), source }
     })?;
@@ -243,7 +243,7 @@ mod tests {
     fn a_folder_that_apt_cannot_write_down_is_refused() {
         let folder = Folder::new("quote\"d");
         let e = settings(folder.path(), Arch::Amd64).unwrap_err();
-        assert!(e.to_string().contains("such a name"), "{e}");
+        assert!(e.to_string().contains("the name of this folder"), "{e}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct SiteError(String);
 
 impl fmt::Display for SiteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "$WAKESCOPE_MIRROR is no address of an archive: {}", self.0)
+        write!(f, "$WAKESCOPE_MIRROR is not the address of an archive: {}", self.0)
     }
 }
 
@@ -42,7 +42,7 @@ impl Site {
     pub fn from_env() -> Result<Self, SiteError> {
         let keys = env::var_os("WAKESCOPE_KEYRING").filter(|v| !v.is_empty()).map(PathBuf::from);
         let mirror = env::var_os("WAKESCOPE_MIRROR").unwrap_or_default();
-        let mirror = mirror.to_str().ok_or_else(|| SiteError("it is no text".into()))?;
+        let mirror = mirror.to_str().ok_or_else(|| SiteError("it is not UTF-8".into()))?;
         Self::of(mirror, keys)
     }
 
@@ -53,7 +53,7 @@ impl Site {
         let security = words.next().map(|s| s.trim_end_matches('/').to_owned());
         let security = security.unwrap_or_else(|| format!("{main}-security"));
         if words.next().is_some() {
-            return Err(SiteError("there are more than two".into()));
+            return Err(SiteError("it has more than two addresses".into()));
         }
         for address in [&main, &security] {
             check(address)?;
@@ -70,7 +70,7 @@ fn check(address: &str) -> Result<(), SiteError> {
     let known = ["http://", "https://", "file:///"].iter().any(|s| address.starts_with(s));
     if !known {
         return Err(SiteError(format!(
-            "`{address}` begins with none of http://, https://, file:///"
+            "`{address}` does not begin with http://, https:// or file:///"
         )));
     }
     // It becomes a line of a file that apt reads.

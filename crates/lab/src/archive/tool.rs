@@ -84,7 +84,7 @@ impl Tool {
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no `env` in $PATH"))?;
         // Without this, `env` would complain in its place, in words of its own.
         if !is_program(&self.program) {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "it is no program"));
+            return Err(io::Error::new(io::ErrorKind::NotFound, "it is not a program"));
         }
         // A path with `=` in it would be a variable to `env`.
         let shell = ["sh", "-c", r#"exec "$0" "$@""#].map(OsString::from);

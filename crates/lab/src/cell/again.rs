@@ -51,7 +51,7 @@ impl Again {
     pub fn job(&self, cell: &StoredCell) -> Result<Job<Work>, String> {
         let part = |name| cell.recipe.part(name).unwrap_or_default();
         let kernel = self.kernel(part("kernel"), &cell.meta.label.kernel)?;
-        let guest = self.guests.get(part("guest")).ok_or("its guest image is gone")?.clone();
+        let guest = self.guests.get(part("guest")).ok_or("its guest image was removed")?.clone();
         let arch = identify(&kernel).map_err(|e| e.to_string())?.arch;
         let qemu = self.emulators.iter().find(|qemu| {
             qemu.arch == arch && format!("{} {}", qemu.banner, qemu.sha256) == part("emulator")
@@ -78,7 +78,8 @@ impl Again {
         let named = Path::new(name);
         let is_it = |path: &&Path| crate::sum::of_file(path).is_ok_and(|sum| sum == sha256);
         let own = Some(named).filter(|path| path.is_file()).filter(is_it).map(Path::to_owned);
-        own.or_else(|| self.kernels.get(sha256).cloned()).ok_or_else(|| "its kernel is gone".into())
+        own.or_else(|| self.kernels.get(sha256).cloned())
+            .ok_or_else(|| "its kernel was removed".into())
     }
 }
 

@@ -21,9 +21,10 @@ pub enum Repeated {
     FailedAgain,
     /// Not the same.
     Differs(Difference),
-    /// The stored cell is not what was written, for this reason.
+    /// The stored cell does not match its checksum, for this reason.
     Damaged(String),
-    /// It cannot be run again, for this reason: its kernel is gone, or the host does not let it.
+    /// It cannot be run again, for this reason: its kernel was removed, or the host does not let
+    /// it.
     CannotRun(String),
     /// The farm ended before.
     NotRun,
@@ -108,7 +109,7 @@ fn ready<W>(
     let ready = match prepare(&cell) {
         Err(why) => Err(Repeated::CannotRun(why)),
         Ok(job) if job.recipe != cell.recipe => {
-            let why = "it would be run in another way now: with another guest, emulator or kernel";
+            let why = "its guest image, emulator or kernel has changed";
             Err(Repeated::CannotRun(why.into()))
         }
         Ok(job) => Ok((cell, job)),
@@ -129,7 +130,7 @@ fn judge(stored: &StoredCell, outcome: &Outcome) -> Repeated {
                 Ok(None) if cell.ending.failed().is_some() => Repeated::FailedAgain,
                 Ok(None) => Repeated::Same,
                 Ok(Some(difference)) => Repeated::Differs(difference),
-                Err(e) => Repeated::CannotRun(format!("what it gave cannot be read: {e}")),
+                Err(e) => Repeated::CannotRun(format!("its result cannot be read: {e}")),
             }
         }
         Outcome::Failed(failed) => Repeated::CannotRun(failed.reason.clone()),

@@ -96,7 +96,7 @@ impl<W> Worker<'_, W> {
         // The runner is not used for anything that a panic could have left half done: each run
         // has its own folder.
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-            let why = format!("the lab itself is at fault: {}", message_of(panic.as_ref()));
+            let why = format!("a bug in the lab: {}", message_of(panic.as_ref()));
             Failed::new(FailureKind::Lab, why).into()
         })
     }
@@ -104,13 +104,13 @@ impl<W> Worker<'_, W> {
     /// What can be believed of `ending`: the host's troubles look like the guest's to a runner.
     fn believed(&self, ending: Ending, slot: &Slot) -> Ending {
         let at_fault = |why: String| {
-            let why = format!("the lab itself is at fault: {why}");
+            let why = format!("a bug in the lab: {why}");
             Failed::new(FailureKind::Lab, why).into()
         };
         let believed = match (ending, slot.results()) {
             // A guest that was cancelled has no result, whatever it looks like.
             (Ending::Failed(_), _) if self.cancel.load(Ordering::SeqCst) => {
-                Failed::new(FailureKind::Cancelled, "the lab was ended").into()
+                Failed::new(FailureKind::Cancelled, "the lab was interrupted").into()
             }
             // A guest whose words find no room on the disk seems to say nothing.
             (Ending::Failed(failed), _)
@@ -118,7 +118,7 @@ impl<W> Worker<'_, W> {
             {
                 Failed::new(FailureKind::DiskFull, self.store.full().to_string()).into()
             }
-            (Ending::Measured, Ok(0)) => at_fault("there is a result, but no file of it".into()),
+            (Ending::Measured, Ok(0)) => at_fault("the result has no files".into()),
             (Ending::Measured, Err(e)) => at_fault(e.to_string()),
             (Ending::Failed(failed), Err(e)) if failed.kind.repeats() => at_fault(e.to_string()),
             (ending, _) => ending,
@@ -145,5 +145,5 @@ impl<W> Worker<'_, W> {
 fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    clean(text.unwrap_or("it does not say how"), 300)
+    clean(text.unwrap_or("it gives no reason"), 300)
 }

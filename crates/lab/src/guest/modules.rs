@@ -68,14 +68,18 @@ impl fmt::Display for ModulesError {
         match self {
             Self::Missing { name, needed_by, folder } => {
                 write!(f, "there is no module `{name}` in {}", folder.display())?;
-                needed_by.iter().try_for_each(|by| write!(f, ", and `{by}` needs it"))
+                needed_by.iter().try_for_each(|by| write!(f, ", which `{by}` needs"))
             }
-            Self::Cycle(names) => write!(f, "modules need each other: {}", names.join(" → ")),
-            Self::TooMany => write!(f, "more than {MODULES_MOST} modules would have to be loaded"),
+            Self::Cycle(names) => {
+                write!(f, "circular dependency of modules: {}", names.join(" → "))
+            }
+            Self::TooMany => {
+                write!(f, "the modules and their dependencies exceed the limit of {MODULES_MOST}")
+            }
             Self::Read(path, e) => write!(f, "cannot read {}: {e}", path.display()),
-            Self::NoModule(path, why) => write!(f, "{} is no module: {why}", path.display()),
+            Self::NoModule(path, why) => write!(f, "{} is not a module: {why}", path.display()),
             Self::NoTool(path, tool) => {
-                write!(f, "{} is compressed, and there is no `{tool}` here", path.display())
+                write!(f, "{} is compressed, and `{tool}` is not installed", path.display())
             }
             Self::Packed(path, why) => write!(f, "cannot decompress {}: {why}", path.display()),
         }
@@ -87,12 +91,16 @@ impl ModulesError {
     pub fn remedy(&self) -> String {
         match self {
             Self::Missing { needed_by: None, .. } => {
-                "name modules as lsmod does; what is built into the kernel need not be named".into()
+                "use the names that lsmod shows; omit what is built into the kernel".into()
             }
-            Self::Missing { .. } => "install all of the kernel's modules there: make modules_install INSTALL_MOD_PATH=DIR".into(),
-            Self::Cycle(_) | Self::NoModule(..) | Self::Packed(..) => "install the kernel's modules anew".into(),
+            Self::Missing { .. } => "install all modules of the kernel there: make \
+                 modules_install INSTALL_MOD_PATH=DIR"
+                .into(),
+            Self::Cycle(_) | Self::NoModule(..) | Self::Packed(..) => "reinstall the kernel's \
+                 modules"
+                .into(),
             Self::TooMany => "name fewer modules".into(),
-            Self::Read(..) => "see who may read it".into(),
+            Self::Read(..) => "check its permissions".into(),
             Self::NoTool(_, tool) => {
                 let package = if *tool == "xz" { "xz-utils" } else { tool };
                 format!("install it, on Debian and Ubuntu: apt install {package}")

@@ -135,7 +135,7 @@ impl<'a> Source<'a> {
             (Err(ArchiveError::Stopped), _) => Err(ArchiveError::Stopped),
             (Err(e), Some((known, age))) if !refresh => {
                 let days = age / GOOD_FOR_S;
-                watch.step(&Step::Note(&format!("{e}; going by a list that is {days} days old")));
+                watch.step(&Step::Note(&format!("{e}; using the list of {days} days ago")));
                 Ok(Catalogue::of(&known.packages, self.arch))
             }
             (Err(e), _) => Err(e),
@@ -235,7 +235,7 @@ impl<'a> Source<'a> {
             return Ok(Fetched { kernel, was_there: true, bytes: 0 });
         }
         if !offer.complete {
-            let text = format!("the archive has no more than the image of {exact}: no modules");
+            let text = format!("the archive has only the image of {exact}, no modules");
             watch.step(&Step::Note(&text));
         }
         let _lock = self.lock(watch)?;
@@ -271,7 +271,7 @@ fn cached(
 ) -> Option<Fetched> {
     let stored = there?;
     let kernel = stored.kernel(name, memo).ok()?;
-    let text = format!("the archive does not help; taking {} from the cache", stored.name.exact());
+    let text = format!("the archive is not usable; using {} from the cache", stored.name.exact());
     watch.step(&Step::Note(&text));
     Some(Fetched { kernel, was_there: true, bytes: 0 })
 }
@@ -282,13 +282,13 @@ fn arrange(tree: &Path, place: &Path, offer: &Offer) -> Result<Card, FetchError>
     let release = name.release();
     let found = Found::below(tree, &release);
     let lacking = |why: &str| FetchError::Package { release: release.clone(), why: why.into() };
-    let image = found.image.ok_or_else(|| lacking("hold no kernel image"))?;
+    let image = found.image.ok_or_else(|| lacking("contain no kernel image"))?;
     let is = checked(&image, name)
-        .map_err(|e| lacking(&format!("hold a kernel image that cannot be booted: {e}")))?;
+        .map_err(|e| lacking(&format!("contain a kernel image that cannot be booted: {e}")))?;
     take(&image, &place.join("image"))?;
     match found.config {
         Some(config) => take(&config, &place.join("config"))?,
-        None if offer.complete => return Err(lacking("hold no configuration")),
+        None if offer.complete => return Err(lacking("contain no configuration")),
         None => {}
     }
     if let Some(symbols) = found.symbols.filter(|path| is_real_map(path)) {
@@ -321,7 +321,7 @@ fn checked(image: &Path, name: &Name) -> Result<Image, ImageError> {
     if is.release == name.release() && is.arch == name.arch {
         Ok(is)
     } else {
-        Err(ImageError::Foreign("another kernel than its package says"))
+        Err(ImageError::Foreign("not the kernel that its package names"))
     }
 }
 

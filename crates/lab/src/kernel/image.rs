@@ -68,17 +68,17 @@ impl fmt::Display for ImageError {
             Self::NoFile => f.write_str("it is not a file"),
             Self::TooLarge => write!(f, "it is larger than {} MiB", LARGEST >> 20),
             Self::Truncated { has, needs } => {
-                write!(f, "it is truncated: {has} bytes of at least {needs}")
+                write!(f, "it is truncated: it has {has} bytes, but needs at least {needs}")
             }
-            Self::Packed(e) => write!(f, "it cannot be unpacked, it may be truncated: {e}"),
+            Self::Packed(e) => write!(f, "it cannot be unpacked, and may be truncated: {e}"),
             Self::Elf => f.write_str("it is an ELF file, as vmlinux is, not a boot image"),
             Self::Zboot => {
-                f.write_str("it is an EFI zboot image, which packs the kernel once more")
+                f.write_str("it is an EFI zboot image, which compresses the kernel again")
             }
             Self::Foreign(what) => write!(f, "it is {what}"),
             Self::TooOld(needs) => write!(f, "it is too old: the lab needs {needs}"),
-            Self::NoRelease => f.write_str("it does not say which kernel it is"),
-            Self::NoKernel => f.write_str("it is no kernel image"),
+            Self::NoRelease => f.write_str("it has no kernel version"),
+            Self::NoKernel => f.write_str("it is not a kernel image"),
         }
     }
 }

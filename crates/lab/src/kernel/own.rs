@@ -57,7 +57,7 @@ impl fmt::Display for OwnError {
                 write!(f, "cannot boot {}: it is for {is}, not for {wanted}", path.display())
             }
             Self::Io { path, source } => write!(f, "cannot read {}: {source}", path.display()),
-            Self::NotA { path, what } => write!(f, "{} is no {what}", path.display()),
+            Self::NotA { path, what } => write!(f, "{} is not a {what}", path.display()),
         }
     }
 }
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(config_of(true), Some(folder.path().join(".config")));
         fs::write(&own, "all that is not set\n").unwrap();
         let refused = kernel(&folder, |f| f.config = None).unwrap_err().to_string();
-        assert!(refused.contains("config-7.3.0-rc1 is no kernel configuration"), "{refused}");
+        assert!(refused.contains("config-7.3.0-rc1 is not a kernel configuration"), "{refused}");
     }
 
     #[test]
@@ -222,12 +222,12 @@ mod tests {
         let path = |name: &str| Some(there.join(name));
         type Change<'a> = &'a dyn Fn(&mut Files);
         let cases: [(Change<'_>, &str); 7] = [
-            (&|f| f.image = there.join("System.map"), "it is no kernel image"),
+            (&|f| f.image = there.join("System.map"), "it is not a kernel image"),
             (&|f| f.image = there.join("none"), "No such file"),
-            (&|f| f.config = path("System.map"), "is no kernel configuration"),
+            (&|f| f.config = path("System.map"), "is not a kernel configuration"),
             (&|f| f.config = Some("/dev/zero".into()), "cannot read /dev/zero"),
-            (&|f| f.symbols = path(".config"), "is no System.map"),
-            (&|f| f.modules = path("root/lib"), "is no folder of this kernel's modules"),
+            (&|f| f.symbols = path(".config"), "is not a System.map"),
+            (&|f| f.modules = path("root/lib"), "is not a folder of this kernel's modules"),
             (&|f| f.modules = path("none"), "No such file"),
         ];
         for (change, want) in cases {

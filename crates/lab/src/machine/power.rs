@@ -41,9 +41,9 @@ impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Restarted => f.write_str("the guest restarted"),
-            Self::TimeUp(limit) => write!(f, "the guest had not ended after {limit} of host time"),
+            Self::TimeUp(limit) => write!(f, "the guest did not end within {limit} of host time"),
             Self::Flood => write!(f, "the guest wrote more than {} MiB", OUTPUT_MOST >> 20),
-            Self::Cancelled => f.write_str("the guest was ended on request"),
+            Self::Cancelled => f.write_str("the guest was stopped on request"),
             Self::Killed(exit) => write!(f, "the emulator was ended: {exit}"),
             Self::Refused(why) => write!(f, "the emulator refused: {why}"),
             Self::NotStarted(e) => write!(f, "the emulator cannot be started: {e}"),
@@ -130,6 +130,6 @@ fn last_words(path: &Path) -> String {
     let text = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let last =
-        text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it did not say why");
+        text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason");
     last.chars().take(300).collect()
 }

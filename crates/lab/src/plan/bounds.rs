@@ -32,7 +32,7 @@ impl Plan {
             return Err(PlanError::value(
                 "margin",
                 format!("{} is not from 0 to 10", self.margin),
-                "write the share by which a figure must differ to count: 0.1 is 10 %",
+                "write the smallest relative difference that counts: 0.1 is 10 %",
             ));
         }
         self.check_sizes()?;
@@ -68,11 +68,14 @@ impl Plan {
                 Err(PlanError::value("kernels", what, remedy).entry(at))
             };
             if name.is_empty() || name.len() > LONGEST_KERNEL {
-                return wrong(format!("`{shown}` names no kernel"), "write a name or a path");
+                return wrong(
+                    format!("`{shown}` is not the name of a kernel"),
+                    "write a name or a path",
+                );
             }
             if name == "*" {
                 return wrong(
-                    "`*` stands for every kernel, others are listed beside it".into(),
+                    "`*` means every kernel, but other kernels are listed beside it".into(),
                     "write [\"*\"], or names",
                 );
             }
@@ -93,7 +96,7 @@ impl Plan {
         let lists = self.preempt_of.values().map(|list| ("preempt_of", list));
         for (key, list) in std::iter::once(("preempt", &self.preempt)).chain(lists) {
             if list.is_empty() {
-                let remedy = "write [\"default\"] for what the kernel does when not told";
+                let remedy = "write [\"default\"] for the kernel's own default";
                 return Err(PlanError::value(key, "no model is listed", remedy));
             }
             if let Some(at) = (1..list.len()).find(|&at| list[..at].contains(&list[at])) {
@@ -106,15 +109,15 @@ impl Plan {
                 Some(stray) => Err(PlanError::value(
                     "preempt_of",
                     format!("`{}` is not among the kernels", shortened(stray)),
-                    "list it in `kernels`, written the same way, or leave it out here",
+                    "list it in `kernels`, written the same way, or omit it here",
                 )),
                 None => Ok(()),
             },
             Kernels::Every if self.preempt_of.is_empty() => Ok(()),
             Kernels::Every => Err(PlanError::value(
                 "preempt_of",
-                "with kernels = [\"*\"], each kernel is asked for the models that it has",
-                "leave it out",
+                "with kernels = [\"*\"], each kernel runs every model that it has",
+                "omit it",
             )),
         }
     }
@@ -148,7 +151,7 @@ impl Plan {
             return Err(PlanError::value("interval", what, remedy));
         }
         if interval.0.saturating_mul(*samples) > LONGEST_CELL.0 {
-            let what = format!("{} at {interval} take days to emulate", grouped(*samples));
+            let what = format!("emulating {} at {interval} takes days", grouped(*samples));
             return Err(PlanError::value("samples", what, "ask for fewer, or use more seeds"));
         }
         if *warmup > LONGEST_WARMUP {
@@ -158,16 +161,16 @@ impl Plan {
         }
         match priority {
             Some(_) if !policy.has_priority() => {
-                let what = format!("the policy {policy} has none");
-                Err(PlanError::value("priority", what, "leave it out, or use fifo or rr"))
+                let what = format!("the policy {policy} has no priority");
+                Err(PlanError::value("priority", what, "omit it, or use fifo or rr"))
             }
             Some(1..=99) => Ok(()),
             Some(priority) => {
-                let what = format!("{priority} is no real-time priority");
+                let what = format!("{priority} is not a real-time priority");
                 Err(PlanError::value("priority", what, "write a number from 1 to 99"))
             }
             None if policy.has_priority() => {
-                let what = format!("the policy {policy} needs one");
+                let what = format!("the policy {policy} needs a priority");
                 Err(PlanError::value("priority", what, "write a number from 1 to 99"))
             }
             None => Ok(()),
@@ -191,7 +194,7 @@ impl Plan {
                 "seeds",
                 format!("{} cells in all", grouped(count as u64)),
                 format!(
-                    "use fewer seeds, loads, models or kernels; {} cells are possible",
+                    "use fewer seeds, loads, models or kernels; the limit is {} cells",
                     grouped(MOST_CELLS as u64)
                 ),
             )),

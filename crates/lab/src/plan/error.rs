@@ -56,11 +56,11 @@ impl PlanError {
     /// What to do about it.
     pub fn remedy(&self) -> String {
         match self {
-            Self::TooLarge => "is it a plan? One has a few lines of TOML".into(),
+            Self::TooLarge => "check that it is a plan, a few lines of TOML".into(),
             Self::NotText => "write the plan as UTF-8 text".into(),
             Self::Unknown(_) => {
                 let names: Vec<String> = super::Plan::names().into_iter().map(|n| n.0).collect();
-                format!("name one of {}, or a file by a path, as in ./my.toml", names.join(", "))
+                format!("name one of {}, or the path of a file, as in ./my.toml", names.join(", "))
             }
             Self::Syntax { .. } => "docs/reference/plan.md lists the keys of a plan".into(),
             Self::Value { remedy, .. } => remedy.clone(),
@@ -71,11 +71,11 @@ impl PlanError {
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge => write!(f, "a plan of more than {} bytes", super::LARGEST_FILE),
-            Self::NotText => f.write_str("it is no UTF-8 text"),
+            Self::TooLarge => write!(f, "a plan has at most {} bytes", super::LARGEST_FILE),
+            Self::NotText => f.write_str("it is not UTF-8"),
             Self::Unknown(name) => {
                 let name: String = name.chars().take(80).collect();
-                write!(f, "no plan `{name}` comes with wakescope")
+                write!(f, "there is no built-in plan `{name}`")
             }
             Self::Syntax { line, what } => write!(f, "line {line}: {what}"),
             Self::Value { line: Some(line), key, what, .. } => {

@@ -85,7 +85,11 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
             SeedsWord::List(list) => Seeds::list(list.clone()),
         }
         .map_err(|why| {
-            PlanError::value("seeds", why, "write how many, as in 10, or which, as in [3, 5]")
+            PlanError::value(
+                "seeds",
+                why,
+                "write a number of seeds, as in 10, or a list, as in [3, 5]",
+            )
         })?;
     }
     let span = |key, text: &Spanned<String>| {

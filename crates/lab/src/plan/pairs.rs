@@ -52,8 +52,8 @@ fn pairs_of(plan: &Plan, text: &str) -> Result<Vec<(Arm, Arm)>, PlanError> {
             .collect(),
         _ => {
             return Err(wrong(
-                format!("the sides of `{}` are not alike", shortened(text)),
-                "name kernel/model, a kernel, or a model on both sides",
+                format!("the sides of `{}` are of different kinds", shortened(text)),
+                "name kernel/model, a kernel, or a model, the same on both sides",
             ));
         }
     };
@@ -64,7 +64,7 @@ fn pairs_of(plan: &Plan, text: &str) -> Result<Vec<(Arm, Arm)>, PlanError> {
         )),
         Some(_) => Ok(pairs),
         None => Err(wrong(
-            format!("no kernel has both sides of `{}`", shortened(text)),
+            format!("no kernel has both models of `{}`", shortened(text)),
             match (a, b) {
                 (Side::Kernel(..), _) => "name the models too, as in A/full:B/rt",
                 _ => "add the missing model to `preempt`, or name kernel/model on both sides",
@@ -81,11 +81,12 @@ fn divided<'a>(plan: &'a Plan, text: &'a str) -> Result<(Side<'a>, Side<'a>), Pl
         (Some(way), None) => Ok(way),
         (Some(_), Some(_)) => Err(wrong(
             format!("`{}` can be divided in several ways", shortened(text)),
-            "give kernels names without colons",
+            "use kernel names without colons",
         )),
-        (None, _) => {
-            Err(wrong(format!("`{}` is not two things of this plan", shortened(text)), known(plan)))
-        }
+        (None, _) => Err(wrong(
+            format!("`{}` does not name two kernels or models of this plan", shortened(text)),
+            known(plan),
+        )),
     }
 }
 
@@ -163,12 +164,15 @@ mod tests {
         check("full:lazy", Ok(&["6.12-cloud/full 6.12-cloud/lazy"]));
         check(
             "none:full",
-            Err("the sides of `none:full` are not alike"), // A kernel is called `none`.
+            Err("the sides of `none:full` are of different kinds"), // A kernel is called `none`.
         );
-        check("full:voluntary", Err("no kernel has both sides"));
+        check("full:voluntary", Err("no kernel has both models"));
         check("6.1-cloud:6.1-rt", Err("name the models too"));
         check("full:full", Err("compares something with itself"));
-        check("6.1-cloud/full:lazy", Err("name kernel/model, a kernel, or a model on both sides"));
+        check(
+            "6.1-cloud/full:lazy",
+            Err("name kernel/model, a kernel, or a model, the same on both sides"),
+        );
     }
 
     #[test]
@@ -184,10 +188,13 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_plan_is_refused_with_what_is() {
-        check("6.1-cloud/lazy:6.1-cloud/full", Err("is not two things of this plan"));
+        check(
+            "6.1-cloud/lazy:6.1-cloud/full",
+            Err("does not name two kernels or models of this plan"),
+        );
         check("6.2:6.1-cloud", Err("as in 6.1-cloud/none, 6.1-cloud/full"));
         for bad in ["", ":", "full", "full:", ":full", "a:b:c:d"] {
-            check(bad, Err("is not two things of this plan"));
+            check(bad, Err("does not name two kernels or models of this plan"));
         }
     }
 

@@ -120,19 +120,22 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "seeds = 0",
         expect![
-            "line 2: seeds: 0 is not from 1 to 1000 → write how many, as in 10, or which, as in [3, 5]"
+            "line 2: seeds: 0 is not from 1 to 1000 → write a number of seeds, as in 10, or a \
+             list, as in [3, 5]"
         ],
     );
     check(
         "seeds = 1001",
         expect![
-            "line 2: seeds: 1001 is not from 1 to 1000 → write how many, as in 10, or which, as in [3, 5]"
+            "line 2: seeds: 1001 is not from 1 to 1000 → write a number of seeds, as in 10, or a \
+             list, as in [3, 5]"
         ],
     );
     check(
         "seeds = [1, 2, 1]",
         expect![
-            "line 2: seeds: seed 1 is listed twice → write how many, as in 10, or which, as in [3, 5]"
+            "line 2: seeds: seed 1 is listed twice → write a number of seeds, as in 10, or a \
+             list, as in [3, 5]"
         ],
     );
     check(
@@ -156,7 +159,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "samples = 10000000\ninterval = \"1s\"",
         expect![
-            "line 2: samples: 10,000,000 at 1.00 s take days to emulate → ask for fewer, or use more seeds"
+            "line 2: samples: emulating 10,000,000 at 1.00 s takes days → ask for fewer, or use more seeds"
         ],
     );
     check(
@@ -193,22 +196,24 @@ fn errors_name_the_line_and_the_remedy() {
     );
     check(
         "policy = \"other\"\npriority = 1",
-        expect!["line 3: priority: the policy other has none → leave it out, or use fifo or rr"],
+        expect!["line 3: priority: the policy other has no priority → omit it, or use fifo or rr"],
     );
     check(
         "priority = 100",
-        expect!["line 2: priority: 100 is no real-time priority → write a number from 1 to 99"],
+        expect!["line 2: priority: 100 is not a real-time priority → write a number from 1 to 99"],
     );
     check(
         "margin = -0.1",
         expect![
-            "line 2: margin: -0.1 is not from 0 to 10 → write the share by which a figure must differ to count: 0.1 is 10 %"
+            "line 2: margin: -0.1 is not from 0 to 10 → write the smallest relative difference \
+             that counts: 0.1 is 10 %"
         ],
     );
     check(
         "margin = nan",
         expect![
-            "line 2: margin: NaN is not from 0 to 10 → write the share by which a figure must differ to count: 0.1 is 10 %"
+            "line 2: margin: NaN is not from 0 to 10 → write the smallest relative difference \
+             that counts: 0.1 is 10 %"
         ],
     );
     check(
@@ -224,7 +229,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "loads = [\n  \"find\",\n  \"exec:make\",\n]",
         expect![
-            "line 4: loads: `exec:make` needs a shell, and the guest has none → name find, launch or file-move"
+            "line 4: loads: `exec:make` needs a shell, but a guest has none → name find, launch or file-move"
         ],
     );
     check(
@@ -234,7 +239,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "preempt = []",
         expect![[
-            r#"line 2: preempt: no model is listed → write ["default"] for what the kernel does when not told"#
+            r#"line 2: preempt: no model is listed → write ["default"] for the kernel's own default"#
         ]],
     );
     check(
@@ -250,7 +255,8 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "[preempt_of]\nother = [\"rt\"]",
         expect![
-            "line 2: preempt_of: `other` is not among the kernels → list it in `kernels`, written the same way, or leave it out here"
+            "line 2: preempt_of: `other` is not among the kernels → list it in `kernels`, written \
+             the same way, or omit it here"
         ],
     );
     check(
@@ -262,14 +268,13 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "compare = [\"none:full\"]",
         expect![
-            "line 2: compare: no kernel has both sides of `none:full` → add the missing model to `preempt`, or name kernel/model on both sides"
+            "line 2: compare: no kernel has both models of `none:full` → add the missing model to \
+             `preempt`, or name kernel/model on both sides"
         ],
     );
     check(
         "fail_above = [\"1ms\", \"p99.99=1ms\"]",
-        expect![
-            "line 2: fail_above: a lab's cells do not carry p99.99 → write max, p99.9, p99 or p50"
-        ],
+        expect!["line 2: fail_above: a lab's cells have no p99.99 → write max, p99.9, p99 or p50"],
     );
     check(
         "fail_above = [\"p50\"]",
@@ -297,8 +302,8 @@ fn errors_name_the_line_and_the_remedy() {
 fn kernels_are_checked() {
     for (list, want) in [
         (r#"["a", "a"]"#, "`a` is listed twice"),
-        (r#"["a", "*"]"#, "`*` stands for every kernel"),
-        (r#"[""]"#, "names no kernel"),
+        (r#"["a", "*"]"#, "`*` means every kernel"),
+        (r#"[""]"#, "is not the name of a kernel"),
         (r#"["a,b"]"#, "holds a comma"),
         (r#"["a\u001b[31m"]"#, "control character"),
     ] {
@@ -391,7 +396,7 @@ fn the_command_line_has_the_last_word() {
 fn a_comparison_that_lost_a_side_is_no_silent_success() {
     let said = Overrides { preempt: Some(vec![Asked::None]), ..Overrides::default() };
     let e = Plan::shipped("linux-journal").unwrap().with(&said).unwrap_err();
-    assert_eq!(e.to_string(), "compare: no kernel has both sides of `none:full`");
+    assert_eq!(e.to_string(), "compare: no kernel has both models of `none:full`");
 }
 
 #[test]

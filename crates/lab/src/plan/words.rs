@@ -43,7 +43,7 @@ impl FromStr for LoadSet {
         }
         if text.starts_with("exec:") {
             return Err(format!(
-                "`{shown}` needs a shell, and the guest has none; name find, launch or file-move"
+                "`{shown}` needs a shell, but a guest has none; name find, launch or file-move"
             ));
         }
         let mut names = Vec::new();
@@ -57,7 +57,7 @@ impl FromStr for LoadSet {
                 ));
             }
             if name == IDLE {
-                return Err(format!("`{shown}` is idle and is not; leave `idle` out"));
+                return Err(format!("`{shown}` combines `idle` with a load; omit `idle`"));
             }
             if names.iter().any(|n| n == name) {
                 return Err(format!("`{shown}` has {name} twice; once is enough"));
@@ -115,7 +115,7 @@ impl Seeds {
             Some(twice) => Err(format!("seed {} is listed twice", twice[0])),
             None if list.is_empty() => Err("no seed is listed".into()),
             None if list.len() > MOST_SEEDS => {
-                Err(format!("{} are listed; {MOST_SEEDS} are possible", list.len()))
+                Err(format!("{} are listed; the limit is {MOST_SEEDS}", list.len()))
             }
             None => Ok(Self::List(list)),
         }
@@ -142,7 +142,10 @@ impl FromStr for Seeds {
         let number = |text: &str| {
             text.trim().parse::<u64>().map_err(|_| {
                 let shown = shortened(text);
-                format!("`{shown}` is no seed; write how many, as in 10, or which, as in 3,5")
+                format!(
+                    "`{shown}` is not a seed; write a number of seeds, as in 10, or a list, as in \
+                     3,5"
+                )
             })
         };
         match text.split_once(',') {
@@ -194,7 +197,7 @@ impl FromStr for CpuSpeed {
 
     fn from_str(text: &str) -> Result<Self, String> {
         text.parse().ok().and_then(Self::of_mips).ok_or_else(|| {
-            format!("`{}` is no speed of a CPU; write 1000, 500, 250 or 125", shortened(text))
+            format!("`{}` is not a CPU speed; write 1000, 500, 250 or 125", shortened(text))
         })
     }
 }
@@ -209,7 +212,7 @@ pub fn parse_margin(text: &str) -> Result<f64, String> {
         None => (text, 1.0),
     };
     let margin = number.parse::<f64>().ok().map(|m| m / unit).filter(|m| is_margin(*m));
-    margin.ok_or_else(|| format!("`{}` is no margin; write 10% or 0.1", shortened(text)))
+    margin.ok_or_else(|| format!("`{}` is not a margin; write 10% or 0.1", shortened(text)))
 }
 
 /// Whether a number can be a margin.
@@ -248,7 +251,7 @@ mod tests {
         check::<LoadSet>("find+", Err("is not a load"));
         check::<LoadSet>("find,launch", Err("is not a load"));
         check::<LoadSet>("Find", Err("is not a load"));
-        check::<LoadSet>("find+idle", Err("leave `idle` out"));
+        check::<LoadSet>("find+idle", Err("omit `idle`"));
         check::<LoadSet>("find+find", Err("find twice"));
         check::<LoadSet>("exec:make", Err("needs a shell"));
         check::<LoadSet>(&"x".repeat(10_000), Err("xxx…"));
@@ -264,10 +267,10 @@ mod tests {
         check::<Seeds>("0", Err("not from 1 to 1000"));
         check::<Seeds>("1001", Err("not from 1 to 1000"));
         check::<Seeds>("3,5,3", Err("seed 3 is listed twice"));
-        check::<Seeds>("", Err("is no seed"));
-        check::<Seeds>(",", Err("is no seed"));
-        check::<Seeds>("-1", Err("is no seed"));
-        check::<Seeds>("1,x", Err("`x` is no seed"));
+        check::<Seeds>("", Err("is not a seed"));
+        check::<Seeds>(",", Err("is not a seed"));
+        check::<Seeds>("-1", Err("is not a seed"));
+        check::<Seeds>("1,x", Err("`x` is not a seed"));
         let seeds = |text: &str| text.parse::<Seeds>().unwrap().iter().collect::<Vec<_>>();
         assert_eq!((seeds("3"), seeds("3,"), seeds("9,2")), (vec![1, 2, 3], vec![3], vec![9, 2]));
     }

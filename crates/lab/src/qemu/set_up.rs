@@ -46,7 +46,9 @@ impl fmt::Display for SetUpError {
                 write!(f, "the archive has QEMU {version} in place of {major}.{minor}")
             }
             Self::Archive(e) => e.fmt(f),
-            Self::Incomplete(why) => write!(f, "the packages make up no emulator: {why}"),
+            Self::Incomplete(why) => {
+                write!(f, "the packages do not contain a usable emulator: {why}")
+            }
             Self::Qemu(e) => e.fmt(f),
         }
     }
@@ -99,7 +101,7 @@ pub fn set_up(
     let version = suited(full)?;
     if version != PINNED {
         watch.step(&Step::Note(&format!(
-            "the archive has QEMU {version} by now; the lab was tried with {PINNED}"
+            "the archive now has QEMU {version}; the lab was tested with {PINNED}"
         )));
     }
     let place = cache.qemu().join(version.to_string());

@@ -52,9 +52,9 @@ fn emulators_of_no_use_are_refused() {
     fs::write(&text, "text").unwrap();
     for (path, want) in [
         (old.as_path(), "is QEMU 7.2.22, the lab needs 8.0.0"),
-        (&silent, "it does not say that it is QEMU"),
+        (&silent, "it does not identify itself as QEMU"),
         (&arm, "does not emulate amd64"),
-        (&text, "it is no program"),
+        (&text, "it is not a program"),
         (Path::new("/does/not/exist"), "it is not there"),
         (Path::new("/bin/false"), "exit status 1"),
     ] {

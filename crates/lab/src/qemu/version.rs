@@ -58,7 +58,7 @@ pub(super) fn ask(start: &Start, sha256: &str, cache: &Cache) -> Result<Answer, 
         return Ok(answer.clone());
     }
     let said = run(start, &["--version"])?;
-    let (version, banner) = parse(&said).ok_or("it does not say that it is QEMU")?;
+    let (version, banner) = parse(&said).ok_or("it does not identify itself as QEMU")?;
     let data = run(start, &["-L", "help"]).map(|text| folders(&text)).unwrap_or_default();
     let answer = Answer { version, banner, data };
     known.insert(key, answer.clone());

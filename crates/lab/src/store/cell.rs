@@ -128,7 +128,7 @@ pub(super) fn look(folder: &Path, key: &Key) -> Lookup {
 fn read(folder: &Path, key: &Key) -> Result<StoredCell, String> {
     let small =
         |name: &str| read_small(&folder.join(name), LARGEST).map_err(|e| format!("{name}: {e}"));
-    let text = String::from_utf8(small(SUMS)?).map_err(|_| format!("{SUMS} is no text"))?;
+    let text = String::from_utf8(small(SUMS)?).map_err(|_| format!("{SUMS} is not UTF-8"))?;
     let sums = from_text(&text).ok_or_else(|| format!("{SUMS} is not a list of checksums"))?;
     let found = sums_of(folder).map_err(|e| e.to_string())?;
     if let Some(fault) = fault_of(&sums, &found) {
@@ -137,7 +137,7 @@ fn read(folder: &Path, key: &Key) -> Result<StoredCell, String> {
     let recipe: Recipe =
         serde_json::from_slice(&small(RECIPE)?).map_err(|e| format!("{RECIPE}: {e}"))?;
     if recipe.key() != *key {
-        return Err(format!("{RECIPE} is that of another cell"));
+        return Err(format!("{RECIPE} belongs to another cell"));
     }
     let ending = serde_json::from_slice(&small(ENDING)?).map_err(|e| format!("{ENDING}: {e}"))?;
     // Nothing depends on it: a cell without it is whole.
@@ -152,6 +152,6 @@ fn fault_of(noted: &Sums, found: &Sums) -> Option<String> {
     let changed = || found.iter().find(|(name, sum)| noted.get(*name) != Some(sum));
     match missing {
         Some(name) => Some(format!("{name} is missing")),
-        None => changed().map(|(name, _)| format!("{name} is not what was written")),
+        None => changed().map(|(name, _)| format!("{name} does not match its checksum")),
     }
 }

@@ -42,9 +42,10 @@ impl StoreError {
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Full { .. } => {
-                "make room there or use a cache elsewhere; what has been run is kept, and the same command goes on from there"
+                "free space there, or use another cache (WAKESCOPE_CACHE=DIR), and run the same \
+                 command again to resume: finished cells are kept"
             }
-            Self::Io { .. } => "use a cache in a folder that you may write to",
+            Self::Io { .. } => "use a cache in a folder that you can write to",
         }
     }
 }
@@ -59,7 +60,7 @@ impl fmt::Display for StoreError {
         match self {
             Self::Full { folder, free, needed } => write!(
                 f,
-                "no room left for cells in {}: {} bytes are free, {} are needed",
+                "no space left for cells in {}: {} bytes are free, {} are needed",
                 folder.display(),
                 grouped(*free),
                 grouped(*needed)

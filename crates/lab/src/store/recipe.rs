@@ -107,7 +107,7 @@ impl FromStr for Key {
         if text.len() == 64 && text.bytes().all(is_digit) {
             Ok(Self(text.into()))
         } else {
-            Err("a cell's key has 64 hexadecimal digits, in small letters".into())
+            Err("a cell's key has 64 lower-case hexadecimal digits".into())
         }
     }
 }

@@ -48,8 +48,7 @@ pub(super) fn make_way(path: &Path) -> io::Result<()> {
     if remove_own(path)? {
         return Ok(());
     }
-    let why =
-        format!("it is no folder that wakescope has made ({MARKER} is missing); move it away");
+    let why = format!("wakescope did not create this folder ({MARKER} is missing); move it away");
     Err(io::Error::other(why))
 }
 

@@ -52,7 +52,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn refused(name: &str) -> io::Error {
-    let why = format!("{name:?} is not one of a few plain files, as a cell holds them");
+    let why = format!("{name:?} is not a plain file that a cell contains");
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 

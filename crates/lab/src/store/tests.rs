@@ -134,7 +134,7 @@ fn what_only_has_the_name_of_a_leftover_or_a_cell_is_kept() {
     let store = CellStore::open(folder.path()).unwrap();
     let Ok(Claim::Free(slot)) = store.begin(&recipe(1)) else { panic!("no slot") };
     let refused = slot.commit(Ending::Measured, &Meta::default()).unwrap_err().to_string();
-    assert!(refused.contains("no folder that wakescope has made"), "{refused}");
+    assert!(refused.contains("wakescope did not create this folder"), "{refused}");
     assert!(folder.path().join(format!("{one}.old/treasure")).exists());
 }
 
@@ -162,24 +162,24 @@ fn check_damage(name: &str, damage: fn(&Path), want: &str) -> Scratch {
 #[test]
 fn damage_is_found_and_can_be_mended() {
     let flip = |folder: &Path| fs::write(folder.join("run.json"), "{\"seed\": 2}").unwrap();
-    check_damage("flip", flip, "run.json is not what was written");
+    check_damage("flip", flip, "run.json does not match its checksum");
     let lose = |folder: &Path| fs::remove_file(folder.join("run.json")).unwrap();
     check_damage("lose", lose, "run.json is missing");
     let cut = |folder: &Path| fs::write(folder.join(ENDING), "").unwrap();
-    check_damage("cut", cut, "ending.json is not what was written");
+    check_damage("cut", cut, "ending.json does not match its checksum");
     let unsummed = |folder: &Path| fs::remove_file(folder.join(SUMS)).unwrap();
     check_damage("unsummed", unsummed, "sums: ");
     let emptied = |folder: &Path| fs::write(folder.join(SUMS), "").unwrap();
-    check_damage("emptied", emptied, "is not what was written");
+    check_damage("emptied", emptied, "does not match its checksum");
     let added = |folder: &Path| fs::write(folder.join("more"), "").unwrap();
-    check_damage("added", added, "more is not what was written");
+    check_damage("added", added, "more does not match its checksum");
     let nested = |folder: &Path| fs::create_dir(folder.join("deep")).unwrap();
-    check_damage("nested", nested, "is not one of a few plain files");
+    check_damage("nested", nested, "is not a plain file that a cell contains");
     let linked = |folder: &Path| {
         fs::remove_file(folder.join("run.json")).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", folder.join("run.json")).unwrap();
     };
-    check_damage("linked", linked, "is not one of a few plain files");
+    check_damage("linked", linked, "is not a plain file that a cell contains");
     let file = |folder: &Path| {
         fs::remove_dir_all(folder).unwrap();
         fs::write(folder, "").unwrap();
@@ -196,7 +196,7 @@ fn a_cell_under_another_name_is_not_taken_for_it() {
     let cell = fill(&store, 1);
     let other = recipe(2).key();
     fs::rename(&cell.folder, store.folder().join(other.as_str())).unwrap();
-    let want = "recipe.json is that of another cell";
+    let want = "recipe.json belongs to another cell";
     assert_eq!(store.lookup(&other), Lookup::Damaged(want.into()));
 }
 
@@ -261,7 +261,7 @@ fn errors_name_the_thing_and_the_cause() {
     assert!(text.starts_with("cannot create ") && text.contains("file/cells: "), "{text}");
     let full = io::Error::from(io::ErrorKind::StorageFull);
     let error = StoreError::new("write", Path::new("/c/x/y"), Path::new("/c"), full);
-    let want = "no room left for cells in /c: 0 bytes are free, 4,194,304 are needed";
+    let want = "no space left for cells in /c: 0 bytes are free, 4,194,304 are needed";
     assert_eq!(error.to_string(), want);
-    assert!(error.remedy().starts_with("make room there"));
+    assert!(error.remedy().starts_with("free space there"));
 }

@@ -23,7 +23,7 @@ fn check(name: &str, act: Act, outcome: fn(&Outcome) -> bool) {
     let End::Broken(FarmError::Store(full @ StoreError::Full { .. })) = &harvest.end else {
         panic!("{:?}", harvest.end)
     };
-    let want = format!("no room left for cells in {}: ", place.display());
+    let want = format!("no space left for cells in {}: ", place.display());
     assert!(full.to_string().starts_with(&want), "{full}");
     assert!(full.remedy().contains("make room"));
     assert!(matches!(harvest.outcomes[0], Outcome::Kept { cached: false, .. }));

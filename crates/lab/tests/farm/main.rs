@@ -122,9 +122,9 @@ fn failures_of_the_guest_are_kept_and_those_of_the_host_are_not() {
 #[test]
 fn a_fault_of_the_runner_is_a_failed_cell_and_the_others_go_on() {
     for (act, want) in [
-        (Act::Panic, "the lab itself is at fault: the runner has a bug"),
-        (Act::Empty, "the lab itself is at fault: there is a result, but no file of it"),
-        (Act::Nest, "the lab itself is at fault: \"deep\" is not one of a few plain files"),
+        (Act::Panic, "a bug in the lab: the runner has a bug"),
+        (Act::Empty, "a bug in the lab: the result has no files"),
+        (Act::Nest, "a bug in the lab: \"deep\" is not a plain file that a cell contains"),
     ] {
         let folder = Folder::new("fault");
         let (store, fake) = (folder.store(), Fake::new(folder.path()));
@@ -156,7 +156,7 @@ fn a_damaged_cell_is_run_again_and_said_so() {
         }
         Continue::Continue(())
     });
-    assert_eq!(told, [(1, Some("run.json is not what was written".to_string()))]);
+    assert_eq!(told, [(1, Some("run.json does not match its checksum".to_string()))]);
     assert_eq!(cached(&second.outcomes), [Some(true), Some(false), Some(true)]);
     assert_eq!(results(&first.outcomes), results(&second.outcomes));
 }

@@ -121,7 +121,7 @@ fn each_way_in_which_a_repetition_can_come_out() {
         "ending.json, how it ended: panic: at 1, repeated oops: at 1",
     );
     check(usual(), &Ok(failed(Emulator, "killed")), "CannotRun(\"killed\")");
-    check(usual(), &Err("its kernel is gone".into()), "CannotRun(\"its kernel is gone\")");
+    check(usual(), &Err("its kernel was removed".into()), "CannotRun(\"its kernel was removed\")");
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn damaged_and_unknown_cells_and_other_recipes_are_said() {
     let repeated: Vec<Repeated> = found.unwrap().cells.into_iter().map(|c| c.repeated).collect();
     let cannot = |why: &str| Repeated::CannotRun(why.into());
     let want = [
-        Repeated::Damaged("run.json is not what was written".into()),
-        cannot("it would be run in another way now: with another guest, emulator or kernel"),
+        Repeated::Damaged("run.json does not match its checksum".into()),
+        cannot("its guest image, emulator or kernel has changed"),
         Repeated::Same,
         cannot("there is no such cell in the cache"),
     ];

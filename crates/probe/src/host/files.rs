@@ -120,7 +120,7 @@ impl Files {
         if machine::is_refused_on_principle(cause) {
             return match self.lockdown() {
                 Some(level) => format!("refused by kernel lockdown ({level})"),
-                None => "refused by the kernel (lockdown, or a container's rules)".into(),
+                None => "refused by the kernel (lockdown, or the container's seccomp rules)".into(),
             };
         }
         match cause.kind() {

@@ -78,7 +78,7 @@ fn tracepoints(files: &Files, data: &Result<Vec<u8>, String>) -> Vec<Instrument>
             (Some(folder), _) if files.exists(folder) => (Some(true), folder.clone()),
             (_, Some(known)) => (Some(known.contains(name)), BTF.into()),
             (Some(folder), None) => (Some(false), folder.clone()),
-            (None, None) => (None, "neither tracefs nor type information can be read".into()),
+            (None, None) => (None, "neither tracefs nor BTF type information is readable".into()),
         };
         Instrument::new(format!("tracepoint:{name}"), available, detail)
     };
@@ -109,7 +109,9 @@ fn tracers(files: &Files, sources: &Sources) -> Vec<Instrument> {
                 let built = config.lines().any(|line| line.strip_prefix(option) == Some("=y"));
                 (Some(built), format!("{option}, {}", sources.config.source))
             }
-            (None, None) => (None, "neither tracefs nor the configuration can be read".into()),
+            (None, None) => {
+                (None, "neither tracefs nor the kernel configuration is readable".into())
+            }
         };
         Instrument::new(format!("tracer:{name}"), available, detail)
     };

@@ -103,8 +103,8 @@ fn boot_log(files: &Files) -> Reading {
         }
         if found.is_empty() {
             return Err(io::Error::other(match first {
-                Some(0) => "the kernel said nothing about preemption when it booted",
-                _ => "its beginning is overwritten",
+                Some(0) => "the boot log has no line about preemption",
+                _ => "the beginning of the boot log is overwritten",
             }));
         }
         Ok(found)

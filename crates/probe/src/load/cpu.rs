@@ -16,7 +16,7 @@ const STEPS: u64 = 1 << 16;
 
 /// Keeps one thread per allowed CPU busy until the desk says stop.
 pub(super) fn run(desk: &Desk) -> Result<(), String> {
-    let cpus = affinity().map_err(|e| format!("cannot tell the allowed CPUs: {e}"))?;
+    let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
     let too_few = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in &cpus {

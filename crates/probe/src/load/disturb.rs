@@ -57,7 +57,7 @@ fn disturber(what: &Disturbance, cpus: usize) -> Result<Box<dyn Disturber>, Stri
 
 /// Disturbs every allowed CPU until the desk says stop.
 pub(super) fn run(what: &Disturbance, seed: u64, desk: &Desk) -> Result<(), String> {
-    let cpus = affinity().map_err(|e| format!("cannot tell the allowed CPUs: {e}"))?;
+    let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
     let failed = AtomicBool::new(false);
     let (ready, all_ready) = mpsc::channel();
     let logs = thread::scope(|scope| {
@@ -82,7 +82,7 @@ pub(super) fn run(what: &Disturbance, seed: u64, desk: &Desk) -> Result<(), Stri
             desk.ready();
         }
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|_| Err("a thread that disturbs has panicked".into()))
+            thread.join().unwrap_or_else(|_| Err("a disturbing thread panicked".into()))
         };
         threads.into_iter().map(join).collect::<Result<Vec<_>, String>>()
     })?;

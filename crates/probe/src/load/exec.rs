@@ -30,11 +30,12 @@ const END_PATIENCE: SpanNs = SpanNs(5_000_000_000);
 /// lasts, and what comes after its end would be measured without one.
 pub(super) fn run(command: &str, desk: &Desk) -> Result<(), String> {
     if !Path::new(SHELL).exists() {
-        return Err(format!("a command needs a shell, and there is no {SHELL} here"));
+        return Err(format!("a command needs a shell, but {SHELL} does not exist"));
     }
     // Where the keeper is not the first process of a namespace, what the command leaves behind
     // comes to it nevertheless.
-    adopt_orphans().map_err(|e| format!("cannot adopt what a command leaves behind: {e}"))?;
+    adopt_orphans()
+        .map_err(|e| format!("cannot adopt the processes that a command leaves: {e}"))?;
     let (nothing, _) = pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
     let (mut words, complaints) = pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
     set_nonblocking(&words).map_err(|e| format!("cannot use a pipe: {e}"))?;
@@ -110,7 +111,8 @@ fn obituary(exit: Exit, last_words: &[u8]) -> String {
     let last_line = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
     match (exit, last_line) {
         (Exit::Status(0), _) => {
-            "the command ended; a load has to last, as `while :; do COMMAND; done` does".into()
+            "the command ended; a load must keep running, as `while :; do COMMAND; done` does"
+                .into()
         }
         (_, Some(line)) => format!("the command ended with {exit}: {line}"),
         (_, None) => format!("the command ended with {exit}"),
@@ -183,7 +185,7 @@ mod tests {
     #[test]
     fn obituaries_say_what_is_known() {
         for (exit, words, want) in [
-            (Exit::Status(0), "done\n", "the command ended; a load has to last, as `while"),
+            (Exit::Status(0), "done\n", "the command ended; a load must keep running, as `while"),
             (Exit::Status(127), "", "the command ended with exit status 127"),
             (Exit::Status(2), "a\nb: bad\n\n", "the command ended with exit status 2: b: bad"),
             (Exit::Signal(9), "", "the command ended with SIGKILL"),

@@ -1,4 +1,4 @@
-//! The load `file-move`: copies two large files over a third, in turn, as cp(1) does.
+//! The load `file-move`: copies two large files over a third alternately, as cp(1) does.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -23,11 +23,11 @@ const SMALLEST_PART: u64 = BUFFER as u64;
 /// stop.
 pub(super) fn run(dir: &Path, seed: u64, desk: &Desk) -> Result<(), String> {
     let here = Path::new(".");
-    let budget = Budget::at(here).map_err(|e| fault("see how much room there is in", dir, &e))?;
+    let budget = Budget::at(here).map_err(|e| fault("check the free space in", dir, &e))?;
     let part = part_for(budget.bytes).ok_or_else(|| {
         format!(
-            "{} has room for {} kB of files only; file-move needs {} kB \
-             (it takes a quarter of what is free, and an eighth of memory for files held there)",
+            "{} has space for only {} kB of files; file-move needs {} kB (it uses a quarter of \
+             the free space, and an eighth of memory where files are in memory)",
             dir.display(),
             budget.bytes / 1000,
             SMALLEST_PART * PARTS_IN_ALL / 1000

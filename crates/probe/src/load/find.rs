@@ -23,11 +23,11 @@ const FAN_OUT: usize = 4;
 /// stop.
 pub(super) fn run(dir: &Path, seed: u64, desk: &Desk) -> Result<(), String> {
     let here = Path::new(".");
-    let budget = Budget::at(here).map_err(|e| fault("see how much room there is in", dir, &e))?;
+    let budget = Budget::at(here).map_err(|e| fault("check the free space in", dir, &e))?;
     let entries = budget.files.min(ENTRIES);
     if entries < FEWEST_ENTRIES {
         return Err(format!(
-            "{} has room for a tree of {entries} files only; find needs {FEWEST_ENTRIES}",
+            "{} has space for a tree of only {entries} files; find needs {FEWEST_ENTRIES}",
             dir.display()
         ));
     }

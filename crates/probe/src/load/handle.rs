@@ -314,7 +314,7 @@ fn close_windows(loads: &mut [Load]) -> Vec<LoadResult> {
 fn obituary(exit: Exit) -> String {
     match exit {
         Exit::Signal(_) => format!("its process was killed ({exit})"),
-        _ => format!("its process ended unasked ({exit})"),
+        _ => format!("its process ended unexpectedly ({exit})"),
     }
 }
 

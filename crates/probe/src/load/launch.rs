@@ -1,4 +1,4 @@
-//! The load `launch`: starts a trivial program again and again, and has it print.
+//! The load `launch`: starts a trivial program repeatedly and reads its output.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -51,7 +51,7 @@ impl Scratch {
                 return Ok(scratch);
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "every name for it is taken"))
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "all candidate names exist"))
     }
 
     /// `None` if the name is taken, or is that of something else before it could be locked.

@@ -24,12 +24,15 @@ pub enum Spec {
 
 /// Names and what is behind them, in the order in which they are listed.
 const KINDS: [(&str, &str); 6] = [
-    ("find", "walks a tree of 12,000 files again and again, as find(1) does"),
-    ("launch", "starts a trivial program again and again, and has it print"),
-    ("file-move", "copies two large files over a third, in turn, as cp(1) does"),
+    ("find", "walks a tree of 12,000 files repeatedly, as find(1) does"),
+    ("launch", "starts a trivial program repeatedly and reads its output"),
+    ("file-move", "copies two large files over a third alternately, as cp(1) does"),
     ("cpu", "keeps every allowed CPU busy"),
-    ("disturb-KIND-TIME", "holds CPUs up in a known way: fifo, timers, syscall, softirq, throttle"),
-    ("exec:COMMAND", "runs a shell command, which has to last"),
+    (
+        "disturb-KIND-TIME",
+        "delays wakeups in a known way: fifo, timers, syscall, softirq, throttle",
+    ),
+    ("exec:COMMAND", "runs a shell command, which must keep running"),
 ];
 
 const EXEC: &str = "exec:";
@@ -186,7 +189,7 @@ mod tests {
         check(",find", Err("no load ``"));
         check("Find", Err("no load `Find`"));
         check("disturb-fifo-0.3ms,cpu", Ok(&["disturb-fifo-300us", "cpu"]));
-        check("disturb-fifo", Err("written `disturb-KIND-TIME`"));
+        check("disturb-fifo", Err("write a disturbance as `disturb-KIND-TIME`"));
         check("exec:", Err("needs a command"));
         check("exec: ", Err("needs a command"));
         check("exec:a\0b", Err("NUL"));

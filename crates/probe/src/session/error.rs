@@ -37,12 +37,13 @@ impl fmt::Display for MeasureError {
             Self::Cpu(cpu, e) => write!(f, "cannot run a probe on CPU {cpu}: {e}"),
             Self::Interval(interval, turnaround) => write!(
                 f,
-                "an interval of {interval} cannot be kept: one sleep and wakeup takes {turnaround} here"
+                "an interval of {interval} is too short: one sleep and wakeup takes {turnaround} \
+                 here"
             ),
             Self::IdleStates(e) => write!(f, "cannot limit idle states: /dev/cpu_dma_latency: {e}"),
             Self::Load(e) => e.fmt(f),
             Self::Observer(e) => f.write_str(e),
-            Self::Ended => write!(f, "ended before the first wakeup was measured"),
+            Self::Ended => write!(f, "interrupted before the first wakeup was measured"),
         }
     }
 }

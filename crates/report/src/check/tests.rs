@@ -16,7 +16,7 @@ fn laptop() -> Check {
         arch: "aarch64".into(),
         preemption: Preemption {
             model: Model::Voluntary,
-            because: "it is built with no other, says /boot/config-6.1.0-56-cloud-arm64".into(),
+            because: "/boot/config-6.1.0-56-cloud-arm64 contains no other model".into(),
             evidence: vec![
                 evidence("/proc/sys/kernel/version", "no PREEMPT: built as none or voluntary"),
                 evidence("/proc/cmdline", "preempt=full"),
@@ -102,10 +102,10 @@ fn the_answer_comes_first() {
 
              limitations of measurements on this machine
              · idle-states   CPU 0 may sleep as deep as cpu-sleep (1.15 ms to wake): the tail includes it
-                             → that is how this machine runs; `--idle-states shallow` shows it without
+                             → this is the machine's normal state; `--idle-states shallow` measures without deep idle states
              · governor      the frequency governor is schedutil: a CPU that wakes from idle may run slowly at
                              first
-                             → that is how this machine runs; the governor `performance` shows it without
+                             → this is the machine's normal state; the governor `performance` keeps the frequency high
 
              instruments
              available  btf
@@ -156,7 +156,7 @@ fn behaviour_is_compared_with_the_evidence() {
          write to a pipe                      undecided (50 % of the rest came first; 64 wakeups)
          read of a pipe                       waited for its end (97 % of the rest came first; 64 wakeups)
          not observed                         record locks: no such file
-                                              one of the calls is undecided"#]].assert_eq(&parts(&unknown));
+                                              the test of one system call is inconclusive"#]].assert_eq(&parts(&unknown));
     assert_eq!(laptop().agreement(), None);
 }
 

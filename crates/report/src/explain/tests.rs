@@ -293,8 +293,8 @@ fn a_bound_that_does_not_hold_says_why() {
         bound.variables = runs::bound(9, &[]).variables;
         bound.variables.interrupts[0].name = "\u{1b}[31m".repeat(50);
         bound.unsound = vec![
-            "the kernel is not fully preemptible: its code may run on for any time where \
-             preemption is on"
+            "the kernel is not fully preemptible: its code may run for any time even with \
+             preemption enabled"
                 .into(),
             "\u{1b}[2J\n".repeat(200),
         ];

@@ -129,7 +129,7 @@ fn cyclictest_histograms() {
     check(
         CYCLICTEST_2_4,
         expect![[r#"
-            [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+            [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
               CPU None: 9 from Some(1000) to Some(3000), sum 16000; 1000..2000: 3, 2000..3000: 5, 3000..4000: 1
               CPU None: 5 from Some(2000) to Some(12000), sum 20000; 2000..3000: 4, 4000..13000: 1
               unit-assumed: the values are taken for µs, which the file does not tell: µs is what cyclictest counts in, unless it is given -N
@@ -139,7 +139,7 @@ fn cyclictest_histograms() {
     check(
         CYCLICTEST_2_7,
         expect![[r#"
-            [cyclictest None] wakeup latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+            [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
               CPU None: 9 from Some(1000) to Some(3000), sum 16000; 1000..2000: 3, 2000..3000: 5, 3000..4000: 1
               CPU None: 4 from Some(2000) to Some(2000), sum 8000; 2000..3000: 4
               unit-assumed: the values are taken for µs, which the file does not tell: µs is what cyclictest counts in, unless it is given -N
@@ -224,10 +224,10 @@ fn rtla_histograms() {
     check(
         TIMERLAT,
         expect![[r#"
-            irq[rtla timerlat None] interrupt latency; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
+            irq[rtla timerlat None] interrupt latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(0) to Some(1000), sum 0; 0..1000: 10, 1000..2000: 2
               CPU Some(2): 8 from Some(0) to Some(0), sum 0; 0..1000: 8
-            thread[rtla timerlat None] latency of a kernel thread; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
+            thread[rtla timerlat None] latency of a kernel thread; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(1000) to Some(40000), sum 84000; 1000..2000: 4, 7000..8000: 7, 8000..41000: 1
               CPU Some(2): 8 from Some(7000) to Some(7000), sum 56000; 7000..8000: 8
               overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 8.00 µs; of each of them only the bounds are known

@@ -11,7 +11,7 @@ pub(super) fn stated(about: &About, unit: Unit, by: &str) -> Result<u64, ImportE
         Some(asked) if asked != unit => Err(ImportError::new(format!(
             "--unit says {asked}, but the file's values are in {unit}: {by}"
         ))
-        .try_this("leave --unit out")),
+        .try_this("omit --unit")),
         _ => Ok(unit.ns()),
     }
 }

@@ -144,7 +144,7 @@ fn whatever_has_the_name_of_a_file_stays_as_it_is() {
                 RunFolderError::InUse(_) => assert_eq!(name, NEXT, "{what}"),
                 RunFolderError::File(path, why) => {
                     assert_eq!(path, folder.join(name), "{what}");
-                    assert_eq!(why.to_string(), format!("there is {kind} of that name already"));
+                    assert_eq!(why.to_string(), format!("{kind} of that name already exists"));
                 }
                 other => panic!("{other:?}"),
             }

@@ -36,10 +36,10 @@ pub(super) fn add_lines(run: &mut Run, vmlinux: Option<&Path>, root: Option<&str
     }
     let mut unseen = Vec::new();
     if vmlinux.is_some() {
-        unseen.extend(without("a module without a build id in the record", &unknown));
+        unseen.extend(without("modules without a build ID in the record", &unknown));
     }
     unseen.extend(missing(&wanted, vmlinux.is_some()));
-    unseen.extend(without("there are too many modules", &too_many));
+    unseen.extend(without("too many modules", &too_many));
     unseen
 }
 
@@ -80,10 +80,10 @@ fn add_from(path: &Path, module: &Wanted, run: &mut Run, root: Option<&str>) -> 
     match image.build_id() {
         Some(own) if own == *build_id => {}
         Some(own) => {
-            let why = format!("its build id is {own}, that of the module is {build_id}");
+            let why = format!("its build ID is {own}, the module's is {build_id}");
             return Err(WhyNot::Other(named(&why)));
         }
-        None => return Err(WhyNot::Other(named(&"it has no build id"))),
+        None => return Err(WhyNot::Other(named(&"it has no build ID"))),
     }
     let modules = super::modules_of(run);
     let elsewhere = |function: &str| modules.get(function) != Some(name);
@@ -99,13 +99,13 @@ fn missing(wanted: &[Wanted], missed: bool) -> Vec<String> {
         match why_not {
             Some(WhyNot::Bare(_)) if !missed => {}
             Some(WhyNot::Bare(why) | WhyNot::Other(why)) => {
-                unseen.push(format!("lines of source of {name} ({why})"));
+                unseen.push(format!("source lines of {name} ({why})"));
             }
             None if missed => without_file.push(name.clone()),
             None => {}
         }
     }
-    unseen.extend(without("a module without a file of debug information", &without_file));
+    unseen.extend(without("modules without a debug file", &without_file));
     unseen
 }
 
@@ -116,5 +116,5 @@ fn without(what: &str, names: &[String]) -> Option<String> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!names.is_empty()).then(|| format!("lines of source of {named}{others} ({what})"))
+    (!names.is_empty()).then(|| format!("source lines of {named}{others} ({what})"))
 }

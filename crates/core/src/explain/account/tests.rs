@@ -164,8 +164,8 @@ fn late_wakeups_that_were_not_followed_are_part_of_unexplained() {
     assert_eq!(codes(&run), [("not-followed", Severity::Warning)]);
     assert_eq!(
         run.validity.findings[0].message,
-        "2 of 10 wakeups were not followed from stimulus to response: components lack them; 2 of the \
-         4 late ones are among them, and unexplained"
+        "2 of 10 wakeups were not followed from stimulus to response: components exclude them; 2 \
+         of the 4 late wakeups are among them, and unexplained"
     );
 }
 
@@ -345,7 +345,7 @@ fn of_others_it_is_the_tracer_that_knows_what_was_not_followed() {
     account(&mut run, one, above("1ns"));
     let message = &run.validity.findings[0].message;
     assert!(
-        message.starts_with("1 of 2 wakeups was ") && message.ends_with(" is not known"),
+        message.starts_with("1 of 2 wakeups was ") && message.ends_with(" is unknown"),
         "{message}"
     );
 }
@@ -361,7 +361,7 @@ fn a_run_without_a_wakeup_is_explained_all_the_same() {
         assert!(run.worst.is_empty() && run.causes.is_empty());
         assert_eq!(codes(&run), want);
         for found in &run.validity.findings {
-            assert_eq!(found.message, "no wakeup of process 4711 was followed within 2.00 s");
+            assert_eq!(found.message, "no wakeup of process 4711 was traced within 2.00 s");
         }
         assert!(Run::from_json(run.to_json().as_bytes()).is_ok());
     }

@@ -40,8 +40,8 @@ pub(super) fn of_missing_seeds(a: &Arm, cells_a: &Side, b: &Arm, cells_b: &Side)
 
 fn ignored(name: &str, cell: &Cell) -> String {
     match cell.model {
-        Some(model) => format!("{name} has no result: that kernel runs {model} instead."),
-        None => format!("{name} has no result: that kernel does not run this model."),
+        Some(model) => format!("{name} has no result: this kernel runs {model} instead."),
+        None => format!("{name} has no result: this kernel does not run this model."),
     }
 }
 
@@ -112,14 +112,15 @@ fn of_few_seeds(seeds: u32, figures: usize, alpha: f64) -> Option<String> {
         1 => "a figure".into(),
         _ => format!("{figures} figures compared together"),
     };
-    (seeds < needed).then(|| format!("{have} cannot decide {what}: it takes {needed}."))
+    (seeds < needed).then(|| format!("{have} are too few to decide {what}: {needed} are needed."))
 }
 
 fn of_no_interval(seeds: u32) -> Option<String> {
     let needed = pairs_needed(1, 0.05);
     (seeds < needed).then(|| {
         format!(
-            "All {seeds} seeds are within the margin; that others are too is not shown: it takes {needed}."
+            "All {seeds} seeds are within the margin, but showing this for other seeds needs \
+             {needed}."
         )
     })
 }
@@ -128,7 +129,9 @@ fn undecided_figure(name: &str, effect: &Effect, comparison: &Comparison, alpha:
     let Effect { ratio, low, high, p_adjusted, .. } = effect;
     let margin = percent(comparison.margin);
     sentence(&if *p_adjusted <= alpha {
-        format!("{name} differs ({ratio:.2} ×), but whether by more than {margin} is open.")
+        format!(
+            "{name} differs ({ratio:.2} ×), but it is inconclusive whether by more than {margin}."
+        )
     } else {
         format!("the seeds disagree on {name}: {low:.2} × to {high:.2} ×, p = {p_adjusted:.2}.")
     })

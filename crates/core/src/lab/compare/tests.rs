@@ -102,12 +102,12 @@ fn a_difference_about_as_large_as_the_margin_is_open() {
         &TEN,
         &b,
         expect![[r#"
-        find Inconclusive of 10 seeds
-          max 1.07 (1.02–1.16) 0↓ 10↑ of 10 p 0.002 → 0.004 Inconclusive
-          p99.9 1.07 (1.02–1.16) 0↓ 10↑ of 10 p 0.002 → 0.004 Inconclusive
-            The maximum differs (1.07 ×), but whether by more than 10 % is open.
-            p99.9 differs (1.07 ×), but whether by more than 10 % is open.
-    "#]],
+            find Inconclusive of 10 seeds
+              max 1.07 (1.02–1.16) 0↓ 10↑ of 10 p 0.002 → 0.004 Inconclusive
+              p99.9 1.07 (1.02–1.16) 0↓ 10↑ of 10 p 0.002 → 0.004 Inconclusive
+                The maximum differs (1.07 ×), but it is inconclusive whether by more than 10 %.
+                p99.9 differs (1.07 ×), but it is inconclusive whether by more than 10 %.
+        "#]],
     );
 }
 
@@ -133,31 +133,31 @@ fn few_seeds_do_not_tell_and_how_many_would_is_said() {
         &[100; 5],
         &[50; 5],
         expect![[r#"
-        find Inconclusive of 5 seeds
-          max 0.50 (0.50–0.50) 5↓ 0↑ of 5 p 0.062 → 0.125 Inconclusive
-          p99.9 0.50 (0.50–0.50) 5↓ 0↑ of 5 p 0.062 → 0.125 Inconclusive
-            5 seeds cannot decide 2 figures compared together: it takes 7.
-    "#]],
+            find Inconclusive of 5 seeds
+              max 0.50 (0.50–0.50) 5↓ 0↑ of 5 p 0.062 → 0.125 Inconclusive
+              p99.9 0.50 (0.50–0.50) 5↓ 0↑ of 5 p 0.062 → 0.125 Inconclusive
+                5 seeds are too few to decide 2 figures compared together: 7 are needed.
+        "#]],
     );
     check(
         &[100],
         &[100],
         expect![[r#"
-        find Inconclusive of 1 seed
-          max 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
-          p99.9 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
-            1 seed cannot decide 2 figures compared together: it takes 7.
-    "#]],
+            find Inconclusive of 1 seed
+              max 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
+              p99.9 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
+                1 seed are too few to decide 2 figures compared together: 7 are needed.
+        "#]],
     );
     check(
         &[100; 3],
         &[104; 3],
         expect![[r#"
-        find NoDifference of 3 seeds
-          max 1.04 (1.04–1.04) 0↓ 3↑ of 3 p 0.250 → 0.500 NoDifference
-          p99.9 1.04 (1.04–1.04) 0↓ 3↑ of 3 p 0.250 → 0.500 NoDifference
-            All 3 seeds are within the margin; that others are too is not shown: it takes 6.
-    "#]],
+            find NoDifference of 3 seeds
+              max 1.04 (1.04–1.04) 0↓ 3↑ of 3 p 0.250 → 0.500 NoDifference
+              p99.9 1.04 (1.04–1.04) 0↓ 3↑ of 3 p 0.250 → 0.500 NoDifference
+                All 3 seeds are within the margin, but showing this for other seeds needs 6.
+        "#]],
     );
 }
 
@@ -217,7 +217,7 @@ fn what_did_not_measure_is_left_out_and_named() {
             k/none has no cell with seed 1.
             k/full failed with 2 of 10 seeds (3, 5).
             k/full was not run with seed 10.
-            5 seeds cannot decide 2 figures compared together: it takes 7.
+            5 seeds are too few to decide 2 figures compared together: 7 are needed.
     "#]]
     .assert_eq(&told(&verdicts(&cells)));
 }
@@ -232,7 +232,7 @@ fn a_model_that_the_kernel_ignores_has_no_verdict() {
         find Inconclusive of 0 seeds
           max –
           p99.9 –
-            k/full has no result: that kernel runs voluntary instead.
+            k/full has no result: this kernel runs voluntary instead.
     "#]]
     .assert_eq(&told(&verdicts(&cells)));
     cells.truncate(10);
@@ -260,7 +260,7 @@ fn more_comparisons_need_more_seeds() {
     assert!(ten.iter().all(|c| c.verdict == Verdict::Inconclusive));
     assert_eq!(
         ten[0].reasons,
-        ["10 seeds cannot decide 40 figures compared together: it takes 11."]
+        ["10 seeds are too few to decide 40 figures compared together: 11 are needed."]
     );
     assert!(verdicts(&of(11)).iter().all(|c| c.verdict == Verdict::Better));
 }

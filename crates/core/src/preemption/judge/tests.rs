@@ -219,16 +219,20 @@ fn words_that_a_kernel_ignores_are_conflicts() {
     check(with(RASPBERRY_6_12, "preempt=none"), Model::Full, &[not_dynamic]);
     check(with(UBUNTU_5_15_LOWLATENCY, "preempt=none"), Model::Full, &[not_dynamic]);
     check(with(DEBIAN_6_1_RT, "preempt=none"), Model::Rt, &["RT kernel without PREEMPT_DYNAMIC"]);
-    check(with(DEBIAN_6_12_RT, "preempt=none"), Model::Rt, &["knows only full and lazy"]);
+    check(with(DEBIAN_6_12_RT, "preempt=none"), Model::Rt, &["supports only full and lazy"]);
     check(with(DEBIAN_6_12_RT, "preempt=full"), Model::Rt, &[]);
-    check(with(DEBIAN_6_1, "preempt=lazy"), Model::Voluntary, &["lazy came with Linux 6.13"]);
+    check(
+        with(DEBIAN_6_1, "preempt=lazy"),
+        Model::Voluntary,
+        &["lazy preemption exists since Linux 6.13"],
+    );
     check(
         with(DEBIAN_7_2, "preempt=voluntary"),
         Model::Lazy,
-        &["Linux 7.0 and later know only full and lazy"],
+        &["Linux 7.0 and later support only full and lazy"],
     );
-    check(with(DEBIAN_6_1, "preempt=rt"), Model::Voluntary, &["does not know that word"]);
-    check(with(DEBIAN_6_1, "preempt="), Model::Voluntary, &["does not know that word"]);
+    check(with(DEBIAN_6_1, "preempt=rt"), Model::Voluntary, &["does not know this model"]);
+    check(with(DEBIAN_6_1, "preempt="), Model::Voluntary, &["does not know this model"]);
     // The last one that is known wins.
     check(
         with(DEBIAN_6_1, "preempt=full preempt=lazy"),
@@ -283,7 +287,7 @@ fn little_evidence_gives_no_guess() {
     check(
         Kernel { config, cmdline: "preempt=lazy", ..DEBIAN_6_1 },
         Model::Unknown,
-        &["lazy came with Linux 6.13"],
+        &["lazy preemption exists since Linux 6.13"],
     );
     check(Kernel { config, ..DEBIAN_5_10 }, Model::Unknown, &[]);
     check(Kernel { config, ..DEBIAN_6_1_RT }, Model::Rt, &[]);
@@ -298,7 +302,11 @@ fn little_evidence_gives_no_guess() {
 #[test]
 fn a_configuration_of_another_build_is_not_trusted() {
     let config = DEBIAN_6_1_RT.config;
-    check(Kernel { config, ..DEBIAN_5_10 }, Model::Unknown, &["is of another build: it says RT"]);
+    check(
+        Kernel { config, ..DEBIAN_5_10 },
+        Model::Unknown,
+        &["belongs to another build: it says RT"],
+    );
     check(Kernel { realtime: "1", ..DEBIAN_6_1 }, Model::Rt, &["does not say PREEMPT_RT"]);
 }
 

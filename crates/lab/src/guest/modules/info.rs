@@ -6,7 +6,7 @@ use crate::guest::elf::{self, number};
 /// The names of the modules that `module` needs, as the kernel has them.
 pub(super) fn depends(module: &[u8]) -> Result<Vec<String>, &'static str> {
     if elf::kind(module).is_none() {
-        return Err("it is no ELF file of 64 bits");
+        return Err("it is not a 64-bit ELF file");
     }
     let info = section(module, b".modinfo").ok_or("it has no .modinfo")?;
     // `key=value`, each with a NUL behind it.
@@ -14,7 +14,7 @@ pub(super) fn depends(module: &[u8]) -> Result<Vec<String>, &'static str> {
     let depends = std::str::from_utf8(depends.unwrap_or_default()).unwrap_or("?");
     let names = depends.split(',').filter(|name| !name.is_empty());
     let known = |name: &str| is_name(name).then(|| kernel_name(name));
-    names.map(known).collect::<Option<_>>().ok_or("it needs what cannot be a module's name")
+    names.map(known).collect::<Option<_>>().ok_or("its list of dependencies has an invalid name")
 }
 
 /// The content of a section.
@@ -79,11 +79,11 @@ pub(super) mod tests {
         check("name=brd\0", Ok(&[]));
         check("depends=a,b-c,d_e\0", Ok(&["a", "b_c", "d_e"]));
         check("xdepends=a\0depends=b", Ok(&["b"]));
-        let no_names = Err("it needs what cannot be a module's name");
+        let no_names = Err("its list of dependencies has an invalid name");
         check("depends=../a\0", no_names);
         check("depends=a b\0", no_names);
         check(&format!("depends={}\0", "a".repeat(65)), no_names);
-        assert_eq!(depends(b"\x7fELF"), Err("it is no ELF file of 64 bits"));
+        assert_eq!(depends(b"\x7fELF"), Err("it is not a 64-bit ELF file"));
         let program = elf::tests::program(62, false);
         assert_eq!(depends(&program), Err("it has no .modinfo"));
     }

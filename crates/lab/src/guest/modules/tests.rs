@@ -77,13 +77,13 @@ fn what_cannot_be_loaded_is_said_with_what_to_do() {
         ("kernel/lost.ko", "gone"),
     ]);
     put(&folder, "kernel/text.ko", b"#!/bin/sh\n");
-    refuse(&folder, &["a"], "each other: b → c → b", "anew");
-    refuse(&folder, &["self"], "each other: self → self", "anew");
+    refuse(&folder, &["a"], "circular dependency of modules: b → c → b", "reinstall");
+    refuse(&folder, &["self"], "circular dependency of modules: self → self", "reinstall");
     refuse(&folder, &["lost"], "no module `gone`", "modules_install");
-    refuse(&folder, &["lost"], "and `lost` needs it", "");
-    refuse(&folder, &["text"], "text.ko is no module: it is no ELF file", "anew");
+    refuse(&folder, &["lost"], "which `lost` needs", "");
+    refuse(&folder, &["text"], "text.ko is not a module: it is not a 64-bit ELF file", "reinstall");
     for name in ["nobody", "", "../a", "kernel/a", "a.ko"] {
-        refuse(&folder, &[name], &format!("no module `{name}` in "), "as lsmod does");
+        refuse(&folder, &[name], &format!("no module `{name}` in "), "lsmod shows");
     }
     let e = resolve(&folder.path().join("none"), &[]).unwrap_err();
     assert!(matches!(e, ModulesError::Read(..)), "{e}");
@@ -104,7 +104,7 @@ fn no_folder_is_without_end() {
         let info = if i == MODULES_MOST { "" } else { &info };
         put(&folder, &format!("kernel/{name}.ko"), &module(info));
     }
-    refuse(&folder, &["m0"], "more than 256 modules", "fewer");
+    refuse(&folder, &["m0"], "exceed the limit of 256", "fewer");
     assert_eq!(names(&folder, &["m1"]).unwrap().split(' ').count(), MODULES_MOST);
 }
 
@@ -129,7 +129,7 @@ fn modules_are_unpacked() {
     put(&folder, "kernel/gz.ko.gz", &packed);
     put(&folder, "kernel/short.ko.gz", &packed[..packed.len() / 2]);
     assert_eq!(resolve(folder.path(), &["gz".into()]).unwrap()[0].bytes, bytes);
-    refuse(&folder, &["short"], "cannot decompress", "anew");
+    refuse(&folder, &["short"], "cannot decompress", "reinstall");
     for (program, suffix) in [("xz", "xz"), ("zstd", "zst")] {
         let path = folder.path().join(format!("kernel/{program}.ko"));
         fs::write(&path, &bytes).unwrap();
@@ -142,7 +142,7 @@ fn modules_are_unpacked() {
         let _ = fs::remove_file(&path);
         assert_eq!(resolve(folder.path(), &[program.into()]).unwrap()[0].bytes, bytes);
         put(&folder, &format!("kernel/no-{program}.ko.{suffix}"), b"what is this");
-        refuse(&folder, &[&format!("no_{program}")], "cannot decompress", "anew");
+        refuse(&folder, &[&format!("no_{program}")], "cannot decompress", "reinstall");
     }
 }
 
@@ -152,14 +152,14 @@ fn what_unpacks_without_end_is_cut() {
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::copy(&mut std::io::Read::take(std::io::repeat(0), 65 << 20), &mut packer).unwrap();
     put(&folder, "kernel/zeros.ko.gz", &packer.finish().unwrap());
-    refuse(&folder, &["zeros"], "it is too large", "anew");
+    refuse(&folder, &["zeros"], "it is too large", "reinstall");
 }
 
 #[test]
 fn a_program_that_is_missing_is_named() {
     for (tool, package) in [("xz", "apt install xz-utils"), ("zstd", "apt install zstd")] {
         let e = ModulesError::NoTool("/m/a.ko.xz".into(), tool);
-        assert!(e.to_string().ends_with(&format!("there is no `{tool}` here")), "{e}");
+        assert!(e.to_string().ends_with(&format!("`{tool}` is not installed")), "{e}");
         assert!(e.remedy().ends_with(package), "{}", e.remedy());
     }
 }

@@ -68,28 +68,28 @@ fn check(bytes: &[u8], want: &str) {
 #[test]
 fn what_cannot_be_booted_is_told() {
     let long = bzimage().len();
-    check(&bzimage()[..long - 1], "truncated: 2623 bytes of at least 2624");
+    check(&bzimage()[..long - 1], "truncated: it has 2623 bytes, but needs at least 2624");
     check(&bzimage()[..1000], "truncated");
     check(&bzimage()[..0x210], "truncated");
-    check(&bzimage()[..0x100], "no kernel image");
-    check(&arm64_image()[..4095], "truncated: 4095 bytes of at least 4096");
-    check(&gzip(&arm64_image())[..60], "cannot be unpacked, it may be truncated");
-    check(&gzip(b"text"), "no kernel image");
-    check(&gzip(&bzimage()), "no kernel image");
-    check(&gzip(&gzip(&arm64_image())), "no kernel image");
-    check(&changed(bzimage(), 0x236, 0), "x86 of 32 bits");
+    check(&bzimage()[..0x100], "not a kernel image");
+    check(&arm64_image()[..4095], "truncated: it has 4095 bytes, but needs at least 4096");
+    check(&gzip(&arm64_image())[..60], "cannot be unpacked, and may be truncated");
+    check(&gzip(b"text"), "not a kernel image");
+    check(&gzip(&bzimage()), "not a kernel image");
+    check(&gzip(&gzip(&arm64_image())), "not a kernel image");
+    check(&changed(bzimage(), 0x236, 0), "a 32-bit x86 kernel");
     check(&changed(bzimage(), 0x211, 0), "not a zImage");
     check(&changed(bzimage(), 0x206, 0x0b), "Linux 3.8");
-    check(&changed(bzimage(), 0x20f, 0), "does not say which kernel");
-    check(&changed(bzimage(), 0x20f, 0xff), "does not say which kernel");
-    check(&changed(bzimage(), 0x500, b'x'), "does not say which kernel");
-    check(&changed(arm64_image(), 1500 + 37, b'x'), "does not say which kernel");
+    check(&changed(bzimage(), 0x20f, 0), "has no kernel version");
+    check(&changed(bzimage(), 0x20f, 0xff), "has no kernel version");
+    check(&changed(bzimage(), 0x500, b'x'), "has no kernel version");
+    check(&changed(arm64_image(), 1500 + 37, b'x'), "has no kernel version");
     check(b"\x7fELF\x02\x01\x01", "ELF");
     check(b"MZ\0\0zimg", "zboot");
-    check(&changed(changed(arm64_image(), 56, b'R'), 57, b'S'), "no kernel image");
+    check(&changed(changed(arm64_image(), 56, b'R'), 57, b'S'), "not a kernel image");
     check(&[vec![0; 56], b"RSC\x05".to_vec()].concat(), "riscv");
-    check(b"", "no kernel image");
-    check(b"#!/bin/sh\n", "no kernel image");
+    check(b"", "not a kernel image");
+    check(b"#!/bin/sh\n", "not a kernel image");
 }
 
 #[test]

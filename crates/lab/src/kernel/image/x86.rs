@@ -40,7 +40,7 @@ pub(super) fn image(bytes: &[u8]) -> Result<Image, ImageError> {
         return Err(ImageError::TooOld("Linux 3.8"));
     }
     if field(number::<2>(bytes, XLOADFLAGS))? & 1 == 0 {
-        return Err(ImageError::Foreign("a kernel for x86 of 32 bits"));
+        return Err(ImageError::Foreign("a 32-bit x86 kernel"));
     }
     if has < needs {
         return Err(ImageError::Truncated { has, needs });

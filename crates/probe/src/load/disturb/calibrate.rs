@@ -59,9 +59,7 @@ fn amount_resting(
         // Within a hundredth, which is nearer than two of them are alike.
         if next.abs_diff(amount) * 100 <= amount {
             return if next == most && took.0 * 10 < length.0 * 9 {
-                Err(format!(
-                    "{amount} at once take {took}, and more are not allowed: disturb for less"
-                ))
+                Err(format!("{amount} at once, the limit, take only {took}: use a shorter time"))
             } else {
                 Ok(next)
             };
@@ -96,7 +94,7 @@ mod tests {
     fn the_amount_is_found() {
         check(101_000, 100_000, Ok(1_000));
         check(10_001_000, 100_000, Ok(100_000));
-        check(3_000_000, 1_000, Err("not allowed"));
+        check(3_000_000, 1_000, Err("at once, the limit"));
         check(20_000, 100_000, Ok(190));
     }
 }

@@ -102,7 +102,8 @@ impl fmt::Display for DisturbanceError {
         match self {
             Self::Form => write!(
                 f,
-                "a disturbance is written `{PREFIX}KIND-TIME`, as in {PREFIX}fifo-300us; the kinds are {}",
+                "write a disturbance as `{PREFIX}KIND-TIME`, as in {PREFIX}fifo-300us; the kinds \
+                 are {}",
                 names.join(", ")
             ),
             Self::Length => {

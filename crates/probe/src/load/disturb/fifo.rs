@@ -38,7 +38,7 @@ impl Disturber for Fifo {
 pub(super) fn become_fifo(priority: u8) -> Result<(), String> {
     set_schedule(Schedule::Fifo { priority }).map_err(|e| {
         format!(
-            "cannot take SCHED_FIFO with priority {priority}, which root or CAP_SYS_NICE may: {e}"
+            "cannot use SCHED_FIFO with priority {priority}, which needs root or CAP_SYS_NICE: {e}"
         )
     })
 }

@@ -33,9 +33,10 @@ impl Softirq {
     /// In a network of its own, where no filter and nobody else is concerned.
     pub(super) fn new(length: SpanNs, cpus: usize) -> Result<Self, String> {
         leave_for_a_new_one().map_err(|e| {
-            format!("cannot have a network of its own, which root or CAP_SYS_ADMIN may: {e}")
+            format!("cannot create a network namespace, which needs root or CAP_SYS_ADMIN: {e}")
         })?;
-        let files = raise_open_files().map_err(|e| format!("cannot have more files: {e}"))?;
+        let files =
+            raise_open_files().map_err(|e| format!("cannot raise the limit of open files: {e}"))?;
         // Each CPU has as many.
         let most = usize::try_from(files.saturating_sub(SPARE)).unwrap_or(usize::MAX) / cpus;
         let mut this =

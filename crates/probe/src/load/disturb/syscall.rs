@@ -20,7 +20,8 @@ pub(super) struct Syscall {
 
 impl Syscall {
     pub(super) fn new(length: SpanNs) -> Result<Self, String> {
-        let most = raise_open_files().map_err(|e| format!("cannot have more files: {e}"))?;
+        let most =
+            raise_open_files().map_err(|e| format!("cannot raise the limit of open files: {e}"))?;
         let (reader, writer) = pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
         let mut this = Self { set: PollSet::of(reader.into(), 1), _writer: writer };
         let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -35,7 +36,7 @@ impl Syscall {
 
     fn call(&mut self) -> Result<Burst, String> {
         let begin = clock::now();
-        self.set.look().map_err(|e| format!("cannot look at many files: {e}"))?;
+        self.set.look().map_err(|e| format!("cannot poll many files: {e}"))?;
         Ok(Burst { begin, end: clock::now() })
     }
 }

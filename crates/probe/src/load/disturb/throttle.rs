@@ -31,11 +31,12 @@ impl Throttle {
         let runtime = setting("sched_rt_runtime_us")?;
         let off = match (period, runtime) {
             (Some(period), Some(runtime)) if period > runtime => SpanNs(period.0 - runtime.0),
-            _ => return Err("real-time tasks may have all the time here".into()),
+            _ => return Err("this machine does not throttle real-time tasks".into()),
         };
         if off != length {
             return Err(format!(
-                "real-time tasks are held up for {off} here, by kernel.sched_rt_runtime_us, and not for {length}"
+                "kernel.sched_rt_runtime_us throttles real-time tasks for {off} here, not for \
+                 {length}"
             ));
         }
         become_fifo(PRIORITY)?;
@@ -49,7 +50,9 @@ impl Disturber for Throttle {
         while !desk.stopping() {
             let now = clock::now();
             if now >= deadline {
-                return Err("this kernel lets real-time tasks have more than their time".into());
+                return Err("this kernel did not throttle a real-time task that exceeded its \
+                     runtime"
+                    .into());
             }
             let longest = gap::longest(now, now.after(STRETCH));
             if longest.end.since(longest.begin).0 * 2 > self.length.0 {

@@ -43,7 +43,8 @@ impl Timers {
     pub(super) fn new(length: SpanNs, cpus: usize) -> Result<Self, String> {
         // Else whoever gets the CPU in the meantime would be taken for the interrupt.
         become_fifo(PRIORITY)?;
-        let files = raise_open_files().map_err(|e| format!("cannot have more files: {e}"))?;
+        let files =
+            raise_open_files().map_err(|e| format!("cannot raise the limit of open files: {e}"))?;
         // Each CPU has as many.
         let most = usize::try_from(files.saturating_sub(SPARE)).unwrap_or(usize::MAX) / cpus;
         let correction = Correction::new(length, 0, most);
@@ -56,8 +57,8 @@ impl Timers {
             // Else there would be more and more of them, until no memory is left.
             if is_too_short(count, took) {
                 return Err(format!(
-                    "{count} timers at once take {took}: no interrupt sees to all of them, as \
-                     where real-time preemption leaves them to a thread"
+                    "{count} timers at once take {took}: one interrupt does not handle them all, \
+                     for example because a real-time kernel handles timers in a thread"
                 ));
             }
             Ok(took)

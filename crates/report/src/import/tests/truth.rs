@@ -307,7 +307,7 @@ fn a_unit_that_contradicts_the_file_is_an_error() {
     ] {
         let error = read_in(format, text, Some(unit)).unwrap_err();
         assert!(error.why.contains("--unit says"), "{format}: {error}");
-        assert_eq!(error.remedy, "leave --unit out", "{format}");
+        assert_eq!(error.remedy, "omit --unit", "{format}");
         assert!(read_in(format, text, None).is_ok(), "{format}");
     }
 }

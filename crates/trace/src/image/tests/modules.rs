@@ -179,13 +179,13 @@ fn other_files_than_modules_are_refused() {
         Ok(image) => image.has_lines().unwrap_err().to_string(),
         Err(e) => e.to_string(),
     };
-    assert_eq!(why(b""), "it is no ELF file of 64 bits, or only a part of one");
-    assert_eq!(why(&built("linked", &["-g"])), "it is a linked program, and no module");
+    assert_eq!(why(b""), "it is not a 64-bit ELF file, or only a part of one");
+    assert_eq!(why(&built("linked", &["-g"])), "it is a linked program, not a module");
     assert_eq!(why(&module("bare", &["-g0"])), "it has no debug information (DWARF)");
     let module = module("unlinked", &["-g"]);
     assert_eq!(why(&module[..module.len() / 2]), why(b""));
     let kernel = Image::parse(&module).err().unwrap();
-    assert_eq!(kernel.to_string(), "its code has no addresses, as a module's");
+    assert_eq!(kernel.to_string(), "it is not linked, like a module");
 }
 
 /// The header of each section that relocations are in.
@@ -226,7 +226,7 @@ fn relocations_that_lie_are_borne() {
             continue;
         }
         assert_eq!([&places[..], &symbols].concat(), vec![damaged.clone(); 5]);
-        let other = Some("its debug information has relocations of another kind".to_owned());
+        let other = Some("its debug information has unsupported relocations".to_owned());
         assert_eq!(kinds, [other.clone(), other.clone(), other]);
     }
 }
