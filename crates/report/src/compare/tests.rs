@@ -71,9 +71,9 @@ fn one_side_after_the_other_is_told_in_every_format() {
          max           15.0 ms         10.0 ms     1.50 ×  (1.45–1.55)  inconclusive
          find   41,100 files/s  41,100 files/s     1.00 ×  (1.00–1.00)
 
-         ? All new runs were measured after all old ones. A drift of the machine cannot be told from a
-           difference then. If nothing drifted, the verdict would be: worse. Measure in turns (wakescope
-           compare --interleave-plan 5), or vouch for the machine: --accept-blocks.
+         ? All new runs were measured after all old ones. A drift of the machine could look like a
+           difference. Without drift, the verdict would be: worse. Measure the sides alternately (wakescope
+           compare --interleave-plan 5), or accept the risk: --accept-blocks.
     "#]].assert_eq(&(told[..14].join("\n") + "\n"));
     assert!(markdown(&got).contains("All new runs were measured after all old ones"));
     let xml = junit(&got);
@@ -201,9 +201,9 @@ fn doubt_is_explained() {
          find   41,100 files/s  41,100 files/s     1.00 ×  (1.00–1.00)
 
          ? p99.9 is undecided: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would
-           probably decide it, if they vary as these do.
+           probably decide it, if their variation is the same.
          ? max is undecided: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would probably
-           decide it, if they vary as these do.
+           decide it, if their variation is the same.
 
                           run  samples    p99.9      max   kernel
          new  runs/2026-11-21    4,000   500 µs  5.00 ms  6.12.95

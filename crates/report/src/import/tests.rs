@@ -132,8 +132,8 @@ fn cyclictest_histograms() {
             [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
               CPU None: 9 from Some(1000) to Some(3000), sum 16000; 1000..2000: 3, 2000..3000: 5, 3000..4000: 1
               CPU None: 5 from Some(2000) to Some(12000), sum 20000; 2000..3000: 4, 4000..13000: 1
-              unit-assumed: the values are taken for µs, which the file does not tell: µs is what cyclictest counts in, unless it is given -N
-              overflow: 1 sample of thread 1 lies beyond the histogram, which ends at 4.00 µs; of each of them only the bounds are known
+              unit-assumed: the file does not state the unit, so µs is assumed: cyclictest counts in µs unless it is given -N
+              overflow: 1 sample of thread 1 lies beyond the histogram, which ends at 4.00 µs; only bounds of them are known
         "#]],
     );
     check(
@@ -142,7 +142,7 @@ fn cyclictest_histograms() {
             [cyclictest None] wakeup latency; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
               CPU None: 9 from Some(1000) to Some(3000), sum 16000; 1000..2000: 3, 2000..3000: 5, 3000..4000: 1
               CPU None: 4 from Some(2000) to Some(2000), sum 8000; 2000..3000: 4
-              unit-assumed: the values are taken for µs, which the file does not tell: µs is what cyclictest counts in, unless it is given -N
+              unit-assumed: the file does not state the unit, so µs is assumed: cyclictest counts in µs unless it is given -N
         "#]],
     );
 }
@@ -230,23 +230,23 @@ fn rtla_histograms() {
             thread[rtla timerlat None] latency of a kernel thread; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(1000) to Some(40000), sum 84000; 1000..2000: 4, 7000..8000: 7, 8000..41000: 1
               CPU Some(2): 8 from Some(7000) to Some(7000), sum 56000; 7000..8000: 8
-              overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 8.00 µs; of each of them only the bounds are known
-            user[rtla timerlat None] latency of a user thread; expiries that a stall swallowed are left out; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
+              overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 8.00 µs; only bounds of them are known
+            user[rtla timerlat None] latency of a user thread; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(7000) to Some(300000), sum 600000; 7000..8000: 10, 8000..301000: 2
               CPU Some(2): 8 from Some(7000) to Some(200000), sum 320000; 7000..8000: 5, 8000..201000: 3
-              overflow: 2 samples of CPU 0 lie beyond the histogram, which ends at 8.00 µs; of each of them only the bounds are known
-              overflow: 3 samples of CPU 2 lie beyond the histogram, which ends at 8.00 µs; of each of them only the bounds are known
+              overflow: 2 samples of CPU 0 lie beyond the histogram, which ends at 8.00 µs; only bounds of them are known
+              overflow: 3 samples of CPU 2 lie beyond the histogram, which ends at 8.00 µs; only bounds of them are known
         "#]],
     );
     check(
         OSNOISE,
         expect![[r#"
-        [rtla osnoise None] gap in a busy loop; there is no grid of expiries; started 1970-01-01T00:00:00Z for 10000000000 ns, interval 0 ns, other None
-          CPU Some(0): 9005 from Some(0) to Some(900000), sum 900500; 0..5000: 9000, 5000..10000: 3, 10000..901000: 2
-          CPU Some(1): 9102 from Some(0) to Some(12000), sum 91020; 0..5000: 9100, 10000..13000: 2
-          lost-samples: rtla says: 12 (0.50%) events missed, results might not be accurate
-          overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 10.0 µs; of each of them only the bounds are known
-    "#]],
+            [rtla osnoise None] gap in a busy loop; there are no periodic expiries; started 1970-01-01T00:00:00Z for 10000000000 ns, interval 0 ns, other None
+              CPU Some(0): 9005 from Some(0) to Some(900000), sum 900500; 0..5000: 9000, 5000..10000: 3, 10000..901000: 2
+              CPU Some(1): 9102 from Some(0) to Some(12000), sum 91020; 0..5000: 9100, 10000..13000: 2
+              lost-samples: rtla says: 12 (0.50%) events missed, results might not be accurate
+              overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 10.0 µs; only bounds of them are known
+        "#]],
     );
     // Several CPUs or not: what is told apart is what was measured.
     let names: Vec<String> = import(TIMERLAT.as_bytes()).into_iter().map(|i| i.name).collect();
@@ -258,18 +258,18 @@ fn oslat_rows_are_named_by_their_ends() {
     check(
         OSLAT_2_4,
         expect![[r#"
-            [oslat Some("2.40")] gap in a busy loop; there is no grid of expiries; started 1970-01-01T00:00:00Z for 1022000000 ns, interval 0 ns, other None
+            [oslat Some("2.40")] gap in a busy loop; there are no periodic expiries; started 1970-01-01T00:00:00Z for 1022000000 ns, interval 0 ns, other None
               CPU Some(0): 13 from Some(1000) to Some(36000), sum 52000; 1..1001: 10, 2001..3001: 2, 3001..36001: 1
               CPU Some(3): 20 from Some(1000) to Some(1000), sum 20000; 1..1001: 20
-              overflow: up to 1 sample of CPU 0 lies beyond the histogram, which ends at 3.00 µs; of each of them only the bounds are known
+              overflow: up to 1 sample of CPU 0 lies beyond the histogram, which ends at 3.00 µs; only bounds of them are known
         "#]],
     );
     check(
         OSLAT_JSON,
         expect![[r#"
-            [oslat Some("2.80")] gap in a busy loop; there is no grid of expiries; started 2026-11-21T13:19:24Z for 2002000000 ns, interval 0 ns, fifo Some(5)
+            [oslat Some("2.80")] gap in a busy loop; there are no periodic expiries; started 2026-11-21T13:19:24Z for 2002000000 ns, interval 0 ns, fifo Some(5)
               CPU Some(0): 9116 from Some(0) to Some(1993000), sum 11264997; 0..1000: 9000, 1000..2000: 108, 7000..1994000: 8
-              overflow: up to 8 samples of CPU 0 lie beyond the histogram, which ends at 7.00 µs; of each of them only the bounds are known
+              overflow: up to 8 samples of CPU 0 lie beyond the histogram, which ends at 7.00 µs; only bounds of them are known
         "#]],
     );
     // Until 2.6 it rounded up before it counted.

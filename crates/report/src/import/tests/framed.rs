@@ -186,7 +186,7 @@ fn percentile_distributions_of_other_libraries() {
     let read_ms = |text: &str| read(detected(text.as_bytes()), &mut text.as_bytes(), &about);
     let runs = read_ms(WRK2).unwrap();
     expect![[r#"
-        [HdrHistogram None] value of unknown kind; what became of expiries that a stall swallowed is not known; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
+        [HdrHistogram None] value of unknown kind; treatment of expiries missed during a stall unknown; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 10 from Some(500000) to Some(4015000), sum 13000000; 0..501000: 1, 501000..1024000: 5, 1024000..2048000: 3, 2048000..4016000: 1
     "#]]
     .assert_eq(&shown(&runs));

@@ -48,7 +48,7 @@ fn a_model_that_is_ignored() {
             | find  full against default inconclusive
             | idle  full against default inconclusive
             |         There are no cells of 6.1-arm/default under this load.
-            | 6.1-arm/full has no result: that kernel runs voluntary instead.
+            | 6.1-arm/full has no result: this kernel runs voluntary instead.
             |
             | Virtual time counts instructions: the order of kernels and the differences between them are
             | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
@@ -243,7 +243,7 @@ fn one_seed_has_no_range_and_no_verdict() {
             | ↓ best, ↑ worst of a load · work: find in files
             |
             | find  full against none inconclusive: max 0.10 ×, p99.9 0.10 × (1 of 1 seed), work 1.00 ×
-            |         1 seed cannot decide 2 figures compared together: it takes 7.
+            |         1 seed are too few to decide 2 figures compared together: 7 are needed.
             |
             | Virtual time counts instructions: the order of kernels and the differences between them are
             | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
@@ -302,10 +302,10 @@ fn without_load_and_with_few_samples() {
             |
             | p99.9 takes 2,000 wakeups per cell
             |
-            | p99.9 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/none idle: the 400 samples of seed 1 do not
-            |   carry p99.9, 2,000 would
-            | p99.9 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/full idle: the 400 samples of seed 1 do not
-            |   carry p99.9, 2,000 would
+            | p99.9 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/none idle: the 400 samples of seed 1 are too
+            |   few for p99.9, which needs 2,000
+            | p99.9 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/full idle: the 400 samples of seed 1 are too
+            |   few for p99.9, which needs 2,000
             | max ≤ 1.00 ms of virtual time kept by all 2: at most 6.0 virtual µs, 6.1-cloud/full idle, seed 1
             |
             | Virtual time counts instructions: the order of kernels and the differences between them are
