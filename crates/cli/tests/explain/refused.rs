@@ -29,7 +29,7 @@ const REFUSED: [(&str, &str); 30] = [
     ("--samples 10 --vmlinux missing", "→ name the kernel's vmlinux: --vmlinux FILE"),
     ("--samples 10 --vmlinux /", "cannot use the image /: it is not a regular file"),
     ("--samples 10 --vmlinux /dev/zero", "it is not a regular file"),
-    ("--samples 10 --vmlinux run/run.json", "it is not a 64-bit ELF file"),
+    ("--samples 10 --vmlinux run/run.json", "it is not a complete 64-bit ELF file"),
     ("--comm sh --vmlinux run/run.json", "→ name the uncompressed vmlinux"),
     ("missing", "→ name a run's folder"),
     ("broken", "→ name another run's folder"),

@@ -84,8 +84,8 @@ fn the_answer_comes_first() {
     check(
         &laptop(),
         expect![[r#"
-            This kernel runs preemption model voluntary: it is built with no other, says
-            /boot/config-6.1.0-56-cloud-arm64.
+            This kernel runs preemption model voluntary: /boot/config-6.1.0-56-cloud-arm64 contains no other
+            model.
 
              evidence, the strongest first
              /proc/sys/kernel/version             no PREEMPT: built as none or voluntary
@@ -101,11 +101,12 @@ fn the_answer_comes_first() {
              clock                                arch_sys_counter, resolution 1 ns, 31 ns a reading
 
              a measurement here will suffer from
-             · idle-states   CPU 0 may sleep as deep as cpu-sleep (1.15 ms to wake): the tail includes it
-                             → this is the machine's normal state; `--idle-states shallow` measures without deep idle states
+             · idle-states   CPU 0 may enter idle state cpu-sleep (exit latency 1.15 ms), which the tail
+                             includes
+                             → normal for this machine; `--idle-states shallow` keeps idle states shallow
              · governor      the frequency governor is schedutil: a CPU that wakes from idle may run slowly at
                              first
-                             → this is the machine's normal state; the governor `performance` keeps the frequency high
+                             → normal for this machine; the governor `performance` keeps the frequency high
 
              instruments
              there      btf
@@ -129,8 +130,8 @@ fn parts(what: &Check) -> String {
 #[test]
 fn behaviour_is_compared_with_the_evidence() {
     expect![[r#"
-        This kernel runs preemption model voluntary: it is built with no other, says
-        /boot/config-6.1.0-56-cloud-arm64.
+        This kernel runs preemption model voluntary: /boot/config-6.1.0-56-cloud-arm64 contains no other
+        model.
         Its behaviour agrees: it is that of voluntary.
          behaviour on CPU 2
          read of /dev/zero                    preempted (2 % of the rest came first; 64 wakeups)
@@ -138,8 +139,8 @@ fn behaviour_is_compared_with_the_evidence() {
          read of a pipe                       waited for its end (97 % of the rest came first; 64 wakeups)
          not observed                         record locks: no such file"#]].assert_eq(&parts(&probed(0.03)));
     expect![[r#"
-        This kernel runs preemption model voluntary: it is built with no other, says
-        /boot/config-6.1.0-56-cloud-arm64.
+        This kernel runs preemption model voluntary: /boot/config-6.1.0-56-cloud-arm64 contains no other
+        model.
         Its behaviour contradicts that: it is that of none, not of voluntary.
          behaviour on CPU 2
          read of /dev/zero                    preempted (2 % of the rest came first; 64 wakeups)

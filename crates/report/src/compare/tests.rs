@@ -71,9 +71,9 @@ fn one_side_after_the_other_is_told_in_every_format() {
          max           15.0 ms         10.0 ms     1.50 ×  (1.45–1.55)  inconclusive
          find   41,100 files/s  41,100 files/s     1.00 ×  (1.00–1.00)
 
-         ? All new runs were measured after all old ones. A drift of the machine cannot be told from a
-           difference then. If nothing drifted, the verdict would be: worse. Measure in turns (wakescope
-           compare --interleave-plan 5), or vouch for the machine: --accept-blocks.
+         ? All new runs were measured after all old ones. A drift of the machine could look like a
+           difference. Without drift, the verdict would be: worse. Measure the sides alternately (wakescope
+           compare --interleave-plan 5), or accept the risk: --accept-blocks.
     "#]].assert_eq(&(told[..14].join("\n") + "\n"));
     assert!(markdown(&got).contains("All new runs were measured after all old ones"));
     let xml = junit(&got);
@@ -198,10 +198,10 @@ fn doubt_is_explained() {
          max           12.1 ms         10.0 ms     1.21 ×  (0.66–2.44)  inconclusive
          find   41,100 files/s  41,100 files/s     1.00 ×  (1.00–1.00)
 
-         ? p99.9 is open: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would probably
-           decide it, if they vary as these do.
-         ? max is open: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would probably
-           decide it, if they vary as these do.
+         ? p99.9 is inconclusive: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would
+           probably decide it, if their variation is the same.
+         ? max is inconclusive: 1.21 × (0.66–2.44), p = 1.00. About 131 runs a side (126 more) would
+           probably decide it, if their variation is the same.
 
                           run  samples    p99.9      max   kernel
          new  runs/2026-11-21    4,000   500 µs  5.00 ms  6.12.95
@@ -230,8 +230,8 @@ fn doubt_is_explained() {
          max           15.0 ms         10.0 ms     1.50 ×    inconclusive
          find   41,200 files/s  41,100 files/s     1.00 ×
 
-         ? One run a side is no verdict: how much runs differ by themselves is not known. It takes 5 a
-           side.
+         ? One run a side allows no verdict, because the variation between runs is unknown. The comparison
+           needs 5 runs a side.
          · p50 of these two runs: 1.50 × to 1.50 × (95 %, if their samples were independent).
          · p99 of these two runs: 1.50 × to 1.50 × (95 %, if their samples were independent).
          · p99.9 of these two runs: their samples do not bound it at 95 %.

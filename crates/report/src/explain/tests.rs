@@ -307,8 +307,8 @@ fn a_bound_that_does_not_hold_says_why() {
             |   �[31m�[31m�[31m�[31m�[31m�[31m�[31m�[31m… 12.1 µs every 48.0 µs, eth0-rx-1 12.0 µs once, eth0-rx-2
             |   11.9 µs every 48.0 µs, eth0-rx-3 11.8 µs every 48.0 µs, eth0-rx-4 11.7 µs every 48.0 µs, eth0-rx-5
             |   11.6 µs every 48.0 µs, 3 more
-            | unsound: the kernel is not fully preemptible: its code may run on for any time where preemption is
-            |   on
+            | unsound: the kernel is not fully preemptible: its code may run for any time even with preemption
+            |   enabled
             | unsound:
             |   �[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J
             |   ��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2

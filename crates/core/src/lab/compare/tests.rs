@@ -146,7 +146,7 @@ fn few_seeds_do_not_tell_and_how_many_would_is_said() {
             find Inconclusive of 1 seed
               max 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
               p99.9 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
-                1 seed are too few to decide 2 figures compared together: 7 are needed.
+                1 seed is too few to decide 2 figures compared together: 7 are needed.
         "#]],
     );
     check(
@@ -187,14 +187,14 @@ fn one_figure_is_enough_to_be_worse_but_not_to_be_no_different() {
         find Worse of 10 seeds
           max 2.00 (2.00–2.00) 0↓ 10↑ of 10 p 0.002 → 0.002 Worse
           p99.9 –
-            p99.9 is not known: it takes 2,000 samples.
+            p99.9 is unknown: it needs 2,000 samples.
     "#]]
     .assert_eq(&told(&verdicts(&worse)));
     expect![[r#"
         find Inconclusive of 10 seeds
           max 1.00 (1.00–1.00) 0↓ 0↑ of 10 p 1.000 → 1.000 NoDifference
           p99.9 –
-            p99.9 is not known: it takes 2,000 samples.
+            p99.9 is unknown: it needs 2,000 samples.
     "#]]
     .assert_eq(&told(&verdicts(&same)));
 }

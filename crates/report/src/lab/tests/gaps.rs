@@ -48,7 +48,7 @@ fn a_model_that_is_ignored() {
             | find  full against default inconclusive
             | idle  full against default inconclusive
             |         There are no cells of 6.1-arm/default under this load.
-            | 6.1-arm/full has no result: that kernel runs voluntary instead.
+            | 6.1-arm/full has no result: this kernel runs voluntary instead.
             |
             | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
             | not. Caches, idle states and firmware are not in it.
@@ -243,7 +243,7 @@ fn one_seed_has_no_range_and_no_verdict() {
             | ↓ best, ↑ worst of a load · work: find in files
             |
             | find  full against none inconclusive: max 0.10 ×, p99.9 0.10 × (1 of 1 seed), work 1.00 ×
-            |         1 seed cannot decide 2 figures compared together: it takes 7.
+            |         1 seed is too few to decide 2 figures compared together: 7 are needed.
             |
             | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
             | not. Caches, idle states and firmware are not in it.
@@ -265,7 +265,7 @@ fn reasons_of_all_comparisons_are_told_once() {
     lab.cells.iter_mut().for_each(|cell| cell.p999_ns = None);
     judge(&mut lab, &[("6.1-cloud/none", "6.1-cloud/full")]);
     let told = text(&lab, Extent::Screen, Style::default());
-    for once in ["p99.9 is not known: it needs 2,000 samples.", "1 seed cannot decide 2 figures"] {
+    for once in ["p99.9 is unknown: it needs 2,000 samples.", "1 seed cannot decide 2 figures"] {
         assert_eq!(told.matches(once).count(), 1, "{told}");
         assert_eq!(markdown(&lab).matches(once.split('.').next().unwrap()).count(), 1);
     }
@@ -302,10 +302,10 @@ fn without_load_and_with_few_samples() {
             |
             | p99.9 takes 2,000 wakeups per cell
             |
-            | p99.9 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/none idle: the 400 samples of seed 1 do not
-            |   carry p99.9, 2,000 would
-            | p99.9 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/full idle: the 400 samples of seed 1 do not
-            |   carry p99.9, 2,000 would
+            | p99.9 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/none idle: the 400 samples of seed 1 are too
+            |   few for p99.9, which needs 2,000
+            | p99.9 ≤ 1.00 ms of virtual time undecided: 6.1-cloud/full idle: the 400 samples of seed 1 are too
+            |   few for p99.9, which needs 2,000
             | max ≤ 1.00 ms of virtual time kept by all 2: at most 6.0 virtual µs, 6.1-cloud/full idle, seed 1
             |
             | Virtual time counts instructions: order and steps between kernels mean something, absolute times do
