@@ -31,7 +31,7 @@ const REFUSED: [(&str, &str); 30] = [
     ("--samples 10 --vmlinux /dev/zero", "it is not a regular file"),
     ("--samples 10 --vmlinux run/run.json", "it is not a complete 64-bit ELF file"),
     ("--comm sh --vmlinux run/run.json", "→ name the uncompressed vmlinux"),
-    ("missing", "→ name a run's folder"),
+    ("missing", "→ name a run folder"),
     ("broken", "→ name another run's folder"),
     ("run", "→ explain a new one: wakescope explain"),
     ("run/run.json --json", "causes are recorded only while wakescope explain measures"),
