@@ -213,7 +213,7 @@ fn what_is_no_run_is_refused_with_a_remedy() {
         ("empty", "→ name a run folder"),
         ("directory", "→ name the folder of one run"),
         ("directory/run.json", "→ name a run folder"),
-        (".", "by default they are under runs/"),
+        (".", "by default it is under runs/"),
         ("text", "neither a run record nor the output of a supported program"),
         ("nothing", "it is empty (0 bytes)"),
         ("json", "neither a run record nor"),

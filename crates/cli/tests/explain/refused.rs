@@ -33,7 +33,7 @@ const REFUSED: [(&str, &str); 30] = [
     ("--comm sh --vmlinux run/run.json", "→ name the uncompressed vmlinux"),
     ("missing", "→ name a run folder"),
     ("broken", "→ name another run's folder"),
-    ("run", "→ explain a new one: wakescope explain"),
+    ("run", "explain a new run"),
     ("run/run.json --json", "causes are recorded only while wakescope explain measures"),
     ("run --above 5us", "'[RUN]' cannot be used with '--above"),
     ("run --sections", "'[RUN]' cannot be used with '--sections"),
