@@ -220,7 +220,7 @@ fn what_is_no_run_is_refused_with_a_remedy() {
         ("deep", "neither a run record nor"),
         ("newer", "schema `wakescope.run/2`, this wakescope reads `wakescope.run/1`"),
         ("newer", "use the version that wrote it, or a newer one"),
-        ("other", "schema `wakescope.load/1`"),
+        ("other", "its schema is `wakescope.load/1`"),
         ("unknown", "it is JSON, but neither a run record nor the output of a supported program"),
         ("unknown", "its keys are `a`, `b`"),
         (
