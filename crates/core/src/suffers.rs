@@ -177,8 +177,7 @@ fn idle_states(host: &Host, cpus: &[u32]) -> Option<Finding> {
                 "{cpu} may enter idle state {} (exit latency {exit}), which the tail includes",
                 deepest.name
             ),
-            "this is the machine's normal state; `--idle-states shallow` measures without deep \
-             idle states",
+            "normal for this machine; `--idle-states shallow` keeps idle states shallow",
         )
     })
 }
@@ -194,8 +193,7 @@ fn governor(host: &Host) -> Option<Finding> {
                 "the frequency governor is {}: a CPU that wakes from idle may run slowly at first",
                 others.join(", ")
             ),
-            "this is the machine's normal state; the governor `performance` keeps the frequency \
-             high",
+            "normal for this machine; the governor `performance` keeps the frequency high",
         )
     })
 }

@@ -217,7 +217,9 @@ fn files_of_other_builds_are_not_used() {
         assert_told(&test, IMAGE, WITHOUT_MODULE, &[&why]);
     }
     let path = test.dir.join(MODULE);
-    for (bytes, why) in [(&b"!<arch>"[..], "it is no ELF file"), (b"", "it is empty")] {
+    for (bytes, why) in
+        [(&b"!<arch>"[..], "it is not a complete 64-bit ELF file"), (b"", "it is empty")]
+    {
         fs::write(&path, bytes).unwrap();
         assert_told(&test, IMAGE, WITHOUT_MODULE, &[why]);
     }

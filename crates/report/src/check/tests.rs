@@ -106,7 +106,7 @@ fn the_answer_comes_first() {
                              → this is the machine's normal state; `--idle-states shallow` measures without deep idle states
              · governor      the frequency governor is schedutil: a CPU that wakes from idle may run slowly at
                              first
-                             → this is the machine's normal state; the governor `performance` keeps the frequency high
+                             → normal for this machine; the governor `performance` keeps the frequency high
 
              instruments
              available  btf

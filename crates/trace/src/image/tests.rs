@@ -193,7 +193,7 @@ fn other_files_are_refused() {
         Ok(image) => image.has_lines().unwrap_err().to_string(),
         Err(e) => e.to_string(),
     };
-    assert_eq!(why(b""), "it is not a 64-bit ELF file, or only a part of one");
+    assert_eq!(why(b""), "it is not a complete 64-bit ELF file");
     assert_eq!(why(b"MZ\0\0not an ELF file"), why(b""));
     assert_eq!(why(&built("stripped", &["-s"])), "it has no symbol table");
     assert_eq!(why(&built("bare", &["-g0"])), "it has no debug information (DWARF)");

@@ -2,7 +2,7 @@
 
 use super::{Arm, Cell, Comparison, Effect, Side, Status, Verdict};
 use crate::paired::pairs_needed;
-use crate::units::{counted, grouped};
+use crate::units::{counted, grouped, one_or_many};
 
 /// How many seeds are named before the rest is counted.
 const SEEDS_NAMED: usize = 5;
@@ -62,8 +62,8 @@ pub(super) fn of_few_samples(lacking: usize, seeds: usize) -> Option<String> {
     let takes = || format!("it needs {} samples", grouped(SAMPLES_FOR_P999));
     match lacking {
         0 => None,
-        all if all == seeds => Some(format!("p99.9 is not known: {}.", takes())),
-        some => Some(format!("p99.9 is not known with {some} of {seeds} seeds: {}.", takes())),
+        all if all == seeds => Some(format!("p99.9 is unknown: {}.", takes())),
+        some => Some(format!("p99.9 is unknown with {some} of {seeds} seeds: {}.", takes())),
     }
 }
 
@@ -108,11 +108,12 @@ fn contradiction(named: &[(&str, Option<&Effect>)]) -> Option<String> {
 fn of_few_seeds(seeds: u32, figures: usize, alpha: f64) -> Option<String> {
     let needed = pairs_needed(figures, alpha);
     let have = counted(seeds as u64, "seed");
+    let are = one_or_many(seeds as u64, "is", "are");
     let what = match figures {
         1 => "a figure".into(),
         _ => format!("{figures} figures compared together"),
     };
-    (seeds < needed).then(|| format!("{have} are too few to decide {what}: {needed} are needed."))
+    (seeds < needed).then(|| format!("{have} {are} too few to decide {what}: {needed} are needed."))
 }
 
 fn of_no_interval(seeds: u32) -> Option<String> {

@@ -146,7 +146,7 @@ fn few_seeds_do_not_tell_and_how_many_would_is_said() {
             find Inconclusive of 1 seed
               max 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
               p99.9 1.00 (1.00–1.00) 0↓ 0↑ of 1 p 1.000 → 1.000 Inconclusive
-                1 seed are too few to decide 2 figures compared together: 7 are needed.
+                1 seed is too few to decide 2 figures compared together: 7 are needed.
         "#]],
     );
     check(

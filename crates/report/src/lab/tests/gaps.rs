@@ -265,7 +265,9 @@ fn reasons_of_all_comparisons_are_told_once() {
     lab.cells.iter_mut().for_each(|cell| cell.p999_ns = None);
     judge(&mut lab, &[("6.1-cloud/none", "6.1-cloud/full")]);
     let told = text(&lab, Extent::Screen, Style::default());
-    for once in ["p99.9 is not known: it needs 2,000 samples.", "1 seed cannot decide 2 figures"] {
+    for once in
+        ["p99.9 is unknown: it needs 2,000 samples.", "1 seed is too few to decide 2 figures"]
+    {
         assert_eq!(told.matches(once).count(), 1, "{told}");
         assert_eq!(markdown(&lab).matches(once.split('.').next().unwrap()).count(), 1);
     }

@@ -179,7 +179,7 @@ fn other_files_than_modules_are_refused() {
         Ok(image) => image.has_lines().unwrap_err().to_string(),
         Err(e) => e.to_string(),
     };
-    assert_eq!(why(b""), "it is not a 64-bit ELF file, or only a part of one");
+    assert_eq!(why(b""), "it is not a complete 64-bit ELF file");
     assert_eq!(why(&built("linked", &["-g"])), "it is a linked program, not a module");
     assert_eq!(why(&module("bare", &["-g0"])), "it has no debug information (DWARF)");
     let module = module("unlinked", &["-g"]);
