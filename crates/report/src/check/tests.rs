@@ -103,7 +103,7 @@ fn the_answer_comes_first() {
              limitations of measurements on this machine
              · idle-states   CPU 0 may enter idle state cpu-sleep (exit latency 1.15 ms), which the tail
                              includes
-                             → this is the machine's normal state; `--idle-states shallow` measures without deep idle states
+                             → normal for this machine; `--idle-states shallow` keeps idle states shallow
              · governor      the frequency governor is schedutil: a CPU that wakes from idle may run slowly at
                              first
                              → normal for this machine; the governor `performance` keeps the frequency high

@@ -138,7 +138,7 @@ impl Draft {
         let up_to = if exactly { "" } else { "up to " };
         let message = format!(
             "{up_to}{} of {thread} {} beyond the histogram, which ends at {}; \
-             only bounds of them are known",
+             only bounds are known",
             counted(count, "sample"),
             one_or_many(count, "lies", "lie"),
             SpanNs(from_ns)

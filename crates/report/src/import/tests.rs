@@ -133,7 +133,7 @@ fn cyclictest_histograms() {
               CPU None: 9 from Some(1000) to Some(3000), sum 16000; 1000..2000: 3, 2000..3000: 5, 3000..4000: 1
               CPU None: 5 from Some(2000) to Some(12000), sum 20000; 2000..3000: 4, 4000..13000: 1
               unit-assumed: the file does not state the unit, so µs is assumed: cyclictest counts in µs unless it is given -N
-              overflow: 1 sample of thread 1 lies beyond the histogram, which ends at 4.00 µs; only bounds of them are known
+              overflow: 1 sample of thread 1 lies beyond the histogram, which ends at 4.00 µs; only bounds are known
         "#]],
     );
     check(
@@ -192,8 +192,8 @@ fn cyclictest_json() {
               CPU Some(1): 7 from Some(15000) to Some(51000), sum 139650; 15000..52000: 7
               CPU None: 0 from None to None, sum 0; 
               no-samples: thread 2 has no sample
-              overflow: 3 samples of thread 0 lie beyond the histogram, which ends at 10.0 µs; only bounds of them are known
-              overflow: 7 samples of thread 1 lie beyond the histogram, which ends at 10.0 µs; only bounds of them are known
+              overflow: 3 samples of thread 0 lie beyond the histogram, which ends at 10.0 µs; only bounds are known
+              overflow: 7 samples of thread 1 lie beyond the histogram, which ends at 10.0 µs; only bounds are known
         "#]],
     );
 }
@@ -206,7 +206,7 @@ fn jitterdebugger_json_and_raw() {
         [jitterdebugger None] wakeup latency; expiries missed during a stall are counted; started 1970-01-01T00:00:00Z for 0 ns, interval 0 ns, other None
           CPU None: 10 from Some(22000) to Some(11184000), sum 11254900; 22000..23000: 2, 23000..24000: 6, 1000000..11185000: 2
           CPU None: 2 from Some(22000) to Some(22000), sum 44000; 22000..23000: 2
-          overflow: 2 samples of thread 0 lie beyond the histogram, which ends at 1.00 ms; only bounds of them are known
+          overflow: 2 samples of thread 0 lie beyond the histogram, which ends at 1.00 ms; only bounds are known
     "#]],
     );
     let raw = import(&raw());
@@ -230,12 +230,12 @@ fn rtla_histograms() {
             thread[rtla timerlat None] latency of a kernel thread; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(1000) to Some(40000), sum 84000; 1000..2000: 4, 7000..8000: 7, 8000..41000: 1
               CPU Some(2): 8 from Some(7000) to Some(7000), sum 56000; 7000..8000: 8
-              overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 8.00 µs; only bounds of them are known
+              overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 8.00 µs; only bounds are known
             user[rtla timerlat None] latency of a user thread; expiries missed during a stall are omitted; started 1970-01-01T00:00:00Z for 65000000000 ns, interval 0 ns, other None
               CPU Some(0): 12 from Some(7000) to Some(300000), sum 600000; 7000..8000: 10, 8000..301000: 2
               CPU Some(2): 8 from Some(7000) to Some(200000), sum 320000; 7000..8000: 5, 8000..201000: 3
-              overflow: 2 samples of CPU 0 lie beyond the histogram, which ends at 8.00 µs; only bounds of them are known
-              overflow: 3 samples of CPU 2 lie beyond the histogram, which ends at 8.00 µs; only bounds of them are known
+              overflow: 2 samples of CPU 0 lie beyond the histogram, which ends at 8.00 µs; only bounds are known
+              overflow: 3 samples of CPU 2 lie beyond the histogram, which ends at 8.00 µs; only bounds are known
         "#]],
     );
     check(
@@ -245,7 +245,7 @@ fn rtla_histograms() {
               CPU Some(0): 9005 from Some(0) to Some(900000), sum 900500; 0..5000: 9000, 5000..10000: 3, 10000..901000: 2
               CPU Some(1): 9102 from Some(0) to Some(12000), sum 91020; 0..5000: 9100, 10000..13000: 2
               lost-samples: rtla says: 12 (0.50%) events missed, results might not be accurate
-              overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 10.0 µs; only bounds of them are known
+              overflow: 1 sample of CPU 0 lies beyond the histogram, which ends at 10.0 µs; only bounds are known
         "#]],
     );
     // Several CPUs or not: what is told apart is what was measured.
@@ -261,7 +261,7 @@ fn oslat_rows_are_named_by_their_ends() {
             [oslat Some("2.40")] gap in a busy loop; there are no periodic expiries; started 1970-01-01T00:00:00Z for 1022000000 ns, interval 0 ns, other None
               CPU Some(0): 13 from Some(1000) to Some(36000), sum 52000; 1..1001: 10, 2001..3001: 2, 3001..36001: 1
               CPU Some(3): 20 from Some(1000) to Some(1000), sum 20000; 1..1001: 20
-              overflow: up to 1 sample of CPU 0 lies beyond the histogram, which ends at 3.00 µs; only bounds of them are known
+              overflow: up to 1 sample of CPU 0 lies beyond the histogram, which ends at 3.00 µs; only bounds are known
         "#]],
     );
     check(
@@ -269,7 +269,7 @@ fn oslat_rows_are_named_by_their_ends() {
         expect![[r#"
             [oslat Some("2.80")] gap in a busy loop; there are no periodic expiries; started 2026-11-21T13:19:24Z for 2002000000 ns, interval 0 ns, fifo Some(5)
               CPU Some(0): 9116 from Some(0) to Some(1993000), sum 11264997; 0..1000: 9000, 1000..2000: 108, 7000..1994000: 8
-              overflow: up to 8 samples of CPU 0 lie beyond the histogram, which ends at 7.00 µs; only bounds of them are known
+              overflow: up to 8 samples of CPU 0 lie beyond the histogram, which ends at 7.00 µs; only bounds are known
         "#]],
     );
     // Until 2.6 it rounded up before it counted.
@@ -318,7 +318,7 @@ fn stress_ng_text() {
         [stress-ng None] wakeup latency; a stall delays all later expiries; started 1970-01-01T00:00:00Z for 0 ns, interval 100000 ns, deadline None
           CPU None: 10 from Some(9464) to Some(94728), sum 281593; 0..10000: 1, 10000..20000: 7, 30000..94729: 2
           lost-samples: only the first samples were kept; stress-ng says: Note: --cyclic-samples needed to be 16 to capture all the data for this run
-          overflow: 2 samples of stress-ng lie beyond the histogram, which ends at 30.0 µs; only bounds of them are known
+          overflow: 2 samples of stress-ng lie beyond the histogram, which ends at 30.0 µs; only bounds are known
     "#]],
     );
     let without: String = STRESS_NG

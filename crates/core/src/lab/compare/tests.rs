@@ -187,14 +187,14 @@ fn one_figure_is_enough_to_be_worse_but_not_to_be_no_different() {
         find Worse of 10 seeds
           max 2.00 (2.00–2.00) 0↓ 10↑ of 10 p 0.002 → 0.002 Worse
           p99.9 –
-            p99.9 is not known: it needs 2,000 samples.
+            p99.9 is unknown: it needs 2,000 samples.
     "#]]
     .assert_eq(&told(&verdicts(&worse)));
     expect![[r#"
         find Inconclusive of 10 seeds
           max 1.00 (1.00–1.00) 0↓ 0↑ of 10 p 1.000 → 1.000 NoDifference
           p99.9 –
-            p99.9 is not known: it needs 2,000 samples.
+            p99.9 is unknown: it needs 2,000 samples.
     "#]]
     .assert_eq(&told(&verdicts(&same)));
 }

@@ -243,7 +243,7 @@ fn one_seed_has_no_range_and_no_verdict() {
             | ↓ best, ↑ worst of a load · work: find in files
             |
             | find  full against none inconclusive: max 0.10 ×, p99.9 0.10 × (1 of 1 seed), work 1.00 ×
-            |         1 seed are too few to decide 2 figures compared together: 7 are needed.
+            |         1 seed is too few to decide 2 figures compared together: 7 are needed.
             |
             | Virtual time counts instructions: the order of kernels and the differences between them are
             | meaningful, absolute times are not. Caches, idle states and firmware are not modelled.
