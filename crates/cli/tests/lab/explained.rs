@@ -39,7 +39,7 @@ fn a_bound_stands_beside_the_latest_wakeup() {
     let bound = ran.cell().bound.as_ref().expect("it was asked for");
     // What is composed of maxima is no shorter than their sum in any wakeup that has nothing else.
     assert!(bound.bound_ns >= ran.cell().max_ns, "{}", ran.json);
-    let reason = "the scheduler's own time with preemption off is not seen";
+    let reason = "the scheduler's own time with preemption off is not traced";
     assert!(bound.unsound.iter().any(|told| told == reason), "{bound:?}");
     let shown = bench.lab(&[&["run"][..], &WHAT, &["--explain", "--bound"]].concat());
     let told = |ended: &Ended, words: &[&str]| {

@@ -195,9 +195,9 @@ fn reasons(variables: &Variables, premises: &Premises) -> Vec<String> {
              wakeup: there may be longer ones",
         ),
         (poid_ns.is_none(), "no section with interrupts or preemption off was seen"),
-        (paie_ns.is_none(), "the way from a request to reschedule to the scheduler is not seen"),
-        (psd_ns.is_none(), "the scheduler's own time with preemption off is not seen"),
-        (dst_ns.is_none(), "the scheduler's last section with interrupts off is not seen"),
+        (paie_ns.is_none(), "the path from a reschedule request to the scheduler is not traced"),
+        (psd_ns.is_none(), "the scheduler's own time with preemption off is not traced"),
+        (dst_ns.is_none(), "the last scheduler section with interrupts off is not traced"),
         (
             !premises.full_preemption,
             "the kernel is not fully preemptible: its code may run on for any time where \
@@ -207,11 +207,11 @@ fn reasons(variables: &Variables, premises: &Premises) -> Vec<String> {
             !premises.threaded_interrupts,
             "softirqs are not threads: they may hold the thread up one after another",
         ),
-        (!premises.interrupts_seen, "not all interrupts are seen"),
+        (!premises.interrupts_seen, "not all interrupts are traced"),
         (
             !premises.most_urgent,
-            "it is a bound for the most urgent thread of a CPU: others may wait for tasks that come \
-             first",
+            "it bounds the highest-priority thread of a CPU: others may wait for tasks of higher \
+             priority",
         ),
         (!premises.own_cpu, "a hypervisor may take the CPU away at any time"),
     ];

@@ -92,7 +92,7 @@ fn disproof<'a>(
     };
     let of_all = blames.filter(late).flatten().filter(lacks).max_by_key(|share| share.ns);
     let what = of_all.map_or(String::new(), |share| format!(": {}", share.cause.words()));
-    Some(format!("a wakeup was later, by what the bound leaves out{what}"))
+    Some(format!("a wakeup exceeded the bound, by what the bound omits{what}"))
 }
 
 #[cfg(test)]
@@ -203,7 +203,8 @@ mod tests {
     #[test]
     fn a_later_wakeup_disproves_a_bound() {
         let told = |worst_ns| composed(&run(Model::Full, worst_ns)).unsound;
-        let disproof = "a wakeup was later, by what the bound leaves out: stolen by the hypervisor";
+        let disproof =
+            "a wakeup exceeded the bound, by what the bound omits: stolen by the hypervisor";
         assert!(told(79_000).contains(&disproof.to_owned()), "{:?}", told(79_000));
         assert!(!told(59_600).contains(&disproof.to_owned()));
     }
