@@ -108,7 +108,7 @@ fn causes(overlay: &Overlay) -> String {
             ));
         }
     }
-    if out.is_empty() { out } else { format!("What made wakeups late:\n\n{out}") }
+    if out.is_empty() { out } else { format!("Causes of late wakeups:\n\n{out}") }
 }
 
 fn findings(overlay: &Overlay) -> String {

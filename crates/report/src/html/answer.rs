@@ -181,7 +181,7 @@ fn verdict(run: &Run) -> String {
     let rest = match (run.validity.verdict, run.state) {
         (Verdict::Valid, State::Complete) => "Every assumption that could be verified held.",
         (Verdict::Valid, _) => "The run ended early; its data are complete up to that point.",
-        (Verdict::Degraded, _) => "The numbers hold with the reservations listed here.",
+        (Verdict::Degraded, _) => "The numbers hold, with the limitations listed here.",
         (Verdict::Invalid, _) => "The run does not measure what was asked.",
     };
     paragraph("verdict", &format!("{} {}", verdict_word(run), text(rest)))

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn no_bound_looks_better_than_it_is() {
         let edges = "sections are seen only where they held up a late wakeup";
-        let late = "a wakeup was later, by what the bound leaves out\u{1b}";
+        let late = "a wakeup exceeded the bound, by what the bound omits\u{1b}";
         check(
             vec![
                 cell("find", 238_000, Some(346_000), &[edges]),
@@ -147,7 +147,7 @@ mod tests {
                 6.1-cloud/full, find: bound (unsound) none below a virtual second; observed 240 virtual µs (the largest of 2 seeds)
                 6.1-cloud/full, launch: bound (unsound) 9.00 virtual µs; observed 12.0 virtual µs
                 unsound: sections are seen only where they held up a late wakeup
-                unsound, in 1 of 3 cells: a wakeup was later, by what the bound leaves out�"#]],
+                unsound, in 1 of 3 cells: a wakeup exceeded the bound, by what the bound omits�"#]],
         );
     }
 }
