@@ -229,9 +229,9 @@ fn what_is_no_run_is_refused_with_a_remedy() {
         ),
         ("text --thresholds 5", "write 5us, 5ms or 5s"),
         ("text --picture pie", "available: exceedance, histogram"),
-        ("text --picture course", "--picture means nothing to this format"),
-        ("text --line 5us --format md", "--line means nothing to this format"),
-        ("text --title a", "--title means nothing to this format"),
+        ("text --picture course", "--picture does not apply to this format"),
+        ("text --line 5us --format md", "--line does not apply to this format"),
+        ("text --title a", "--title does not apply to this format"),
         ("text json --format json", "--format json shows one run"),
     ] {
         let ended = report(&test, &args.split(' ').collect::<Vec<_>>());

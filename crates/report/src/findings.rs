@@ -20,6 +20,7 @@ pub(crate) fn list(findings: &[Finding], style: Style, notes: Notes) -> String {
     let mut out = String::new();
     let by_name = |f: &&Finding| f.severity == Severity::Note && notes == Notes::ByName;
     let (named, all): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(by_name);
+    const LONGEST_LINE: usize = 100;
     let width = all.iter().map(|f| f.code.chars().count()).max().unwrap_or(0).min(24);
     for finding in all {
         let (mark, dress): (&str, fn(Style, &str) -> String) = match finding.severity {
@@ -29,10 +30,11 @@ pub(crate) fn list(findings: &[Finding], style: Style, notes: Notes) -> String {
         };
         let code = format!("{mark} {:<width$}", clean(&finding.code, 24));
         let indent = " ".repeat(width + 5);
-        let message = wrapped(&clean(&finding.message, 400), 96 - width, &indent);
+        let room = LONGEST_LINE - indent.len();
+        let message = wrapped(&clean(&finding.message, 400), room, &indent);
         let _ = writeln!(out, " {}  {message}", dress(style, &code));
         if !finding.hint.is_empty() {
-            let hint = wrapped(&clean(&finding.hint, 400), 94 - width, &format!("{indent}  "));
+            let hint = wrapped(&clean(&finding.hint, 400), room - 2, &format!("{indent}  "));
             let _ = writeln!(out, "{indent}→ {hint}");
         }
     }
@@ -76,6 +78,18 @@ fn pieces(word: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_line_is_longer_than_a_hundred_characters() {
+        for letters in 1..30 {
+            let text = "abcdef ".repeat(60);
+            let mut finding = Finding::new("lost-samples", Severity::Warning, text.clone(), &text);
+            finding.code = "x".repeat(letters);
+            let shown = list(&[finding], Style::default(), Notes::InFull);
+            let longest = shown.lines().map(|line| line.chars().count()).max();
+            assert!(longest.is_some_and(|longest| (90..=100).contains(&longest)), "{shown}");
+        }
+    }
 
     #[test]
     fn long_text_is_broken_at_spaces() {

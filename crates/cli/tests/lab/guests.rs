@@ -49,7 +49,7 @@ fn a_guest_out_of_virtual_time_is_a_failed_cell() {
     let append = ["--append", "tsc_early_khz=5000"];
     let ran =
         bench.run(&[&["--kernel", KERNEL, "--load", "idle", "--seeds", "1"], &append[..]].concat());
-    assert_failed(&ran, "was not done after", "");
+    assert_failed(&ran, "did not finish within", "");
     assert_eq!(bench.cells().len(), 1, "it repeats, so it is kept");
 }
 
@@ -65,13 +65,13 @@ fn guests_that_end_without_a_result_are_failed_cells() {
     let failed = json!({"error": "no such load", "time_up": false, "began_ns": 1, "ended_ns": 2});
     let failed = pack(&[Item::new("guest.json", failed.to_string())]);
     let cases = [
-        (MadeUp::new(End::Restart), "restarted; no result came out", None),
-        (MadeUp::says("one\ntwo\n"), "restarted; no result came out", Some("two")),
+        (MadeUp::new(End::Restart), "restarted; the guest sent no result", None),
+        (MadeUp::says("one\ntwo\n"), "restarted; the guest sent no result", Some("two")),
         (MadeUp::says("Kernel panic - not syncing: why\n"), "panicked: not syncing: why", None),
         (MadeUp::sends("nonsense\n"), "is damaged", None),
-        (MadeUp::sends(&whole[..whole.len() - 9]), "before its result was out", None),
+        (MadeUp::sends(&whole[..whole.len() - 9]), "before it had sent its result", None),
         (MadeUp::sends(changed), "is damaged", None),
-        (MadeUp::sends(pack(&[])), "did not say how it went", None),
+        (MadeUp::sends(pack(&[])), "the guest sent no result", None),
         (MadeUp::sends_files(&[]), "sent no check.json", None),
         (MadeUp::sends_files(&[("check.json", "{")]), "cannot be read", None),
         (MadeUp::sends(failed), "no such load", None),
@@ -103,7 +103,7 @@ fn a_guest_that_never_ends_is_ended() {
     let bench = Bench::new(stock, "endless");
     let kernel = MadeUp { console: "I stay\n".into(), ..MadeUp::new(End::Hang) };
     let ran = boot(&bench, &kernel, &["--timeout", "2s"]);
-    assert_failed(&ran, "had not ended after 2.00 s of host time", "I stay");
+    assert_failed(&ran, "did not end within 2.00 s of host time", "I stay");
     assert_eq!(bench.emulators(), [0; 0]);
     assert_eq!(bench.cells(), [""; 0], "another host may be faster: it is not kept");
 }

@@ -124,6 +124,6 @@ fn a_disk_that_fills_up_is_not_taken_for_a_failure_of_the_guest() {
 #[track_caller]
 fn assert_out_of_room(ended: &Ended) {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-    assert!(ended.stderr.contains("room"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no space left"), "{}", ended.stderr);
     assert!(ended.stderr.contains('→'), "no next step: {}", ended.stderr);
 }

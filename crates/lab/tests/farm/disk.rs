@@ -25,7 +25,7 @@ fn check(name: &str, act: Act, outcome: fn(&Outcome) -> bool) {
     };
     let want = format!("no space left for cells in {}: ", place.display());
     assert!(full.to_string().starts_with(&want), "{full}");
-    assert!(full.remedy().contains("make room"));
+    assert!(full.remedy().contains("free space"));
     assert!(matches!(harvest.outcomes[0], Outcome::Kept { cached: false, .. }));
     assert!(outcome(&harvest.outcomes[1]), "{:?}", harvest.outcomes[1]);
     assert_eq!(harvest.outcomes[2], Outcome::NotRun);
