@@ -24,7 +24,8 @@ fn a_kernel_that_hides_its_memory_is_told_with_a_remedy() {
     let ran = run(&bench, &["--append", "lockdown=confidentiality"]);
     let cell = ran.cell();
     assert_eq!((ran.code, cell.status), (Some(2), Status::Failed), "{}", ran.json);
-    for told in ["lockdown is set to confidentiality", "→ boot without lockdown=confidentiality"] {
+    for told in ["lockdown is set to confidentiality", "→ boot without lockdown=confidentiality"]
+    {
         assert!(cell.reason.contains(told), "{}", cell.reason);
     }
     assert_eq!((cell.max_ns, cell.culprit.as_ref()), (None, None), "{}", ran.json);
