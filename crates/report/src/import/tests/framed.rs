@@ -226,3 +226,19 @@ fn percentiles_of_many_samples_are_rounded() {
     let error = read_ms(&text(39_994_130)).unwrap_err();
     assert!(error.why.contains("which are fewer than that share"), "{error}");
 }
+
+#[test]
+fn interval_logs_without_a_head_are_recognised() {
+    let lines =
+        ["0.127,1.007,2.769,HISTFAAAAEV4", "Tag=a b,1527510686.313,40.807,0.000,HISTFAAAABx4 "];
+    for line in lines {
+        for before in ["", "#a program v1.0\n\"StartTimestamp\",\"Interval_Length\",\"x\",\"y\"\n"]
+        {
+            let text = format!("{before}{line}\n");
+            assert_eq!(detect(text.as_bytes()), Head::Known(Format::HdrLog), "{text}");
+        }
+    }
+    for other in ["HISTFAAAA", "a,b,c,HISTFAAAA", "1,2,HISTFAAAA", "1,2,3,histogram"] {
+        assert_eq!(detect(format!("{other}\n").as_bytes()), Head::Unknown, "{other}");
+    }
+}
