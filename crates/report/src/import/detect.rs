@@ -109,7 +109,7 @@ fn of_lines(head: &str) -> Option<Format> {
         Some(Format::Osnoise)
     } else if begins("# Histogram") && !begins("#[Histogram") {
         Some(Format::CyclictestText)
-    } else if begins("#[Histogram log format version") {
+    } else if begins("#[Histogram log format version") || has_line(&is_interval) {
         Some(Format::HdrLog)
     } else if has_line(&is_percentile_head) {
         Some(Format::HdrPercentiles)
@@ -174,6 +174,14 @@ fn is_sample(line: &str) -> bool {
     let parts: Vec<&str> = line.split(':').collect();
     let number = |text: &&str| super::lines::number(text.trim()).is_some();
     parts.len() == 3 && parts[1..].iter().all(|p| p.len() >= 8) && parts[..2].iter().all(number)
+}
+
+/// A line of HdrHistogram's interval log: three times and a histogram, whose encoding begins alike.
+fn is_interval(line: &str) -> bool {
+    let mut fields = line.rsplit(',');
+    let packed = fields.next().is_some_and(|text| text.starts_with("HISTF"));
+    let times: Vec<&str> = fields.by_ref().take(3).collect();
+    packed && times.len() == 3 && times.iter().all(|t| super::lines::thousandths(t).is_some())
 }
 
 /// oslat's line of frequencies, which are of the CPUs up to version 1.10.

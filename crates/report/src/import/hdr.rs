@@ -114,6 +114,8 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
 fn decode(packed: &[u8]) -> Result<Vec<Bucket>, String> {
     const COMPRESSED: u32 = 0x1c84_9304;
     const PLAIN: u32 = 0x1c84_9303;
+    /// 1.0, by its bits.
+    const ONE: u64 = 0x3ff0_0000_0000_0000;
     let mut at = Bytes { bytes: packed };
     match at.u32()? & !0xf0 {
         COMPRESSED => {}
@@ -141,9 +143,12 @@ fn decode(packed: &[u8]) -> Result<Vec<Bucket>, String> {
     }
     let payload = at.u32()? as usize;
     let (offset, digits) = (at.u32()?, at.u32()?);
-    let (lowest, highest, ratio) = (at.u64()?, at.u64()?, f64::from_bits(at.u64()?));
-    let sensible = (1..=5).contains(&digits) && lowest > 0 && lowest <= highest / 2;
-    if offset != 0 || !sensible || highest >> 62 != 0 || ratio != 1.0 {
+    let (lowest, highest, ratio) = (at.u64()?, at.u64()?, at.u64()?);
+    let sensible = digits <= 5 && lowest > 0 && lowest <= highest / 2;
+    // The libraries for JavaScript and, once, Go write the integer 1 as the ratio, and always 1 as
+    // the offset, by which they do not move their counts.
+    let plain_scale = matches!((offset, ratio), (0, ONE) | (1, 1));
+    if !plain_scale || !sensible || highest >> 62 != 0 {
         return Err("its range, digits, or scale are not those of a histogram of times".into());
     }
     if payload != at.bytes.len() {
@@ -257,6 +262,46 @@ mod tests {
             ("T!==", None),
         ] {
             assert_eq!(from_base64(text).as_deref(), want, "{text}");
+        }
+    }
+
+    /// A histogram of one sample of 3 and two of 5, with such a header.
+    fn packed(offset: u32, digits: u32, ratio: u64) -> Vec<u8> {
+        // Zigzag: three without samples, 1, one without, 2.
+        let counts = [5, 2, 1, 4];
+        let words = [0x1c84_9313, 4, offset, digits];
+        let mut plain: Vec<u8> = words.iter().flat_map(|word: &u32| word.to_be_bytes()).collect();
+        plain.extend([1, 1_000_000, ratio].iter().flat_map(|word: &u64| word.to_be_bytes()));
+        plain.extend(counts);
+        let mut zipped = flate2::read::ZlibEncoder::new(&plain[..], flate2::Compression::fast());
+        let mut content = Vec::new();
+        zipped.read_to_end(&mut content).unwrap();
+        let length = u32::try_from(content.len()).unwrap();
+        let mut packed = 0x1c84_9314_u32.to_be_bytes().to_vec();
+        packed.extend(length.to_be_bytes());
+        packed.extend(content);
+        packed
+    }
+
+    #[test]
+    fn headers_of_all_libraries_are_read() {
+        let one = 1.0_f64.to_bits();
+        let want = decode(&packed(0, 3, one)).unwrap();
+        assert_eq!(want.iter().map(|b| (b.lower, b.count)).collect::<Vec<_>>(), [(3, 1), (5, 2)]);
+        // As the library for JavaScript writes it.
+        assert_eq!(decode(&packed(1, 3, 1)).unwrap(), want);
+        // Without digits, a bucket holds an octave.
+        let octaves = decode(&packed(0, 0, one)).unwrap();
+        assert_eq!(
+            octaves.iter().map(|b| (b.lower, b.upper)).collect::<Vec<_>>(),
+            [(4, 8), (16, 32)]
+        );
+        // An offset that is meant moves the counts, and a ratio scales them.
+        for (offset, digits, ratio) in
+            [(1, 3, one), (0, 3, 1), (0, 6, one), (0, 3, 2.0_f64.to_bits())]
+        {
+            let error = decode(&packed(offset, digits, ratio)).unwrap_err();
+            assert!(error.starts_with("its range, digits, or scale"), "{offset} {digits}: {error}");
         }
     }
 

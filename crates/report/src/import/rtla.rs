@@ -83,6 +83,8 @@ struct Seen {
     sums: BTreeMap<String, Vec<Option<u64>>>,
     /// What values are of, in order of the columns' heads, each once.
     kinds: Vec<Kind>,
+    /// Whether minimum, maximum and mean are of the rows' lower ends, not of samples.
+    of_rows: bool,
 }
 
 pub(super) fn read(
@@ -90,7 +92,8 @@ pub(super) fn read(
     about: &About,
     tracer: Tracer,
 ) -> Result<Vec<Imported>, ImportError> {
-    let mut seen = Seen::default();
+    // The kernel counts for osnoise, by row: rtla never sees the samples.
+    let mut seen = Seen { of_rows: tracer == Tracer::Osnoise, ..Seen::default() };
     let mut lines = Lines::new(from);
     while let Some(line) = lines.next()? {
         seen.take(line, tracer)?;
@@ -118,7 +121,7 @@ pub(super) fn read(
         draft.step_ns = unit_ns;
         for column in columns {
             let (cpu, d) = (column.cpu, column.distribution(&mut draft, &seen, unit_ns));
-            let mean = column.mean.flatten();
+            let mean = column.known_mean(&seen);
             let d = d.map_err(|why| match why {
                 Fault::Missing(what) => cut(what),
                 Fault::Wrong(why) => ImportError::new(format!("CPU {cpu}: {why}")),
@@ -330,7 +333,13 @@ impl Seen {
         let mut draft = Draft::new(tool, "text histogram", about, kind.quantity(), omission);
         draft.duration_ns = self.duration_ns.filter(|&ns| ns > 0);
         draft.coarse(unit_ns);
-        draft.approximate("sum_ns: from the mean as it is given");
+        draft.approximate(match self.of_rows {
+            true => "sum_ns: each sample counts as the lower end of its row",
+            false => "sum_ns: from the mean as it is given",
+        });
+        if self.of_rows && self.width > 1 {
+            draft.approximate("min_ns, max_ns: the lower ends of their rows");
+        }
         if draft.duration_ns.is_some() {
             draft.approximate("duration_ns: given in whole seconds");
         }
@@ -350,6 +359,11 @@ impl Seen {
 }
 
 impl Column {
+    /// The mean, where the file has one: of osnoise, rtla printed 0 for any, at least up to 6.1.
+    fn known_mean(&self, seen: &Seen) -> Option<u64> {
+        self.mean.flatten().filter(|&mean| mean > 0 || !seen.of_rows)
+    }
+
     fn distribution(
         &self,
         draft: &mut Draft,
@@ -376,9 +390,10 @@ impl Column {
             return Ok(Distribution::default());
         }
         let (min_ns, max_ns) = (in_ns(min, unit_ns)?, in_ns(max, unit_ns)?);
-        let end_ns = max_ns + unit_ns;
         // Only row 0 is there: it holds all there is.
         let width = if seen.width == 0 { max.saturating_add(1) } else { seen.width };
+        let end = max.checked_add(if seen.of_rows { width } else { 1 });
+        let end_ns = in_ns(end.ok_or("the maximum is too large for a time".to_owned())?, unit_ns)?;
         let mut counts = Counts::default();
         for &(row, count) in &self.rows {
             let upper = row.checked_add(width).ok_or("a row is too large for a time".to_owned())?;
@@ -404,7 +419,11 @@ impl Column {
             draft.overflow(&format!("CPU {}", self.cpu), over, lower, true);
             counts.push(lower, end_ns.max(lower + 1), many)?;
         }
-        Ok(counts.finish(min_ns, max_ns, sum_of_mean(count, mean, unit_ns))?)
+        let sum_ns = match self.known_mean(seen) {
+            Some(_) => sum_of_mean(count, mean, unit_ns),
+            None => counts.least_sum(),
+        };
+        Ok(counts.finish(min_ns, max_ns, sum_ns)?)
     }
 }
 

@@ -21,8 +21,9 @@ const MOST_ROWS: usize = 1 << 20;
 struct Table {
     told: Told,
     head: bool,
-    /// Of each row, the share of samples that are not above it, at least.
-    levels: Vec<f64>,
+    /// Of each row, the share of samples that are not above it, at least; and by how much that may
+    /// have been rounded up.
+    levels: Vec<(f64, f64)>,
     /// Values in steps of the last decimal, and samples up to each.
     rows: Vec<(u64, u64)>,
     /// How many decimals a value has.
@@ -72,13 +73,13 @@ impl Table {
     #[allow(clippy::cast_precision_loss)] // It is compared with room for that.
     fn check_levels(&self, total: u64) -> Result<(), ImportError> {
         let mut rows = self.levels.iter().zip(&self.rows);
-        let short = rows.find(|&(&level, &(_, count))| {
-            let needed = level * total as f64;
+        let short = rows.find(|&(&(level, rounded), &(_, count))| {
+            let needed = (level - rounded) * total as f64;
             (count as f64) < needed * (1.0 - 1e-9) - 1.0
         });
         match short {
             None => Ok(()),
-            Some((level, (_, count))) => Err(ImportError::new(format!(
+            Some(((level, _), (_, count))) => Err(ImportError::new(format!(
                 "the line of percentile {level} counts {count} samples, which are fewer than that share of {total}"
             ))),
         }
@@ -161,10 +162,11 @@ impl Table {
         if self.rows.len() >= MOST_ROWS {
             return Err(line.fault("more than 1,048,576 lines, the limit"));
         }
-        let level = words.get(1).and_then(|w| w.text.parse::<f64>().ok());
-        let level = level.filter(|level| (0.0..=1.0).contains(level));
-        let level = level.ok_or_else(|| line.fault("its percentile is not from 0 to 1"))?;
-        self.levels.push(level);
+        let (level, rounded) = words
+            .get(1)
+            .and_then(|word| share(word.text))
+            .ok_or_else(|| line.fault("its percentile is not from 0 to 1"))?;
+        self.levels.push((level, rounded));
         let named = Percentile::SHOWN.into_iter().find(|p| (1.0 - p.tail() - level).abs() < 1e-12);
         if let Some(named) = named.filter(|p| self.percentiles.iter().all(|(q, _)| q != p)) {
             self.percentiles.push((named, of_value));
@@ -240,6 +242,14 @@ impl Table {
 fn is_row(text: &str) -> bool {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     matches!(words.len(), 3 | 4) && words.iter().all(|word| word.parse::<f64>().is_ok())
+}
+
+/// A share from 0 to 1, and half a unit of its last decimal: of a million samples and more, six
+/// decimals are too few to name a sample.
+fn share(text: &str) -> Option<(f64, f64)> {
+    let decimals = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+    let level = text.parse::<f64>().ok().filter(|level| (0.0..=1.0).contains(level))?;
+    Some((level, 0.5 * 0.1_f64.powi(i32::try_from(decimals).ok()?)))
 }
 
 /// A decimal number as a whole number of its last place; at most nine places.

@@ -201,3 +201,44 @@ fn percentile_distributions_of_other_libraries() {
     let twice = format!("{WRK2}{WRK2}");
     assert!(read_ms(&twice).unwrap_err().why.contains("a second table begins"));
 }
+
+#[test]
+fn percentiles_of_many_samples_are_rounded() {
+    // 0.999853515625, which is 39,994,140.6 samples, is printed as 0.999854; and 0.9999996
+    // as 1.000000.
+    let text = |count: u64| {
+        format!(
+            "       Value   Percentile   TotalCount 1/(1-Percentile)\n\n       \
+             0.500     0.000000            1         1.00\n       \
+             1.023     0.500000     20000000         2.00\n       \
+             2.047     0.999854     {count}      6826.67\n       \
+             4.000     1.000000     39999985   2621440.00\n       \
+             4.015     1.000000     40000000          inf\n\
+             #[Mean    =        1.300, StdDeviation   =        0.400]\n\
+             #[Max     =        4.012, Total count    =     40000000]\n\
+             #[Buckets =           27, SubBuckets     =         2048]\n"
+        )
+    };
+    let about = About { file: "file".into(), unit: Some(Unit::Ms) };
+    let read_ms = |text: &str| read(detected(text.as_bytes()), &mut text.as_bytes(), &about);
+    let runs = read_ms(&text(39_994_141)).unwrap();
+    assert_eq!(runs[0].run.threads[0].woken.count, 40_000_000);
+    let error = read_ms(&text(39_994_130)).unwrap_err();
+    assert!(error.why.contains("which are fewer than that share"), "{error}");
+}
+
+#[test]
+fn interval_logs_without_a_head_are_recognised() {
+    let lines =
+        ["0.127,1.007,2.769,HISTFAAAAEV4", "Tag=a b,1527510686.313,40.807,0.000,HISTFAAAABx4 "];
+    for line in lines {
+        for before in ["", "#a program v1.0\n\"StartTimestamp\",\"Interval_Length\",\"x\",\"y\"\n"]
+        {
+            let text = format!("{before}{line}\n");
+            assert_eq!(detect(text.as_bytes()), Head::Known(Format::HdrLog), "{text}");
+        }
+    }
+    for other in ["HISTFAAAA", "a,b,c,HISTFAAAA", "1,2,HISTFAAAA", "1,2,3,histogram"] {
+        assert_eq!(detect(format!("{other}\n").as_bytes()), Head::Unknown, "{other}");
+    }
+}

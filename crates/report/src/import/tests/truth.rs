@@ -476,3 +476,37 @@ fn a_quantity_survives_a_log_of_hdr_histogram() {
         assert_eq!(again.source.unwrap().quantity, Quantity::Gap);
     }
 }
+
+#[test]
+fn figures_of_osnoise_are_of_rows() {
+    // Up to Linux 6.1 the mean is 0 whatever the samples are; its maximum is the row's lower end.
+    let text = "\
+# RTLA osnoise histogram
+# Time unit is microseconds (us)
+# Duration:   0 00:01:00
+Index   CPU-000   CPU-001
+0           300       400
+10          200         0
+20            8         0
+over:         0         0
+count:      508       400
+min:          0         0
+avg:          0         0
+max:         20         0
+";
+    let read = run(Format::Osnoise, text);
+    let d = &read.threads[0].woken;
+    assert_eq!((d.count, d.min_ns, d.max_ns), (508, Some(0), Some(20_000)));
+    assert_eq!(d.sum_ns, 200 * 10_000 + 8 * 20_000, "each at the lower end of its row");
+    let last = d.histogram.buckets().last().copied();
+    assert_eq!(last, Some(Bucket { lower: 20_000, upper: 30_000, count: 8 }));
+    let source = read.source.unwrap();
+    assert!(source.approximate.iter().any(|a| a.starts_with("min_ns, max_ns: ")), "{source:?}");
+    // A mean that is stated must be that of the samples.
+    let wrong = text.replace("avg:          0", "avg:         19");
+    let error = read_in(Format::Osnoise, &wrong, None).unwrap_err();
+    assert!(error.why.contains("CPU 0: the mean is stated as"), "{error}");
+    // timerlat's mean is of samples: 0 is a statement.
+    let timerlat = text.replace("osnoise", "timerlat").replace("CPU-", "IRQ-");
+    assert!(read_in(Format::Timerlat, &timerlat, None).is_err());
+}
