@@ -1,3 +1,7 @@
+mod drawn;
+mod encode;
+mod random;
+
 use super::*;
 use crate::shared::{
     COPIED_BYTES, Event as Raw, FRAMES, Head, LONG_BYTES, RECORD_BYTES, StackCopy, Task as RawTask,
