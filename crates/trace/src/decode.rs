@@ -194,8 +194,11 @@ impl Decoder<'_> {
         let last_reading = before.clone().map(|event| event.steal).filter(|&s| s != 0).last();
         let begun = going_on(before.clone()).into_iter().filter(|begun| went_on(begun, late));
         let begun = begun.map(|event| (due, event));
-        let after = late.events.iter().skip(before.count());
-        let during = after.take_while(|event| event.at <= response).map(|event| (event.at, event));
+        let after = &late.events[before.count()..];
+        // One from after the response that was written too early stays among those of before: it
+        // shows that they are out of order.
+        let end = after.iter().rposition(|event| event.at <= response).map_or(0, |last| last + 1);
+        let during = after[..end].iter().map(|event| (event.at, event));
         // Only an interrupt's entry says what its line is called.
         let mut lines = BTreeMap::new();
         // What was stolen since the last event before it was due may have been stolen since then.

@@ -26,8 +26,11 @@ impl Late {
         }
         let events = rest[size_of::<Head>()..].chunks_exact(size_of::<Event>());
         let events = events.take((head.events as usize).min(RING));
-        let events = events.filter_map(from_bytes::<Event>).map(|event| *event).collect();
-        Some(Self { wakeup: head.wakeup, events, lost: head.events_lost })
+        let events: Vec<Event> =
+            events.filter_map(from_bytes::<Event>).map(|event| *event).collect();
+        // Events that it states and does not hold are lost as well.
+        let missing = head.events.saturating_sub(u32::try_from(events.len()).unwrap_or(u32::MAX));
+        Some(Self { wakeup: head.wakeup, events, lost: head.events_lost.saturating_add(missing) })
     }
 
     pub(crate) fn late_ns(&self) -> u64 {

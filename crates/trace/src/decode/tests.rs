@@ -1,3 +1,7 @@
+mod drawn;
+mod encode;
+mod random;
+
 use super::*;
 use crate::shared::{
     COPIED_BYTES, Event as Raw, FRAMES, Head, LONG_BYTES, RECORD_BYTES, StackCopy, Task as RawTask,
@@ -142,6 +146,20 @@ fn events_are_those_between_due_and_response() {
             event(2_001, kind::SCHED_ENTRY, 0),
         ],
         &["1000 SoftirqEntry(3)", "2000 SoftirqExit(3)"],
+    );
+}
+
+#[test]
+fn events_behind_one_that_came_too_early_are_kept() {
+    // Without the event of 2,500, those around it would seem to be in order.
+    check(
+        &[
+            event(1_050, kind::SOFTIRQ_ENTRY, 3),
+            event(2_500, kind::SCHED_ENTRY, 0),
+            event(1_300, kind::SOFTIRQ_EXIT, 3),
+            event(2_600, kind::SCHED_ENTRY, 0),
+        ],
+        &["1050 SoftirqEntry(3)", "2500 SchedEntry", "1300 SoftirqExit(3)"],
     );
 }
 
@@ -585,6 +603,7 @@ fn events_end_where_the_copy_begins() {
         bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
         let late = Late::of(&bytes, |_| Vec::new()).unwrap();
         assert_eq!(late.events.len(), room);
+        assert_eq!(late.lost, u32::MAX - u32::try_from(room).unwrap());
     }
 }
 
