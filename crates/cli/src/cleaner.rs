@@ -13,7 +13,7 @@ const ESCAPE: char = '\u{1b}';
 /// The colours of [`Style`](wakescope_report::style::Style), without what begins each.
 const COLOURS: [&str; 6] = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m"];
 
-/// What is written, told by how it begins.
+/// The format of the output, recognised by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Nothing but spaces so far.

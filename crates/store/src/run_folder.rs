@@ -81,8 +81,8 @@ impl RunFiles {
         }
     }
 
-    /// The record and its spare. Of several that are told the same folder, the one that makes the
-    /// spare has it.
+    /// The record and its spare. If several runs are started in one folder, the run that creates the
+    /// spare gets the folder.
     fn first_files(place: &mut Place, record: &[u8]) -> Result<(File, File), RunFolderError> {
         let fault = |name: &str, e| RunFolderError::File(place.path.join(name), e);
         let next = match place.folder.create(name(NEXT), FILE_MODE) {

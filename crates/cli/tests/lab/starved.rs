@@ -96,7 +96,7 @@ __attribute__((destructor)) static void count(void)
 }
 "#;
 
-/// An emulator that is delayed once it is told to be.
+/// An emulator with delays at its halts, which a test switches on.
 struct Delayed {
     program: String,
     delays: PathBuf,

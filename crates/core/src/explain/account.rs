@@ -307,8 +307,8 @@ fn not_followed(explanation: &Explanation, stimulus: Stimulus) -> Option<Finding
     (not_followed > 0).then(finding)
 }
 
-/// Where the tracer's numbers contradict those of the probes. A probe that is told to stop answers
-/// at most one wakeup that it does not record.
+/// The finding if the tracer counts more wakeups than the probes recorded. Each probe may answer one
+/// last wakeup without recording it, because it stops in between.
 fn contradiction(explanation: &Explanation, excess: u64, run: &Run) -> Option<Finding> {
     let allowed = match run.plan.stimulus {
         Stimulus::Timer => run.threads.len() as u64,

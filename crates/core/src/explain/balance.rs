@@ -44,9 +44,9 @@ pub(super) struct Balance {
     pub late_not_followed: u64,
     /// Wakeups that the tracer did not follow, late or not.
     pub not_followed: u64,
-    /// Wakeups that were followed though nobody recorded them, and such that are explained though
-    /// nobody followed them. It is 0 unless something is wrong, but for a wakeup of each probe
-    /// that was told to stop before it could record it.
+    /// Wakeups that the tracer followed but no probe recorded, and explained ones that it did not
+    /// follow. A correct run has at most one for each probe, which stopped before it recorded its last
+    /// wakeup.
     pub excess: u64,
     /// The late wakeups that are not explained: how many, and how late each was, nanoseconds.
     unexplained: Vec<(u64, u64)>,

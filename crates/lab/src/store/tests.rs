@@ -130,7 +130,7 @@ fn what_only_has_the_name_of_a_leftover_or_a_cell_is_kept() {
         assert!(folder.path().join(name).join("treasure").exists(), "{name}");
     }
     assert!(elsewhere.path().join("treasure").exists());
-    // In the way of a cell, it is told and not removed.
+    // A file in the place of a cell is an error, and stays.
     let store = CellStore::open(folder.path()).unwrap();
     let Ok(Claim::Free(slot)) = store.begin(&recipe(1)) else { panic!("no slot") };
     let refused = slot.commit(Ending::Measured, &Meta::default()).unwrap_err().to_string();

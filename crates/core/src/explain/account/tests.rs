@@ -200,7 +200,7 @@ fn a_sample_of_causes_leaves_what_was_not_followed_as_it_is() {
 #[test]
 fn numbers_that_contradict_the_probes_are_told() {
     let late = [wakeup(0, 1_000, 900), wakeup(0, 2_000, 800)];
-    // A probe that was told to stop has answered one that it did not record.
+    // A probe that stops has answered one wakeup that it did not record.
     for (samples, want) in [
         (&[900, 10][..], vec![]),
         (&[10, 10, 10][..], vec![("contradictory-counts", Severity::Warning)]),
