@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::bench::{Ended, Test, skip};
+use common::bench::{Test, skip};
 use common::measured::{RECORD, record};
 use wakescope_core::run::Run;
 
@@ -42,22 +42,11 @@ avg:          0         1
 max:          1         1 
 ";
 
-fn wakescope(test: &Test, args: &[&str]) -> Ended {
-    test.start_command(args).output()
-}
-
-#[track_caller]
-fn done(test: &Test, args: &[&str]) -> String {
-    let ended = wakescope(test, args);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}: {ended:?}");
-    ended.stdout
-}
-
 /// Imports a file of a test's directory into a run, which must be a valid one.
 #[track_caller]
 fn imported(test: &Test, file: &str) -> Run {
     let out = format!("run-of-{}", file.replace('/', "-"));
-    let told = done(test, &["import", file, "--out", &out]);
+    let told = test.done(&["import", file, "--out", &out]);
     assert!(told.contains("unknown: "), "{told}");
     common::assert_valid_run(&fs::read_to_string(test.dir.join(&out).join(RECORD)).unwrap());
     record(&test.dir.join(out))
@@ -71,12 +60,12 @@ fn a_file_becomes_a_run_like_any_other() {
     assert_eq!((run.summary.count, run.summary.max_ns), (13, Some(3_000)));
     assert_eq!(run.source.unwrap().tool, "cyclictest");
     // From the file or from the run, the report is the same.
-    let text = done(&test, &["report", "ct.txt"]);
-    assert_eq!(text, done(&test, &["report", "run-of-ct.txt"]));
+    let text = test.done(&["report", "ct.txt"]);
+    assert_eq!(text, test.done(&["report", "run-of-ct.txt"]));
     assert!(text.contains("13 samples of cyclictest, 2 threads"), "{text}");
     assert!(!text.contains("0 ns") && !text.contains("kernel "), "{text}");
     // Without --out, runs lie where those of `measure` do.
-    let told = done(&test, &["import", "ct.txt", "ct.txt"]);
+    let told = test.done(&["import", "ct.txt", "ct.txt"]);
     assert_eq!(test.runs().len(), 2, "{told}");
 }
 
@@ -84,20 +73,20 @@ fn a_file_becomes_a_run_like_any_other() {
 fn quantities_of_one_file_are_runs_of_their_own() {
     let test = Test::new("import-several");
     fs::write(test.dir.join("t.txt"), TIMERLAT).unwrap();
-    done(&test, &["import", "t.txt", "--out", "all"]);
+    test.done(&["import", "t.txt", "--out", "all"]);
     assert_eq!(record(&test.dir.join("all/t-irq")).summary.max_ns, Some(1_000));
-    let both = done(&test, &["report", "t.txt"]);
+    let both = test.done(&["report", "t.txt"]);
     for part in ["t.txt#irq\n", "t.txt#thread\n", "Largest interrupt latency 1.00 µs (CPU 0)"] {
         assert!(both.contains(part), "{part}: {both}");
     }
     // What takes one run says which there are.
-    let ended = wakescope(&test, &["report", "t.txt", "--format", "csv"]);
+    let ended = test.ended(&["report", "t.txt", "--format", "csv"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     for part in ["holds 2 runs", "t.txt#irq, interrupt latency", "t.txt#thread"] {
         assert!(ended.stderr.contains(part), "{part}: {ended:?}");
     }
-    assert!(done(&test, &["report", "t.txt#thread"]).contains("latency of a kernel thread"));
-    let ended = wakescope(&test, &["report", "t.txt#user"]);
+    assert!(test.done(&["report", "t.txt#thread"]).contains("latency of a kernel thread"));
+    let ended = test.ended(&["report", "t.txt#user"]);
     assert!(ended.code == Some(2) && ended.stderr.contains("no run named `user`"), "{ended:?}");
 }
 
@@ -117,13 +106,13 @@ fn what_cannot_be_read_is_refused_with_its_place() {
     ] {
         fs::write(test.dir.join(name), bytes).unwrap();
         for command in ["import", "report"] {
-            let ended = wakescope(&test, &[command, name]);
+            let ended = test.ended(&[command, name]);
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{name}: {ended:?}");
             assert!(ended.stderr.contains(why), "{name}: {ended:?}");
         }
     }
     assert!(!test.dir.join("runs").exists(), "nothing is left behind");
-    let ended = wakescope(&test, &["import", "/dev/zero"]);
+    let ended = test.ended(&["import", "/dev/zero"]);
     assert!(ended.stderr.contains("not a regular file"), "{ended:?}");
 }
 
@@ -142,12 +131,12 @@ fn json_that_is_no_result_is_named_as_what_it_is() {
         ("cut.json", "{\"a\": [1,", "not the output of a supported program"),
     ] {
         fs::write(test.dir.join(name), json).unwrap();
-        let ended = wakescope(&test, &["import", name]);
+        let ended = test.ended(&["import", name]);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{name}: {ended:?}");
         assert!(ended.stderr.contains(why), "{name}: {ended:?}");
         assert!(!ended.stderr.contains("is already a run"), "{name}: {ended:?}");
     }
-    let ended = wakescope(&test, &["import", "run/run.json"]);
+    let ended = test.ended(&["import", "run/run.json"]);
     assert!(ended.stderr.contains("is already a run"), "{ended:?}");
 }
 
@@ -161,10 +150,10 @@ fn the_folder_that_jitterdebugger_writes_is_read() {
     fs::write(test.dir.join("jd/samples.raw"), "").unwrap();
     fs::write(test.dir.join("jd/cpuinfo"), "processor: 0").unwrap();
     assert_eq!(imported(&test, "jd").summary.count, 2);
-    let shown = done(&test, &["report", "jd"]);
-    assert_eq!(shown, done(&test, &["report", "jd/results.json"]));
+    let shown = test.done(&["report", "jd"]);
+    assert_eq!(shown, test.done(&["report", "jd/results.json"]));
     fs::create_dir(test.dir.join("other")).unwrap();
-    let ended = wakescope(&test, &["import", "other"]);
+    let ended = test.ended(&["import", "other"]);
     assert!(ended.stderr.contains("cannot import other: it is a folder"), "{ended:?}");
 }
 
@@ -243,7 +232,7 @@ fn what_cyclictest_prints_now_is_read() {
     if let Some(text) = printed_by(&test, "v.txt", "cyclictest", &["-v", "-i", "500", "-l", "50"]) {
         let samples = text.lines().filter(|l| l.starts_with("       0:")).count();
         // The samples do not tell their unit, and on a busy machine are later than the interval.
-        done(&test, &["import", "v.txt", "--unit", "us", "--out", "v"]);
+        test.done(&["import", "v.txt", "--unit", "us", "--out", "v"]);
         assert_eq!(record(&test.dir.join("v")).summary.count, samples as u64);
     }
 }
@@ -310,7 +299,7 @@ fn what_rtla_prints_now_is_read() {
     }
     if let Some(text) = printed_by(&test, "t.txt", "rtla", &["timerlat", "hist", "-d", "1s"]) {
         let counts: u64 = stated(&text, "count:").iter().sum();
-        done(&test, &["import", "t.txt", "--out", "all"]);
+        test.done(&["import", "t.txt", "--out", "all"]);
         let runs = ["t-irq", "t-thread"].map(|name| record(&test.dir.join("all").join(name)));
         assert_eq!(runs.iter().map(|r| r.summary.count).sum::<u64>(), counts);
     }

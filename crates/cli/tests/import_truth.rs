@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use common::bench::{Ended, Test};
+use common::bench::Test;
 
 mod common;
 
@@ -45,20 +45,9 @@ Wakeup Latencies percentiles (usec) runtime 10 (s) (100000 total samples)
 \t  min=1, max=10224
 ";
 
-fn wakescope(test: &Test, args: &[&str]) -> Ended {
-    test.start_command(args).output()
-}
-
-#[track_caller]
-fn done(test: &Test, args: &[&str]) -> String {
-    let ended = wakescope(test, args);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}: {ended:?}");
-    ended.stdout
-}
-
 #[track_caller]
 fn refused(test: &Test, args: &[&str], parts: &[&str]) {
-    let ended = wakescope(test, args);
+    let ended = test.ended(args);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args:?}: {ended:?}");
     for part in parts {
         assert!(ended.stderr.contains(part), "{args:?}: {part}: {ended:?}");
@@ -78,16 +67,16 @@ fn every_verb_says_that_a_unit_was_assumed_and_takes_one() {
         &["trend", "a.txt", "b.txt"],
     ];
     for verb in verbs {
-        let silent = wakescope(&test, verb);
+        let silent = test.ended(verb);
         assert!(silent.stdout.contains("unit-assumed"), "{verb:?}: {silent:?}");
-        let told = wakescope(&test, &[verb, &["--unit", "ns"]].concat());
+        let told = test.ended(&[verb, &["--unit", "ns"]].concat());
         assert!(!told.stdout.contains("unit-assumed") && told.stderr.is_empty(), "{told:?}");
         // The file does not tell, so each of the two is possible: a thousand times apart.
         if verb[0] != "trend" {
             assert!(told.stdout.contains(" ns"), "{verb:?}: {told:?}");
         }
     }
-    let json = done(&test, &["report", "a.txt", "--unit", "ns", "--format", "json"]);
+    let json = test.done(&["report", "a.txt", "--unit", "ns", "--format", "json"]);
     assert!(json.contains("\"max_ns\":3,") && !json.contains("3000"), "{json}");
 }
 
@@ -108,9 +97,9 @@ fn a_unit_that_contradicts_a_file_is_refused_by_every_verb() {
     }
     refused(&test, &["report", "s.txt", "--unit", "ns"], &["schbench writes `(usec)`"]);
     // A record is in ns, and says so.
-    done(&test, &["import", "n.txt", "--out", "run"]);
+    test.done(&["import", "n.txt", "--out", "run"]);
     refused(&test, &["report", "run", "--unit", "us"], &["always in ns"]);
-    assert!(done(&test, &["report", "run", "--unit", "ns"]).contains("3 ns"));
+    assert!(test.done(&["report", "run", "--unit", "ns"]).contains("3 ns"));
 }
 
 #[test]
@@ -128,34 +117,34 @@ fn samples_of_jitterdebugger_are_in_the_unit_of_the_results_beside_them() {
     refused(&test, &["report", "samples.raw"], &["above the interval of 1000.000 µs", "--unit ns"]);
     let results = "{\"version\": 3, \"sysinfo\": {\"resolution_in_ns\": 1}, \"cpu\": {}}";
     fs::write(test.dir.join("results.json"), results).unwrap();
-    let text = done(&test, &["report", "samples.raw"]);
+    let text = test.done(&["report", "samples.raw"]);
     assert!(text.contains("Worst wakeup 60.0 µs late") && !text.contains("unit-assumed"), "{text}");
     refused(&test, &["import", "samples.raw", "--unit", "us"], &["results.json states ns"]);
-    done(&test, &["import", "samples.raw", "--unit", "ns"]);
+    test.done(&["import", "samples.raw", "--unit", "ns"]);
 }
 
 #[test]
 fn percentiles_of_schbench_are_shown_as_it_prints_them() {
     let test = Test::new("import-schbench");
     fs::write(test.dir.join("s.txt"), SCHBENCH).unwrap();
-    let text = done(&test, &["report", "s.txt"]);
+    let text = test.done(&["report", "s.txt"]);
     assert!(text.contains("99.9 % within 909 µs"), "{text}");
     assert!(text.contains("7.00 µs  175 µs  909 µs  ≤ 10.2 ms"), "{text}");
-    let markdown = done(&test, &["report", "s.txt", "--format", "md"]);
+    let markdown = test.done(&["report", "s.txt", "--format", "md"]);
     assert!(markdown.contains("| 7.00 µs | 175 µs | 909 µs | ≤ 10.2 ms |"), "{markdown}");
-    let page = done(&test, &["report", "s.txt", "--format", "html"]);
+    let page = test.done(&["report", "s.txt", "--format", "html"]);
     assert!(page.contains("909") && page.contains("≤ 10.2"), "{page}");
     // By what the file states the sides differ, not by a bound.
     let slower = SCHBENCH.replace("909 ", "990 ");
     fs::write(test.dir.join("t.txt"), slower).unwrap();
-    let ended = wakescope(&test, &["compare", "t.txt", "--against", "s.txt"]);
+    let ended = test.ended(&["compare", "t.txt", "--against", "s.txt"]);
     assert!(ended.stdout.contains("990 µs") && ended.stdout.contains("909 µs"), "{ended:?}");
     // A limit between a bound's ends is open; one above it holds.
     for (limit, code) in
         [("p99=176us", 3), ("p99=100us", 1), ("p99.99=5ms", 3), ("p99.99=500us", 1)]
     {
         let args = ["compare", "t.txt", "--against", "s.txt", "--fail-above", limit];
-        let ended = wakescope(&test, &args);
+        let ended = test.ended(&args);
         assert_eq!(ended.code, Some(code), "{limit}: {ended:?}");
         if limit.starts_with("p99.99=5ms") {
             assert!(ended.stdout.contains("only bounds are known"), "{ended:?}");
@@ -179,7 +168,7 @@ fn gaps_are_put_beside_wakeup_latencies_only_when_asked() {
     let test = Test::new("import-quantities");
     fs::write(test.dir.join("o.txt"), OSLAT).unwrap();
     fs::write(test.dir.join("c.txt"), HISTOGRAM).unwrap();
-    let text = done(&test, &["report", "o.txt"]);
+    let text = test.done(&["report", "o.txt"]);
     // The maximum is the tool's.
     assert!(text.starts_with("Largest gap in a busy loop 2.00 µs"), "{text}");
     let compared = ["compare", "o.txt", "--against", "c.txt"];
@@ -190,7 +179,7 @@ fn gaps_are_put_beside_wakeup_latencies_only_when_asked() {
     );
     refused(&test, &[&compared[..], &["--force"]].concat(), &["they measure different quantities"]);
     let mixed = [&compared[..], &["--mix-quantities", "--force"]].concat();
-    let ended = wakescope(&test, &mixed);
+    let ended = test.ended(&mixed);
     assert!(ended.stdout.contains("The runs differ in quantity: gap in a busy loop"), "{ended:?}");
     let shown = ["report", "o.txt", "c.txt", "--format", "svg"];
     refused(
@@ -198,8 +187,8 @@ fn gaps_are_put_beside_wakeup_latencies_only_when_asked() {
         &shown,
         &["measure different quantities", "o.txt holds gap in a busy loop", "--mix-quantities"],
     );
-    let picture = done(&test, &[&shown[..], &["--mix-quantities"]].concat());
+    let picture = test.done(&[&shown[..], &["--mix-quantities"]].concat());
     assert!(picture.contains("gap in a busy loop / wakeup latency"), "{picture}");
-    let page = done(&test, &["report", "o.txt", "--format", "html"]);
+    let page = test.done(&["report", "o.txt", "--format", "html"]);
     assert!(page.contains("Gaps by length") && !page.contains("Wakeups by lateness"), "{page}");
 }

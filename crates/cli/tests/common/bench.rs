@@ -100,6 +100,20 @@ impl Test {
         Running::start(&mut self.command(args))
     }
 
+    /// Runs `wakescope` with `args` to its end.
+    pub(crate) fn ended(&self, args: &[&str]) -> Ended {
+        self.start_command(args).output()
+    }
+
+    /// Runs `wakescope` with `args`, which must end well and without a word on standard error, and
+    /// returns what it printed.
+    #[track_caller]
+    pub(crate) fn done(&self, args: &[&str]) -> String {
+        let ended = self.ended(args);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}: {ended:?}");
+        ended.stdout
+    }
+
     /// `wakescope` with `args`, in the test's directory.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.program(&self.program);
