@@ -7,7 +7,7 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-sections check bench score simulate install clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-sections fuzz check bench score simulate install clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -22,6 +22,7 @@ help:
 	@echo 'make test-sections'
 	@echo '                builds a kernel that shows where sections with interrupts or preemption'
 	@echo '                off begin and end, and tests in guests that explain tells their lengths'
+	@echo 'make fuzz       a million damaged files for the readers of files, other ones each time'
 	@echo 'make build      the command: $(BINARY)'
 	@echo '                and what guests of the lab run: $(BINARY)-guest'
 	@echo 'make check      formatting and lints only'
@@ -85,6 +86,13 @@ test-browser:
 test-sections: build
 	@scripts/sections-kernel
 	$(WITH_GUEST) WAKESCOPE_TEST_SECTIONS=$(abspath target/sections) scripts/cargo test --locked --package wakescope-cli --test lab_sections -- --test-threads 1
+
+# 28 readers. A failure prints its seed: `make fuzz FUZZ_SEED=…` repeats it.
+FUZZ_CASES = 40000
+FUZZ_SEED := $(shell od -An -N4 -tu4 /dev/urandom)
+fuzz: setup
+	FUZZ_CASES=$(FUZZ_CASES) FUZZ_SEED=$(strip $(FUZZ_SEED)) \
+	scripts/cargo test --locked --profile quick --workspace --no-fail-fast -- fuzz_
 
 bench:
 	@scripts/setup bench

@@ -11,6 +11,10 @@ use wakescope_core::lab::{
 use wakescope_core::paired::pairs_needed;
 use wakescope_core::plan::Policy;
 use wakescope_core::preemption::Model;
+use wakescope_report::lab::Extent;
+use wakescope_report::overlay::Overlay;
+use wakescope_report::style::Style;
+use wakescope_testing::fuzz;
 
 mod common;
 
@@ -223,6 +227,17 @@ fn culprit() -> Share {
         }]],
         user_stack: vec!["unlink+0xb [libc.so.6]".into()],
     }
+}
+
+/// Refused, or shown in every way in which a lab is shown.
+#[test]
+fn fuzz_records_of_labs() {
+    fuzz("lab", &[full().to_json().into_bytes()], |bytes| {
+        let Ok(lab) = Lab::from_json(bytes) else { return };
+        wakescope_report::lab::text(&lab, Extent::All, Style::default());
+        wakescope_report::lab::markdown(&lab);
+        wakescope_report::html::lab_page(&lab, &Overlay::default());
+    });
 }
 
 /// A lab in which every field is set.

@@ -162,7 +162,7 @@ fn word(data: &[u8], offset: usize, little_endian: bool) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
+    use wakescope_testing::fuzz;
 
     /// A file with a struct of one member, a function and a typedef.
     fn sample(big: bool) -> Vec<u8> {
@@ -227,16 +227,13 @@ mod tests {
         assert_eq!(names, [Err(Damaged { offset: 0 })]);
     }
 
-    proptest! {
-        #[test]
-        fn damaged_files_do_not_panic(at in 0_usize..120, byte: u8, cut in 0_usize..120) {
-            let mut data = sample(false);
-            let length = data.len();
-            data[at % length] = byte;
-            data.truncate(length - cut % length);
-            if let Ok(names) = Names::of(&data) {
-                prop_assert!(names.count() <= data.len());
+    #[test]
+    fn fuzz_btf() {
+        fuzz("btf", &[sample(false), sample(true)], |bytes| {
+            if let Ok(names) = Names::of(bytes) {
+                assert!(names.count() <= bytes.len());
             }
-        }
+            let _ = variables(bytes, ".data..percpu");
+        });
     }
 }

@@ -125,6 +125,7 @@ fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use wakescope_testing::fuzz;
 
     proptest! {
         #[test]
@@ -141,6 +142,17 @@ mod tests {
             if cut { bytes.truncate(at) } else { bytes[at] ^= change }
             prop_assert!(unpack(&bytes).is_err());
         }
+    }
+
+    #[test]
+    fn fuzz_parcels() {
+        let whole = [Item::new("run.json", "{}"), Item::new("kernel.log", "hello\n")];
+        fuzz("parcel", &[pack(&whole)], |bytes| {
+            // Its sum lets nothing else through. More may follow: a kernel that restarts has its say.
+            if let Ok(items) = unpack(bytes) {
+                assert!(bytes.starts_with(&pack(&items)));
+            }
+        });
     }
 
     #[test]

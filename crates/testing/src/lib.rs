@@ -1,8 +1,13 @@
 //! What tests of several crates share. No crate uses it but for its tests.
 
+mod damage;
+mod fuzz;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+pub use fuzz::{fuzz, fuzz_fewer};
 
 /// Says that a test, or a named part of one, did not run here, and why.
 ///

@@ -294,6 +294,16 @@ ffffffffc0000000 t in_module\t[module]
     }
 
     #[test]
+    fn fuzz_lists_of_symbols() {
+        wakescope_testing::fuzz("symbols", &[LIST.into()], |bytes| {
+            let Ok(symbols) = Symbols::from_list(bytes) else { return };
+            for address in [0, 0xffff_ffff_8100_0188, 0xffff_ffff_c000_0000, u64::MAX] {
+                symbols.place(address);
+            }
+        });
+    }
+
+    #[test]
     fn an_address_belongs_to_the_function_before_it() {
         let asked = [0xffff_ffff_8100_0104, 0xffff_ffff_8100_01f0, 0xffff_ffff_8100_0200, 0x10, 0];
         let asked = asked.into_iter().chain([0xffff_ffff_c000_0010, 0xffff_ffff_f000_0000]);

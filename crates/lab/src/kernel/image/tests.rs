@@ -3,7 +3,7 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use proptest::prelude::*;
+use wakescope_testing::fuzz;
 
 use super::*;
 use crate::testing::Folder;
@@ -111,28 +111,9 @@ fn only_files_of_a_sane_size_are_read() {
     assert!(matches!(identify(&path), Err(ImageError::TooLarge)));
 }
 
-proptest! {
-    #[test]
-    fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
-        let _ = recognize(&bytes);
-    }
-
-    #[test]
-    fn no_damage_is_too_strange(
-        which in 0..3_usize,
-        damage in proptest::collection::vec((0..2700_usize, any::<u8>()), 0..30),
-        cut in 0..5000_usize,
-    ) {
-        let mut bytes = [bzimage(), arm64_image(), gzip(&arm64_image())][which].clone();
-        for (at, byte) in damage {
-            // Most of what decides is at the beginning.
-            for at in [at, at % 600, at % 80] {
-                if let Some(place) = bytes.get_mut(at) {
-                    *place = byte;
-                }
-            }
-        }
-        bytes.truncate(cut);
-        let _ = recognize(&bytes);
-    }
+#[test]
+fn fuzz_images() {
+    fuzz("kernel", &[bzimage(), arm64_image(), gzip(&arm64_image())], |bytes| {
+        let _ = recognize(bytes);
+    });
 }

@@ -1,127 +1,42 @@
 //! Files that were damaged at random: an error or a whole run, never a panic, and never long.
-//!
-//! `FUZZ_CASES` sets how many; the seed of a failure is printed and kept.
 
 use std::io::{BufReader, Read};
 
 use proptest::prelude::*;
-use proptest::sample::Index;
 use wakescope_core::run::Run;
+use wakescope_testing::fuzz;
 
 use super::super::*;
 use super::{files, read_as};
 
-/// What can become of a file.
-#[derive(Clone, Debug)]
-enum Damage {
-    Flip(Index, u8),
-    Cut(Index),
-    Drop(Index),
-    Double(Index),
-    Swap(Index, Index),
-    Number(Index, String),
-}
-
-fn damage() -> impl Strategy<Value = Damage> {
-    let at = any::<Index>;
-    prop_oneof![
-        (at(), any::<u8>()).prop_map(|(i, b)| Damage::Flip(i, b)),
-        at().prop_map(Damage::Cut),
-        at().prop_map(Damage::Drop),
-        at().prop_map(Damage::Double),
-        (at(), at()).prop_map(|(i, j)| Damage::Swap(i, j)),
-        (at(), "(0|1|-1|nan|999999|1000000|4294967296|9223372036854775807|18446744073709551615|1e999|9{40})")
-            .prop_map(|(i, n)| Damage::Number(i, n)),
-    ]
-}
-
-impl Damage {
-    fn to(&self, bytes: &mut Vec<u8>) {
-        if bytes.is_empty() {
-            return;
-        }
-        let mut lines: Vec<Vec<u8>> =
-            bytes.split_inclusive(|&b| b == b'\n').map(<[u8]>::to_vec).collect();
-        match self {
-            Self::Flip(at, byte) => {
-                let at = at.index(bytes.len());
-                bytes[at] ^= byte;
-                return;
-            }
-            Self::Cut(at) => {
-                bytes.truncate(at.index(bytes.len()));
-                return;
-            }
-            Self::Drop(at) => {
-                lines.remove(at.index(lines.len()));
-            }
-            Self::Double(at) => {
-                let at = at.index(lines.len());
-                lines.insert(at, lines[at].clone());
-            }
-            Self::Swap(a, b) => {
-                let (a, b) = (a.index(lines.len()), b.index(lines.len()));
-                lines.swap(a, b);
-            }
-            Self::Number(at, number) => {
-                let starts: Vec<usize> = (0..bytes.len())
-                    .filter(|&i| {
-                        bytes[i].is_ascii_digit() && (i == 0 || !bytes[i - 1].is_ascii_digit())
-                    })
-                    .collect();
-                if starts.is_empty() {
-                    return;
-                }
-                let start = starts[at.index(starts.len())];
-                let length = bytes[start..].iter().take_while(|b| b.is_ascii_digit()).count();
-                bytes.splice(start..start + length, number.bytes());
-                return;
+/// Reads a copy of a file of any format in every way in which a run is shown.
+fn read_and_show(format: Format, bytes: &[u8]) {
+    let _ = detect(bytes);
+    match read_as(format, bytes) {
+        Ok(runs) => {
+            assert!(!runs.is_empty());
+            for Imported { run, .. } in runs {
+                assert!(Run::from_json(run.to_json().as_bytes()).is_ok());
+                let _ = crate::text::report(&run, crate::style::Style::default());
             }
         }
-        *bytes = lines.concat();
+        Err(e) => assert!(!e.why.is_empty()),
     }
 }
 
-fn cases() -> u32 {
-    // Read when the tests are built: nothing in this crate looks at its environment.
-    option_env!("FUZZ_CASES").and_then(|n| n.parse().ok()).unwrap_or(500)
+#[test]
+fn fuzz_files_of_other_programs() {
+    for (name, format) in Format::ALL {
+        let (own, others): (Vec<_>, Vec<_>) =
+            files::all().into_iter().partition(|(f, _)| *f == format);
+        // Of a format that is only recognised there are none.
+        let seeds = if own.is_empty() { others } else { own };
+        let seeds: Vec<_> = seeds.into_iter().map(|(_, bytes)| bytes).collect();
+        fuzz(name, &seeds, |bytes| read_and_show(format, bytes));
+    }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases()))]
-
-    #[test]
-    fn damaged_files_are_whole_runs_or_errors(
-        which in any::<Index>(),
-        damages in prop::collection::vec(damage(), 1..5),
-    ) {
-        let all = files::all();
-        let (format, mut bytes) = all[which.index(all.len())].clone();
-        for damage in &damages {
-            damage.to(&mut bytes);
-        }
-        let _ = detect(&bytes);
-        match read_as(format, &bytes) {
-            Ok(runs) => {
-                prop_assert!(!runs.is_empty());
-                for Imported { run, .. } in runs {
-                    prop_assert!(Run::from_json(run.to_json().as_bytes()).is_ok());
-                    let _ = crate::text::report(&run, crate::style::Style::default());
-                }
-            }
-            Err(e) => prop_assert!(!e.why.is_empty()),
-        }
-    }
-
-    #[test]
-    fn any_bytes_are_whole_runs_or_errors(
-        which in any::<Index>(),
-        bytes in prop::collection::vec(any::<u8>(), 0..400),
-    ) {
-        let (_, format) = Format::ALL[which.index(Format::ALL.len())];
-        let _ = (detect(&bytes), read_as(format, &bytes));
-    }
-
     /// A histogram that is written and read again is the same.
     #[test]
     fn histograms_of_cyclictest_keep_every_sample(

@@ -1,0 +1,91 @@
+//! Damaged records: refused, or shown in every way in which a run is shown, without a panic and
+//! within the limits of memory and time that hold for all files.
+
+use std::io::Write;
+
+use wakescope_core::compare::{self, Labelled, compare};
+use wakescope_core::run::Run;
+use wakescope_core::trend::{self, trend};
+use wakescope_report::export::cyclictest::Layout;
+use wakescope_report::export::{Values, csv, cyclictest, cyclictest_json, hdr, prometheus, trace};
+use wakescope_report::overlay::{Entry, Overlay};
+use wakescope_report::picture::{self, Picture};
+use wakescope_report::style::Style;
+use wakescope_report::{explain, html, markdown, text};
+use wakescope_testing::{fuzz, fuzz_fewer};
+
+use common::made_up::run;
+use runs::full_run;
+
+mod common;
+#[allow(dead_code)] // Each test takes what it needs.
+#[path = "reference/runs.rs"]
+mod runs;
+
+fn seeds() -> Vec<Vec<u8>> {
+    [full_run(), run(50)].map(|run| run.to_json().into_bytes()).into()
+}
+
+#[test]
+fn fuzz_records_of_runs() {
+    fuzz("run", &seeds(), |bytes| {
+        if let Ok(run) = Run::from_json(bytes) {
+            assert!(run.threads.iter().all(|thread| thread.woken.fault().is_none()));
+            text::report(&run, Style::default());
+            explain::text(&run, Style::default(), explain::Extent::All);
+        }
+    });
+}
+
+#[test]
+fn fuzz_pages_of_damaged_records() {
+    fuzz_fewer("page", 4, &seeds(), |bytes| {
+        let Ok(run) = Run::from_json(bytes) else { return };
+        let overlay = Overlay::of(vec![Entry::of("run", &run)]);
+        html::page(&overlay);
+        markdown::report(&overlay);
+        for picture in Picture::ALL {
+            picture::svg(picture, &overlay);
+        }
+    });
+}
+
+#[test]
+fn fuzz_exports_of_damaged_records() {
+    fuzz_fewer("export", 4, &seeds(), |bytes| {
+        let Ok(run) = Run::from_json(bytes) else { return };
+        // What a million rows hold is the writer's affair, not the memory's.
+        let out = &mut std::io::sink();
+        export(&run, out).unwrap();
+    });
+}
+
+fn export(run: &Run, out: &mut impl Write) -> std::io::Result<()> {
+    for values in Values::ALL {
+        cyclictest::write(run, values, Layout::Sparse, Some(1_000), out)?;
+        cyclictest_json::write(run, values, Some(1_000), out)?;
+        hdr::write_log(run, values, out)?;
+        hdr::write_percentiles(run, values, out)?;
+        for format in [prometheus::Format::Prometheus, prometheus::Format::OpenMetrics] {
+            prometheus::write(run, values, format, out)?;
+        }
+    }
+    csv::write(run, &Values::ALL, out)?;
+    trace::write(run, out)
+}
+
+#[test]
+fn fuzz_comparisons_with_damaged_records() {
+    let whole = Run { id: "whole".into(), ..run(60) };
+    fuzz_fewer("compare", 4, &seeds(), |bytes| {
+        let Ok(run) = Run::from_json(bytes) else { return };
+        let (new, old) =
+            (Labelled { label: "new", run: &run }, Labelled { label: "old", run: &whole });
+        let options =
+            compare::Options { force: true, mix_quantities: true, ..compare::Options::default() };
+        if let Ok(compared) = compare(&[new], &[old], &options) {
+            wakescope_report::compare::text(&compared, Style::default());
+        }
+        let _ = trend(&[old, new, old, new], &trend::Options::default());
+    });
+}
