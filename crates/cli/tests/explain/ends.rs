@@ -72,6 +72,45 @@ fn no_program_outlives_the_process() {
     }
 }
 
+/// Wherever a run is when it is killed: no part of it goes on, and what it wrote can be read.
+#[test]
+fn a_run_killed_at_any_moment_leaves_nothing_running() {
+    if !can_follow("a_run_killed_at_any_moment_leaves_nothing_running") {
+        return;
+    }
+    let test = Test::new("any-moment");
+    let moments: [(&str, &dyn Fn(&Test, &Path, i32) -> bool); 6] = [
+        ("started", &|_, _, _| true),
+        ("has its folder", &|_, folder, _| folder.exists()),
+        ("has a record", &|_, folder, _| folder.join(RECORD).exists()),
+        ("has a load", &|test, _, _| test.processes().len() > 1),
+        ("has a program", &|_, _, pid| !links(pid).is_empty()),
+        ("has samples", &|_, folder, _| {
+            fs::read(folder.join(RECORD))
+                .is_ok_and(|json| !Run::from_json(&json).unwrap().threads.is_empty())
+        }),
+    ];
+    for (number, (moment, is_there)) in moments.into_iter().enumerate() {
+        let out = format!("killed-{number}");
+        let running = start_explain(&test, &["--duration", "1h", "--load", "find", "--out", &out]);
+        let folder = test.dir.join(&out);
+        eventually(moment, || is_there(&test, &folder, running.pid()));
+        let programs: BTreeSet<u32> = links(running.pid()).into_iter().map(|link| link.0).collect();
+        kill("KILL", &[running.pid()]);
+        assert_eq!(running.output().code, None);
+        eventually("nobody holds its programs", || held(&programs).is_empty());
+        eventually("no process is left", || test.processes().is_empty());
+        if folder.join(RECORD).exists() {
+            let shown = test.ended(&["report", &out]);
+            assert_eq!(shown.code, Some(0), "{moment}: {shown:?}");
+        }
+    }
+    // The next one removes what the killed ones could not.
+    let ended = test.ended(&["measure", "--samples", "1", "--load", "find"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    test.assert_nothing_is_left();
+}
+
 /// Those of `programs` that a process holds.
 fn held(programs: &BTreeSet<u32>) -> BTreeSet<u32> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
