@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use wakescope_core::date::Date;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::limit::Outcome as Judged;
@@ -266,8 +267,7 @@ pub(crate) fn blank_run(identity: &Identity, plan: &Plan, host: &Host) -> Run {
 
 /// The time as RFC 3339, UTC.
 pub(crate) fn time_now() -> String {
-    let now = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(clock::read(Clock::Realtime));
-    humantime::format_rfc3339_seconds(now).to_string()
+    Date::from_realtime(clock::read(Clock::Realtime)).to_string()
 }
 
 pub(crate) fn identity(seed: u64) -> Identity {

@@ -8,6 +8,7 @@ pub mod behaviour;
 pub mod binomial;
 pub mod btf;
 pub mod compare;
+pub mod date;
 pub mod distribution;
 pub mod equal_count;
 pub mod explain;

@@ -16,7 +16,6 @@ use crate::domain;
 pub mod csv;
 pub mod cyclictest;
 pub mod cyclictest_json;
-mod date;
 pub mod hdr;
 pub mod jsonl;
 pub mod prometheus;

@@ -12,7 +12,6 @@ use wakescope_core::run::Run;
 mod command;
 mod counts;
 mod cyclictest;
-mod date;
 mod detect;
 mod draft;
 mod frame;

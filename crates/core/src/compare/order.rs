@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{count_of, percent};
 use super::{Labelled, OfQuantity, Options, Verdict};
+use crate::date::Date;
 use crate::limit::Outcome;
 use crate::random::Random;
 use crate::run::{Run, TimeDomain};
@@ -58,7 +59,7 @@ impl Order {
 
 fn times(side: &[Labelled]) -> Option<Vec<Times>> {
     let times = |run: &Run| {
-        let start = seconds(&run.started)?;
+        let start = Date::parse(&run.started)?.seconds();
         let length = i64::try_from(run.duration_ns / 1_000_000_000).ok()?;
         // 1970 is what a file has that does not tell.
         (start > 0).then_some((start, start.checked_add(length)?))
@@ -202,56 +203,10 @@ pub fn interleaved(runs: usize, seed: u64) -> Vec<Side> {
     order
 }
 
-/// Seconds since 1970 of a time in UTC as RFC 3339 has it: `2026-11-21T01:00:00Z`.
-fn seconds(text: &str) -> Option<i64> {
-    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    let time = time.split_once('.').map_or(time, |(whole, _)| whole);
-    let [year, month, day] = three(date, '-')?;
-    let [hour, minute, second] = three(time, ':')?;
-    let is_sound = (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && (0..24).contains(&hour)
-        && (0..60).contains(&minute)
-        && (0..=60).contains(&second);
-    if !is_sound {
-        return None;
-    }
-    // Days of a year that begins in March: its last day is that of a leap year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let of_years = 365 * year + year / 4 - year / 100 + year / 400;
-    let days = of_years + (153 * month + 2) / 5 + day - 1 - 719_468;
-    Some(((days * 24 + hour) * 60 + minute) * 60 + second)
-}
-
-fn three(text: &str, between: char) -> Option<[i64; 3]> {
-    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    let parts: Vec<&str> = text.split(between).filter(|part| is_number(part)).collect();
-    let [a, b, c] = parts[..] else { return None };
-    Some([a.parse().ok()?, b.parse().ok()?, c.parse().ok()?])
-        .filter(|all: &[i64; 3]| all.iter().all(|&n| n < 10_000))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn times_are_seconds_since_1970() {
-        for (text, want) in [
-            ("1970-01-01T00:00:00Z", Some(0)),
-            ("2000-02-29T12:00:00Z", Some(951_825_600)),
-            ("2026-11-21T01:00:00Z", Some(1_795_222_800)),
-            ("2026-11-21T01:00:00.25Z", Some(1_795_222_800)),
-            ("2026-11-21T01:00:00", None),
-            ("2026-13-21T01:00:00Z", None),
-            ("2026-11-21 01:00:00Z", None),
-            ("99999999999-11-21T01:00:00Z", None),
-            ("", None),
-        ] {
-            assert_eq!(seconds(text), want, "{text}");
-        }
-    }
 
     /// A run that began so many seconds after another, and took 10 s.
     fn begun(at: Option<i64>) -> Run {

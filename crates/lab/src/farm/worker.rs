@@ -4,8 +4,8 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::{Duration, UNIX_EPOCH};
 
+use wakescope_core::date::Date;
 use wakescope_core::units::SpanNs;
 use wakescope_report::style::clean;
 use wakescope_sys::clock::{self, Clock};
@@ -127,12 +127,11 @@ impl<W> Worker<'_, W> {
     }
 
     fn meta(&self, job: usize, host: SpanNs) -> Meta {
-        let ended = UNIX_EPOCH + Duration::from_nanos(clock::read(Clock::Realtime));
         Meta {
             label: self.jobs[job].label.clone(),
             host_ns: host.0,
             host: host_name(),
-            ended: humantime::format_rfc3339_seconds(ended).to_string(),
+            ended: Date::from_realtime(clock::read(Clock::Realtime)).to_string(),
         }
     }
 

@@ -3,14 +3,15 @@
 use std::io::{self, Write};
 
 use serde_json::Value;
+use wakescope_core::date::Date;
 use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::plan::Stimulus;
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, Thread};
+use wakescope_core::units::SpanNs;
 
 use super::cyclictest::{Column, Rows};
-use super::date::Date;
 use super::{Values, head, is_known, writer};
 use crate::style::clean;
 
@@ -30,10 +31,10 @@ pub fn write(run: &Run, values: Values, rows: Option<u64>, out: &mut impl Write)
 
 fn write_head(run: &Run, values: Values, rows: Rows, out: &mut impl Write) -> io::Result<()> {
     let started = Date::parse(&run.started);
-    let ended = started.map(|date| date.after(run.duration_ns / 1_000_000_000));
+    let ended = started.map(|date| date.after(SpanNs(run.duration_ns)));
     let known = is_known(run, "started");
     let date = |date: Option<Date>| match known {
-        true => quoted(&date.map_or(run.started.clone(), Date::of_mail)),
+        true => quoted(&date.map_or(run.started.clone(), Date::mail)),
         false => quoted(""),
     };
     let host = &run.host;

@@ -6,10 +6,10 @@
 
 use std::io::{self, Write};
 
+use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
-use super::date::Date;
 use super::{Values, exact, head, is_known, latest, seconds, us, values_of};
 use crate::style::clean;
 
@@ -44,7 +44,7 @@ pub fn write_log(run: &Run, values: Values, out: &mut impl Write) -> io::Result<
     writeln!(out, "#[Logged by {head}, kernel {}]", clean(&run.host.release, 80))?;
     writeln!(out, "#[Histogram log format version 1.3]")?;
     if let Some(date) = Date::parse(&run.started).filter(|_| is_known(run, "started")) {
-        let (epoch, text) = (date.epoch(), date.of_unix());
+        let (epoch, text) = (date.seconds(), date.unix());
         writeln!(out, "#[StartTime: {epoch}.000 (seconds since epoch), {text}]")?;
     }
     writeln!(

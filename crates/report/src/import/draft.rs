@@ -1,5 +1,6 @@
 //! A run in the making: what a file tells, and by that what it does not.
 
+use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::Host;
@@ -12,7 +13,7 @@ use wakescope_core::units::{SpanNs, counted, one_or_many};
 
 use super::own::Own;
 use super::statement::{Figure, Statement};
-use super::{About, ImportError, Unit, date, unit};
+use super::{About, ImportError, Unit, unit};
 use crate::style::clean;
 
 /// The start of a run that does not tell when it was: the record must have one.
@@ -25,7 +26,7 @@ pub(super) struct Draft {
     pub(super) threads: Vec<Thread>,
     pub(super) findings: Vec<Finding>,
     /// Seconds since 1970.
-    pub(super) started: Option<i64>,
+    pub(super) started: Option<Date>,
     pub(super) duration_ns: Option<u64>,
     pub(super) interval_ns: Option<u64>,
     pub(super) policy: Option<Policy>,
@@ -222,7 +223,7 @@ impl Draft {
         cpus.dedup();
         let mut run = Run {
             schema: SCHEMA.into(),
-            started: self.started.and_then(date::rfc3339).unwrap_or_else(|| NO_START.into()),
+            started: self.started.map_or_else(|| NO_START.into(), |date| date.to_string()),
             duration_ns: self.duration_ns.unwrap_or_default(),
             time_domain: self.time_domain,
             state: State::Complete,
@@ -294,7 +295,7 @@ impl Draft {
         let course = self.threads.iter().all(|t| t.maxima.is_some());
         let kernel = self.kernel.is_some();
         let keys = [
-            unless(self.started.and_then(date::rfc3339).is_some(), "started"),
+            unless(self.started.is_some(), "started"),
             unless(self.duration_ns.is_some(), "duration_ns"),
             Some("seed"),
             unless(kernel, "host"),

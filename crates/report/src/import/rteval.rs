@@ -8,6 +8,7 @@ use std::io::{BufRead, Read};
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
+use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
@@ -18,7 +19,7 @@ use super::counts::{Counts, in_ns};
 use super::draft::{Draft, Kernel};
 use super::lines::{number, thousandths};
 use super::statement::Figure;
-use super::{About, ImportError, Unit, date, unit};
+use super::{About, ImportError, Unit, unit};
 use crate::style::clean;
 
 /// The largest file that is read; of 1,024 cores with 3,500 buckets it takes that.
@@ -284,7 +285,7 @@ impl Seen {
             draft.approximate("duration_ns: given in whole seconds, for the whole run of rteval");
         }
         let start = self.day.zip(self.time);
-        draft.started = start.and_then(|(day, time)| date::of_day_and_time(&day, &time));
+        draft.started = start.and_then(|(day, time)| Date::parse_day_and_time(&day, &time));
         if draft.started.is_some() {
             draft.approximate("started: in the local time of that machine, which is not stated");
         }

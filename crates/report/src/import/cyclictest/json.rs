@@ -3,6 +3,7 @@
 use std::io::BufRead;
 
 use serde::Deserialize;
+use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::plan::Policy;
 use wakescope_core::run::{Overflow, Run};
@@ -14,7 +15,7 @@ use super::super::json::{self, Entries};
 use super::super::lines::number;
 use super::super::own::Own;
 use super::super::statement::Figure;
-use super::super::{About, ImportError, Unit, date, unit};
+use super::super::{About, ImportError, Unit, unit};
 use super::{MOST_ROWS, MOST_THREADS, VALUED, draft, of_thread, priority};
 
 /// What rt-tests write before the results.
@@ -56,8 +57,11 @@ impl Preamble {
         if draft.source.version.as_deref() == Some("2.10") {
             draft.approximate("version: 2.1 and 2.10 are both written as 2.10");
         }
-        draft.started = date::of_mail(&self.start_time);
-        let span = draft.started.zip(date::of_mail(&self.end_time)).map(|(from, to)| to - from);
+        draft.started = Date::parse_mail(&self.start_time);
+        let span = draft
+            .started
+            .zip(Date::parse_mail(&self.end_time))
+            .map(|(from, to)| to.seconds() - from.seconds());
         if let Some(seconds) = span.and_then(|s| u64::try_from(s).ok()).filter(|&s| s > 0) {
             draft.duration_ns = seconds.checked_mul(1_000_000_000);
             draft.approximate("duration_ns: start and end are given in whole seconds");

@@ -3,6 +3,7 @@
 
 use std::io::BufRead;
 
+use wakescope_core::date::Date;
 use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::source::{Omission, Quantity};
 
@@ -160,7 +161,7 @@ impl Log {
         let mut draft =
             Draft::new("HdrHistogram", "interval log", about, Quantity::Unknown, Omission::Unknown);
         self.told.tell(&mut draft);
-        draft.started = self.started;
+        draft.started = self.started.and_then(Date::from_seconds);
         let span = of.begin_ms.map(|begin| of.end_ms.saturating_sub(begin));
         draft.duration_ns = span.and_then(|ms| ms.checked_mul(1_000_000)).filter(|&ns| ns > 0);
         if let Some(version) = &self.version {
