@@ -416,7 +416,9 @@ fn policy_and_priority_go_together() {
 fn fuzz_plans() {
     fuzz("plan", &[FULL.into()], |bytes| {
         if let Ok(plan) = Plan::parse(bytes) {
-            assert!(plan.cell_count() <= 100_000 && plan.pairs().is_ok());
+            // The kernels may be named on the command line instead.
+            assert!(plan.cell_count() <= 100_000);
+            assert!(plan.kernels.is_empty() || plan.pairs().is_ok());
         }
     });
 }
