@@ -104,7 +104,7 @@ score: build
 	BINARY=$(BINARY) python3 -B benches/score.py $(SCORE_ARGS)
 
 simulate: setup
-	scripts/cargo run --locked --release --package wakescope-core --example simulate -- $(SIMULATE_ARGS)
+	scripts/cargo run --locked --release --package wakescope-stats --example simulate -- $(SIMULATE_ARGS)
 
 # Built by `make build` beforehand, so that `sudo make install` compiles nothing as root.
 install:

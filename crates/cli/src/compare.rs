@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use wakescope_core::compare::{ALPHA, Compare, Labelled, MARGIN, Options, compare, interleaved};
 use wakescope_core::limit::{Limit, Outcome as Judged};
 use wakescope_lab::plan::{parse_margin, shell_quoted};
 use wakescope_report::compare as shown;
+use wakescope_stats::compare::{ALPHA, Compare, Labelled, MARGIN, Options, compare, interleaved};
 
 use crate::ending::{Endings, format_for};
 use crate::runs::{self, Named};

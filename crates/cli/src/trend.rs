@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use wakescope_core::compare::Refusal;
-use wakescope_core::trend::{ALPHA, MOST, Options, Trend, trend};
 use wakescope_lab::plan::shell_quoted;
 use wakescope_report::{picture, trend as shown};
+use wakescope_stats::compare::Refusal;
+use wakescope_stats::trend::{ALPHA, MOST, Options, Trend, trend};
 
 use crate::compare::{differing, failure, labelled, parse_alpha, print_to};
 use crate::ending::{Endings, format_for};

@@ -4,9 +4,9 @@ use common::made_up::run;
 use common::schema::{each_property, object_pointers, unused_keys};
 use common::{Checker, read};
 use serde_json::{Value, json};
-use wakescope_core::compare::{Compare, Labelled, Options, compare};
 use wakescope_core::run::Run;
-use wakescope_core::trend::{self, Trend, trend};
+use wakescope_stats::compare::{Compare, Labelled, Options, compare};
+use wakescope_stats::trend::{self, Trend, trend};
 
 mod common;
 

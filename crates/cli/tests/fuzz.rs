@@ -3,15 +3,15 @@
 
 use std::io::Write;
 
-use wakescope_core::compare::{self, Labelled, compare};
 use wakescope_core::run::Run;
-use wakescope_core::trend::{self, trend};
 use wakescope_report::export::cyclictest::Layout;
 use wakescope_report::export::{Values, csv, cyclictest, cyclictest_json, hdr, prometheus, trace};
 use wakescope_report::overlay::{Entry, Overlay};
 use wakescope_report::picture::{self, Picture};
 use wakescope_report::style::Style;
 use wakescope_report::{explain, html, markdown, text};
+use wakescope_stats::compare::{self, Labelled, compare};
+use wakescope_stats::trend::{self, trend};
 use wakescope_testing::{fuzz, fuzz_fewer};
 
 use common::made_up::run;

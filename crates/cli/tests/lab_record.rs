@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 use wakescope_core::explain::{Cause, Evidence, Share, SourceLine};
 use wakescope_core::lab::{
     ALPHA, Arm, Cell, CellBound, CellLimit, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings,
-    Status, Verdict, compare, limits, parse_limit,
+    Status, Verdict,
 };
-use wakescope_core::paired::pairs_needed;
 use wakescope_core::plan::Policy;
 use wakescope_core::preemption::Model;
 use wakescope_report::lab::Extent;
 use wakescope_report::overlay::Overlay;
 use wakescope_report::style::Style;
+use wakescope_stats::cells::{compare, limits, parse_limit};
+use wakescope_stats::paired::pairs_needed;
 use wakescope_testing::fuzz;
 
 mod common;

@@ -11,15 +11,9 @@ use crate::plan::Policy;
 use crate::preemption::Model;
 
 mod asked;
-mod compare;
-mod limits;
 mod standing;
-#[cfg(test)]
-mod testing;
 
 pub use asked::Asked;
-pub use compare::compare;
-pub use limits::{limits, parse_limit};
 pub use standing::Standing;
 
 /// The schema that this version writes.

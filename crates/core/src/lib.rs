@@ -5,12 +5,9 @@
 //! and a simulated kernel, and why it can be tested where the truth is known.
 
 pub mod behaviour;
-pub mod binomial;
 pub mod btf;
-pub mod compare;
 pub mod date;
 pub mod distribution;
-pub mod equal_count;
 pub mod explain;
 pub mod finding;
 pub mod histogram;
@@ -19,9 +16,7 @@ pub mod instruments;
 pub mod lab;
 pub mod limit;
 pub mod maxima;
-pub mod paired;
 pub mod percentile;
-pub mod permutation;
 pub mod plan;
 pub mod preemption;
 pub mod random;
@@ -34,6 +29,5 @@ pub mod stated;
 pub mod suffers;
 pub mod tail;
 mod time_domain;
-pub mod trend;
 pub mod units;
 pub mod validity;

@@ -8,12 +8,11 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wakescope_core::behaviour::Agreement;
 use wakescope_core::host::Host;
-use wakescope_core::lab::{
-    Asked, Cell, CellBound, Lab, LabKernel, SCHEMA, Settings, Status, compare, limits,
-};
+use wakescope_core::lab::{Asked, Cell, CellBound, Lab, LabKernel, SCHEMA, Settings, Status};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 use wakescope_report::style::clean;
+use wakescope_stats::cells::{compare, limits};
 
 use crate::cache::{Cache, CacheError};
 use crate::cell::{Emulation, Guest, Measurement, Task, Work, Workshop};

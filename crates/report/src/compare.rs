@@ -2,12 +2,12 @@
 //!
 //! Everything is made from the record, [`Compare`].
 
-use wakescope_core::compare::{Compare, Effect, Figure, OfQuantity, Throughput, Verdict, times};
-use wakescope_core::compare::{Within, percent, probability};
 use wakescope_core::limit::Outcome;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::{SpanNs, counted, grouped};
+use wakescope_stats::compare::{Compare, Effect, Figure, OfQuantity, Throughput, Verdict, times};
+use wakescope_stats::compare::{Within, percent, probability};
 
 use crate::domain;
 use crate::quantity;
@@ -192,7 +192,7 @@ fn basis(compare: &Compare) -> Vec<String> {
 /// How the new runs stand to a limit, in a sentence.
 fn limits(compare: &Compare) -> Vec<(Outcome, String)> {
     let several = compare.quantities.len() > 1;
-    let told = |l: &wakescope_core::compare::RunLimit| {
+    let told = |l: &wakescope_stats::compare::RunLimit| {
         let observed =
             l.observed_ns.map_or_else(|| "–".into(), |ns| domain::span(ns, compare.time_domain));
         let (limit, run) = (clean(&l.limit, 60), clean(&l.run, 80));

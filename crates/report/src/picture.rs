@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use wakescope_core::trend::{Series, Trend};
+use wakescope_stats::trend::{Series, Trend};
 
 use crate::overlay::Overlay;
 

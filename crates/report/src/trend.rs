@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use wakescope_core::compare::{percent, probability, times};
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
-use wakescope_core::trend::{Series, Step, Trend, permutations};
 use wakescope_core::units::{SpanNs, grouped};
+use wakescope_stats::compare::{percent, probability, times};
+use wakescope_stats::trend::{Series, Step, Trend, permutations};
 
 use crate::domain;
 use crate::findings::wrapped;

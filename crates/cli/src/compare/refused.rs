@@ -1,8 +1,8 @@
 //! Why runs cannot be compared, and what to do.
 
-use wakescope_core::compare::{Difference, Refusal};
 use wakescope_core::source::Quantity;
 use wakescope_report::style::clean;
+use wakescope_stats::compare::{Difference, Refusal};
 
 use super::same::repeated;
 use crate::Failure;

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::explain::Above;
-use wakescope_core::lab::{Asked, parse_limit};
+use wakescope_core::lab::Asked;
 use wakescope_core::limit::Limit;
 use wakescope_core::plan::Policy;
 use wakescope_core::units::SpanNs;
@@ -13,6 +13,7 @@ use wakescope_lab::plan::{
 };
 use wakescope_probe::load::Spec;
 use wakescope_report::style::clean;
+use wakescope_stats::cells::parse_limit;
 use wakescope_sys::input::open_input_or_pipe;
 
 use crate::Failure;

@@ -39,16 +39,11 @@ impl Lab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::testing::cell;
-    use crate::lab::{CellLimit, Comparison};
+    use crate::lab::{Cell, CellLimit, Comparison};
 
     #[track_caller]
     fn check(cells: &[Status], verdicts: &[Verdict], limits: &[Option<bool>], want: Standing) {
-        let cells = cells.iter().map(|&status| {
-            let mut cell = cell("k/full", "find", 1, 1);
-            cell.status = status;
-            cell
-        });
+        let cells = cells.iter().map(|&status| Cell { status, ..Cell::default() });
         let lab = Lab {
             cells: cells.collect(),
             comparisons: verdicts

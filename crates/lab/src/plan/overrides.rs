@@ -3,10 +3,11 @@
 use std::str::FromStr;
 
 use wakescope_core::explain::Above;
-use wakescope_core::lab::{Asked, parse_limit};
+use wakescope_core::lab::Asked;
 use wakescope_core::limit::Limit;
 use wakescope_core::plan::Policy;
 use wakescope_core::units::SpanNs;
+use wakescope_stats::cells::parse_limit;
 
 use super::{CpuSpeed, Kernels, LoadSet, Plan, PlanError, Seeds};
 

@@ -83,8 +83,9 @@ pub fn shell_quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::plan::{CpuSpeed, Seeds};
-    use wakescope_core::lab::{Asked, parse_limit};
+    use wakescope_core::lab::Asked;
     use wakescope_core::plan::Policy;
+    use wakescope_stats::cells::parse_limit;
 
     #[test]
     fn a_plan_alone_is_short() {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use wakescope_core::compare::{Compare, Effect, OfQuantity, Verdict, probability};
 use wakescope_core::limit::Outcome;
+use wakescope_stats::compare::{Compare, Effect, OfQuantity, Verdict, probability};
 
 use super::{limits, ratio, text};
 use crate::style::{Style, clean};
@@ -58,7 +58,7 @@ fn class(quantity: &str) -> String {
 }
 
 fn figures(of: &OfQuantity, compare: &Compare) -> Vec<Case> {
-    let case = |(name, figure): (&str, Option<&wakescope_core::compare::Figure>)| {
+    let case = |(name, figure): (&str, Option<&wakescope_stats::compare::Figure>)| {
         let (outcome, message) = match figure {
             None => (Outcome::Inconclusive, format!("{name} is not known")),
             Some(figure) => {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use wakescope_core::compare::{Compare, OfQuantity, times};
 use wakescope_core::limit::Outcome;
 use wakescope_core::source::Quantity;
+use wakescope_stats::compare::{Compare, OfQuantity, times};
 
 use super::{
     basis, capital, figures, headline, interval, limits, notes, regression, span, throughput,

@@ -1,7 +1,7 @@
 //! The order in which to measure two sides, as a shell script.
 
-use wakescope_core::compare::Side;
 use wakescope_core::units::grouped;
+use wakescope_stats::compare::Side;
 
 /// A script that measures two sides in this `order`, which was drawn with `seed`, and compares them.
 pub fn plan(order: &[Side], seed: u64) -> String {
@@ -49,7 +49,7 @@ step() {{ # NUMBER SET_UP FOLDER OPTIONS…
 mod tests {
     use super::*;
     use expect_test::expect;
-    use wakescope_core::compare::interleaved;
+    use wakescope_stats::compare::interleaved;
 
     #[test]
     fn a_plan_is_a_script() {

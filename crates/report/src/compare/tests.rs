@@ -1,6 +1,6 @@
 use expect_test::expect;
-use wakescope_core::compare::{Labelled, Options, compare};
 use wakescope_core::run::{LoadResult, Run};
+use wakescope_stats::compare::{Labelled, Options, compare};
 
 use super::*;
 use crate::style::Style;

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use wakescope_core::compare::{Compare, OfQuantity, RunFigures, Verdict, times};
 use wakescope_core::finding;
 use wakescope_core::limit::Outcome;
 use wakescope_core::source::Quantity;
 use wakescope_core::units::{SpanNs, grouped};
+use wakescope_stats::compare::{Compare, OfQuantity, RunFigures, Verdict, times};
 
 use super::{
     MOST_LISTED, basis, capital, figures, headline, interval, limits, notes, regression, span,

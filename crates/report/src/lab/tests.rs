@@ -1,7 +1,6 @@
 use expect_test::{Expect, expect};
-use wakescope_core::lab::{
-    ALPHA, Arm, Cell, LabKernel, SCHEMA, Settings, Status, compare, limits, parse_limit,
-};
+use wakescope_core::lab::{ALPHA, Arm, Cell, LabKernel, SCHEMA, Settings, Status};
+use wakescope_stats::cells::{compare, limits, parse_limit};
 
 use super::*;
 

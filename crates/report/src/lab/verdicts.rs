@@ -1,8 +1,8 @@
 //! Comparisons in sentences.
 
 use wakescope_core::lab::{ALPHA, Comparison, Effect, Lab, Verdict};
-use wakescope_core::paired::pairs_needed;
 use wakescope_core::units::one_or_many;
+use wakescope_stats::paired::pairs_needed;
 
 use super::figures::{chance, times};
 use super::glued;

@@ -1,7 +1,7 @@
 //! A series of runs: a dot for each, and where it changed.
 
 use wakescope_core::run::TimeDomain;
-use wakescope_core::trend::{Series, Step, Trend};
+use wakescope_stats::trend::{Series, Step, Trend};
 
 use super::Room;
 use super::axis::{Axis, Tick};
@@ -48,7 +48,7 @@ pub(super) fn scene(trend: &Trend, series: &Series) -> Option<Scene> {
 }
 
 fn figures(series: &Series) -> Vec<Figure<'_>> {
-    let of = |value: fn(&wakescope_core::compare::RunFigures) -> Option<u64>| -> Vec<Option<u64>> {
+    let of = |value: fn(&wakescope_stats::compare::RunFigures) -> Option<u64>| -> Vec<Option<u64>> {
         series.runs.iter().map(value).collect()
     };
     let max = format!("max of {}", wakescope_core::units::grouped(series.count));

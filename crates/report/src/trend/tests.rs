@@ -1,7 +1,7 @@
 use expect_test::expect;
-use wakescope_core::compare::Labelled;
 use wakescope_core::run::Run;
-use wakescope_core::trend::{Options, trend};
+use wakescope_stats::compare::Labelled;
+use wakescope_stats::trend::{Options, trend};
 
 use super::*;
 use crate::text::tests::run_of;

@@ -1,7 +1,8 @@
 //! Places of the table without a number, or with fewer than usual.
 
 use expect_test::expect;
-use wakescope_core::lab::{Status, limits, parse_limit};
+use wakescope_core::lab::Status;
+use wakescope_stats::cells::{limits, parse_limit};
 
 use super::{Extent, Model, Style, add, check, empty, judge, markdown, text};
 

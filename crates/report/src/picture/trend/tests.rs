@@ -1,4 +1,4 @@
-use wakescope_core::compare::RunFigures;
+use wakescope_stats::compare::RunFigures;
 
 use super::super::tests::{check_scene, check_svg};
 use super::super::{svg, trend_png};

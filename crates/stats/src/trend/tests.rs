@@ -1,11 +1,26 @@
 use super::*;
-use crate::run::Run;
-use crate::run::tests::run_with;
-use crate::source::Source;
+use wakescope_core::distribution::Distribution;
+use wakescope_core::histogram::Histogram;
+use wakescope_core::run::{Run, Thread};
+use wakescope_core::source::Source;
+
+/// A run of one CPU with these samples.
+fn run_of(samples: &[u64]) -> Run {
+    let d = Distribution {
+        count: samples.len() as u64,
+        min_ns: samples.iter().min().copied(),
+        max_ns: samples.iter().max().copied(),
+        sum_ns: samples.iter().sum(),
+        histogram: Histogram::of(samples.iter().copied()),
+        ..Distribution::default()
+    };
+    let thread = Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Thread::default() };
+    Run { threads: vec![thread], ..Run::default() }
+}
 
 /// A run of 3,000 samples up to `us` µs, the largest ten times that.
 fn run(us: u64) -> Run {
-    run_with(&[(1..3_000).map(|i| us * (i % 997)).chain([us * 10_000]).collect()], "")
+    run_of(&(1..3_000).map(|i| us * (i % 997)).chain([us * 10_000]).collect::<Vec<_>>())
 }
 
 fn followed(runs: &[Run], options: &Options) -> Result<Trend, Box<Refusal>> {
@@ -33,7 +48,7 @@ fn nothing_is_made_of_little() {
     let got = followed(&[run(100), run(101), run(300)], &Options::default()).unwrap();
     assert_eq!(got.series[0].max.as_ref().map(Vec::len), Some(0));
     assert!(got.notes[0].starts_with("3 runs are too few"), "{:?}", got.notes);
-    let short = run_with(&[vec![1_000; 50]], "");
+    let short = run_of(&[1_000; 50]);
     let got = followed(&[short, run(101)], &Options::default()).unwrap();
     assert_eq!(got.series[0].p999, None);
     assert!(got.notes[1].contains("2,000 samples"), "{:?}", got.notes);
@@ -43,7 +58,7 @@ fn nothing_is_made_of_little() {
 fn what_is_not_one_series_is_refused() {
     let refused = |runs: &[Run]| followed(runs, &Options::default()).err().map(|r| *r);
     assert_eq!(refused(&[]), Some(Refusal::NoRuns));
-    assert_eq!(refused(&[run(1), run_with(&[], "")]), Some(Refusal::NoSamples("night-1".into())));
+    assert_eq!(refused(&[run(1), run_of(&[])]), Some(Refusal::NoSamples("night-1".into())));
     let mut other = run(1);
     other.plan.load = vec!["cpu".into()];
     assert!(matches!(refused(&[run(1), other.clone()]), Some(Refusal::Differences(_))));

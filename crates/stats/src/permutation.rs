@@ -4,7 +4,7 @@
 //! group. So p-values and intervals are counted over the ways to split the figures in two groups,
 //! and never approximated by a distribution.
 
-use crate::random::Random;
+use wakescope_core::random::Random;
 
 /// Up to this many ways to split, all are counted: 10 against 10 has 184,756.
 pub const ALL_SPLITS: u64 = 200_000;

@@ -6,10 +6,10 @@
 use std::io::{self, Write};
 
 use simulated::{CALM, Machine, NOISY};
-use wakescope_core::compare::{Compare, Labelled, Options, Verdict, compare};
 use wakescope_core::random::Random;
 use wakescope_core::run::Run;
-use wakescope_core::trend::{self, trend};
+use wakescope_stats::compare::{Compare, Labelled, Options, Verdict, compare};
+use wakescope_stats::trend::{self, trend};
 
 #[path = "../tests/simulated/mod.rs"]
 mod simulated;

@@ -1,9 +1,9 @@
 //! Cells held against limits.
 
-use super::{Arm, Cell, CellLimit, Status};
-use crate::limit::Limit;
-use crate::percentile::Percentile;
-use crate::units::{counted, grouped, one_or_many};
+use wakescope_core::lab::{Arm, Cell, CellLimit, Status};
+use wakescope_core::limit::Limit;
+use wakescope_core::percentile::Percentile;
+use wakescope_core::units::{counted, grouped, one_or_many};
 
 /// Reads a limit on what cells carry: `100us`, `max=1ms`, `p99.9=100us`, and as well p50 and p99.
 ///
@@ -103,8 +103,8 @@ fn why_none(limit: &Limit, cell: &Cell) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::testing::{cell, cells};
-    use crate::preemption::Model;
+    use crate::cells::testing::{cell, cells};
+    use wakescope_core::preemption::Model;
 
     #[test]
     fn limits_on_what_cells_carry() {

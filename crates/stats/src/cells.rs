@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{Arm, Cell, Comparison, Effect, Status, Verdict};
 use crate::paired::{Paired, holm};
+use wakescope_core::lab::{Arm, Cell, Comparison, Effect, Status, Verdict};
 
+mod limits;
 mod reasons;
+#[cfg(test)]
+mod testing;
+
+pub use limits::{limits, parse_limit};
 
 /// Holds B against A for each of `pairs` (A, B), under each load that either has cells for, in the
 /// order of the cells.

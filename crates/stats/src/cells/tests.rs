@@ -1,10 +1,10 @@
-use crate::units::counted;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
+use wakescope_core::units::counted;
 
 use super::*;
-use crate::lab::testing::{arm, cells};
-use crate::preemption::Model;
+use crate::cells::testing::{arm, cells};
+use wakescope_core::preemption::Model;
 
 const ALPHA: f64 = 0.05;
 

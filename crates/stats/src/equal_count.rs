@@ -3,7 +3,7 @@
 //! The more samples, the larger the largest. So a run of many is asked what the largest of fewer
 //! would have been.
 
-use crate::distribution::Distribution;
+use wakescope_core::distribution::Distribution;
 
 /// Up to this many factors are multiplied one by one.
 const FACTORS: u64 = 4_096;
@@ -68,8 +68,8 @@ fn chance_to_leave_out(largest: u64, all: u64, count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histogram::Histogram;
-    use crate::random::Random;
+    use wakescope_core::histogram::Histogram;
+    use wakescope_core::random::Random;
 
     fn of(samples: &[u64]) -> Distribution {
         Distribution {

@@ -2,10 +2,10 @@
 //! does the same at length; here it is done often enough to notice a mistake.
 
 use simulated::{CALM, Machine, NOISY};
-use wakescope_core::compare::{Labelled, Options, Verdict, compare};
 use wakescope_core::random::Random;
 use wakescope_core::run::Run;
-use wakescope_core::trend::{self, trend};
+use wakescope_stats::compare::{Labelled, Options, Verdict, compare};
+use wakescope_stats::trend::{self, trend};
 
 mod simulated;
 

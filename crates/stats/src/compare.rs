@@ -8,11 +8,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::finding;
-use crate::limit::{Limit, Outcome};
 use crate::paired::holm;
-use crate::run::{Run, TimeDomain};
-use crate::source::Quantity;
+use wakescope_core::finding;
+use wakescope_core::limit::{Limit, Outcome};
+use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::source::Quantity;
 
 mod effect;
 mod guard;
@@ -24,13 +24,13 @@ mod reasons;
 mod single;
 mod words;
 
-pub use crate::lab::Verdict;
 pub use effect::{Effect, Figure, Throughput};
 pub use guard::{Difference, Refusal, Value};
 pub use limits::RunLimit;
 pub use measured::RunFigures;
 pub use order::{Order, Side, interleaved};
 pub use single::{Bounds, Within};
+pub use wakescope_core::lab::Verdict;
 pub use words::{percent, probability, times};
 
 pub(crate) use guard::differences;

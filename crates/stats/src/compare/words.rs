@@ -1,6 +1,6 @@
 //! Ratios, shares and chances in words.
 
-use crate::units::{counted, grouped};
+use wakescope_core::units::{counted, grouped};
 
 /// `1.31 ×`
 pub fn times(ratio: f64) -> String {

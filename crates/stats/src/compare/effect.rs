@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::measured::Measured;
 use super::power::runs_needed;
 use super::{Options, Verdict};
-use crate::limit::Outcome;
 use crate::paired::holm;
 use crate::permutation::apart;
+use wakescope_core::limit::Outcome;
 
 /// How one figure of the new runs stands to that of the old ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Cells for tests.
 
-use super::{Arm, Cell, Status};
+use wakescope_core::lab::{Arm, Cell, Status};
 
 /// A kernel's model: `6.1/full`.
 pub(super) fn arm(text: &str) -> Arm {

@@ -3,7 +3,7 @@
 use super::words::{count_of, factor};
 use super::{Effect, Figure, OfQuantity, Options, Verdict, percent, probability, times};
 use crate::permutation::{figures_needed, smallest_p};
-use crate::units::grouped;
+use wakescope_core::units::grouped;
 
 /// Why the verdict on one quantity is no clearer. `figures` is the number of all that decide.
 pub(super) fn of(quantity: &OfQuantity, figures: usize, options: &Options) -> Vec<String> {

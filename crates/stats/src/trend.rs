@@ -5,14 +5,14 @@
 //! Change Point Analysis of Multivariate Data", JASA 109, 2014): it assumes no distribution, and
 //! tests each change by permutations.
 
-use crate::units::{counted, one_or_many};
 use serde::{Deserialize, Serialize};
+use wakescope_core::units::{counted, one_or_many};
 
 use crate::compare::{
     Difference, Labelled, Measured, Refusal, RunFigures, differences, least_count, quantity_of,
 };
-use crate::run::TimeDomain;
-use crate::source::Quantity;
+use wakescope_core::run::TimeDomain;
+use wakescope_core::source::Quantity;
 
 mod divisive;
 

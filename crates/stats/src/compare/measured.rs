@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Labelled, OfQuantity};
-use crate::distribution::Distribution;
 use crate::equal_count::median_maximum;
-use crate::finding::Verdict;
-use crate::percentile::Percentile;
-use crate::run::{LoadResult, Run};
-use crate::source::Quantity;
-use crate::stated::Quantile;
+use wakescope_core::distribution::Distribution;
+use wakescope_core::finding::Verdict;
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::{LoadResult, Run};
+use wakescope_core::source::Quantity;
+use wakescope_core::stated::Quantile;
 
 pub(crate) const P50: Percentile = Percentile::SHOWN[0];
 pub(crate) const P99: Percentile = Percentile::SHOWN[1];

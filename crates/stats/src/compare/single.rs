@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::measured::{Measured, P50, P99, P999};
 use crate::binomial::ranks_around;
-use crate::distribution::Distribution;
 use crate::equal_count::from_the_top;
-use crate::percentile::Percentile;
+use wakescope_core::distribution::Distribution;
+use wakescope_core::percentile::Percentile;
 
 /// Each side's interval is wrong with this probability, so both together with 5 % at most.
 const ALPHA: f64 = 0.025;

@@ -2,7 +2,7 @@
 
 use super::{Arm, Cell, Comparison, Effect, Side, Status, Verdict};
 use crate::paired::pairs_needed;
-use crate::units::{counted, grouped, one_or_many};
+use wakescope_core::units::{counted, grouped, one_or_many};
 
 /// How many seeds are named before the rest is counted.
 const SEEDS_NAMED: usize = 5;
@@ -155,7 +155,7 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::percentile::Percentile;
+    use wakescope_core::percentile::Percentile;
 
     #[test]
     fn the_samples_for_p999_are_those_that_carry_it() {

@@ -1,12 +1,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::distribution::Distribution;
-use crate::finding::{Finding, Severity, Validity};
-use crate::histogram::Histogram;
-use crate::plan::Plan;
-use crate::run::{LoadResult, Thread};
-use crate::source::{Omission, Source};
+use wakescope_core::distribution::Distribution;
+use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::histogram::Histogram;
+use wakescope_core::plan::Plan;
+use wakescope_core::run::{LoadResult, Thread};
+use wakescope_core::source::{Omission, Source};
 
 /// A run of 4,000 samples: most up to `us` µs late, 20 of them ten times that, one a hundred times.
 fn run(us: u64) -> Run {
@@ -346,7 +346,7 @@ fn what_is_not_alike_is_refused_unless_forced() {
         ("time domain", |run| run.time_domain = TimeDomain::Virtual),
         ("interval", |run| run.plan.interval_ns = 1_020_000),
         ("load", |run| run.plan.load.push("cpu".into())),
-        ("stimulus", |run| run.plan.stimulus = crate::plan::Stimulus::Others),
+        ("stimulus", |run| run.plan.stimulus = wakescope_core::plan::Stimulus::Others),
         ("omission", |run| {
             run.source = Some(Source { omission: Omission::Skipped, ..Source::default() });
         }),

@@ -1,6 +1,6 @@
 //! E-divisive, for a series of numbers.
 
-use crate::random::Random;
+use wakescope_core::random::Random;
 
 /// The fewest numbers between two changes: two that are off together are no rarity.
 pub const LEAST: usize = 3;

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{count_of, percent};
 use super::{Labelled, OfQuantity, Options, Verdict};
-use crate::date::Date;
-use crate::limit::Outcome;
-use crate::random::Random;
-use crate::run::{Run, TimeDomain};
+use wakescope_core::date::Date;
+use wakescope_core::limit::Outcome;
+use wakescope_core::random::Random;
+use wakescope_core::run::{Run, TimeDomain};
 
 /// In which order runs were measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,7 +184,7 @@ pub(super) fn note(new: &[Labelled], old: &[Labelled], options: &Options) -> Opt
 /// comes first is drawn.
 ///
 /// ```
-/// use wakescope_core::compare::{Side, interleaved};
+/// use wakescope_stats::compare::{Side, interleaved};
 /// let order = interleaved(5, 1);
 /// assert_eq!(order.iter().filter(|&&side| side == Side::New).count(), 5);
 /// assert_eq!(order, interleaved(5, 1));

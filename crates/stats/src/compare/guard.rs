@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{count_of, listed};
 use super::{Labelled, is_invalid, quantity_of};
-use crate::finding::{Severity, Verdict};
-use crate::plan::Stimulus;
-use crate::run::{Run, TimeDomain};
-use crate::source::{Omission, Quantity};
-use crate::units::{SpanNs, grouped};
+use wakescope_core::finding::{Severity, Verdict};
+use wakescope_core::plan::Stimulus;
+use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::source::{Omission, Quantity};
+use wakescope_core::units::{SpanNs, grouped};
 
 /// Intervals that differ by no more than this share are the same: a kernel without fine timers
 /// rounds them.
@@ -239,7 +239,7 @@ fn policy(run: &Run) -> Option<String> {
 }
 
 fn cpus(run: &Run) -> Option<String> {
-    (run.plan.stimulus == Stimulus::Timer).then(|| crate::host::cpu_ranges(&run.plan.cpus))
+    (run.plan.stimulus == Stimulus::Timer).then(|| wakescope_core::host::cpu_ranges(&run.plan.cpus))
 }
 
 fn idle_states(run: &Run) -> Option<String> {

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Labelled;
 use super::measured::quantity_of;
-use crate::limit::{Limit, Outcome};
-use crate::run::State;
-use crate::source::Quantity;
+use wakescope_core::limit::{Limit, Outcome};
+use wakescope_core::run::State;
+use wakescope_core::source::Quantity;
 
 /// A limit, and the new run that stands worst to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
