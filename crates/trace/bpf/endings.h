@@ -70,9 +70,9 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	/* A few from before it began: the interrupt that it began in, and what was held up by. */
 	u64 last = cpu->seen;
 	u64 first = last > room ? last - room : 0;
-	record->events_lost = 0;
-	if (first > wakeup->events_before)
-		record->events_lost = first - wakeup->events_before;
+	u64 lost = first > wakeup->events_before ? first - wakeup->events_before : 0;
+	/* A thread may wait for days, beside a million events a second. That many are as good as all. */
+	record->events_lost = lost < ~0U ? lost : ~0U;
 	u32 taken = 0;
 #pragma nounroll
 	for (u32 i = 0; i < room; i++) {

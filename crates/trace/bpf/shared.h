@@ -223,7 +223,11 @@ struct figures {
 	/* When the wakeup of the maximum was due. */
 	u64 max_due;
 	u64 sum;
-	u32 buckets[BUCKETS];
+	/*
+	 * 64 bits each: at 82,000 wakeups a second 32 are full after 14.5 hours. It makes 128 KiB, which is
+	 * 640 KiB for each probe or CPU, beside the 2 MiB of its buffer of late wakeups.
+	 */
+	u64 buckets[BUCKETS];
 };
 
 enum component {

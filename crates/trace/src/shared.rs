@@ -169,8 +169,10 @@ pub(crate) const LONG_BYTES: usize = size_of::<Head>() + RING * size_of::<Event>
 /// each. Before each lies a header of the kernel's.
 pub const WAKEUPS_HELD: u64 = RECORDS_PER_CPU as u64 / (8 + COPIED_BYTES as u64);
 
-/// Words of `struct figures`: five, and two counts in each of the rest.
-pub(crate) const FIGURES_WORDS: usize = 5 + BUCKETS / 2;
+/// Words of `struct figures` before its buckets.
+pub(crate) const FIGURES_HEAD: usize = 5;
+/// Words of `struct figures`.
+pub(crate) const FIGURES_WORDS: usize = FIGURES_HEAD + BUCKETS;
 
 /// See `struct counts`.
 #[repr(C)]
@@ -365,6 +367,8 @@ mod tests {
         same("__builtin_offsetof(struct long_record, events_lost)", offset_of!(Head, events_lost));
         same("__builtin_offsetof(struct long_record, copy)", LONG_BYTES);
         same("sizeof(struct figures)", FIGURES_WORDS * size_of::<u64>());
+        same("__builtin_offsetof(struct figures, buckets)", FIGURES_HEAD * size_of::<u64>());
+        same("sizeof(((struct figures *)0)->buckets[0])", size_of::<u64>());
         same("sizeof(struct counts)", size_of::<Counts>());
         same("__builtin_offsetof(struct counts, wakeups)", offset_of!(Counts, wakeups));
         same("__builtin_offsetof(struct counts, contended)", offset_of!(Counts, contended));
