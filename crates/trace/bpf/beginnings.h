@@ -245,8 +245,9 @@ INLINE int is_target(struct task_struct *task)
 	if (targets == PROCESS)
 		return task->tgid == target_pid || task->pid == target_pid;
 	if (targets == COMM) {
-		u64 comm[2];
-		bpf_probe_read_kernel(comm, sizeof(comm), &task->comm);
+		/* Up to 5.16, what a longer name left behind follows the end of the text. */
+		u64 comm[2] = {};
+		bpf_probe_read_kernel_str(comm, sizeof(comm), &task->comm);
 		return comm[0] == target_comm[0] && comm[1] == target_comm[1];
 	}
 	if (targets == CGROUP)
