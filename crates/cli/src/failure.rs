@@ -3,6 +3,7 @@
 use std::fmt;
 
 use wakescope_report::style::clean;
+use wakescope_sys::process::open_files_limit;
 
 /// Printed as
 ///
@@ -18,6 +19,16 @@ pub struct Failure {
     remedies: Vec<String>,
 }
 
+/// How the standard library ends the text of EMFILE, too many open files.
+const TOO_MANY_FILES: &str = "(os error 24)";
+
+/// What loads call it that need many.
+const FILES_LIMIT: &str = "limit of open files";
+
+/// What to do then.
+const MORE_FILES: &str =
+    "raise the limit of open files: ulimit -n NUMBER (at most ulimit -Hn, unless you are root)";
+
 impl Failure {
     /// What could not be done, with the direct cause: "cannot write x: no space left on device".
     pub fn new(what: impl Into<String>) -> Self {
@@ -29,6 +40,11 @@ impl Failure {
     pub fn because(mut self, cause: impl Into<String>) -> Self {
         self.causes.push(cause.into());
         self
+    }
+
+    /// Whether what happened has these words in it: a load's process tells what it met in words only.
+    fn tells(&self, words: &str) -> bool {
+        self.causes.iter().chain([&self.what]).any(|text| text.contains(words))
     }
 
     /// What the user can do.
@@ -47,6 +63,15 @@ impl fmt::Display for Failure {
         for cause in &self.causes {
             write!(f, "\n  {}", line(cause))?;
         }
+        if self.tells(TOO_MANY_FILES) {
+            if let Ok(limit) = open_files_limit() {
+                write!(f, "\n  wakescope runs with a limit of {limit} open files (ulimit -n)")?;
+            }
+        }
+        if self.tells(TOO_MANY_FILES) || self.tells(FILES_LIMIT) {
+            // Whatever else was to be tried would end the same way.
+            return write!(f, "\n  → {MORE_FILES}");
+        }
         for remedy in &self.remedies {
             write!(f, "\n  → {}", line(remedy))?;
         }
@@ -55,3 +80,28 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_open_files_have_one_remedy_wherever_they_are_told() {
+        let error = std::io::Error::from_raw_os_error(24);
+        let fault = "the load `x` died: the limit of open files, 16, is too low";
+        for (failure, has_limit) in [
+            (Failure::new(format!("cannot start x: {error}")), true),
+            (Failure::new("cannot start x").because(error.to_string()), true),
+            // Its process may have raised its own limit.
+            (Failure::new(fault), false),
+        ] {
+            let told = failure.try_this("use another directory: --dir DIR").to_string();
+            assert_eq!(told.contains("\n  wakescope runs with a limit of "), has_limit, "{told}");
+            assert!(told.ends_with(&format!("\n  → {MORE_FILES}")), "{told}");
+            assert!(!told.contains("--dir"), "{told}");
+        }
+        let other = Failure::new("cannot write x: disk full (os error 28)").try_this("make room");
+        let want = "wakescope: cannot write x: disk full (os error 28)\n  → make room";
+        assert_eq!(other.to_string(), want);
+    }
+}

@@ -21,6 +21,7 @@ mod rest;
 mod sections;
 mod seen;
 mod stacks;
+mod tally;
 mod timeline;
 mod words;
 
@@ -42,5 +43,6 @@ pub use rest::Rest;
 pub use sections::sections;
 pub use seen::{Above, Interrupts, Seen};
 pub use stacks::{StackMut, stacks_mut};
+pub use tally::{Histogrammed, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY};
 pub use timeline::timeline;
 pub use words::softirq_name;

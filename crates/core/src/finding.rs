@@ -124,6 +124,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("no-section-edges", "the kernel has no tracepoints at the ends of sections"),
     ("not-followed", "wakeups were not followed from stimulus to response"),
     ("contradictory-counts", "the tracer's numbers of wakeups contradict those of the probes"),
+    ("contradictory-tracer", "the tracer's own counts contradict each other"),
     ("interrupted", "the run was stopped early"),
     ("unfinished", "the run has no final record: it was killed, or is still going on"),
     ("not-saved", "the run could not be saved completely"),

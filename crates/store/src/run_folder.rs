@@ -332,7 +332,12 @@ fn open_safe(path: &Path) -> io::Result<Folder> {
 /// Makes a folder in `parent`. Fails if there is one, or if another was put in its place.
 fn make_new(parent: &Folder, own: &OsStr) -> io::Result<Folder> {
     parent.make(own, FOLDER_MODE)?;
-    let folder = parent.subfolder(own)?;
+    let opened = parent.subfolder(own);
+    if opened.is_err() {
+        // Nobody else would remove it. One that holds something by now stays.
+        let _ = parent.remove_folder(own);
+    }
+    let folder = opened?;
     check_folder(&folder)?;
     Ok(folder)
 }

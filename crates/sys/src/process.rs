@@ -188,6 +188,10 @@ impl Plan {
             let mut copies = [-1; 3];
             for (copy, fd) in copies.iter_mut().zip(self.stdio) {
                 *copy = libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3);
+                // Else the next call would tell of a bad descriptor, and not why there is none.
+                if *copy == -1 {
+                    return failed();
+                }
             }
             for (target, copy) in (0..).zip(copies) {
                 if libc::dup2(copy, target) == -1 {
@@ -363,13 +367,23 @@ pub fn pipe() -> io::Result<(File, File)> {
     Ok((reader, writer))
 }
 
+/// How many files this process may have open.
+pub fn open_files_limit() -> io::Result<u64> {
+    open_files_limits().map(|limit| limit.rlim_cur)
+}
+
+fn open_files_limits() -> io::Result<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is live and writable.
+    checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    Ok(limit)
+}
+
 /// Lets this process have as many files open as the kernel allows it, and returns how many that are.
 pub fn raise_open_files() -> io::Result<u64> {
     // Of what every kernel allows the privileged, if not told otherwise (fs.nr_open).
     const MOST: libc::rlim_t = 1 << 20;
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is live and writable.
-    checked(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) })?;
+    let mut limit = open_files_limits()?;
     let own = limit.rlim_max.min(MOST);
     for most in [MOST, own] {
         limit = libc::rlimit { rlim_cur: most, rlim_max: most.max(limit.rlim_max) };

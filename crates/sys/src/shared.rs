@@ -65,6 +65,13 @@ impl Words {
         })
     }
 
+    /// Puts `value` at `index`; behind the last word, nowhere.
+    pub fn store(&self, index: usize, value: u64) {
+        if index < self.0.count {
+            self.0.at(index).store(value, Ordering::Release);
+        }
+    }
+
     /// What is at `index`; 0 behind the last word.
     pub fn load(&self, index: usize) -> u64 {
         if index < self.0.count { self.0.at(index).load(Ordering::Acquire) } else { 0 }
@@ -135,5 +142,8 @@ mod tests {
         words.answers(1).unwrap().set_patience(700);
         assert_eq!((answers.patience(), words.load(WORDS)), (700, 700));
         assert_eq!(words.load(WORDS - 1), 0);
+        words.store(2, 5);
+        words.store(3 * WORDS, 5);
+        assert_eq!((words.load(2), words.load(3 * WORDS)), (5, 0));
     }
 }

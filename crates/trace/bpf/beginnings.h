@@ -6,6 +6,7 @@
 #include "sections.h"
 #include "stacks.h"
 #include "state.h"
+#include "waiting.h"
 
 /* What this CPU was at when the interrupt came, as far as it may matter. */
 INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeup,
@@ -100,13 +101,13 @@ INLINE void look_again(void *ctx, struct cpu *cpu, u64 now)
 /* A wakeup whose end was not seen. */
 INLINE void give_up(struct wakeup *wakeup)
 {
-	struct cpu *cpu = cpu_of(wakeup->cpu);
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
 	struct counts *all = all_counts();
+	if (!asked || !all || !close_wakeup(wakeup, all))
+		return;
 	wakeup->state = IDLE;
-	if (all)
-		__sync_fetch_and_add(&all->broken, 1);
-	if (cpu && cpu->open)
-		__sync_fetch_and_add(&cpu->open, -1);
+	__sync_fetch_and_add(counts_now(asked, wakeup->due) ? &all->broken : &all->uncounted, 1);
 }
 
 /*
@@ -156,8 +157,8 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 		cpu->woken[cpu->woken_count & 3] = pid;
 		cpu->woken_count++;
 	}
+	open_wakeup(wakeup, there, waits);
 	wakeup->state = WOKEN;
-	__sync_fetch_and_add(&waits->open, 1);
 	/* The CPU's variables are reached from its own programs only. */
 	if (here == there)
 		wakeup->throttled = throttles(cpu);
@@ -244,8 +245,9 @@ INLINE int is_target(struct task_struct *task)
 	if (targets == PROCESS)
 		return task->tgid == target_pid || task->pid == target_pid;
 	if (targets == COMM) {
-		u64 comm[2];
-		bpf_probe_read_kernel(comm, sizeof(comm), &task->comm);
+		/* Up to 5.16, what a longer name left behind follows the end of the text. */
+		u64 comm[2] = {};
+		bpf_probe_read_kernel_str(comm, sizeof(comm), &task->comm);
 		return comm[0] == target_comm[0] && comm[1] == target_comm[1];
 	}
 	if (targets == CGROUP)
@@ -267,7 +269,7 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 		u32 zero = 0;
 		void *blank = bpf_map_lookup_elem(&blank_wakeup, &zero);
 		if (blank)
-			bpf_map_update_elem(&wakeups, &pid, blank, 0);
+			bpf_map_update_elem(&wakeups, &pid, blank, IF_ABSENT);
 		wakeup = bpf_map_lookup_elem(&wakeups, &pid);
 	}
 	if (!wakeup) {
@@ -305,11 +307,8 @@ SEC("tp_btf/sched_process_free") int on_free(u64 *ctx)
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
 	if (!wakeup)
 		return 0;
-	if (wakeup->state != IDLE) {
-		struct cpu *cpu = cpu_of(wakeup->cpu);
-		if (cpu && cpu->open)
-			__sync_fetch_and_add(&cpu->open, -1);
-	}
+	if (wakeup->state != IDLE)
+		give_up(wakeup);
 	bpf_map_delete_elem(&wakeups, &pid);
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "stacks.h"
 #include "state.h"
+#include "waiting.h"
 
 INLINE u32 bucket_of(u64 value)
 {
@@ -69,9 +70,9 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	/* A few from before it began: the interrupt that it began in, and what was held up by. */
 	u64 last = cpu->seen;
 	u64 first = last > room ? last - room : 0;
-	record->events_lost = 0;
-	if (first > wakeup->events_before)
-		record->events_lost = first - wakeup->events_before;
+	u64 lost = first > wakeup->events_before ? first - wakeup->events_before : 0;
+	/* A thread may wait for days, beside a million events a second. That many are as good as all. */
+	record->events_lost = lost < ~0U ? lost : ~0U;
 	u32 taken = 0;
 #pragma nounroll
 	for (u32 i = 0; i < room; i++) {
@@ -147,28 +148,37 @@ INLINE u64 late_so_far(u32 place, struct counts *all)
 	return all->records < FIRST_RECORDS ? seen->max / 8 : seen->max;
 }
 
-INLINE void end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task, u32 place,
-		u64 response)
+/* Whether a wakeup that was due then counts: none does before the start, nor after the end. */
+INLINE int counts_now(struct control *asked, u64 due)
+{
+	return asked->start && due >= asked->start;
+}
+
+/* Ends a wakeup: 1 if no other caller does. */
+INLINE int end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task, u32 place,
+	       u64 response)
 {
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	struct counts *all = all_counts();
+	if (!asked || !all || !close_wakeup(wakeup, all))
+		return 0;
 	wakeup->response = response;
 	wakeup->steal_after = stolen(cpu);
 	wakeup->state = IDLE;
-	if (cpu->open)
-		__sync_fetch_and_add(&cpu->open, -1);
-	if (!asked || !asked->start || wakeup->due < asked->start)
-		return;
+	if (!counts_now(asked, wakeup->due)) {
+		__sync_fetch_and_add(&all->uncounted, 1);
+		return 1;
+	}
 	if (response < wakeup->due)
 		wakeup->response = response = wakeup->due;
-	struct counts *all = all_counts();
-	if (all)
-		__sync_fetch_and_add(&all->wakeups, 1);
+	__sync_fetch_and_add(&all->wakeups, 1);
 	u64 late = response - wakeup->due;
 	u64 keep = asked->keep ? asked->keep : late_so_far(place, all);
 	count_components(wakeup, place);
 	if (late >= keep)
 		send(wakeup, cpu, task);
+	return 1;
 }
 
 /*
@@ -241,7 +251,7 @@ INLINE void end_next(struct wakeup *wakeup, struct cpu *cpu, struct task_struct 
 	wakeup->woken = due;
 	wakeup->stimulus = AWAKE;
 	wakeup->stimulus_cpu = wakeup->cpu;
-	__sync_fetch_and_add(&cpu->open, 1);
+	open_wakeup(wakeup, wakeup->cpu, cpu);
 	end(wakeup, cpu, task, place, at);
 }
 
@@ -254,7 +264,7 @@ INLINE int answered(struct wakeup *wakeup, struct cpu *cpu, u32 pid, struct task
 	if (!slot || !response)
 		return 0;
 	wakeup->faults_after = READ(task, min_flt) + READ(task, maj_flt);
-	end(wakeup, cpu, task, *slot, response);
-	end_next(wakeup, cpu, task, *slot, answers);
+	if (end(wakeup, cpu, task, *slot, response))
+		end_next(wakeup, cpu, task, *slot, answers);
 	return 1;
 }

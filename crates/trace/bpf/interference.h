@@ -31,7 +31,7 @@ INLINE struct interference *interference_of(u32 cpu, u32 number, u64 who)
 	u32 zero = 0;
 	void *blank = bpf_map_lookup_elem(&blank_interference, &zero);
 	if (blank)
-		bpf_map_update_elem(&interference, &source, blank, 0);
+		bpf_map_update_elem(&interference, &source, blank, IF_ABSENT);
 	return bpf_map_lookup_elem(&interference, &source);
 }
 

@@ -130,6 +130,13 @@ struct wakeup {
 	u64 away_switches;
 	/* 1 + number of the copy of its stack, among those that the CPU `copied_on` has made; or 0. */
 	u64 copy;
+	/*
+	 * The CPU that counts it as open: 1 + its number, from bit 32 on, and below that how many callers
+	 * have tried to close it: see waiting.h.
+	 */
+	u64 waits;
+	/* How often the thread of somebody else had been preempted when it was woken. */
+	u64 preempted;
 	u32 state;
 	/* Where it waits, and where its stimulus was. */
 	u32 cpu;
@@ -156,8 +163,7 @@ struct wakeup {
 	/* The instruction before `link`; 0 if it cannot be read. */
 	u32 before_link;
 	u32 copied_on;
-	/* How often the thread of somebody else had been preempted by then. */
-	u32 preempted;
+	u32 pad;
 	/* The code up to where what was interrupted went on, if that is the kernel's; 0 if not read. */
 	u8 code[CODE];
 	struct task task;
@@ -217,7 +223,11 @@ struct figures {
 	/* When the wakeup of the maximum was due. */
 	u64 max_due;
 	u64 sum;
-	u32 buckets[BUCKETS];
+	/*
+	 * 64 bits each: at 82,000 wakeups a second 32 are full after 14.5 hours. It makes 128 KiB, which is
+	 * 640 KiB for each probe or CPU, beside the 2 MiB of its buffer of late wakeups.
+	 */
+	u64 buckets[BUCKETS];
 };
 
 enum component {
@@ -387,7 +397,14 @@ struct counts {
 	u64 no_room;
 	/* The least preempt_count & 0xff seen in an interrupt, plus one: what tracing adds. */
 	u64 least_depth;
+	/* Wakeups that ended and are in the figures. */
 	u64 wakeups;
 	/* Interrupts for whose figures there was no room. */
 	u64 no_room_interrupts;
+	/* All wakeups that began, also before the start of the run. */
+	u64 begun;
+	/* Those of them that ended, or were given up, when nothing counted: before the start, and after the end. */
+	u64 uncounted;
+	/* Ends that found that another caller ended the same wakeup: see waiting.h. */
+	u64 contended;
 };

@@ -31,7 +31,7 @@ const volatile struct place steal_time_place = {};
 const volatile u32 preemptible = 0;
 
 struct cpu {
-	/* Wakeups that wait for this CPU. */
+	/* Wakeups that wait for this CPU: see waiting.h. */
 	u32 open;
 	u32 irq_depth;
 	/* 1 + number */

@@ -14,6 +14,7 @@
 #include "sections.h"
 #include "shared.h"
 #include "state.h"
+#include "waiting.h"
 
 SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 {
@@ -22,14 +23,9 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
 	if (HOT(!wakeup) || wakeup->state != WOKEN)
 		return 0;
-	struct cpu *from = cpu_of(wakeup->cpu);
 	struct cpu *to = cpu_of(ctx[1]);
-	if (!from || !to)
+	if (!to || !move_wakeup(wakeup, ctx[1], to))
 		return 0;
-	if (from->open)
-		__sync_fetch_and_add(&from->open, -1);
-	__sync_fetch_and_add(&to->open, 1);
-	wakeup->cpu = ctx[1];
 	wakeup->events_before = to->seen;
 	return 0;
 }
@@ -109,17 +105,14 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 	 * Who had to give way since it was woken, without having gone to sleep, was awake then: that this
 	 * is over now says nothing of the wakeup.
 	 */
-	if (targets != NAMED && wakeup->preempted != (u32)next->nivcsw) {
+	if (targets != NAMED && wakeup->preempted != next->nivcsw) {
 		give_up(wakeup);
 		return;
 	}
 	if (wakeup->cpu != number) {
 		/* Moved without a word. */
-		struct cpu *was = cpu_of(wakeup->cpu);
-		if (was && was->open)
-			__sync_fetch_and_add(&was->open, -1);
-		__sync_fetch_and_add(&cpu->open, 1);
-		wakeup->cpu = number;
+		if (!move_wakeup(wakeup, number, cpu))
+			return;
 	}
 	wakeup->switch_in = now;
 	wakeup->sched_entry = cpu->sched_entry >= wakeup->woken ? cpu->sched_entry : 0;

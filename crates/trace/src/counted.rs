@@ -5,7 +5,7 @@ use wakescope_core::explain::ComponentTable;
 use wakescope_core::histogram::Histogram;
 use wakescope_sys::shared::Words;
 
-use crate::shared::{BUCKETS, COMPONENTS, FIGURES_WORDS};
+use crate::shared::{BUCKETS, COMPONENTS, FIGURES_HEAD, FIGURES_WORDS};
 
 /// All wakeups that were followed from stimulus to response.
 #[derive(Clone, Debug, Default)]
@@ -42,24 +42,38 @@ impl Counted {
     }
 }
 
-/// What `struct figures` holds that begins at the word `at`.
-pub(crate) fn distribution(figures: &Words, at: usize) -> Distribution {
-    let [count, min, max, max_due, sum] = [0, 1, 2, 3, 4].map(|word| figures.load(at + word));
-    if count == 0 {
+/// What a `struct figures` holds.
+pub(crate) struct Figures {
+    /// Samples by their own counter.
+    pub(crate) count: u64,
+    min: u64,
+    max: u64,
+    max_due: u64,
+    /// The sum of all samples, nanoseconds.
+    pub(crate) sum_ns: u64,
+    /// Numbers of the buckets that hold samples, each with how many.
+    pub(crate) buckets: Vec<(usize, u64)>,
+}
+
+/// Reads those that begin at the word `at`.
+pub(crate) fn figures(words: &Words, at: usize) -> Figures {
+    let [count, min, max, max_due, sum_ns] = [0, 1, 2, 3, 4].map(|word| words.load(at + word));
+    let buckets = (0..BUCKETS).map(|bucket| (bucket, words.load(at + FIGURES_HEAD + bucket)));
+    let buckets = buckets.filter(|bucket| bucket.1 > 0).collect();
+    Figures { count, min, max, max_due, sum_ns, buckets }
+}
+
+/// The same as a distribution, which can be read while programs count: of its samples, those that are
+/// in buckets.
+pub(crate) fn distribution(words: &Words, at: usize) -> Distribution {
+    if words.load(at) == 0 {
         return Distribution::default();
     }
-    let buckets = (0..BUCKETS / 2).flat_map(|pair| {
-        let both = figures.load(at + 5 + pair).to_ne_bytes();
-        let half =
-            |from: usize| u32::from_ne_bytes(both[from..from + 4].try_into().expect("4 bytes"));
-        [half(0), half(4)]
-    });
-    let counts: Vec<(usize, u64)> =
-        buckets.map(u64::from).enumerate().filter(|c| c.1 > 0).collect();
-    let counts_end = counts.last().map(|count| count.0);
-    let histogram = Histogram::from_scale(counts);
-    // Read while programs count: what is in a bucket already may be in no other figure yet, and what
-    // came since may be in these, and in no bucket.
+    let Figures { min, max, max_due, sum_ns, buckets, .. } = figures(words, at);
+    let last_bucket = buckets.last().map(|bucket| bucket.0);
+    let histogram = Histogram::from_scale(buckets);
+    // What is in a bucket already may be in no other figure yet, and what came since may be in these,
+    // and in no bucket. When programs count no more, the tally compares all of them.
     let count = histogram.count();
     let (Some(first), Some(last)) = (histogram.buckets().first(), histogram.buckets().last())
     else {
@@ -67,14 +81,14 @@ pub(crate) fn distribution(figures: &Words, at: usize) -> Distribution {
     };
     let min = min.clamp(first.lower, first.upper - 1);
     // What is longer than the scale is in its last bucket.
-    let is_top = counts_end == Some(BUCKETS - 1);
+    let is_top = last_bucket == Some(BUCKETS - 1);
     let max = if is_top { max.max(last.lower) } else { max.clamp(last.lower, last.upper - 1) };
     Distribution {
         count,
         min_ns: Some(min),
         max_ns: Some(max),
         max_at_ns: Some(max_due),
-        sum_ns: sum,
+        sum_ns,
         histogram,
         stated: None,
     }
@@ -104,14 +118,9 @@ mod tests {
     /// What a place counted of a component: one sample of 7 ns and two of 1,024.
     fn three(place: usize, component: usize) -> Vec<(usize, u64)> {
         let at = (place * COMPONENTS + component) * FIGURES_WORDS;
-        // Two counts of 32 bits share a word, the first in the bytes that come first.
-        let pair = |first: u32, second: u32| {
-            let bytes = [first.to_ne_bytes(), second.to_ne_bytes()].concat();
-            u64::from_ne_bytes(bytes.try_into().unwrap())
-        };
         let figures = [3, 7, 1_024, 99, 2_055].into_iter().enumerate();
         let figures = figures.map(|(word, value)| (at + word, value));
-        figures.chain([(at + 5 + 3, pair(0, 1)), (at + 5 + 512, pair(2, 0))]).collect()
+        figures.chain([(at + 5 + 7, 1), (at + 5 + 1_024, 2)]).collect()
     }
 
     #[test]
@@ -158,8 +167,7 @@ mod tests {
     fn the_last_bucket_is_one() {
         let at = 4 * FIGURES_WORDS;
         let last = at + FIGURES_WORDS - 1;
-        let half = u64::from_ne_bytes([[0; 4], 1_u32.to_ne_bytes()].concat().try_into().unwrap());
-        let set = [(at, 1), (at + 1, 1 << 40), (at + 2, 1 << 40), (last, half)];
+        let set = [(at, 1), (at + 1, 1 << 40), (at + 2, 1 << 40), (last, 1)];
         let all = Counted::lateness(&words(1, &set), 1);
         assert_eq!(all.count, 1);
         assert!(all.histogram.buckets()[0].lower > 1 << 39, "{:?}", all.histogram);

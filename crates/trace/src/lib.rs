@@ -20,6 +20,7 @@ mod sections;
 mod shared;
 mod stack;
 mod symbols;
+mod tally;
 mod target;
 mod tracer;
 mod users;

@@ -107,6 +107,8 @@ pub(crate) struct Wakeup {
     pub(crate) irqs_on: u64,
     pub(crate) away_switches: u64,
     pub(crate) copy: u64,
+    pub(crate) waits: u64,
+    pub(crate) preempted: u64,
     pub(crate) state: u32,
     pub(crate) cpu: u32,
     pub(crate) stimulus_cpu: u32,
@@ -124,7 +126,7 @@ pub(crate) struct Wakeup {
     pub(crate) away_pid: u32,
     pub(crate) before_link: u32,
     pub(crate) copied_on: u32,
-    pub(crate) preempted: u32,
+    pub(crate) pad: u32,
     pub(crate) code: [u8; CODE],
     pub(crate) task: Task,
     pub(crate) interrupted: Task,
@@ -167,8 +169,10 @@ pub(crate) const LONG_BYTES: usize = size_of::<Head>() + RING * size_of::<Event>
 /// each. Before each lies a header of the kernel's.
 pub const WAKEUPS_HELD: u64 = RECORDS_PER_CPU as u64 / (8 + COPIED_BYTES as u64);
 
-/// Words of `struct figures`: five, and two counts in each of the rest.
-pub(crate) const FIGURES_WORDS: usize = 5 + BUCKETS / 2;
+/// Words of `struct figures` before its buckets.
+pub(crate) const FIGURES_HEAD: usize = 5;
+/// Words of `struct figures`.
+pub(crate) const FIGURES_WORDS: usize = FIGURES_HEAD + BUCKETS;
 
 /// See `struct counts`.
 #[repr(C)]
@@ -181,6 +185,9 @@ pub(crate) struct Counts {
     pub(crate) least_depth: u64,
     pub(crate) wakeups: u64,
     pub(crate) no_room_interrupts: u64,
+    pub(crate) begun: u64,
+    pub(crate) uncounted: u64,
+    pub(crate) contended: u64,
 }
 
 /// See `struct source`.
@@ -343,6 +350,7 @@ mod tests {
         same("sizeof(struct task)", size_of::<Task>());
         same("sizeof(struct wakeup)", size_of::<Wakeup>());
         same("__builtin_offsetof(struct wakeup, link)", offset_of!(Wakeup, link));
+        same("__builtin_offsetof(struct wakeup, waits)", offset_of!(Wakeup, waits));
         same("__builtin_offsetof(struct wakeup, state)", offset_of!(Wakeup, state));
         same("__builtin_offsetof(struct wakeup, before_link)", offset_of!(Wakeup, before_link));
         same("__builtin_offsetof(struct wakeup, user_bytes)", offset_of!(Wakeup, user_bytes));
@@ -359,7 +367,11 @@ mod tests {
         same("__builtin_offsetof(struct long_record, events_lost)", offset_of!(Head, events_lost));
         same("__builtin_offsetof(struct long_record, copy)", LONG_BYTES);
         same("sizeof(struct figures)", FIGURES_WORDS * size_of::<u64>());
+        same("__builtin_offsetof(struct figures, buckets)", FIGURES_HEAD * size_of::<u64>());
+        same("sizeof(((struct figures *)0)->buckets[0])", size_of::<u64>());
         same("sizeof(struct counts)", size_of::<Counts>());
+        same("__builtin_offsetof(struct counts, wakeups)", offset_of!(Counts, wakeups));
+        same("__builtin_offsetof(struct counts, contended)", offset_of!(Counts, contended));
         same("sizeof(struct control)", size_of::<Control>());
         same("sizeof(struct source)", size_of::<Source>());
         same("sizeof(struct interference)", size_of::<Interference>());
@@ -408,8 +420,8 @@ mod tests {
 
     #[test]
     fn too_few_bytes_are_nothing() {
-        assert!(from_bytes::<Counts>(&[0; 55]).is_none());
-        let counts = from_bytes::<Counts>(&[1; 58]).unwrap();
+        assert!(from_bytes::<Counts>(&[0; 79]).is_none());
+        let counts = from_bytes::<Counts>(&[1; 82]).unwrap();
         assert_eq!(counts.wakeups, u64::from_ne_bytes([1; 8]));
     }
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
+use std::thread;
+use std::time::Duration;
 
 use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Interrupts, Known, Machine, Seen};
+use wakescope_core::explain::{Interrupts, Known, Machine, Seen, Tally};
 use wakescope_core::units::MonoNs;
 use wakescope_sys::memory::lift_lock_limit;
 use wakescope_sys::shared::{Answers, Words};
@@ -29,6 +31,7 @@ use crate::shared::{
 };
 use crate::stack::{self, Walker};
 use crate::symbols::{Symbols, addresses_of};
+use crate::tally;
 use crate::target::{Filter, Target, has_kernels_numbers};
 use crate::users::NamePrograms;
 
@@ -63,6 +66,10 @@ pub struct Options {
 /// The tracepoint of the interrupts that not every kernel shows.
 const NMIS: &str = "nmi_handler";
 
+/// How often, and how long apart, counts that should agree are read again after programs were detached.
+const SETTLING_TRIES: u32 = 10;
+const SETTLING_PAUSE: Duration = Duration::from_millis(5);
+
 /// What the timers call that tasks sleep by.
 const SLEEPERS_CALL: &str = "hrtimer_wakeup";
 
@@ -83,6 +90,8 @@ pub struct Tracer {
     followed: u32,
     start: MonoNs,
     keep_ns: u64,
+    /// Records that were read.
+    read: u64,
     kept: Kept,
     overflow: Overflow,
     /// Where programs copy stacks instead of having the kernel walk them.
@@ -166,6 +175,7 @@ impl Tracer {
             followed: 0,
             start: MonoNs(0),
             keep_ns,
+            read: 0,
             kept,
             overflow,
             walker,
@@ -233,6 +243,7 @@ impl Tracer {
         // A bound: programs that are faster than this must not hold the caller.
         for _ in 0..100_000 {
             let Some(record) = self.records.next() else { break };
+            self.read += 1;
             let walker = &mut self.walker;
             let late = Late::of(&record, |copy| match walker {
                 Some(walker) => walker.walk(copy),
@@ -299,6 +310,7 @@ impl Tracer {
             }
         }
         self.poll();
+        let tally = self.settled_tally();
         self.explain_overflow();
         let Counted { components, wakeup_latency } = Counted::of(&self.figures, self.places);
         let counts = self.counts();
@@ -334,6 +346,7 @@ impl Tracer {
             lost_records: counts.lost_records,
             broken: counts.broken,
             no_room: counts.no_room,
+            tally: Some(tally),
             interrupts: interference.map(|counted| Interrupts {
                 each: counted.worst(&symbols),
                 complete: counts.no_room_interrupts == 0
@@ -346,6 +359,36 @@ impl Tracer {
             build_id: homes::build_id_of_kernel(),
             module_build_ids: homes::build_ids(modules.values()),
             modules,
+        }
+    }
+
+    /// What was counted in more than one way. To detach a program does not wait for one that runs: it
+    /// may go on to count for a moment.
+    fn settled_tally(&mut self) -> Tally {
+        let mut tally = self.tally();
+        for _ in 0..SETTLING_TRIES {
+            if tally.contradictions().is_empty() {
+                break;
+            }
+            thread::sleep(SETTLING_PAUSE);
+            self.poll();
+            tally = self.tally();
+        }
+        tally
+    }
+
+    fn tally(&self) -> Tally {
+        let wakeups = self.programs.map("wakeups").and_then(|map| HashMap::try_from(map).ok());
+        let open = wakeups.map_or(0, |wakeups| tally::open_wakeups(&wakeups));
+        let place = if self.responses.is_some() { "probe" } else { "CPU" };
+        let sections = self.section_figures.as_ref();
+        Tally {
+            read: self.read,
+            components: tally::components(&self.figures, self.places, place),
+            sections: sections
+                .map(|figures| tally::sections(figures, possible_cpus() as usize))
+                .unwrap_or_default(),
+            ..tally::of_counts(&self.counts(), open)
         }
     }
 
@@ -501,6 +544,9 @@ fn worth_keeping(all: &Distribution, tail: f64) -> Option<u64> {
         (above >= wanted).then_some(bucket.lower)
     })
 }
+
+#[cfg(test)]
+mod near_limits;
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use super::compose::compose;
 use crate::distribution::Distribution;
 use crate::explain::{
     Above, ComponentTable, Components, Explanation, Known, Machine, Measured, Part, Seen, Share,
-    Wakeup, blame, components, rank, sections, stacks_mut, timeline,
+    Tally, Wakeup, blame, components, rank, sections, stacks_mut, timeline,
 };
 use crate::finding::{Finding, Severity, Validity};
 use crate::histogram::bucket_of;
@@ -58,6 +58,8 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
     run.causes = rank(parts.chain(rest.parts(above_ns)).chain(balance.parts()));
     let blames = late.iter().map(|account| &account.blame[..]).chain(rest.longest());
     run.components = Some(from_start(seen.components, run.origin_ns));
+    let contradiction = seen.tally.as_ref().and_then(|t| t.finding(seen.wakeups.len(), rest));
+    let lost_in_contention = seen.tally.as_ref().map_or(0, Tally::lost_in_contention);
     let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));
     let bound = seen
         .interrupts
@@ -69,7 +71,9 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
         not_followed: match run.plan.stimulus {
             Stimulus::Timer => balance.not_followed.max(seen.no_room),
             // Nobody else knows how many there were.
-            Stimulus::Others => seen.broken.saturating_add(seen.no_room),
+            Stimulus::Others => {
+                seen.broken.saturating_add(seen.no_room).saturating_add(lost_in_contention)
+            }
         },
         late: balance.late,
         explained: balance.explained,
@@ -91,7 +95,7 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
         bound,
     });
     tell_modules(run, seen.modules, seen.module_build_ids);
-    doubt(run, seen.lacks_edges, balance.excess);
+    doubt(run, seen.lacks_edges, balance.excess, contradiction);
 }
 
 /// The balance of `all` wakeups of a run whose worst are explained, as far as they can be.
@@ -203,8 +207,8 @@ fn tell_modules(
 }
 
 /// What a reader must know of the explanation. `excess` is by how much its numbers of wakeups
-/// contradict those of the probes.
-fn doubt(run: &mut Run, lacks_edges: bool, excess: u64) {
+/// contradict those of the probes; `contradiction` is that of its numbers with each other.
+fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, contradiction: Option<Finding>) {
     let Some(explanation) = &run.explanation else { return };
     let mut found = Vec::new();
     // Of a CPU without one, the probe's own findings tell.
@@ -245,7 +249,8 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64) {
     }
     found.extend(lost_records(explanation));
     found.extend(not_followed(explanation, run.plan.stimulus));
-    found.extend(contradiction(explanation, excess, run));
+    found.extend(contradiction_of_probes(explanation, excess, run));
+    found.extend(contradiction);
     if !found.is_empty() {
         let mut all = std::mem::take(&mut run.validity.findings);
         all.append(&mut found);
@@ -309,7 +314,7 @@ fn not_followed(explanation: &Explanation, stimulus: Stimulus) -> Option<Finding
 
 /// The finding if the tracer counts more wakeups than the probes recorded. Each probe may answer one
 /// last wakeup without recording it, because it stops in between.
-fn contradiction(explanation: &Explanation, excess: u64, run: &Run) -> Option<Finding> {
+fn contradiction_of_probes(explanation: &Explanation, excess: u64, run: &Run) -> Option<Finding> {
     let allowed = match run.plan.stimulus {
         Stimulus::Timer => run.threads.len() as u64,
         Stimulus::Others => 0,

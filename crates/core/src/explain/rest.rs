@@ -87,6 +87,11 @@ impl Rest {
         }
     }
 
+    /// How many were added, kept or not.
+    pub(super) fn added(&self) -> u64 {
+        self.lengths.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
     /// Whether the next wakeup is taken: one of each `weight` of them, drawn at random, for what comes
     /// at an interval must not be hit by another.
     fn is_drawn(&mut self) -> bool {

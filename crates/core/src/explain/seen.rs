@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::distribution::Distribution;
-use crate::explain::{ComponentTable, Interference, Measured, Rest, Wakeup};
+use crate::explain::{ComponentTable, Interference, Measured, Rest, Tally, Wakeup};
 use crate::percentile::Percentile;
 use crate::units::SpanNs;
 
@@ -28,6 +28,8 @@ pub struct Seen {
     pub broken: u64,
     /// Wakeups of threads for which there was no room.
     pub no_room: u64,
+    /// What was counted in more than one way, to be checked; `None` where that was not read.
+    pub tally: Option<Tally>,
     /// What interrupts may take, for a bound; `None` where nobody asked for one.
     pub interrupts: Option<Interrupts>,
     /// Sections whose edges were seen; `None` where the kernel does not show them, or nobody asked.

@@ -8,6 +8,7 @@ mod correction;
 mod disturbance;
 mod disturber;
 mod fifo;
+mod files;
 mod gap;
 mod softirq;
 mod syscall;

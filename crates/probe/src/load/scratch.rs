@@ -1,6 +1,7 @@
 //! Directories that loads work in, and the removal of those that dead loads left.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,10 @@ const OTHERS: u32 = 0o077;
 /// The file by which a directory is known to be a load's: whoever may rename directories can give
 /// the name of one to another.
 const MARKER: &str = "wakescope-load";
+
+/// How many descriptors are set aside to remove a directory with: one for each of the levels that `find`
+/// makes, and some more.
+const RESERVED: usize = 8;
 
 /// The directory beside the marker that a load works in.
 const FILES: &str = "files";
@@ -36,6 +41,9 @@ pub(super) struct Scratch {
     name: String,
     folder: Folder,
     files: Folder,
+    /// Let go of when the directory is removed, which opens what is in it: a load for which there are
+    /// too few descriptors must not begin, rather than leave its files.
+    reserved: Vec<File>,
 }
 
 impl Scratch {
@@ -57,11 +65,29 @@ impl Scratch {
     /// `None` if the name is taken, or is that of something else before it could be locked.
     fn create_as(dir: &Path, name: String) -> io::Result<Option<Self>> {
         let parent = Folder::open(dir)?;
+        let reserved = (0..RESERVED).map(|_| parent.as_file().try_clone());
+        let reserved = reserved.collect::<io::Result<Vec<File>>>()?;
         match parent.make(OsStr::new(&name), MODE) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
             other => other?,
         }
-        let folder = match open_own(&parent, &name) {
+        match Self::fill(&parent, &name) {
+            Ok(Some((folder, files))) => {
+                Ok(Some(Self { path: dir.join(&name), parent, name, folder, files, reserved }))
+            }
+            Ok(None) => Ok(None),
+            Err(e) => {
+                // Only an empty one can be removed so, which is what was just made.
+                let _ = parent.remove_folder(OsStr::new(&name));
+                Err(e)
+            }
+        }
+    }
+
+    /// Opens the directory that was just made, and makes in it what is to be there. `None` if it is
+    /// another one by now.
+    fn fill(parent: &Folder, name: &str) -> io::Result<Option<(Folder, Folder)>> {
+        let folder = match open_own(parent, name) {
             Ok(Some(folder)) => folder,
             Err(e) if !is_something_else(&e) => return Err(e),
             _ => return Ok(None),
@@ -74,9 +100,16 @@ impl Scratch {
             return Ok(None);
         }
         folder.create(OsStr::new(MARKER), 0o600)?;
-        folder.make(OsStr::new(FILES), MODE)?;
-        let files = folder.subfolder(OsStr::new(FILES))?;
-        Ok(Some(Self { path: dir.join(&name), parent, name, folder, files }))
+        let files = folder.make(OsStr::new(FILES), MODE);
+        match files.and_then(|()| folder.subfolder(OsStr::new(FILES))) {
+            Ok(files) => Ok(Some((folder, files))),
+            Err(e) => {
+                // Without opening anything: there may be no descriptor left.
+                let _ = folder.remove_folder(OsStr::new(FILES));
+                let _ = folder.remove_file(OsStr::new(MARKER));
+                Err(e)
+            }
+        }
     }
 
     /// Where it is, or was when it was made.
@@ -92,6 +125,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        self.reserved.clear();
         // What cannot be removed now is tried again at the next start.
         let _ = remove(&self.parent, &self.name, &self.folder);
     }

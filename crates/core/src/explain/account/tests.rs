@@ -1,5 +1,6 @@
 use super::*;
 use crate::explain::{Cause, Marks};
+use crate::finding::Verdict;
 use crate::histogram::Histogram;
 use crate::host::{Host, Idle, IdleState};
 use crate::run::TimeDomain;
@@ -215,6 +216,30 @@ fn numbers_that_contradict_the_probes_are_told() {
         let found = codes(&run);
         let found: Vec<_> = found.into_iter().filter(|(code, _)| *code != "not-followed").collect();
         assert_eq!(found, want, "{samples:?}");
+    }
+}
+
+#[test]
+fn a_tracer_that_contradicts_itself_is_told_and_degrades_the_run() {
+    let late = [wakeup(0, 1_000, 900), wakeup(0, 2_000, 800)];
+    // 1 more began than ended: on several CPUs at once, or nobody knows where.
+    for (begun, contended, lost, want) in [
+        (2, 0, 0, vec![]),
+        (3, 2, 1, vec![]),
+        (3, 0, 0, vec![("contradictory-tracer", Severity::Warning)]),
+    ] {
+        let tally = Tally { begun, contended, ended: 2, sent: 2, read: 2, ..Tally::default() };
+        let mut all = Seen { tally: Some(tally), ..seen(&late) };
+        let mut run = measured(&[900, 800], Vec::new());
+        account(&mut run, all.clone(), above("500ns"));
+        assert_eq!(codes(&run), want, "{begun} begun");
+        let verdict = if want.is_empty() { Verdict::Valid } else { Verdict::Degraded };
+        assert_eq!(run.validity.verdict, verdict);
+        // Without probes, nobody else knows of those.
+        all.broken = 4;
+        run.plan.stimulus = Stimulus::Others;
+        account(&mut run, all, above("500ns"));
+        assert_eq!(told(&run).not_followed, 4 + lost);
     }
 }
 

@@ -14,7 +14,8 @@ const REST: SpanNs = SpanNs(10_000_000);
 const FIRST: usize = 64;
 const GROWTH: usize = 4;
 
-/// Finds the amount, up to `most`, that takes `length`; `measure` tells how long it takes.
+/// Finds the amount, up to `most`, that takes `length`; `measure` tells how long it takes. `most` is
+/// what the limit of open files allows.
 pub(super) fn amount(
     length: SpanNs,
     most: usize,
@@ -59,7 +60,10 @@ fn amount_resting(
         // Within a hundredth, which is nearer than two of them are alike.
         if next.abs_diff(amount) * 100 <= amount {
             return if next == most && took.0 * 10 < length.0 * 9 {
-                Err(format!("{amount} at once, the limit, take only {took}: use a shorter time"))
+                Err(format!(
+                    "{amount} at once, as many as the limit of open files allows, take only {took}: \
+                     use a shorter time, or raise that limit"
+                ))
             } else {
                 Ok(next)
             };
@@ -72,7 +76,8 @@ fn amount_resting(
 /// How much takes `length`, if `amount` takes `took`.
 pub(super) fn scaled(amount: usize, length: SpanNs, took: SpanNs) -> usize {
     let next = amount as u128 * u128::from(length.0) / u128::from(took.0.max(1));
-    usize::try_from(next).unwrap_or(usize::MAX).clamp(1, amount * GROWTH)
+    let most = amount.saturating_mul(GROWTH).max(1);
+    usize::try_from(next).unwrap_or(usize::MAX).clamp(1, most)
 }
 
 #[cfg(test)]
@@ -94,7 +99,23 @@ mod tests {
     fn the_amount_is_found() {
         check(101_000, 100_000, Ok(1_000));
         check(10_001_000, 100_000, Ok(100_000));
-        check(3_000_000, 1_000, Err("at once, the limit"));
+        check(3_000_000, 1_000, Err("1000 at once, as many as the limit of open files allows"));
+        for most in 0..4 {
+            check(300_000, most, Err("the limit of open files"));
+        }
         check(20_000, 100_000, Ok(190));
+    }
+
+    #[test]
+    fn whatever_it_takes_the_next_amount_is_within_bounds() {
+        for amount in [0, 1, 64, usize::MAX / 2, usize::MAX] {
+            for length in [0, 1, 300_000, u64::MAX] {
+                for took in [0, 1, 300_000, u64::MAX] {
+                    let next = scaled(amount, SpanNs(length), SpanNs(took));
+                    let most = amount.saturating_mul(GROWTH).max(1);
+                    assert!((1..=most).contains(&next), "{amount} {length} {took}: {next}");
+                }
+            }
+        }
     }
 }

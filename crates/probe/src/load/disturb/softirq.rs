@@ -6,17 +6,13 @@ use std::net::UdpSocket;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::network::{bring_loopback_up, leave_for_a_new_one, shared_udp_socket};
-use wakescope_sys::process::raise_open_files;
 
 use super::super::desk::Desk;
-use super::calibrate;
 use super::disturber::{Burst, Disturber};
+use super::{calibrate, files};
 
 /// All of the loopback network.
 const EVERYBODY: &str = "127.255.255.255";
-
-/// Files that others of this process may need.
-const SPARE: u64 = 256;
 
 /// So many packets fill a new socket. Those after them are all alike: they are dropped.
 const FILLING: u32 = 8;
@@ -35,10 +31,7 @@ impl Softirq {
         leave_for_a_new_one().map_err(|e| {
             format!("cannot create a network namespace, which needs root or CAP_SYS_ADMIN: {e}")
         })?;
-        let files =
-            raise_open_files().map_err(|e| format!("cannot raise the limit of open files: {e}"))?;
-        // Each CPU has as many.
-        let most = usize::try_from(files.saturating_sub(SPARE)).unwrap_or(usize::MAX) / cpus;
+        let most = files::for_each_of(cpus)?;
         let mut this =
             Self::in_new_network().map_err(|e| format!("cannot set a network up: {e}"))?;
         this.sending = calibrate::usual(|| this.send_timed())?;

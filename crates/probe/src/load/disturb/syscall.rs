@@ -6,11 +6,11 @@ use std::fs::File;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::poll_set::PollSet;
-use wakescope_sys::process::{pipe, raise_open_files};
+use wakescope_sys::process::pipe;
 
 use super::super::desk::Desk;
-use super::calibrate;
 use super::disturber::{Burst, Disturber};
+use super::{calibrate, files};
 
 pub(super) struct Syscall {
     set: PollSet,
@@ -20,11 +20,9 @@ pub(super) struct Syscall {
 
 impl Syscall {
     pub(super) fn new(length: SpanNs) -> Result<Self, String> {
-        let most =
-            raise_open_files().map_err(|e| format!("cannot raise the limit of open files: {e}"))?;
+        let most = files::all()?;
         let (reader, writer) = pipe().map_err(|e| format!("cannot make a pipe: {e}"))?;
         let mut this = Self { set: PollSet::of(reader.into(), 1), _writer: writer };
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
         let count = calibrate::amount(length, most, |count| {
             this.set.resize(count);
             let Burst { begin, end } = this.call()?;

@@ -2,7 +2,6 @@
 
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
-use wakescope_sys::process::raise_open_files;
 use wakescope_sys::sched::preemptions;
 use wakescope_sys::timer_file::TimerFile;
 
@@ -10,13 +9,10 @@ use super::super::desk::Desk;
 use super::correction::Correction;
 use super::disturber::{Burst, Disturber};
 use super::fifo::become_fifo;
-use super::{calibrate, gap};
+use super::{calibrate, files, gap};
 
 /// Below everybody's who has a real-time policy.
 const PRIORITY: u8 = 1;
-
-/// Files that others of this process may need.
-const SPARE: u64 = 256;
 
 /// How long arming one may take as long as that is not known.
 const ARMING: SpanNs = SpanNs(3_000);
@@ -43,10 +39,7 @@ impl Timers {
     pub(super) fn new(length: SpanNs, cpus: usize) -> Result<Self, String> {
         // Else whoever gets the CPU in the meantime would be taken for the interrupt.
         become_fifo(PRIORITY)?;
-        let files =
-            raise_open_files().map_err(|e| format!("cannot raise the limit of open files: {e}"))?;
-        // Each CPU has as many.
-        let most = usize::try_from(files.saturating_sub(SPARE)).unwrap_or(usize::MAX) / cpus;
+        let most = files::for_each_of(cpus)?;
         let correction = Correction::new(length, 0, most);
         let mut this = Self { timers: Vec::new(), correction, arming: ARMING };
         let count = calibrate::amount(length, most, |count| {

@@ -102,7 +102,7 @@ impl Writer {
         let times = [w.due, w.irq_entry, w.woken, w.irq_exit, w.sched_entry, w.switch_in];
         let counts = [w.response, w.faults_before, w.faults_after, w.steal_after];
         let places = [w.interrupted_ip, w.link, w.events_before, w.irqs_off, w.irqs_on];
-        let rest = [w.away_switches, w.copy];
+        let rest = [w.away_switches, w.copy, w.waits, w.preempted];
         let words = times.into_iter().chain(counts).chain(places).chain(rest);
         words.for_each(|word| self.u64(word));
         let first = [w.state, w.cpu, w.stimulus_cpu, w.stimulus, w.preempt_count, w.softirq];
@@ -110,8 +110,9 @@ impl Writer {
         first.into_iter().chain(then).for_each(|word| self.u32(word));
         let lengths = [w.stack_bytes, w.away_bytes, w.user_bytes, w.away_user_bytes];
         lengths.into_iter().for_each(|bytes| self.s32(bytes));
-        let last = [w.away_pid, w.before_link, w.copied_on, w.preempted];
+        let last = [w.away_pid, w.before_link, w.copied_on];
         last.into_iter().for_each(|word| self.u32(word));
+        self.garbage(4);
         self.0.extend(w.code);
         [w.task, w.interrupted, w.waker].iter().for_each(|task| self.task(task));
         let stacks = w.stack.into_iter().chain(w.away).chain(w.user).chain(w.away_user);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Which wakeups wait for a CPU. Programs look there at nothing while none does.
+ *
+ * A wakeup is counted as open by one CPU at a time, and this is the only place that changes the
+ * number. It becomes less only for who claims the wakeup, so it is never below zero. Ends are seen on
+ * several CPUs at once: a task may be woken on one while another switches to it or moves it. If all of
+ * them miss the claim, the number stays too large by one: that CPU's programs look at more than they
+ * need, and the wakeup counts as one that was not followed.
+ */
+#pragma once
+
+#include "claim.h"
+#include "state.h"
+
+/* The wakeup waits for the CPU of that number from now on. */
+INLINE void open_on(struct wakeup *wakeup, u32 number, struct cpu *cpu)
+{
+	__sync_fetch_and_add(&cpu->open, 1);
+	make_claimable(&wakeup->waits, number);
+}
+
+/* The same of a wakeup that begins. */
+INLINE void open_wakeup(struct wakeup *wakeup, u32 number, struct cpu *cpu)
+{
+	struct counts *all = all_counts();
+	if (all)
+		__sync_fetch_and_add(&all->begun, 1);
+	open_on(wakeup, number, cpu);
+}
+
+/* It waits no more. 1 for the one caller that is to end it. */
+INLINE int close_wakeup(struct wakeup *wakeup, struct counts *all)
+{
+	u32 owner = claim(&wakeup->waits);
+	struct cpu *cpu = owner ? cpu_of(owner - 1) : 0;
+	if (!cpu) {
+		__sync_fetch_and_add(&all->contended, 1);
+		return 0;
+	}
+	__sync_fetch_and_add(&cpu->open, -1);
+	return 1;
+}
+
+/* It waits for another CPU. 0 if somebody else ends it. */
+INLINE int move_wakeup(struct wakeup *wakeup, u32 number, struct cpu *to)
+{
+	struct counts *all = all_counts();
+	if (!all || !close_wakeup(wakeup, all))
+		return 0;
+	wakeup->cpu = number;
+	open_on(wakeup, number, to);
+	return 1;
+}
