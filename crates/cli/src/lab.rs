@@ -167,6 +167,10 @@ fn without_archive(what: &str, e: &ArchiveError, own: &str) -> Failure {
                 .try_this(own)
         }
         ArchiveError::Cache(e) => failure_of_cache(e),
+        ArchiveError::Package { .. } => failure
+            .because("it holds what no package of Debian's does, so nothing of it was kept")
+            .try_this("another mirror may help: WAKESCOPE_MIRROR=http://mirror.example/debian")
+            .try_this(own),
         ArchiveError::Start { .. } => failure.try_this(own),
         ArchiveError::Stopped => failure,
     }

@@ -40,7 +40,9 @@ impl fmt::Display for Refused {
                 write!(f, "other users may write to the folder (mode {mode:04o})")
             }
             Self::ForeignFile(owner) => write!(f, "the file belongs to user {owner}"),
-            Self::OpenFile(mode) => write!(f, "other users may write to the file (mode {mode:04o})"),
+            Self::OpenFile(mode) => {
+                write!(f, "other users may write to the file (mode {mode:04o})")
+            }
             Self::ForeignLink(owner) => {
                 write!(f, "it is a symbolic link that user {owner} controls")
             }

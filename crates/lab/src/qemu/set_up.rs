@@ -110,9 +110,16 @@ pub fn set_up(
     }
     let stage = cache.stage(&place)?;
     let (debs, tree) = (stage.path().join("debs"), stage.path().join("tree"));
-    archive.fetch(&format!("QEMU {version}"), &packages, &debs, &tree, watch)?;
+    archive.fetch(&format!("QEMU {version}"), &packages, &debs, &tree, is_needed, watch)?;
     let qemu = finish(stage, &tree, host, cache, watch)?;
     Ok(SetUp { qemu, was_there: false, bytes: packages.iter().map(|p| p.size).sum() })
+}
+
+/// Whether a file of the emulator's packages can be one that [`keep`] takes.
+fn is_needed(path: &Path) -> bool {
+    let folders =
+        ["usr/bin", "lib", "lib64", "usr/lib", "usr/lib64", "usr/share/qemu", "usr/share/seabios"];
+    folders.iter().any(|folder| path.starts_with(folder))
 }
 
 /// Keeps what is needed of the unpacked packages in `tree`, puts it into its place, and tries it.
@@ -240,14 +247,12 @@ fn loaded(
     Ok(found)
 }
 
-/// Puts what `from` is, or leads to, at `to`.
+/// Gives the file `from` the name `to`, too.
 fn take(from: &Path, to: &Path) -> Result<(), CacheError> {
     if let Some(parent) = to.parent() {
         Cache::create(parent)?;
     }
-    // A library is a link to a file whose name tells its version: a second name for it will do.
-    let file = from.canonicalize().map_err(CacheError::io("find", from))?;
-    fs::hard_link(&file, to).or_else(|_| copy_new(&file, to)).map_err(CacheError::io("create", to))
+    fs::hard_link(from, to).or_else(|_| copy_new(from, to)).map_err(CacheError::io("create", to))
 }
 
 #[cfg(test)]

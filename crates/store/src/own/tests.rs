@@ -148,7 +148,11 @@ fn folders_and_files_of_every_mode_and_kind() {
             },
             "disk: other users may write to the folder",
         ),
-        ("link to itself", |p| symlink("round", p.join("cache/round")).unwrap(), "cache/round: too"),
+        (
+            "link to itself",
+            |p| symlink("round", p.join("cache/round")).unwrap(),
+            "cache/round: too",
+        ),
         ("link to above", |p| symlink("..", p.join("cache/up")).unwrap(), ""),
         (
             "unused",
