@@ -31,6 +31,7 @@ pub(crate) use cell::host_name;
 pub use cell::{Label, Lookup, Meta, StoredCell};
 pub use ending::{Ending, Failed, FailureKind};
 pub use error::StoreError;
+pub(crate) use error::is_full;
 pub use prune::{Pruned, Size};
 pub use recipe::{Ingredients, Key, Recipe};
 pub use scratch::Scratch;

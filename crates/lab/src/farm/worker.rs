@@ -133,6 +133,7 @@ impl<W> Worker<'_, W> {
             host_ns: host.0,
             host: host_name(),
             ended: humantime::format_rfc3339_seconds(ended).to_string(),
+            confinement: self.runner.confinement(&self.jobs[job]),
         }
     }
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use wakescope_store::copy_new;
@@ -214,8 +215,16 @@ fn keep(tree: &Path, place: &Path, watch: &mut dyn Watch) -> Result<(), SetUpErr
     for path in needed {
         let name = path.strip_prefix(tree).map_err(|_| incomplete("a file lies outside"))?;
         take(&path, &place.join(name))?;
+        let made = name.ancestors().skip(1).map(|above| place.join(above));
+        made.into_iter().try_for_each(|folder| open_to_all(&folder))?;
     }
     Ok(())
+}
+
+/// Lets every user go through a folder, whatever the umask says: as root, the emulator is another one.
+fn open_to_all(folder: &Path) -> Result<(), CacheError> {
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(folder, mode).map_err(CacheError::io("open", folder))
 }
 
 /// The libraries that `program` loads.
@@ -305,7 +314,7 @@ mod tests {
             if !version.ends_with("empty") {
                 let program = bin.join("qemu-system-x86_64");
                 fs::write(&program, "").unwrap();
-                let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+                let mode = fs::Permissions::from_mode(0o755);
                 fs::set_permissions(&program, mode).unwrap();
             }
         }

@@ -54,6 +54,9 @@ pub struct Meta {
     pub host: String,
     /// When it ended, RFC 3339, UTC.
     pub ended: String,
+    /// What kept the emulator from doing harm.
+    #[serde(default)]
+    pub confinement: Vec<String>,
 }
 
 /// A cell that was run, with its folder.
