@@ -10,6 +10,8 @@ use wakescope_lab::kernel::fetch::FetchError;
 use wakescope_lab::qemu::{QemuError, SetUpError};
 use wakescope_lab::store::StoreError;
 use wakescope_report::style::clean;
+use wakescope_store::Refused;
+use wakescope_sys::file::effective_user;
 
 use crate::{Failure, Outcome};
 
@@ -70,9 +72,11 @@ fn parallel(asked: Option<u16>) -> usize {
     asked.map_or_else(all, usize::from)
 }
 
-/// The lab's folder.
+/// The lab's folder. Refused, before anything in it is used, if another user controls it.
 fn cache() -> Result<Cache, Failure> {
-    Cache::locate().map_err(|e| failure_of_cache(&e))
+    let cache = Cache::locate().map_err(|e| failure_of_cache(&e))?;
+    cache.check().map_err(|e| failure_of_cache(&e))?;
+    Ok(cache)
 }
 
 /// What to do without the archive.
@@ -88,8 +92,29 @@ fn failure_of_cache(e: &CacheError) -> Failure {
     match e {
         CacheError::NoHome => failure.try_this("name a folder for the cache: WAKESCOPE_CACHE=DIR"),
         CacheError::Stopped => failure,
+        CacheError::Untrusted { path, why } => untrusted(failure, path, *why),
         CacheError::Io { .. } if e.is_full() => make_room(failure),
         CacheError::Io { .. } => failure.try_this("use another cache folder: WAKESCOPE_CACHE=DIR"),
+    }
+}
+
+/// What to do about a cache that another user controls.
+fn untrusted(failure: Failure, path: &Path, why: Refused) -> Failure {
+    let failure =
+        failure.because("the lab runs programs and kernels of its cache with your privileges");
+    let failure = match why {
+        Refused::OpenFolder(_) | Refused::OpenFile(_) => {
+            failure.try_this(format!("let only its owner write: chmod go-w {}", shown(path)))
+        }
+        _ => failure,
+    };
+    if effective_user() == 0 {
+        failure.try_this("use root's own cache: sudo -H wakescope lab …").try_this(
+            "or name a folder of root's own: sudo WAKESCOPE_CACHE=/root/.cache/wakescope \
+             wakescope lab …",
+        )
+    } else {
+        failure.try_this("name a folder of your own for the cache: WAKESCOPE_CACHE=DIR")
     }
 }
 
@@ -142,6 +167,10 @@ fn without_archive(what: &str, e: &ArchiveError, own: &str) -> Failure {
                 .try_this(own)
         }
         ArchiveError::Cache(e) => failure_of_cache(e),
+        ArchiveError::Package { .. } => failure
+            .because("it holds what no package of Debian's does, so nothing of it was kept")
+            .try_this("another mirror may help: WAKESCOPE_MIRROR=http://mirror.example/debian")
+            .try_this(own),
         ArchiveError::Start { .. } => failure.try_this(own),
         ArchiveError::Stopped => failure,
     }

@@ -5,6 +5,8 @@ mod bisected;
 #[path = "lab/bits.rs"]
 mod bits;
 mod common;
+#[path = "lab/confined.rs"]
+mod confined;
 #[path = "lab/disturbed.rs"]
 mod disturbed;
 #[path = "lab/equipment.rs"]

@@ -13,11 +13,15 @@ use crate::watch::{Step, Watch};
 
 mod root;
 mod site;
+mod tar;
 pub(crate) mod tool;
+mod unpack;
 
 use root::Room;
 pub use site::{Site, SiteError};
+use tar::TarError;
 use tool::Tool;
+use unpack::{LIMITS, UnpackError, Unpacker};
 
 /// The longest line of a package list that is of interest.
 const LONGEST_LINE: usize = 64 << 10;
@@ -44,6 +48,13 @@ pub enum ArchiveError {
         task: String,
         /// What it said about it, a line each.
         complaints: Vec<String>,
+    },
+    /// A package is not taken apart.
+    Package {
+        /// What it belongs to.
+        what: String,
+        /// What is wrong with it.
+        why: String,
     },
     /// The lab's folder.
     Cache(CacheError),
@@ -87,6 +98,9 @@ impl fmt::Display for ArchiveError {
             Self::Site(e) => e.fmt(f),
             Self::Start { program, source } => {
                 write!(f, "cannot start {}: {source}", program.display())
+            }
+            Self::Package { what, why } => {
+                write!(f, "a package of {what} cannot be unpacked: {why}")
             }
             Self::Failed { task, .. } => write!(f, "apt or dpkg could not {task}"),
             Self::Cache(e) => e.fmt(f),
@@ -217,13 +231,14 @@ impl Archive {
     }
 
     /// Fetches packages into `folder`, which must be empty, checks them against the signed lists,
-    /// and takes each apart below `into`. `what` names them for the user.
+    /// and takes their files that are `wanted` apart below `into`. `what` names them for the user.
     pub fn fetch(
         &self,
         what: &str,
         packages: &[Package],
         folder: &Path,
         into: &Path,
+        wanted: fn(&Path) -> bool,
         watch: &mut dyn Watch,
     ) -> Result<(), ArchiveError> {
         Cache::create(folder)?;
@@ -233,16 +248,33 @@ impl Archive {
         let mut debs: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         debs.retain(|path| path.extension().is_some_and(|e| e == "deb"));
         debs.sort();
+        let unpacker = Unpacker::new(into, wanted, LIMITS);
+        let mut unpacker = unpacker.map_err(CacheError::io("open", into))?;
         for deb in debs {
             watch.step(&Step::Unpack(what));
-            let tool = Tool::new(&self.dpkg_deb).arg("--extract").arg(&deb).arg(into);
-            let ended = tool::run(&tool, tool::text(1 << 16), watch, |_| Ok(()))?;
-            if !ended.success() {
-                return Err(failed(&format!("unpack {what}"), &ended.complaints));
-            }
+            self.unpack(what, &deb, &mut unpacker, watch)?;
             let _ = std::fs::remove_file(deb);
         }
-        Ok(())
+        unpacker.finish().map_err(|e| not_unpacked(what, e))
+    }
+
+    /// The program takes away only the packing: which files are made is not left to it.
+    fn unpack(
+        &self,
+        what: &str,
+        deb: &Path,
+        unpacker: &mut Unpacker,
+        watch: &mut dyn Watch,
+    ) -> Result<(), ArchiveError> {
+        let tool = Tool::new(&self.dpkg_deb).arg("--fsys-tarfile").arg(deb);
+        let ended = tool::run(&tool, |files| unpacker.add(files), watch, |_| Ok(()))?;
+        match &ended.output {
+            // What came of a program that failed ends too early.
+            Ok(()) | Err(UnpackError::Tar(TarError::Io(_))) if !ended.success() => {
+                Err(failed(&format!("unpack {what}"), &ended.complaints))
+            }
+            _ => ended.output.map_err(|e| not_unpacked(what, e)),
+        }
     }
 
     fn download(
@@ -270,6 +302,13 @@ impl Archive {
 
     fn apt(&self, program: &Path) -> Tool {
         Tool::new(program).env("APT_CONFIG", &root::config(&self.root))
+    }
+}
+
+fn not_unpacked(what: &str, e: UnpackError) -> ArchiveError {
+    match e {
+        UnpackError::Write(path, source) => CacheError::io("write", &path)(source).into(),
+        other => ArchiveError::Package { what: what.into(), why: other.to_string() },
     }
 }
 

@@ -3,6 +3,7 @@
 //! Several labs may share it. What appears in it appears whole: it is made under another name
 //! beside its place and then renamed, so that neither a full disk nor `kill -9` leaves half of it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +12,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fmt};
 
 use wakescope_core::units::SpanNs;
-use wakescope_store::{is_trusted_owner, open_lock, write_new};
+use wakescope_store::{
+    OwnError, Refused, check_own, create_folder, is_trusted_owner, make_own_folder, open_lock,
+    open_own_folder, write_new,
+};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::{exchange, open_directory, try_lock};
 use wakescope_sys::input::open_input;
@@ -24,6 +28,12 @@ const LOOK: SpanNs = SpanNs(100_000_000);
 
 /// A file that has not been finished in this time never will be, seconds.
 const OLD_S: u64 = 3600;
+
+/// The name of apt's folders for what is not checked yet.
+pub(crate) const PARTIAL: &str = "partial";
+
+/// The file of known checksums.
+const SUMS: &str = "sums.json";
 
 /// What every name begins with that is not in its place yet.
 const UNFINISHED: &str = ".new-";
@@ -41,6 +51,13 @@ pub enum CacheError {
         path: PathBuf,
         /// Why it did not work.
         source: io::Error,
+    },
+    /// Another user controls it, so nothing in it is executed or believed.
+    Untrusted {
+        /// The folder or file; it may lie above the cache.
+        path: PathBuf,
+        /// How another user controls it.
+        why: Refused,
     },
     /// The user ended it.
     Stopped,
@@ -68,12 +85,26 @@ impl fmt::Display for CacheError {
             Self::Io { action, path, source } => {
                 write!(f, "cannot {action} {}: {source}", path.display())
             }
+            Self::Untrusted { path, why } => {
+                write!(f, "cannot trust the lab's cache: {}: {why}", path.display())
+            }
             Self::Stopped => f.write_str("interrupted"),
         }
     }
 }
 
 impl std::error::Error for CacheError {}
+
+/// `action` is what is said of a folder that is no folder.
+fn of_own(action: &'static str) -> impl FnOnce(OwnError) -> CacheError {
+    move |e| match e {
+        OwnError::Refused { path, why: why @ (Refused::NoFolder(_) | Refused::Links) } => {
+            CacheError::Io { action, path, source: why.into() }
+        }
+        OwnError::Refused { path, why } => CacheError::Untrusted { path, why },
+        OwnError::Io { path, source } => CacheError::Io { action, path, source },
+    }
+}
 
 /// The lab's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +128,24 @@ impl Cache {
         Self { root: root.into() }
     }
 
+    /// Fails unless nobody but root and this user can change what is executed and believed in it:
+    /// kernels, emulators, package lists, guests, built kernels and known checksums, and every folder
+    /// above them. Nothing is made, and a cache that is not there is fine.
+    ///
+    /// Cells are looked at one by one when they are used.
+    pub fn check(&self) -> Result<(), CacheError> {
+        if open_own_folder(&self.root).map_err(of_own("use"))?.is_none() {
+            return Ok(());
+        }
+        for name in ["kernels", "qemu", "guests", "built", "apt", SUMS] {
+            check_own(&self.root.join(name), &is_never_used).map_err(of_own("use"))?;
+        }
+        for name in ["cells", "locks"] {
+            open_own_folder(&self.root.join(name)).map_err(of_own("use"))?;
+        }
+        Ok(())
+    }
+
     /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root
@@ -110,6 +159,11 @@ impl Cache {
     /// Emulators, each in a folder of its version.
     pub fn qemu(&self) -> PathBuf {
         self.root.join("qemu")
+    }
+
+    /// Known checksums.
+    pub(crate) fn sums(&self) -> PathBuf {
+        self.root.join(SUMS)
     }
 
     /// Package lists.
@@ -132,9 +186,9 @@ impl Cache {
         self.root.join("cells")
     }
 
-    /// Makes `folder`, with all above it.
+    /// Makes `folder`, with all above it, unless it is there. Fails if another user controls it.
     pub(crate) fn create(folder: &Path) -> Result<(), CacheError> {
-        fs::create_dir_all(folder).map_err(CacheError::io("create", folder))
+        make_own_folder(folder).map_err(of_own("create"))
     }
 
     /// Waits until no other process works on `what`, and keeps others from it until the lock is
@@ -162,7 +216,7 @@ impl Cache {
         // While this is held, nobody takes a folder that is not locked yet for a leftover.
         let _sweeping = self.lock("stage", &mut Unwatched)?;
         sweep(parent);
-        fs::create_dir(&path).map_err(CacheError::io("create", &path))?;
+        create_folder(&path).map_err(CacheError::io("create", &path))?;
         let lock = open_directory(&path).map_err(CacheError::io("open", &path))?;
         try_lock(&lock).map_err(CacheError::io("lock", &path))?;
         Ok(Stage { path, place: place.into(), _lock: lock })
@@ -237,6 +291,12 @@ fn is_unfinished(name: &str) -> bool {
     parts.is_some_and(|mut parts| {
         parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number)
     })
+}
+
+/// Whether the lab uses nothing of this name: what is unfinished, and where apt as another user puts
+/// what it has not checked yet, which is made anew each time.
+fn is_never_used(name: &OsStr) -> bool {
+    name == PARTIAL || name.to_str().is_some_and(is_unfinished)
 }
 
 /// Removes what killed labs left unfinished in `folder`: folders on which nobody holds a lock any

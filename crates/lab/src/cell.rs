@@ -1,7 +1,6 @@
 //! A cell: one guest that boots a kernel, does one task, and ends.
 
-use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,17 +16,18 @@ use wakescope_store::write_new;
 use crate::farm::{Job, Runner};
 use crate::guest::{CHECK, FACTS, Facts, KERNEL_LOG, RUN, VERB};
 use crate::kernel::Kernel;
+use crate::machine::confinement::Confinement;
 use crate::machine::console::{last_lines, trouble};
 use crate::machine::power::{self, End, Watch};
-use crate::machine::{Boot, Machine};
+use crate::machine::{Files, Machine, arguments};
 use crate::parcel::{Item, unpack};
 use crate::plan::{LoadSet, Plan};
-use crate::qemu::Qemu;
+use crate::qemu::{Qemu, SANDBOX};
 mod again;
 
 pub use again::Again;
 
-use crate::store::{CONSOLE, Ending, Failed, FailureKind, Ingredients, Label, Recipe};
+use crate::store::{CONSOLE, Ending, Failed, FailureKind, Ingredients, Label, Recipe, is_full};
 
 /// What a guest is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,8 +225,10 @@ fn parameter(asked: Asked) -> Option<&'static str> {
 }
 
 /// Runs guests in the emulator.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Emulation;
+#[derive(Debug, Default)]
+pub struct Emulation {
+    confinement: Confinement,
+}
 
 /// While a guest runs: what comes out of its line of results, and what the emulator says.
 const RESULTS: &str = "results.parcel";
@@ -236,18 +238,26 @@ impl Runner<Work> for Emulation {
     fn run(&self, job: &Job<Work>, folder: &Path, cancel: &AtomicBool) -> Ending {
         let Work { qemu, machine, kernel, guest, cmdline, limit, .. } = &job.work;
         let [console, results, words] = [CONSOLE, RESULTS, WORDS].map(|name| folder.join(name));
-        let boot = Boot { kernel, guest, cmdline, console: &console, results: &results };
-        let (program, first) = qemu.command.split_first().expect("an emulator has a program");
-        let mut arguments: Vec<OsString> = first.to_vec();
-        arguments.extend(boot.arguments(qemu.arch, machine));
+        let mut arguments = arguments(qemu.arch, machine, cmdline);
+        if qemu.has_sandbox {
+            arguments.extend(["-sandbox".into(), SANDBOX.into()]);
+        }
+        let start = |words: &File| {
+            let files = Files::open(kernel, guest, &console, &results)?;
+            self.confinement.start(qemu, &arguments, &files, words)
+        };
         let watch = Watch { limit: *limit, outputs: &[console.clone(), results.clone()], cancel };
-        let end = power::run(Path::new(program), &arguments, &words, watch);
+        let end = power::run(start, &words, watch);
         let ending = conclude(&end, job, folder, &results, &console);
         // They served; a cell keeps what repeats, and the console.
         for path in [&results, &words] {
             let _ = fs::remove_file(path);
         }
         ending
+    }
+
+    fn confinement(&self, job: &Job<Work>) -> Vec<String> {
+        self.confinement.in_force(&job.work.qemu)
     }
 }
 
@@ -329,6 +339,7 @@ fn of_host(end: &End, log: &[u8]) -> Failed {
         End::TimeUp(_) => FailureKind::HostTimeLimit,
         End::Flood => FailureKind::NoResult,
         End::Cancelled => FailureKind::Cancelled,
+        End::NotStarted(e) if is_full(e) => FailureKind::DiskFull,
         End::Restarted | End::Killed(_) | End::Refused(_) | End::NotStarted(_) => {
             FailureKind::Emulator
         }

@@ -46,6 +46,11 @@ pub trait Runner<W>: Sync {
     /// Runs the guest of `job`, and writes what it gives into `folder`: a few plain files. Ends
     /// soon after `cancel` is set; what it returns then counts only if it is [`Ending::Measured`].
     fn run(&self, job: &Job<W>, folder: &Path, cancel: &AtomicBool) -> Ending;
+
+    /// What kept the guest of `job`, which was run, from doing harm to the host.
+    fn confinement(&self, _job: &Job<W>) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What became of a job.

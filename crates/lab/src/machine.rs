@@ -1,13 +1,15 @@
 //! The machine that a guest runs on: QEMU, counting instructions instead of time.
 
-use std::ffi::OsString;
-use std::path::Path;
-
 use crate::kernel::Arch;
 use crate::plan::CpuSpeed;
 
+pub mod confinement;
 pub mod console;
+mod files;
 pub mod power;
+
+pub use files::Files;
+use files::{CONSOLE, GUEST, KERNEL, RESULTS, path_of};
 
 /// How fast, how large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,21 +27,6 @@ pub struct Machine {
 
 /// A load that copies files in memory takes an eighth of it, and wants 144 MiB.
 pub const MEMORY_MIB: u32 = 1280;
-
-/// The files of a boot.
-#[derive(Clone, Copy, Debug)]
-pub struct Boot<'a> {
-    /// The kernel's image.
-    pub kernel: &'a Path,
-    /// The initramfs.
-    pub guest: &'a Path,
-    /// The kernel's command line.
-    pub cmdline: &'a str,
-    /// Where the console goes.
-    pub console: &'a Path,
-    /// Where results go.
-    pub results: &'a Path,
-}
 
 impl Machine {
     /// One CPU that executes an instruction per virtual nanosecond.
@@ -130,31 +117,29 @@ impl Machine {
     }
 }
 
-impl Boot<'_> {
-    /// The arguments of an emulator for `arch` that boot this on the machine that the arguments
-    /// `machine` make.
-    pub fn arguments(&self, arch: Arch, machine: &[String]) -> Vec<OsString> {
-        let mut all: Vec<OsString> = machine.iter().map(Into::into).collect();
-        let mut add = |flag: &str, value: OsString| all.extend([flag.into(), value]);
-        add("-kernel", self.kernel.into());
-        add("-initrd", self.guest.into());
-        add("-append", self.cmdline.into());
-        for (id, path) in [("console", self.console), ("results", self.results)] {
-            let mut backend = OsString::from(format!("file,id={id},path="));
-            backend.push(path);
-            add("-chardev", escaped(&backend));
-            match (arch, id) {
-                (Arch::Amd64, _) => {
-                    let index = u8::from(id == "results");
-                    add("-device", format!("isa-serial,chardev={id},index={index}").into());
-                }
-                (Arch::Arm64, "console") => add("-serial", format!("chardev:{id}").into()),
-                // `virt` has a second line of its own from QEMU 9.1 on only; a card works in all.
-                (Arch::Arm64, _) => add("-device", format!("pci-serial,chardev={id}").into()),
+/// The arguments of an emulator for `arch` that boot a kernel with this command line on the machine
+/// that the arguments `machine` make. Its files are [`Files`], which the emulator inherits.
+pub fn arguments(arch: Arch, machine: &[String], cmdline: &str) -> Vec<String> {
+    let mut all = machine.to_vec();
+    let mut add = |flag: &str, value: String| all.extend([flag.into(), value]);
+    add("-kernel", path_of(KERNEL));
+    add("-initrd", path_of(GUEST));
+    add("-append", cmdline.into());
+    for (id, fd) in [("console", CONSOLE), ("results", RESULTS)] {
+        // It need not be able to open the file by any path.
+        add("-add-fd", format!("fd={fd},set={fd}"));
+        add("-chardev", format!("file,id={id},path=/dev/fdset/{fd}"));
+        match (arch, id) {
+            (Arch::Amd64, _) => {
+                let index = u8::from(id == "results");
+                add("-device", format!("isa-serial,chardev={id},index={index}"));
             }
+            (Arch::Arm64, "console") => add("-serial", format!("chardev:{id}")),
+            // `virt` has a second line of its own from QEMU 9.1 on only; a card works in all.
+            (Arch::Arm64, _) => add("-device", format!("pci-serial,chardev={id}")),
         }
-        all
     }
+    all
 }
 
 /// What every guest's kernel is told:
@@ -163,22 +148,6 @@ impl Boot<'_> {
 /// - to print nothing but what is wrong: each character costs a trap;
 /// - not to test its ciphers, which takes up to a second of the boot and goes on in the background.
 const COMMON: &str = "nokaslr panic=-1 oops=panic quiet cryptomgr.notests";
-
-/// In QEMU's options a comma ends a value; two are one.
-fn escaped(value: &OsString) -> OsString {
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    // The commas of our own before the path stay.
-    let bytes = value.as_bytes();
-    let path = bytes.windows(6).position(|w| w == b",path=").map_or(bytes.len(), |at| at + 6);
-    let mut out = bytes[..path].to_vec();
-    for &byte in &bytes[path..] {
-        out.push(byte);
-        if byte == b',' {
-            out.push(byte);
-        }
-    }
-    OsString::from_vec(out)
-}
 
 #[cfg(test)]
 mod tests {
@@ -211,11 +180,22 @@ mod tests {
     }
 
     #[test]
-    fn paths_may_hold_commas() {
-        let path = Path::new("/a,b");
-        let boot = Boot { kernel: path, guest: path, cmdline: "a,b", console: path, results: path };
-        let all = boot.arguments(Arch::Amd64, &Machine::new(Arch::Amd64).arguments());
-        assert!(all.contains(&"file,id=results,path=/a,,b".into()), "{all:?}");
-        assert!(all.contains(&"/a,b".into()) && all.contains(&"a,b".into()), "{all:?}");
+    fn files_are_named_by_their_descriptors() {
+        let machine = Machine::new(Arch::Amd64).arguments();
+        let all = arguments(Arch::Amd64, &machine, "a,b");
+        assert_eq!(all[..machine.len()], machine);
+        let own = all[machine.len()..].join(" ");
+        expect_test::expect![[r#"
+            -kernel /proc/self/fd/3
+            -initrd /proc/self/fd/4
+            -append a,b
+            -add-fd fd=5,set=5
+            -chardev file,id=console,path=/dev/fdset/5
+            -device isa-serial,chardev=console,index=0
+            -add-fd fd=6,set=6
+            -chardev file,id=results,path=/dev/fdset/6
+            -device isa-serial,chardev=results,index=1
+        "#]]
+        .assert_eq(&format!("{}\n", own.replace(" -", "\n-")));
     }
 }

@@ -267,7 +267,8 @@ fn harvest(
 ) -> Result<(Vec<Outcome>, bool), LabError> {
     let mut watch = |event: Event<'_>, standing: &Standing| watch(phase, event, standing);
     let parallel = equipment.parallel;
-    let harvest = farm::run(jobs, parallel, &equipment.store, &Emulation, &mut watch);
+    let runner = Emulation::default();
+    let harvest = farm::run(jobs, parallel, &equipment.store, &runner, &mut watch);
     match harvest.end {
         End::Complete => Ok((harvest.outcomes, false)),
         End::Stopped => Ok((harvest.outcomes, true)),

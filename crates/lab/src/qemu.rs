@@ -3,7 +3,10 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use wakescope_sys::file::effective_user;
 
 use crate::archive::tool;
 use crate::cache::Cache;
@@ -18,6 +21,10 @@ pub use version::Version;
 
 /// The oldest emulator that runs every kernel: 7.2 lets those from 6.12 on die of a double fault.
 pub const OLDEST: Version = Version(8, 0, 0);
+
+/// What QEMU forbids itself by seccomp, where it can: other programs, other privileges, and changes
+/// of its scheduling.
+pub const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
 /// Firmware that a guest's machine may run; part of what its results depend on.
 const FIRMWARE: [&str; 10] = [
@@ -92,6 +99,9 @@ pub struct Qemu {
     /// program; then the folders of firmware. The machine's arguments follow. Its environment must
     /// not hold `LD_LIBRARY_PATH` or `LD_PRELOAD`.
     pub command: Vec<OsString>,
+    /// Where to start it: `/`, or its own folder, where relative paths of the command begin. Who
+    /// starts it there need not have a right to the folders above.
+    pub folder: PathBuf,
     /// The program.
     pub program: PathBuf,
     /// Its version.
@@ -102,6 +112,8 @@ pub struct Qemu {
     pub sha256: String,
     /// Where its firmware is.
     pub data: Vec<PathBuf>,
+    /// Whether it can forbid itself by seccomp what it does not need.
+    pub has_sandbox: bool,
 }
 
 impl Qemu {
@@ -137,6 +149,7 @@ impl Qemu {
     fn of(start: &Start, arch: Arch, cache: &Cache, memo: &mut Memo) -> Result<Self, QemuError> {
         let program = &start.program;
         let unusable = |why: String| QemuError::Unusable { program: program.clone(), why };
+        start.expect_reachable(effective_user() == 0).map_err(unusable)?;
         let sum = memo.sum(program).map_err(|e| unusable(e.to_string()))?;
         let answer = version::ask(start, &sum, cache).map_err(unusable)?;
         if answer.version < OLDEST {
@@ -147,12 +160,14 @@ impl Qemu {
         let sha256 = with_firmware(&sum, &data, memo).map_err(|e| unusable(e.to_string()))?;
         Ok(Self {
             arch,
-            command: start.command(),
+            command: start.relative_command(),
+            folder: start.folder().into(),
             program: program.clone(),
             version: answer.version,
             banner: answer.banner,
             sha256,
             data,
+            has_sandbox: answer.has_sandbox,
         })
     }
 }
@@ -161,6 +176,8 @@ impl Qemu {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Start {
     program: PathBuf,
+    /// The folder below which all of it lies, if the lab has set it up.
+    root: Option<PathBuf>,
     /// The dynamic loader that starts it, and where its libraries are, if not the system's.
     loader: Option<(PathBuf, PathBuf)>,
     /// Where its firmware is, if it does not know itself.
@@ -169,7 +186,7 @@ struct Start {
 
 impl Start {
     fn of_machine(program: PathBuf) -> Self {
-        Self { program, loader: None, data: Vec::new() }
+        Self { program, root: None, loader: None, data: Vec::new() }
     }
 
     /// An emulator that was unpacked below `root`.
@@ -181,7 +198,36 @@ impl Start {
         })?;
         let data = ["qemu", "seabios"].map(|dir| root.join("usr/share").join(dir));
         let data = data.into_iter().filter(|dir| dir.is_dir()).collect();
-        Ok(Self { program, loader: Some((loader, libraries)), data })
+        Ok(Self { program, root: Some(root.into()), loader: Some((loader, libraries)), data })
+    }
+
+    fn folder(&self) -> &Path {
+        self.root.as_deref().unwrap_or(Path::new("/"))
+    }
+
+    /// The command as it is started in [`Self::folder`].
+    fn relative_command(&self) -> Vec<OsString> {
+        let root = self.root.as_deref();
+        let below = |word: &OsString| Some(Path::new(word).strip_prefix(root?).ok()?.to_owned());
+        let words = self.command().into_iter();
+        words.map(|word| below(&word).map_or(word, OsString::from)).collect()
+    }
+
+    /// Fails, saying why, unless every user can start it. As root, the emulator is a user without any
+    /// rights.
+    fn expect_reachable(&self, is_root: bool) -> Result<(), String> {
+        if !is_root {
+            return Ok(());
+        }
+        let own = [self.program.clone()].into_iter().chain(self.data.iter().cloned());
+        let loader = self.loader.iter().flat_map(|(a, b)| [a.clone(), b.clone()]);
+        match own.chain(loader).find_map(|path| closed_to_others(&path, self.folder())) {
+            None => Ok(()),
+            Some(path) => Err(format!(
+                "it must not run as root, and other users cannot reach it: {} is closed to them",
+                path.display()
+            )),
+        }
     }
 
     fn command(&self) -> Vec<OsString> {
@@ -195,6 +241,17 @@ impl Start {
         }
         command
     }
+}
+
+/// The first folder from `root` on the way to `path`, or what is there, that others may not open.
+fn closed_to_others(path: &Path, root: &Path) -> Option<PathBuf> {
+    let way: Vec<&Path> = path.ancestors().take_while(|above| above.starts_with(root)).collect();
+    let is_closed = |&&part: &&&Path| {
+        let needed = if part == path { 0o005 } else { 0o001 };
+        // What is not there is told of elsewhere.
+        part.metadata().is_ok_and(|meta| meta.permissions().mode() & needed != needed)
+    };
+    way.iter().rev().find(is_closed).map(|&part| part.to_owned())
 }
 
 /// The emulator that a user names: a program, or a folder that holds it.

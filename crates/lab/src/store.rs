@@ -11,6 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use wakescope_store::{create_folder, make_own_folder};
 use wakescope_sys::file::room;
 
 mod cell;
@@ -30,6 +31,7 @@ pub(crate) use cell::host_name;
 pub use cell::{Label, Lookup, Meta, StoredCell};
 pub use ending::{Ending, Failed, FailureKind};
 pub use error::StoreError;
+pub(crate) use error::is_full;
 pub use prune::{Pruned, Size};
 pub use recipe::{Ingredients, Key, Recipe};
 pub use scratch::Scratch;
@@ -73,7 +75,9 @@ impl CellStore {
     /// The cache in `folder`, which is made if need be. What killed labs left there is removed.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let store = Self { folder: folder.into() };
-        fs::create_dir_all(folder).map_err(|e| store.error("create", folder, e))?;
+        let made = std::path::absolute(folder).map(|path| make_own_folder(&path));
+        let made = made.and_then(|made| made.map_err(io::Error::other));
+        made.map_err(|e| store.error("create", folder, e))?;
         store.clean_up()?;
         Ok(store)
     }
@@ -152,7 +156,7 @@ impl CellStore {
             if let Some(lock) = self.lock(&name)? {
                 let path = self.folder.join(format!("{name}.{NEW}"));
                 make_way(&path)
-                    .and_then(|()| fs::create_dir(&path))
+                    .and_then(|()| create_folder(&path))
                     .and_then(|()| mark(&path))
                     .map_err(|e| self.error("create", &path, e))?;
                 return Ok(Scratch::new(path, Some(lock)));

@@ -74,7 +74,7 @@ struct Remembered {
 impl Memo {
     /// The memo of a cache. One that is missing or damaged is empty.
     pub fn open(cache: &Cache) -> Self {
-        let place = cache.root().join("sums.json");
+        let place = cache.sums();
         let sums = read(&place);
         Self { place, sums }
     }

@@ -1,13 +1,16 @@
-//! Run folders on disk, and the one place that opens files to write.
+//! Run folders on disk, the one place that opens files to write, and the one rule of what may be
+//! executed or believed.
 //!
 //! wakescope is often run as root in folders that others may write to. So nothing is written
 //! through a link that somebody else made, into a file that somebody else put there, or into a
 //! folder in which others may exchange files; and nothing waits for the reader of a FIFO.
 
 mod output;
+mod own;
 mod run_folder;
 mod trust;
 
-pub use output::{copy_new, create_output, open_lock, write_new};
+pub use output::{copy_new, create_folder, create_new, create_output, open_lock, write_new};
+pub use own::{OwnError, check_own, make_own_folder, open_own_folder};
 pub use run_folder::{RECORD, RunFiles, RunFolderError, SAMPLES};
 pub use trust::{Refused, check_folder, is_trusted_owner};

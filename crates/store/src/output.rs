@@ -1,9 +1,9 @@
 //! Files that the user names for a result.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use wakescope_sys::file::duplicate;
@@ -11,6 +11,10 @@ use wakescope_sys::folder::{About, Folder, Kind};
 use wakescope_sys::process::set_blocking;
 
 use crate::trust::{Refused, check_folder, is_trusted_owner};
+
+/// Of files and folders that others may not write, whatever the umask says.
+const FILE_MODE: u32 = 0o644;
+const FOLDER_MODE: u32 = 0o755;
 
 /// As many links as the kernel follows.
 const MOST_LINKS: u32 = 40;
@@ -32,17 +36,29 @@ pub fn create_output(path: &Path) -> io::Result<File> {
     Err(Refused::Links.into())
 }
 
-/// Makes the file at `path` with `bytes` in it. Fails if there is anything of that name.
+/// Makes the file at `path` with `bytes` in it, for nobody else to write. Fails if there is anything
+/// of that name.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    File::create_new(path)?.write_all(bytes)
+    create_new(path)?.write_all(bytes)
 }
 
-/// Makes the file at `to` with the bytes of `from` and its permissions, but for those of another
-/// user. Fails if there is anything of that name.
+/// Makes an empty file at `path`, for nobody else to write, and opens it to be written. Fails if there
+/// is anything of that name.
+pub fn create_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)
+}
+
+/// Makes the folder at `path`, for nobody else to write. Fails if there is anything of that name.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(FOLDER_MODE).create(path)
+}
+
+/// Makes the file at `to` with the bytes of `from` and its permissions, but for rights of others to
+/// write and rights of another user. Fails if there is anything of that name.
 pub fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
     let mut from = File::open(from)?;
-    let mode = from.metadata()?.permissions().mode() & 0o777;
-    let mut made = File::create_new(to)?;
+    let mode = from.metadata()?.permissions().mode() & FOLDER_MODE;
+    let mut made = create_new(to)?;
     io::copy(&mut from, &mut made)?;
     made.set_permissions(fs::Permissions::from_mode(mode))
 }
@@ -52,7 +68,7 @@ pub fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
 pub fn open_lock(path: &Path) -> io::Result<File> {
     let name = path.file_name().ok_or(Refused::Kind(Kind::Folder))?;
     let folder = Folder::open(path.parent().unwrap_or(Path::new("")))?;
-    let opened = match folder.create(name, 0o666) {
+    let opened = match folder.create(name, FILE_MODE) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder.open_to_write(name),
         other => other,
     };
@@ -209,7 +225,10 @@ mod tests {
         symlink("treasure", path("link")).unwrap();
         symlink("nowhere", path("dangling")).unwrap();
         fs::create_dir(path("folder")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(path("fifo")).status();
+        assert!(made.unwrap().success());
         for (name, why) in [
+            ("fifo", "it is a FIFO, not a regular file"),
             ("link", "it is a symbolic link, not a regular file"),
             ("dangling", "it is a symbolic link, not a regular file"),
             ("folder", "it is a folder, not a regular file"),
@@ -227,7 +246,7 @@ mod tests {
         let scratch = Scratch::new("copy");
         let path = |name: &str| scratch.0.join(name);
         fs::write(path("from"), "text").unwrap();
-        fs::set_permissions(path("from"), fs::Permissions::from_mode(0o4755)).unwrap();
+        fs::set_permissions(path("from"), fs::Permissions::from_mode(0o4777)).unwrap();
         copy_new(&path("from"), &path("to")).unwrap();
         assert_eq!(fs::read_to_string(path("to")).unwrap(), "text");
         assert_eq!(fs::metadata(path("to")).unwrap().permissions().mode() & 0o7777, 0o755);

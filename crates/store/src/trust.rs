@@ -14,12 +14,16 @@ pub enum Refused {
     OpenFolder(u32),
     /// The file belongs to this other user.
     ForeignFile(u32),
+    /// Others may write to the file, whose mode this is.
+    OpenFile(u32),
     /// The link belongs to this other user, or lies where others may exchange it.
     ForeignLink(u32),
     /// The file has other names, and lies where others may have given it this one.
     HardLink,
     /// This is no file.
     Kind(Kind),
+    /// This is no folder.
+    NoFolder(Kind),
     /// Something has the name of a file that is to be made.
     Taken(Kind),
     /// Links lead to links without an end.
@@ -36,6 +40,9 @@ impl fmt::Display for Refused {
                 write!(f, "other users may write to the folder (mode {mode:04o})")
             }
             Self::ForeignFile(owner) => write!(f, "the file belongs to user {owner}"),
+            Self::OpenFile(mode) => {
+                write!(f, "other users may write to the file (mode {mode:04o})")
+            }
             Self::ForeignLink(owner) => {
                 write!(f, "it is a symbolic link that user {owner} controls")
             }
@@ -43,6 +50,7 @@ impl fmt::Display for Refused {
                 f.write_str("the file has other hard links, and its folder is not safe")
             }
             Self::Kind(kind) => write!(f, "it is {}, not a regular file", article(*kind)),
+            Self::NoFolder(kind) => write!(f, "it is {}, not a folder", article(*kind)),
             Self::Taken(kind) => write!(f, "{} of that name already exists", article(*kind)),
             Self::Links => f.write_str("too many symbolic links"),
         }
@@ -96,18 +104,23 @@ fn sudo_caller() -> Option<u32> {
 
 fn judge(folder: &About, user: u32, caller: Option<u32>) -> Result<(), Refused> {
     const STICKY: u32 = 0o1000;
-    const OTHERS: u32 = 0o002;
-    const GROUP: u32 = 0o020;
     if folder.owner != 0 && folder.owner != user && Some(folder.owner) != caller {
         return Err(Refused::ForeignFolder(folder.owner));
     }
-    // Many systems give each user a group of the same number, and let it write by default.
-    let own_group = folder.group == 0 || folder.group == folder.owner;
-    let open = if own_group { OTHERS } else { OTHERS | GROUP };
-    if folder.mode & open != 0 && folder.mode & STICKY == 0 {
+    if others_may_write(folder) && folder.mode & STICKY == 0 {
         return Err(Refused::OpenFolder(folder.mode));
     }
     Ok(())
+}
+
+/// Whether the mode lets anybody write but the owner and root.
+pub(crate) fn others_may_write(found: &About) -> bool {
+    const OTHERS: u32 = 0o002;
+    const GROUP: u32 = 0o020;
+    // Many systems give each user a group of the same number, and let it write by default.
+    let own_group = found.group == 0 || found.group == found.owner;
+    let open = if own_group { OTHERS } else { OTHERS | GROUP };
+    found.mode & open != 0
 }
 
 #[cfg(test)]

@@ -35,6 +35,21 @@ pub fn duplicate(number: RawFd) -> io::Result<File> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
+/// A copy of all of `file` in memory, which nobody can change any more and everybody can read who has
+/// it: neither its folder nor its mode matters.
+pub fn sealed_copy(file: &mut File) -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // SAFETY: the name is a C string, used in /proc only.
+    let fd = checked(unsafe { libc::memfd_create(c"wakescope".as_ptr(), flags) })?;
+    // SAFETY: the call gave a descriptor that nobody else has.
+    let mut copy: File = unsafe { OwnedFd::from_raw_fd(fd) }.into();
+    io::copy(file, &mut copy)?;
+    let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
+    // SAFETY: integers only.
+    checked(unsafe { libc::fcntl(copy.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    Ok(copy)
+}
+
 /// Exchanges the names of two files: at no moment is either name without a file.
 pub fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     let (a, b) = (c_path(a)?, c_path(b)?);
@@ -109,6 +124,17 @@ mod tests {
         drop(a);
         assert!(try_lock(&b).unwrap());
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_sealed_copy_can_be_read_and_not_be_changed() {
+        use std::io::{Read, Write};
+        let mut copy = sealed_copy(&mut File::open("/proc/self/cmdline").unwrap()).unwrap();
+        assert!(copy.write_all(b"x").is_err() && copy.set_len(0).is_err());
+        let path = format!("/proc/self/fd/{}", copy.as_raw_fd());
+        let mut read = Vec::new();
+        File::open(path).unwrap().read_to_end(&mut read).unwrap();
+        assert_eq!(read, std::fs::read("/proc/self/cmdline").unwrap());
     }
 
     #[test]

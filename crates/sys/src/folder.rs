@@ -101,6 +101,11 @@ impl Folder {
         self.open_at(name, libc::O_RDONLY | libc::O_DIRECTORY, 0).map(Self)
     }
 
+    /// Opens a folder in this one, also one that this user may not list: to go on to what is in it.
+    pub fn pass(&self, name: &OsStr) -> io::Result<Self> {
+        self.open_at(name, libc::O_PATH | libc::O_DIRECTORY, 0).map(Self)
+    }
+
     /// Makes a folder in this one.
     pub fn make(&self, name: &OsStr, mode: u32) -> io::Result<()> {
         let name = c_name(name)?;
@@ -318,6 +323,20 @@ mod tests {
         }
         assert!(folder.subfolder(name("here")).is_err());
         assert!(!path.join("nowhere").exists());
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_is_passed_leads_to_what_is_in_it() {
+        let (folder, path) = place("pass");
+        fs::create_dir_all(path.join("a/b")).unwrap();
+        symlink("a", path.join("link")).unwrap();
+        let passed = folder.pass(name("a")).unwrap();
+        assert_eq!(passed.about().unwrap().kind, Kind::Folder);
+        assert_eq!(passed.names().unwrap(), ["b"]);
+        passed.pass(name("b")).unwrap().make(name("c"), 0o700).unwrap();
+        assert!(path.join("a/b/c").is_dir());
+        assert!(folder.pass(name("link")).is_err());
         fs::remove_dir_all(path).unwrap();
     }
 

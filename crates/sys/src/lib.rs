@@ -12,6 +12,7 @@ pub mod file;
 pub mod folder;
 pub mod guest;
 pub mod input;
+pub mod landlock;
 pub mod machine;
 pub mod mapped_file;
 pub mod memory;

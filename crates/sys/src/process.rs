@@ -12,6 +12,8 @@ use wakescope_core::units::SpanNs;
 use crate::checked;
 use crate::signal::resets_file_size;
 
+pub mod confined;
+
 /// A program with its arguments, as `execv` wants them.
 #[derive(Clone, Debug)]
 pub struct Program {

@@ -22,11 +22,12 @@ pub fn skip(test: &str, why: &str) {
 pub struct Disk(PathBuf);
 
 impl Disk {
-    /// Mounts one on the folder `at`, with options of tmpfs (`size=256k`). `None`, and `test` is
-    /// skipped, where this is not permitted.
+    /// Mounts one on the folder `at`, with options of tmpfs (`size=256k`). Only its owner may write to
+    /// it, unless they say otherwise. `None`, and `test` is skipped, where this is not permitted.
     pub fn mount(at: &Path, options: &str, test: &str) -> Option<Self> {
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at).stderr(Stdio::null());
+        let options = format!("mode=755,{options}");
+        mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).stderr(Stdio::null());
         if mount.status().is_ok_and(|status| status.success()) {
             return Some(Self(at.into()));
         }

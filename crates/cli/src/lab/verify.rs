@@ -72,7 +72,8 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Outcome, Failure> {
         }
     };
     let prepare = |cell: &_| again.job(cell);
-    let done = verify(&keys, parallel(args.jobs), &store, &prepare, &Emulation, &mut watch);
+    let runner = Emulation::default();
+    let done = verify(&keys, parallel(args.jobs), &store, &prepare, &runner, &mut watch);
     drop(showing);
     let cells = done.map_err(|e| failure_of_store(&e))?.cells;
     output::print(&report(&cells))?;

@@ -239,16 +239,18 @@ impl Bench {
         files.map(|name| (name.clone(), fs::read(folder.join(&name)).unwrap())).collect()
     }
 
-    /// Emulators of this lab that run. They have no environment to be known by.
+    /// Emulators of this lab that run. They have no environment to be known by, but the files open
+    /// that their guests write to.
     pub(crate) fn emulators(&self) -> Vec<i32> {
-        let ours = self.cache.display().to_string();
         let entries = fs::read_dir("/proc").unwrap().flatten();
         let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
         let is_ours = |pid: &i32| {
             let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let command = String::from_utf8_lossy(&command).into_owned();
+            let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+            let mut open = open.filter_map(|entry| fs::read_link(entry.path()).ok());
             // One that is asked for its version has no guest.
-            ["qemu-system", "-kernel", &ours].into_iter().all(|word| command.contains(word))
+            let has_guest = command.split(|&byte| byte == 0).any(|word| word == b"-kernel");
+            has_guest && open.any(|path| path.starts_with(&self.cache))
         };
         pids.filter(is_ours).collect()
     }

@@ -11,7 +11,7 @@ use crate::common::measured::names;
 use crate::made_up::{End, MadeUp};
 
 /// Starts a lab of two seeds with a kernel that hangs, and waits until its emulator runs.
-fn hung(bench: &Bench) -> (Running, i32) {
+pub(crate) fn hung(bench: &Bench) -> (Running, i32) {
     let kernel = MadeUp { console: "I stay\n".into(), ..MadeUp::new(End::Hang) };
     let path = kernel.write(&bench.test.dir, "kernel");
     let args = ["--kernel", path.to_str().unwrap(), "--load", "idle", "--seeds", "2"];

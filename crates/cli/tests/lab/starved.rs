@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
@@ -39,6 +40,9 @@ const DELAYS: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 
 static unsigned halts, polls;
@@ -86,21 +90,28 @@ int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, co
 	return ready;
 }
 
+/* The emulator may not open files to write, but a socket of the test is no file. */
 __attribute__((destructor)) static void count(void)
 {
-	FILE *file = fopen(getenv("DELAYS"), "a");
-	if (file) {
-		fprintf(file, "%u\n", halts / 4);
-		fclose(file);
-	}
+	struct sockaddr_un place = { .sun_family = AF_UNIX };
+	int line = socket(AF_UNIX, SOCK_DGRAM, 0);
+	char text[20];
+	int length = snprintf(text, sizeof text, "%u", halts / 4);
+
+	strncpy(place.sun_path, getenv("DELAYS"), sizeof place.sun_path - 1);
+	sendto(line, text, length, 0, (void *)&place, sizeof place);
 }
 "#;
 
 /// An emulator with delays at its halts, which a test switches on.
 struct Delayed {
     program: String,
+    /// Where it tells how often it was stopped.
     delays: PathBuf,
 }
+
+/// What a delayed emulator tells.
+struct Counts(UnixDatagram);
 
 impl Delayed {
     /// `None` if nothing can be compiled here.
@@ -116,10 +127,16 @@ impl Delayed {
         let cache = Cache::at(&bench.cache);
         let qemu = Qemu::find(Arch::Amd64, None, &cache, &mut Memo::open(&cache)).unwrap();
         let delays = dir.join("delays");
+        // Where the lab has its own, the user that an emulator is need not be able to go.
+        let own = dir.join("emulator");
+        let copied = Command::new("cp").arg("-rL").arg(&qemu.folder).arg(&own).status();
+        assert!(copied.is_ok_and(|status| status.success()));
         let mut script = format!(
-            "#!/bin/sh\nif [ -e '{0}' ]; then export DELAYS='{0}' LD_PRELOAD='{1}'; fi\nexec",
+            "#!/bin/sh\nif [ -e '{0}' ]; then export DELAYS='{0}' LD_PRELOAD='{1}'; fi\n\
+             cd '{2}' && exec",
             delays.display(),
-            library.display()
+            library.display(),
+            own.display()
         );
         for word in &qemu.command {
             let _ = write!(script, " '{}'", word.to_str().unwrap());
@@ -131,14 +148,23 @@ impl Delayed {
         Some(Self { program: program.to_str().unwrap().into(), delays })
     }
 
-    fn begin(&self) {
-        fs::write(&self.delays, "").unwrap();
+    fn begin(&self) -> Counts {
+        let counts = UnixDatagram::bind(&self.delays).unwrap();
+        counts.set_nonblocking(true).unwrap();
+        fs::set_permissions(&self.delays, fs::Permissions::from_mode(0o777)).unwrap();
+        Counts(counts)
     }
+}
 
+impl Counts {
     /// How often each guest was stopped at a halt.
-    fn counts(&self) -> Vec<u32> {
-        let text = fs::read_to_string(&self.delays).unwrap();
-        text.lines().map(|line| line.parse().unwrap()).collect()
+    fn read(&self) -> Vec<u32> {
+        let mut text = [0; 20];
+        let texts = std::iter::from_fn(|| {
+            let length = self.0.recv(&mut text).ok()?;
+            Some(String::from_utf8(text[..length].to_vec()).unwrap())
+        });
+        texts.map(|text| text.parse().unwrap()).collect()
     }
 }
 
@@ -154,11 +180,11 @@ fn an_emulator_that_is_stopped_where_it_halts_repeats_to_the_bit() {
     let cell = ["--kernel", KERNEL, "--preempt", "full", "--load", "idle", "--seeds", "1"];
     let ran = bench.run(&[&emulator[..], &cell, &["--samples", "200"]].concat());
     assert_eq!((ran.code, ran.states()), (Some(0), vec![Status::Ok]), "{}", ran.json);
-    delayed.begin();
+    let counts = delayed.begin();
     let key = &ran.keys()[0];
     // However often it is named, it is run once.
     let verified = bench.lab(&[&["verify", key, &key[..12], key], &emulator[..]].concat());
-    let counts = delayed.counts();
+    let counts = counts.read();
     assert!(counts.iter().filter(|&&count| count >= 50).count() == 1, "{counts:?}");
     assert_eq!(verified.stdout, "1 cell was run again and repeated to the bit.\n");
     assert_eq!(verified.code, Some(0), "{verified:?}");

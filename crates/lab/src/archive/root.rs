@@ -1,17 +1,21 @@
 //! The files that make an apt of one's own.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_store::is_trusted_owner;
 use wakescope_sys::clock;
 use wakescope_sys::file::{effective_user, room};
+use wakescope_sys::folder::{Folder, Kind};
 
 use super::site::Site;
 use super::tool::{self, Tool};
 use super::{ArchiveError, Purpose};
-use crate::cache::{Cache, CacheError};
+use crate::cache::{Cache, CacheError, PARTIAL};
 use crate::kernel::Arch;
 use crate::watch::Unwatched;
 
@@ -52,13 +56,37 @@ pub(super) fn create(
     purpose: Purpose,
     arch: Arch,
 ) -> Result<(), ArchiveError> {
-    for folder in ["lists/partial", "archives/partial", "parts"] {
-        Cache::create(&root.join(folder))?;
+    for folder in ["lists", "archives"] {
+        let folder = root.join(folder);
+        Cache::create(&folder)?;
+        make_partial(&folder).map_err(CacheError::io("create", &folder.join(PARTIAL)))?;
     }
+    Cache::create(&root.join("parts"))?;
     Cache::write(&root.join("status"), b"")?;
     Cache::write(&root.join("archive.sources"), sources(site, purpose, arch).as_bytes())?;
     Cache::write(&config(root), settings(root, arch)?.as_bytes())?;
     Ok(())
+}
+
+/// Makes apt's folder for what is not checked yet. As root, apt gives it to the user `_apt`: what that
+/// user has left there is removed.
+fn make_partial(folder: &Path) -> io::Result<()> {
+    let name = OsStr::new(PARTIAL);
+    let folder = Folder::open(folder)?;
+    let found = match folder.about_file(name) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return folder.make(name, 0o700),
+        other => other?,
+    };
+    if found.kind == Kind::Folder && is_trusted_owner(found.owner) {
+        return Ok(());
+    }
+    if found.kind == Kind::Folder {
+        folder.subfolder(name)?.empty()?;
+        folder.remove_folder(name)?;
+    } else {
+        folder.remove_file(name)?;
+    }
+    folder.make(name, 0o700)
 }
 
 fn sources(site: &Site, purpose: Purpose, arch: Arch) -> String {
@@ -85,8 +113,8 @@ fn sources(site: &Site, purpose: Purpose, arch: Arch) -> String {
 fn settings(root: &Path, arch: Arch) -> Result<String, ArchiveError> {
     // It stands in quotes, and apt knows no way to write one inside.
     let path = root.to_str().filter(|path| !path.contains(['"', '\\', '\n'])).ok_or_else(|| {
-        let source = std::io::Error::new(
-            std::io::ErrorKind::InvalidInput,
+        let source = io::Error::new(
+            io::ErrorKind::InvalidInput,
             "apt does not support the name of this folder",
         );
         CacheError::Io { action: "use", path: root.into(), source }
@@ -191,7 +219,7 @@ impl<'a> Room<'a> {
         }
         let stalled = now.since(self.grew_at) > STALLED;
         if stalled && room(self.folder).is_ok_and(|room| room.bytes < NO_ROOM) {
-            let source = std::io::Error::from_raw_os_error(ENOSPC);
+            let source = io::Error::from_raw_os_error(ENOSPC);
             return Err(CacheError::io("write to", self.folder)(source).into());
         }
         Ok(())

@@ -86,8 +86,9 @@ impl Tool {
         if !is_program(&self.program) {
             return Err(io::Error::new(io::ErrorKind::NotFound, "it is not a program"));
         }
-        // A path with `=` in it would be a variable to `env`.
-        let shell = ["sh", "-c", r#"exec "$0" "$@""#].map(OsString::from);
+        // A path with `=` in it would be a variable to `env`. What it makes is for its owner to write
+        // only, for the lab's cache is refused otherwise.
+        let shell = ["sh", "-c", r#"umask go-w; exec "$0" "$@""#].map(OsString::from);
         let own = [self.program.clone().into_os_string()];
         let words = self.changes.iter().chain(&shell).chain(&own).chain(&self.args).cloned();
         let program = Program::new(&env, words)?;

@@ -132,6 +132,7 @@ impl<W> Worker<'_, W> {
             host_ns: host.0,
             host: host_name(),
             ended: Date::from_realtime(clock::read(Clock::Realtime)).to_string(),
+            confinement: self.runner.confinement(&self.jobs[job]),
         }
     }
 

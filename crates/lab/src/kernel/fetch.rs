@@ -245,7 +245,8 @@ impl<'a> Source<'a> {
         }
         let stage = self.cache.stage(&self.cache.kernels(self.arch).join(&exact))?;
         let (debs, tree) = (stage.path().join("debs"), stage.path().join("tree"));
-        self.archive()?.fetch(&offer.name.release(), &offer.packages, &debs, &tree, watch)?;
+        let release = offer.name.release();
+        self.archive()?.fetch(&release, &offer.packages, &debs, &tree, is_needed, watch)?;
         let card = arrange(&tree, stage.path(), offer)?;
         for folder in [debs, tree] {
             fs::remove_dir_all(&folder).map_err(CacheError::io("remove", &folder))?;
@@ -260,6 +261,11 @@ impl<'a> Source<'a> {
             .map_err(|e| FetchError::Package { release, why: e.to_string() })?;
         Ok(Fetched { kernel, was_there: false, bytes: offer.size() })
     }
+}
+
+/// Whether a file of a kernel's packages can be one that [`arrange`] takes.
+fn is_needed(path: &Path) -> bool {
+    ["boot", "lib/modules", "usr/lib/modules"].iter().any(|folder| path.starts_with(folder))
 }
 
 /// What the cache has, where the archive is of no help.

@@ -1,19 +1,18 @@
 //! Runs the emulator until the guest ends it, or until it must be ended.
 
-use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::units::SpanNs;
+use wakescope_store::create_new;
 use wakescope_sys::clock;
-use wakescope_sys::process::{Apart, Environment, Exit, Program, Start};
+use wakescope_sys::process::{Child, Exit};
 
-/// A guest that prints more than that has lost its mind.
-const OUTPUT_MOST: u64 = 64 << 20;
+/// A guest that prints more than that has lost its mind, bytes.
+pub(super) const OUTPUT_MOST: u64 = 64 << 20;
 
 /// How often to look whether it has ended.
 const LOOK: SpanNs = SpanNs(20_000_000);
@@ -62,24 +61,10 @@ pub struct Watch<'a> {
     pub cancel: &'a AtomicBool,
 }
 
-/// Runs `program` with `arguments`; what it says itself goes into the file `words`. It ends with
+/// Runs the emulator that `start` starts; what it says itself goes into the file `words`. It ends with
 /// the calling thread at the latest.
-pub fn run(program: &Path, arguments: &[OsString], words: &Path, watch: Watch) -> End {
-    let started = File::create_new(words).and_then(|words| {
-        let nothing = File::open("/dev/null")?;
-        let program = Program::new(program, arguments)?;
-        let stdio = [nothing.as_fd(), words.as_fd(), words.as_fd()];
-        // In a session of its own: what the terminal sends to this process is not for the guest.
-        Start {
-            program: &program,
-            stdio,
-            apart: Apart::Session,
-            dies_with_thread: true,
-            // A private emulator has libraries of its own; what the user preloads is not for it.
-            environment: Environment::Empty,
-        }
-        .run()
-    });
+pub fn run(start: impl FnOnce(&File) -> io::Result<Child>, words: &Path, watch: Watch) -> End {
+    let started = create_new(words).and_then(|file| start(&file));
     let mut child = match started {
         Ok(child) => child,
         Err(e) => return End::NotStarted(e),

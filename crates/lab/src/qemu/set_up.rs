@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use wakescope_store::copy_new;
@@ -110,9 +111,16 @@ pub fn set_up(
     }
     let stage = cache.stage(&place)?;
     let (debs, tree) = (stage.path().join("debs"), stage.path().join("tree"));
-    archive.fetch(&format!("QEMU {version}"), &packages, &debs, &tree, watch)?;
+    archive.fetch(&format!("QEMU {version}"), &packages, &debs, &tree, is_needed, watch)?;
     let qemu = finish(stage, &tree, host, cache, watch)?;
     Ok(SetUp { qemu, was_there: false, bytes: packages.iter().map(|p| p.size).sum() })
+}
+
+/// Whether a file of the emulator's packages can be one that [`keep`] takes.
+fn is_needed(path: &Path) -> bool {
+    let folders =
+        ["usr/bin", "lib", "lib64", "usr/lib", "usr/lib64", "usr/share/qemu", "usr/share/seabios"];
+    folders.iter().any(|folder| path.starts_with(folder))
 }
 
 /// Keeps what is needed of the unpacked packages in `tree`, puts it into its place, and tries it.
@@ -207,8 +215,16 @@ fn keep(tree: &Path, place: &Path, watch: &mut dyn Watch) -> Result<(), SetUpErr
     for path in needed {
         let name = path.strip_prefix(tree).map_err(|_| incomplete("a file lies outside"))?;
         take(&path, &place.join(name))?;
+        let made = name.ancestors().skip(1).map(|above| place.join(above));
+        made.into_iter().try_for_each(|folder| open_to_all(&folder))?;
     }
     Ok(())
+}
+
+/// Lets every user go through a folder, whatever the umask says: as root, the emulator is another one.
+fn open_to_all(folder: &Path) -> Result<(), CacheError> {
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(folder, mode).map_err(CacheError::io("open", folder))
 }
 
 /// The libraries that `program` loads.
@@ -240,14 +256,12 @@ fn loaded(
     Ok(found)
 }
 
-/// Puts what `from` is, or leads to, at `to`.
+/// Gives the file `from` the name `to`, too.
 fn take(from: &Path, to: &Path) -> Result<(), CacheError> {
     if let Some(parent) = to.parent() {
         Cache::create(parent)?;
     }
-    // A library is a link to a file whose name tells its version: a second name for it will do.
-    let file = from.canonicalize().map_err(CacheError::io("find", from))?;
-    fs::hard_link(&file, to).or_else(|_| copy_new(&file, to)).map_err(CacheError::io("create", to))
+    fs::hard_link(from, to).or_else(|_| copy_new(from, to)).map_err(CacheError::io("create", to))
 }
 
 #[cfg(test)]
@@ -300,7 +314,7 @@ mod tests {
             if !version.ends_with("empty") {
                 let program = bin.join("qemu-system-x86_64");
                 fs::write(&program, "").unwrap();
-                let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+                let mode = fs::Permissions::from_mode(0o755);
                 fs::set_permissions(&program, mode).unwrap();
             }
         }

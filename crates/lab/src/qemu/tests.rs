@@ -92,3 +92,42 @@ fn a_private_emulator_is_started_by_its_own_loader() {
         ]
     );
 }
+
+#[test]
+fn as_root_only_an_emulator_that_others_can_reach_is_started() {
+    let folder = Folder::new("reachable-qemu");
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let program = inner.join("qemu-system-x86_64");
+    fs::write(&program, "").unwrap();
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (folder_mode, program_mode, closed) in [
+        (0o755, 0o755, None),
+        (0o711, 0o755, None),
+        (0o700, 0o755, Some(&inner)),
+        (0o750, 0o755, Some(&inner)),
+        (0o755, 0o700, Some(&program)),
+        (0o755, 0o711, Some(&program)),
+    ] {
+        set(&inner, folder_mode);
+        set(&program, program_mode);
+        let got = closed_to_others(&program, folder.path());
+        assert_eq!(got.as_ref(), closed, "{folder_mode:o} {program_mode:o}");
+        let start = Start::of_machine(program.clone());
+        assert!(start.expect_reachable(false).is_ok());
+        assert!(closed.is_none() || start.expect_reachable(true).is_err());
+    }
+    // What the lab has set up is started in its folder, wherever that lies.
+    set(&inner, 0o755);
+    set(&program, 0o755);
+    set(folder.path(), 0o700);
+    assert!(Start::of_machine(program.clone()).expect_reachable(true).is_err());
+    let own = Start { root: Some(inner.clone()), ..Start::of_machine(program) };
+    assert!(own.expect_reachable(true).is_ok());
+    assert_eq!(
+        (own.folder(), own.relative_command()),
+        (&*inner, vec!["qemu-system-x86_64".into()])
+    );
+}

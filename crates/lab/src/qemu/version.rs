@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 
-use super::Start;
+use super::{SANDBOX, Start};
 use crate::archive::tool::{self, Tool};
 use crate::cache::{Cache, read_bounded};
 use crate::watch::{Step, Watch};
@@ -46,6 +46,7 @@ pub(super) struct Answer {
     pub(super) version: Version,
     pub(super) banner: String,
     pub(super) data: Vec<PathBuf>,
+    pub(super) has_sandbox: bool,
 }
 
 /// Asks the emulator, or remembers what the same program said before: starting it takes longer
@@ -60,7 +61,10 @@ pub(super) fn ask(start: &Start, sha256: &str, cache: &Cache) -> Result<Answer, 
     let said = run(start, &["--version"])?;
     let (version, banner) = parse(&said).ok_or("it does not identify itself as QEMU")?;
     let data = run(start, &["-L", "help"]).map(|text| folders(&text)).unwrap_or_default();
-    let answer = Answer { version, banner, data };
+    // It forbids itself what it does not need before it lists its processors.
+    let trial = ["-sandbox", SANDBOX, "-nodefaults", "-machine", "none", "-cpu", "help"];
+    let has_sandbox = run(start, &trial).is_ok();
+    let answer = Answer { version, banner, data, has_sandbox };
     known.insert(key, answer.clone());
     while known.len() > MOST {
         known.pop_first();

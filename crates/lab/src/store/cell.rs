@@ -8,6 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use wakescope_report::style::clean;
+use wakescope_store::check_own;
 use wakescope_sys::clock::{self, Clock};
 
 use super::ending::Ending;
@@ -53,6 +54,9 @@ pub struct Meta {
     pub host: String,
     /// When it ended, RFC 3339, UTC.
     pub ended: String,
+    /// What kept the emulator from doing harm.
+    #[serde(default)]
+    pub confinement: Vec<String>,
 }
 
 /// A cell that was run, with its folder.
@@ -126,6 +130,9 @@ pub(super) fn look(folder: &Path, key: &Key) -> Lookup {
 }
 
 fn read(folder: &Path, key: &Key) -> Result<StoredCell, String> {
+    // Who can change a result can change its checksum.
+    let own = std::path::absolute(folder).map_err(|e| e.to_string())?;
+    check_own(&own, &|_| false).map_err(|e| e.to_string())?;
     let small =
         |name: &str| read_small(&folder.join(name), LARGEST).map_err(|e| format!("{name}: {e}"));
     let text = String::from_utf8(small(SUMS)?).map_err(|_| format!("{SUMS} is not UTF-8"))?;

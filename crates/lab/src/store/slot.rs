@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use wakescope_store::write_new;
+use wakescope_store::{create_folder, write_new};
 
 use super::cell::{ENDING, Lookup, Meta, RECIPE, StoredCell, look};
 use super::ending::Ending;
@@ -45,7 +45,7 @@ impl Slot {
         let slot = Self { store, recipe, key, damaged, folder, _lock: lock };
         // A killed lab may have left one.
         make_way(&slot.folder)
-            .and_then(|()| fs::create_dir(&slot.folder))
+            .and_then(|()| create_folder(&slot.folder))
             .and_then(|()| mark(&slot.folder))
             .map_err(|e| slot.error("create", &slot.folder, e))?;
         Ok(slot)

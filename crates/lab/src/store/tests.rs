@@ -30,7 +30,8 @@ fn fill(store: &CellStore, seed: u32) -> StoredCell {
     fs::write(slot.folder().join("run.json"), format!("{{\"seed\": {seed}}}")).unwrap();
     fs::write(slot.folder().join(CONSOLE), "booting").unwrap();
     let label = Label { kernel: "6.1".into(), seed: Some(u64::from(seed)), ..Label::default() };
-    let meta = Meta { label, host_ns: 5, host: "here".into(), ended: "now".into() };
+    let meta =
+        Meta { label, host_ns: 5, host: "here".into(), ended: "now".into(), ..Meta::default() };
     slot.commit(Ending::Measured, &meta).unwrap()
 }
 

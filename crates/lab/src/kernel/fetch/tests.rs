@@ -2,7 +2,7 @@ use std::process::Command;
 
 use super::*;
 use crate::archive::tool;
-use crate::testing::{Folder, bzimage};
+use crate::testing::{self, Folder, bzimage};
 use crate::watch::Unwatched;
 
 /// An archive with signed lists, as small as one can be, and a cache.
@@ -74,6 +74,16 @@ impl Mirror {
         let deb = self.path("pool").join(format!("{name}_{version}_amd64.deb"));
         run(Command::new("dpkg-deb").arg("--root-owner-group").arg("--build").args([&tree, &deb]));
         fs::remove_dir_all(tree).unwrap();
+    }
+
+    /// Puts a package into the pool whose archive has these entries.
+    fn add_made_up(&self, name: &str, entries: &[(u8, &str, &str, u32, &[u8])]) {
+        let control = format!(
+            "Package: {name}\nVersion: 6.1.27-1\nArchitecture: amd64\nMaintainer: x <x@x>\n\
+             Description: x\n"
+        );
+        let deb = self.path("pool").join(format!("{name}_6.1.27-1_amd64.deb"));
+        fs::write(deb, testing::deb(&control, &testing::tar(entries))).unwrap();
     }
 
     /// Writes the lists anew, and signs them.
@@ -306,4 +316,99 @@ fn two_labs_fetch_a_kernel_once() {
     was_there.sort_unstable();
     assert_eq!(was_there, [false, true]);
     assert_eq!(site.stored(), ["6.1.0-9-cloud"]);
+}
+
+/// Everything below `folder`, with kinds and modes.
+fn below(folder: &Path) -> Vec<(PathBuf, u32)> {
+    use std::os::unix::fs::MetadataExt;
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(dir) = folders.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = fs::symlink_metadata(&path).unwrap();
+            found.push((path.strip_prefix(folder).unwrap().to_owned(), meta.mode()));
+            if meta.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn of_a_hostile_package_only_plain_files_come_in() {
+    let Some(mut site) = Mirror::new("hostile-package") else { return };
+    let release = "6.1.0-9-cloud-amd64";
+    let (image, config) = (format!("./boot/vmlinuz-{release}"), format!("./boot/config-{release}"));
+    let modules = format!("./lib/modules/{release}/kernel");
+    let place = |name: &str| format!("{modules}/{name}");
+    let bytes = bzimage(release);
+    site.add_made_up(
+        &format!("linux-image-{release}"),
+        &[
+            (b'0', &image, "", 0o6755, &bytes),
+            (b'2', &config, "/etc/passwd", 0o777, b""),
+            (b'5', &modules, "", 0o2777, b""),
+            (b'0', &place("setuid.ko"), "", 0o6777, b"code"),
+            (b'3', &place("null"), "", 0o666, b""),
+            (b'6', &place("fifo"), "", 0o666, b""),
+            (b'2', &place("link.ko"), "../../../../../../../../treasure", 0o777, b""),
+            (b'0', "./etc/cron.d/job", "", 0o644, b"unwanted"),
+        ],
+    );
+    site.publish();
+    fs::write(site.path("treasure"), "treasure").unwrap();
+    // The only configuration that it offers lies elsewhere.
+    let e = site.fetch("6.1-cloud", false).unwrap_err().to_string();
+    assert!(e.contains("contain no configuration"), "{e}");
+    assert_eq!(site.stored(), [""; 0]);
+
+    site.add_made_up(
+        &format!("linux-image-{release}"),
+        &[
+            (b'0', &image, "", 0o6755, &bytes),
+            (b'0', &config, "", 0o4666, b"CONFIG_PREEMPT=y\n"),
+            (b'0', &place("setuid.ko"), "", 0o6777, b"code"),
+            (b'3', &place("null"), "", 0o666, b""),
+            (b'2', &place("link.ko"), "../../../../../../../../treasure", 0o777, b""),
+        ],
+    );
+    site.publish();
+    let kernel = site.fetch("6.1-cloud", true).unwrap().kernel;
+    for (path, mode) in below(kernel.image.parent().unwrap()) {
+        let want: &[u32] = &[0o040_755, 0o100_755, 0o100_644];
+        assert!(want.contains(&mode), "{} {mode:o}", path.display());
+    }
+    assert_eq!(below(&kernel.modules.unwrap().join("kernel")).len(), 1);
+}
+
+#[test]
+fn a_package_whose_folders_are_links_is_refused_whole() {
+    for target in ["/etc", "../..", "../../../../outside", "boot"] {
+        let Some(mut site) = Mirror::new("linked-package") else { return };
+        fs::create_dir(site.path("outside")).unwrap();
+        let release = "6.1.0-9-cloud-amd64";
+        let name = |folder: &str, file: &str| format!("./{folder}/{file}-{release}");
+        let module = format!("./lib/modules/{release}/kernel/evil.ko");
+        let link = format!("./lib/modules/{release}");
+        site.add_made_up(
+            &format!("linux-image-{release}"),
+            &[
+                (b'0', &name("boot", "vmlinuz"), "", 0o644, &bzimage(release)),
+                (b'0', &name("boot", "config"), "", 0o644, b"CONFIG_PREEMPT=y\n"),
+                (b'2', "./lib", target, 0o777, b""),
+                (b'2', &link, target, 0o777, b""),
+                (b'0', &module, "", 0o644, b"code"),
+            ],
+        );
+        site.publish();
+        let e = site.fetch("6.1-cloud", false).unwrap_err();
+        assert!(matches!(e, FetchError::Archive(ArchiveError::Package { .. })), "{e:?}");
+        assert!(e.to_string().contains("evil.ko lies below a symbolic link"), "{e}");
+        assert_eq!(site.stored(), [""; 0]);
+        assert_eq!(below(&site.path("outside")), []);
+        assert!(!Path::new("/etc").join(format!("modules/{release}")).exists());
+    }
 }

@@ -1,0 +1,216 @@
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+use super::*;
+
+/// A folder of one test, removed when it ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("own-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(path.join("cache/kernels")).unwrap();
+        fs::write(path.join("cache/kernels/image"), "image").unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn about(kind: Kind, owner: u32, group: u32, mode: u32) -> About {
+    About { kind, owner, group, mode, names: 1, identity: (0, 0) }
+}
+
+#[test]
+fn only_what_this_user_and_root_alone_can_change_is_trusted() {
+    for user in [0, 1000] {
+        for kind in [Kind::File, Kind::Folder] {
+            let check = |owner, group, mode, is_trusted| {
+                let found = about(kind, owner, group, mode);
+                assert_eq!(judge(&found, user).is_ok(), is_trusted, "{user}: {found:?}");
+            };
+            for owner in [0, user] {
+                for mode in [0o400, 0o755, 0o644, 0o700] {
+                    check(owner, 7, mode, true);
+                }
+                // A group of the owner's own.
+                check(owner, owner, 0o775, true);
+                check(owner, 7, 0o775, false);
+                check(owner, owner, 0o757, false);
+                // The sticky bit keeps others from nothing here: they could add files.
+                check(owner, 7, 0o1777, false);
+            }
+            for mode in [0o400, 0o755, 0o777, 0o1777] {
+                check(1001, 1000, mode, false);
+            }
+            // Unless it is the effective user's.
+            check(1000, 7, 0o755, user == 1000);
+        }
+        for kind in [Kind::Link, Kind::Fifo, Kind::Socket, Kind::CharacterDevice, Kind::BlockDevice]
+        {
+            assert_eq!(judge(&about(kind, user, user, 0o600), user), Err(Refused::Kind(kind)));
+        }
+    }
+}
+
+#[test]
+fn above_a_cache_others_may_share_folders_with_a_sticky_bit_only() {
+    let judge_above = |owner, mode| {
+        let found = about(Kind::Folder, owner, 7, mode);
+        judge_above(&found, 1000, 65534).is_ok()
+    };
+    for (owner, mode, is_trusted) in [
+        (0, 0o755, true),
+        (1000, 0o755, true),
+        (65534, 0o755, true),
+        (1001, 0o755, false),
+        (0, 0o1777, true),
+        (0, 0o777, false),
+        (1000, 0o775, false),
+    ] {
+        assert_eq!(judge_above(owner, mode), is_trusted, "{owner} {mode:o}");
+    }
+}
+
+/// The path that is refused, below the scratch folder, and why; empty if none is.
+fn refused_in(scratch: &Scratch) -> String {
+    let cache = scratch.path("cache");
+    let opened = open_own_folder(&cache).map(drop);
+    match opened.and_then(|()| check_own(&cache, &|name| name == "unused")) {
+        Ok(()) => String::new(),
+        Err(OwnError::Refused { path, why }) => {
+            let below = path.strip_prefix(&scratch.0).unwrap_or(&path);
+            format!("{}: {why}", below.display())
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn folders_and_files_of_every_mode_and_kind() {
+    type Change = fn(&Path);
+    let cases: [(&str, Change, &str); 14] = [
+        ("nothing", |_| {}, ""),
+        ("open root", |p| set_mode(&p.join("cache"), 0o757), "cache: other users may write"),
+        ("sticky root", |p| set_mode(&p.join("cache"), 0o1777), "cache: other users may write"),
+        ("open above", |p| set_mode(p, 0o777), ": other users may write"),
+        ("sticky above", |p| set_mode(p, 0o1777), ""),
+        ("open folder", |p| set_mode(&p.join("cache/kernels"), 0o757), "cache/kernels: other"),
+        (
+            "open file",
+            |p| set_mode(&p.join("cache/kernels/image"), 0o646),
+            "cache/kernels/image: other users may write to the file (mode 0646)",
+        ),
+        (
+            "fifo",
+            |p| {
+                let made = std::process::Command::new("mkfifo").arg(p.join("cache/fifo")).status();
+                assert!(made.unwrap().success());
+            },
+            "cache/fifo: it is a FIFO",
+        ),
+        (
+            "link to a safe folder",
+            |p| {
+                fs::create_dir(p.join("disk")).unwrap();
+                symlink(p.join("disk"), p.join("cache/qemu")).unwrap();
+            },
+            "",
+        ),
+        (
+            "link to an open folder",
+            |p| {
+                fs::create_dir(p.join("disk")).unwrap();
+                set_mode(&p.join("disk"), 0o777);
+                symlink("../disk", p.join("cache/qemu")).unwrap();
+            },
+            "disk: other users may write to the folder",
+        ),
+        (
+            "link through an open folder",
+            |p| {
+                fs::create_dir_all(p.join("disk/inner")).unwrap();
+                set_mode(&p.join("disk"), 0o777);
+                symlink("../disk/inner", p.join("cache/qemu")).unwrap();
+            },
+            "disk: other users may write to the folder",
+        ),
+        (
+            "link to itself",
+            |p| symlink("round", p.join("cache/round")).unwrap(),
+            "cache/round: too",
+        ),
+        ("link to above", |p| symlink("..", p.join("cache/up")).unwrap(), ""),
+        (
+            "unused",
+            |p| {
+                fs::create_dir(p.join("cache/unused")).unwrap();
+                set_mode(&p.join("cache/unused"), 0o777);
+            },
+            "",
+        ),
+    ];
+    for (name, change, want) in cases {
+        let scratch = Scratch::new("modes");
+        change(&scratch.0);
+        let got = refused_in(&scratch);
+        assert_eq!(got.is_empty(), want.is_empty(), "{name}: {got}");
+        assert!(got.starts_with(want), "{name}: {got}");
+    }
+}
+
+#[test]
+fn what_belongs_to_another_user_is_refused_wherever_it_is() {
+    if effective_user() != 0 {
+        return wakescope_testing::skip(
+            "what_belongs_to_another_user_is_refused_wherever_it_is",
+            "giving files away needs root",
+        );
+    }
+    for name in ["", "cache", "cache/kernels", "cache/kernels/image"] {
+        let scratch = Scratch::new("owners");
+        chown(scratch.path(name), Some(1001), Some(1001)).unwrap();
+        let got = refused_in(&scratch);
+        assert!(got.contains("belongs to user 1001"), "{name}: {got}");
+        assert!(got.starts_with(name), "{name}: {got}");
+        assert_eq!(make_own_folder(&scratch.path("cache/new")).is_ok(), name.contains('/'));
+    }
+    let scratch = Scratch::new("owners");
+    let link = scratch.path("cache/qemu");
+    symlink("kernels", &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(1001), None).unwrap();
+    let got = refused_in(&scratch);
+    assert!(got.starts_with("cache/qemu: it is a symbolic link that user 1001"), "{got}");
+}
+
+#[test]
+fn folders_are_made_for_their_owner_to_write_only() {
+    let scratch = Scratch::new("made");
+    let deep = scratch.path("cache/a/b");
+    assert!(open_own_folder(&deep).unwrap().is_none());
+    make_own_folder(&deep).unwrap();
+    make_own_folder(&deep).unwrap();
+    assert!(open_own_folder(&deep).unwrap().is_some());
+    assert_eq!(fs::metadata(&deep).unwrap().permissions().mode() & 0o022, 0);
+    for (path, why) in [
+        ("cache/kernels/image", "it is a file, not a folder"),
+        ("cache/kernels/image/below", "it is a file, not a folder"),
+    ] {
+        let got = make_own_folder(&scratch.path(path)).unwrap_err().to_string();
+        assert!(got.contains(why), "{path}: {got}");
+    }
+    assert!(make_own_folder(Path::new("relative")).is_err());
+}
