@@ -7,6 +7,7 @@
 pub mod behaviour;
 pub mod binomial;
 pub mod btf;
+pub mod command_line;
 pub mod compare;
 pub mod distribution;
 pub mod equal_count;
