@@ -13,6 +13,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
 use wakescope_probe::load::{Load, Options, Spec, default_dir, this_program};
 use wakescope_probe::session::{Identity, MeasureError, Observer, Session, Unobserved, outcome};
+use wakescope_report::style::clean;
 use wakescope_report::text;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::effective_user;
@@ -105,12 +106,21 @@ pub(crate) fn carry_out(
     } else {
         show(shown(&run), &run, saved.as_deref().ok())?;
     }
+    tell_last_words(&run);
     saved?;
     Ok(match outcome(&run) {
         Judged::Pass => Outcome::Done,
         Judged::Fail => Outcome::Failed,
         Judged::Inconclusive => Outcome::Inconclusive,
     })
+}
+
+/// Tells what commands said before they ended, which no record holds.
+fn tell_last_words(run: &Run) {
+    for load in run.load.iter().filter(|load| !load.last_words.is_empty()) {
+        let (name, words) = (clean(&load.name, 80), clean(&load.last_words, 300));
+        output::tell(&format!("the load {name} said last: {words}"));
+    }
 }
 
 /// What must be done while this process has one thread only.

@@ -141,6 +141,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         ))
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
+    let loads = || args.load.iter().flat_map(|l| &l.0);
     Ok(Plan {
         stimulus: Stimulus::Timer,
         target: String::new(),
@@ -151,7 +152,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         priority: policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY)),
         policy_required: args.policy.is_some() || args.priority.is_some(),
         cpus: cpus(args.cpus.as_ref())?,
-        load: args.load.iter().flat_map(|l| &l.0).map(Spec::to_string).collect(),
+        load: loads().map(Spec::to_string).collect(),
+        load_marks: load_marks(loads()),
         warmup_ns: args.warmup.0,
         idle_states: match args.idle_states {
             IdleStatesArg::AsIs => IdleStates::AsIs,
@@ -161,6 +163,12 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         fail_above: args.fail_above.iter().map(Limit::as_argument).collect(),
         save_samples: args.save_samples,
     })
+}
+
+/// What tells commands among the loads apart; nothing where no load is a command.
+fn load_marks<'a>(loads: impl Iterator<Item = &'a Spec>) -> Vec<String> {
+    let marks: Vec<String> = loads.map(|load| load.mark().unwrap_or_default()).collect();
+    if marks.iter().all(String::is_empty) { Vec::new() } else { marks }
 }
 
 /// Above what applications use, below the kernel's own threads that must come first (99).
