@@ -77,7 +77,8 @@ pub(crate) fn carry_out(
     shown: &dyn Fn(&Run) -> String,
 ) -> Result<Outcome, Failure> {
     let identity = identity(args.seed);
-    let blank = blank_run(&identity, &plan, &host);
+    let mut blank = blank_run(&identity, &plan, &host);
+    args.redact_if_asked(&mut blank);
     let mut folder = RunFolder::create(
         args.out.as_deref(),
         &identity.started,
@@ -98,7 +99,9 @@ pub(crate) fn carry_out(
         }
     };
     let mut writer = RecordWriter::default();
-    let mut run = watch(session, &mut folder, signals, onlooker, &mut writer);
+    let mut run = watch(session, args, &mut folder, signals, onlooker, &mut writer);
+    tell_last_words(&run);
+    args.redact_if_asked(&mut run);
     let record = writer.write(&mut run);
     let saved = folder.finish(record);
     if args.json {
@@ -106,7 +109,6 @@ pub(crate) fn carry_out(
     } else {
         show(shown(&run), &run, saved.as_deref().ok())?;
     }
-    tell_last_words(&run);
     saved?;
     Ok(match outcome(&run) {
         Judged::Pass => Outcome::Done,
@@ -161,6 +163,7 @@ pub(crate) fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
 /// Looks after a measurement until it is done or the user ends it.
 fn watch(
     mut session: Session,
+    args: &MeasureArgs,
     folder: &mut RunFolder,
     signals: &EndSignals,
     onlooker: &mut dyn Onlooker,
@@ -190,7 +193,9 @@ fn watch(
         if checkpoint.is_due(now) {
             // If there is no room now there may be later, and the last version is still whole. Only
             // what is the matter at the end counts, and that is told then.
-            let _ = folder.write(writer.write(&mut session.checkpoint()));
+            let mut so_far = session.checkpoint();
+            args.redact_if_asked(&mut so_far);
+            let _ = folder.write(writer.write(&mut so_far));
         }
     }
     live.clear();

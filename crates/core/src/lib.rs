@@ -27,6 +27,7 @@ pub mod preemption;
 pub mod random;
 pub mod record_writer;
 pub mod recorder;
+pub mod redact;
 pub mod ring;
 pub mod run;
 pub mod source;

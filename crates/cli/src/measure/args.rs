@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
 use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
+use wakescope_core::redact::redact;
+use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Spec, parse_list};
 use wakescope_report::style::clean;
@@ -82,6 +84,11 @@ pub(crate) struct MeasureArgs {
     #[arg(long)]
     pub(super) save_samples: bool,
 
+    /// Leave out of the record what tells whose machine it is and what runs there, to publish it; see
+    /// docs/privacy.md
+    #[arg(long)]
+    pub(crate) redact: bool,
+
     /// Seed for the phase of the timer grid and for the contents of the loads' files
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
@@ -112,6 +119,15 @@ struct CpuList(Vec<u32>);
 
 #[derive(Clone, Debug)]
 pub(super) struct Loads(pub(super) Vec<Spec>);
+
+impl MeasureArgs {
+    /// Makes a run such as can be published, if that was asked for.
+    pub(crate) fn redact_if_asked(&self, run: &mut Run) {
+        if self.redact {
+            redact(run);
+        }
+    }
+}
 
 /// What the arguments mean on this machine.
 pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
