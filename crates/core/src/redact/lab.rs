@@ -7,7 +7,7 @@ use crate::lab::{Arm, Cell, CellLimit, Comparison, Lab, LabKernel};
 /// that repeats it, and lines of logs. Kernels that were given by file are numbered. It can be done
 /// twice.
 pub fn redact_lab(lab: &mut Lab) {
-    let names = new_names(&lab.kernels);
+    let names = new_names(lab);
     let Lab {
         schema: _,
         plan,
@@ -35,11 +35,23 @@ pub fn redact_lab(lab: &mut Lab) {
     other.clear();
 }
 
-/// What kernels are called that have no package: by default these have the path of their file.
-fn new_names(kernels: &[LabKernel]) -> Vec<(String, String)> {
-    let own = kernels.iter().filter(|kernel| kernel.package.is_none());
-    let numbered = own.zip(1..);
-    numbered.map(|(kernel, number)| (kernel.name.clone(), format!("kernel {number}"))).collect()
+/// What kernels are called that are known to have no package, or not known at all: by default these have
+/// the path of their file.
+fn new_names(lab: &Lab) -> Vec<(String, String)> {
+    let Lab { kernels, cells, comparisons, limits, .. } = lab;
+    let packaged: Vec<&str> =
+        kernels.iter().filter(|k| k.package.is_some()).map(|k| k.name.as_str()).collect();
+    let of_pairs = comparisons.iter().flat_map(|c| [&c.a.kernel, &c.b.kernel]);
+    let all = kernels.iter().map(|kernel| &kernel.name);
+    let all = all.chain(cells.iter().map(|cell| &cell.kernel)).chain(of_pairs);
+    let mut names: Vec<(String, String)> = Vec::new();
+    for name in all.chain(limits.iter().map(|limit| &limit.arm.kernel)) {
+        let is_new = names.iter().all(|(old, _)| old != name);
+        if is_new && !packaged.contains(&name.as_str()) {
+            names.push((name.clone(), format!("kernel {}", names.len() + 1)));
+        }
+    }
+    names
 }
 
 fn rename(name: &mut String, names: &[(String, String)]) {

@@ -81,7 +81,7 @@ fn distribution() -> Distribution {
         max_ns: Some(5_000),
         max_at_ns: Some(0),
         sum_ns: 5_000,
-        histogram: Histogram::of([5_000].into_iter()),
+        histogram: Histogram::of([5_000]),
         stated: None,
     }
 }

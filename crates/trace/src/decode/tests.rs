@@ -404,6 +404,8 @@ fn a_stack_begins_where_the_interrupt_came() {
     check_stack(&[at::ENTRY, at::TRACE, at::ENTRY, at::WORK], 0, &["do_work+0x23"]);
     // Without either, all but tracing itself.
     check_stack(&[at::BPF, at::TRACE, at::WORK], 0, &["do_work+0x23"]);
+    // No record holds an address.
+    check_stack(&[at::WORK, 0xffff_ffff_f000_0000], 0, &["do_work+0x23", "[unknown]"]);
     check_stack(&[], 0, &[]);
 }
 
