@@ -14,19 +14,13 @@ use crate::source::Source;
 
 mod explained;
 mod lab;
+mod names;
 #[cfg(test)]
 mod tests;
 
 pub use lab::redact_lab;
-
-/// Stands for what is left out.
-pub const REDACTED: &str = "[redacted]";
-
-/// Loads that every wakescope has.
-const LOADS: [&str; 4] = ["find", "launch", "file-move", "cpu"];
-
-/// What they count.
-const UNITS: [&str; 6] = ["files", "programs", "bytes", "loops", "times", "starts"];
+pub use names::REDACTED;
+use names::{is_unit, redact_name_of_load, remove};
 
 /// Findings whose sentences name loads or files.
 const WITH_NAMES: [&str; 3] = ["load-died", "load-stalled", "not-saved"];
@@ -75,13 +69,6 @@ pub fn redact(run: &mut Run) {
     causes.iter_mut().for_each(explained::redact_row);
     // Nobody here knows what these keys mean.
     other.clear();
-}
-
-/// What is removed is marked; an empty text says already that there is nothing.
-fn remove(text: &mut String) {
-    if !text.is_empty() {
-        *text = REDACTED.into();
-    }
 }
 
 fn redact_source(source: &mut Source) {
@@ -151,16 +138,6 @@ fn redact_plan(plan: &mut Plan) {
     load_marks.clear();
 }
 
-fn redact_name_of_load(name: &mut String) {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
-    let is_disturbance = name.starts_with("disturb-") && name.chars().all(is_plain);
-    if name.starts_with("exec:") {
-        *name = format!("exec:{REDACTED}");
-    } else if !LOADS.contains(&name.as_str()) && !is_disturbance {
-        remove(name);
-    }
-}
-
 fn redact_load(load: &mut LoadResult) {
     let LoadResult {
         name,
@@ -174,7 +151,7 @@ fn redact_load(load: &mut LoadResult) {
         last_words,
     } = load;
     redact_name_of_load(name);
-    if !UNITS.contains(&unit.as_str()) {
+    if !is_unit(unit) {
         remove(unit);
     }
     remove(fault);

@@ -3,7 +3,7 @@
 //! Culprits and steps are texts in which a name cannot be told from words, so all of such a text goes.
 //! Where they become types, names of kernel threads, functions and interrupts can stay.
 
-use super::{REDACTED, remove};
+use super::names::{REDACTED, remove};
 use crate::explain::{
     CauseRow, Longest, Measured, SectionKind, SectionPlace, Share, SourceLine, Step,
 };

@@ -182,6 +182,9 @@ impl std::error::Error for SpecError {}
 
 #[cfg(test)]
 mod tests {
+    use wakescope_core::redact::redact;
+    use wakescope_core::run::{LoadResult, Run};
+
     use super::*;
 
     #[track_caller]
@@ -221,6 +224,19 @@ mod tests {
         assert_eq!(spec.as_argument(), "exec:PASSWORD=secret /bin/make -j4");
         assert_eq!(spec.mark(), spec.clone().mark());
         assert_eq!(Spec::Find.mark(), None);
+    }
+
+    #[test]
+    fn loads_that_every_wakescope_has_stay_in_records_that_are_published() {
+        for (name, _) in Spec::list().iter().filter(|(name, _)| !name.starts_with(EXEC)) {
+            let spec: Spec = name.replace("KIND", "fifo").replace("TIME", "300us").parse().unwrap();
+            let (name, unit) = (spec.to_string(), spec.unit().to_owned());
+            let load = LoadResult { name: name.clone(), unit, ..LoadResult::default() };
+            let mut run = Run { load: vec![load.clone()], ..Run::default() };
+            run.plan.load = vec![name.clone()];
+            redact(&mut run);
+            assert_eq!((run.plan.load, run.load), (vec![name], vec![load]));
+        }
     }
 
     #[test]
