@@ -7,7 +7,13 @@ PREFIX = /usr/local
 DESTDIR =
 ROOT = $(DESTDIR)$(PREFIX)
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-sections fuzz check bench score simulate install clean
+# Paths may hold blanks: $(call quoted,PATH) is one word to a shell, and $(call absolute,PATH) does not
+# divide it at them, as make's own functions do.
+quoted = '$(subst ','\'',$1)'
+absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
+WAKESCOPE = $(call quoted,$(BINARY))
+
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-sections fuzz check bench score simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -23,15 +29,16 @@ help:
 	@echo '                builds a kernel that shows where sections with interrupts or preemption'
 	@echo '                off begin and end, and tests in guests that explain tells their lengths'
 	@echo 'make fuzz       a million damaged files for the readers of files, other ones each time'
-	@echo 'make build      the command: $(BINARY)'
-	@echo '                and what guests of the lab run: $(BINARY)-guest'
+	@echo 'make build      the command: '$(WAKESCOPE)
+	@echo '                and what guests of the lab run: '$(WAKESCOPE)-guest
 	@echo 'make check      formatting and lints only'
 	@echo 'make guest-arm64'
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
 	@echo 'make bench      what it costs, against cyclictest, jitterdebugger, bpftrace and perf; the lab against QEMU'
 	@echo 'make score      how often explain blames the right cause, by lateness that was injected'
 	@echo 'make simulate   how often compare and trend are right and wrong, on machines that are made up'
-	@echo 'make install    the command, its man pages and completions, under PREFIX=$(PREFIX)'
+	@echo 'make install    what make build made, man pages and completions, under PREFIX='$(call quoted,$(PREFIX))
+	@echo 'make uninstall  remove what make install put there'
 	@echo 'make clean      remove what was built'
 	@echo
 	@echo 'What is missing (Rust, a linker, clang) is installed with apt on Debian and Ubuntu, and named elsewhere.'
@@ -51,25 +58,26 @@ guest-arm64:
 RUN := runs/$(shell date -u +%Y-%m-%dT%H-%M-%S)
 
 run: command
-	$(BINARY) measure --duration 10s --load find,launch,file-move --out $(RUN)
-	@$(BINARY) report $(RUN) -o $(RUN)/report.html
-	@echo "to look at it: $(abspath $(RUN))/report.html"
+	$(WAKESCOPE) measure --duration 10s --load find,launch,file-move --out $(call quoted,$(RUN))
+	@$(WAKESCOPE) report $(call quoted,$(RUN)) -o $(call quoted,$(RUN)/report.html)
+	@echo 'to look at it: '$(call quoted,$(call absolute,$(RUN))/report.html)
 
 check: setup
 	scripts/cargo lint
 
 # Guests of the lab run a static program, which tests' own builds are not.
-WITH_GUEST = WAKESCOPE_GUEST_AMD64="$${WAKESCOPE_GUEST_AMD64:-$(abspath $(BINARY))-guest}"
+WITH_GUEST = guest=$(call quoted,$(call absolute,$(BINARY))-guest) && \
+	export WAKESCOPE_GUEST_AMD64="$${WAKESCOPE_GUEST_AMD64:-$$guest}" &&
 
 test: build
 	$(WITH_GUEST) scripts/test
 
 # What only the oldest supported toolchain can show: that it compiles the command and every test, and
 # that what it compiles works.
-OLDEST = $(abspath target/oldest)
+OLDEST = $(CURDIR)/target/oldest
 test-oldest: setup
-	cargo=$$(scripts/oldest-rust) && export CARGO=$$cargo CARGO_TARGET_DIR=$(OLDEST) && \
-	$(MAKE) run PROFILE=quick RUN=$(OLDEST)/$(RUN) && \
+	cargo=$$(scripts/oldest-rust) && export CARGO="$$cargo" CARGO_TARGET_DIR=$(call quoted,$(OLDEST)) && \
+	$(MAKE) run PROFILE=quick RUN=$(call quoted,$(OLDEST)/$(RUN)) && \
 	scripts/cargo check --locked --profile quick --workspace --all-targets
 
 test-fresh:
@@ -85,7 +93,7 @@ test-browser:
 
 test-sections: build
 	@scripts/sections-kernel
-	$(WITH_GUEST) WAKESCOPE_TEST_SECTIONS=$(abspath target/sections) scripts/cargo test --locked --package wakescope-cli --test lab_sections -- --test-threads 1
+	$(WITH_GUEST) WAKESCOPE_TEST_SECTIONS=$(call quoted,$(CURDIR)/target/sections) scripts/cargo test --locked --package wakescope-cli --test lab_sections -- --test-threads 1
 
 # 28 readers. A failure prints its seed: `make fuzz FUZZ_SEED=…` repeats it.
 FUZZ_CASES = 40000
@@ -98,24 +106,20 @@ bench:
 	@scripts/setup bench
 	@$(MAKE) build
 	scripts/cargo build --locked --release --package wakescope-probe --example feed_recorder
-	BINARY=$(BINARY) python3 -B benches/bench.py $(BENCH_ARGS)
+	BINARY=$(WAKESCOPE) python3 -B benches/bench.py $(BENCH_ARGS)
 
 score: build
-	BINARY=$(BINARY) python3 -B benches/score.py $(SCORE_ARGS)
+	BINARY=$(WAKESCOPE) python3 -B benches/score.py $(SCORE_ARGS)
 
 simulate: setup
 	scripts/cargo run --locked --release --package wakescope-stats --example simulate -- $(SIMULATE_ARGS)
 
-# Built by `make build` beforehand, so that `sudo make install` compiles nothing as root.
+# Neither builds anything: `make build` comes first, so that `sudo make install` compiles nothing as root.
 install:
-	@test -x $(BINARY) || $(MAKE) build
-	install -D -m 755 $(BINARY) $(ROOT)/bin/wakescope
-	install -D -m 755 $(BINARY)-guest $(ROOT)/lib/wakescope/wakescope-guest
-	install -d $(ROOT)/share/man/man1
-	install -m 644 docs/reference/man/*.1 $(ROOT)/share/man/man1
-	install -D -m 644 docs/reference/completions/wakescope.bash $(ROOT)/share/bash-completion/completions/wakescope
-	install -D -m 644 docs/reference/completions/_wakescope $(ROOT)/share/zsh/site-functions/_wakescope
-	install -D -m 644 docs/reference/completions/wakescope.fish $(ROOT)/share/fish/vendor_completions.d/wakescope.fish
+	@BINARY=$(WAKESCOPE) ROOT=$(call quoted,$(ROOT)) scripts/install
+
+uninstall:
+	@ROOT=$(call quoted,$(ROOT)) scripts/install remove
 
 clean:
 	scripts/cargo clean

@@ -177,6 +177,7 @@ fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Fai
     if let Some(image) = &args.vmlinux {
         lines::add_to_stored(&mut run, image)?;
     }
+    args.measure.redact_if_asked(&mut run);
     match args.measure.json {
         true => output::print(&(run.to_json() + "\n"))?,
         false => output::print(&shown(args, &run))?,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use wakescope_core::finding::Severity;
+use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::{SpanNs, counted};
 use wakescope_report::import::{
@@ -48,6 +49,11 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     units: UnitArgs,
 
+    /// Leave out of the runs what tells whose machine it is and what runs there, to publish them; see
+    /// docs/privacy.md
+    #[arg(long)]
+    redact: bool,
+
     /// The run's folder; for several runs, the parent of their folders [default: under runs/]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -68,7 +74,10 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Outcome, Failure> {
     for file in &args.files {
         let file = &file_of(file)?;
         let stem = file.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-        for Imported { name, run } in of_file(args, file)? {
+        for Imported { name, mut run } in of_file(args, file)? {
+            if args.redact {
+                redact(&mut run);
+            }
             runs.push((if name.is_empty() { stem.clone() } else { format!("{stem}-{name}") }, run));
         }
     }

@@ -225,7 +225,7 @@ fn tell_results(
     match results.iter().find(|result| !result.alive) {
         None => Ok(Outcome::Done),
         Some(dead) => {
-            let (load, fault) = (dead.name.clone(), dead.fault.clone());
+            let (load, fault) = (dead.name.clone(), dead.fault_with_last_words());
             Err(failure_of(LoadError::Died { load, fault }))
         }
     }

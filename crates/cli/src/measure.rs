@@ -14,6 +14,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
 use wakescope_probe::load::{Load, Options, Spec, default_dir, this_program};
 use wakescope_probe::session::{Identity, MeasureError, Observer, Session, Unobserved, outcome};
+use wakescope_report::style::clean;
 use wakescope_report::text;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::file::effective_user;
@@ -77,7 +78,8 @@ pub(crate) fn carry_out(
     shown: &dyn Fn(&Run) -> String,
 ) -> Result<Outcome, Failure> {
     let identity = identity(args.seed);
-    let blank = blank_run(&identity, &plan, &host);
+    let mut blank = blank_run(&identity, &plan, &host);
+    args.redact_if_asked(&mut blank);
     let mut folder = RunFolder::create(
         args.out.as_deref(),
         &identity.started,
@@ -98,7 +100,9 @@ pub(crate) fn carry_out(
         }
     };
     let mut writer = RecordWriter::default();
-    let mut run = watch(session, &mut folder, signals, onlooker, &mut writer);
+    let mut run = watch(session, args, &mut folder, signals, onlooker, &mut writer);
+    tell_last_words(&run);
+    args.redact_if_asked(&mut run);
     let record = writer.write(&mut run);
     let saved = folder.finish(record);
     if args.json {
@@ -112,6 +116,14 @@ pub(crate) fn carry_out(
         Judged::Fail => Outcome::Failed,
         Judged::Inconclusive => Outcome::Inconclusive,
     })
+}
+
+/// Tells what commands said before they ended, which no record holds.
+fn tell_last_words(run: &Run) {
+    for load in run.load.iter().filter(|load| !load.last_words.is_empty()) {
+        let (name, words) = (clean(&load.name, 80), clean(&load.last_words, 300));
+        output::tell(&format!("the load {name} said last: {words}"));
+    }
 }
 
 /// What must be done while this process has one thread only.
@@ -152,6 +164,7 @@ pub(crate) fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
 /// Looks after a measurement until it is done or the user ends it.
 fn watch(
     mut session: Session,
+    args: &MeasureArgs,
     folder: &mut RunFolder,
     signals: &EndSignals,
     onlooker: &mut dyn Onlooker,
@@ -181,7 +194,9 @@ fn watch(
         if checkpoint.is_due(now) {
             // If there is no room now there may be later, and the last version is still whole. Only
             // what is the matter at the end counts, and that is told then.
-            let _ = folder.write(writer.write(&mut session.checkpoint()));
+            let mut so_far = session.checkpoint();
+            args.redact_if_asked(&mut so_far);
+            let _ = folder.write(writer.write(&mut so_far));
         }
     }
     live.clear();

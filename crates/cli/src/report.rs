@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use wakescope_core::redact::redact;
 use wakescope_core::units::SpanNs;
 use wakescope_report::overlay::{Line, Overlay};
 use wakescope_report::picture::{self, Picture};
@@ -50,6 +51,14 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_delimiter = ',', value_name = "TIME,…")]
     thresholds: Vec<SpanNs>,
 
+    /// Leave out what tells whose machine it is and what runs there, to publish the result
+    ///
+    /// Removes names of tasks, programs, commands, files and cgroups, process IDs, and kernel
+    /// parameters that do not matter for latency. docs/privacy.md lists what stays. With -o run.json
+    /// the result is a record that can be published.
+    #[arg(long)]
+    redact: bool,
+
     /// Show different quantities together, such as gaps in a busy loop and wakeup latencies
     #[arg(long)]
     mix_quantities: bool,
@@ -78,6 +87,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
             return Err(Failure::new("--unit does not apply to a lab's record, which is in ns")
                 .try_this("omit it"));
         }
+        Some(found) if args.redact => show_lab(args, format, &found.redacted())?,
         Some(found) => show_lab(args, format, &found)?,
         None => show_runs(args, format)?,
     };
@@ -120,7 +130,10 @@ fn export_run(
 ) -> Result<Outcome, Failure> {
     refuse_several(args, format)?;
     let path = &args.run[0];
-    let run = runs::read_in(path, &args.units)?;
+    let mut run = runs::read_in(path, &args.units)?;
+    if args.redact {
+        redact(&mut run);
+    }
     export::write(&run, path, exported, &args.export, args.output.as_deref())?;
     Ok(Outcome::Done)
 }
@@ -135,7 +148,14 @@ fn refuse_several(args: &ReportArgs, format: Format) -> Result<(), Failure> {
 
 fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
     refuse_several(args, format)?;
-    let named = runs::read_all(&args.run, &args.units)?;
+    let mut named = runs::read_all(&args.run, &args.units)?;
+    if matches!(format, Format::Html | Format::Svg | Format::Png | Format::Md) {
+        // Which files the runs are from decides, and that is not told after this.
+        overlaid::refuse_mixtures(&named, args.mix_quantities)?;
+    }
+    if args.redact {
+        overlaid::redact_all(&mut named);
+    }
     let style = if args.output.is_none() { output::style() } else { Default::default() };
     Ok(match format {
         Format::Text => overlaid::one_after_the_other(&named, |run| text::report(run, style)),
@@ -145,7 +165,6 @@ fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
             named.iter().map(|n| realfeel::block(&n.run, &thresholds)).collect()
         }
         Format::Html | Format::Svg | Format::Png | Format::Md => {
-            overlaid::refuse_mixtures(&named, args.mix_quantities)?;
             return draw(args, format, overlaid::runs(&named), html::page);
         }
         _ => String::new(), // Exported before.

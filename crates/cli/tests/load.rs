@@ -126,7 +126,9 @@ fn a_command_that_ends_is_a_dead_load() {
     for (command, told) in [
         ("exec:exit 3", "exit status 3"),
         ("exec:true", "must keep running"),
-        ("exec:does-not-exist", "does-not-exist"),
+        ("exec:does-not-exist", "`exec:does-not-exist` died"),
+        // What it said last is told to whoever gave the command.
+        ("exec:echo secret >&2; exit 5", "exit status 5: secret"),
         ("exec:kill -9 $$", "SIGKILL"),
         // What it leaves behind is no load either.
         ("exec:sleep 1000 & exit 4", "exit status 4"),

@@ -132,6 +132,18 @@ fn seeds_of_a_lab_are_one_curve() {
     assert!(svg.contains("full, 2 runs · max ") && svg.contains("in virtual time"), "{svg}");
     let markdown = String::from_utf8(written(&test, &["lab/lab.json"], "lab.md")).unwrap();
     assert!(markdown.contains("| kernel | load |"), "{markdown}");
+    // Such as can be published: without the run's own names, and those of the user's own kernels.
+    let named =
+        lab.to_string().replace("6.1-cloud", "/home/me/secret").replace("lab run", "secret");
+    fs::write(test.dir.join("lab/secret.json"), named).unwrap();
+    let path = test.dir.join("lab/none-1").join(RECORD);
+    let own = fs::read_to_string(&path).unwrap().replacen("\"cpu\"", "\"exec:secret\"", 1);
+    fs::write(&path, own).unwrap();
+    for file in ["public.html", "public.svg", "public.md", "public.json", "public.txt"] {
+        let shown = written(&test, &["lab/secret.json", "--redact"], file);
+        let shown = String::from_utf8(shown).unwrap();
+        assert!(!shown.contains("secret") && shown.contains("none"), "{file}: {shown}");
+    }
     // A run that is gone is told, and the others are shown.
     fs::remove_dir_all(test.dir.join("lab/full-2")).unwrap();
     let ended = report(&test, &["lab/lab.json", "--format", "svg"]);

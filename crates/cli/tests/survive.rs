@@ -178,8 +178,9 @@ fn loads_do_not_outlive_a_killed_run() {
 #[test]
 fn a_load_that_dies_makes_a_run_invalid() {
     // Dead before the probe began, and while it measured.
-    const EARLY: &str = "exec:sleep 0.3";
-    const LATER: &str = "exec:sleep 1";
+    const EARLY: &str = "exec:PASSWORD=hunter2 sleep 0.3; echo hunter2 >&2; false";
+    const LATER: &str = "exec:sleep 1; echo hunter2 >&2; false";
+    const NAME: &str = "exec:sleep";
     for (load, limit, code, outcome) in [
         (EARLY, &[][..], 0, None),
         (EARLY, &["--fail-above", "10s"], 3, Some(Outcome::Inconclusive)),
@@ -192,8 +193,13 @@ fn a_load_that_dies_makes_a_run_invalid() {
         assert_eq!(ended.code, Some(code), "{load} {limit:?}: {ended:?}");
         let run = record(&test.run_folder());
         assert_eq!((run.validity.verdict, run.state), (Verdict::Invalid, State::Complete));
-        assert!(assert_found(&run, "load-died").message.contains(load), "{:?}", run.validity);
-        assert!(!run.load[0].alive && run.load[0].name == load, "{:?}", run.load);
+        assert!(assert_found(&run, "load-died").message.contains(NAME), "{:?}", run.validity);
+        assert!(!run.load[0].alive && run.load[0].name == NAME, "{:?}", run.load);
+        assert_eq!((&run.plan.load[..], run.plan.load_marks.len()), (&[NAME.to_owned()][..], 1));
+        // The user is told what the command said last; nothing that is kept or printed holds it.
+        let text = std::fs::read_to_string(test.run_folder().join(RECORD)).unwrap();
+        assert!(!text.contains("hunter2") && !ended.stdout.contains("hunter2"), "{text}");
+        assert!(ended.stderr.contains("the load exec:sleep said last: hunter2"), "{ended:?}");
         assert_eq!(run.limits.first().map(|j| j.outcome), outcome);
         assert!(ended.stdout.lines().next().unwrap().contains("invalid"), "{}", ended.stdout);
     }

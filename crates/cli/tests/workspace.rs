@@ -238,7 +238,12 @@ fn commands_in_documents_parse() {
             seen += 1;
         }
     }
-    for line in read("Makefile").lines().filter_map(|l| l.strip_prefix("\t$(BINARY) ")) {
+    let of_make = |line: &str| {
+        let command = line.strip_prefix('\t')?.trim_start_matches('@');
+        Some(command.strip_prefix("$(WAKESCOPE) ")?.replace("$(call quoted,$(RUN))", "run"))
+    };
+    for line in read("Makefile").lines().filter_map(of_make) {
+        let line = line.replace("$(call quoted,$(RUN)/report.html)", "run/report.html");
         check_command("Makefile", &format!("wakescope {line}"));
         seen += 1;
     }

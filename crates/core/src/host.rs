@@ -30,7 +30,7 @@ pub struct Host {
     pub cpus_nohz_full: Vec<u32>,
     /// Where the time comes from.
     pub clock: Clock,
-    /// The kernel's command line.
+    /// The kernel's command line, [masked](crate::command_line::masked).
     pub cmdline: String,
     /// Idle states.
     pub idle: Idle,

@@ -6,6 +6,7 @@
 
 pub mod behaviour;
 pub mod btf;
+pub mod command_line;
 pub mod date;
 pub mod distribution;
 pub mod explain;
@@ -22,6 +23,7 @@ pub mod preemption;
 pub mod random;
 pub mod record_writer;
 pub mod recorder;
+pub mod redact;
 pub mod ring;
 pub mod run;
 pub mod source;

@@ -93,6 +93,11 @@ pub struct Plan {
     pub cpus: Vec<u32>,
     /// Loads, by name.
     pub load: Vec<String>,
+    /// For each of these a mark that tells its command from others of the same program: the same for
+    /// the same command on the same machine. Empty for what has none; there are none at all where
+    /// no load is a command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_marks: Vec<String>,
     /// How long the load runs alone, and then the probe unrecorded, before the measurement.
     #[serde(default)]
     pub warmup_ns: u64,

@@ -152,6 +152,21 @@ pub struct LoadResult {
     /// Why it was not; empty otherwise.
     #[serde(default)]
     pub fault: String,
+    /// The last line that a command said before it ended, for the user who gave it. It may be part of
+    /// that command, and no record holds it.
+    #[serde(skip)]
+    pub last_words: String,
+}
+
+impl LoadResult {
+    /// Why it was not alive to the end, with what its command said last.
+    pub fn fault_with_last_words(&self) -> String {
+        if self.last_words.is_empty() {
+            self.fault.clone()
+        } else {
+            format!("{}: {}", self.fault, self.last_words)
+        }
+    }
 }
 
 /// One late wakeup.

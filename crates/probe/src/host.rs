@@ -1,5 +1,6 @@
 //! Reads what there is to know about the machine and its kernel.
 
+use wakescope_core::command_line::masked;
 use wakescope_core::host::{Clock, Host, Idle, IdleState};
 use wakescope_core::instruments::Instrument;
 use wakescope_core::preemption::{self, Sources};
@@ -67,7 +68,7 @@ fn from_sources(
         // Unset, the file holds `(null)`, which is no list.
         cpus_nohz_full: files.cpus(&format!("{CPU}/nohz_full")),
         clock: clock(files),
-        cmdline: sources.cmdline.text.clone().unwrap_or_default(),
+        cmdline: sources.cmdline.text.as_deref().map(masked).unwrap_or_default(),
         idle: idle(files, measured.first().copied().unwrap_or(0)),
         governors: governors(files, measured),
         rt: rt_limits::read(files, sources, &status),

@@ -16,6 +16,7 @@
 //! ```
 
 mod budget;
+mod command;
 mod cpu;
 mod desk;
 mod disturb;

@@ -227,7 +227,11 @@ pub(crate) fn machine(run: &Run) -> String {
 fn imported(run: &Run, source: &Source) -> String {
     let version = source.version.as_deref().unwrap_or_default();
     let tool = clean(format!("{} {version}", source.tool).trim_end(), 60);
-    let mut out = format!(" {tool}, {}: {}\n", clean(&source.format, 40), clean(&source.file, 60));
+    let of_file = match source.file.as_str() {
+        "" => String::new(),
+        file => format!(": {}", clean(file, 60)),
+    };
+    let mut out = format!(" {tool}, {}{of_file}\n", clean(&source.format, 40));
     let known = |key: &str| !source.unknown.iter().any(|unknown| unknown == key);
     let mut parts = Vec::new();
     if !run.host.release.is_empty() {

@@ -10,7 +10,7 @@ use wakescope_core::units::MonoNs;
 use crate::code::{enables_interrupts, is_arm64_call};
 use crate::kept::Late;
 use crate::shared::{self, AWAKE, EVENTS, NO_LINE, RING, kind};
-use crate::symbols::Symbols;
+use crate::symbols::{Symbols, UNKNOWN};
 use crate::users::UserNames;
 
 /// Addresses whose names are needed.
@@ -101,7 +101,7 @@ impl Decoder<'_> {
     fn named(&self, pid: u32, stack: &[u64]) -> Vec<String> {
         let name = |&address: &u64| {
             let name = self.users.get(&(pid, address)).cloned();
-            name.unwrap_or_else(|| format!("{address:#x}"))
+            name.unwrap_or_else(|| UNKNOWN.into())
         };
         stack.iter().map(name).collect()
     }

@@ -17,6 +17,10 @@ const LARGEST: u64 = 256 << 20;
 /// How far from its symbol an address may be: further away it is in no function.
 const FARTHEST: u64 = 1 << 20;
 
+/// What an address without a name is called. The address itself would tell where the kernel or a
+/// program lies in memory, which it is to keep secret from attackers, and means nothing on another day.
+pub(crate) const UNKNOWN: &str = "[unknown]";
+
 /// No module.
 const KERNEL: u16 = u16::MAX;
 
@@ -148,11 +152,11 @@ impl Symbols {
         Some(whole(address)? == whole(other)?)
     }
 
-    /// `function+0x10`; the bare address if it has no name.
+    /// `function+0x10`; [`UNKNOWN`] if the address has no name.
     pub(crate) fn place(&self, address: u64) -> String {
         match self.at(address) {
             Some(f) => format!("{}+{:#x}", self.name(f), address - f.start),
-            None => format!("{address:#x}"),
+            None => UNKNOWN.into(),
         }
     }
 
@@ -161,11 +165,11 @@ impl Symbols {
         if address == 0 { String::new() } else { self.place(address) }
     }
 
-    /// `function`; the bare address if it has no name.
+    /// `function`; [`UNKNOWN`] if the address has no name.
     pub(crate) fn function(&self, address: u64) -> String {
         match self.at(address) {
             Some(function) => self.name(function).to_string(),
-            None => format!("{address:#x}"),
+            None => UNKNOWN.into(),
         }
     }
 }
@@ -311,15 +315,7 @@ ffffffffc0000000 t in_module\t[module]
         let places: Vec<_> = asked.map(|a| symbols.place(a)).collect();
         assert_eq!(
             places,
-            [
-                "helper+0x4",
-                "helper+0xf0",
-                "last+0x0",
-                "0x10",
-                "0x0",
-                "in_module+0x10",
-                "0xfffffffff0000000",
-            ]
+            ["helper+0x4", "helper+0xf0", "last+0x0", UNKNOWN, UNKNOWN, "in_module+0x10", UNKNOWN,]
         );
         assert_eq!(symbols.function(0xffff_ffff_8100_0104), "helper");
         assert_eq!(symbols.home(0xffff_ffff_c000_0010), Some(("in_module", Some("module"))));
@@ -373,6 +369,6 @@ ffffffffc0000000 t in_module\t[module]
         let list = "30 t c\n10 t a\n10 T also_a\n20 t b\n";
         let symbols = Symbols::from_list(list.as_bytes()).unwrap();
         assert_eq!([0x10, 0x1f, 0x21, 0x30].map(|a| symbols.function(a)), ["a", "a", "b", "c"]);
-        assert_eq!(symbols.function(0xf), "0xf");
+        assert_eq!(symbols.function(0xf), UNKNOWN);
     }
 }

@@ -158,7 +158,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__explain)
-            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --episodes --stimulus --interval --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --seed --help"
+            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --episodes --stimulus --interval --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -256,7 +256,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__import)
-            opts="-h --from --unit --out --help"
+            opts="-h --from --unit --redact --out --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -670,7 +670,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__measure)
-            opts="-h --stimulus --interval --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --seed --help"
+            opts="-h --stimulus --interval --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -744,7 +744,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__report)
-            opts="-o -h --format --picture --line --title --thresholds --mix-quantities --unit --distribution --rows --sparse --output --help"
+            opts="-o -h --format --picture --line --title --thresholds --redact --mix-quantities --unit --distribution --rows --sparse --output --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

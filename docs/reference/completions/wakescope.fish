@@ -60,6 +60,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l out -d '
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l seed -d 'Seed for the phase of the timer grid and for the contents of the loads\' files' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l redact -d 'Leave out of the record what tells whose machine it is and what runs there, to publish it; see docs/privacy.md'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l above -d 'Wakeups count as late from this time or percentile on' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l pid -d 'Follow the threads of this process, or this one thread, instead of probes' -r
@@ -90,6 +91,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l bound -d
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l sections -d 'Measure every section with interrupts or preemption off, from its begin to its end'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l redact -d 'Leave out of the record what tells whose machine it is and what runs there, to publish it; see docs/privacy.md'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l duration -d 'How long to run, as in 10s or 5min (default: until Ctrl-C)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l dir -d 'Directory for the loads\' files, which are removed at the end (default: $TMPDIR, or /tmp)' -r -F
@@ -124,6 +126,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l distribut
 expiries\t'One value per expiry, including expiries that a late wakeup missed'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l rows -d 'Rows of cyclictest\'s histogram, one per µs; later samples count as overflow [default: as many as the maximum needs, at most 1000000]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s o -l output -d 'Write to a file instead of standard output' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l redact -d 'Leave out what tells whose machine it is and what runs there, to publish the result'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l mix-quantities -d 'Show different quantities together, such as gaps in a busy loop and wakeup latencies'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l sparse -d 'Omit empty rows of cyclictest\'s histogram, as rt-tests 2.7 and later do'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -148,6 +151,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l unit -d '
 us\t'Microseconds'
 ms\t'Milliseconds'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l out -d 'The run\'s folder; for several runs, the parent of their folders [default: under runs/]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand import" -l redact -d 'Leave out of the runs what tells whose machine it is and what runs there, to publish them; see docs/privacy.md'
 complete -c wakescope -n "__fish_wakescope_using_subcommand import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l against -d 'The old runs' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand compare" -l interleave-plan -d 'Instead of comparing, print a script that measures N runs a side alternately' -r

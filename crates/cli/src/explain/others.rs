@@ -44,6 +44,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     };
     let identity = measure::identity(args.measure.seed);
     let mut run = measure::blank_run(&identity, &plan, &host);
+    args.measure.redact_if_asked(&mut run);
     let mut folder = RunFolder::create(
         args.measure.out.as_deref(),
         &identity.started,
@@ -81,6 +82,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
         if checkpoint.is_due(now) {
             run.duration_ns = now.since(origin).0;
             stand_in(&mut run, &follower.lateness());
+            args.measure.redact_if_asked(&mut run);
             // If there is no room now there may be later; what counts is told at the end.
             let _ = folder.write(run.to_json().as_bytes());
         }
@@ -95,6 +97,7 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     }));
     run.validity = Validity::of(findings);
     follower.complete(&mut run);
+    args.measure.redact_if_asked(&mut run);
     let record = run.to_json();
     let saved = folder.finish(record.as_bytes());
     match args.measure.json {

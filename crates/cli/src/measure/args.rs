@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
 use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
+use wakescope_core::redact::redact;
+use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Spec, parse_list};
 use wakescope_report::style::clean;
@@ -82,6 +84,11 @@ pub(crate) struct MeasureArgs {
     #[arg(long)]
     pub(super) save_samples: bool,
 
+    /// Leave out of the record what tells whose machine it is and what runs there, to publish it; see
+    /// docs/privacy.md
+    #[arg(long)]
+    pub(crate) redact: bool,
+
     /// Seed for the phase of the timer grid and for the contents of the loads' files
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
@@ -113,6 +120,15 @@ struct CpuList(Vec<u32>);
 #[derive(Clone, Debug)]
 pub(super) struct Loads(pub(super) Vec<Spec>);
 
+impl MeasureArgs {
+    /// Makes a run such as can be published, if that was asked for.
+    pub(crate) fn redact_if_asked(&self, run: &mut Run) {
+        if self.redact {
+            redact(run);
+        }
+    }
+}
+
 /// What the arguments mean on this machine.
 pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     let policy = args.policy.map_or(Policy::Fifo, |policy| match policy {
@@ -141,6 +157,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         ))
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
+    let loads = || args.load.iter().flat_map(|l| &l.0);
     Ok(Plan {
         stimulus: Stimulus::Timer,
         target: String::new(),
@@ -151,7 +168,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         priority: policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY)),
         policy_required: args.policy.is_some() || args.priority.is_some(),
         cpus: cpus(args.cpus.as_ref())?,
-        load: args.load.iter().flat_map(|l| &l.0).map(Spec::to_string).collect(),
+        load: loads().map(Spec::to_string).collect(),
+        load_marks: load_marks(loads()),
         warmup_ns: args.warmup.0,
         idle_states: match args.idle_states {
             IdleStatesArg::AsIs => IdleStates::AsIs,
@@ -161,6 +179,12 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         fail_above: args.fail_above.iter().map(Limit::as_argument).collect(),
         save_samples: args.save_samples,
     })
+}
+
+/// What tells commands among the loads apart; nothing where no load is a command.
+fn load_marks<'a>(loads: impl Iterator<Item = &'a Spec>) -> Vec<String> {
+    let marks: Vec<String> = loads.map(|load| load.mark().unwrap_or_default()).collect();
+    if marks.iter().all(String::is_empty) { Vec::new() } else { marks }
 }
 
 /// Above what applications use, below the kernel's own threads that must come first (99).

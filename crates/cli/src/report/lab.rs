@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::lab::{Cell, Lab, SCHEMA, Status};
+use wakescope_core::redact::{redact, redact_lab};
 use wakescope_core::run::Run;
 use wakescope_lab::cache::Cache;
 use wakescope_report::overlay::{Entry, Overlay, merged};
@@ -21,6 +22,10 @@ const LARGEST: u64 = 256 << 20;
 pub(super) struct Found {
     pub(super) lab: Lab,
     path: PathBuf,
+    /// Where the run of each cell is, as the record says.
+    runs: Vec<Option<String>>,
+    /// Whether the record and the runs are to be such as can be published.
+    redacts: bool,
 }
 
 /// Reads the lab that the only path names; `None` if that is something else.
@@ -38,7 +43,8 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Option<Found>, Failure> {
     let lab = Lab::from_json(&text).map_err(|e| {
         Failure::new(format!("cannot use {}: {}", path.display(), clean(&e.to_string(), 300)))
     })?;
-    Ok(Some(Found { lab, path: path.clone() }))
+    let runs = lab.cells.iter().map(|cell| cell.run.clone()).collect();
+    Ok(Some(Found { lab, path: path.clone(), runs, redacts: false }))
 }
 
 /// The text of a file that calls itself the record of a lab. Whatever is wrong with others is told by
@@ -67,16 +73,29 @@ struct Kind<'a> {
 }
 
 impl Found {
+    /// The same, such as can be published.
+    pub(super) fn redacted(mut self) -> Self {
+        redact_lab(&mut self.lab);
+        self.redacts = true;
+        self
+    }
+
     /// The runs of the cells, those of a kernel, model and load as one. What cannot be read is told
     /// and left out.
     pub(super) fn overlay(&self) -> Result<Overlay<'static>, Failure> {
         let mut kinds: Vec<(Kind<'_>, Vec<Run>)> = Vec::new();
         let mut missing = 0_usize;
         let mut first_failure = None;
-        for cell in self.lab.cells.iter().filter(|cell| cell.status == Status::Ok) {
-            let Some(run) = &cell.run else { continue };
+        let cells = self.lab.cells.iter().zip(&self.runs);
+        for (cell, run) in cells.filter(|(cell, _)| cell.status == Status::Ok) {
+            let Some(run) = run else { continue };
             match self.place(run).and_then(|place| runs::read(&place)) {
-                Ok(run) => add(&mut kinds, cell, run),
+                Ok(mut run) => {
+                    if self.redacts {
+                        redact(&mut run);
+                    }
+                    add(&mut kinds, cell, run);
+                }
                 Err(failure) => {
                     missing += 1;
                     first_failure.get_or_insert(failure);

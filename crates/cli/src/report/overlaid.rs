@@ -1,5 +1,6 @@
 //! Several runs together.
 
+use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::source::Quantity;
 use wakescope_report::overlay::{Entry, Overlay};
@@ -14,6 +15,16 @@ const MOST: usize = 64;
 /// What runs show together, each under its label.
 pub(super) fn runs(named: &[Named]) -> Overlay<'_> {
     Overlay::of(named.iter().map(|n| Entry::of(&n.label, &n.run)).collect())
+}
+
+/// Makes all of them such as can be published: numbered, because their folders have names.
+pub(super) fn redact_all(named: &mut [Named]) {
+    let is_alone = named.len() == 1;
+    for (number, Named { label, path, given: _, run }) in (1..).zip(named) {
+        redact(run);
+        *label = if is_alone { "run".into() } else { format!("run {number}") };
+        *path = label.as_str().into();
+    }
 }
 
 /// Refuses what cannot be shown together.

@@ -85,5 +85,5 @@ fn a_kernel_that_hides_addresses_is_told_with_why() {
     let stacks = record.worst.iter().flat_map(|episode| &episode.blame).map(|share| &share.stack);
     let mut frames = stacks.flatten().peekable();
     assert!(frames.peek().is_some(), "{:#?}", record.worst);
-    assert!(frames.all(|frame| frame.starts_with("0x")), "{:#?}", record.worst);
+    assert!(frames.all(|frame| frame == "[unknown]"), "{:#?}", record.worst);
 }

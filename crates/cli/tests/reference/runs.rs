@@ -98,6 +98,7 @@ pub(super) fn full_run() -> Run {
             before_steady: Some(true),
             alive: true,
             fault: "none".into(),
+            last_words: String::new(),
         }],
         worst: vec![Episode {
             cpu: Some(1),
@@ -294,7 +295,8 @@ fn full_plan() -> Plan {
         priority: Some(90),
         policy_required: true,
         cpus: vec![1],
-        load: vec!["find".into()],
+        load: vec!["find".into(), "exec:make".into()],
+        load_marks: vec![String::new(), "0123456789abcdef".into()],
         warmup_ns: 500_000_000,
         idle_states: IdleStates::Shallow,
         worst: 10,

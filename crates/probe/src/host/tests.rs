@@ -61,7 +61,7 @@ fn workstation() -> Machine {
         ("/proc/sys/kernel/osrelease", "6.1.0-49-amd64\n"),
         ("/proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-08-20)\n"),
         ("/proc/sys/kernel/arch", "x86_64\n"),
-        ("/proc/cmdline", "ro quiet isolcpus=3 nohz_full=3\n"),
+        ("/proc/cmdline", "root=UUID=5ec2e7 ro quiet isolcpus=3 nohz_full=3 5ec2e7 -- 5ec2e7\n"),
         (
             "/proc/cpuinfo",
             "processor\t: 0\nmodel name\t: A Fast Processor\nmicrocode\t: 0xf8\nflags\t\t: fpu vme\n",
@@ -112,17 +112,19 @@ fn a_workstation_is_read_in_full() {
     assert_eq!(host.release, "6.1.0-49-amd64");
     assert_eq!(host.arch, "x86_64");
     assert_eq!(host.preemption.model, Model::Full);
-    let conflicts = host.preemption.conflicts;
+    let conflicts = &host.preemption.conflicts;
     assert!(conflicts.is_empty(), "{conflicts:?}");
     assert_eq!(host.cpu_model.as_deref(), Some("A Fast Processor"));
     assert_eq!(host.microcode.as_deref(), Some("0xf8"));
     assert_eq!(host.hypervisor, None);
     assert_eq!(
-        (host.cpus_online, host.cpus_allowed, host.cpus_isolated, host.cpus_nohz_full),
-        (vec![0, 1, 2, 3], vec![0, 1, 2], vec![3], vec![3])
+        (&*host.cpus_online, &*host.cpus_allowed, &*host.cpus_isolated, &*host.cpus_nohz_full),
+        (&[0, 1, 2, 3][..], &[0, 1, 2][..], &[3][..], &[3][..])
     );
     assert_eq!(host.clock.source, "tsc");
-    assert_eq!(host.cmdline, "ro quiet isolcpus=3 nohz_full=3");
+    assert_eq!(host.cmdline, "root=[masked] ro quiet isolcpus=3 nohz_full=3 [masked] -- [masked]");
+    let record = serde_json::to_string(&host).unwrap();
+    assert!(!record.contains("5ec2e7"), "{record}");
     assert_eq!(host.idle.driver.as_deref(), Some("intel_idle"));
     assert_eq!(host.idle.governor.as_deref(), Some("menu"));
     let states: Vec<_> =

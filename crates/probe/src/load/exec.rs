@@ -14,6 +14,7 @@ use wakescope_sys::process::{
 };
 
 use super::desk::{Desk, fault};
+use super::report::Report;
 
 const SHELL: &str = "/bin/sh";
 
@@ -64,7 +65,12 @@ pub(super) fn run(command: &str, desk: &Desk) -> Result<(), String> {
     listen(&mut words, &mut last_words);
     match exit {
         None => Ok(()),
-        Some(exit) => Err(obituary(exit, &last_words)),
+        Some(exit) => {
+            if let Some(line) = last_line(&last_words) {
+                desk.say(&Report::LastWords(line));
+            }
+            Err(obituary(exit))
+        }
     }
 }
 
@@ -105,18 +111,21 @@ fn listen(words: &mut File, last_words: &mut Vec<u8>) -> bool {
     true
 }
 
-/// How the command ended, with the last line that it had to say about it.
-fn obituary(exit: Exit, last_words: &[u8]) -> String {
-    let said = String::from_utf8_lossy(last_words);
-    let last_line = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
-    match (exit, last_line) {
-        (Exit::Status(0), _) => {
+/// How the command ended. Not what it said: that may be part of what it was asked to do.
+fn obituary(exit: Exit) -> String {
+    match exit {
+        Exit::Status(0) => {
             "the command ended; a load must keep running, as `while :; do COMMAND; done` does"
                 .into()
         }
-        (_, Some(line)) => format!("the command ended with {exit}: {line}"),
-        (_, None) => format!("the command ended with {exit}"),
+        _ => format!("the command ended with {exit}"),
     }
+}
+
+/// The last line that is not empty.
+fn last_line(said: &[u8]) -> Option<String> {
+    let said = String::from_utf8_lossy(said);
+    said.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(String::from)
 }
 
 /// Kills all that the command started. Those that lose their parent by that become children of
@@ -184,15 +193,16 @@ mod tests {
 
     #[test]
     fn obituaries_say_what_is_known() {
-        for (exit, words, want) in [
-            (Exit::Status(0), "done\n", "the command ended; a load must keep running, as `while"),
-            (Exit::Status(127), "", "the command ended with exit status 127"),
-            (Exit::Status(2), "a\nb: bad\n\n", "the command ended with exit status 2: b: bad"),
-            (Exit::Signal(9), "", "the command ended with SIGKILL"),
+        for (exit, want) in [
+            (Exit::Status(0), "the command ended; a load must keep running, as `while"),
+            (Exit::Status(127), "the command ended with exit status 127"),
+            (Exit::Signal(9), "the command ended with SIGKILL"),
         ] {
-            let got = obituary(exit, words.as_bytes());
+            let got = obituary(exit);
             assert!(got.starts_with(want), "{got}");
         }
+        assert_eq!(last_line(b"a\nb: bad\n\n").as_deref(), Some("b: bad"));
+        assert_eq!(last_line(b" \n"), None);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Load {
     }
 
     fn spawn(spec: &Spec, options: &Options) -> io::Result<Self> {
-        let (seed, name) = (options.seed.to_string(), spec.to_string());
+        let (seed, name) = (options.seed.to_string(), spec.as_argument());
         let args = [
             KEEPER_VERB.as_ref(),
             "--seed".as_ref(),
@@ -127,7 +127,10 @@ impl Load {
         match (status.alive, status.ready) {
             (true, true) => Ok(()),
             (true, false) => Err(LoadError::NotReady { load: self.spec.to_string(), patience }),
-            (false, _) => Err(LoadError::Died { load: self.spec.to_string(), fault: status.fault }),
+            (false, _) => Err(LoadError::Died {
+                load: self.spec.to_string(),
+                fault: self.seen.result(&self.spec, &status).fault_with_last_words(),
+            }),
         }
     }
 
@@ -165,6 +168,7 @@ impl Load {
                 None if self.reports_ended => "its process is ending".into(),
                 None => String::new(),
             },
+            last_words: seen.last_words.clone().unwrap_or_default(),
         }
     }
 

@@ -12,6 +12,10 @@ pub(super) const LONGEST: usize = 1024;
 /// The longest fault, in characters of at most four bytes.
 const LONGEST_FAULT: usize = 240;
 
+/// How reports begin that hold text.
+const FAULT: &str = "fault";
+const LAST_WORDS: &str = "words";
+
 /// How far the work was at a point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
@@ -28,6 +32,8 @@ pub(super) enum Report {
     Beat(Reading),
     /// The answer to the n-th request, counted from 1.
     Mark(u32, Reading),
+    /// The last line that a command said. It may say anything, and is not kept.
+    LastWords(String),
     /// Why there will be no more work.
     Fault(String),
 }
@@ -38,11 +44,12 @@ impl fmt::Display for Report {
             Self::Ready(r) => write!(f, "ready {} {}", r.at.0, r.work),
             Self::Beat(r) => write!(f, "beat {} {}", r.at.0, r.work),
             Self::Mark(n, r) => write!(f, "mark {n} {} {}", r.at.0, r.work),
-            Self::Fault(text) => {
+            Self::Fault(text) | Self::LastWords(text) => {
+                let kind = if matches!(self, Self::Fault(_)) { FAULT } else { LAST_WORDS };
                 // The text may come from a program that the user named: it stays on its line.
                 let one_line = |c: char| if c.is_control() { ' ' } else { c };
                 let text: String = text.chars().take(LONGEST_FAULT).map(one_line).collect();
-                write!(f, "fault {text}")
+                write!(f, "{kind} {text}")
             }
         }
     }
@@ -57,8 +64,11 @@ impl FromStr for Report {
 
     fn from_str(line: &str) -> Result<Self, NoReport> {
         let (kind, rest) = line.split_once(' ').ok_or(NoReport)?;
-        if kind == "fault" {
-            return Ok(Self::Fault(rest.chars().take(LONGEST_FAULT).collect()));
+        let text = || rest.chars().take(LONGEST_FAULT).collect();
+        match kind {
+            FAULT => return Ok(Self::Fault(text())),
+            LAST_WORDS => return Ok(Self::LastWords(text())),
+            _ => {}
         }
         let numbers: Vec<u64> =
             rest.splitn(4, ' ').map(str::parse).collect::<Result<_, _>>().map_err(|_| NoReport)?;
@@ -87,6 +97,7 @@ mod tests {
             Report::Mark(u32::MAX, reading),
             Report::Fault("disk full: /tmp/x".into()),
             Report::Fault(String::new()),
+            Report::LastWords("make: *** [all] Error 2".into()),
         ] {
             let line = report.to_string();
             assert_eq!(line.parse(), Ok(report), "{line}");

@@ -21,6 +21,8 @@ pub struct Status {
     pub work_grew_at: Option<MonoNs>,
     /// Why it cannot go on; empty otherwise.
     pub fault: String,
+    /// The last line that its command said before it ended; empty if there is none.
+    pub last_words: String,
 }
 
 /// What the keeper has told so far.
@@ -30,6 +32,7 @@ pub(super) struct Seen {
     pub(super) last: Option<Reading>,
     pub(super) grew_at: Option<MonoNs>,
     pub(super) fault: Option<String>,
+    pub(super) last_words: Option<String>,
     /// Marks that were requested, and the numbers of those that bound the window.
     pub(super) marks: u32,
     pub(super) begin_mark: Option<u32>,
@@ -49,6 +52,10 @@ impl Seen {
             Report::Fault(fault) => {
                 // The first is the cause, what follows are consequences.
                 self.fault.get_or_insert(fault);
+                return;
+            }
+            Report::LastWords(words) => {
+                self.last_words.get_or_insert(words);
                 return;
             }
             Report::Ready(reading) => {
@@ -89,6 +96,7 @@ impl Seen {
                 unit: spec.unit().into(),
                 alive: status.alive,
                 fault: status.fault.clone(),
+                last_words: status.last_words.clone(),
                 ..Default::default()
             };
         }
@@ -106,6 +114,7 @@ impl Seen {
             before_steady,
             alive: status.alive,
             fault: status.fault.clone(),
+            last_words: status.last_words.clone(),
         }
     }
 }
@@ -159,7 +168,8 @@ mod tests {
         let fault = seen.fault.clone().unwrap_or_default();
         let (work, alive) = (seen.last.map_or(0, |r| r.work), fault.is_empty());
         let (heard_at, work_grew_at) = (None, seen.grew_at);
-        let status = Status { alive, ready: true, work, heard_at, work_grew_at, fault };
+        let last_words = seen.last_words.clone().unwrap_or_default();
+        let status = Status { alive, ready: true, work, heard_at, work_grew_at, fault, last_words };
         seen.result(spec, &status)
     }
 
@@ -231,6 +241,18 @@ mod tests {
         let got = result(&spec, &[Report::Ready(reading(1, 1)), Report::Beat(reading(2, 1))]);
         assert_eq!((got.work, got.unit.as_str(), got.per_second), (1, "starts", 0.0));
         assert!(got.alive);
+    }
+
+    #[test]
+    fn what_a_command_said_is_told_and_not_stored() {
+        let reports = ["words", "fault"].map(|kind| format!("{kind} secret").parse().unwrap());
+        let [words, _] = reports.clone();
+        let fault = Report::Fault("the command ended with exit status 2".into());
+        let got = result(&Spec::Exec("x".into()), &[words, fault]);
+        assert_eq!(got.last_words, "secret");
+        assert!(!serde_json::to_string(&got).unwrap().contains("secret"));
+        let told = got.fault_with_last_words();
+        assert_eq!(told, "the command ended with exit status 2: secret");
     }
 
     #[test]

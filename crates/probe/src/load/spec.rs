@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::command;
 use super::disturb::{self, Disturbance, DisturbanceError};
 
 /// Which load.
@@ -55,6 +56,24 @@ impl Spec {
         }
     }
 
+    /// As one writes it: `exec:make -j4`. What is stored and shown is its name instead, which is what
+    /// it displays as: `exec:make`. The rest of a command may be secret.
+    pub fn as_argument(&self) -> String {
+        match self {
+            Self::Exec(command) => format!("{EXEC}{command}"),
+            _ => self.to_string(),
+        }
+    }
+
+    /// What tells a command from others of the same program, and says nothing else; `None` for what
+    /// is no command, or where that cannot be had.
+    pub fn mark(&self) -> Option<String> {
+        match self {
+            Self::Exec(command) => command::mark(command),
+            _ => None,
+        }
+    }
+
     /// Whether its work grows for as long as it is well. A command's does not: it is started once,
     /// and what it does then only it knows.
     pub fn counts_work(&self) -> bool {
@@ -87,7 +106,7 @@ impl fmt::Display for Spec {
             Self::FileMove => f.pad("file-move"),
             Self::Cpu => f.pad("cpu"),
             Self::Disturb(what) => what.fmt(f),
-            Self::Exec(command) => f.pad(&format!("{EXEC}{command}")),
+            Self::Exec(command) => f.pad(&format!("{EXEC}{}", command::program(command))),
         }
     }
 }
@@ -163,14 +182,17 @@ impl std::error::Error for SpecError {}
 
 #[cfg(test)]
 mod tests {
+    use wakescope_core::redact::redact;
+    use wakescope_core::run::{LoadResult, Run};
+
     use super::*;
 
     #[track_caller]
     fn check(text: &str, want: Result<&[&str], &str>) {
         match (parse_list(text), want) {
             (Ok(loads), Ok(want)) => {
-                let names: Vec<_> = loads.iter().map(ToString::to_string).collect();
-                assert_eq!(names, want, "{text:?}");
+                let arguments: Vec<_> = loads.iter().map(Spec::as_argument).collect();
+                assert_eq!(arguments, want, "{text:?}");
             }
             (Err(e), Err(want)) => assert!(e.to_string().contains(want), "{text:?}: {e}"),
             (got, _) => panic!("{text:?}: {got:?}"),
@@ -196,11 +218,33 @@ mod tests {
     }
 
     #[test]
+    fn commands_are_named_by_their_program() {
+        let spec = Spec::Exec("PASSWORD=secret /bin/make -j4".into());
+        assert_eq!(spec.to_string(), "exec:make");
+        assert_eq!(spec.as_argument(), "exec:PASSWORD=secret /bin/make -j4");
+        assert_eq!(spec.mark(), spec.clone().mark());
+        assert_eq!(Spec::Find.mark(), None);
+    }
+
+    #[test]
+    fn loads_that_every_wakescope_has_stay_in_records_that_are_published() {
+        for (name, _) in Spec::list().iter().filter(|(name, _)| !name.starts_with(EXEC)) {
+            let spec: Spec = name.replace("KIND", "fifo").replace("TIME", "300us").parse().unwrap();
+            let (name, unit) = (spec.to_string(), spec.unit().to_owned());
+            let load = LoadResult { name: name.clone(), unit, ..LoadResult::default() };
+            let mut run = Run { load: vec![load.clone()], ..Run::default() };
+            run.plan.load = vec![name.clone()];
+            redact(&mut run);
+            assert_eq!((run.plan.load, run.load), (vec![name], vec![load]));
+        }
+    }
+
+    #[test]
     fn every_load_is_listed_once() {
         for (name, _) in Spec::list() {
             let name = name.replace("KIND", "fifo").replace("TIME", "1ms");
             let spec: Spec = name.parse().unwrap();
-            assert_eq!(spec.to_string(), name);
+            assert_eq!(spec.as_argument(), name);
             assert!(spec.thread_name().len() <= 15);
         }
     }

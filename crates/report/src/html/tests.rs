@@ -39,6 +39,15 @@ fn check_page(page: &str) {
     }
 }
 
+#[test]
+fn a_command_line_that_nobody_masked_is_masked_on_a_page() {
+    let mut run = crowded();
+    run.host.cmdline = "root=/dev/secret preempt=full -- secret".into();
+    let page = page(&Overlay::of(vec![Entry::of("run", &run)]));
+    assert!(page.contains("root=[masked] preempt=full -- [masked]"));
+    assert!(!page.contains("secret"));
+}
+
 fn hostile(text: &str) -> Run {
     let mut run = crowded();
     run.id = text.into();

@@ -113,6 +113,7 @@ pub(crate) fn differences(runs: &[Labelled]) -> Vec<Difference> {
     let mut found: Vec<Difference> =
         ASPECTS.iter().filter_map(|aspect| aspect.difference(runs)).collect();
     found.extend(of_intervals(runs));
+    found.extend(of_commands(runs));
     found.extend(of_validity(runs));
     found.sort_by_key(|difference| !difference.matters);
     found
@@ -217,8 +218,14 @@ fn domain(run: &Run) -> String {
     .into()
 }
 
+/// Its loads, commands with what tells them from others of the same program.
 fn load(run: &Run) -> String {
-    let mut names = run.plan.load.clone();
+    let marks = run.plan.load_marks.iter().map(String::as_str).chain(std::iter::repeat(""));
+    let named = run.plan.load.iter().zip(marks).map(|(name, mark)| match mark {
+        "" => name.clone(),
+        mark => format!("{name} (command {mark})"),
+    });
+    let mut names: Vec<String> = named.collect();
     names.sort_unstable();
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
@@ -272,6 +279,25 @@ fn of_intervals(runs: &[Labelled]) -> Option<Difference> {
         None => Some("not known".into()),
     });
     (apart || values.len() > 1).then(|| difference("interval", values, apart))
+}
+
+/// Runs with commands of which only the program is known: their loads may differ all the same.
+fn of_commands(runs: &[Labelled]) -> Option<Difference> {
+    let is_command = |name: &str| name.starts_with("exec:");
+    let marks = |run: &Run| run.plan.load_marks.iter().filter(|mark| !mark.is_empty()).count();
+    let commands = |run: &Run| run.plan.load.iter().filter(|name| is_command(name)).count();
+    let values = by_value(runs, |run| (commands(run) > marks(run)).then(|| "not known".to_owned()));
+    let [unknown] = values.as_slice() else { return None };
+    let message = format!(
+        "The commands of the exec: loads may differ: the record has only their programs ({}).",
+        listed(&unknown.runs)
+    );
+    (runs.len() > 1).then(|| Difference {
+        what: "commands".into(),
+        message,
+        values,
+        matters: false,
+    })
 }
 
 /// Runs that are not valid, by what was found.

@@ -338,6 +338,37 @@ fn refusal(change: fn(&mut Run)) -> Option<Refusal> {
 }
 
 #[test]
+fn commands_of_one_program_are_told_apart_by_their_marks() {
+    let under = |us: &[u64], mark: &[&str]| {
+        let mut runs = runs(us);
+        for run in &mut runs {
+            run.plan.load = vec!["find".into(), "exec:make".into()];
+            run.plan.load_marks = mark.iter().map(ToString::to_string).collect();
+        }
+        runs
+    };
+    let compared = |new: &[&str], old: &[&str]| {
+        held(&under(&LOW, new), &under(&HIGH, old), &Options::default())
+    };
+    let (one, other) = (&["", "a1"][..], &["", "b2"][..]);
+    let refused = |new, old| match compared(new, old).err().map(|refusal| *refusal) {
+        Some(Refusal::Differences(found)) => found[0].message.clone(),
+        other => panic!("{other:?}"),
+    };
+    let message = refused(one, other);
+    assert!(message.contains("exec:make (command a1)"), "{message}");
+    assert!(message.contains("exec:make (command b2)"), "{message}");
+    refused(one, &[]);
+    let what = |new, old| {
+        let found = compared(new, old).unwrap().differences;
+        found.into_iter().map(|d| (d.what, d.matters)).collect::<Vec<_>>()
+    };
+    assert_eq!(what(one, one), []);
+    // Records that hold no marks are compared, but not without a word.
+    assert_eq!(what(&[], &[]), [("commands".to_owned(), false)]);
+}
+
+#[test]
 fn what_is_not_alike_is_refused_unless_forced() {
     let source =
         |omission| Some(Source { tool: "cyclictest".into(), omission, ..Source::default() });

@@ -1,6 +1,6 @@
 //! Entries of a stack.
 
-/// The function and the offset of `function+0x10`; `None` of anything else: a bare address, or a
+/// The function and the offset of `function+0x10`; `None` of anything else: one without a name, or a
 /// function with the name of a program behind it.
 pub(super) fn parts(frame: &str) -> Option<(&str, u64)> {
     let (name, offset) = frame.rsplit_once('+')?;
@@ -19,6 +19,7 @@ mod tests {
             ("a.constprop.0+0x0", Some(("a.constprop.0", 0))),
             ("xfs_ilock+0x10 [xfs]", None),
             ("main+0x10 [program]", None),
+            ("[unknown]", None),
             ("0xffffffff81000000", None),
             ("+0x1", None),
             ("a+1", None),

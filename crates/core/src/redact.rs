@@ -1,0 +1,246 @@
+//! Records that can be published: without whose machine it is, and what else runs there.
+//!
+//! Every structure is taken apart field by field, so that a new field is not compiled until somebody
+//! has decided about it. docs/privacy.md lists what stays.
+
+use crate::command_line::anonymous;
+use crate::explain::{Explanation, Sections};
+use crate::finding::{CODES, Finding, Validity};
+use crate::host::Host;
+use crate::limit::Judgement;
+use crate::plan::Plan;
+use crate::run::{Episode, LoadResult, Run, Thread};
+use crate::source::Source;
+
+mod explained;
+mod lab;
+mod names;
+#[cfg(test)]
+mod tests;
+
+pub use lab::redact_lab;
+pub use names::REDACTED;
+use names::{is_unit, redact_name_of_load, remove};
+
+/// Findings whose sentences name loads or files.
+const WITH_NAMES: [&str; 3] = ["load-died", "load-stalled", "not-saved"];
+
+/// The code of a finding that nobody here knows. Codes are words.
+const UNKNOWN_CODE: &str = "redacted";
+
+/// Removes from a run what tells whose machine it was made on, or which programs ran there: names of
+/// commands, tasks and files, and parameters of the kernel that do not matter for latency. Figures,
+/// verdicts, kernel functions, the kernel's release and the machine's processor stay, and so do
+/// dates. It can be done twice.
+pub fn redact(run: &mut Run) {
+    let Run {
+        // `id` is made of the time and of the number of a process that has ended.
+        schema: _,
+        id: _,
+        started: _,
+        duration_ns: _,
+        origin_ns: _,
+        time_domain: _,
+        seed: _,
+        state: _,
+        source,
+        host,
+        plan,
+        validity,
+        limits,
+        threads,
+        load,
+        worst,
+        explanation,
+        components: _,
+        causes,
+        summary: _,
+        other,
+    } = run;
+    source.iter_mut().for_each(redact_source);
+    redact_host(host);
+    redact_plan(plan);
+    redact_validity(validity);
+    limits.iter_mut().for_each(keep_limit);
+    threads.iter().for_each(keep_thread);
+    load.iter_mut().for_each(redact_load);
+    worst.iter_mut().for_each(redact_episode);
+    explanation.iter_mut().for_each(redact_explanation);
+    causes.iter_mut().for_each(explained::redact_row);
+    // Nobody here knows what these keys mean.
+    other.clear();
+}
+
+fn redact_source(source: &mut Source) {
+    let Source {
+        tool: _,
+        version: _,
+        format: _,
+        file,
+        quantity: _,
+        omission: _,
+        resolution_ns: _,
+        // Keys of the record, and sentences that are the same for all files of a kind.
+        unknown: _,
+        approximate: _,
+    } = source;
+    // Empty, not marked: marks would make all files one.
+    file.clear();
+}
+
+fn redact_host(host: &mut Host) {
+    let Host {
+        // What is judged, and by what.
+        release: _,
+        version: _,
+        arch: _,
+        preemption: _,
+        // What is sold to anybody.
+        cpu_model: _,
+        cpus_online: _,
+        cpus_allowed: _,
+        cpus_isolated: _,
+        cpus_nohz_full: _,
+        clock: _,
+        cmdline,
+        idle: _,
+        governors: _,
+        rt: _,
+        hypervisor: _,
+        microcode: _,
+    } = host;
+    *cmdline = anonymous(cmdline);
+}
+
+fn redact_plan(plan: &mut Plan) {
+    let Plan {
+        stimulus: _,
+        target,
+        interval_ns: _,
+        duration_ns: _,
+        samples: _,
+        policy: _,
+        priority: _,
+        policy_required: _,
+        cpus: _,
+        load,
+        load_marks,
+        warmup_ns: _,
+        idle_states: _,
+        worst: _,
+        // Times and percentiles.
+        fail_above: _,
+        save_samples: _,
+    } = plan;
+    remove(target);
+    load.iter_mut().for_each(redact_name_of_load);
+    // They belong to a machine, and to commands of it.
+    load_marks.clear();
+}
+
+fn redact_load(load: &mut LoadResult) {
+    let LoadResult {
+        name,
+        work: _,
+        unit,
+        per_second: _,
+        before_per_second: _,
+        before_steady: _,
+        alive: _,
+        fault,
+        last_words,
+    } = load;
+    redact_name_of_load(name);
+    if !is_unit(unit) {
+        remove(unit);
+    }
+    remove(fault);
+    last_words.clear();
+}
+
+fn redact_validity(validity: &mut Validity) {
+    let Validity { verdict: _, findings } = validity;
+    findings.iter_mut().for_each(redact_finding);
+}
+
+/// Of a finding whose sentence may name something its meaning stays.
+fn redact_finding(finding: &mut Finding) {
+    let Finding { code, severity: _, message, hint } = finding;
+    match CODES.iter().find(|(known, _)| known == code) {
+        Some((known, meaning)) if WITH_NAMES.contains(known) => {
+            *message = (*meaning).into();
+            hint.clear();
+        }
+        Some(_) => {}
+        None => {
+            UNKNOWN_CODE.clone_into(code);
+            [message, hint].into_iter().for_each(remove);
+        }
+    }
+}
+
+/// A limit has times and percentiles only.
+fn keep_limit(limit: &mut Judgement) {
+    let Judgement { limit: _, limit_ns: _, observed_ns: _, outcome: _, reason: _ } = limit;
+}
+
+/// A thread has figures only.
+fn keep_thread(thread: &Thread) {
+    let Thread {
+        cpu: _,
+        missed: _,
+        lost: _,
+        migrated: _,
+        page_faults: _,
+        woken: _,
+        expiries: _,
+        maxima: _,
+        overflow: _,
+    } = thread;
+}
+
+fn redact_episode(episode: &mut Episode) {
+    let Episode {
+        cpu: _,
+        expiry_ns: _,
+        wakeup_latency_ns: _,
+        missed: _,
+        components: _,
+        blame,
+        timeline,
+        other,
+    } = episode;
+    blame.iter_mut().for_each(explained::redact_share);
+    timeline.iter_mut().for_each(explained::redact_step);
+    other.clear();
+}
+
+fn redact_explanation(explanation: &mut Explanation) {
+    let Explanation {
+        above_ns: _,
+        above: _,
+        wakeups: _,
+        not_followed: _,
+        late: _,
+        explained: _,
+        late_not_followed: _,
+        unexplained_ns: _,
+        one_in: _,
+        late_components: _,
+        records: _,
+        lost_records: _,
+        // Of the kernel: what it shows, its build, its modules and their functions.
+        seen_with: _,
+        not_seen: _,
+        build_id: _,
+        modules: _,
+        module_build_ids: _,
+        sections,
+        // Its interrupts have the names that drivers give to devices.
+        bound: _,
+    } = explanation;
+    if let Some(Sections { exact: _, irq_off, preempt_off, measured }) = sections {
+        [irq_off, preempt_off].into_iter().flatten().for_each(explained::redact_share);
+        measured.iter_mut().for_each(explained::redact_measured);
+    }
+}

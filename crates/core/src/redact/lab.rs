@@ -1,0 +1,204 @@
+//! The record of a lab that can be published.
+
+use super::explained;
+use super::names::{redact_name_of_load, remove};
+use crate::lab::{Arm, Cell, CellLimit, Comparison, Lab, LabKernel};
+
+/// Removes from a lab what tells whose it is: paths of kernels and runs, the plan's name, the command
+/// that repeats it, and lines of logs. Kernels that were given by file are numbered. It can be done
+/// twice.
+pub fn redact_lab(lab: &mut Lab) {
+    let names = new_names(lab);
+    let Lab {
+        schema: _,
+        plan,
+        repeat,
+        // Figures, and the emulator's version.
+        settings: _,
+        kernels,
+        cells,
+        comparisons,
+        limits,
+        // What was published already.
+        published: _,
+        other,
+    } = lab;
+    // Empty ones are not shown.
+    plan.clear();
+    repeat.clear();
+    for kernel in kernels {
+        let LabKernel { name, release: _, version: _, arch: _, sha256: _, package: _ } = kernel;
+        rename(name, &names);
+    }
+    cells.iter_mut().for_each(|cell| redact_cell(cell, &names));
+    comparisons.iter_mut().for_each(|comparison| redact_comparison(comparison, &names));
+    limits.iter_mut().for_each(|limit| redact_limit(limit, &names));
+    other.clear();
+}
+
+/// What kernels are called that are known to have no package, or not known at all: by default these have
+/// the path of their file.
+fn new_names(lab: &Lab) -> Vec<(String, String)> {
+    let Lab { kernels, cells, comparisons, limits, .. } = lab;
+    let packaged: Vec<&str> =
+        kernels.iter().filter(|k| k.package.is_some()).map(|k| k.name.as_str()).collect();
+    let of_pairs = comparisons.iter().flat_map(|c| [&c.a.kernel, &c.b.kernel]);
+    let all = kernels.iter().map(|kernel| &kernel.name);
+    let all = all.chain(cells.iter().map(|cell| &cell.kernel)).chain(of_pairs);
+    let mut names: Vec<(String, String)> = Vec::new();
+    for name in all.chain(limits.iter().map(|limit| &limit.arm.kernel)) {
+        let is_new = names.iter().all(|(old, _)| old != name);
+        if is_new && !packaged.contains(&name.as_str()) {
+            names.push((name.clone(), format!("kernel {}", names.len() + 1)));
+        }
+    }
+    names
+}
+
+fn rename(name: &mut String, names: &[(String, String)]) {
+    if let Some((_, new)) = names.iter().find(|(old, _)| old == name) {
+        new.clone_into(name);
+    }
+}
+
+fn redact_arm(arm: &mut Arm, names: &[(String, String)]) {
+    let Arm { kernel, asked: _ } = arm;
+    rename(kernel, names);
+}
+
+/// Sentences name kernels.
+fn redact_sentence(sentence: &mut String, names: &[(String, String)]) {
+    if names.iter().any(|(old, _)| sentence.contains(old.as_str())) {
+        remove(sentence);
+    }
+}
+
+fn redact_cell(cell: &mut Cell, names: &[(String, String)]) {
+    let Cell {
+        kernel,
+        asked: _,
+        model: _,
+        load,
+        seed: _,
+        status: _,
+        reason,
+        evidence,
+        min_ns: _,
+        p50_ns: _,
+        p99_ns: _,
+        p999_ns: _,
+        max_ns: _,
+        count: _,
+        throughput: _,
+        unit: _,
+        culprit,
+        bound: _,
+        histogram_sha256: _,
+        run,
+        cached: _,
+        other,
+    } = cell;
+    rename(kernel, names);
+    redact_loads(load);
+    remove(reason);
+    evidence.clear();
+    culprit.iter_mut().for_each(explained::redact_share);
+    *run = None;
+    other.clear();
+}
+
+fn redact_comparison(comparison: &mut Comparison, names: &[(String, String)]) {
+    let Comparison {
+        a,
+        b,
+        load,
+        margin: _,
+        seeds: _,
+        max: _,
+        p999: _,
+        throughput_ratio: _,
+        verdict: _,
+        reasons,
+    } = comparison;
+    [a, b].into_iter().for_each(|arm| redact_arm(arm, names));
+    redact_loads(load);
+    reasons.iter_mut().for_each(|reason| redact_sentence(reason, names));
+}
+
+fn redact_limit(limit: &mut CellLimit, names: &[(String, String)]) {
+    let CellLimit { limit: _, limit_ns: _, arm, load, seed: _, observed_ns: _, within: _, reason } =
+        limit;
+    redact_arm(arm, names);
+    redact_loads(load);
+    redact_sentence(reason, names);
+}
+
+/// Several at once are joined by `+`; `idle` is none.
+fn redact_loads(loads: &mut String) {
+    let names = loads.split('+').map(|name| {
+        let mut name = name.to_owned();
+        if name != "idle" {
+            redact_name_of_load(&mut name);
+        }
+        name
+    });
+    *loads = names.collect::<Vec<_>>().join("+");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::Share;
+    use crate::lab::{SCHEMA, Status};
+    use crate::redact::REDACTED;
+
+    #[test]
+    fn kernels_of_ones_own_are_numbered_everywhere() {
+        let own = "/home/me/secret/bzImage";
+        let arm = |kernel: &str| Arm { kernel: kernel.into(), asked: "full".into() };
+        let cell = |kernel: &str, load: &str| Cell {
+            kernel: kernel.into(),
+            load: load.into(),
+            status: Status::Failed,
+            reason: format!("{own} panicked"),
+            evidence: vec!["secret".into()],
+            culprit: Some(Share { culprit: "secret[1]".into(), ..Share::default() }),
+            run: Some("/home/me/secret/run".into()),
+            other: [("secret".to_owned(), 1.into())].into(),
+            ..Cell::default()
+        };
+        let package = Some("linux-image-6.1 6.1.1-1".to_owned());
+        let mut lab = Lab {
+            schema: SCHEMA.into(),
+            plan: "secret".into(),
+            repeat: "wakescope lab run --append secret".into(),
+            kernels: vec![
+                LabKernel { name: "6.1-cloud".into(), package, ..LabKernel::default() },
+                LabKernel { name: own.into(), ..LabKernel::default() },
+            ],
+            cells: vec![cell("6.1-cloud", "idle"), cell(own, "find+launch"), cell(own, "secret")],
+            comparisons: vec![Comparison {
+                a: arm("6.1-cloud"),
+                b: arm(own),
+                reasons: vec![format!("{own}/full has no cell"), "too few seeds".into()],
+                ..Comparison::default()
+            }],
+            limits: vec![CellLimit { arm: arm(own), ..CellLimit::default() }],
+            other: [("secret".to_owned(), 1.into())].into(),
+            ..Lab::default()
+        };
+        redact_lab(&mut lab);
+        let text = lab.to_json();
+        assert!(!text.contains("secret"), "{text}");
+        let kernels: Vec<&str> = lab.cells.iter().map(|cell| cell.kernel.as_str()).collect();
+        assert_eq!(kernels, ["6.1-cloud", "kernel 1", "kernel 1"]);
+        let loads: Vec<&str> = lab.cells.iter().map(|cell| cell.load.as_str()).collect();
+        assert_eq!(loads, ["idle", "find+launch", REDACTED]);
+        assert_eq!(lab.comparisons[0].b.kernel, "kernel 1");
+        assert_eq!(lab.comparisons[0].reasons, [REDACTED, "too few seeds"]);
+        assert_eq!(lab.limits[0].arm.kernel, "kernel 1");
+        let once = lab.clone();
+        redact_lab(&mut lab);
+        assert_eq!(lab, once);
+    }
+}

@@ -1,0 +1,411 @@
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::*;
+use crate::distribution::Distribution;
+use crate::explain::{
+    Bound, Cause, CauseRow, ComponentTable, Components, Edge, Evidence, Interference, Longest,
+    Measured, SectionKind, SectionPlace, Share, SourceLine, Step, Variables,
+};
+use crate::finding::{Severity, Verdict};
+use crate::histogram::Histogram;
+use crate::host::{Clock, Idle, IdleState, RtLimits};
+use crate::limit::Outcome;
+use crate::plan::{IdleStates, Policy, Stimulus};
+use crate::preemption::{Model, Preemption, Unread};
+use crate::run::{Overflow, SCHEMA, State, Summary, TimeDomain};
+use crate::source::{Omission, Quantity};
+
+/// In every text of a record.
+const MARKER: &str = "MARKER";
+
+/// Texts that stay, and why.
+const STAYS: &[(&str, &str)] = &[
+    ("id", "made of the time, or a checksum of what was imported"),
+    ("started", "a date tells with which changes a kernel was tested"),
+    ("source.tool", "other programs that measure are known to all"),
+    ("source.version", "as above"),
+    ("source.format", "as above"),
+    ("source.unknown[]", "keys of this record"),
+    ("source.approximate[]", "the same sentences for all files of a format"),
+    ("host.release", "the kernel is what is judged"),
+    ("host.version", "as above"),
+    ("host.arch", "as above"),
+    ("host.preemption.because", "as above"),
+    ("host.preemption.evidence[].source", "files that every machine has"),
+    ("host.preemption.evidence[].says", "words about the model"),
+    ("host.preemption.conflicts[]", "as above"),
+    ("host.preemption.unread[].source", "files that every machine has"),
+    ("host.preemption.unread[].why", "errors of the kernel"),
+    ("host.cpu_model", "sold to anybody, and decides figures"),
+    ("host.clock.source", "named by the kernel"),
+    ("host.idle.driver", "as above"),
+    ("host.idle.governor", "as above"),
+    ("host.idle.states[].name", "as above"),
+    ("host.governors[]", "as above"),
+    ("host.hypervisor", "sold to anybody, and decides figures"),
+    ("host.microcode", "as above"),
+    ("plan.fail_above[]", "times and percentiles"),
+    ("validity.findings[].message", "sentences of this program, but for those that hold names"),
+    ("validity.findings[].hint", "as above"),
+    ("limits[].limit", "times and percentiles"),
+    ("limits[].reason", "sentences of this program"),
+    ("explanation.above", "a time or percentile"),
+    ("explanation.seen_with[]", "tracepoints of the kernel"),
+    ("explanation.not_seen[]", "as above"),
+    ("explanation.build_id", "the kernel is what is judged"),
+    ("explanation.modules", "functions of the kernel"),
+    ("explanation.modules.MARKER", "modules of the kernel"),
+    ("explanation.module_build_ids", "as above"),
+    ("explanation.module_build_ids.MARKER", "as above"),
+    ("explanation.bound.variables.interrupts[].name", "drivers name them after devices"),
+    ("explanation.bound.unsound[]", "sentences of this program"),
+    ("summary.percentiles", "names of percentiles"),
+    ("summary.percentiles_at_most", "as above"),
+];
+
+/// A text in a record.
+fn marker() -> String {
+    MARKER.into()
+}
+
+fn other() -> std::collections::BTreeMap<String, Value> {
+    [(marker(), Value::from(MARKER))].into()
+}
+
+fn distribution() -> Distribution {
+    Distribution {
+        count: 1,
+        min_ns: Some(5_000),
+        max_ns: Some(5_000),
+        max_at_ns: Some(0),
+        sum_ns: 5_000,
+        histogram: Histogram::of([5_000]),
+        stated: None,
+    }
+}
+
+/// A whole run. Nothing is left to a default, so that a new field is not compiled until it is here.
+fn full() -> Run {
+    Run {
+        schema: SCHEMA.into(),
+        id: marker(),
+        started: marker(),
+        duration_ns: 1,
+        origin_ns: 1,
+        time_domain: TimeDomain::Real,
+        seed: 1,
+        state: State::Complete,
+        source: Some(source()),
+        host: host(),
+        plan: plan(),
+        validity: Validity { verdict: Verdict::Valid, findings: findings() },
+        limits: vec![Judgement {
+            limit: marker(),
+            limit_ns: 1,
+            observed_ns: None,
+            outcome: Outcome::Pass,
+            reason: marker(),
+        }],
+        threads: vec![thread()],
+        load: vec![load()],
+        worst: vec![episode()],
+        explanation: Some(explanation()),
+        components: Some(ComponentTable::default()),
+        causes: vec![CauseRow {
+            cause: Cause::Irq,
+            culprit: marker(),
+            episodes: 1,
+            total_ns: 1,
+            worst_ns: 1,
+            share: 1.0,
+        }],
+        summary: Summary {
+            count: 1,
+            missed: 0,
+            min_ns: None,
+            max_ns: None,
+            percentiles: [(marker(), None)].into(),
+            percentiles_at_most: [(marker(), 1)].into(),
+            not_excluded_every_ns: None,
+        },
+        other: other(),
+    }
+}
+
+fn thread() -> Thread {
+    Thread {
+        cpu: Some(0),
+        missed: 0,
+        lost: 0,
+        migrated: 0,
+        page_faults: 0,
+        woken: distribution(),
+        expiries: distribution(),
+        maxima: None,
+        overflow: Some(Overflow { from_ns: 1, count: 1 }),
+    }
+}
+
+fn load() -> LoadResult {
+    LoadResult {
+        name: marker(),
+        work: 1,
+        unit: marker(),
+        per_second: 1.0,
+        before_per_second: None,
+        before_steady: None,
+        alive: false,
+        fault: marker(),
+        last_words: marker(),
+    }
+}
+
+fn episode() -> Episode {
+    Episode {
+        cpu: Some(0),
+        expiry_ns: 0,
+        wakeup_latency_ns: 0,
+        missed: 0,
+        components: Some(Components::default()),
+        blame: vec![share()],
+        timeline: vec![Step { at_ns: 0, depth: 0, what: marker() }],
+        other: other(),
+    }
+}
+
+fn source() -> Source {
+    Source {
+        tool: marker(),
+        version: Some(marker()),
+        format: marker(),
+        file: marker(),
+        quantity: Quantity::Gap,
+        omission: Omission::None,
+        resolution_ns: None,
+        unknown: vec![marker()],
+        approximate: vec![marker()],
+    }
+}
+
+fn host() -> Host {
+    Host {
+        release: marker(),
+        version: marker(),
+        arch: marker(),
+        preemption: Preemption {
+            model: Model::Full,
+            because: marker(),
+            evidence: vec![crate::preemption::Evidence { source: marker(), says: marker() }],
+            conflicts: vec![marker()],
+            unread: vec![Unread { source: marker(), why: marker() }],
+        },
+        cpu_model: Some(marker()),
+        cpus_online: vec![0],
+        cpus_allowed: vec![0],
+        cpus_isolated: vec![0],
+        cpus_nohz_full: vec![0],
+        clock: Clock { source: marker(), resolution_ns: 1, read_cost_ns: 1 },
+        cmdline: format!("{MARKER} {MARKER}.site=[masked] root={MARKER} quiet -- {MARKER}"),
+        idle: Idle {
+            driver: Some(marker()),
+            governor: Some(marker()),
+            states: vec![IdleState { name: marker(), exit_latency_ns: 1, disabled: false }],
+        },
+        governors: vec![marker()],
+        rt: RtLimits {
+            runtime_ns: None,
+            period_ns: None,
+            fair_server: None,
+            group_scheduling: None,
+            group_runtime_ns: None,
+            priority_limit: None,
+            nice_capability: None,
+        },
+        hypervisor: Some(marker()),
+        microcode: Some(marker()),
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
+        stimulus: Stimulus::Others,
+        target: marker(),
+        interval_ns: 1,
+        duration_ns: None,
+        samples: None,
+        policy: Policy::Fifo,
+        priority: None,
+        policy_required: false,
+        cpus: vec![0],
+        load: vec![marker(), format!("exec:{MARKER}"), format!("disturb-{MARKER}_1")],
+        load_marks: vec![marker()],
+        warmup_ns: 0,
+        idle_states: IdleStates::AsIs,
+        worst: 1,
+        fail_above: vec![marker()],
+        save_samples: false,
+    }
+}
+
+/// One of each code, and one that nobody knows.
+fn findings() -> Vec<Finding> {
+    let codes = CODES.iter().map(|(code, _)| (*code).to_owned()).chain([marker()]);
+    let finding =
+        |code| Finding { code, severity: Severity::Note, message: marker(), hint: marker() };
+    codes.map(finding).collect()
+}
+
+fn share() -> Share {
+    let lines = || vec![vec![SourceLine { function: marker(), file: marker(), line: 1 }]];
+    Share {
+        cause: Cause::Irq,
+        ns: 0,
+        culprit: marker(),
+        within: marker(),
+        evidence: Evidence::Edge,
+        stack: vec![marker()],
+        lines: lines(),
+        given_up_at: vec![marker()],
+        given_up_lines: lines(),
+        user_stack: vec![marker()],
+    }
+}
+
+fn explanation() -> Explanation {
+    let edge = || Edge { place: marker(), caller: marker() };
+    let kind = || {
+        let place = SectionPlace { begin: edge(), end: edge(), count: 1, total_ns: 1, worst_ns: 1 };
+        let longest = Longest { begin: edge(), end: edge(), task: marker(), stack: vec![marker()] };
+        Some(SectionKind { lengths: distribution(), longest: Some(longest), places: vec![place] })
+    };
+    let interrupt = Interference {
+        name: marker(),
+        wcet_ns: 1,
+        miat_ns: None,
+        spans_ns: Vec::new(),
+        work: Vec::new(),
+    };
+    Explanation {
+        above_ns: 1,
+        above: marker(),
+        wakeups: 1,
+        not_followed: 0,
+        late: 1,
+        explained: 1,
+        late_not_followed: 0,
+        unexplained_ns: 0,
+        one_in: None,
+        late_components: None,
+        records: 1,
+        lost_records: 0,
+        seen_with: vec![marker()],
+        not_seen: vec![marker()],
+        build_id: Some(marker()),
+        modules: [(marker(), marker())].into(),
+        module_build_ids: [(marker(), marker())].into(),
+        sections: Some(Sections {
+            exact: true,
+            irq_off: Some(share()),
+            preempt_off: Some(share()),
+            measured: Some(Measured {
+                irq_off: kind(),
+                preempt_off: kind(),
+                scheduling: kind(),
+                handlers: kind(),
+                either_ns: None,
+                either_scheduling_ns: None,
+                edges: 1,
+                unpaired: 0,
+                with_nmi: 0,
+                no_room: 0,
+            }),
+        }),
+        bound: Some(Bound {
+            variables: Variables {
+                delivery_ns: None,
+                poid_ns: None,
+                paie_ns: None,
+                psd_ns: None,
+                dst_ns: None,
+                interrupts: vec![interrupt],
+            },
+            interference_free_ns: 1,
+            bound_ns: None,
+            unsound: vec![marker()],
+        }),
+    }
+}
+
+/// The places of all texts with the marker: names of keys, and `[]` for each entry of a list. A key
+/// with the marker is at the place of its object.
+fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) if text.contains(MARKER) => {
+            found.insert(place.to_owned());
+        }
+        Value::Array(all) => all.iter().for_each(|v| places(v, &format!("{place}[]"), found)),
+        Value::Object(all) => {
+            for (key, value) in all {
+                if key.contains(MARKER) {
+                    found.insert(place.to_owned());
+                }
+                let below = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
+                places(value, &below, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn places_in(run: &Run) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    places(&serde_json::to_value(run).unwrap(), "", &mut found);
+    found
+}
+
+/// Every text of the record is in one of two lists: of those that stay, or of those that go.
+#[test]
+fn no_text_stays_but_for_a_reason() {
+    let mut run = full();
+    let before = places_in(&run);
+    redact(&mut run);
+    let after = places_in(&run);
+    let stays: BTreeSet<String> = STAYS.iter().map(|(place, _)| (*place).to_owned()).collect();
+    assert_eq!(after, stays);
+    // That the record was full: there is nothing else that could have stayed.
+    for place in
+        ["plan.target", "causes[].culprit", "explanation.sections.measured.handlers.longest.task"]
+    {
+        assert!(before.contains(place) && !after.contains(place), "{place}: {before:?}");
+    }
+    let once = run.clone();
+    redact(&mut run);
+    assert_eq!(run, once, "twice is once");
+}
+
+#[test]
+fn a_record_without_names_is_a_record() {
+    let mut run = full();
+    redact(&mut run);
+    let mut read = Run::from_json(run.to_json().as_bytes()).unwrap();
+    assert_eq!(read, run);
+    redact(&mut read);
+    assert_eq!(read, run);
+    assert_eq!(run.host.cmdline, "[masked] [masked] [masked] quiet -- [masked]");
+    assert_eq!(run.plan.load, [REDACTED, "exec:[redacted]", REDACTED]);
+    assert_eq!(run.causes[0].culprit, REDACTED);
+}
+
+#[test]
+fn sentences_with_names_are_replaced_by_what_they_mean() {
+    let mut run = full();
+    redact(&mut run);
+    for finding in &run.validity.findings {
+        let stays = !WITH_NAMES.contains(&finding.code.as_str()) && finding.code != UNKNOWN_CODE;
+        assert_eq!(finding.message == MARKER, stays, "{finding:?}");
+        assert_eq!(finding.hint == MARKER, stays, "{finding:?}");
+        assert!(!finding.message.is_empty(), "{finding:?}");
+    }
+}
