@@ -7,6 +7,7 @@
 pub mod behaviour;
 pub mod binomial;
 pub mod btf;
+pub mod budget;
 pub mod compare;
 pub mod distribution;
 pub mod equal_count;
@@ -35,4 +36,5 @@ pub mod tail;
 mod time_domain;
 pub mod trend;
 pub mod units;
+pub mod unknown;
 pub mod validity;
