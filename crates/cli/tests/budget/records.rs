@@ -98,7 +98,8 @@ fn records() -> Vec<(&'static str, String)> {
             "threads",
             record(|json| {
                 // None of their buckets is that of another thread.
-                let of = |cpu: u64| (0..8).map(|i| [i << 20 | 8 * cpu, i << 20 | (8 * cpu + 3), 1]);
+                let of =
+                    |cpu: u64| (0..8).map(move |i| [i << 20 | 8 * cpu, i << 20 | (8 * cpu + 3), 1]);
                 let of = |cpu| thread(cpu, &of(cpu).collect::<Vec<_>>());
                 json["threads"] = (0..1_200).map(of).collect();
             }),
@@ -124,7 +125,7 @@ fn records() -> Vec<(&'static str, String)> {
                     json!({"name": format!("l{i}"), "work": u64::MAX, "unit": "u",
                 "per_second": 1e308, "alive": true})
                 };
-                json["load"] = (0..13_000).map(load).collect();
+                json["load"] = (0..8_000).map(load).collect();
             }),
         ),
         (
@@ -134,7 +135,7 @@ fn records() -> Vec<(&'static str, String)> {
                     json!({"code": format!("x{i}"), "severity": "error", "message": "m",
                 "hint": "h"})
                 };
-                json["validity"]["findings"] = (0..14_000).map(finding).collect();
+                json["validity"]["findings"] = (0..10_000).map(finding).collect();
             }),
         ),
         ("worst", list("worst", episode, 19_000)),
