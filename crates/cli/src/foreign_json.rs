@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::Seek;
 use std::path::Path;
 
 use serde::de::IgnoredAny;
@@ -10,6 +10,7 @@ use wakescope_core::run::SCHEMA;
 use wakescope_report::style::clean;
 
 use crate::Failure;
+use crate::input::read_whole;
 
 /// The most that is read to find out.
 const LARGEST: u64 = 256 << 20;
@@ -21,9 +22,7 @@ const KEYS: usize = 6;
 /// another record of wakescope, or another program's. `None` where it is a run's, whole or not. It is
 /// read from its begin again.
 pub(crate) fn why_no_run(file: &mut File, path: &Path) -> Option<Failure> {
-    let mut text = Vec::new();
-    let read = BufReader::new(&mut *file).take(LARGEST).read_to_end(&mut text);
-    read.ok().filter(|_| file.rewind().is_ok())?;
+    let text = read_whole(&mut *file, LARGEST).ok().filter(|_| file.rewind().is_ok())?;
     let keys: BTreeMap<String, IgnoredAny> = serde_json::from_slice(&text).ok()?;
     #[derive(serde::Deserialize)]
     struct Head {

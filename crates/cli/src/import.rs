@@ -16,7 +16,7 @@ use wakescope_report::style::clean;
 
 use crate::folder::RunFolder;
 use crate::foreign_json::why_no_run;
-use crate::input::{not_a_run, regular};
+use crate::input::{not_a_run, read_whole, regular};
 use crate::measure::time_now;
 use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output};
@@ -145,13 +145,9 @@ fn of_file(args: &ImportArgs, path: &Path) -> Result<Vec<Imported>, Failure> {
 
 /// Why JSON that no known program wrote is not imported.
 fn no_result(file: &mut File, path: &Path) -> Failure {
-    let mut text = Vec::new();
     why_no_run(file, path).unwrap_or_else(|| {
-        let read = file.take(LARGEST_RECORD).read_to_end(&mut text);
-        match read
-            .map_err(|e| e.to_string())
-            .and_then(|_| Run::from_json(&text).map_err(|e| e.to_string()))
-        {
+        let text = read_whole(file, LARGEST_RECORD).map_err(|e| e.to_string());
+        match text.and_then(|text| Run::from_json(&text).map_err(|e| e.to_string())) {
             Ok(_) => Failure::new(format!("{} is already a run", path.display()))
                 .try_this(format!("show it: wakescope report {}", path.display())),
             Err(e) => Failure::new(format!(
@@ -220,7 +216,7 @@ pub(crate) fn about(format: Format, path: &Path, unit: Option<Unit>) -> Result<A
             beside.display()
         ))
         .try_this("omit --unit")),
-        _ => Ok(About { file, unit: stated.or(unit) }),
+        _ => Ok(About { file, unit: stated.or(unit), ..About::default() }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Files that users name.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use wakescope_sys::input::open_input;
@@ -11,6 +11,17 @@ use crate::Failure;
 /// Opens a file that is nothing but that: one would wait for ever to read a pipe nobody writes to.
 pub(crate) fn regular(path: &Path) -> io::Result<File> {
     open_input(path)
+}
+
+/// All bytes of a file. More than `largest` of them is an error: half a file is not read.
+pub(crate) fn read_whole(file: impl Read, largest: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(largest.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > largest {
+        let limit = format!("it is larger than {} MiB, the limit for such a file", largest >> 20);
+        return Err(io::Error::other(limit));
+    }
+    Ok(bytes)
 }
 
 /// That the run at `path`, whose record is `file`, cannot be read.

@@ -1,7 +1,8 @@
 //! The runs that a command is given: each a run's folder, its record, or a file of another program.
 
+use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
@@ -10,7 +11,7 @@ use wakescope_report::style::clean;
 use wakescope_store::RECORD;
 
 use crate::foreign_json::why_no_run;
-use crate::input::{not_a_run, regular};
+use crate::input::{not_a_run, read_whole, regular};
 use crate::unit::UnitArgs;
 use crate::{Failure, import};
 
@@ -183,10 +184,8 @@ fn read_record(path: &Path, file: &Path, units: &UnitArgs) -> Result<Run, Failur
                  --unit …",
             ));
     }
-    let mut text = Vec::new();
-    regular(file)
-        .and_then(|opened| opened.take(LARGEST).read_to_end(&mut text))
-        .map_err(|e| not_a_run(path, file, &e))?;
+    let text = regular(file).and_then(|opened| read_whole(opened, LARGEST));
+    let text = text.map_err(|e| not_a_run(path, file, &e))?;
     // The error may quote the record, which may be anybody's.
     Run::from_json(&text).map_err(|e| {
         Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
@@ -197,16 +196,27 @@ fn read_record(path: &Path, file: &Path, units: &UnitArgs) -> Result<Run, Failur
 /// For each path as many of its last parts as set it apart from the others.
 fn labels(paths: &[PathBuf]) -> Vec<String> {
     let parts: Vec<Vec<String>> = paths.iter().map(|path| parts(path)).collect();
-    let label = |own: &Vec<String>| {
-        let end = |of: &Vec<String>, count: usize| of[of.len().saturating_sub(count)..].join("/");
-        let alone = |count: &usize| {
-            let same = |other: &&Vec<String>| end(other, *count) == end(own, *count);
-            parts.iter().filter(same).count() == 1
-        };
-        let count = (1..=own.len()).find(alone).unwrap_or(own.len());
-        clean(&end(own, count), 120)
-    };
-    parts.iter().map(label).collect()
+    let end = |of: &[String], count: usize| of[of.len().saturating_sub(count)..].join("/");
+    let mut labels: Vec<Option<String>> = vec![None; paths.len()];
+    // A round per part: ends that several paths have get one part more in the next. So the time does
+    // not grow with the square of the number of paths.
+    for count in 1.. {
+        let open = labels.iter().zip(&parts).filter(|(label, _)| label.is_none());
+        if open.count() == 0 {
+            break;
+        }
+        let mut found: HashMap<String, usize> = HashMap::new();
+        for part in &parts {
+            *found.entry(end(part, count)).or_default() += 1;
+        }
+        for (label, part) in labels.iter_mut().zip(&parts).filter(|(label, _)| label.is_none()) {
+            let text = end(part, count);
+            if count >= part.len() || found.get(&text) == Some(&1) {
+                *label = Some(clean(&text, 120));
+            }
+        }
+    }
+    labels.into_iter().flatten().collect()
 }
 
 /// The parts of a path that tell which run it is: not the record's name, which is always the same.

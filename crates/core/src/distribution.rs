@@ -31,6 +31,19 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// The distributions of all parts as one, as if each were merged with those before it. Halves are
+    /// merged with each other, so that many parts do not each pass through the buckets of all.
+    pub fn of_all<T>(parts: &[T], of: impl Fn(&T) -> &Self + Copy) -> Self {
+        match parts {
+            [] => Self::default(),
+            [one] => Self::default().merged(of(one)),
+            _ => {
+                let (left, right) = parts.split_at(parts.len() / 2);
+                Self::of_all(left, of).merged(&Self::of_all(right, of))
+            }
+        }
+    }
+
     /// Both distributions as one. Of two equal maxima the earlier one is kept.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {

@@ -130,14 +130,18 @@ impl Histogram {
                 (_, None) => left.next(),
             };
             let Some(bucket) = next else { break };
-            match buckets.last_mut() {
-                Some(last) if bucket.lower < last.upper => {
-                    last.upper = last.upper.max(bucket.upper);
-                    last.count = last.count.saturating_add(bucket.count);
-                }
-                _ => buckets.push(*bucket),
-            }
+            add(&mut buckets, *bucket);
         }
+        Self { buckets }
+    }
+
+    /// A histogram of buckets in any order, of which those that overlap become one, as in
+    /// [`Self::merged`].
+    #[must_use]
+    pub fn from_unordered(mut unordered: Vec<Bucket>) -> Self {
+        unordered.sort_by_key(|b| (b.lower, b.upper));
+        let mut buckets: Vec<Bucket> = Vec::new();
+        unordered.into_iter().for_each(|bucket| add(&mut buckets, bucket));
         Self { buckets }
     }
 
@@ -199,6 +203,17 @@ impl Histogram {
             (end, total) = (b.upper, sum);
         }
         None
+    }
+}
+
+/// Adds a bucket that does not begin before the last one.
+fn add(buckets: &mut Vec<Bucket>, bucket: Bucket) {
+    match buckets.last_mut() {
+        Some(last) if bucket.lower < last.upper => {
+            last.upper = last.upper.max(bucket.upper);
+            last.count = last.count.saturating_add(bucket.count);
+        }
+        _ => buckets.push(bucket),
     }
 }
 
@@ -292,6 +307,8 @@ mod tests {
             prop_assert_eq!(a.merged(&b), b.merged(&a));
             prop_assert_eq!(a.merged(&b).merged(&c), a.merged(&b.merged(&c)));
             prop_assert_eq!(a.merged(&b).count(), a.count() + b.count());
+            let all = [&c, &a, &b].into_iter().flat_map(|h| h.buckets.iter().copied()).collect();
+            prop_assert_eq!(Histogram::from_unordered(all), a.merged(&b).merged(&c));
         }
 
         #[test]

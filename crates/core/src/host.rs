@@ -159,7 +159,7 @@ pub fn cpu_ranges(cpus: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &cpu in cpus {
         match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            Some((_, last)) if last.checked_add(1) == Some(cpu) => *last = cpu,
             _ => ranges.push((cpu, cpu)),
         }
     }
@@ -177,6 +177,7 @@ mod tests {
         for text in ["", "0", "0-2,5,7-8", "3,5,7"] {
             assert_eq!(cpu_ranges(&cpu_list(text)), text);
         }
+        assert_eq!(cpu_ranges(&[u32::MAX, 0]), "4294967295,0", "a record may hold any numbers");
     }
 
     #[test]

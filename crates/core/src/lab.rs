@@ -1,14 +1,16 @@
 //! The record of a lab: kernels × preemption models × loads × seeds in virtual time.
 //! Documented by docs/reference/lab.schema.json.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::{Budget, Entry, Exceeded};
 use crate::explain::Share;
 use crate::plan::Policy;
 use crate::preemption::Model;
+use crate::unknown::{Unknown, keep_unknown};
 
 mod asked;
 mod standing;
@@ -25,6 +27,7 @@ pub const ALPHA: f64 = 0.05;
 /// Everything that a lab found out. It holds nothing that differs between repetitions, but for
 /// [`Cell::cached`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Lab {
     /// [`SCHEMA`].
     pub schema: String,
@@ -49,9 +52,11 @@ pub struct Lab {
     #[serde(default)]
     pub published: Vec<String>,
     /// Keys that this version does not know. They are kept.
-    #[serde(flatten)]
-    pub other: BTreeMap<String, serde_json::Value>,
+    #[serde(skip)]
+    pub other: Unknown,
 }
+
+keep_unknown!(Lab);
 
 /// Why a text is not the record of a lab.
 #[derive(Debug)]
@@ -60,6 +65,8 @@ pub enum LabError {
     Malformed(serde_json::Error),
     /// It has another schema.
     Schema(String),
+    /// Its table has too many places.
+    Exceeded(Exceeded),
 }
 
 impl fmt::Display for LabError {
@@ -69,6 +76,7 @@ impl fmt::Display for LabError {
             Self::Schema(schema) => {
                 write!(f, "its schema is `{schema}`; this version reads {SCHEMA}")
             }
+            Self::Exceeded(exceeded) => exceeded.fmt(f),
         }
     }
 }
@@ -79,7 +87,7 @@ impl Lab {
     /// Reads a record.
     ///
     /// # Errors
-    /// If it is no whole record, or has another schema.
+    /// If it is no whole record, has another schema, or its table exceeds the budget of its length.
     pub fn from_json(text: &[u8]) -> Result<Self, LabError> {
         /// Read first, on its own: a newer record need not have the shape that we know.
         #[derive(Deserialize)]
@@ -90,7 +98,19 @@ impl Lab {
         if head.schema != SCHEMA {
             return Err(LabError::Schema(head.schema.chars().take(80).collect()));
         }
-        serde_json::from_slice(text).map_err(LabError::Malformed)
+        let lab: Self = serde_json::from_slice(text).map_err(LabError::Malformed)?;
+        let budget = Budget::of(text.len() as u64);
+        budget.keep(lab.places(), Entry::PLACE).map_err(LabError::Exceeded)?;
+        Ok(lab)
+    }
+
+    /// How many places its table has: a row per kernel and load, a column per model asked for. Cells
+    /// that have none of these in common make it as large as the square of their number.
+    fn places(&self) -> u64 {
+        let rows: BTreeSet<(&str, &str)> =
+            self.cells.iter().map(|cell| (&*cell.kernel, &*cell.load)).collect();
+        let columns: BTreeSet<&str> = self.cells.iter().map(|cell| &*cell.asked).collect();
+        (rows.len() as u64).saturating_mul(columns.len() as u64)
     }
 
     /// The record as JSON, on one line.
@@ -161,6 +181,7 @@ pub enum Status {
 
 /// One guest's run: a kernel with a preemption model, a load and a seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Cell {
     /// [`LabKernel::name`].
     pub kernel: String,
@@ -212,9 +233,11 @@ pub struct Cell {
     /// Whether it was there already.
     pub cached: bool,
     /// Keys that this version does not know. They are kept.
-    #[serde(flatten)]
-    pub other: BTreeMap<String, serde_json::Value>,
+    #[serde(skip)]
+    pub other: Unknown,
 }
+
+keep_unknown!(Cell);
 
 /// What the longest of all that can hold off a wakeup add up to in a cell. What it is made of
 /// stands in the cell's run.
@@ -336,7 +359,7 @@ mod tests {
             "interval_ns":500000,"samples":400,"cpu_mips":1000,"cpus":1,"emulator":"QEMU",
             "guest_sha256":"00"},"kernels":[],"cells":[],"news":{"x":1}}"#;
         let lab = Lab::from_json(text.as_bytes()).unwrap();
-        assert_eq!(lab.other["news"]["x"], 1);
+        assert_eq!(lab.other.get("news"), Some(r#"{"x":1}"#));
         assert_eq!(Lab::from_json(lab.to_json().as_bytes()).unwrap(), lab);
     }
 
@@ -353,5 +376,28 @@ mod tests {
         }
         let deep = format!(r#"{{"schema":"wakescope.lab/1","x":{}"#, "[".repeat(100_000));
         assert!(Lab::from_json(deep.as_bytes()).is_err(), "deep nesting is no crash");
+    }
+
+    #[test]
+    fn a_table_may_not_grow_with_the_square_of_the_record() {
+        let record = |count: usize, alike: bool| {
+            let name = |i: usize| if alike { 0 } else { i };
+            let cell = |i| Cell {
+                kernel: format!("k{i}"),
+                asked: format!("a{}", name(i)),
+                load: format!("l{}", name(i)),
+                ..Cell::default()
+            };
+            Lab { schema: SCHEMA.into(), cells: (0..count).map(cell).collect(), ..Lab::default() }
+        };
+        let refused = Lab::from_json(record(1_000, false).to_json().as_bytes()).unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .starts_with("it needs more than 128 MB of memory for places of its table")
+        );
+        for whole in [record(1_000, true), record(100, false)] {
+            assert_eq!(Lab::from_json(whole.to_json().as_bytes()).unwrap(), whole);
+        }
     }
 }

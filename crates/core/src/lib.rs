@@ -6,6 +6,7 @@
 
 pub mod behaviour;
 pub mod btf;
+pub mod budget;
 pub mod command_line;
 pub mod date;
 pub mod distribution;
@@ -32,4 +33,5 @@ pub mod suffers;
 pub mod tail;
 mod time_domain;
 pub mod units;
+pub mod unknown;
 pub mod validity;

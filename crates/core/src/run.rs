@@ -17,6 +17,7 @@ use crate::source::Source;
 use crate::stated::Quantile;
 use crate::tail::bound::Bound;
 pub use crate::time_domain::TimeDomain;
+use crate::unknown::{Unknown, keep_unknown};
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "wakescope.run/1";
@@ -36,6 +37,7 @@ pub enum State {
 
 /// A run: what was asked, where, what came out, and whether it can be trusted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Run {
     /// [`SCHEMA`].
     pub schema: String,
@@ -88,9 +90,11 @@ pub struct Run {
     #[serde(default)]
     pub summary: Summary,
     /// Keys that this version does not know. They are kept.
-    #[serde(flatten)]
-    pub other: BTreeMap<String, serde_json::Value>,
+    #[serde(skip)]
+    pub other: Unknown,
 }
+
+keep_unknown!(Run);
 
 /// The result of one probe thread.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -171,6 +175,7 @@ impl LoadResult {
 
 /// One late wakeup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Episode {
     /// Where.
     pub cpu: Option<u32>,
@@ -192,9 +197,11 @@ pub struct Episode {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Step>,
     /// Keys that this version does not know. They are kept.
-    #[serde(flatten)]
-    pub other: BTreeMap<String, serde_json::Value>,
+    #[serde(skip)]
+    pub other: Unknown,
 }
+
+keep_unknown!(Episode);
 
 impl Episode {
     /// What is wrong with its explanation, if anything.
@@ -282,12 +289,12 @@ impl Run {
 
     /// Lateness per expiry, over all threads.
     pub fn expiries(&self) -> Distribution {
-        self.threads.iter().fold(Distribution::default(), |sum, t| sum.merged(&t.expiries))
+        Distribution::of_all(&self.threads, |thread| &thread.expiries)
     }
 
     /// Lateness per wakeup, over all threads.
     pub fn woken(&self) -> Distribution {
-        self.threads.iter().fold(Distribution::default(), |sum, t| sum.merged(&t.woken))
+        Distribution::of_all(&self.threads, |thread| &thread.woken)
     }
 
     /// Expiries without a wakeup of their own, over all threads.
@@ -324,7 +331,8 @@ impl Run {
         };
     }
 
-    fn fault(&self) -> Option<String> {
+    /// What is wrong with it, if anything: [`Self::from_json`] refuses a record for the same.
+    pub fn fault(&self) -> Option<String> {
         let of_sum = || {
             // Whoever adds them up may rely on it.
             let mut counts = self.threads.iter().map(|t| t.expiries.count);
@@ -445,7 +453,7 @@ pub(crate) mod tests {
             causes: vec![CauseRow { culprit: text.into(), share: 1.0, ..Default::default() }],
             source: None,
             summary: Summary::default(),
-            other: [("later".to_string(), later)].into(),
+            other: serde_json::from_value(serde_json::json!({"later": later})).unwrap(),
         };
         run.summarize();
         run

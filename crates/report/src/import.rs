@@ -7,6 +7,7 @@
 use std::fmt;
 use std::io::BufRead;
 
+use wakescope_core::budget::{Budget, Exceeded};
 use wakescope_core::run::Run;
 
 mod command;
@@ -19,6 +20,7 @@ mod hdr;
 mod jitterdebugger;
 mod json;
 mod lines;
+mod metered;
 mod oslat;
 mod own;
 mod perf_sched;
@@ -135,13 +137,15 @@ impl fmt::Display for Unit {
     }
 }
 
-/// What is known of a file beside what is in it.
+/// What is known of a file beside what is in it, and what it may cost.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// Its name.
     pub file: String,
     /// The unit of its numbers, where somebody knows.
     pub unit: Option<Unit>,
+    /// What may be kept of it and done with it. It grows while the file is read.
+    pub budget: Budget,
 }
 
 /// A run that was read from a file.
@@ -201,12 +205,20 @@ impl From<std::io::Error> for ImportError {
     }
 }
 
-/// Reads all runs of a file of a known format, in the file's own order. There is at least one.
+impl From<Exceeded> for ImportError {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::new(exceeded.to_string()).try_this(Exceeded::REMEDY)
+    }
+}
+
+/// Reads all runs of a file of a known format, in the file's own order. There is at least one. A file
+/// that exceeds its budget is refused whole.
 pub fn read(
     format: Format,
     from: &mut dyn BufRead,
     about: &About,
 ) -> Result<Vec<Imported>, ImportError> {
+    let from: &mut dyn BufRead = &mut metered::Metered::new(from, &about.budget);
     if from.fill_buf()?.is_empty() {
         return Err(ImportError::new("it is empty (0 bytes)"));
     }

@@ -17,10 +17,9 @@ pub fn median_maximum(d: &Distribution, count: u64) -> Option<u64> {
     if count == 0 || count > d.count {
         return None;
     }
-    let rank = usually_left_out(d.count, count) + 1;
-    match rank {
-        1 => d.max_ns,
-        _ => d.quantile_at(d.count + 1 - rank)?.known(),
+    match usually_left_out(d.count, count) {
+        0 => d.max_ns,
+        left_out => d.quantile_at(d.count - left_out)?.known(),
     }
 }
 
@@ -68,7 +67,7 @@ fn chance_to_leave_out(largest: u64, all: u64, count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakescope_core::histogram::Histogram;
+    use wakescope_core::histogram::{Bucket, Histogram};
     use wakescope_core::random::Random;
 
     fn of(samples: &[u64]) -> Distribution {
@@ -134,6 +133,10 @@ mod tests {
     #[test]
     fn the_largest_numbers_are_no_trouble() {
         assert_eq!(usually_left_out(u64::MAX, u64::MAX), 0);
+        let bucket = Bucket { lower: 5, upper: 6, count: u64::MAX };
+        let histogram = Histogram::from_buckets(vec![bucket]).unwrap();
+        let d = Distribution { count: u64::MAX, max_ns: Some(5), histogram, ..of(&[]) };
+        assert_eq!(median_maximum(&d, 4_000), Some(5));
         assert!(usually_left_out(u64::MAX, 1).abs_diff(u64::MAX / 2) < 1 << 12);
         let got = usually_left_out(10_000_000_000, 10_000);
         assert!(got.abs_diff(693_123) < 5, "{got}: that is 10^6 ln 2, nearly");

@@ -75,6 +75,10 @@ impl ExportArgs {
         Ok(())
     }
 
+    fn layout(&self) -> Layout {
+        if self.sparse { Layout::Sparse } else { Layout::Full }
+    }
+
     fn values(&self, default: Values) -> Values {
         match self.distribution {
             None => default,
@@ -95,6 +99,18 @@ pub(super) fn write(
     if format == Format::Jsonl {
         return write_samples(path, file);
     }
+    if format == Format::Cyclictest {
+        let checked = cyclictest::check(run, args.values(Values::Woken), args.layout(), args.rows);
+        checked.map_err(|exceeded| {
+            Failure::new(format!("cannot export {}: {exceeded}", path.display()))
+                .try_this(
+                    "omit empty rows, with --sparse, or end the histogram earlier: --rows 1000",
+                )
+                .try_this(
+                    "choose a format that has only the rows with samples: cyclictest-json, csv",
+                )
+        })?;
+    }
     to(file, |out| write_run(run, format, args, out))
 }
 
@@ -103,10 +119,7 @@ fn write_run(run: &Run, format: Format, args: &ExportArgs, out: &mut Out) -> io:
     let out = &mut out;
     let (woken, expiries) = (args.values(Values::Woken), args.values(Values::Expiries));
     match format {
-        Format::Cyclictest => {
-            let layout = if args.sparse { Layout::Sparse } else { Layout::Full };
-            cyclictest::write(run, woken, layout, args.rows, out)
-        }
+        Format::Cyclictest => cyclictest::write(run, woken, args.layout(), args.rows, out),
         Format::CyclictestJson => cyclictest_json::write(run, woken, args.rows, out),
         Format::Csv if args.distribution.is_none() => csv::write(run, &Values::ALL, out),
         Format::Csv => csv::write(run, &[expiries], out),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use wakescope_core::lab::{Cell, Lab, SCHEMA, Status};
+use wakescope_core::lab::{Cell, Lab, LabError, SCHEMA, Status};
 use wakescope_core::redact::{redact, redact_lab};
 use wakescope_core::run::Run;
 use wakescope_lab::cache::Cache;
@@ -12,7 +12,7 @@ use wakescope_report::overlay::{Entry, Overlay, merged};
 use wakescope_report::style::clean;
 use wakescope_store::RECORD;
 
-use crate::input::{not_a_run, regular};
+use crate::input::{not_a_run, read_whole, regular};
 use crate::{Failure, output, runs};
 
 /// The largest record that is read.
@@ -41,7 +41,14 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Option<Found>, Failure> {
         .try_this("name only the lab, or only runs of its cells"));
     }
     let lab = Lab::from_json(&text).map_err(|e| {
-        Failure::new(format!("cannot use {}: {}", path.display(), clean(&e.to_string(), 300)))
+        let told = clean(&e.to_string(), 300);
+        let failure = Failure::new(format!("cannot use {}: {told}", path.display()));
+        match e {
+            LabError::Exceeded(_) => failure
+                .because("its table has a row per kernel and load, and a column per model")
+                .try_this("run the lab in parts, with fewer kernels, loads or models in each"),
+            _ => failure,
+        }
     })?;
     let runs = lab.cells.iter().map(|cell| cell.run.clone()).collect();
     Ok(Some(Found { lab, path: path.clone(), runs, redacts: false }))
@@ -58,7 +65,7 @@ fn text_of_lab(path: &Path) -> Option<Vec<u8>> {
     let mut first = [0];
     file.read_exact(&mut first).ok().filter(|()| first == *b"{")?;
     let mut text = first.to_vec();
-    file.take(LARGEST).read_to_end(&mut text).ok()?;
+    text.append(&mut read_whole(file, LARGEST).ok()?);
     let head: Head = serde_json::from_slice(&text).ok()?;
     // Of any version: Lab says which it reads.
     head.schema.starts_with(SCHEMA.trim_end_matches(char::is_numeric)).then_some(text)

@@ -151,6 +151,7 @@ mod tests {
     use crate::explain::Share;
     use crate::lab::{SCHEMA, Status};
     use crate::redact::REDACTED;
+    use crate::unknown::Unknown;
 
     #[test]
     fn kernels_of_ones_own_are_numbered_everywhere() {
@@ -164,7 +165,7 @@ mod tests {
             evidence: vec!["secret".into()],
             culprit: Some(Share { culprit: "secret[1]".into(), ..Share::default() }),
             run: Some("/home/me/secret/run".into()),
-            other: [("secret".to_owned(), 1.into())].into(),
+            other: Unknown::of("secret", "1"),
             ..Cell::default()
         };
         let package = Some("linux-image-6.1 6.1.1-1".to_owned());
@@ -184,7 +185,7 @@ mod tests {
                 ..Comparison::default()
             }],
             limits: vec![CellLimit { arm: arm(own), ..CellLimit::default() }],
-            other: [("secret".to_owned(), 1.into())].into(),
+            other: Unknown::of("secret", "1"),
             ..Lab::default()
         };
         redact_lab(&mut lab);

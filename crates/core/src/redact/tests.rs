@@ -16,6 +16,7 @@ use crate::plan::{IdleStates, Policy, Stimulus};
 use crate::preemption::{Model, Preemption, Unread};
 use crate::run::{Overflow, SCHEMA, State, Summary, TimeDomain};
 use crate::source::{Omission, Quantity};
+use crate::unknown::Unknown;
 
 /// In every text of a record.
 const MARKER: &str = "MARKER";
@@ -70,8 +71,8 @@ fn marker() -> String {
     MARKER.into()
 }
 
-fn other() -> std::collections::BTreeMap<String, Value> {
-    [(marker(), Value::from(MARKER))].into()
+fn other() -> Unknown {
+    Unknown::of(MARKER, &Value::from(MARKER).to_string())
 }
 
 fn distribution() -> Distribution {

@@ -1,7 +1,9 @@
 //! The histogram as cyclictest prints it, for the scripts that read that.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
+use wakescope_core::budget::{Budget, Exceeded};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
@@ -56,6 +58,27 @@ pub fn write(
         }
     }
     writeln!(out)
+}
+
+/// Whether the histogram has more fields than a budget allows: a row for each µs and a column for each
+/// thread make a short record into gigabytes of text.
+///
+/// # Errors
+/// If it has.
+pub fn check(run: &Run, values: Values, layout: Layout, rows: Option<u64>) -> Result<(), Exceeded> {
+    let all: Vec<Column> = run.threads.iter().map(|t| Column::of(values.of(t))).collect();
+    let end = Rows::of(run, &all, rows).count;
+    let rows = match layout {
+        Layout::Full => end,
+        Layout::Sparse => {
+            let used = all.iter().flat_map(|c| &c.rows).map(|row| row.0).filter(|&row| row < end);
+            used.collect::<BTreeSet<u64>>().len() as u64
+        }
+    };
+    let held: usize = run.threads.iter().map(|t| values.of(t).histogram.buckets().len()).sum();
+    // A bucket takes so many bytes of a record at least, in both distributions.
+    let budget = Budget::of(held as u64 * 16);
+    budget.take(rows.saturating_mul(all.len() as u64), "fields in cyclictest's histogram")
 }
 
 fn write_rows(all: &[Column], layout: Layout, rows: u64, out: &mut impl Write) -> io::Result<()> {

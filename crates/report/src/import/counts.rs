@@ -3,9 +3,6 @@
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Bucket, Histogram};
 
-/// The most buckets that are kept of one file: the memory that they take is bounded so.
-pub(super) const MOST_BUCKETS: usize = 1 << 22;
-
 /// Rows of a histogram, ascending, with what a file states beside them. All in ns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {

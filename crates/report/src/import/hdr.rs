@@ -6,6 +6,7 @@
 use std::io::Read;
 
 use flate2::bufread::ZlibDecoder;
+use wakescope_core::budget::{Budget, Entry, Exceeded};
 use wakescope_core::histogram::Bucket;
 use wakescope_core::source::Quantity;
 
@@ -16,11 +17,8 @@ use super::{About, ImportError, Unit, unit};
 pub(super) mod log;
 pub(super) mod percentiles;
 
-/// The most bytes of one histogram, unpacked: more than those with five digits from 1 ns to a day.
-const LARGEST: u64 = 64 << 20;
-
-/// The most buckets of one histogram.
-const MOST_BUCKETS: usize = 1 << 22;
+/// What steps are drawn for: zeroes pack to a thousandth of their length.
+const UNPACKED: &str = "bytes of unpacked histograms";
 
 /// What comments say of the values.
 #[derive(Default)]
@@ -110,8 +108,9 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The counts of a histogram in its compressed encoding V2, ascending, in its own unit.
-fn decode(packed: &[u8]) -> Result<Vec<Bucket>, String> {
+/// The counts of a histogram in its compressed encoding V2, ascending, in its own unit. Its buckets
+/// are drawn from the budget.
+fn decode(packed: &[u8], budget: &Budget) -> Result<Vec<Bucket>, Fault> {
     const COMPRESSED: u32 = 0x1c84_9304;
     const PLAIN: u32 = 0x1c84_9303;
     /// 1.0, by its bits.
@@ -120,26 +119,26 @@ fn decode(packed: &[u8]) -> Result<Vec<Bucket>, String> {
     match at.u32()? & !0xf0 {
         COMPRESSED => {}
         0x1c84_9302 | 0x1c84_9309 => {
-            return Err("it is in an old encoding (V0 or V1); V2 is read".into());
+            return Err(wrong("it is in an old encoding (V0 or V1); V2 is read"));
         }
         0x0c72_124f | 0x0c72_124e => {
-            return Err("it is a histogram of decimal values, which is not read".into());
+            return Err(wrong("it is a histogram of decimal values, which is not read"));
         }
-        _ => return Err("it is not a compressed histogram of HdrHistogram".into()),
+        _ => return Err(wrong("it is not a compressed histogram of HdrHistogram")),
     }
     let length = at.u32()? as usize;
     if length != at.bytes.len() {
-        return Err(format!("it states {length} bytes and has {}", at.bytes.len()));
+        return Err(wrong(format!("it states {length} bytes and has {}", at.bytes.len())));
     }
     let mut plain = Vec::new();
-    let unpacked = ZlibDecoder::new(at.bytes).take(LARGEST).read_to_end(&mut plain);
+    // One byte more than may be shows that there is more.
+    let most = budget.steps_left().saturating_add(1);
+    let unpacked = ZlibDecoder::new(at.bytes).take(most).read_to_end(&mut plain);
     unpacked.map_err(|e| format!("it cannot be unpacked: {e}"))?;
-    if plain.len() as u64 == LARGEST {
-        return Err("it unpacks to more than 64 MiB".into());
-    }
+    budget.take(plain.len() as u64, UNPACKED)?;
     let mut at = Bytes { bytes: &plain };
     if at.u32()? & !0xf0 != PLAIN {
-        return Err("its unpacked content is not a histogram in encoding V2".into());
+        return Err(wrong("its unpacked content is not a histogram in encoding V2"));
     }
     let payload = at.u32()? as usize;
     let (offset, digits) = (at.u32()?, at.u32()?);
@@ -149,12 +148,38 @@ fn decode(packed: &[u8]) -> Result<Vec<Bucket>, String> {
     // the offset, by which they do not move their counts.
     let plain_scale = matches!((offset, ratio), (0, ONE) | (1, 1));
     if !plain_scale || !sensible || highest >> 62 != 0 {
-        return Err("its range, digits, or scale are not those of a histogram of times".into());
+        return Err(wrong("its range, digits, or scale are not those of a histogram of times"));
     }
     if payload != at.bytes.len() {
-        return Err(format!("it states {payload} bytes of counts and has {}", at.bytes.len()));
+        return Err(wrong(format!(
+            "it states {payload} bytes of counts and has {}",
+            at.bytes.len()
+        )));
     }
-    Scale::new(digits, lowest).counts(at)
+    Scale::new(digits, lowest).counts(at, budget)
+}
+
+/// Why a histogram is not read.
+#[derive(Debug)]
+enum Fault {
+    Wrong(String),
+    Exceeded(Exceeded),
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Self {
+        Self::Wrong(why)
+    }
+}
+
+impl From<Exceeded> for Fault {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::Exceeded(exceeded)
+    }
+}
+
+fn wrong(why: impl Into<String>) -> Fault {
+    Fault::Wrong(why.into())
 }
 
 /// Where the buckets of a histogram lie.
@@ -183,7 +208,7 @@ impl Scale {
         Ok(Bucket { lower: within << shift, upper: (within + 1) << shift, count })
     }
 
-    fn counts(&self, mut at: Bytes<'_>) -> Result<Vec<Bucket>, String> {
+    fn counts(&self, mut at: Bytes<'_>, budget: &Budget) -> Result<Vec<Bucket>, Fault> {
         let mut buckets = Vec::new();
         let mut index = 0_u64;
         while !at.bytes.is_empty() {
@@ -194,16 +219,14 @@ impl Scale {
                 index = index
                     .checked_add(half)
                     .and_then(|i| i.checked_add(1))
-                    .ok_or("it has too many buckets")?;
+                    .ok_or_else(|| wrong("it has too many buckets"))?;
                 continue;
             }
             if half > 0 {
+                budget.keep(1, Entry::BUCKET)?;
                 buckets.push(self.bucket(index, half)?);
             }
             index += 1;
-            if buckets.len() > MOST_BUCKETS {
-                return Err("it has more buckets than the importer reads".into());
-            }
         }
         Ok(buckets)
     }
@@ -286,12 +309,17 @@ mod tests {
     #[test]
     fn headers_of_all_libraries_are_read() {
         let one = 1.0_f64.to_bits();
-        let want = decode(&packed(0, 3, one)).unwrap();
+        let decode = |packed: Vec<u8>| match decode(&packed, &Budget::default()) {
+            Ok(buckets) => Ok(buckets),
+            Err(Fault::Wrong(why)) => Err(why),
+            Err(Fault::Exceeded(e)) => panic!("{e}"),
+        };
+        let want = decode(packed(0, 3, one)).unwrap();
         assert_eq!(want.iter().map(|b| (b.lower, b.count)).collect::<Vec<_>>(), [(3, 1), (5, 2)]);
         // As the library for JavaScript writes it.
-        assert_eq!(decode(&packed(1, 3, 1)).unwrap(), want);
+        assert_eq!(decode(packed(1, 3, 1)).unwrap(), want);
         // Without digits, a bucket holds an octave.
-        let octaves = decode(&packed(0, 0, one)).unwrap();
+        let octaves = decode(packed(0, 0, one)).unwrap();
         assert_eq!(
             octaves.iter().map(|b| (b.lower, b.upper)).collect::<Vec<_>>(),
             [(4, 8), (16, 32)]
@@ -300,7 +328,7 @@ mod tests {
         for (offset, digits, ratio) in
             [(1, 3, one), (0, 3, 1), (0, 6, one), (0, 3, 2.0_f64.to_bits())]
         {
-            let error = decode(&packed(offset, digits, ratio)).unwrap_err();
+            let error = decode(packed(offset, digits, ratio)).unwrap_err();
             assert!(error.starts_with("its range, digits, or scale"), "{offset} {digits}: {error}");
         }
     }

@@ -7,6 +7,7 @@
 use std::io::BufRead;
 
 use serde::Deserialize;
+use wakescope_core::budget::{Budget, Entry, Exceeded};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::maxima::{FIRST_SLOT_NS, Maxima, SLOTS};
 use wakescope_core::run::Run;
@@ -236,7 +237,8 @@ pub(super) fn read_raw(from: &mut dyn BufRead, about: &About) -> Result<Run, Imp
         "jitterdebugger counts in µs unless it is given -N; a results.json beside the file would state it",
     );
     draft.coarse(unit_ns);
-    let mut raw = Raw { unit_ns, origin_ns: None, threads: Vec::new(), records: 0 };
+    let budget = &about.budget;
+    let mut raw = Raw { unit_ns, budget, origin_ns: None, threads: Vec::new(), records: 0 };
     let mut block = vec![0_u8; BLOCK];
     let mut held = 0;
     loop {
@@ -259,15 +261,16 @@ pub(super) fn read_raw(from: &mut dyn BufRead, about: &About) -> Result<Run, Imp
     raw.finish(draft)
 }
 
-struct Raw {
+struct Raw<'a> {
     unit_ns: u64,
+    budget: &'a Budget,
     /// When the first sample was due.
     origin_ns: Option<u64>,
     threads: Vec<Samples>,
     records: u64,
 }
 
-impl Raw {
+impl Raw<'_> {
     fn take(&mut self, block: &[u8]) -> Result<(), ImportError> {
         for bytes in block.chunks_exact(RECORD) {
             // The chunks are as long as that.
@@ -291,6 +294,7 @@ impl Raw {
         let due_ns = due_ns.saturating_sub(origin_ns);
         let index = record.thread as usize;
         if index >= self.threads.len() {
+            self.budget.keep((index + 1 - self.threads.len()) as u64, Entry::THREAD)?;
             self.threads.resize(index + 1, Samples::default());
         }
         let of = &mut self.threads[index];
@@ -299,10 +303,10 @@ impl Raw {
         }
         of.first_at_ns.get_or_insert(at_ns);
         of.last_at_ns = at_ns;
-        if of.tally.add(record.value) {
+        if of.tally.add(record.value, self.budget)? {
             of.max_at_ns = due_ns;
         }
-        of.course.raise(due_ns, record.value);
+        of.course.raise(due_ns, record.value, self.budget)?;
         Ok(())
     }
 
@@ -355,7 +359,7 @@ impl Default for Course {
 
 impl Course {
     #[inline]
-    fn raise(&mut self, due_ns: u64, value: u64) {
+    fn raise(&mut self, due_ns: u64, value: u64, budget: &Budget) -> Result<(), Exceeded> {
         let mut slot = due_ns / self.slot_ns;
         while slot >= SLOTS as u64 {
             self.halve();
@@ -363,9 +367,11 @@ impl Course {
         }
         let slot = usize::try_from(slot).unwrap_or(0);
         if slot >= self.slots.len() {
+            budget.keep((slot + 1 - self.slots.len()) as u64, Entry::SLOT)?;
             self.slots.resize(slot + 1, 0);
         }
         self.slots[slot] = self.slots[slot].max(value + 1);
+        Ok(())
     }
 
     #[cold]

@@ -7,10 +7,11 @@
 
 use std::io::BufRead;
 
+use wakescope_core::budget::Entry;
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
-use super::counts::{Counts, MOST_BUCKETS, in_ns};
+use super::counts::{Counts, in_ns};
 use super::draft::Draft;
 use super::lines::{Lines, number};
 use super::{About, ImportError};
@@ -38,9 +39,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
         if rows.last().is_some_and(|&(last, _)| tenth <= last) {
             return Err(bucket.fault("not above the bucket before it"));
         }
-        if rows.len() >= MOST_BUCKETS {
-            return Err(line.fault("more than 4,194,304 buckets, the limit"));
-        }
+        about.budget.keep(1, Entry::BUCKET)?;
         rows.push((tenth, count.number()?));
     }
     let tenth_ns = unit.ns() / 10;

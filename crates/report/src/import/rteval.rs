@@ -8,6 +8,7 @@ use std::io::{BufRead, Read};
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
+use wakescope_core::budget::{Budget, Entry};
 use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
@@ -56,7 +57,6 @@ struct Seen {
     system: Option<Part>,
     cores: Vec<Part>,
     current: Option<Part>,
-    buckets: usize,
     timerlat: bool,
 }
 
@@ -80,11 +80,11 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
                     return Err(at("elements nest deeper than 32".into()));
                 }
                 path.push(String::from_utf8_lossy(element.name().as_ref()).into_owned());
-                seen.open(&path, &element).map_err(at)?;
+                seen.open(&path, &element, &about.budget).map_err(at)?;
             }
             Event::Empty(element) => {
                 path.push(String::from_utf8_lossy(element.name().as_ref()).into_owned());
-                seen.open(&path, &element).map_err(at)?;
+                seen.open(&path, &element, &about.budget).map_err(at)?;
                 seen.close(&path).map_err(at)?;
                 path.pop();
             }
@@ -152,7 +152,12 @@ impl BufRead for Newlines<'_> {
 }
 
 impl Seen {
-    fn open(&mut self, path: &[String], element: &BytesStart<'_>) -> Result<(), String> {
+    fn open(
+        &mut self,
+        path: &[String],
+        element: &BytesStart<'_>,
+        budget: &Budget,
+    ) -> Result<(), String> {
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         match parts.as_slice() {
             ["rteval"] => self.version = attribute(element, "version")?,
@@ -189,14 +194,11 @@ impl Seen {
                 let index = attribute(element, "index")?.ok_or("a <bucket> without index")?;
                 let count = attribute(element, "value")?.ok_or("a <bucket> without value")?;
                 let (row, count) = (whole(&index)?, whole(&count)?);
-                self.buckets += 1;
                 let Some(part) = &mut self.current else { return Ok(()) };
                 if row >= MOST_ROWS || part.rows.last().is_some_and(|&(last, _)| row <= last) {
                     return Err(format!("a <bucket> {row} that is not above the one before it"));
                 }
-                if self.buckets > super::counts::MOST_BUCKETS {
-                    return Err("more than 4,194,304 buckets, the limit".into());
-                }
+                budget.keep(1, Entry::BUCKET).map_err(|e| e.to_string())?;
                 part.rows.push((row, count));
             }
             [

@@ -8,11 +8,12 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
+use wakescope_core::budget::{Budget, Entry};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Severity;
 use wakescope_core::source::{Omission, Quantity};
 
-use super::counts::{Counts, MOST_BUCKETS, in_ns, sum_of_mean};
+use super::counts::{Counts, in_ns, sum_of_mean};
 use super::draft::Draft;
 use super::lines::{Line, Lines, Word, number};
 use super::statement::Figure;
@@ -74,7 +75,6 @@ struct Seen {
     last_row: Option<u64>,
     /// The greatest width that all rows are multiples of.
     width: u64,
-    cells: usize,
     /// What is said of lost events.
     missed: Option<String>,
     /// In the sums over all CPUs, which follow.
@@ -96,7 +96,7 @@ pub(super) fn read(
     let mut seen = Seen { of_rows: tracer == Tracer::Osnoise, ..Seen::default() };
     let mut lines = Lines::new(from);
     while let Some(line) = lines.next()? {
-        seen.take(line, tracer)?;
+        seen.take(line, tracer, &about.budget)?;
     }
     let end = lines.count();
     let cut = |what: &str| ImportError {
@@ -151,7 +151,7 @@ impl From<String> for Fault {
 }
 
 impl Seen {
-    fn take(&mut self, line: Line<'_>, tracer: Tracer) -> Result<(), ImportError> {
+    fn take(&mut self, line: Line<'_>, tracer: Tracer, budget: &Budget) -> Result<(), ImportError> {
         let text = line.text.trim();
         if text.contains("events missed") {
             self.missed = Some(text.into());
@@ -179,7 +179,7 @@ impl Seen {
         } else if self.is_whole() && !is_row(text) {
             // What rtla says of the trace it stopped at, and what a document says, follow the summary.
         } else if text.starts_with(|c: char| c.is_ascii_digit()) {
-            self.row(line)?;
+            self.row(line, budget)?;
         } else {
             self.summary(line)?;
         }
@@ -264,7 +264,7 @@ impl Seen {
         }
     }
 
-    fn row(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+    fn row(&mut self, line: Line<'_>, budget: &Budget) -> Result<(), ImportError> {
         let columns = self.columns.as_mut().filter(|c| c.iter().all(|c| c.over.is_none()));
         let Some(columns) = columns else {
             return Err(line.fault("a row after the end of the histogram"));
@@ -283,12 +283,9 @@ impl Seen {
         for (column, word) in columns.iter_mut().zip(counts) {
             let count = word.number()?;
             if count > 0 {
-                self.cells += 1;
+                budget.keep(1, Entry::BUCKET)?;
                 column.rows.push((row, count));
             }
-        }
-        if self.cells > MOST_BUCKETS {
-            return Err(line.fault("more than 4,194,304 buckets, the limit"));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ mod truth;
 /// Reads as the command does, with the unit where the file must not state it.
 pub(super) fn read_as(format: Format, bytes: &[u8]) -> Result<Vec<Imported>, ImportError> {
     let unit = (format == Format::Realfeel).then_some(Unit::Us);
-    let about = About { file: "file".into(), unit };
+    let about = About { file: "file".into(), unit, ..About::default() };
     let mut from = bytes;
     read(format, &mut from, &about)
 }
@@ -339,7 +339,7 @@ fn realfeel_histograms() {
           CPU None: 816 from Some(0) to Some(45200), sum 128200; 0..100: 12, 100..200: 800, 1000..1100: 3, 45200..45300: 1
     "#]],
     );
-    let about = About { file: String::new(), unit: None };
+    let about = About { file: String::new(), unit: None, ..About::default() };
     let error = read(Format::Realfeel, &mut REALFEEL.as_bytes(), &about).unwrap_err();
     assert!(error.remedy.contains("--unit us"), "{error:?}");
 }
@@ -501,7 +501,7 @@ fn cut_files_are_refused_wherever_they_end() {
 #[test]
 fn the_same_results_have_the_same_name() {
     let id = |file: &str| -> String {
-        let about = About { file: file.into(), unit: None };
+        let about = About { file: file.into(), unit: None, ..About::default() };
         let runs = read(Format::CyclictestText, &mut CYCLICTEST_2_4.as_bytes(), &about).unwrap();
         runs[0].run.id.clone()
     };

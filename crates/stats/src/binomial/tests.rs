@@ -55,3 +55,50 @@ fn ranks_that_hold_a_quantile() {
     }
     assert_eq!(ranks_around(0.5, 0, 0.05), Ranks { low: None, high: None });
 }
+
+/// The same sums, without a bound on their steps.
+fn summed(k: u64, n: u64, p: f64) -> f64 {
+    let odds = p / (1.0 - p);
+    let mut term = probability(k, n, p);
+    let mut sum = term;
+    for i in (1..=k).rev() {
+        term *= i as f64 / ((n - i + 1) as f64 * odds);
+        sum += term;
+        if term < sum * 1e-17 {
+            break;
+        }
+    }
+    sum
+}
+
+#[test]
+fn the_expansion_is_the_sum() {
+    for (n, p) in [(40_000_000_u64, 0.5), (1_100_000_000, 0.01), (10_100_000_000, 0.001)] {
+        let (mean, sd) = (n as f64 * p, (n as f64 * p * (1.0 - p)).sqrt());
+        for sds in [-8.0, -5.0, -3.0, -2.9, -1.0, -0.1, -1e-3, 0.0] {
+            let k = floor(mean + sds * sd);
+            let (got, want) = (expanded(k, n, p), summed(k, n, p));
+            assert!((got - want).abs() <= 1e-8 * want, "{k} of {n} at {p}: {got}, not {want}");
+            // From the other side: so many or fewer misses.
+            let above = expanded(n - k - 1, n, 1.0 - p);
+            assert!((above - (1.0 - want)).abs() < 1e-9, "{k} of {n} at {p}: {above}");
+        }
+    }
+    for k in [0, 1, u64::MAX / 2, u64::MAX - 1] {
+        let chance = at_most(k, u64::MAX, 0.5);
+        assert!((0.0..=1.0).contains(&chance), "{k}: {chance}");
+    }
+}
+
+#[test]
+fn ranks_of_the_largest_count_take_no_longer() {
+    for tail in [0.5, 0.01, 0.001] {
+        let Ranks { low, high } = ranks_around(tail, u64::MAX, 0.05);
+        let mean = u64::MAX as f64 * tail;
+        let width = 1.959_964 * (mean * (1.0 - tail)).sqrt();
+        for (got, want) in [(low, mean + width), (high, mean - width)] {
+            let apart = (got.unwrap() as f64 - want).abs();
+            assert!(apart < 0.01 * width, "{tail}: {got:?} is {apart} from {want}");
+        }
+    }
+}

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
+use wakescope_core::budget::{Budget, Entry};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
 use super::super::command;
-use super::super::counts::{Counts, MOST_BUCKETS, in_ns, sum_of_mean, wide};
+use super::super::counts::{Counts, in_ns, sum_of_mean, wide};
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word};
 use super::super::own::Own;
@@ -26,7 +27,6 @@ struct Seen {
     last_row: Option<u64>,
     /// Per column, rows and counts, but for empty ones.
     rows: Vec<Vec<(u64, u64)>>,
-    cells: usize,
     total: Option<Vec<u64>>,
     min: Option<Vec<u64>>,
     mean: Option<Vec<u64>>,
@@ -59,7 +59,7 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let mut seen = Seen::default();
     let mut lines = Lines::new(from);
     while let Some(line) = lines.next()? {
-        seen.take(line)?;
+        seen.take(line, &about.budget)?;
     }
     let end = lines.count();
     let format = if seen.histogram { "text histogram" } else { "summary lines" };
@@ -80,7 +80,7 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
 }
 
 impl Seen {
-    fn take(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+    fn take(&mut self, line: Line<'_>, budget: &Budget) -> Result<(), ImportError> {
         let trailers = [
             ("# Total:", &mut self.total),
             ("# Min Latencies:", &mut self.min),
@@ -112,7 +112,7 @@ impl Seen {
         } else if let Some(words) = line.after("policy:") {
             self.policy = words.first().map(|w| w.text.trim_end_matches(':').into());
         } else if self.histogram && line.text.starts_with(|c: char| c.is_ascii_digit()) {
-            self.row(line)?;
+            self.row(line, budget)?;
         } else if !is_remark(line.text) {
             // A document's words before and behind a result are no part of it; those in it are.
             if self.histogram && self.overflows.is_none() {
@@ -138,7 +138,7 @@ impl Seen {
         Ok(())
     }
 
-    fn row(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+    fn row(&mut self, line: Line<'_>, budget: &Budget) -> Result<(), ImportError> {
         let mut words = line.words();
         let Some(first) = words.next() else { return Ok(()) };
         let row = first.number()?;
@@ -162,12 +162,9 @@ impl Seen {
         for (column, word) in self.rows.iter_mut().zip(counts) {
             let count = word.number()?;
             if count > 0 {
-                self.cells += 1;
+                budget.keep(1, Entry::BUCKET)?;
                 column.push((row, count));
             }
-        }
-        if self.cells > MOST_BUCKETS {
-            return Err(line.fault("more than 4,194,304 buckets, the limit"));
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use wakescope_core::budget::{Budget, Entry};
 use wakescope_core::run::Run;
 
 use super::super::draft::Draft;
@@ -15,8 +16,8 @@ use crate::style::clean;
 /// What is read at once; also the longest line.
 const BLOCK: usize = 1 << 18;
 
-#[derive(Default)]
-struct Samples {
+struct Samples<'a> {
+    budget: &'a Budget,
     threads: Vec<Thread>,
     interval_us: Option<u64>,
     longest_interval_us: u64,
@@ -36,7 +37,7 @@ struct Thread {
 }
 
 pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportError> {
-    let mut samples = Samples::default();
+    let mut samples = Samples::new(&about.budget);
     let mut block = vec![0_u8; BLOCK];
     let mut held = 0;
     loop {
@@ -68,7 +69,20 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     samples.finish(draft, unit_ns)
 }
 
-impl Samples {
+impl<'a> Samples<'a> {
+    fn new(budget: &'a Budget) -> Self {
+        Self {
+            budget,
+            threads: Vec::new(),
+            interval_us: None,
+            longest_interval_us: 0,
+            intervals_differ: false,
+            name: None,
+            unit: UnitSeen::default(),
+            line: 0,
+        }
+    }
+
     /// Takes all whole lines of a block; how many bytes they have.
     fn take(&mut self, block: &[u8]) -> Result<usize, ImportError> {
         let mut used = 0;
@@ -99,7 +113,7 @@ impl Samples {
             return Err(self.gap(index, cycle));
         }
         of.cycle += 1;
-        of.tally.add(value);
+        of.tally.add(value, self.budget)?;
         Ok(())
     }
 
@@ -110,6 +124,7 @@ impl Samples {
                 format!("{thread} is not the number of a thread: there are no more than 8,192");
             return Err(ImportError::at(self.line, 0, why));
         }
+        self.budget.keep(thread + 1 - self.threads.len() as u64, Entry::THREAD)?;
         // The first samples of threads need not come in order.
         self.threads.resize(usize::try_from(thread).unwrap_or(0) + 1, Thread::default());
         Ok(())

@@ -3,6 +3,7 @@
 
 use std::io::BufRead;
 
+use wakescope_core::budget::{Budget, Entry};
 use wakescope_core::date::Date;
 use wakescope_core::histogram::{Bucket, Histogram};
 use wakescope_core::source::{Omission, Quantity};
@@ -11,11 +12,14 @@ use super::super::counts::{Counts, in_ns};
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, number, thousandths};
 use super::super::{About, ImportError, Imported};
-use super::{Told, decode, from_base64};
+use super::{Fault, Told, decode, from_base64};
 use crate::style::clean;
 
 /// The most tags that are kept apart.
 const MOST_TAGS: usize = 256;
+
+/// Fewer pending buckets are not merged before the end.
+const ENOUGH: usize = 4_096;
 
 #[derive(Default)]
 struct Log {
@@ -30,6 +34,10 @@ struct Log {
 #[derive(Default)]
 struct Intervals {
     histogram: Histogram,
+    /// Buckets of intervals that are not yet in it. Each merge passes through the whole histogram,
+    /// so it waits until there are as many of these.
+    pending: Vec<Bucket>,
+    count: u64,
     /// When the first began and the last ended, in ms.
     begin_ms: Option<u64>,
     end_ms: u64,
@@ -45,12 +53,13 @@ pub(in super::super) fn read(
         if line.text.starts_with('#') {
             log.comment(line.text);
         } else if !line.text.trim().is_empty() && !line.text.starts_with("\"StartTimestamp\"") {
-            log.interval(line)?;
+            log.interval(line, &about.budget)?;
         }
     }
     if log.tags.is_empty() {
         return Err(ImportError::new("there is no interval in it"));
     }
+    log.tags.iter_mut().for_each(|(_, intervals)| intervals.merge(&about.budget));
     let unit_ns = log.told.unit(about)?.ns();
     if log.told.own.is_some() {
         return log.own(about, unit_ns);
@@ -78,6 +87,17 @@ fn is_maximum(thousandths: u64, largest: &Bucket) -> bool {
     })
 }
 
+impl Intervals {
+    /// Merges what is pending, and gives back the memory of buckets that became one.
+    fn merge(&mut self, budget: &Budget) {
+        let before = self.histogram.buckets().len() + self.pending.len();
+        let pending = Histogram::from_unordered(std::mem::take(&mut self.pending));
+        self.histogram = self.histogram.merged(&pending);
+        let merged = before.saturating_sub(self.histogram.buckets().len());
+        budget.release(merged as u64, Entry::BUCKET);
+    }
+}
+
 impl Log {
     fn comment(&mut self, text: &str) {
         if let Some(rest) = text.strip_prefix("#[Histogram log format version ") {
@@ -90,7 +110,7 @@ impl Log {
         }
     }
 
-    fn interval(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+    fn interval(&mut self, line: Line<'_>, budget: &Budget) -> Result<(), ImportError> {
         let (tag, text) = match line.text.strip_prefix("Tag=") {
             Some(rest) => {
                 rest.split_once(',').ok_or_else(|| line.fault("a tag without an interval"))?
@@ -107,7 +127,11 @@ impl Log {
         let column = line.offset + line.text.len() - packed.len();
         let at = |why: String| ImportError::at(line.number, column, why);
         let bytes = from_base64(packed.trim()).ok_or_else(|| at("not whole base64".into()))?;
-        let histogram = Histogram::from_buckets(decode(&bytes).map_err(at)?).map_err(at)?;
+        let buckets = decode(&bytes, budget).map_err(|fault| match fault {
+            Fault::Wrong(why) => at(why),
+            Fault::Exceeded(exceeded) => exceeded.into(),
+        })?;
+        let histogram = Histogram::from_buckets(buckets).map_err(at)?;
         if let Some(largest) = histogram.buckets().last().filter(|b| !is_maximum(max, b)) {
             return Err(line.fault(&format!(
                 "its maximum is stated as {max} thousandths, but its histogram ends with a bucket from {} to {}",
@@ -126,9 +150,12 @@ impl Log {
             }
         };
         let intervals = &mut self.tags[place].1;
-        let sum = intervals.histogram.count().checked_add(histogram.count());
-        sum.ok_or_else(|| at("the counts add up to more than 2^64".into()))?;
-        intervals.histogram = intervals.histogram.merged(&histogram);
+        let sum = intervals.count.checked_add(histogram.count());
+        intervals.count = sum.ok_or_else(|| at("the counts add up to more than 2^64".into()))?;
+        intervals.pending.extend_from_slice(histogram.buckets());
+        if intervals.pending.len() >= intervals.histogram.buckets().len().max(ENOUGH) {
+            intervals.merge(budget);
+        }
         intervals.begin_ms = Some(intervals.begin_ms.map_or(begin_ms, |b| b.min(begin_ms)));
         intervals.end_ms = intervals.end_ms.max(begin_ms.saturating_add(length_ms));
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use wakescope_core::budget::{Budget, Entry};
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
@@ -13,9 +14,6 @@ use super::super::lines::{Line, Lines, Word, number};
 use super::super::statement::Figure;
 use super::super::{About, ImportError};
 use super::Told;
-
-/// The most lines: five digits at a hundred steps for each halving of the distance to 100 %.
-const MOST_ROWS: usize = 1 << 20;
 
 #[derive(Default)]
 struct Table {
@@ -42,7 +40,7 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     let mut table = Table::default();
     let mut lines = Lines::new(from);
     while let Some(line) = lines.next()? {
-        table.take(line)?;
+        table.take(line, &about.budget)?;
     }
     let end = lines.count();
     let cut = || ImportError {
@@ -85,7 +83,7 @@ impl Table {
         }
     }
 
-    fn take(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+    fn take(&mut self, line: Line<'_>, budget: &Budget) -> Result<(), ImportError> {
         let text = line.text.trim();
         if text.starts_with('#') {
             self.comment(line)?;
@@ -96,7 +94,7 @@ impl Table {
             self.head = true;
         } else if self.head && !text.is_empty() && (self.max.is_none() || is_row(text)) {
             // What follows the table, such as wrk's summary, is no part of it.
-            self.row(line)?;
+            self.row(line, budget)?;
         }
         Ok(())
     }
@@ -141,7 +139,7 @@ impl Table {
         Ok(())
     }
 
-    fn row(&mut self, line: Line<'_>) -> Result<(), ImportError> {
+    fn row(&mut self, line: Line<'_>, budget: &Budget) -> Result<(), ImportError> {
         let words: Vec<Word<'_>> = line.words().collect();
         let ([value, _, count] | [value, _, count, _]) = words.as_slice() else {
             return Err(line.fault("not a value, its percentile, and a count"));
@@ -159,9 +157,7 @@ impl Table {
         if !self.rows.last().is_none_or(rises) || self.max.is_some() {
             return Err(line.fault("this does not rise from the line before it"));
         }
-        if self.rows.len() >= MOST_ROWS {
-            return Err(line.fault("more than 1,048,576 lines, the limit"));
-        }
+        budget.keep(1, Entry::BUCKET)?;
         let (level, rounded) = words
             .get(1)
             .and_then(|word| share(word.text))

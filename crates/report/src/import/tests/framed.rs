@@ -182,7 +182,7 @@ Requests/sec:      1.00
 
 #[test]
 fn percentile_distributions_of_other_libraries() {
-    let about = About { file: "file".into(), unit: Some(Unit::Ms) };
+    let about = About { file: "file".into(), unit: Some(Unit::Ms), ..About::default() };
     let read_ms = |text: &str| read(detected(text.as_bytes()), &mut text.as_bytes(), &about);
     let runs = read_ms(WRK2).unwrap();
     expect![[r#"
@@ -219,7 +219,7 @@ fn percentiles_of_many_samples_are_rounded() {
              #[Buckets =           27, SubBuckets     =         2048]\n"
         )
     };
-    let about = About { file: "file".into(), unit: Some(Unit::Ms) };
+    let about = About { file: "file".into(), unit: Some(Unit::Ms), ..About::default() };
     let read_ms = |text: &str| read(detected(text.as_bytes()), &mut text.as_bytes(), &about);
     let runs = read_ms(&text(39_994_141)).unwrap();
     assert_eq!(runs[0].run.threads[0].woken.count, 40_000_000);

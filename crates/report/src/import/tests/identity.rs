@@ -37,7 +37,7 @@ fn figures(run: &Run) -> Figures {
 
 /// The only run in a file.
 fn only_run(format: Format, text: &str, unit: Option<Unit>) -> Run {
-    let about = About { file: "file".into(), unit };
+    let about = About { file: "file".into(), unit, ..About::default() };
     let mut runs = read(format, &mut text.as_bytes(), &about)
         .unwrap_or_else(|e| panic!("{format}: {e}\n{text}"));
     assert_eq!(runs.len(), 1, "{text}");

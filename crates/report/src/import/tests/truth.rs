@@ -12,7 +12,7 @@ use super::files::*;
 use super::read_as;
 
 fn read_in(format: Format, text: &str, unit: Option<Unit>) -> Result<Run, ImportError> {
-    let about = About { file: "file".into(), unit };
+    let about = About { file: "file".into(), unit, ..About::default() };
     read(format, &mut text.as_bytes(), &about).map(|mut runs| runs.remove(0).run)
 }
 
