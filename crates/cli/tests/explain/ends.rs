@@ -72,6 +72,9 @@ fn no_program_outlives_the_process() {
     }
 }
 
+/// Of the test, the run's folder and its process.
+type Condition = dyn Fn(&Test, &Path, i32) -> bool;
+
 /// Wherever a run is when it is killed: no part of it goes on, and what it wrote can be read.
 #[test]
 fn a_run_killed_at_any_moment_leaves_nothing_running() {
@@ -79,7 +82,7 @@ fn a_run_killed_at_any_moment_leaves_nothing_running() {
         return;
     }
     let test = Test::new("any-moment");
-    let moments: [(&str, &dyn Fn(&Test, &Path, i32) -> bool); 6] = [
+    let moments: [(&str, &Condition); 6] = [
         ("started", &|_, _, _| true),
         ("has its folder", &|_, folder, _| folder.exists()),
         ("has a record", &|_, folder, _| folder.join(RECORD).exists()),
