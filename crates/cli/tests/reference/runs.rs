@@ -107,7 +107,7 @@ pub(super) fn full_run() -> Run {
             components: Some(components([5_000_000, 40_000, 0, 211])),
             blame: vec![share(Cause::IrqOff, 5_000_000), share(Cause::Irq, 40_211)],
             timeline: vec![Step { at_ns: 0, depth: 1, what: "timer expiry".into() }],
-            other: [].into(),
+            other: Default::default(),
         }],
         explanation: Some(full_explanation()),
         components: Some(ComponentTable {
