@@ -287,7 +287,7 @@ fn full() -> Lab {
             histogram_sha256: Some(sha256),
             run: Some("cells/ab/cdef".into()),
             cached: true,
-            other: [].into(),
+            other: Default::default(),
         }],
         comparisons: vec![Comparison {
             a: arm("none"),
@@ -312,6 +312,6 @@ fn full() -> Lab {
             reason: "because".into(),
         }],
         published: vec!["Linux Journal, 2002: find 78.51 → 0.48 ms".into()],
-        other: [].into(),
+        other: Default::default(),
     }
 }
