@@ -87,7 +87,7 @@ fn samples_of_many_threads_and_of_any_size() {
     };
     let raw: Vec<u8> = (0..35_000).flat_map(record).collect();
     bench.write("samples.raw", &raw);
-    bench.check_verbs("samples.raw", " --unit ns", Want::Read);
+    bench.check_verbs("samples.raw", " --unit ns", MEMORY);
 }
 
 #[test]
@@ -224,12 +224,10 @@ fn oslat(cpus: usize, rows: usize) -> String {
 }
 
 fn schbench(tables: usize) -> String {
-    format!(
-        "Wakeup Latencies percentiles (usec) runtime 10 (s) (1000000000000000 total samples)\n\
-         \t  50.0th: 5          (500000000000001 samples)\n\
-         \t* 99.0th: 1000000    (499999999999998 samples)\n\t  min=1, max=4000000000000\n"
-    )
-    .repeat(tables)
+    "Wakeup Latencies percentiles (usec) runtime 10 (s) (1000000000000000 total samples)\n\
+     \t  50.0th: 5          (500000000000001 samples)\n\
+     \t* 99.0th: 1000000    (499999999999998 samples)\n\t  min=1, max=4000000000000\n"
+        .repeat(tables)
 }
 
 fn stress_ng() -> String {

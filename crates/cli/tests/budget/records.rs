@@ -98,8 +98,9 @@ fn records() -> Vec<(&'static str, String)> {
             "threads",
             record(|json| {
                 // None of their buckets is that of another thread.
-                let of =
-                    |cpu: u64| (0..8).map(move |i| [i << 20 | 8 * cpu, i << 20 | (8 * cpu + 3), 1]);
+                let of = |cpu: u64| {
+                    (0..8).map(move |i| [(i << 20) + 8 * cpu, (i << 20) + 8 * cpu + 3, 1])
+                };
                 let of = |cpu| thread(cpu, &of(cpu).collect::<Vec<_>>());
                 json["threads"] = (0..1_200).map(of).collect();
             }),
