@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::explain::Share;
+use crate::explain::{Share, Unsound};
 use crate::plan::Policy;
 use crate::preemption::Model;
 
@@ -228,10 +228,10 @@ pub struct Cell {
 pub struct CellBound {
     /// Virtual ns; `null` if there is no bound below a second.
     pub bound_ns: Option<u64>,
-    /// Why a longer latency is possible all the same, a sentence each; empty if the bound is sound
-    /// as far as what was seen is the worst.
+    /// Why a longer latency is possible all the same; empty if the bound is sound as far as what was
+    /// seen is the worst.
     #[serde(default)]
-    pub unsound: Vec<String>,
+    pub unsound: Vec<Unsound>,
 }
 
 /// One side of a comparison.

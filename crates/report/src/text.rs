@@ -87,31 +87,60 @@ pub(crate) fn none_measured(run: &Run) -> String {
 
 /// How late the worst wakeup was, and the others; `None` if there was none.
 pub(crate) fn sentence(run: &Run) -> Option<String> {
-    let all = run.expiries();
-    let max_ns = all.max_ns?;
-    let where_and_when = where_and_when(run, &all);
-    let deepest = Percentile::SHOWN.iter().rev().find_map(|&p| Some((p, all.percentile(p)?)));
-    // The third nine is what people compare; with few samples, whatever they carry.
-    let usual = Percentile::SHOWN[2];
-    let share = all.percentile(usual).map(|ns| (usual, ns)).or(deepest).map_or_else(
-        String::new,
-        |(p, ns)| {
-            format!(
-                "; {} % within {}",
-                p.to_string().trim_start_matches('p'),
-                domain::span(ns, run.time_domain)
-            )
-        },
-    );
-    let worst = domain::span(max_ns, run.time_domain);
-    let what = match quantity::of(run) {
-        Quantity::WakeupLatency => format!("Worst wakeup {worst} late"),
-        other => format!("Largest {other} {worst}"),
-    };
-    Some(format!("{what}{where_and_when}{share}."))
+    Headline::of(run).map(|headline| headline.sentence())
 }
 
-/// Where the largest sample was seen, and when, as far as that is known: ` (CPU 0, 6.20 s in)`.
+/// The first sentence about a run, in its parts.
+pub(crate) struct Headline {
+    /// `Worst wakeup 4.31 ms late`
+    what: String,
+    /// Where the largest sample was seen, and when, as far as that is known: `CPU 0, 6.20 s in`. May be
+    /// empty.
+    place: String,
+    /// `99.9 % within 12.0 µs`; empty where the samples carry no percentile.
+    share: String,
+}
+
+impl Headline {
+    /// `None` if nothing was measured.
+    pub(crate) fn of(run: &Run) -> Option<Self> {
+        let all = run.expiries();
+        let worst = domain::span(all.max_ns?, run.time_domain);
+        let what = match quantity::of(run) {
+            Quantity::WakeupLatency => format!("Worst wakeup {worst} late"),
+            other => format!("Largest {other} {worst}"),
+        };
+        let deepest = Percentile::SHOWN.iter().rev().find_map(|&p| Some((p, all.percentile(p)?)));
+        // The third nine is what people compare; with few samples, whatever they carry.
+        let usual = Percentile::SHOWN[2];
+        let share = all.percentile(usual).map(|ns| (usual, ns)).or(deepest).map(|(p, ns)| {
+            let of = p.to_string();
+            let within = domain::span(ns, run.time_domain);
+            format!("{} % within {within}", of.trim_start_matches('p'))
+        });
+        let place = where_and_when(run, &all);
+        Some(Self { what, place, share: share.unwrap_or_default() })
+    }
+
+    /// `Worst wakeup 4.31 ms late (CPU 0, 6.20 s in); 99.9 % within 12.0 µs.`
+    fn sentence(&self) -> String {
+        let place =
+            if self.place.is_empty() { String::new() } else { format!(" ({})", self.place) };
+        let share = if self.share.is_empty() { String::new() } else { format!("; {}", self.share) };
+        format!("{}{place}{share}.", self.what)
+    }
+
+    /// The same without what was worst, for where that is said already; may be empty.
+    pub(crate) fn rest(&self) -> String {
+        match (self.place.as_str(), self.share.as_str()) {
+            ("", "") => String::new(),
+            (part, "") | ("", part) => format!("{part}."),
+            (place, share) => format!("{place}; {share}."),
+        }
+    }
+}
+
+/// Where the largest sample was seen, and when, as far as that is known: `CPU 0, 6.20 s in`.
 fn where_and_when(run: &Run, all: &Distribution) -> String {
     let of_max = |t: &&Thread| t.expiries.max_ns == all.max_ns;
     let cpu = match &run.source {
@@ -120,8 +149,7 @@ fn where_and_when(run: &Run, all: &Distribution) -> String {
     };
     let cpu = cpu.map(|cpu| format!("CPU {cpu}"));
     let when = all.max_at_ns.map(|at_ns| format!("{} in", SpanNs(at_ns)));
-    let parts: Vec<String> = cpu.into_iter().chain(when).collect();
-    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    cpu.into_iter().chain(when).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether the run can be trusted, in a word or two.
