@@ -71,6 +71,11 @@ pub enum LabError {
 impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Malformed(e) if e.is_data() => write!(
+                f,
+                "this is not a complete lab record: {e}; if an earlier version wrote it, run the lab \
+                 again"
+            ),
             Self::Malformed(e) => write!(f, "this is not a complete lab record: {e}"),
             Self::Schema(schema) => {
                 write!(f, "its schema is `{schema}`; this version reads {SCHEMA}")
@@ -353,6 +358,10 @@ mod tests {
             ("{}", "missing field `schema`"),
             (r#"{"schema":"wakescope.lab/2"}"#, "its schema is `wakescope.lab/2`"),
             (r#"{"schema":"wakescope.lab/1"}"#, "missing field `repeat`"),
+            (
+                r#"{"schema":"wakescope.lab/1","cells":[{"culprit":{"culprit":"f"}}]}"#,
+                "run the lab again",
+            ),
         ] {
             let e = Lab::from_json(text.as_bytes()).unwrap_err().to_string();
             assert!(e.contains(want), "{text}: {e}");

@@ -287,16 +287,10 @@ impl fmt::Display for RunError {
                 "the record has schema `{schema}`, this wakescope reads `{SCHEMA}`; \
                  use the version that wrote it, or a newer one"
             ),
-            Self::Earlier { schema, made_by: MadeBy::Import } => write!(
+            Self::Earlier { schema, .. } => write!(
                 f,
-                "the record has schema `{schema}`, which an earlier version of wakescope imported; \
-                 import the other program's file again with `wakescope import`"
-            ),
-            Self::Earlier { schema, made_by } => write!(
-                f,
-                "the record has schema `{schema}`, measured with an earlier version of wakescope, \
-                 and this one reads `{SCHEMA}`; measure again with `wakescope {}`",
-                if *made_by == MadeBy::Explain { "explain" } else { "measure" }
+                "the record has schema `{schema}`: it was measured with an earlier version of \
+                 wakescope, and this one reads `{SCHEMA}`"
             ),
             Self::Inconsistent(what) => write!(f, "the record contradicts itself: {what}"),
         }
@@ -304,6 +298,24 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
+
+impl RunError {
+    /// What to do about it, if anything but to use another record.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::Earlier { made_by: MadeBy::Measure, .. } => {
+                Some("measure again with `wakescope measure`")
+            }
+            Self::Earlier { made_by: MadeBy::Explain, .. } => {
+                Some("measure again with `wakescope explain`")
+            }
+            Self::Earlier { made_by: MadeBy::Import, .. } => {
+                Some("import the other program's file again with `wakescope import`")
+            }
+            Self::Malformed(_) | Self::Schema(_) | Self::Inconsistent(_) => None,
+        }
+    }
+}
 
 impl Run {
     /// Reads a record and checks that it is consistent.
@@ -532,21 +544,24 @@ pub(crate) mod tests {
 
     #[test]
     fn records_of_an_earlier_version_are_refused_with_how_to_make_them_anew() {
+        let measure = "measure again with `wakescope measure`";
         for (rest, want) in [
-            (
-                "",
-                "measured with an earlier version of wakescope, and this one reads \
-                  `wakescope.run/2`; measure again with `wakescope measure`",
-            ),
-            (r#", "explanation": {"modules": 7}"#, "; measure again with `wakescope explain`"),
-            (r#", "explanation": null"#, "; measure again with `wakescope measure`"),
-            (r#", "source": {"tool": "x"}"#, "; import the other program's file again with"),
+            ("", measure),
+            (r#", "explanation": {"modules": 7}"#, "measure again with `wakescope explain`"),
+            (r#", "explanation": null"#, measure),
+            (r#", "source": {"tool": "x"}"#, "import the other program's file again with"),
         ] {
             let text =
                 format!(r#"{{"schema": "wakescope.run/1", "threads": "as they were"{rest}}}"#);
-            let e = Run::from_json(text.as_bytes()).unwrap_err().to_string();
-            assert!(e.starts_with("the record has schema `wakescope.run/1`, "), "{e}");
-            assert!(e.contains(want), "{rest}: {e}");
+            let e = Run::from_json(text.as_bytes()).unwrap_err();
+            assert!(e.remedy().unwrap().starts_with(want), "{rest}: {e:?}");
+            let said = e.to_string();
+            assert!(said.starts_with("the record has schema `wakescope.run/1`: it was "), "{said}");
+            assert!(
+                said.ends_with(
+                    "earlier version of wakescope, and this one reads `wakescope.run/2`"
+                )
+            );
         }
     }
 

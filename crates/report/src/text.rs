@@ -7,12 +7,13 @@ use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::{IdleStates, Plan, Stimulus};
-use wakescope_core::run::{Run, State, Thread};
-use wakescope_core::source::{Quantity, Source};
+use wakescope_core::run::{Run, State};
+use wakescope_core::source::Source;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::domain;
 use crate::findings::{self, Notes};
+use crate::headline::Headline;
 use crate::plot;
 use crate::quantity;
 use crate::style::{Style, clean};
@@ -88,68 +89,6 @@ pub(crate) fn none_measured(run: &Run) -> String {
 /// How late the worst wakeup was, and the others; `None` if there was none.
 pub(crate) fn sentence(run: &Run) -> Option<String> {
     Headline::of(run).map(|headline| headline.sentence())
-}
-
-/// The first sentence about a run, in its parts.
-pub(crate) struct Headline {
-    /// `Worst wakeup 4.31 ms late`
-    what: String,
-    /// Where the largest sample was seen, and when, as far as that is known: `CPU 0, 6.20 s in`. May be
-    /// empty.
-    place: String,
-    /// `99.9 % within 12.0 µs`; empty where the samples carry no percentile.
-    share: String,
-}
-
-impl Headline {
-    /// `None` if nothing was measured.
-    pub(crate) fn of(run: &Run) -> Option<Self> {
-        let all = run.expiries();
-        let worst = domain::span(all.max_ns?, run.time_domain);
-        let what = match quantity::of(run) {
-            Quantity::WakeupLatency => format!("Worst wakeup {worst} late"),
-            other => format!("Largest {other} {worst}"),
-        };
-        let deepest = Percentile::SHOWN.iter().rev().find_map(|&p| Some((p, all.percentile(p)?)));
-        // The third nine is what people compare; with few samples, whatever they carry.
-        let usual = Percentile::SHOWN[2];
-        let share = all.percentile(usual).map(|ns| (usual, ns)).or(deepest).map(|(p, ns)| {
-            let of = p.to_string();
-            let within = domain::span(ns, run.time_domain);
-            format!("{} % within {within}", of.trim_start_matches('p'))
-        });
-        let place = where_and_when(run, &all);
-        Some(Self { what, place, share: share.unwrap_or_default() })
-    }
-
-    /// `Worst wakeup 4.31 ms late (CPU 0, 6.20 s in); 99.9 % within 12.0 µs.`
-    fn sentence(&self) -> String {
-        let place =
-            if self.place.is_empty() { String::new() } else { format!(" ({})", self.place) };
-        let share = if self.share.is_empty() { String::new() } else { format!("; {}", self.share) };
-        format!("{}{place}{share}.", self.what)
-    }
-
-    /// The same without what was worst, for where that is said already; may be empty.
-    pub(crate) fn rest(&self) -> String {
-        match (self.place.as_str(), self.share.as_str()) {
-            ("", "") => String::new(),
-            (part, "") | ("", part) => format!("{part}."),
-            (place, share) => format!("{place}; {share}."),
-        }
-    }
-}
-
-/// Where the largest sample was seen, and when, as far as that is known: `CPU 0, 6.20 s in`.
-fn where_and_when(run: &Run, all: &Distribution) -> String {
-    let of_max = |t: &&Thread| t.expiries.max_ns == all.max_ns;
-    let cpu = match &run.source {
-        Some(_) => run.threads.iter().find(of_max).and_then(|t| t.cpu),
-        None => run.worst.first().and_then(|w| w.cpu),
-    };
-    let cpu = cpu.map(|cpu| format!("CPU {cpu}"));
-    let when = all.max_at_ns.map(|at_ns| format!("{} in", SpanNs(at_ns)));
-    cpu.into_iter().chain(when).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether the run can be trusted, in a word or two.
@@ -318,7 +257,7 @@ pub(crate) mod tests {
     use wakescope_core::host::{Clock, Host};
     use wakescope_core::limit::Judgement;
     use wakescope_core::preemption::{Model, Preemption};
-    use wakescope_core::run::{Episode, LoadResult, SCHEMA, TimeDomain};
+    use wakescope_core::run::{Episode, LoadResult, SCHEMA, Thread, TimeDomain};
 
     /// A run with one CPU per list of samples, each list in order of its expiries.
     pub(crate) fn run_of(cpus: &[&[u64]]) -> Run {

@@ -269,7 +269,11 @@ fn hostile_names_of_modules_are_borne() {
             &test,
             IMAGE,
             WITHOUT_MODULE,
-            &["source lines of \x1b[2J/\0, ../../boot/vmlinux (modules without a debug file"],
+            &[
+                "source lines of \x1b[2J/\0, ../../boot/vmlinux, m0, m1, m10, m100, m101, m102 and 248 \
+                 more (modules without a debug file",
+                " and 338 more (too many modules)",
+            ],
         );
         let ended = explain(&test, &["run", "--vmlinux", IMAGE]);
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");

@@ -9,9 +9,9 @@ use wakescope_core::units::{SpanNs, counted};
 use super::element::{Column, key_table, name, paragraph, prose, text};
 use super::values;
 use crate::domain::{self, VIRTUAL_TIME};
+use crate::headline::Headline;
 use crate::overlay::{Entry, Overlay};
 use crate::style::clean;
-use crate::text::Headline;
 use crate::{explain, quantity, text as told};
 
 /// The most findings that are listed.
