@@ -9,16 +9,23 @@ from dataclasses import dataclass, field
 
 import pauses as pausing
 
-# What each kind of disturbance must be blamed as: the cause, and how its culprit begins.
+# What each kind of disturbance must be blamed as: the cause, and what its culprit must have.
 CAUSES = {
-    "fifo": ("higher_priority_task", "disturb-fifo["),
-    "timers": ("irq", ""),
-    "syscall": ("no_preemption_point", ""),
-    "softirq": ("softirq", "NET_RX"),
-    "throttle": ("throttled", ""),
-    "paused": ("steal", "hypervisor"),
-    "idle": ("idle_exit", ""),
+    "fifo": ("higher_priority_task", {"kind": "task", "comm": "disturb-fifo"}),
+    "timers": ("irq", {}),
+    "syscall": ("no_preemption_point", {}),
+    "softirq": ("softirq", {"kind": "softirq", "name": "NET_RX"}),
+    "throttle": ("throttled", {}),
+    "paused": ("steal", {"kind": "hypervisor"}),
+    "idle": ("idle_exit", {}),
 }
+
+
+def name_of(share):
+    """The cause of a share with its culprit, or with the part of the path to the task that it is."""
+    culprit = share["culprit"]
+    name = culprit.get("name") or culprit.get("comm") or share.get("phase", "").replace("_", " ")
+    return f"{share['cause']} {name}".strip()
 
 # How long a disturbance is that nobody can say: throttling begins at a tick of the kernel and ends
 # with a period, so that it may be a tick shorter or longer than it was asked for.
@@ -72,7 +79,7 @@ def way_back_ns(run, kind, injected):
 def traced_at_switch_ns(episode):
     """How long the tracer took stacks from the scheduler on, which no disturbance lasted longer for."""
     scheduling = episode.get("components", {}).get("sched_duration_ns") or 0
-    told = sum(share["ns"] for share in episode["blame"] if share["cause"] == "scheduler" and share["culprit"] == "switch")
+    told = sum(share["ns"] for share in episode["blame"] if share["cause"] == "scheduler" and share.get("phase") == "switch")
     return max(0, scheduling - told)
 
 
@@ -114,9 +121,9 @@ class Tally:
         first = blame[0]
         if first["cause"] == cause:
             self.right += 1
-            self.named += first["culprit"].startswith(culprit)
+            self.named += culprit.items() <= first["culprit"].items()
         else:
-            name = f"{first['cause']} {first['culprit']}".strip()
+            name = name_of(first)
             self.wrong[name] = self.wrong.get(name, 0) + 1
         blamed = sum(share["ns"] for share in blame if share["cause"] == cause)
         if expected_ns is not None:

@@ -6,8 +6,20 @@ import scoring
 from pauses import Pause
 
 
+def share(cause, ns, culprit=None, **more):
+    return {"cause": cause, "ns": ns, "culprit": culprit or {"kind": "none"}, **more}
+
+
+def named(kind, name):
+    return {"kind": kind, "name": name}
+
+
+def task(comm, pid, priority):
+    return {"kind": "task", "comm": comm, "pid": pid, "policy": "fifo", "priority": priority}
+
+
 def episode(expiry_ns, *blame, cpu=0):
-    shares = [{"cause": cause, "ns": ns, "culprit": culprit} for cause, ns, culprit in blame]
+    shares = list(blame)
     late = sum(share["ns"] for share in shares) or 300_000
     return {"cpu": cpu, "expiry_ns": expiry_ns, "wakeup_latency_ns": late, "blame": shares}
 
@@ -16,7 +28,8 @@ def run(*worst):
     return {"origin_ns": 1_000_000, "plan": {"interval_ns": 1_000_000}, "explanation": {"above_ns": 100_000}, "worst": list(worst)}
 
 
-FIFO = ("higher_priority_task", 200_000, "disturb-fifo[7] fifo 95")
+FIFO = share("higher_priority_task", 200_000, task("disturb-fifo", 7, 95))
+HYPERVISOR = {"kind": "hypervisor"}
 
 
 class Bursts(unittest.TestCase):
@@ -46,10 +59,24 @@ class Bursts(unittest.TestCase):
 
 
 class Tallies(unittest.TestCase):
+    def test_the_culprit_must_be_the_disturbance(self):
+        other = share("higher_priority_task", 200_000, task("disturb-fifo2", 7, 95))
+        result = scoring.tally(run(episode(1, FIFO), episode(2, other)), "fifo", 200_000)
+        self.assertEqual((result.injected, result.right, result.named), (2, 2, 1))
+
+    def test_first_blames_are_named(self):
+        for blame, want in [
+            (FIFO, "higher_priority_task disturb-fifo"),
+            (share("irq", 5, phase="delivery"), "irq delivery"),
+            (share("scheduler", 5, phase="return_from_interrupt"), "scheduler return from interrupt"),
+            (share("steal", 5, HYPERVISOR), "steal"),
+        ]:
+            self.assertEqual(scoring.name_of(blame), want)
+
     def test_only_injected_wakeups_count(self):
         log = {0: [(1_100_000, 1_400_000)]}
-        other = episode(900_000, ("irq_off", 150_000, "f"))
-        short = episode(100_000, ("scheduler", 50_000, "switch"))
+        other = episode(900_000, share("irq_off", 150_000, named("function", "f")))
+        short = episode(100_000, share("scheduler", 50_000, phase="switch"))
         result = scoring.tally(run(episode(200_000, FIFO), other, short), "fifo", 300_000, log)
         self.assertEqual((result.injected, result.others, result.right, result.named), (1, 1, 1, 1))
         # It was due 100 µs after the burst's begin.
@@ -66,27 +93,27 @@ class Tallies(unittest.TestCase):
     def test_interrupts_are_part_of_what_was_injected(self):
         log = {0: [(1_100_000, 1_400_000)]}
         # Back 10 µs after the probe: of the 300 µs that its clock says, 190 were left when it was due.
-        call = ("no_preemption_point", 183_000, "do_sys_poll")
-        late = episode(200_000, call, ("irq", 7_000, "local_timer"))
+        call = share("no_preemption_point", 183_000, named("function", "do_sys_poll"))
+        late = episode(200_000, call, share("irq", 7_000, named("interrupt", "local_timer")))
         result = scoring.tally(run(late), "syscall", 300_000, log)
         self.assertEqual((result.injected, result.right, result.errors_ns), (1, 1, [0]))
 
     def test_stacks_taken_at_the_switch_are_no_part_of_what_was_injected(self):
         log = {0: [(1_100_000, 1_400_000)]}
-        late = episode(200_000, FIFO, ("tracer", 35_000, ""), ("scheduler", 4_000, "switch"))
+        late = episode(200_000, FIFO, share("tracer", 35_000, {"kind": "tracer"}), share("scheduler", 4_000, phase="switch"))
         late["components"] = {"sched_duration_ns": 34_000}
         result = scoring.tally(run(late), "fifo", 300_000, log)
         # 5 µs of the tracer's were in the interrupt, while it span.
         self.assertEqual(result.errors_ns, [5_000])
 
     def test_without_a_log_the_largest_is_held_against_the_length(self):
-        smaller = ("higher_priority_task", 150_000, "disturb-fifo[7] fifo 95")
+        smaller = share("higher_priority_task", 150_000, task("disturb-fifo", 7, 95))
         result = scoring.tally(run(episode(1, FIFO), episode(2, smaller)), "fifo", 205_000)
         self.assertEqual((result.injected, result.error_ns()), (2, -5_000))
         self.assertTrue(result.is_near() and result.is_right())
 
     def test_wrong_blames_and_none_are_told(self):
-        wrong = episode(1, ("preempt_off", 150_000, "fput"), ("unexplained", 50_000, ""))
+        wrong = episode(1, share("preempt_off", 150_000, named("function", "fput")), share("unexplained", 50_000))
         result = scoring.tally(run(wrong, episode(2)), "syscall", 200_000)
         self.assertEqual((result.injected, result.right, result.unexplained), (2, 0, 1))
         self.assertFalse(result.is_right() or result.is_near())
@@ -98,7 +125,7 @@ class Tallies(unittest.TestCase):
         self.assertIn("not explained", said[1])
 
     def test_lengths_that_nobody_knows_are_not_judged(self):
-        result = scoring.tally(run(episode(1, ("throttled", 5_400_000, "fifo 90"))), "throttle", 3_000_000)
+        result = scoring.tally(run(episode(1, share("throttled", 5_400_000, task("wakescope", 400, 90)))), "throttle", 3_000_000)
         self.assertEqual(scoring.row("here", result)[5:], ["100.0 %", "100.0 %", "–", "0.0 %", "met"])
 
     def test_nothing_injected_is_no_success(self):
@@ -125,9 +152,9 @@ class Pauses(unittest.TestCase):
         began = [100, 350, 500, 720, 1_010, 1_200]
         pauses = [Pause(7_000 * ms + at * ms, 7_020 * ms + at * ms, ms // 10) for at in began]
         pauses[-1] = Pause(pauses[-1].begin_ns, pauses[-1].end_ns, 5 * ms)
-        late = [paused_episode(at, ("steal", 19 * ms, "hypervisor"), ("scheduler", ms, "switch")) for at in (100, 350, 720, 1_200)]
-        late.append(paused_episode(1_010, ("idle_exit", 20 * ms, "state 1")))
-        late.append(paused_episode(900, ("steal", 12 * ms, "hypervisor")))
+        late = [paused_episode(at, share("steal", 19 * ms, HYPERVISOR), share("scheduler", ms, phase="switch")) for at in (100, 350, 720, 1_200)]
+        late.append(paused_episode(1_010, share("idle_exit", 20 * ms, named("idle", "state 1"))))
+        late.append(paused_episode(900, share("steal", 12 * ms, HYPERVISOR)))
         made = {**run(*late), "explanation": {"above_ns": 10 * ms}}
         result = scoring.tally_of_pauses(made, pauses, 20 * ms)
         self.assertEqual((result.pauses, result.harmless, result.unsure, result.others), (5, 1, 1, 1))

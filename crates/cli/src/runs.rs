@@ -189,7 +189,9 @@ fn read_record(path: &Path, file: &Path, units: &UnitArgs) -> Result<Run, Failur
     // The error may quote the record, which may be anybody's.
     Run::from_json(&text).map_err(|e| {
         Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
-            .try_this("name another run's folder; this record cannot be shown")
+            .try_this(
+                e.remedy().unwrap_or("name another run's folder; this record cannot be shown"),
+            )
     })
 }
 

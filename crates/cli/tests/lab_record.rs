@@ -3,7 +3,9 @@
 use common::schema::{each_property, object_pointers, unused_keys};
 use common::{Checker, read};
 use serde_json::{Value, json};
-use wakescope_core::explain::{Cause, Evidence, Share, SourceLine};
+use wakescope_core::explain::{
+    Cause, Culprit, Evidence, Frame, Function, NamedTask, Phase, Share, SourceLine, Unsound, Within,
+};
 use wakescope_core::lab::{
     ALPHA, Arm, Cell, CellBound, CellLimit, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings,
     Status, Verdict,
@@ -207,26 +209,53 @@ fn the_page_says_how_many_figures_seeds_can_decide() {
     }
 }
 
+/// A place of the kernel, `function+0x10`, with lines of source.
+fn frame(function: &str, offset: u64, module: Option<&str>) -> Frame {
+    Frame {
+        module: module.map(str::to_owned),
+        file: Some("drivers/tty/serial/uart.c".into()),
+        line: 912,
+        inlined: vec![SourceLine {
+            function: "readl".into(),
+            file: "include/asm-generic/io.h".into(),
+            line: 214,
+        }],
+        ..Frame::in_function(function, offset)
+    }
+}
+
+fn wakescope() -> NamedTask {
+    NamedTask {
+        comm: "wakescope".into(),
+        pid: Some(112),
+        policy: wakescope_core::explain::Policy::Fifo,
+        priority: Some(90),
+    }
+}
+
 fn culprit() -> Share {
+    let function = |name: &str| Function { name: name.into(), module: Some("ext4".into()) };
     Share {
         cause: Cause::IrqOff,
         ns: 95_000,
-        culprit: "shmem_undo_range".into(),
-        within: "unlink in wakescope[112]".into(),
+        culprit: Culprit::Function(function("shmem_undo_range")),
+        phase: Some(Phase::Switch),
+        from_cpu: Some(1),
+        within: Within {
+            caller: Some(function("unlink")),
+            syscall: Some("unlink".into()),
+            softirq: Some("RCU".into()),
+            interrupt: Some("local_timer".into()),
+            task: Some(wakescope()),
+        },
+        waiting_for_lock: true,
         evidence: Evidence::Stack,
-        stack: vec!["shmem_undo_range+0x1b2".into()],
-        lines: vec![vec![SourceLine {
-            function: "shmem_undo_range".into(),
-            file: "mm/shmem.c".into(),
-            line: 912,
-        }]],
-        given_up_at: vec!["__cond_resched+0x1a".into()],
-        given_up_lines: vec![vec![SourceLine {
-            function: "__cond_resched".into(),
-            file: "kernel/sched/core.c".into(),
-            line: 8570,
-        }]],
-        user_stack: vec!["unlink+0xb [libc.so.6]".into()],
+        frames: vec![frame("shmem_undo_range", 0x1b2, Some("ext4"))],
+        given_up_at: vec![frame("__cond_resched", 0x1a, None)],
+        user_stack: vec![Frame {
+            module: Some("libc.so.6".into()),
+            ..Frame::in_function("unlink", 11)
+        }],
     }
 }
 
@@ -245,6 +274,7 @@ fn fuzz_records_of_labs() {
 fn full() -> Lab {
     let sha256 = "0123456789abcdef".repeat(4);
     let arm = |asked: &str| Arm { kernel: "6.1-cloud".into(), asked: asked.into() };
+    let by_task = Share { culprit: Culprit::Task(wakescope()), ..culprit() };
     let effect = || Effect {
         seeds: 10,
         ratio: 0.1,
@@ -257,6 +287,33 @@ fn full() -> Lab {
         p_value: 0.002,
         p_adjusted: 0.004,
         verdict: Verdict::Better,
+    };
+    let cell = Cell {
+        culprit: Some(culprit()),
+        bound: Some(CellBound {
+            bound_ns: Some(42_000),
+            unsound: vec![Unsound::Exceeded { cause: Some(Cause::Steal) }],
+        }),
+        kernel: "6.1-cloud".into(),
+        asked: "full".into(),
+        model: Some(Model::Full),
+        load: "find".into(),
+        seed: u64::MAX,
+        status: Status::Ok,
+        reason: "because".into(),
+        evidence: vec!["Kernel panic - not syncing".into()],
+        min_ns: Some(4_000),
+        p50_ns: Some(5_000),
+        p99_ns: Some(6_000),
+        p999_ns: Some(9_000),
+        max_ns: Some(11_000),
+        count: 4_000,
+        throughput: Some(8_123.4),
+        unit: "files".into(),
+        histogram_sha256: Some(sha256.clone()),
+        run: Some("cells/ab/cdef".into()),
+        cached: true,
+        other: [].into(),
     };
     Lab {
         schema: SCHEMA.into(),
@@ -281,30 +338,7 @@ fn full() -> Lab {
             sha256: sha256.clone(),
             package: Some("linux-image-6.1.0-56-cloud-amd64 6.1.192-2".into()),
         }],
-        cells: vec![Cell {
-            culprit: Some(culprit()),
-            bound: Some(CellBound { bound_ns: Some(42_000), unsound: vec!["A sentence.".into()] }),
-            kernel: "6.1-cloud".into(),
-            asked: "full".into(),
-            model: Some(Model::Full),
-            load: "find".into(),
-            seed: u64::MAX,
-            status: Status::Ok,
-            reason: "because".into(),
-            evidence: vec!["Kernel panic - not syncing".into()],
-            min_ns: Some(4_000),
-            p50_ns: Some(5_000),
-            p99_ns: Some(6_000),
-            p999_ns: Some(9_000),
-            max_ns: Some(11_000),
-            count: 4_000,
-            throughput: Some(8_123.4),
-            unit: "files".into(),
-            histogram_sha256: Some(sha256),
-            run: Some("cells/ab/cdef".into()),
-            cached: true,
-            other: Default::default(),
-        }],
+        cells: vec![cell.clone(), Cell { culprit: Some(by_task), ..cell }],
         comparisons: vec![Comparison {
             a: arm("none"),
             b: arm("full"),

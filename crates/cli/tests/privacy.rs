@@ -58,14 +58,20 @@ fn with_secrets(test: &Test) -> String {
         {"code": "load-died", "severity": Severity::Note, "message": SECRET, "hint": SECRET},
         {"code": SECRET, "severity": Severity::Note, "message": SECRET, "hint": SECRET},
     ]);
-    let share = json!({"cause": "irq", "culprit": SECRET, "within": SECRET, "evidence": "edge",
-        "ns": value["worst"][0]["wakeup_latency_ns"], "stack": ["do_work+0x10", SECRET],
-        "user_stack": [SECRET], "given_up_at": [SECRET],
-        "lines": [[{"function": SECRET, "file": format!("/home/{SECRET}/x.c"), "line": 7}], []]});
+    let task =
+        json!({"kind": "task", "comm": SECRET, "pid": 7, "policy": "other", "priority": null});
+    let of_user = json!({"function": SECRET, "offset": 16, "module": SECRET});
+    let of_source = json!({"function": "do_work", "offset": 16, "module": null,
+        "file": format!("/home/{SECRET}/x.c"), "line": 7,
+        "inlined": [{"function": SECRET, "file": format!("/home/{SECRET}/x.c"), "line": 7}]});
+    let share = json!({"cause": "irq", "culprit": task, "within": {"task": task}, "evidence": "edge",
+        "ns": value["worst"][0]["wakeup_latency_ns"], "frames": [of_source],
+        "user_stack": [of_user], "given_up_at": [of_source]});
     value["worst"][0]["blame"] = json!([share]);
-    value["worst"][0]["timeline"] = json!([{"at_ns": 0, "what": SECRET}]);
+    value["worst"][0]["timeline"] =
+        json!([{"at_ns": 0, "depth": 0, "event": {"kind": "switch", "from": task, "to": task}}]);
     value["worst"][0]["later"] = secret();
-    value["causes"] = json!([{"cause": "irq", "culprit": SECRET, "episodes": 1, "total_ns": 1,
+    value["causes"] = json!([{"cause": "irq", "culprit": task, "episodes": 1, "total_ns": 1,
         "worst_ns": 1, "share": 1.0}]);
     value["explanation"] = json!({"above_ns": 1, "above": "p99", "wakeups": 300, "not_followed": 0,
         "late": 1, "explained": 1, "records": 1, "lost_records": 0, "seen_with": [],
@@ -105,7 +111,9 @@ fn a_redacted_record_is_a_record() {
     common::assert_valid_run(&text);
     let (public, whole) = (Run::from_json(text.as_bytes()).unwrap(), record_of(&test, &folder));
     assert_eq!((&public.threads, &public.summary), (&whole.threads, &whole.summary));
-    assert_eq!(public.worst[0].blame[0].stack, ["do_work+0x10", "[redacted]"]);
+    let frame = &public.worst[0].blame[0].frames[0];
+    assert_eq!((frame.name(), frame.offset), ("do_work", 16));
+    assert_eq!((frame.file.as_deref(), frame.line), (Some("[redacted]"), 0));
     assert_eq!(public.host.cmdline, "[masked] quiet [masked] -- [masked]");
     // Its figures are the same, and it can be redacted again.
     let csv = |path: &str| test.done(&["report", path, "--format", "csv"]);

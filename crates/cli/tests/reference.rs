@@ -21,6 +21,8 @@ use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::source::{Omission, Quantity};
 
 mod common;
+#[path = "reference/free_text.rs"]
+mod free_text;
 #[path = "reference/runs.rs"]
 mod runs;
 
@@ -92,7 +94,8 @@ fn every_name_of_an_enumeration_fits_the_schema() {
 fn damaged_runs_do_not_fit_the_schema() {
     let checker = Checker::new(schema());
     for (pointer, damage) in [
-        ("/schema", json!("wakescope.run/2")),
+        ("/schema", json!("wakescope.run/1")),
+        ("/schema", json!("wakescope.run/3")),
         ("/id", json!("")),
         ("/started", json!("yesterday")),
         ("/duration_ns", json!(-1)),
@@ -116,12 +119,27 @@ fn damaged_runs_do_not_fit_the_schema() {
         ("/worst/0/blame/0/cause", json!("magic")),
         ("/worst/0/blame/0/evidence", json!("event")),
         ("/worst/0/components/sched_latency_ns", Value::Null),
+        ("/worst/0/blame/0/culprit", json!("uart_drain_fifo")),
+        ("/worst/0/blame/0/culprit", json!({"kind": "function", "module": null})),
+        ("/worst/0/blame/0/culprit", json!({"kind": "interrupt", "name": ""})),
+        ("/worst/0/blame/0/culprit", json!({"kind": "task", "comm": "rm", "priority": null})),
+        ("/worst/0/blame/0/culprit/kind", json!("firmware")),
+        ("/worst/0/blame/0/phase", json!("return from interrupt")),
+        ("/worst/0/blame/0/within", json!("serial_release in logger[231]")),
+        ("/worst/0/blame/0/within/task/policy", json!("FIFO")),
+        ("/worst/0/blame/0/frames/0", json!("uart_drain_fifo+0x1b2")),
+        ("/worst/0/blame/0/frames/0/offset", json!(-1)),
         ("/worst/0/timeline/0/at_ns", json!(-1)),
+        ("/worst/0/timeline/0/event", json!("timer expiry")),
+        ("/worst/0/timeline/0/event/kind", json!("timer expiry")),
+        ("/worst/0/timeline/5/event", json!({"kind": "missing"})),
         ("/components/irq_latency", json!({})),
         ("/explanation/sections/irq_off", json!("long")),
         ("/explanation/sections/measured/irq_off/places/0/count", json!(-1)),
         ("/explanation/sections/measured/irq_off/longest/begin", json!("uart_write")),
+        ("/explanation/sections/measured/irq_off/longest/begin/place", json!("uart_write")),
         ("/explanation/bound/unsound", Value::Null),
+        ("/explanation/bound/unsound/0", json!("a sentence")),
         ("/summary/percentiles", json!({"median": 1})),
         ("/load/0/per_second", json!(-0.5)),
         ("/causes/0/share", json!(1.1)),

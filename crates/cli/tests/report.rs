@@ -203,7 +203,10 @@ fn what_is_no_run_is_refused_with_a_remedy() {
     fs::create_dir(test.dir.join("empty")).unwrap();
     fs::write(test.dir.join("text"), "hello").unwrap();
     fs::write(test.dir.join("nothing"), "").unwrap();
-    fs::write(test.dir.join("newer"), r#"{"schema": "wakescope.run/2", "all": "new"}"#).unwrap();
+    fs::write(test.dir.join("newer"), r#"{"schema": "wakescope.run/3", "all": "new"}"#).unwrap();
+    fs::write(test.dir.join("older"), r#"{"schema": "wakescope.run/1", "id": "x"}"#).unwrap();
+    let explained = r#"{"schema": "wakescope.run/1", "id": "x", "explanation": {}}"#;
+    fs::write(test.dir.join("older-explained"), explained).unwrap();
     fs::write(test.dir.join("other"), r#"{"schema": "wakescope.load/1"}"#).unwrap();
     fs::write(test.dir.join("json"), "[1, 2]").unwrap();
     fs::write(test.dir.join("unknown"), r#"{"b": 1, "a": {"c": []}}"#).unwrap();
@@ -218,7 +221,10 @@ fn what_is_no_run_is_refused_with_a_remedy() {
         ("nothing", "it is empty (0 bytes)"),
         ("json", "neither a run record nor"),
         ("deep", "neither a run record nor"),
-        ("newer", "schema `wakescope.run/2`, this wakescope reads `wakescope.run/1`"),
+        ("newer", "schema `wakescope.run/3`, this wakescope reads `wakescope.run/2`"),
+        ("older", "schema `wakescope.run/1`: it was measured with an earlier version of wakescope"),
+        ("older", "→ measure again with `wakescope measure`"),
+        ("older-explained", "→ measure again with `wakescope explain`"),
         ("newer", "use the version that wrote it, or a newer one"),
         ("other", "its schema is `wakescope.load/1`"),
         ("unknown", "it is JSON, but neither a run record nor the output of a supported program"),

@@ -9,9 +9,12 @@ mod account;
 mod balance;
 mod blame;
 mod bound;
+mod cause;
 mod components;
 mod compose;
+mod culprit;
 mod event;
+mod frame;
 mod function;
 mod known;
 mod measured;
@@ -20,29 +23,33 @@ mod record;
 mod rest;
 mod sections;
 mod seen;
+mod softirq;
 mod stacks;
+mod step;
 mod tally;
+mod task;
+#[cfg(test)]
+mod testing;
 mod timeline;
-mod words;
 
 pub use account::{account, stand_in};
 pub use blame::blame;
-pub use bound::{Bound, Interference, Premises, Variables, Work, bound};
+pub use bound::{Bound, Interference, Premises, Unsound, Variables, Work, bound};
+pub use cause::{Cause, Evidence};
 pub use components::components;
-pub use event::{
-    Context, Event, GivenUp, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
-};
+pub use culprit::{Blamed, Culprit, Name, Phase, Within};
+pub use event::{Context, Event, GivenUp, Interrupt, Marks, Mode, Stimulus, Wakeup, What};
+pub use frame::{Frame, Function, SourceLine};
 pub use known::{Known, Machine};
 pub use measured::{Edge, Longest, Measured, SectionKind, SectionPlace};
 pub use rank::{Part, rank};
-pub use record::{
-    Cause, CauseRow, ComponentTable, Components, Evidence, Explanation, Sections, Share,
-    SourceLine, Step,
-};
+pub use record::{CauseRow, ComponentTable, Components, Explanation, Sections, Share};
 pub use rest::Rest;
 pub use sections::sections;
 pub use seen::{Above, Interrupts, Seen};
-pub use stacks::{StackMut, stacks_mut};
+pub use softirq::softirq_name;
+pub use stacks::stacks_mut;
+pub use step::{Interrupted, Step, StepEvent, StepMode};
 pub use tally::{Histogrammed, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY};
+pub use task::{NamedTask, Policy, Task};
 pub use timeline::timeline;
-pub use words::softirq_name;

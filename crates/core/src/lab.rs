@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, Entry, Exceeded};
-use crate::explain::Share;
+use crate::explain::{Share, Unsound};
 use crate::plan::Policy;
 use crate::preemption::Model;
 use crate::unknown::{Unknown, keep_unknown};
@@ -72,6 +72,11 @@ pub enum LabError {
 impl fmt::Display for LabError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Malformed(e) if e.is_data() => write!(
+                f,
+                "this is not a complete lab record: {e}; if an earlier version wrote it, run the lab \
+                 again"
+            ),
             Self::Malformed(e) => write!(f, "this is not a complete lab record: {e}"),
             Self::Schema(schema) => {
                 write!(f, "its schema is `{schema}`; this version reads {SCHEMA}")
@@ -245,10 +250,10 @@ keep_unknown!(Cell);
 pub struct CellBound {
     /// Virtual ns; `null` if there is no bound below a second.
     pub bound_ns: Option<u64>,
-    /// Why a longer latency is possible all the same, a sentence each; empty if the bound is sound
-    /// as far as what was seen is the worst.
+    /// Why a longer latency is possible all the same; empty if the bound is sound as far as what was
+    /// seen is the worst.
     #[serde(default)]
-    pub unsound: Vec<String>,
+    pub unsound: Vec<Unsound>,
 }
 
 /// One side of a comparison.
@@ -370,6 +375,10 @@ mod tests {
             ("{}", "missing field `schema`"),
             (r#"{"schema":"wakescope.lab/2"}"#, "its schema is `wakescope.lab/2`"),
             (r#"{"schema":"wakescope.lab/1"}"#, "missing field `repeat`"),
+            (
+                r#"{"schema":"wakescope.lab/1","cells":[{"culprit":{"culprit":"f"}}]}"#,
+                "run the lab again",
+            ),
         ] {
             let e = Lab::from_json(text.as_bytes()).unwrap_err().to_string();
             assert!(e.contains(want), "{text}: {e}");

@@ -233,14 +233,14 @@ fn redact_explanation(explanation: &mut Explanation) {
         seen_with: _,
         not_seen: _,
         build_id: _,
-        modules: _,
         module_build_ids: _,
         sections,
-        // Its interrupts have the names that drivers give to devices.
-        bound: _,
+        bound,
     } = explanation;
     if let Some(Sections { exact: _, irq_off, preempt_off, measured }) = sections {
         [irq_off, preempt_off].into_iter().flatten().for_each(explained::redact_share);
         measured.iter_mut().for_each(explained::redact_measured);
     }
+    let interrupts = bound.iter_mut().flat_map(|bound| &mut bound.variables.interrupts);
+    interrupts.for_each(|interrupt| explained::redact_culprit(&mut interrupt.culprit));
 }

@@ -20,7 +20,7 @@ pub use crate::time_domain::TimeDomain;
 use crate::unknown::{Unknown, keep_unknown};
 
 /// The schema that this version writes.
-pub const SCHEMA: &str = "wakescope.run/1";
+pub const SCHEMA: &str = "wakescope.run/2";
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,8 +247,57 @@ pub enum RunError {
     Malformed(serde_json::Error),
     /// Another schema than this version reads.
     Schema(String),
+    /// The schema of an earlier version.
+    Earlier {
+        /// Which.
+        schema: String,
+        /// What made the record.
+        made_by: MadeBy,
+    },
     /// JSON of the right shape that contradicts itself.
     Inconsistent(String),
+}
+
+/// The command that made a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MadeBy {
+    /// `wakescope measure`
+    Measure,
+    /// `wakescope explain`
+    Explain,
+    /// `wakescope import`
+    Import,
+}
+
+/// Schemas of earlier versions.
+const EARLIER: [&str; 1] = ["wakescope.run/1"];
+
+/// What is read first, on its own: the record of another version need not have the shape that we know.
+#[derive(Deserialize)]
+#[serde(expecting = "an object with a schema")]
+struct Head {
+    schema: String,
+    #[serde(default)]
+    explanation: Option<serde::de::IgnoredAny>,
+    #[serde(default)]
+    source: Option<serde::de::IgnoredAny>,
+}
+
+impl Head {
+    /// Why a record that begins so cannot be read, if it cannot.
+    fn fault(&self) -> Option<RunError> {
+        let made_by = match (&self.source, &self.explanation) {
+            (Some(_), _) => MadeBy::Import,
+            (None, Some(_)) => MadeBy::Explain,
+            (None, None) => MadeBy::Measure,
+        };
+        let schema: String = self.schema.chars().take(80).collect();
+        match self.schema.as_str() {
+            SCHEMA => None,
+            earlier if EARLIER.contains(&earlier) => Some(RunError::Earlier { schema, made_by }),
+            _ => Some(RunError::Schema(schema)),
+        }
+    }
 }
 
 impl fmt::Display for RunError {
@@ -260,6 +309,11 @@ impl fmt::Display for RunError {
                 "the record has schema `{schema}`, this wakescope reads `{SCHEMA}`; \
                  use the version that wrote it, or a newer one"
             ),
+            Self::Earlier { schema, .. } => write!(
+                f,
+                "the record has schema `{schema}`: it was measured with an earlier version of \
+                 wakescope, and this one reads `{SCHEMA}`"
+            ),
             Self::Inconsistent(what) => write!(f, "the record contradicts itself: {what}"),
         }
     }
@@ -267,18 +321,30 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
+impl RunError {
+    /// What to do about it, if anything but to use another record.
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::Earlier { made_by: MadeBy::Measure, .. } => {
+                Some("measure again with `wakescope measure`")
+            }
+            Self::Earlier { made_by: MadeBy::Explain, .. } => {
+                Some("measure again with `wakescope explain`")
+            }
+            Self::Earlier { made_by: MadeBy::Import, .. } => {
+                Some("import the other program's file again with `wakescope import`")
+            }
+            Self::Malformed(_) | Self::Schema(_) | Self::Inconsistent(_) => None,
+        }
+    }
+}
+
 impl Run {
     /// Reads a record and checks that it is consistent.
     pub fn from_json(text: &[u8]) -> Result<Self, RunError> {
-        /// Read first, on its own: a newer record need not have the shape that we know.
-        #[derive(Deserialize)]
-        #[serde(expecting = "an object with a schema")]
-        struct Head {
-            schema: String,
-        }
         let head: Head = serde_json::from_slice(text).map_err(RunError::Malformed)?;
-        if head.schema != SCHEMA {
-            return Err(RunError::Schema(head.schema.chars().take(80).collect()));
+        if let Some(error) = head.fault() {
+            return Err(error);
         }
         let run: Self = serde_json::from_slice(text).map_err(RunError::Malformed)?;
         match run.fault() {
@@ -390,6 +456,7 @@ impl Run {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::explain::{Culprit, Frame, StepEvent};
     use crate::finding::Verdict;
     use crate::histogram::Histogram;
     use proptest::prelude::*;
@@ -406,9 +473,18 @@ pub(crate) mod tests {
         }
     }
 
+    fn softirq(name: &str) -> StepEvent {
+        StepEvent::Softirq { name: name.into() }
+    }
+
     /// A wakeup 40 ns late, and why.
     fn explained(text: &str) -> Episode {
-        let share = |ns| Share { ns, culprit: text.into(), ..Default::default() };
+        let share = |ns| Share {
+            ns,
+            culprit: Culprit::interrupt(text),
+            frames: vec![Frame::in_function(text, ns)],
+            ..Default::default()
+        };
         Episode {
             wakeup_latency_ns: 40,
             components: Some(Components {
@@ -417,7 +493,7 @@ pub(crate) mod tests {
                 ..Default::default()
             }),
             blame: vec![share(30), share(10)],
-            timeline: vec![Step { what: text.into(), ..Default::default() }],
+            timeline: vec![Step { event: softirq(text), ..Default::default() }],
             ..Default::default()
         }
     }
@@ -450,7 +526,11 @@ pub(crate) mod tests {
                 sched_duration: Some(distribution(&[31])),
                 ..Default::default()
             }),
-            causes: vec![CauseRow { culprit: text.into(), share: 1.0, ..Default::default() }],
+            causes: vec![CauseRow {
+                culprit: Culprit::interrupt(text),
+                share: 1.0,
+                ..Default::default()
+            }],
             source: None,
             summary: Summary::default(),
             other: serde_json::from_value(serde_json::json!({"later": later})).unwrap(),
@@ -485,6 +565,29 @@ pub(crate) mod tests {
         }
     }
 
+    #[test]
+    fn records_of_an_earlier_version_are_refused_with_how_to_make_them_anew() {
+        let measure = "measure again with `wakescope measure`";
+        for (rest, want) in [
+            ("", measure),
+            (r#", "explanation": {"modules": 7}"#, "measure again with `wakescope explain`"),
+            (r#", "explanation": null"#, measure),
+            (r#", "source": {"tool": "x"}"#, "import the other program's file again with"),
+        ] {
+            let text =
+                format!(r#"{{"schema": "wakescope.run/1", "threads": "as they were"{rest}}}"#);
+            let e = Run::from_json(text.as_bytes()).unwrap_err();
+            assert!(e.remedy().unwrap().starts_with(want), "{rest}: {e:?}");
+            let said = e.to_string();
+            assert!(said.starts_with("the record has schema `wakescope.run/1`: it was "), "{said}");
+            assert!(
+                said.ends_with(
+                    "earlier version of wakescope, and this one reads `wakescope.run/2`"
+                )
+            );
+        }
+    }
+
     #[track_caller]
     fn check(change: impl FnOnce(&mut serde_json::Value), want: &str) {
         let mut json = serde_json::to_value(run_with(&[vec![5_000, 7_000]], "x")).unwrap();
@@ -495,7 +598,10 @@ pub(crate) mod tests {
 
     #[test]
     fn what_cannot_be_trusted_is_refused_with_the_reason() {
-        check(|j| j["schema"] = "wakescope.run/2".into(), "schema `wakescope.run/2`");
+        check(
+            |j| j["schema"] = "wakescope.run/3".into(),
+            "schema `wakescope.run/3`, this wakescope reads `wakescope.run/2`; use the version that",
+        );
         check(|j| j["threads"][0]["woken"]["count"] = 3.into(), "threads[0].woken: count is 3");
         check(
             |j| j["threads"][0]["overflow"] = serde_json::json!({"from_ns": 5, "count": 3}),

@@ -19,17 +19,22 @@ mod bound;
 mod causes;
 mod components;
 mod episode;
+mod frames;
 mod latest;
 mod percent;
 mod sections;
+mod steps;
 mod verdict;
 mod words;
 
+pub(crate) use bound::unsound;
 pub(crate) use causes::shown as shown_causes;
 pub(crate) use episode::{ORDER, not_explained, shares};
+pub(crate) use frames::kernel_frame;
 pub(crate) use latest::{Latest, latest};
+pub(crate) use steps::step;
 pub(crate) use verdict::because;
-pub(crate) use words::{beside, known, named, phrase};
+pub(crate) use words::{beside, cause, culprit, known, named, phrase, place};
 
 pub(crate) use percent::of as percents;
 

@@ -9,6 +9,7 @@ mod domain;
 pub mod explain;
 pub mod export;
 mod findings;
+mod headline;
 pub mod html;
 pub mod import;
 pub mod lab;

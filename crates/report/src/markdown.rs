@@ -95,7 +95,7 @@ fn causes(overlay: &Overlay) -> String {
     let mut out = String::new();
     for entry in &overlay.entries {
         for (row, _) in explain::shown_causes(&entry.run.causes, MOST_CAUSES) {
-            let culprit = match explain::beside(row.cause, &row.culprit) {
+            let culprit = match explain::beside(row.blamed()) {
                 none if none.is_empty() => none,
                 culprit => format!(" `{}`", culprit.replace('`', "'")),
             };
@@ -103,7 +103,7 @@ fn causes(overlay: &Overlay) -> String {
                 "- {}{:.1} % {}{culprit}, worst {}\n",
                 of_run(overlay, entry),
                 100.0 * row.share,
-                row.cause.words(),
+                explain::cause(row.cause),
                 domain::span(row.worst_ns, overlay.domain())
             ));
         }

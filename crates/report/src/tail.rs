@@ -9,7 +9,7 @@ use wakescope_core::tail::{Bound, Bursts, CauseRate, Extrapolation, TIMES_AS_LON
 use wakescope_core::units::{counted, grouped, one_or_many};
 
 use crate::domain;
-use crate::explain::named;
+use crate::explain::{cause as cause_words, named};
 use crate::findings::wrapped;
 use crate::quantity;
 use crate::style::Style;
@@ -140,7 +140,7 @@ fn causes(run: &Run, tail: &Tail) -> Option<String> {
     let one = |rate: &CauseRate| {
         let what = match rate.cause {
             Cause::Steal => "the hypervisor took the CPU (steal)".into(),
-            cause => named(cause, &rate.culprit),
+            _ => named(rate.blamed()),
         };
         let (low, high) = rate.interval_ns;
         format!(
@@ -180,7 +180,7 @@ fn extrapolation(run: &Run, tail: &Tail) -> String {
     };
     let of_causes = tail.of_causes.iter().filter_map(|of| {
         let x = of.extrapolation.as_ref().ok()?;
-        Some(format!(" By {} alone: {}.", of.cause.words(), level(run, x)))
+        Some(format!(" By {} alone: {}.", cause_words(of.cause), level(run, x)))
     });
     whole + &of_causes.collect::<String>()
 }

@@ -7,12 +7,13 @@ use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::{IdleStates, Plan, Stimulus};
-use wakescope_core::run::{Run, State, Thread};
-use wakescope_core::source::{Quantity, Source};
+use wakescope_core::run::{Run, State};
+use wakescope_core::source::Source;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use crate::domain;
 use crate::findings::{self, Notes};
+use crate::headline::Headline;
 use crate::plot;
 use crate::quantity;
 use crate::style::{Style, clean};
@@ -87,41 +88,7 @@ pub(crate) fn none_measured(run: &Run) -> String {
 
 /// How late the worst wakeup was, and the others; `None` if there was none.
 pub(crate) fn sentence(run: &Run) -> Option<String> {
-    let all = run.expiries();
-    let max_ns = all.max_ns?;
-    let where_and_when = where_and_when(run, &all);
-    let deepest = Percentile::SHOWN.iter().rev().find_map(|&p| Some((p, all.percentile(p)?)));
-    // The third nine is what people compare; with few samples, whatever they carry.
-    let usual = Percentile::SHOWN[2];
-    let share = all.percentile(usual).map(|ns| (usual, ns)).or(deepest).map_or_else(
-        String::new,
-        |(p, ns)| {
-            format!(
-                "; {} % within {}",
-                p.to_string().trim_start_matches('p'),
-                domain::span(ns, run.time_domain)
-            )
-        },
-    );
-    let worst = domain::span(max_ns, run.time_domain);
-    let what = match quantity::of(run) {
-        Quantity::WakeupLatency => format!("Worst wakeup {worst} late"),
-        other => format!("Largest {other} {worst}"),
-    };
-    Some(format!("{what}{where_and_when}{share}."))
-}
-
-/// Where the largest sample was seen, and when, as far as that is known: ` (CPU 0, 6.20 s in)`.
-fn where_and_when(run: &Run, all: &Distribution) -> String {
-    let of_max = |t: &&Thread| t.expiries.max_ns == all.max_ns;
-    let cpu = match &run.source {
-        Some(_) => run.threads.iter().find(of_max).and_then(|t| t.cpu),
-        None => run.worst.first().and_then(|w| w.cpu),
-    };
-    let cpu = cpu.map(|cpu| format!("CPU {cpu}"));
-    let when = all.max_at_ns.map(|at_ns| format!("{} in", SpanNs(at_ns)));
-    let parts: Vec<String> = cpu.into_iter().chain(when).collect();
-    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    Headline::of(run).map(|headline| headline.sentence())
 }
 
 /// Whether the run can be trusted, in a word or two.
@@ -294,7 +261,7 @@ pub(crate) mod tests {
     use wakescope_core::host::{Clock, Host};
     use wakescope_core::limit::Judgement;
     use wakescope_core::preemption::{Model, Preemption};
-    use wakescope_core::run::{Episode, LoadResult, SCHEMA, TimeDomain};
+    use wakescope_core::run::{Episode, LoadResult, SCHEMA, Thread, TimeDomain};
 
     /// A run with one CPU per list of samples, each list in order of its expiries.
     pub(crate) fn run_of(cpus: &[&[u64]]) -> Run {

@@ -3,29 +3,15 @@
 use std::collections::BTreeMap;
 
 use wakescope_core::explain::{
-    Context, Event, GivenUp, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
+    Context, Event, Frame, GivenUp, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
 };
 use wakescope_core::units::MonoNs;
 
 use crate::code::{enables_interrupts, is_arm64_call};
 use crate::kept::Late;
 use crate::shared::{self, AWAKE, EVENTS, NO_LINE, RING, kind};
-use crate::symbols::{Symbols, UNKNOWN};
+use crate::symbols::Symbols;
 use crate::users::UserNames;
-
-/// Addresses whose names are needed.
-pub(crate) fn addresses(late: &Late) -> impl Iterator<Item = u64> + '_ {
-    let events = late.events.iter().filter_map(|event| match event.kind {
-        kind::NMI => Some(event.address),
-        kind::TIMER_ENTRY => Some(event.value),
-        _ => None,
-    });
-    let Late { wakeup, .. } = late;
-    let stacks = stack(&wakeup.stack, wakeup.stack_bytes)
-        .iter()
-        .chain(stack(&wakeup.away, wakeup.away_bytes));
-    events.chain(stacks.copied()).chain([wakeup.interrupted_ip, wakeup.link])
-}
 
 /// The programs' own stacks, each with its thread.
 pub(crate) fn user_stacks(late: &Late) -> [(u32, &[u64]); 2] {
@@ -98,12 +84,12 @@ impl Decoder<'_> {
         looked.then(|| GivenUp { pid, stack, user_stack: self.named(pid, user_stack) })
     }
 
-    fn named(&self, pid: u32, stack: &[u64]) -> Vec<String> {
-        let name = |&address: &u64| {
-            let name = self.users.get(&(pid, address)).cloned();
-            name.unwrap_or_else(|| UNKNOWN.into())
-        };
-        stack.iter().map(name).collect()
+    fn named(&self, pid: u32, stack: &[u64]) -> Vec<Frame> {
+        let known: Vec<Option<&Frame>> =
+            stack.iter().map(|&address| self.users.get(&(pid, address))).collect();
+        // A stack of which nothing is known says nothing.
+        let is_known = known.iter().any(Option::is_some);
+        known.into_iter().filter(|_| is_known).map(|f| f.cloned().unwrap_or_default()).collect()
     }
 
     fn interrupted(&self, late: &Late) -> Option<Context> {
@@ -150,7 +136,7 @@ impl Decoder<'_> {
     }
 
     /// The stack from the place on that the interrupt broke into.
-    fn interrupted_stack(&self, wakeup: &shared::Wakeup) -> Vec<String> {
+    fn interrupted_stack(&self, wakeup: &shared::Wakeup) -> Vec<Frame> {
         let frames = stack(&wakeup.stack, wakeup.stack_bytes);
         let by_address = frames.iter().position(|&frame| frame == wakeup.interrupted_ip);
         let begin = by_address.or_else(|| {
@@ -165,7 +151,7 @@ impl Decoder<'_> {
         let (innermost, callers) = inside.split_at(inside.len().min(1));
         let link = innermost.first().and_then(|&at| self.unframed_caller(wakeup, at, callers));
         let all = innermost.iter().copied().chain(link).chain(callers.iter().copied());
-        all.map(|frame| self.symbols.place(frame)).collect()
+        all.map(|frame| self.symbols.frame(frame)).collect()
     }
 
     /// Who called the innermost function, which is at `at`, where the stack lacks that: on arm64 as
@@ -179,11 +165,11 @@ impl Decoder<'_> {
     }
 
     /// The stack below the scheduler.
-    fn given_up_at(&self, wakeup: &shared::Wakeup) -> Vec<String> {
+    fn given_up_at(&self, wakeup: &shared::Wakeup) -> Vec<Frame> {
         let frames = stack(&wakeup.away, wakeup.away_bytes);
         let scheduler = frames.iter().position(|&f| self.symbols.function(f) == "__schedule");
         let below = scheduler.map_or(0, |at| at + 1);
-        frames[below..].iter().map(|&frame| self.symbols.place(frame)).collect()
+        frames[below..].iter().map(|&frame| self.symbols.frame(frame)).collect()
     }
 
     /// The events from when the wakeup was due until it was answered. What had begun before and

@@ -16,7 +16,6 @@ use wakescope_sys::input::open_input;
 use wakescope_sys::mapped_file::MappedFile;
 
 mod calls;
-mod frame;
 mod layout;
 mod lines;
 mod notes;

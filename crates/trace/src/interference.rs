@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aya::maps::{HashMap, MapData};
-use wakescope_core::explain::{Interference, Work, softirq_name};
+use wakescope_core::explain::{Culprit, Interference, Work, softirq_name};
 
 use crate::decode::interrupt_name;
 use crate::shared::{self, A_SOFTIRQ, AN_NMI, Source, window_ns};
@@ -43,43 +43,38 @@ impl Counted {
         Self(all.filter(|(source, _)| watch.watches(source.cpu)).collect())
     }
 
-    /// Addresses whose names are needed.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = u64> + '_ {
-        self.0.iter().filter(|(source, _)| source.number == AN_NMI).map(|(source, _)| source.who)
-    }
-
-    /// The worst of each over all CPUs, in the order of their names.
+    /// The worst of each over all CPUs, in the order of their kinds and names.
     pub(crate) fn worst(&self, symbols: &Symbols) -> Vec<Interference> {
         // Two that share a name may both come, so that the name does not tell them apart.
         let mut worst: BTreeMap<(u32, u64), Interference> = BTreeMap::new();
         for (source, figures) in &self.0 {
-            let one = interference(name(source, figures, symbols), figures);
+            let one = interference(culprit(source, figures, symbols), figures);
             let known = worst.entry((source.number, source.who)).or_insert_with(|| one.clone());
             known.worsen(&one);
         }
         let mut all: Vec<Interference> = worst.into_values().collect();
-        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all.sort_by(|a, b| a.culprit.cmp(&b.culprit));
         all
     }
 }
 
-fn name(source: &Source, figures: &shared::Interference, symbols: &Symbols) -> String {
+fn culprit(source: &Source, figures: &shared::Interference, symbols: &Symbols) -> Culprit {
     match source.number {
-        AN_NMI => format!("NMI {}", symbols.function(source.who)),
+        AN_NMI => Culprit::nmi(&symbols.function(source.who)),
         number if number >= A_SOFTIRQ => {
             let number = u8::try_from(number - A_SOFTIRQ).unwrap_or(u8::MAX);
-            format!("softirq {}", softirq_name(number))
+            Culprit::softirq(&softirq_name(number))
         }
-        number => interrupt_name(number, &figures.name),
+        number => Culprit::interrupt(&interrupt_name(number, &figures.name)),
     }
 }
 
-fn interference(name: String, figures: &shared::Interference) -> Interference {
+fn interference(culprit: Culprit, figures: &shared::Interference) -> Interference {
     let most = figures.windows.iter().enumerate();
     let work = most.map(|(rank, w)| Work { within_ns: window_ns(rank), most_ns: w.most });
     let mut spans = figures.least.iter().take_while(|&&span| span != 0).copied();
     Interference {
-        name,
+        culprit,
         wcet_ns: figures.longest,
         miat_ns: spans.next(),
         spans_ns: spans.collect(),
@@ -109,8 +104,8 @@ mod tests {
             (on(1, 24), figures(50, &[], "virtio0")),
             (on(0, A_SOFTIRQ + 3), figures(4_000, &[9], "")),
         ]);
-        let one = |name: &str, wcet_ns, miat_ns, spans_ns: &[u64]| Interference {
-            name: name.into(),
+        let one = |culprit, wcet_ns, miat_ns, spans_ns: &[u64]| Interference {
+            culprit,
             wcet_ns,
             miat_ns,
             spans_ns: spans_ns.into(),
@@ -122,9 +117,9 @@ mod tests {
                 .collect(),
         };
         let want = [
-            one("local_timer", 900, Some(5), &[11, 40]),
-            one("softirq NET_RX", 4_000, Some(9), &[]),
-            one("virtio0", 50, None, &[]),
+            one(Culprit::interrupt("local_timer"), 900, Some(5), &[11, 40]),
+            one(Culprit::interrupt("virtio0"), 50, None, &[]),
+            one(Culprit::softirq("NET_RX"), 4_000, Some(9), &[]),
         ];
         assert_eq!(counted.worst(&Symbols::default()), want);
     }

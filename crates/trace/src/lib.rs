@@ -4,11 +4,11 @@
 //! [`wakescope_core::explain::Wakeup`]s. What they mean is none of this crate's business.
 #![allow(unsafe_code)]
 
+mod build_id;
 mod code;
 mod counted;
 mod decode;
 mod error;
-mod homes;
 mod image;
 mod interference;
 mod kept;
@@ -25,8 +25,8 @@ mod target;
 mod tracer;
 mod users;
 
+pub use build_id::build_id_of_kernel;
 pub use error::TraceError;
-pub use homes::build_id_of_kernel;
 pub use image::{Found, Image, MappedImage, NoImage, functions_of_program};
 pub use interference::Watch;
 pub use shared::WAKEUPS_HELD;

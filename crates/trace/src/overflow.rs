@@ -6,8 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use wakescope_core::explain::{Known, Rest, blame, components};
 
-use crate::decode::{Decoder, addresses};
-use crate::homes::Homes;
+use crate::decode::Decoder;
 use crate::kept::Late;
 use crate::symbols::Symbols;
 use crate::users::UserNames;
@@ -18,9 +17,6 @@ const BATCH: usize = 256;
 /// How many batches wait for the thread that explains them. Beyond that the reader waits, too, and
 /// what then finds no room in the kernel's buffer is counted there.
 const BATCHES: usize = 4;
-
-/// The most functions that are remembered with whose they are, some 100 bytes each.
-const MOST_FUNCTIONS: usize = 16_384;
 
 /// Late wakeups that had to make room for later ones.
 ///
@@ -50,8 +46,6 @@ struct Batch {
 /// What is kept of wakeups that have been explained.
 pub(crate) struct InShort {
     pub(crate) rest: Rest,
-    /// Where the functions are that they tell of.
-    pub(crate) homes: Homes,
     preemptible: Option<bool>,
     idle_states: Vec<String>,
 }
@@ -116,7 +110,7 @@ impl Explainer {
 
 impl InShort {
     fn new(preemptible: Option<bool>, idle_states: Vec<String>) -> Self {
-        Self { rest: Rest::default(), homes: Homes::default(), preemptible, idle_states }
+        Self { rest: Rest::default(), preemptible, idle_states }
     }
 
     /// Explains all that comes. The kernel's functions are read once: a run that has one batch will
@@ -140,7 +134,6 @@ impl InShort {
         for late in batch.late {
             let wakeup = decoder.wakeup(&late);
             self.rest.add(components(&wakeup.marks), blame(&wakeup, &batch.known));
-            self.homes.add(symbols, addresses(&late), MOST_FUNCTIONS);
         }
     }
 }

@@ -149,18 +149,6 @@ impl Counted {
         both.for_each(|(worst, ns)| *worst = ns.max(*worst));
     }
 
-    /// Addresses whose names are needed.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = u64> + '_ {
-        self.kinds.iter().flat_map(|kind| {
-            let longest = kind.longest.iter().flat_map(|longest| {
-                let section = &longest.section;
-                let edges = [section.begin, section.begin_parent, section.end, section.end_parent];
-                edges.into_iter().chain(stack(&longest.stack, longest.stack_bytes).iter().copied())
-            });
-            longest.chain(kind.longest_places().flat_map(|(places, _)| *places))
-        })
-    }
-
     /// What it means.
     pub(crate) fn measured(&self, symbols: &Symbols) -> Measured {
         let kind =
@@ -213,9 +201,9 @@ impl Kind {
 
     fn measured(&self, symbols: &Symbols) -> SectionKind {
         let edge = |place: u64, caller: u64| Edge {
-            place: symbols.place_if_any(place),
+            place: symbols.frame_if_any(place),
             // Where nobody knows the caller, the kernel tells the place once more.
-            caller: symbols.place_if_any(if caller == place { 0 } else { caller }),
+            caller: symbols.frame_if_any(if caller == place { 0 } else { caller }),
         };
         let places = self.longest_places().map(|(&[begin, from, end, to], known)| SectionPlace {
             begin: edge(begin, from),
@@ -235,8 +223,8 @@ impl Kind {
             Longest {
                 begin: edge(section.begin, section.begin_parent),
                 end: edge(section.end, section.end_parent),
-                task: task(&longest.task).name(),
-                stack: frames.map(|&frame| symbols.place(frame)).collect(),
+                task: Some(task(&longest.task).named()),
+                frames: frames.map(|&frame| symbols.frame(frame)).collect(),
             }
         });
         SectionKind { lengths: self.lengths.clone(), longest, places: places.collect() }

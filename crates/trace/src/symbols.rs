@@ -5,6 +5,8 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 
+use wakescope_core::explain::Frame;
+
 /// Where the kernel lists its symbols.
 const KALLSYMS: &str = "/proc/kallsyms";
 
@@ -135,13 +137,6 @@ impl Symbols {
         from.split('\n').next().unwrap_or_default()
     }
 
-    /// The function that `address` is in, and the module that this is in; `None` for the kernel's own.
-    pub(crate) fn home(&self, address: u64) -> Option<(&str, Option<&str>)> {
-        let function = self.at(address)?;
-        let module = self.modules.get(usize::from(function.module));
-        Some((self.name(function), module.map(String::as_str)))
-    }
-
     /// Whether two addresses are in the same function; `None` where one of them is in none.
     pub(crate) fn are_in_one(&self, address: u64, other: u64) -> Option<bool> {
         // What seldom runs of a function lies elsewhere.
@@ -152,17 +147,19 @@ impl Symbols {
         Some(whole(address)? == whole(other)?)
     }
 
-    /// `function+0x10`; [`UNKNOWN`] if the address has no name.
-    pub(crate) fn place(&self, address: u64) -> String {
-        match self.at(address) {
-            Some(f) => format!("{}+{:#x}", self.name(f), address - f.start),
-            None => UNKNOWN.into(),
+    /// The place `address` in its function. Where that has no name, no more is told: addresses of the
+    /// kernel are nobody else's business.
+    pub(crate) fn frame(&self, address: u64) -> Frame {
+        let Some(function) = self.at(address) else { return Frame::default() };
+        Frame {
+            module: self.modules.get(usize::from(function.module)).cloned(),
+            ..Frame::in_function(self.name(function), address - function.start)
         }
     }
 
-    /// As [`Self::place`]; empty for 0, which stands for none.
-    pub(crate) fn place_if_any(&self, address: u64) -> String {
-        if address == 0 { String::new() } else { self.place(address) }
+    /// As [`Self::frame`]; `None` for 0, which stands for none.
+    pub(crate) fn frame_if_any(&self, address: u64) -> Option<Frame> {
+        (address != 0).then(|| self.frame(address))
     }
 
     /// `function`; [`UNKNOWN`] if the address has no name.
@@ -312,15 +309,24 @@ ffffffffc0000000 t in_module\t[module]
         let asked = [0xffff_ffff_8100_0104, 0xffff_ffff_8100_01f0, 0xffff_ffff_8100_0200, 0x10, 0];
         let asked = asked.into_iter().chain([0xffff_ffff_c000_0010, 0xffff_ffff_f000_0000]);
         let symbols = Symbols::from_list(LIST.as_bytes()).unwrap();
-        let places: Vec<_> = asked.map(|a| symbols.place(a)).collect();
+        let frames: Vec<_> = asked.map(|a| symbols.frame(a)).collect();
+        let of = Frame::in_function;
+        let in_module = Frame { module: Some("module".into()), ..of("in_module", 0x10) };
+        let unknown = Frame::default;
         assert_eq!(
-            places,
-            ["helper+0x4", "helper+0xf0", "last+0x0", UNKNOWN, UNKNOWN, "in_module+0x10", UNKNOWN,]
+            frames,
+            [
+                of("helper", 4),
+                of("helper", 0xf0),
+                of("last", 0),
+                unknown(),
+                unknown(),
+                in_module,
+                unknown()
+            ]
         );
+        assert_eq!(symbols.frame_if_any(0), None);
         assert_eq!(symbols.function(0xffff_ffff_8100_0104), "helper");
-        assert_eq!(symbols.home(0xffff_ffff_c000_0010), Some(("in_module", Some("module"))));
-        assert_eq!(symbols.home(0xffff_ffff_8100_0104), Some(("helper", None)));
-        assert_eq!(symbols.home(0x10), None);
     }
 
     #[test]

@@ -10,15 +10,15 @@ use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Interrupts, Known, Machine, Seen, Tally};
+use wakescope_core::explain::{Interrupts, Known, Machine, Measured, Rest, Seen, Tally, Wakeup};
 use wakescope_core::units::MonoNs;
 use wakescope_sys::memory::lift_lock_limit;
 use wakescope_sys::shared::{Answers, Words};
 
+use crate::build_id::{build_id_of_kernel, build_ids};
 use crate::counted::Counted;
-use crate::decode::{Decoder, addresses, user_stacks};
+use crate::decode::{Decoder, user_stacks};
 use crate::error::{TraceError, denied, innermost};
-use crate::homes;
 use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
@@ -316,18 +316,12 @@ impl Tracer {
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         // Its symbols make room for those that are read now.
-        let InShort { rest, mut homes, .. } = self.overflow.finish();
+        let InShort { rest, .. } = self.overflow.finish();
         let mut not_seen = self.not_seen;
         let symbols = Symbols::read().unwrap_or_else(|why| {
             not_seen.push(format!("names of functions: {why}"));
             Symbols::default()
         });
-        let handlers = interference.iter().flat_map(interference::Counted::addresses);
-        let places = sections.iter().flat_map(sections::Counted::addresses);
-        let of_late = late.iter().flat_map(addresses);
-        // These are few enough, and those that the record tells of are among them.
-        homes.add(&symbols, of_late.chain(handlers).chain(places), usize::MAX);
-        let modules = homes.of_modules();
         let of_programs: Vec<_> = late.iter().flat_map(user_stacks).collect();
         let users = self.users.as_ref().map(|users| users.name(&of_programs)).unwrap_or_default();
         let decoder = Decoder {
@@ -337,8 +331,11 @@ impl Tracer {
             preemptible: self.options.preemptible,
             idle_states: &self.options.idle_states,
         };
+        let wakeups: Vec<Wakeup> = late.iter().map(|late| decoder.wakeup(late)).collect();
+        let sections = sections.map(|counted| counted.measured(&symbols));
+        let module_build_ids = build_ids(&modules_of(&wakeups, &rest, sections.as_ref()));
         Seen {
-            wakeups: late.iter().map(|late| decoder.wakeup(late)).collect(),
+            wakeups,
             rest,
             components,
             wakeup_latency,
@@ -353,12 +350,11 @@ impl Tracer {
                     && self.seen_with.iter().any(|name| name == NMIS),
             }),
             lacks_edges: self.options.sections.is_some() && !self.shows.all(),
-            sections: sections.map(|counted| counted.measured(&symbols)),
+            sections,
             seen_with: self.seen_with,
             not_seen,
-            build_id: homes::build_id_of_kernel(),
-            module_build_ids: homes::build_ids(modules.values()),
-            modules,
+            build_id: build_id_of_kernel(),
+            module_build_ids,
         }
     }
 
@@ -410,6 +406,24 @@ impl Tracer {
         let map = self.programs.map("counts").and_then(|m| Array::<_, Counts>::try_from(m).ok());
         map.and_then(|map| map.get(&0, 0).ok()).unwrap_or_default()
     }
+}
+
+/// The modules that kernel stacks of these have functions of.
+fn modules_of<'a>(
+    wakeups: &'a [Wakeup],
+    rest: &'a Rest,
+    sections: Option<&'a Measured>,
+) -> BTreeSet<&'a str> {
+    let interrupted = wakeups.iter().filter_map(|wakeup| wakeup.interrupted.as_ref());
+    let interrupted = interrupted.flat_map(|context| &context.stack);
+    let given_up = wakeups.iter().filter_map(|wakeup| wakeup.given_up.as_ref());
+    let given_up = given_up.flat_map(|last| &last.stack);
+    let of_rest = rest.longest().flatten();
+    let of_rest = of_rest.flat_map(|share| share.frames.iter().chain(&share.given_up_at));
+    let longest = sections.into_iter().flat_map(Measured::kinds);
+    let longest = longest.filter_map(|kind| kind.longest.as_ref()).flat_map(|l| &l.frames);
+    let all = interrupted.chain(given_up).chain(of_rest).chain(longest);
+    all.filter_map(|frame| frame.module.as_deref()).collect()
 }
 
 /// How many threads, or CPUs, have figures of their own.

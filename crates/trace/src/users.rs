@@ -11,6 +11,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use wakescope_core::explain::Frame;
+
 use wakescope_sys::input::open_input;
 
 /// Finds the functions that places in a program's file are in: for each place, counted from the
@@ -80,12 +82,12 @@ pub trait NamePrograms {
     /// Looks up what is mapped at these addresses of the thread `pid`.
     fn look_up(&mut self, pid: u32, addresses: &[u64]);
 
-    /// Names all `stacks`, each with its thread: `function+0x10 [file]`, or `file+0x1230`.
+    /// Names all `stacks`, each with its thread.
     fn name(&self, stacks: &[(u32, &[u64])]) -> UserNames;
 }
 
-/// Names of addresses in threads; those that have none are left out.
-pub type UserNames = HashMap<(u32, u64), String>;
+/// Places at addresses in threads; those of which not even the file is known are left out.
+pub type UserNames = HashMap<(u32, u64), Frame>;
 
 /// What processes have mapped, as far as their stacks ask for it.
 pub struct Users {
@@ -152,15 +154,16 @@ impl NamePrograms for Users {
         for (key, (path, offset)) in places {
             let file = Mapping { start: 0, end: 0, offset: 0, path: path.clone() }.name();
             let found = functions.get(&path).and_then(|found| found.get(&offset));
-            let name = match found {
+            let module = Some(file).filter(|file| !file.is_empty());
+            let frame = match found {
                 Some((function, into)) => {
                     let function: String = function.chars().take(LONGEST_NAME).collect();
-                    format!("{function}+{into:#x} [{file}]")
+                    Frame { module, ..Frame::in_function(function, *into) }
                 }
-                None if file.is_empty() => continue,
-                None => format!("{file}+{offset:#x}"),
+                None if module.is_none() => continue,
+                None => Frame { module, offset, ..Frame::default() },
             };
-            names.insert(key, name);
+            names.insert(key, frame);
         }
         names
     }
@@ -252,11 +255,14 @@ mod tests {
         let stack = [here, 1];
         let stacks = [(own, &stack[..]), (u32::MAX, &stack[..]), (7, &stack[..])];
         let names = users.name(&stacks);
-        assert_eq!(names[&(own, here)], format!("main+0x10 [{program}]"));
+        let program = Some(program);
+        let main = Frame { module: program.clone(), ..Frame::in_function("main", 16) };
+        assert_eq!(names[&(own, here)], main);
         assert_eq!(names.len(), 1, "{names:?}");
         let mut users = Users::read_by(|_, _| BTreeMap::new());
         users.look_up(own, &stack);
         let bare = &users.name(&stacks)[&(own, here)];
-        assert!(bare.starts_with(&format!("{program}+0x")), "{bare}");
+        assert_eq!((&bare.function, &bare.module), (&None, &program));
+        assert!(bare.offset > 0, "{bare:?}");
     }
 }

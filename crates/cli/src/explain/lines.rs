@@ -1,10 +1,9 @@
 //! Lines of source for the stacks of an explained run, from an image of its kernel and files of its
 //! modules.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use wakescope_core::explain::{SourceLine, stacks_mut};
+use wakescope_core::explain::{Frame, stacks_mut};
 use wakescope_core::host::Host;
 use wakescope_core::run::Run;
 use wakescope_trace::{Image, MappedImage, NoImage, build_id_of_kernel};
@@ -171,39 +170,23 @@ fn unusable(path: &Path, error: &NoImage) -> Failure {
 
 /// Adds the lines of the kernel's own functions. Tells where its sources lay, if its image does.
 fn add_of_kernel(run: &mut Run, image: &Image<'_>) -> Result<Option<String>, NoImage> {
-    let modules = modules_of(run);
-    add_lines(run, image, |function| modules.contains_key(function), None)
+    add_lines(run, image, None, None)
 }
 
-/// The functions of stacks that are in modules, with their modules' names.
-fn modules_of(run: &Run) -> BTreeMap<String, String> {
-    run.explanation.as_ref().map(|told| told.modules.clone()).unwrap_or_default()
-}
-
-/// Adds to the stacks of `run` the lines that `image` has, but for functions that are `elsewhere`.
-/// Tells where the sources lay, as in [`Found`](wakescope_trace::Found).
+/// Adds to the frames of `run` in the kernel itself, or in `module`, the lines that `image` has. Tells
+/// where the sources lay, as in [`Found`](wakescope_trace::Found).
 fn add_lines(
     run: &mut Run,
     image: &Image<'_>,
-    elsewhere: impl Fn(&str) -> bool,
+    module: Option<&str>,
     root: Option<&str>,
 ) -> Result<Option<String>, NoImage> {
-    let stacks: Vec<_> = stacks_mut(run).collect();
-    let entries: Vec<&[String]> = stacks.iter().map(|stack| stack.entries.as_slice()).collect();
-    let found = image.lines(&entries, elsewhere, root)?;
+    let stacks: Vec<&mut [Frame]> = stacks_mut(run).collect();
+    let frames: Vec<&[Frame]> = stacks.iter().map(|stack| &**stack).collect();
+    let found = image.lines(&frames, module, root)?;
     for (stack, lines) in stacks.into_iter().zip(found.lines) {
-        lay_over(stack.lines, lines);
+        // What is known from elsewhere stays where there are no lines.
+        stack.iter_mut().zip(lines).for_each(|(frame, lines)| frame.set_lines(lines));
     }
     Ok(found.root)
-}
-
-/// Puts `lines` of a stack's entries over those that it has from elsewhere.
-fn lay_over(all: &mut Vec<Vec<SourceLine>>, lines: Vec<Vec<SourceLine>>) {
-    if lines.iter().all(Vec::is_empty) {
-        return;
-    }
-    all.resize(lines.len(), Vec::new());
-    for (entry, lines) in all.iter_mut().zip(lines).filter(|(_, lines)| !lines.is_empty()) {
-        *entry = lines;
-    }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use wakescope_core::explain::Cause;
+use wakescope_core::explain::{Cause, Culprit, Name, Share};
 use wakescope_core::lab::Status;
 use wakescope_core::run::Run;
 
@@ -19,8 +19,17 @@ pub(crate) struct Disturbed<'a> {
     pub(crate) length_us: u64,
     pub(crate) samples: u64,
     pub(crate) cause: Cause,
-    /// How the culprit begins.
+    /// What the culprit is called, a task or a softirq; empty if that does not matter.
     pub(crate) culprit: &'a str,
+}
+
+/// Whether `share` is blamed on a task or a softirq of this name.
+pub(crate) fn is_blamed_on(share: &Share, name: &str) -> bool {
+    match &share.culprit {
+        Culprit::Task(task) => task.comm == name,
+        Culprit::Softirq(Name { name: own }) => own == name,
+        _ => false,
+    }
 }
 
 impl Disturbed<'_> {
@@ -72,7 +81,8 @@ impl Disturbed<'_> {
             let parts = episode.components.map(|components| components.total_ns());
             assert_eq!(parts, Some(episode.wakeup_latency_ns), "{told}");
             let first = &episode.blame[0];
-            if first.cause == self.cause && first.culprit.starts_with(self.culprit) {
+            let is_named = self.culprit.is_empty() || is_blamed_on(first, self.culprit);
+            if first.cause == self.cause && is_named {
                 right += 1;
                 longest_ns = longest_ns.max(first.ns);
             }

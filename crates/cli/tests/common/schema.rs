@@ -43,6 +43,9 @@ fn mark_used(schema: &Value, place: String, value: &Value, unused: &mut BTreeSet
             mark_used(schema, place, inner, unused);
         }
     }
+    for (at, _) in here["anyOf"].as_array().into_iter().flatten().enumerate() {
+        mark_used(schema, format!("{place}/anyOf/{at}"), value, unused);
+    }
     if here.get("items").is_some() {
         for inner in value.as_array().into_iter().flatten() {
             mark_used(schema, format!("{place}/items"), inner, unused);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use wakescope_core::explain::{Cause, Evidence, Explanation, Share};
+use wakescope_core::explain::{Cause, Culprit, Evidence, Explanation, Frame, Share};
 use wakescope_core::run::{Episode, Run};
 
 use crate::common::bench::Test;
@@ -51,14 +51,15 @@ fn store(test: &Test, folder: &str, build_id: Option<&str>) {
     assert_eq!(measured.code, Some(0), "{measured:?}");
     let path = test.dir.join(folder).join("run.json");
     let mut run = Run::from_json(&fs::read(&path).unwrap()).unwrap();
-    let stack = ["shmem_undo_range+0x0", "unknown+0x10", "exit_mmap+0x0"].map(str::to_owned);
+    let stack = [("shmem_undo_range", 0), ("unknown", 16), ("exit_mmap", 0)];
+    let stack = stack.map(|(function, offset)| Frame::in_function(function, offset));
     let share = Share {
         cause: Cause::NoPreemptionPoint,
         ns: 391_000,
-        culprit: "shmem_undo_range".into(),
+        culprit: Culprit::function(stack[0].function()),
         evidence: Evidence::Stack,
-        stack: stack.into(),
-        given_up_at: vec!["shmem_undo_range+0x0".into()],
+        given_up_at: vec![stack[0].clone()],
+        frames: stack.into(),
         ..Default::default()
     };
     run.worst =
@@ -90,15 +91,15 @@ fn a_stored_run_gets_lines_from_the_image_of_its_kernel() {
     assert!(text.contains(" gives up the CPU in shmem_undo_range+0x0 (init/main.c:"), "{text}");
     let json = shown(&["run", "--vmlinux", "vmlinux", "--json"]);
     let run = Run::from_json(json.as_bytes()).unwrap();
-    let lines = &run.worst[0].blame[0].lines;
-    assert_eq!(lines.len(), 3, "{lines:?}");
-    let first = &lines[0][0];
-    let told = (first.function.as_str(), first.file.as_str());
-    assert_eq!(told, ("shmem_undo_range", "init/main.c"));
+    let [first, unknown, caller] = &run.worst[0].blame[0].frames[..] else {
+        panic!("{:?}", run.worst[0])
+    };
+    let told = (first.function.as_deref(), first.file.as_deref());
+    assert_eq!(told, (Some("shmem_undo_range"), Some("init/main.c")));
     assert!((2..=5).contains(&first.line), "{first:?}");
-    assert!(lines[1].is_empty(), "{lines:?}");
+    assert_eq!((&unknown.file, unknown.line), (&None, 0));
     // Nothing calls anybody before the first instruction of a function.
-    assert!(lines[2].is_empty(), "{lines:?}");
+    assert_eq!((&caller.file, caller.line), (&None, 0));
     assert_eq!(fs::read(test.dir.join("run").join("run.json")).unwrap(), before);
     assert!(!shown(&["run"]).contains("main.c"));
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use wakescope_core::explain::{Cause, Evidence, Explanation, Share};
+use wakescope_core::explain::{Cause, Culprit, Evidence, Explanation, Frame, Share};
 use wakescope_core::run::{Episode, Run};
 
 use crate::common::bench::Test;
@@ -74,6 +74,7 @@ fn package(name: &str) -> Test {
 /// What the record of a run says of modules.
 struct Told<'t> {
     release: &'t str,
+    /// Of functions, the modules that they are in.
     modules: &'t [(&'t str, &'t str)],
     build_ids: &'t [(&'t str, &'t str)],
 }
@@ -82,49 +83,53 @@ impl Default for Told<'_> {
     fn default() -> Self {
         Self {
             release: RELEASE,
-            modules: &[
-                ("queue_drain", "test_queue"),
-                ("queue_reset", "test_queue"),
-                ("shared", ""),
-            ],
+            modules: &[("queue_drain", "test_queue"), ("queue_reset", "test_queue")],
             build_ids: &[("test_queue", MODULE_ID)],
         }
     }
 }
 
 impl Told<'_> {
+    fn frame(&self, function: &str, offset: u64) -> Frame {
+        let module = self.modules.iter().find(|(known, _)| *known == function);
+        let module = module.map(|(_, module)| (*module).to_owned());
+        Frame { module, ..Frame::in_function(function, offset) }
+    }
+
     /// Stores a run with one stack.
     fn store(&self, test: &Test, folder: &str) {
         let measured = test.start_command(&["measure", "--samples", "1", "--out", folder]).output();
         assert_eq!(measured.code, Some(0), "{measured:?}");
         let path = test.dir.join(folder).join("run.json");
         let mut run = Run::from_json(&fs::read(&path).unwrap()).unwrap();
-        let stack = ["queue_reset+0x0", "shared+0x0", "shmem_undo_range+0x0", "start_kernel+0x1"];
+        let stack =
+            [("queue_reset", 0), ("shared", 0), ("shmem_undo_range", 0), ("start_kernel", 1)];
+        let frames: Vec<Frame> = stack.map(|(name, offset)| self.frame(name, offset)).into();
         let share = Share {
             cause: Cause::NoPreemptionPoint,
             ns: 391_000,
-            culprit: "queue_reset".into(),
+            culprit: Culprit::function(frames[0].function()),
             evidence: Evidence::Stack,
-            stack: stack.map(str::to_owned).into(),
+            frames,
             ..Default::default()
         };
         // The innermost of a stack needs no call before it.
-        let kernel = Share { stack: vec!["shmem_undo_range+0x0".into()], ..share.clone() };
-        let shared = Share { stack: vec!["shared+0x0".into()], ..share.clone() };
-        let drain = Share { stack: vec!["queue_drain+0x0".into()], ..share.clone() };
-        let blame = vec![share, kernel, shared, drain];
-        run.worst = vec![Episode { wakeup_latency_ns: 1_564_000, blame, ..run.worst[0].clone() }];
+        let alone = |name: &str| Share { frames: vec![self.frame(name, 0)], ..share.clone() };
+        let mut blame = vec![alone("shmem_undo_range"), alone("shared"), alone("queue_drain")];
+        let others = self.modules.iter().map(|(function, _)| *function);
+        let others = others.filter(|name| !["queue_reset", "queue_drain"].contains(name));
+        blame.extend(others.map(alone));
+        blame.insert(0, share);
+        let wakeup_latency_ns = blame.iter().map(|share| share.ns).sum();
+        run.worst = vec![Episode { wakeup_latency_ns, blame, ..run.worst[0].clone() }];
         run.host.release = self.release.into();
-        let map = |all: &[(&str, &str)]| {
-            all.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
-        };
+        let ids = self.build_ids.iter().map(|&(module, id)| (module.to_owned(), id.to_owned()));
         run.explanation = Some(Explanation {
             wakeups: 1,
             late: 1,
             explained: 1,
             build_id: Some(BUILD_ID.into()),
-            modules: map(self.modules),
-            module_build_ids: map(self.build_ids),
+            module_build_ids: ids.collect(),
             ..Default::default()
         });
         fs::write(path, run.to_json()).unwrap();
@@ -138,13 +143,14 @@ fn completed(test: &Test, image: &str) -> Run {
     Run::from_json(ended.stdout.as_bytes()).unwrap()
 }
 
-/// The functions and files of the innermost entries of all stacks, and what is not seen.
+/// The functions and files of the innermost entries of the first four stacks, and what is not seen.
 fn told(run: &Run) -> (Vec<String>, Vec<String>) {
     let innermost = |share: &Share| {
-        let line = share.lines.first().and_then(|lines| lines.first());
-        line.map(|line| format!("{} {}", line.function, line.file)).unwrap_or_default()
+        let frame = &share.frames[0];
+        let file = frame.file.as_ref();
+        file.map(|file| format!("{} {file}", frame.name())).unwrap_or_default()
     };
-    let lines = run.worst[0].blame.iter().map(innermost).collect();
+    let lines = run.worst[0].blame.iter().take(4).map(innermost).collect();
     (lines, run.explanation.as_ref().unwrap().not_seen.clone())
 }
 
@@ -174,11 +180,12 @@ fn functions_of_modules_get_lines_from_the_files_of_their_modules() {
     Told::default().store(&test, "run");
     let run = completed(&test, IMAGE);
     assert_told(&test, IMAGE, WITH_MODULE, &[]);
-    // In one stack there are functions of both, and one that several have.
-    let lines = &run.worst[0].blame[0].lines;
-    assert_eq!(lines.len(), 4, "{lines:?}");
-    assert!((3..=5).contains(&lines[0][0].line), "{lines:?}");
-    assert!(lines[1..].iter().all(Vec::is_empty), "{lines:?}");
+    // In one stack there are functions of both.
+    let frames = &run.worst[0].blame[0].frames;
+    assert_eq!(frames.len(), 4, "{frames:?}");
+    assert!((3..=5).contains(&frames[0].line), "{frames:?}");
+    let is_bare = |frame: &Frame| (&frame.file, frame.line) == (&None, 0);
+    assert!(frames[1..].iter().all(is_bare), "{frames:?}");
     let ended = explain(&test, &["run", "--vmlinux", IMAGE]);
     assert!(ended.stdout.contains(" queue_reset+0x0 (drivers/queue.c:"), "{}", ended.stdout);
     assert!(!ended.stdout.contains("lines of source"), "{}", ended.stdout);
@@ -262,7 +269,11 @@ fn hostile_names_of_modules_are_borne() {
             &test,
             IMAGE,
             WITHOUT_MODULE,
-            &["source lines of \x1b[2J/\0, ../../boot/vmlinux (modules without a debug file"],
+            &[
+                "source lines of \x1b[2J/\0, ../../boot/vmlinux, m0, m1, m10, m100, m101, m102 and 248 \
+                 more (modules without a debug file",
+                " and 338 more (too many modules)",
+            ],
         );
         let ended = explain(&test, &["run", "--vmlinux", IMAGE]);
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");

@@ -10,6 +10,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::StepEvent;
 use wakescope_core::finding::Verdict;
 use wakescope_core::plan::Stimulus;
 use wakescope_core::run::{Run, State};
@@ -311,9 +312,11 @@ fn a_process_that_reads_a_pipe_is_woken_by_who_writes() {
     assert_of_others(&run, &format!("process {pid}"));
     assert_calls(&run, count, longest_ns);
     let wakers = run.worst.iter().flat_map(|episode| episode.timeline.first());
-    let wakers: Vec<&str> = wakers.map(|step| step.what.as_str()).collect();
-    assert!(!wakers.is_empty() && wakers.iter().all(|w| w.starts_with("made ready by ")));
-    assert!(wakers.iter().all(|w| !w.contains("an interrupt of")), "{wakers:?}");
+    let wakers: Vec<&StepEvent> = wakers.map(|step| &step.event).collect();
+    let is_by_task = |event: &&StepEvent| {
+        matches!(event, StepEvent::MadeReady { by: Some(_), in_interrupt: false, .. })
+    };
+    assert!(!wakers.is_empty() && wakers.iter().all(is_by_task), "{wakers:?}");
 }
 
 /// A cgroup of the unified hierarchy, with nobody in it.

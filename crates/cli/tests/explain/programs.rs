@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use wakescope_core::explain::Cause;
+use wakescope_core::explain::{Cause, Culprit, Frame};
 
 use crate::a_cpu;
 use crate::common::bench::{Running, Test, skip};
@@ -75,18 +75,19 @@ fn a_task_that_comes_first_is_shown_with_where_its_program_was() {
 }
 
 /// The spinner's stacks in the explanation of a run, and that as text.
-fn spinner_stacks(test: &Test, cpu: &str, out: &str) -> (Vec<String>, String) {
+fn spinner_stacks(test: &Test, cpu: &str, out: &str) -> (Vec<Vec<Frame>>, String) {
     let args = ["--duration", "2s", "--cpus", cpu, "--above", "500us", "--worst", "50"];
     let (run, text) = explained(test, &[&args[..], &["--episodes", "50", "--out", out]].concat());
     let shares = run.worst.iter().flat_map(|episode| &episode.blame);
     let of_spinner = shares.filter(|share| {
-        share.cause == Cause::HigherPriorityTask && share.culprit.starts_with("spinner[")
+        let is_spinner = matches!(&share.culprit, Culprit::Task(task) if task.comm == "spinner");
+        share.cause == Cause::HigherPriorityTask && is_spinner
     });
-    (of_spinner.map(|share| share.user_stack.join(" ")).collect(), text)
+    (of_spinner.map(|share| share.user_stack.clone()).collect(), text)
 }
 
-fn burns(stack: &str) -> bool {
-    let entries: Vec<&str> = stack.split("] ").collect();
-    let calls = ["burn+0x", "burn_in_turns+0x", "main+0x"];
-    entries.len() >= 3 && entries.iter().zip(calls).all(|(entry, call)| entry.starts_with(call))
+fn burns(stack: &[Frame]) -> bool {
+    let calls = ["burn", "burn_in_turns", "main"];
+    let is_call = |(frame, call): (&Frame, &str)| frame.function.as_deref() == Some(call);
+    stack.len() >= 3 && stack.iter().zip(calls).all(is_call)
 }

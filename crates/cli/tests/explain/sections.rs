@@ -83,5 +83,5 @@ fn assert_adds_up(kind: &SectionKind) {
     assert_eq!(Some(worst.worst_ns), kind.lengths.max_ns, "{kind:?}");
     let placed: u64 = kind.places.iter().map(|place| place.count).sum();
     assert!(kind.lengths.count >= placed && placed > 0, "{kind:?}");
-    assert!(!kind.longest.as_ref().unwrap().stack.is_empty(), "{kind:?}");
+    assert!(!kind.longest.as_ref().unwrap().frames.is_empty(), "{kind:?}");
 }

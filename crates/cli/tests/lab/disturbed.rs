@@ -1,6 +1,6 @@
 //! What holds a wakeup up in a guest is found.
 
-use wakescope_core::explain::{Cause, Evidence};
+use wakescope_core::explain::{Cause, Evidence, Frame};
 
 use crate::common::disturbed::Disturbed;
 use crate::common::lab::{Bench, KERNEL, Stock};
@@ -17,7 +17,7 @@ fn a_task_of_a_higher_priority_is_found() {
         // Two dozen disturbances, of which ten hold a wakeup up for so long.
         samples: 1_400,
         cause: Cause::HigherPriorityTask,
-        culprit: "disturb-fifo[",
+        culprit: "disturb-fifo",
     };
     fifo.assert_found(&Bench::new(stock, "disturbed"), 5);
 }
@@ -45,7 +45,7 @@ fn what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers() {
     let shares: Vec<_> = late.map(|episode| &episode.blame[0]).collect();
     for share in &shares {
         assert_eq!(share.evidence, Evidence::Stack, "{share:#?}");
-        let functions = share.stack.iter().map(|frame| frame.split('+').next().unwrap());
+        let functions = share.frames.iter().map(|frame| frame.function.as_deref().unwrap());
         let callers: Vec<_> = functions.skip_while(|name| *name != "do_sys_poll").skip(1).collect();
         assert_eq!(callers.first(), Some(&"__x64_sys_poll"), "{share:#?}");
         assert_eq!(callers.last(), Some(&"entry_SYSCALL_64_after_hwframe"), "{share:#?}");
@@ -53,6 +53,7 @@ fn what_the_kernel_does_not_leave_for_a_wakeup_is_found_with_its_callers() {
     // Where somebody else goes on when the probe sleeps there is none.
     let left_at: Vec<_> = shares.iter().filter_map(|share| share.given_up_at.first()).collect();
     assert!(left_at.len() * 2 > shares.len(), "{left_at:?} of {shares:#?}");
-    let is_way_out = |frame: &&String| frame.starts_with("exit_to_user_mode_prepare+");
+    let is_way_out =
+        |frame: &&Frame| frame.function.as_deref() == Some("exit_to_user_mode_prepare");
     assert!(left_at.iter().all(is_way_out), "{left_at:?}");
 }

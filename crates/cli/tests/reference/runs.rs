@@ -2,8 +2,10 @@
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
-    self, Cause, CauseRow, ComponentTable, Components, Edge, Explanation, Interference, Longest,
-    Measured, Premises, SectionKind, SectionPlace, Sections, Share, Step, Variables, Work,
+    self, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Explanation, Frame, Function,
+    Interference, Interrupted, Longest, Measured, NamedTask, Phase, Premises, SectionKind,
+    SectionPlace, Sections, Share, SourceLine, Step, StepEvent, StepMode, Unsound, Variables,
+    Within, Work,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -46,6 +48,8 @@ pub(super) fn full_run() -> Run {
         resolution_ns: 1_000,
     });
     let woken = distribution(&[8_123, 8_123, 5_040_211]);
+    let by_logger =
+        Share { culprit: Culprit::Task(logger()), ..share(Cause::EqualOrLowerTask, 40_211) };
     let mut run = Run {
         id: "2026-11-21T01-00-00-7f".into(),
         duration_ns: 10_000_000_000,
@@ -106,8 +110,8 @@ pub(super) fn full_run() -> Run {
             wakeup_latency_ns: 5_040_211,
             missed: 1,
             components: Some(components([5_000_000, 40_000, 0, 211])),
-            blame: vec![share(Cause::IrqOff, 5_000_000), share(Cause::Irq, 40_211)],
-            timeline: vec![Step { at_ns: 0, depth: 1, what: "timer expiry".into() }],
+            blame: vec![share(Cause::IrqOff, 5_000_000), by_logger],
+            timeline: steps(),
             other: Default::default(),
         }],
         explanation: Some(full_explanation()),
@@ -117,14 +121,7 @@ pub(super) fn full_run() -> Run {
             sched_latency: distribution(&[0, 0, 0]),
             sched_duration: Some(distribution(&[211, 211, 300])),
         }),
-        causes: vec![CauseRow {
-            cause: Cause::NoPreemptionPoint,
-            culprit: "shmem_undo_range".into(),
-            episodes: 12,
-            total_ns: 8_000,
-            worst_ns: 900,
-            share: 0.61,
-        }],
+        causes: causes(),
         ..empty_run()
     };
     run.summarize();
@@ -141,27 +138,120 @@ fn components(ns: [u64; 4]) -> Components {
     }
 }
 
+/// A place of the kernel, `function+0x10`, with lines of source.
+fn frame(function: &str, offset: u64, module: Option<&str>) -> Frame {
+    Frame {
+        module: module.map(str::to_owned),
+        file: Some("drivers/tty/serial/uart.c".into()),
+        line: 912,
+        inlined: vec![SourceLine {
+            function: "readl".into(),
+            file: "include/asm-generic/io.h".into(),
+            line: 214,
+        }],
+        ..Frame::in_function(function, offset)
+    }
+}
+
+fn function(name: &str) -> Function {
+    Function { name: name.into(), module: Some("serial".into()) }
+}
+
+fn logger() -> NamedTask {
+    let (comm, pid) = ("logger".into(), Some(231));
+    NamedTask { comm, pid, policy: explain::Policy::Fifo, priority: Some(95) }
+}
+
 fn share(cause: Cause, ns: u64) -> Share {
     Share {
         cause,
         ns,
-        culprit: "uart_drain_fifo".into(),
-        within: "serial_release in logger[231]".into(),
+        culprit: Culprit::Function(function("uart_drain_fifo")),
+        phase: Some(Phase::Delivery),
+        from_cpu: Some(1),
+        within: Within {
+            caller: Some(function("serial_release")),
+            syscall: Some("close".into()),
+            softirq: Some("TIMER".into()),
+            interrupt: Some("local_timer".into()),
+            task: Some(logger()),
+        },
+        waiting_for_lock: true,
         evidence: explain::Evidence::Stack,
-        stack: vec!["uart_drain_fifo+0x1b2".into()],
-        lines: vec![vec![explain::SourceLine {
-            function: "uart_drain_fifo".into(),
-            file: "drivers/tty/serial/uart.c".into(),
-            line: 912,
-        }]],
-        given_up_at: vec!["__cond_resched+0x1a".into()],
-        given_up_lines: vec![vec![explain::SourceLine {
-            function: "__cond_resched".into(),
-            file: "kernel/sched/core.c".into(),
-            line: 8570,
-        }]],
-        user_stack: vec!["main+0x10 [logger]".into()],
+        frames: vec![frame("uart_drain_fifo", 0x1b2, Some("serial"))],
+        given_up_at: vec![frame("__cond_resched", 0x1a, None), Frame::default()],
+        user_stack: vec![Frame {
+            module: Some("logger".into()),
+            offset: 0x1c20,
+            ..Frame::default()
+        }],
     }
+}
+
+/// A step of each kind.
+fn steps() -> Vec<Step> {
+    let interrupted = || {
+        let (idle_state, softirq) = (Some("C6".into()), Some("RCU".into()));
+        Some(Interrupted { mode: StepMode::Kernel, task: logger(), idle_state, softirq })
+    };
+    let name = || Some("local_timer".to_owned());
+    let (by, cpu, in_interrupt) = (Some(logger()), Some(2), true);
+    let all = [
+        StepEvent::TimerExpiry { cpu, interrupted: interrupted() },
+        StepEvent::TimerExpiry { cpu: None, interrupted: None },
+        StepEvent::NotAsleep { task: logger(), interrupted: interrupted() },
+        StepEvent::MadeReady { by, cpu, in_interrupt, interrupted: interrupted() },
+        StepEvent::MadeReady { by: None, cpu: None, in_interrupt: false, interrupted: None },
+        StepEvent::Missing { count: 3 },
+        StepEvent::Interrupt { name: name() },
+        StepEvent::Interrupt { name: None },
+        StepEvent::Timer { name: "hrtimer_wakeup".into(), count: 1 },
+        StepEvent::InterruptExit { name: name() },
+        StepEvent::InterruptExit { name: None },
+        StepEvent::Softirq { name: "RCU".into() },
+        StepEvent::SoftirqExit { name: "RCU".into() },
+        StepEvent::Nmi { name: "watchdog".into(), ns: 1_500 },
+        StepEvent::Tracer { ns: 40_000 },
+        StepEvent::LockWait,
+        StepEvent::LockAcquired,
+        StepEvent::LeftOut { count: 967 },
+        StepEvent::SchedEntry,
+        StepEvent::Switch { from: Some(logger()), to: logger() },
+        StepEvent::Switch { from: None, to: logger() },
+        StepEvent::Runs { task: logger(), page_faults: 2 },
+    ];
+    all.map(|event| Step { at_ns: 0, depth: 1, event }).into()
+}
+
+/// A row of each kind of culprit.
+fn causes() -> Vec<CauseRow> {
+    let task = NamedTask { pid: None, ..logger() };
+    let unknown = NamedTask { policy: explain::Policy::Unknown(9), priority: None, ..task.clone() };
+    let culprits = [
+        Culprit::Function(function("shmem_undo_range")),
+        Culprit::Task(task),
+        Culprit::Task(unknown),
+        Culprit::interrupt("eth0"),
+        Culprit::timer("hrtimer_wakeup"),
+        Culprit::softirq("NET_RX"),
+        Culprit::nmi("watchdog"),
+        Culprit::idle("C6"),
+        Culprit::Hypervisor,
+        Culprit::Tracer,
+        Culprit::None,
+    ];
+    let row = |culprit| CauseRow {
+        cause: Cause::NoPreemptionPoint,
+        culprit,
+        phase: Some(Phase::ReturnFromInterrupt),
+        from_cpu: Some(1),
+        others: true,
+        episodes: 12,
+        total_ns: 8_000,
+        worst_ns: 900,
+        share: 0.61,
+    };
+    culprits.map(row).into()
 }
 
 fn full_explanation() -> Explanation {
@@ -181,7 +271,6 @@ fn full_explanation() -> Explanation {
         seen_with: vec!["sched_switch".into()],
         not_seen: vec!["edges of irq-off sections".into()],
         build_id: Some("01ab".into()),
-        modules: [("serial_release".into(), "serial".into())].into(),
         module_build_ids: [("serial".into(), "02cd".into())].into(),
         sections: Some(Sections {
             exact: false,
@@ -189,35 +278,44 @@ fn full_explanation() -> Explanation {
             preempt_off: None,
             measured: Some(measured()),
         }),
-        bound: Some(explain::bound(
-            &Variables {
-                delivery_ns: Some(600),
-                poid_ns: Some(20_000),
-                paie_ns: None,
-                psd_ns: None,
-                dst_ns: None,
-                interrupts: vec![Interference {
-                    name: "local_timer".into(),
-                    wcet_ns: 3_000,
-                    miat_ns: Some(10_000),
-                    spans_ns: vec![30_000],
-                    work: vec![Work { within_ns: 16_384, most_ns: 4_000 }],
-                }],
-            },
-            &Premises::default(),
-        )),
+        bound: Some(full_bound()),
     }
 }
 
+fn full_bound() -> explain::Bound {
+    let mut bound = explain::bound(
+        &Variables {
+            delivery_ns: Some(600),
+            poid_ns: Some(20_000),
+            paie_ns: None,
+            psd_ns: None,
+            dst_ns: None,
+            interrupts: vec![Interference {
+                culprit: Culprit::interrupt("local_timer"),
+                wcet_ns: 3_000,
+                miat_ns: Some(10_000),
+                spans_ns: vec![30_000],
+                work: vec![Work { within_ns: 16_384, most_ns: 4_000 }],
+            }],
+        },
+        &Premises::default(),
+    );
+    bound.unsound.push(Unsound::Exceeded { cause: Some(Cause::Steal) });
+    bound
+}
+
 fn measured() -> Measured {
-    let edge = || Edge { place: "uart_write+0x33".into(), caller: "tty_write+0x40".into() };
+    let edge = || Edge {
+        place: Some(frame("uart_write", 0x33, None)),
+        caller: Some(frame("tty_write", 0x40, None)),
+    };
     let kind = SectionKind {
         lengths: distribution(&[300, 5_000_000]),
         longest: Some(Longest {
             begin: edge(),
             end: edge(),
-            task: "logger[231]".into(),
-            stack: vec!["uart_write+0x1b2".into()],
+            task: Some(logger()),
+            frames: vec![frame("uart_write", 0x1b2, None)],
         }),
         places: vec![SectionPlace {
             begin: edge(),

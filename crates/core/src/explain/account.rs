@@ -90,11 +90,10 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
         seen_with: seen.seen_with,
         not_seen: seen.not_seen,
         build_id: seen.build_id,
-        modules: BTreeMap::new(),
         module_build_ids: BTreeMap::new(),
         bound,
     });
-    tell_modules(run, seen.modules, seen.module_build_ids);
+    tell_modules(run, seen.module_build_ids);
     doubt(run, seen.lacks_edges, balance.excess, contradiction);
 }
 
@@ -188,20 +187,12 @@ fn explain_worst(run: &mut Run, late: &[Account]) {
     }
 }
 
-/// Puts into the record, of `modules` by their functions, those whose functions it tells of, and the
-/// ids of their builds.
-fn tell_modules(
-    run: &mut Run,
-    mut modules: BTreeMap<String, String>,
-    mut build_ids: BTreeMap<String, String>,
-) {
-    let entries = stacks_mut(run).flat_map(|stack| &*stack.entries);
-    let functions: BTreeSet<&str> =
-        entries.filter_map(|entry| Some(entry.rsplit_once('+')?.0)).collect();
-    modules.retain(|function, _| functions.contains(function.as_str()));
-    build_ids.retain(|module, _| modules.values().any(|told| told == module));
+/// Puts into the record the ids of the builds of those modules that its frames are in.
+fn tell_modules(run: &mut Run, mut build_ids: BTreeMap<String, String>) {
+    let frames = stacks_mut(run).flat_map(|stack| &*stack);
+    let modules: BTreeSet<&str> = frames.filter_map(|frame| frame.module.as_deref()).collect();
+    build_ids.retain(|module, _| modules.contains(module.as_str()));
     if let Some(told) = &mut run.explanation {
-        told.modules = modules;
         told.module_build_ids = build_ids;
     }
 }

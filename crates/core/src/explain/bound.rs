@@ -7,6 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cause::Cause;
+use super::culprit::Culprit;
+
 /// The search for a bound ends here, nanoseconds: interrupts take all the time there is.
 const GIVE_UP_NS: u64 = 1_000_000_000;
 
@@ -37,8 +40,9 @@ pub struct Variables {
 /// An interrupt that takes time from whatever it falls into.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interference {
-    /// What it is called.
-    pub name: String,
+    /// Which one: an interrupt, a softirq or a handler of NMIs.
+    #[serde(flatten)]
+    pub culprit: Culprit,
     /// The longest that its handler took, nanoseconds.
     pub wcet_ns: u64,
     /// The shortest time from one arrival to the next, nanoseconds; `None` if it came only once.
@@ -91,9 +95,44 @@ pub struct Bound {
     /// With as many interrupts as can fall into it, nanoseconds; `None` if there is no bound below
     /// a second.
     pub bound_ns: Option<u64>,
-    /// Why a longer latency is possible all the same, a sentence each. Empty if the bound is sound
-    /// as far as what was seen is the worst.
-    pub unsound: Vec<String>,
+    /// Why a longer latency is possible all the same. Empty if the bound is sound as far as what was
+    /// seen is the worst.
+    pub unsound: Vec<Unsound>,
+}
+
+/// Why a longer latency than the bound is possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Unsound {
+    /// Sections with interrupts or preemption off are observed only where they delayed a late wakeup:
+    /// longer ones may exist.
+    SectionsOfLateWakeups,
+    /// No section with interrupts or preemption off was observed.
+    NoSection,
+    /// The time from a reschedule request to the scheduler is not observed.
+    WayToSchedulerUnseen,
+    /// The scheduler's own time with preemption off is not observed.
+    SchedulerUnseen,
+    /// The scheduler's last section with interrupts off is not observed.
+    LastSectionUnseen,
+    /// The kernel's code may run for any time even with preemption enabled.
+    NotFullyPreemptible,
+    /// Softirqs may delay the thread one after another.
+    SoftirqsNotThreaded,
+    /// Not all interrupts are observed.
+    InterruptsUnseen,
+    /// The thread may wait for tasks of higher priority.
+    NotMostUrgent,
+    /// A hypervisor may take the CPU at any time.
+    Hypervisor,
+    /// A wakeup exceeded the bound.
+    Exceeded {
+        /// The cause that took most of it of those that the bound does not include, if that is known.
+        cause: Option<Cause>,
+    },
+    /// What this version does not know.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Composes a bound. What was not seen counts as nothing, and the bound is unsound then.
@@ -186,36 +225,21 @@ impl Work {
     }
 }
 
-fn reasons(variables: &Variables, premises: &Premises) -> Vec<String> {
+fn reasons(variables: &Variables, premises: &Premises) -> Vec<Unsound> {
     let Variables { poid_ns, paie_ns, psd_ns, dst_ns, .. } = variables;
     let doubts = [
-        (
-            poid_ns.is_some() && !premises.edges_seen,
-            "sections with interrupts or preemption off are observed only where they delayed a \
-             late wakeup: longer ones may exist",
-        ),
-        (poid_ns.is_none(), "no section with interrupts or preemption off was observed"),
-        (paie_ns.is_none(), "the time from a reschedule request to the scheduler is not observed"),
-        (psd_ns.is_none(), "the scheduler's own time with preemption off is not observed"),
-        (dst_ns.is_none(), "the scheduler's last section with interrupts off is not observed"),
-        (
-            !premises.full_preemption,
-            "the kernel is not fully preemptible: its code may run for any time even with \
-             preemption enabled",
-        ),
-        (
-            !premises.threaded_interrupts,
-            "softirqs are not threaded: they may delay the thread one after another",
-        ),
-        (!premises.interrupts_seen, "not all interrupts are observed"),
-        (
-            !premises.most_urgent,
-            "the bound holds only for the highest-priority thread of a CPU: others may wait for \
-             tasks of higher priority",
-        ),
-        (!premises.own_cpu, "a hypervisor may take the CPU at any time"),
+        (poid_ns.is_some() && !premises.edges_seen, Unsound::SectionsOfLateWakeups),
+        (poid_ns.is_none(), Unsound::NoSection),
+        (paie_ns.is_none(), Unsound::WayToSchedulerUnseen),
+        (psd_ns.is_none(), Unsound::SchedulerUnseen),
+        (dst_ns.is_none(), Unsound::LastSectionUnseen),
+        (!premises.full_preemption, Unsound::NotFullyPreemptible),
+        (!premises.threaded_interrupts, Unsound::SoftirqsNotThreaded),
+        (!premises.interrupts_seen, Unsound::InterruptsUnseen),
+        (!premises.most_urgent, Unsound::NotMostUrgent),
+        (!premises.own_cpu, Unsound::Hypervisor),
     ];
-    doubts.into_iter().filter(|doubt| doubt.0).map(|doubt| doubt.1.to_owned()).collect()
+    doubts.into_iter().filter(|doubt| doubt.0).map(|doubt| doubt.1).collect()
 }
 
 #[cfg(test)]
@@ -235,7 +259,7 @@ mod tests {
     fn variables(ns: [u64; 4], interrupts: &[(u64, Option<u64>)]) -> Variables {
         let [poid_ns, paie_ns, psd_ns, dst_ns] = ns.map(Some);
         let interrupt = |&(wcet_ns, miat_ns)| Interference {
-            name: "irq".into(),
+            culprit: Culprit::interrupt("irq"),
             wcet_ns,
             miat_ns,
             ..Interference::default()
@@ -276,7 +300,13 @@ mod tests {
     fn distant(wcet_ns: u64, spans_ns: &[u64]) -> Interference {
         let miat_ns = spans_ns.first().copied();
         let spans_ns = spans_ns.iter().skip(1).copied().collect();
-        Interference { name: "irq".into(), wcet_ns, miat_ns, spans_ns, work: Vec::new() }
+        Interference {
+            culprit: Culprit::interrupt("irq"),
+            wcet_ns,
+            miat_ns,
+            spans_ns,
+            work: Vec::new(),
+        }
     }
 
     #[test]
@@ -335,11 +365,11 @@ mod tests {
         assert_eq!((nothing.interference_free_ns, nothing.bound_ns), (0, Some(0)));
         assert_eq!(nothing.unsound.len(), 9, "{:?}", nothing.unsound);
         let seen = variables([1, 1, 1, 1], &[]);
-        let reason = |premises: Premises| bound(&seen, &premises).unsound.join("; ");
-        let not_preemptible = reason(Premises { full_preemption: false, ..SOUND });
-        assert!(not_preemptible.starts_with("the kernel is not fully preemptible"));
-        let stock = reason(Premises { edges_seen: false, ..SOUND });
-        assert!(stock.starts_with("sections with interrupts or preemption off are observed only"));
+        let reasons = |premises: Premises| bound(&seen, &premises).unsound;
+        let not_preemptible = reasons(Premises { full_preemption: false, ..SOUND });
+        assert_eq!(not_preemptible, [Unsound::NotFullyPreemptible]);
+        let stock = reasons(Premises { edges_seen: false, ..SOUND });
+        assert_eq!(stock, [Unsound::SectionsOfLateWakeups]);
     }
 
     proptest! {

@@ -1,7 +1,10 @@
 //! What a bound is composed from, as far as a run shows it.
 
+use super::bound::Unsound;
 use super::bound::{Bound, Premises, Variables, bound};
-use super::record::{Cause, Sections, Share};
+use super::cause::Cause;
+use super::culprit::Phase;
+use super::record::{Sections, Share};
 use super::seen::Interrupts;
 use crate::plan::{Policy, Stimulus};
 use crate::preemption::Model;
@@ -50,9 +53,9 @@ pub(super) fn is_section(share: &Share) -> bool {
     matches!(share.cause, Cause::IrqOff | Cause::PreemptOff | Cause::NoPreemptionPoint)
 }
 
-/// Blame has these words for the time from the interrupt's end to the scheduler.
+/// The time from the interrupt's end to the scheduler.
 pub(super) fn is_way_to_scheduler(share: &Share) -> bool {
-    share.cause == Cause::Scheduler && share.culprit == "return from interrupt"
+    share.cause == Cause::Scheduler && share.phase == Some(Phase::ReturnFromInterrupt)
 }
 
 pub(super) fn is_switch(share: &Share) -> bool {
@@ -82,7 +85,7 @@ fn disproof<'a>(
     run: &Run,
     bound: &Bound,
     blames: impl Iterator<Item = &'a [Share]>,
-) -> Option<String> {
+) -> Option<Unsound> {
     let bound_ns = bound.bound_ns?;
     run.woken().max_ns.filter(|&worst_ns| worst_ns > bound_ns)?;
     let late = |blame: &&[Share]| blame.iter().map(|share| share.ns).sum::<u64>() > bound_ns;
@@ -91,22 +94,24 @@ fn disproof<'a>(
         !interferes && !is_section(share) && share.cause != Cause::Scheduler
     };
     let of_all = blames.filter(late).flatten().filter(lacks).max_by_key(|share| share.ns);
-    let what = of_all.map_or(String::new(), |share| format!(": {}", share.cause.words()));
-    Some(format!(
-        "a wakeup exceeded the bound, because of a cause that the bound does not include{what}"
-    ))
+    Some(Unsound::Exceeded { cause: of_all.map(|share| share.cause) })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::culprit::Culprit;
     use super::*;
     use crate::distribution::Distribution;
     use crate::explain::{ComponentTable, Interference, Measured, SectionKind};
     use crate::run::Thread;
     use crate::run::tests::run_with;
 
-    fn share(cause: Cause, ns: u64, culprit: &str) -> Share {
-        Share { cause, ns, culprit: culprit.into(), ..Share::default() }
+    fn share(cause: Cause, ns: u64, name: &str) -> Share {
+        super::super::testing::share(cause, name, ns)
+    }
+
+    fn scheduler(ns: u64, phase: Phase) -> Share {
+        Share { cause: Cause::Scheduler, ns, phase: Some(phase), ..Share::default() }
     }
 
     fn run(model: Model, worst_ns: u64) -> Run {
@@ -120,9 +125,13 @@ mod tests {
     }
 
     fn timer() -> Interrupts {
-        let name = "local_timer".into();
-        let timer =
-            Interference { name, wcet_ns: 5_000, miat_ns: Some(1_000_000), ..Default::default() };
+        let culprit = Culprit::interrupt("local_timer");
+        let timer = Interference {
+            culprit,
+            wcet_ns: 5_000,
+            miat_ns: Some(1_000_000),
+            ..Default::default()
+        };
         Interrupts { each: vec![timer], complete: true }
     }
 
@@ -132,13 +141,13 @@ mod tests {
                 share(Cause::IrqOff, 30_000, "a"),
                 share(Cause::PreemptOff, 20_000, "a"),
                 share(Cause::Irq, 4_000, "local_timer"),
-                share(Cause::Scheduler, 2_000, "switch"),
+                scheduler(2_000, Phase::Switch),
             ],
             vec![
                 share(Cause::IrqOff, 40_000, "b"),
                 share(Cause::Steal, 35_000, ""),
-                share(Cause::Scheduler, 3_000, "switch"),
-                share(Cause::Scheduler, 1_000, "return from interrupt"),
+                scheduler(3_000, Phase::Switch),
+                scheduler(1_000, Phase::ReturnFromInterrupt),
             ],
         ]
     }
@@ -156,11 +165,7 @@ mod tests {
         assert_eq!(all, [Some(600), Some(50_000), Some(1_000), Some(3_000), None]);
         assert_eq!(bound.interference_free_ns, 54_600);
         assert_eq!(bound.bound_ns, Some(59_600));
-        let reasons = bound.unsound.join("\n");
-        assert!(
-            reasons.starts_with("sections with interrupts or preemption off are observed only")
-        );
-        assert_eq!(bound.unsound.len(), 2, "{reasons}");
+        assert_eq!(bound.unsound, [Unsound::SectionsOfLateWakeups, Unsound::LastSectionUnseen]);
     }
 
     #[test]
@@ -182,13 +187,10 @@ mod tests {
         let bound = composed(measured.clone());
         let Variables { poid_ns, psd_ns, dst_ns, .. } = bound.variables;
         assert_eq!([poid_ns, psd_ns, dst_ns], [Some(70_000), Some(6_000), Some(6_000)]);
-        assert_eq!(bound.unsound, [""; 0]);
+        assert_eq!(bound.unsound, []);
         // Of one that was lost nobody knows how long it was.
         let lossy = composed(Measured { unpaired: 1, ..measured });
-        assert!(
-            lossy.unsound[0]
-                .starts_with("sections with interrupts or preemption off are observed only")
-        );
+        assert_eq!(lossy.unsound[0], Unsound::SectionsOfLateWakeups);
     }
 
     #[test]
@@ -198,19 +200,22 @@ mod tests {
         run.host.hypervisor = Some("kvm".into());
         let bound = composed(&run);
         assert_eq!(bound.variables.psd_ns, None);
-        for reason in
-            ["scheduler's own time", "not fully preemptible", "not threaded", "hypervisor"]
-        {
-            assert!(bound.unsound.iter().any(|told| told.contains(reason)), "{reason}: {bound:?}");
+        for reason in [
+            Unsound::SchedulerUnseen,
+            Unsound::NotFullyPreemptible,
+            Unsound::SoftirqsNotThreaded,
+            Unsound::Hypervisor,
+        ] {
+            assert!(bound.unsound.contains(&reason), "{reason:?}: {bound:?}");
         }
     }
 
     #[test]
     fn a_later_wakeup_disproves_a_bound() {
         let told = |worst_ns| composed(&run(Model::Full, worst_ns)).unsound;
-        let disproof = "a wakeup exceeded the bound, because of a cause that the bound does not include: stolen by the hypervisor";
-        assert!(told(79_000).contains(&disproof.to_owned()), "{:?}", told(79_000));
-        assert!(!told(59_600).contains(&disproof.to_owned()));
+        let disproof = Unsound::Exceeded { cause: Some(Cause::Steal) };
+        assert!(told(79_000).contains(&disproof), "{:?}", told(79_000));
+        assert!(!told(59_600).contains(&disproof));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What a tracer saw of one wakeup.
 
+use super::frame::Frame;
+use super::task::Task;
 use crate::units::MonoNs;
 
 /// One wakeup from its stimulus to its response, and what was seen meanwhile on the CPU that the
@@ -36,11 +38,10 @@ pub struct Wakeup {
 pub struct GivenUp {
     /// Which one.
     pub pid: u32,
-    /// Its kernel stack below the scheduler, innermost first: `function+0x10`. May be empty.
-    pub stack: Vec<String>,
-    /// The stack of its program, innermost first: `function+0x10 [file]`, or `file+0x1230` without a
-    /// name. May be empty.
-    pub user_stack: Vec<String>,
+    /// Its kernel stack below the scheduler, innermost first. May be empty.
+    pub stack: Vec<Frame>,
+    /// The stack of its program, innermost first. May be empty.
+    pub user_stack: Vec<Frame>,
 }
 
 /// What was to wake a task.
@@ -84,41 +85,6 @@ pub struct Marks {
     pub response: MonoNs,
 }
 
-/// A task as the scheduler sees it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Task {
-    /// The kernel's id of the thread; 0 is the idle task.
-    pub pid: u32,
-    /// Its name.
-    pub comm: String,
-    /// How it is scheduled.
-    pub policy: Policy,
-    /// The kernel's priority: less is more urgent, 0 to 99 are real-time, −1 a deadline.
-    pub prio: i32,
-}
-
-/// A scheduling policy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// `SCHED_OTHER`
-    #[default]
-    Other,
-    /// `SCHED_FIFO`
-    Fifo,
-    /// `SCHED_RR`
-    RoundRobin,
-    /// `SCHED_BATCH`
-    Batch,
-    /// `SCHED_IDLE`
-    Idle,
-    /// `SCHED_DEADLINE`
-    Deadline,
-    /// `SCHED_EXT`
-    Ext,
-    /// One that this version does not know.
-    Unknown(u32),
-}
-
 /// What a CPU was at when an interrupt came.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
@@ -138,12 +104,12 @@ pub struct Context {
     /// the interrupt until then. `None` if its code was not read.
     pub enabled_interrupts: Option<bool>,
     /// The kernel stack of what was interrupted, without the interrupt's own part, innermost first.
-    pub stack: Vec<String>,
+    pub stack: Vec<Frame>,
     /// Whether that stack was taken in a later interrupt, as the wakeup still waited: all else here
     /// was so when the first one came.
     pub stack_is_later: bool,
-    /// Of its program's own stack, the same: `function+0x10 [file]`.
-    pub user_stack: Vec<String>,
+    /// Of its program's own stack, the same.
+    pub user_stack: Vec<Frame>,
 }
 
 /// The mode of a CPU.

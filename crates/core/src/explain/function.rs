@@ -1,7 +1,9 @@
 //! Which function of a kernel stack is to be named.
 
+use super::culprit::{Culprit, Within};
 use super::event::Context;
-use super::words::{softirq_actions, softirq_name};
+use super::frame::{Frame, Function};
+use super::softirq::{softirq_actions, softirq_name};
 
 /// Functions that do their work for whoever calls them, so that the caller is to be named.
 ///
@@ -140,94 +142,72 @@ const SOFTIRQ_RUNNERS: &[&str] = &["__do_softirq*", "handle_softirqs*", "do_soft
 const SYSCALLS: &[&str] = &["__x64_sys_", "__ia32_sys_", "__arm64_sys_", "__riscv_sys_", "ksys_"];
 
 /// Who is to be named of `stack`, innermost first: the first function that is no helper. If all
-/// are, the innermost; nobody if there is no stack.
-pub(in super::super) fn culprit(stack: &[String]) -> String {
-    position(stack).map(|i| function(&stack[i]).to_owned()).unwrap_or_default()
+/// are, the innermost; nobody if there is no stack, or if that function is not known.
+pub(super) fn culprit(stack: &[Frame]) -> Culprit {
+    Culprit::function(position(stack).and_then(|i| stack[i].function()))
 }
 
-/// The function at `frame`, unless it is a helper, or nobody.
-pub(in super::super) fn own_name(frame: &str) -> Option<&str> {
-    let name = function(frame);
-    (!name.is_empty() && !is_one_of(HELPERS, name)).then_some(name)
+/// The function at `frame`, unless it is a helper, or not known.
+pub(super) fn own_function(frame: &Frame) -> Option<Function> {
+    frame.function().filter(|function| !is_one_of(HELPERS, &function.name))
 }
 
-/// What the culprit was in: `exit_mmap in rm[412]`, with the outermost function that says something,
-/// or the system call. Only the task where none does.
-pub(super) fn within(context: &Context, stack: &[String]) -> String {
-    let place = match context.softirq {
-        Some(number) => {
-            let caller = in_softirq(stack).and_then(caller).map(|name| format!("{name} in "));
-            let caller = caller.unwrap_or_default();
-            return format!("{caller}softirq {}{}", softirq_name(number), of_task(" of ", context));
-        }
-        None => caller(stack)
-            .or_else(|| stack.iter().rev().find_map(|frame| system_call(function(frame))))
-            .unwrap_or_default(),
-    };
-    if place.is_empty() {
-        of_task("", context)
-    } else {
-        place.to_owned() + &of_task(" in ", context)
+/// What the culprit was in: the outermost function that says something, or the system call; the
+/// softirq; and the task.
+pub(super) fn within(context: &Context, stack: &[Frame]) -> Within {
+    let task = context.task.is_known().then(|| context.task.named());
+    if let Some(number) = context.softirq {
+        let caller = in_softirq(stack).and_then(caller);
+        return Within { caller, softirq: Some(softirq_name(number)), task, ..Within::default() };
     }
-}
-
-/// The task, after `joint`; nothing if it is not known.
-fn of_task(joint: &str, context: &Context) -> String {
-    if context.task.is_known() { joint.to_owned() + &context.task.name() } else { String::new() }
+    let caller = caller(stack);
+    let syscall = match caller {
+        Some(_) => None,
+        None => stack.iter().rev().find_map(|frame| system_call(frame.name())).map(str::to_owned),
+    };
+    Within { caller, syscall, task, ..Within::default() }
 }
 
 /// The part of a stack that is in this softirq, without what that broke into; empty if the stack is
 /// not in it.
-pub(super) fn of_softirq(stack: &[String], number: u8) -> &[String] {
-    let does_its_work = |frame: &String| softirq_actions(number).contains(&function(frame));
+pub(super) fn of_softirq(stack: &[Frame], number: u8) -> &[Frame] {
+    let does_its_work = |frame: &Frame| softirq_actions(number).contains(&frame.name());
     stack.iter().rposition(does_its_work).map_or(&[], |at| &stack[..=at])
 }
 
 /// The part of a stack that a softirq broke into: what its interrupt did, or what turned softirqs on
 /// again. Empty if the stack does not lead there, as out of a thread that sees to softirqs.
-pub(super) fn under_softirq(stack: &[String]) -> &[String] {
+pub(super) fn under_softirq(stack: &[Frame]) -> &[Frame] {
     /// What runs softirqs: the second one up to 6.8.
     const RUNS: [&str; 2] = ["handle_softirqs", "__do_softirq"];
     // What calls that, but for threads: entries of interrupts, and who turns softirqs on.
-    let is_way_in = |frame: &String| {
-        let name = function(frame);
+    let is_way_in = |frame: &Frame| {
+        let name = frame.name();
         name.starts_with("asm_") || ["el1h_64_irq", "__local_bh_enable_ip"].contains(&name)
     };
-    let Some(runs) = stack.iter().rposition(|frame| RUNS.contains(&function(frame))) else {
+    let Some(runs) = stack.iter().rposition(|frame| RUNS.contains(&frame.name())) else {
         return &[];
     };
     let outer = &stack[runs..];
     outer.iter().position(is_way_in).map_or(&[], |way_in| &outer[way_in + 1..])
 }
 
-/// The name of a frame's function: `exit_mmap` of `exit_mmap.part.0+0x10 [mod]`.
-fn function(frame: &str) -> &str {
-    let frame = frame.trim();
-    let end = frame.find(|c: char| c == '+' || c.is_whitespace()).unwrap_or(frame.len());
-    let name = &frame[..end];
-    match name.find('.') {
-        // What the compiler adds to the parts that it makes of a function.
-        Some(dot) if dot > 0 => &name[..dot],
-        _ => name,
-    }
-}
-
-fn position(stack: &[String]) -> Option<usize> {
-    let named = stack.iter().position(|frame| !is_one_of(HELPERS, function(frame)));
+fn position(stack: &[Frame]) -> Option<usize> {
+    let named = stack.iter().position(|frame| !is_one_of(HELPERS, frame.name()));
     named.or(if stack.is_empty() { None } else { Some(0) })
 }
 
 /// The outermost function that says something, if that is not the culprit itself.
-pub(in super::super) fn caller(stack: &[String]) -> Option<&str> {
+pub(super) fn caller(stack: &[Frame]) -> Option<Function> {
     let outside = &stack[position(stack)? + 1..];
     let says =
-        |name: &&str| !name.is_empty() && !is_one_of(PLUMBING, name) && !is_one_of(HELPERS, name);
-    outside.iter().rev().map(|frame| function(frame)).find(says)
+        |name: &str| !name.is_empty() && !is_one_of(PLUMBING, name) && !is_one_of(HELPERS, name);
+    outside.iter().rev().find(|frame| says(frame.name()))?.function()
 }
 
 /// The part of `stack` within the softirq.
-fn in_softirq(stack: &[String]) -> Option<&[String]> {
-    let runner = stack.iter().position(|frame| is_one_of(SOFTIRQ_RUNNERS, function(frame)));
+fn in_softirq(stack: &[Frame]) -> Option<&[Frame]> {
+    let runner = stack.iter().position(|frame| is_one_of(SOFTIRQ_RUNNERS, frame.name()));
     runner.map(|i| &stack[..i])
 }
 
@@ -237,29 +217,29 @@ fn system_call(name: &str) -> Option<&str> {
 
 /// Whether `frame` is the end of a section with preemption off: where a lock is released,
 /// interrupts come back on first, and preemption right after.
-pub(super) fn unlocks(frame: &str) -> bool {
+pub(super) fn unlocks(frame: &Frame) -> bool {
     const UNLOCKS: &[&str] =
         &["_raw_spin_unlock*", "_raw_read_unlock*", "_raw_write_unlock*", "__raw_spin_unlock*"];
-    is_one_of(UNLOCKS, function(frame))
+    is_one_of(UNLOCKS, frame.name())
 }
 
 /// Whether a stack ends with an interrupt that came while a program ran: below it there is nothing of
 /// the kernel's.
-pub(super) fn is_of_user_mode(stack: &[String]) -> bool {
+pub(super) fn is_of_user_mode(stack: &[Frame]) -> bool {
     const INTERRUPTS: &[&str] = &["asm_sysvec_*", "asm_common_interrupt", "el0t_64_irq"];
-    stack.last().is_some_and(|frame| is_one_of(INTERRUPTS, function(frame)))
+    stack.last().is_some_and(|frame| is_one_of(INTERRUPTS, frame.name()))
 }
 
 /// Whether the innermost function is on the kernel's way back to a program or out of a switch: what it
 /// does with interrupts off is to look at some flags, and to let go of the run queue.
-pub(super) fn is_short_way(stack: &[String]) -> bool {
+pub(super) fn is_short_way(stack: &[Frame]) -> bool {
     const SHORT_WAYS: &[&str] = &[
         "exit_to_user_mode_*",
         "irqentry_exit_to_user_mode",
         "syscall_exit_to_user_mode*",
         "finish_task_switch",
     ];
-    stack.first().is_some_and(|frame| is_one_of(SHORT_WAYS, function(frame)))
+    stack.first().is_some_and(|frame| is_one_of(SHORT_WAYS, frame.name()))
 }
 
 fn is_one_of(patterns: &[&str], name: &str) -> bool {

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::function::{caller, culprit, own_name};
+use super::culprit::{Culprit, Within};
+use super::frame::{Frame, Function};
+use super::function::{caller, culprit, own_function};
+use super::task::NamedTask;
 use crate::distribution::Distribution;
 
 /// Sections that were measured from their beginning to their end, of all CPUs that were watched.
@@ -52,11 +55,11 @@ pub struct SectionKind {
 /// An end of a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edge {
-    /// The place: `function+0x10`. Empty where the CPU came out of idle.
-    pub place: String,
-    /// Where it was called from; empty where the kernel does not tell.
+    /// The place; `None` where the CPU came out of idle.
+    pub place: Option<Frame>,
+    /// Where it was called from; `None` where the kernel does not tell.
     #[serde(default)]
-    pub caller: String,
+    pub caller: Option<Frame>,
 }
 
 /// The sections between two places.
@@ -81,18 +84,25 @@ pub struct Longest {
     pub begin: Edge,
     /// Where it ended.
     pub end: Edge,
-    /// The task that ran as it ended: `rm[412]`.
-    pub task: String,
+    /// The task that ran as it ended; `None` if that is not known.
+    #[serde(default)]
+    pub task: Option<NamedTask>,
     /// The kernel stack at its end, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stack: Vec<String>,
+    pub frames: Vec<Frame>,
 }
 
 impl Edge {
-    /// The function; the one that called it where it only locks or unlocks. Empty out of idle.
-    pub fn function(&self) -> &str {
-        let own = own_name(&self.place).or(own_name(&self.caller));
-        own.unwrap_or(self.place.split('+').next().unwrap_or_default())
+    /// The function; the one that called it where it only locks or unlocks. `None` out of idle, or
+    /// if it is not known.
+    pub fn function(&self) -> Option<Function> {
+        self.own_function().or_else(|| self.place.as_ref()?.function())
+    }
+
+    /// The same, unless it only locks or unlocks.
+    fn own_function(&self) -> Option<Function> {
+        let own = |frame: &Option<Frame>| frame.as_ref().and_then(own_function);
+        own(&self.place).or_else(|| own(&self.caller))
     }
 }
 
@@ -127,17 +137,14 @@ impl Measured {
 
 impl Longest {
     /// Who began it; where only what locks is known of that, who ended it.
-    pub fn culprit(&self) -> String {
-        let begin = own_name(&self.begin.place).or(own_name(&self.begin.caller));
-        let end = || culprit(&self.stack);
-        begin.map_or_else(end, str::to_owned)
+    pub fn culprit(&self) -> Culprit {
+        let begin = self.begin.own_function();
+        begin.map_or_else(|| culprit(&self.frames), Culprit::Function)
     }
 
-    /// `exit_mmap in rm[412]`
-    pub(super) fn within(&self) -> String {
-        match caller(&self.stack) {
-            Some(caller) if !self.task.is_empty() => format!("{caller} in {}", self.task),
-            _ => self.task.clone(),
-        }
+    /// What that was in.
+    pub(super) fn within(&self) -> Within {
+        let caller = caller(&self.frames).filter(|_| self.task.is_some());
+        Within { caller, task: self.task.clone(), ..Within::default() }
     }
 }

@@ -1,143 +1,15 @@
 //! What an explained run's record holds.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::bound::Bound;
+use super::cause::{Cause, Evidence};
+use super::culprit::{Blamed, Culprit, Phase, Within};
+use super::frame::Frame;
 use super::measured::Measured;
 use crate::distribution::Distribution;
-
-/// What kept a task from running.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// The hypervisor ran something else.
-    Steal,
-    /// A non-maskable interrupt.
-    Nmi,
-    /// A hard interrupt: the handler of the timer itself, or another.
-    Irq,
-    /// A softirq.
-    Softirq,
-    /// Kernel code that had interrupts off.
-    IrqOff,
-    /// Kernel code that had preemption off.
-    PreemptOff,
-    /// Kernel code that full preemption would have left.
-    NoPreemptionPoint,
-    /// A task of higher priority.
-    HigherPriorityTask,
-    /// A task of equal or lower priority.
-    EqualOrLowerTask,
-    /// The task's own time was used up: RT throttling, a quota.
-    Throttled,
-    /// The CPU slept.
-    IdleExit,
-    /// The way from a waker on another CPU.
-    RemoteWakeup,
-    /// The scheduler, and the way back to the task.
-    Scheduler,
-    /// The task's own page was not there.
-    PageFault,
-    /// The tracer, which takes stacks and hands wakeups over.
-    Tracer,
-    /// Nobody knows.
-    #[default]
-    #[serde(other)]
-    Unexplained,
-}
-
-impl Cause {
-    /// All of them.
-    pub const ALL: [Self; 16] = [
-        Self::Steal,
-        Self::Nmi,
-        Self::Irq,
-        Self::Softirq,
-        Self::IrqOff,
-        Self::PreemptOff,
-        Self::NoPreemptionPoint,
-        Self::HigherPriorityTask,
-        Self::EqualOrLowerTask,
-        Self::Throttled,
-        Self::IdleExit,
-        Self::RemoteWakeup,
-        Self::Scheduler,
-        Self::PageFault,
-        Self::Tracer,
-        Self::Unexplained,
-    ];
-
-    /// As in records: `no_preemption_point`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Steal => "steal",
-            Self::Nmi => "nmi",
-            Self::Irq => "irq",
-            Self::Softirq => "softirq",
-            Self::IrqOff => "irq_off",
-            Self::PreemptOff => "preempt_off",
-            Self::NoPreemptionPoint => "no_preemption_point",
-            Self::HigherPriorityTask => "higher_priority_task",
-            Self::EqualOrLowerTask => "equal_or_lower_task",
-            Self::Throttled => "throttled",
-            Self::IdleExit => "idle_exit",
-            Self::RemoteWakeup => "remote_wakeup",
-            Self::Scheduler => "scheduler",
-            Self::PageFault => "page_fault",
-            Self::Tracer => "tracer",
-            Self::Unexplained => "unexplained",
-        }
-    }
-
-    /// In a sentence: `no preemption point`.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Steal => "stolen by the hypervisor",
-            Self::Nmi => "NMI",
-            Self::Irq => "interrupt",
-            Self::Softirq => "softirq",
-            Self::IrqOff => "interrupts off",
-            Self::PreemptOff => "preemption off",
-            Self::NoPreemptionPoint => "no preemption point",
-            Self::HigherPriorityTask => "higher-priority task",
-            Self::EqualOrLowerTask => "equal- or lower-priority task",
-            Self::Throttled => "throttled",
-            Self::IdleExit => "exit from idle",
-            Self::RemoteWakeup => "remote wakeup",
-            Self::Scheduler => "scheduler",
-            Self::PageFault => "page fault",
-            Self::Tracer => "tracer overhead",
-            Self::Unexplained => "unexplained",
-        }
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// How a share is known.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Evidence {
-    /// Its beginning and end were seen.
-    Edge,
-    /// A stack was taken inside it, or just as it ended.
-    Stack,
-    /// It is what is left between two points that were seen: no more than that.
-    #[default]
-    #[serde(other)]
-    Bound,
-}
 
 /// One named share of a wakeup's lateness. All shares of an episode add up to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,45 +18,42 @@ pub struct Share {
     pub cause: Cause,
     /// How long, nanoseconds.
     pub ns: u64,
-    /// Who: a function, an interrupt, a softirq, a task; may be empty.
+    /// Who.
     #[serde(default)]
-    pub culprit: String,
-    /// In what the culprit was: `exit_mmap in rm[412]`; may be empty.
-    #[serde(default)]
-    pub within: String,
+    pub culprit: Culprit,
+    /// Which part of the way to the task, if it was that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Of a remote wakeup without a waker: the CPU whose timer it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_cpu: Option<u32>,
+    /// In what the culprit was.
+    #[serde(default, skip_serializing_if = "Within::is_empty")]
+    pub within: Within,
+    /// Whether the CPU waited for a lock that was held elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waiting_for_lock: bool,
     /// How it is known.
     pub evidence: Evidence,
     /// The culprit's kernel stack, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stack: Vec<String>,
-    /// For each entry of that stack its lines of source. Empty if nobody looked for them; an entry
-    /// whose lines are not known has none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lines: Vec<Vec<SourceLine>>,
-    /// The kernel stack where the culprit gave up the CPU in the end, innermost first, if `stack` was
+    pub frames: Vec<Frame>,
+    /// The kernel stack where the culprit gave up the CPU in the end, innermost first, if `frames` were
     /// taken before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given_up_at: Vec<String>,
-    /// The lines of source of that, as in `lines`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given_up_lines: Vec<Vec<SourceLine>>,
+    pub given_up_at: Vec<Frame>,
     /// The culprit's own stack, of its program, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub user_stack: Vec<String>,
+    pub user_stack: Vec<Frame>,
 }
 
-/// A line of source. An entry of a stack stands for several where functions were put into one
-/// another: then the first is that of the innermost, and the last that of the function which the
-/// stack names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SourceLine {
-    /// The function; may be empty.
-    #[serde(default)]
-    pub function: String,
-    /// The file, from the root of the sources where that is known; may be empty.
-    pub file: String,
-    /// Counted from 1; 0 if it is not known.
-    pub line: u32,
+impl Share {
+    /// What it is blamed on.
+    pub fn blamed(&self) -> Blamed<'_> {
+        let Self { cause, culprit, phase, from_cpu, .. } = self;
+        let (cause, phase, from_cpu) = (*cause, *phase, *from_cpu);
+        Blamed { cause, culprit, phase, from_cpu, others: false }
+    }
 }
 
 /// The four components of a wakeup, nanoseconds. They add up to the wakeup latency.
@@ -275,8 +144,18 @@ impl ComponentTable {
 pub struct CauseRow {
     /// What.
     pub cause: Cause,
-    /// Who; may be empty.
-    pub culprit: String,
+    /// Who. A task here is all tasks of that name, policy and priority.
+    #[serde(default)]
+    pub culprit: Culprit,
+    /// Which part of the way to the task, if it was that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Of remote wakeups without a waker: the CPU whose timer it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_cpu: Option<u32>,
+    /// Whether this row stands for all culprits of the cause that have none of their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub others: bool,
     /// In how many late wakeups it has a share.
     pub episodes: u64,
     /// Its shares together, nanoseconds.
@@ -287,16 +166,13 @@ pub struct CauseRow {
     pub share: f64,
 }
 
-/// A line of an episode's timeline.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
-    /// From when the wakeup was due, nanoseconds.
-    pub at_ns: u64,
-    /// How deep: 0 for the wakeup itself, 1 within an interrupt or another task, and so on.
-    #[serde(default)]
-    pub depth: u32,
-    /// What happened, in words.
-    pub what: String,
+impl CauseRow {
+    /// What it blames.
+    pub fn blamed(&self) -> Blamed<'_> {
+        let Self { cause, culprit, phase, from_cpu, others, .. } = self;
+        let (cause, phase, from_cpu, others) = (*cause, *phase, *from_cpu, *others);
+        Blamed { cause, culprit, phase, from_cpu, others }
+    }
 }
 
 /// How a run was explained: with what, how completely, and of how many wakeups.
@@ -338,13 +214,8 @@ pub struct Explanation {
     /// The id of the kernel's build, in hexadecimal digits: the same as its image has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
-    /// Functions of stacks that are in modules of the kernel, each with its module's name. An empty
-    /// name is one of several: modules, or a module and the kernel itself, that each have such a
-    /// function in stacks.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub modules: BTreeMap<String, String>,
-    /// The ids of these modules' builds by their names, in hexadecimal digits: the same as their
-    /// files have. Of those that are known.
+    /// The ids of the builds of the modules that frames are in, by the modules' names, in hexadecimal
+    /// digits: the same as their files have. Of those that are known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub module_build_ids: BTreeMap<String, String>,
     /// Longest sections, where seen.

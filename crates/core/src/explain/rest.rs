@@ -1,10 +1,13 @@
 //! The late wakeups for which there is no room: of them only whose their time was is kept.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
+use super::cause::Cause;
 use super::compose::{is_section, is_switch, is_way_to_scheduler};
-use super::rank::{OTHERS, Part};
-use super::record::{Cause, Components, Share};
+use super::culprit::Group;
+use super::rank::Part;
+use super::record::{Components, Share};
 use crate::histogram::{bucket_of, edges_of};
 use crate::random::Random;
 
@@ -38,8 +41,8 @@ pub struct Rest {
     lengths: BTreeMap<usize, u64>,
     /// How late the least late of them was, nanoseconds.
     least_ns: u64,
-    culprits: Vec<(Cause, String)>,
-    places: HashMap<(Cause, String), u32>,
+    groups: Vec<Group>,
+    places: HashMap<Group, u32>,
     /// For each measure the blame of the wakeup that has the longest.
     longest: [Vec<Share>; MEASURES.len()],
     /// Of as many successive wakeups as one stands for, how many have come, and which is taken.
@@ -51,7 +54,7 @@ pub struct Rest {
 #[derive(Clone, Debug, PartialEq)]
 struct Brief {
     components: Components,
-    /// By the places of their culprits, nanoseconds.
+    /// By the places of their groups, nanoseconds.
     shares: Box<[(u32, u64)]>,
 }
 
@@ -114,15 +117,15 @@ impl Rest {
     }
 
     fn place(&mut self, share: &Share) -> u32 {
-        let mut key = (share.cause, share.culprit.clone());
-        if self.culprits.len() >= MOST_CULPRITS && !self.places.contains_key(&key) {
-            key.1 = OTHERS.into();
+        let mut key = Group::of(share.blamed());
+        if self.groups.len() >= MOST_CULPRITS && !self.places.contains_key(&key) {
+            key = Group::others(key.cause);
         }
         if let Some(&place) = self.places.get(&key) {
             return place;
         }
-        let place = u32::try_from(self.culprits.len()).unwrap_or(u32::MAX);
-        self.culprits.push(key.clone());
+        let place = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
+        self.groups.push(key.clone());
         self.places.insert(key, place);
         place
     }
@@ -151,10 +154,7 @@ impl Rest {
 
     /// Whose the time of those at least so late was, to be ranked.
     pub(super) fn parts(&self, above_ns: u64) -> impl Iterator<Item = Part<'_>> {
-        let share = |&(place, ns): &(u32, u64)| {
-            let (cause, culprit) = &self.culprits[place as usize];
-            (*cause, culprit.as_str(), ns)
-        };
+        let share = |&(place, ns): &(u32, u64)| (Cow::Borrowed(&self.groups[place as usize]), ns);
         self.above(above_ns).map(move |brief| {
             Part::new(self.weight(), brief.late_ns(), brief.shares.iter().map(share))
         })
@@ -167,7 +167,7 @@ impl Rest {
     }
 
     /// The blame of those wakeups that held the longest sections and switches.
-    pub(super) fn longest(&self) -> impl Iterator<Item = &[Share]> + Clone {
+    pub fn longest(&self) -> impl Iterator<Item = &[Share]> + Clone {
         self.longest.iter().map(Vec::as_slice).filter(|blame| !blame.is_empty())
     }
 }
@@ -178,12 +178,10 @@ fn measured(measure: Measure, blame: &[Share]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::culprit::Phase;
+    use super::super::testing::{share, who};
     use super::*;
     use crate::explain::rank;
-
-    fn share(cause: Cause, culprit: &str, ns: u64) -> Share {
-        Share { cause, culprit: culprit.into(), ns, ..Share::default() }
-    }
 
     fn count(rest: &Rest, above_ns: u64) -> u64 {
         rest.counts(above_ns).values().sum()
@@ -202,7 +200,8 @@ mod tests {
         }
         let told = |above_ns| {
             let rows = rank(rest.parts(above_ns));
-            let told = rows.iter().map(|r| format!("{} {} {}", r.culprit, r.episodes, r.total_ns));
+            let told =
+                rows.iter().map(|r| format!("{} {} {}", who(r.blamed()), r.episodes, r.total_ns));
             (count(&rest, above_ns), told.collect::<Vec<_>>(), rest.components(above_ns).total_ns())
         };
         assert_eq!(told(0), (3, vec!["eth0 3 300".into(), "f 3 300".into()], 600));
@@ -252,7 +251,8 @@ mod tests {
         rest.add(late(70), vec![share(Cause::IrqOff, "long", 70)]);
         rest.add(late(90), vec![share(Cause::PreemptOff, "a", 50), share(Cause::IrqOff, "b", 40)]);
         for _ in 0..4 * MOST {
-            rest.add(late(20), vec![share(Cause::Scheduler, "switch", 20)]);
+            let switch = share(Cause::Scheduler, "", 20);
+            rest.add(late(20), vec![Share { phase: Some(Phase::Switch), ..switch }]);
         }
         let longest = |of: Measure| rest.longest().map(|blame| measured(of, blame)).max();
         assert_eq!(longest(|share| share.cause == Cause::IrqOff), Some(70));
@@ -265,9 +265,9 @@ mod tests {
     fn culprits_without_end_take_no_room_without_end() {
         let mut rest = Rest::default();
         for n in 0..2 * MOST_CULPRITS {
-            rest.add(late(5), vec![share(Cause::EqualOrLowerTask, &format!("task[{n}]"), 5)]);
+            rest.add(late(5), vec![share(Cause::EqualOrLowerTask, &format!("task{n}"), 5)]);
         }
-        assert_eq!(rest.culprits.len(), MOST_CULPRITS + 1);
+        assert_eq!(rest.groups.len(), MOST_CULPRITS + 1);
         let rows = rank(rest.parts(0));
         let sum: u64 = rows.iter().map(|row| row.total_ns).sum();
         assert_eq!(sum, count(&rest, 0) * 5);

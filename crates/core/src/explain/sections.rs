@@ -1,7 +1,8 @@
 //! The longest sections: as their edges tell, or else as far as late wakeups show them.
 
+use super::cause::{Cause, Evidence};
 use super::measured::{Measured, SectionKind};
-use super::record::{Cause, Evidence, Sections, Share};
+use super::record::{Sections, Share};
 
 impl SectionKind {
     /// The longest as a share of blame.
@@ -13,7 +14,7 @@ impl SectionKind {
             culprit: longest.culprit(),
             within: longest.within(),
             evidence: Evidence::Edge,
-            stack: longest.stack.clone(),
+            frames: longest.frames.clone(),
             ..Share::default()
         })
     }

@@ -42,9 +42,6 @@ pub struct Seen {
     pub not_seen: Vec<String>,
     /// The id of the kernel's build, in hexadecimal digits.
     pub build_id: Option<String>,
-    /// Functions of stacks that are in modules of the kernel, each with its module's name; an empty
-    /// one where several have a function of that name.
-    pub modules: BTreeMap<String, String>,
     /// The ids of modules' builds by their names, in hexadecimal digits.
     pub module_build_ids: BTreeMap<String, String>,
 }

@@ -1,9 +1,10 @@
 //! What happened while a task waited, in order of time.
 
 use super::event::{Context, Event, Interrupt, Mode, Stimulus, Wakeup, What};
-use super::record::Step;
-use super::words::softirq_name;
-use crate::units::{MonoNs, SpanNs, grouped};
+use super::softirq::softirq_name;
+use super::step::{Interrupted, Step, StepEvent, StepMode};
+use super::task::NamedTask;
+use crate::units::MonoNs;
 
 /// The most steps, the one included that says how many are left out.
 const MOST_STEPS: usize = 40;
@@ -17,18 +18,18 @@ pub fn timeline(wakeup: &Wakeup) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut depth = Depth::default();
     for (at, moment) in moments(wakeup) {
-        let what = match moment {
-            Moment::Mark(what) => Some((0, what)),
-            Moment::Event(what) => words(what).map(|words| (depth.of(what), words)),
+        let told = match moment {
+            Moment::Mark(event) => Some((0, event)),
+            Moment::Event(what) => step_event(what).map(|event| (depth.of(what), event)),
         };
         let at_ns = at.since(wakeup.marks.due).0;
-        steps.extend(what.map(|(depth, what)| Step { at_ns, depth, what }));
+        steps.extend(told.map(|(depth, event)| Step { at_ns, depth, event }));
     }
     shortened(steps)
 }
 
 enum Moment<'a> {
-    Mark(String),
+    Mark(StepEvent),
     Event(&'a What),
 }
 
@@ -36,7 +37,6 @@ enum Moment<'a> {
 /// mark is enough.
 fn moments(wakeup: &Wakeup) -> Vec<(MonoNs, Moment<'_>)> {
     let marks = wakeup.marks.consistent();
-    let own = wakeup.task.name();
     let said = |what: &What, at: MonoNs| match what {
         What::IrqEntry(_) => marks.irq_entry == Some(at),
         What::IrqExit(_) => marks.irq_exit == Some(at),
@@ -46,24 +46,22 @@ fn moments(wakeup: &Wakeup) -> Vec<(MonoNs, Moment<'_>)> {
     };
     let inside = |event: &&Event| event.at >= marks.due && event.at <= marks.response;
     let events = wakeup.events.iter().filter(inside).filter(|event| !said(&event.what, event.at));
-    let interrupt = wakeup.events.iter().find_map(|event| match &event.what {
-        What::IrqEntry(interrupt) if Some(event.at) == marks.irq_entry => Some(named(interrupt)),
-        _ => None,
-    });
-    let taken = format!("{} taken", interrupt.unwrap_or(NAMELESS));
+    let name = own_interrupt(wakeup, marks.irq_entry);
     let lost = Some(marks.due).filter(|_| wakeup.lost > 0);
     let before = [
         (Some(marks.due), beginning(wakeup)),
-        (lost, missing(wakeup.lost)),
-        (marks.irq_entry, taken),
+        (lost, StepEvent::Missing { count: wakeup.lost.into() }),
+        (marks.irq_entry, StepEvent::Interrupt { name: name.clone() }),
     ];
+    let task = wakeup.task.named();
+    let from = switched_from(wakeup, marks.switch_in);
     let after = [
-        (marks.irq_exit, "handler returns".to_owned()),
-        (marks.sched_entry, "scheduler entered".to_owned()),
-        (marks.switch_in, format!("switch to {own}")),
-        (Some(marks.response), format!("{own} runs{}", faults(wakeup.page_faults))),
+        (marks.irq_exit, StepEvent::InterruptExit { name }),
+        (marks.sched_entry, StepEvent::SchedEntry),
+        (marks.switch_in, StepEvent::Switch { from, to: task.clone() }),
+        (Some(marks.response), StepEvent::Runs { task, page_faults: wakeup.page_faults }),
     ];
-    let mark = |(at, what): (Option<MonoNs>, String)| Some((at?, Moment::Mark(what)));
+    let mark = |(at, event): (Option<MonoNs>, StepEvent)| Some((at?, Moment::Mark(event)));
     let mut moments: Vec<_> = before.into_iter().filter_map(mark).collect();
     moments.extend(events.map(|event| (event.at, Moment::Event(&event.what))));
     moments.extend(after.into_iter().filter_map(mark));
@@ -72,78 +70,76 @@ fn moments(wakeup: &Wakeup) -> Vec<(MonoNs, Moment<'_>)> {
     moments
 }
 
-fn missing(count: u32) -> String {
-    match count {
-        1 => "1 event is missing below".into(),
-        _ => format!("{} events are missing below", grouped(count.into())),
-    }
+/// What the interrupt is called that was taken at `entry`.
+fn own_interrupt(wakeup: &Wakeup, entry: Option<MonoNs>) -> Option<String> {
+    wakeup.events.iter().find_map(|event| match &event.what {
+        What::IrqEntry(interrupt) if Some(event.at) == entry => name(interrupt),
+        _ => None,
+    })
 }
 
-/// What an interrupt is called whose entry, which alone has the name, was not seen.
-const NAMELESS: &str = "interrupt";
-
-fn named(interrupt: &Interrupt) -> &str {
-    if interrupt.0.is_empty() { NAMELESS } else { &interrupt.0 }
-}
-
-fn faults(count: u64) -> String {
-    match count {
-        0 => String::new(),
-        1 => " after a page fault".into(),
-        _ => format!(" after {} page faults", grouped(count)),
-    }
-}
-
-/// `timer expiry; rm[412] running in the kernel`
-fn beginning(wakeup: &Wakeup) -> String {
-    let stimulus = match &wakeup.stimulus {
-        Stimulus::Timer { on } if *on != wakeup.cpu => format!("timer expiry on CPU {on}"),
-        Stimulus::Timer { .. } => "timer expiry".into(),
-        Stimulus::Awake => format!("due before {} slept", wakeup.task.name()),
-        Stimulus::Unknown => "made ready".into(),
-        Stimulus::Waker { task, on, in_interrupt } => {
-            let place = if *in_interrupt { "an interrupt of " } else { "" };
-            let cpu = if *on == wakeup.cpu { String::new() } else { format!(" on CPU {on}") };
-            format!("made ready by {place}{}{cpu}", task.name())
+/// Who ran until the task was switched to at `switch_in`, if there is an event of that.
+fn switched_from(wakeup: &Wakeup, switch_in: Option<MonoNs>) -> Option<NamedTask> {
+    wakeup.events.iter().find_map(|event| match &event.what {
+        What::Switch { from, to } if Some(event.at) == switch_in && to.pid == wakeup.task.pid => {
+            Some(from.named())
         }
-    };
-    match wakeup.interrupted.as_ref().and_then(state) {
-        Some(state) => format!("{stimulus}; {state}"),
-        None => stimulus,
+        _ => None,
+    })
+}
+
+fn name(Interrupt(name): &Interrupt) -> Option<String> {
+    Some(name.clone()).filter(|name| !name.is_empty())
+}
+
+fn beginning(wakeup: &Wakeup) -> StepEvent {
+    let interrupted = wakeup.interrupted.as_ref().and_then(interrupted);
+    let elsewhere = |on: u32| Some(on).filter(|&on| on != wakeup.cpu);
+    match &wakeup.stimulus {
+        Stimulus::Timer { on } => StepEvent::TimerExpiry { cpu: elsewhere(*on), interrupted },
+        Stimulus::Awake => StepEvent::NotAsleep { task: wakeup.task.named(), interrupted },
+        Stimulus::Unknown => {
+            StepEvent::MadeReady { by: None, cpu: None, in_interrupt: false, interrupted }
+        }
+        Stimulus::Waker { task, on, in_interrupt } => StepEvent::MadeReady {
+            by: Some(task.named()),
+            cpu: elsewhere(*on),
+            in_interrupt: *in_interrupt,
+            interrupted,
+        },
     }
 }
 
-/// What the CPU was at.
-fn state(context: &Context) -> Option<String> {
-    let softirq = context.softirq.map(|n| format!(", softirq {}", softirq_name(n)));
-    let task = context.task.name();
-    let state = match &context.mode {
+/// What the CPU was at, if that is known.
+fn interrupted(context: &Context) -> Option<Interrupted> {
+    let (mode, state) = match &context.mode {
         Mode::Unknown => return None,
-        Mode::User => format!("{task} running"),
-        Mode::Kernel => format!("{task} running in the kernel"),
-        Mode::Idle(state) if state.is_empty() => "CPU idle".into(),
-        Mode::Idle(state) => format!("CPU idle in {state}"),
+        Mode::User => (StepMode::User, ""),
+        Mode::Kernel => (StepMode::Kernel, ""),
+        Mode::Idle(state) => (StepMode::Idle, state.as_str()),
     };
-    Some(state + &softirq.unwrap_or_default())
+    Some(Interrupted {
+        mode,
+        task: context.task.named(),
+        idle_state: Some(state.to_owned()).filter(|state| !state.is_empty()),
+        softirq: context.softirq.map(softirq_name),
+    })
 }
 
-/// An event in words; `None` if it is only the end of what the step before said, or a reading.
-fn words(what: &What) -> Option<String> {
+/// An event as a step; `None` if it is only the end of what the step before said, or a reading.
+fn step_event(what: &What) -> Option<StepEvent> {
     Some(match what {
-        What::IrqEntry(Interrupt(name)) if name.is_empty() => NAMELESS.into(),
-        What::IrqEntry(Interrupt(name)) => format!("interrupt {name}"),
-        What::IrqExit(interrupt) => format!("{} returns", named(interrupt)),
-        What::TimerEntry(name, 0..=1) => name.clone(),
-        What::TimerEntry(name, count) => format!("{name} of {} timers", grouped((*count).into())),
-        What::SoftirqEntry(number) => format!("softirq {}", softirq_name(*number)),
-        What::SoftirqExit(number) => format!("softirq {} ends", softirq_name(*number)),
-        What::Nmi(name, ns) => format!("NMI {name} ends after {}", SpanNs(*ns)),
-        What::Switch { to, .. } if to.is_idle() => "CPU goes idle".into(),
-        What::Switch { to, .. } => format!("switch to {}", to.words()),
-        What::SchedEntry => "scheduler entered".into(),
-        What::Tracer(ns) => format!("tracer ends after {}", SpanNs(*ns)),
-        What::ContentionBegin => "waits for a lock".into(),
-        What::ContentionEnd => "acquires the lock".into(),
+        What::IrqEntry(interrupt) => StepEvent::Interrupt { name: name(interrupt) },
+        What::IrqExit(interrupt) => StepEvent::InterruptExit { name: name(interrupt) },
+        What::TimerEntry(name, count) => StepEvent::Timer { name: name.clone(), count: *count },
+        What::SoftirqEntry(number) => StepEvent::Softirq { name: softirq_name(*number) },
+        What::SoftirqExit(number) => StepEvent::SoftirqExit { name: softirq_name(*number) },
+        What::Nmi(name, ns) => StepEvent::Nmi { name: name.clone(), ns: *ns },
+        What::Switch { from, to } => StepEvent::Switch { from: Some(from.named()), to: to.named() },
+        What::SchedEntry => StepEvent::SchedEntry,
+        What::Tracer(ns) => StepEvent::Tracer { ns: *ns },
+        What::ContentionBegin => StepEvent::LockWait,
+        What::ContentionEnd => StepEvent::LockAcquired,
         What::TimerExit | What::Steal(_) => return None,
     })
 }
@@ -175,25 +171,14 @@ impl Depth {
     }
 }
 
-/// What a step begins with that stands for those that were left out.
-const LEFT_OUT: &str = "… and ";
-
-impl Step {
-    /// How many steps this one stands for: itself, or those that the record has left out here.
-    pub fn stands_for(&self) -> u64 {
-        let count = self.what.strip_prefix(LEFT_OUT).and_then(|rest| rest.strip_suffix(" more"));
-        count.and_then(|count| count.parse().ok()).unwrap_or(1)
-    }
-}
-
 fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
     if steps.len() <= MOST_STEPS {
         return steps;
     }
     let last = steps.split_off(steps.len() - LAST_STEPS);
     let left_out = steps.split_off(MOST_STEPS - LAST_STEPS - 1);
-    let what = format!("{LEFT_OUT}{} more", left_out.len());
-    steps.extend(left_out.first().map(|first| Step { what, ..first.clone() }));
+    let event = StepEvent::LeftOut { count: left_out.len() as u64 };
+    steps.extend(left_out.first().map(|first| Step { event, ..first.clone() }));
     steps.extend(last);
     steps
 }
@@ -201,7 +186,8 @@ fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::event::{Marks, Policy, Task};
+    use crate::explain::event::Marks;
+    use crate::explain::task::{Policy, Task};
     use expect_test::{Expect, expect};
 
     fn task(pid: u32, comm: &str, policy: Policy, prio: i32) -> Task {
@@ -257,7 +243,8 @@ mod tests {
         change(&mut wakeup);
         let line = |step: &Step| {
             let indent = usize::try_from(step.depth).unwrap() * 2;
-            format!("{:>6} {:indent$}{}\n", step.at_ns, "", step.what)
+            let event = serde_json::to_string(&step.event).unwrap();
+            format!("{:>6} {:indent$}{event}\n", step.at_ns, "")
         };
         want.assert_eq(&timeline(&wakeup).iter().map(line).collect::<String>());
     }
@@ -267,20 +254,20 @@ mod tests {
         check(
             |_| {},
             expect![[r#"
-                 0 timer expiry; logger[231] running in the kernel, softirq NET_RX
-            231000 local_timer taken
-            232000   hrtimer_wakeup
-            234000 handler returns
-            235000   softirq RCU
-            236000     interrupt eth0
-            237000     eth0 returns
-            238000   softirq RCU ends
-            240000   switch to spin[7] fifo 95
-            250000   NMI watchdog ends after 1.50 µs
-            260000 scheduler entered
-            262000 switch to wakescope[400]
-            265000 wakescope[400] runs
-        "#]],
+                     0 {"kind":"timer_expiry","cpu":null,"interrupted":{"mode":"kernel","task":{"comm":"logger","pid":231,"policy":"other","priority":null},"idle_state":null,"softirq":"NET_RX"}}
+                231000 {"kind":"interrupt","name":"local_timer"}
+                232000   {"kind":"timer","name":"hrtimer_wakeup","count":1}
+                234000 {"kind":"interrupt_exit","name":"local_timer"}
+                235000   {"kind":"softirq","name":"RCU"}
+                236000     {"kind":"interrupt","name":"eth0"}
+                237000     {"kind":"interrupt_exit","name":"eth0"}
+                238000   {"kind":"softirq_exit","name":"RCU"}
+                240000   {"kind":"switch","from":{"comm":"logger","pid":231,"policy":"other","priority":null},"to":{"comm":"spin","pid":7,"policy":"fifo","priority":95}}
+                250000   {"kind":"nmi","name":"watchdog","ns":1500}
+                260000 {"kind":"sched_entry"}
+                262000 {"kind":"switch","from":{"comm":"spin","pid":7,"policy":"fifo","priority":95},"to":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90}}
+                265000 {"kind":"runs","task":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90},"page_faults":0}
+            "#]],
         );
     }
 
@@ -297,15 +284,15 @@ mod tests {
                 w.events[3].what = What::IrqExit(Interrupt(String::new()));
             },
             expect![[r#"
-                 0 timer expiry; logger[231] running in the kernel, softirq NET_RX
-                 0 1 event is missing below
-            231000   interrupt
-            232000     hrtimer_wakeup
-            234000   interrupt returns
-            260000 scheduler entered
-            262000 switch to wakescope[400]
-            265000 wakescope[400] runs
-        "#]],
+                     0 {"kind":"timer_expiry","cpu":null,"interrupted":{"mode":"kernel","task":{"comm":"logger","pid":231,"policy":"other","priority":null},"idle_state":null,"softirq":"NET_RX"}}
+                     0 {"kind":"missing","count":1}
+                231000   {"kind":"interrupt","name":null}
+                232000     {"kind":"timer","name":"hrtimer_wakeup","count":1}
+                234000   {"kind":"interrupt_exit","name":null}
+                260000 {"kind":"sched_entry"}
+                262000 {"kind":"switch","from":null,"to":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90}}
+                265000 {"kind":"runs","task":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90},"page_faults":0}
+            "#]],
         );
     }
 
@@ -324,16 +311,16 @@ mod tests {
         check(
             waker(0, false),
             expect![[r#"
-                 0 made ready by writer[5]
-            265000 wakescope[400] runs
-        "#]],
+                     0 {"kind":"made_ready","by":{"comm":"writer","pid":5,"policy":"other","priority":null},"cpu":null,"in_interrupt":false,"interrupted":null}
+                265000 {"kind":"runs","task":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90},"page_faults":0}
+            "#]],
         );
         check(
             waker(1, true),
             expect![[r#"
-                 0 made ready by an interrupt of writer[5] on CPU 1
-            265000 wakescope[400] runs
-        "#]],
+                     0 {"kind":"made_ready","by":{"comm":"writer","pid":5,"policy":"other","priority":null},"cpu":1,"in_interrupt":true,"interrupted":null}
+                265000 {"kind":"runs","task":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90},"page_faults":0}
+            "#]],
         );
     }
 
@@ -347,14 +334,14 @@ mod tests {
         check(
             change,
             expect![[r#"
-                 0 timer expiry; logger[231] running in the kernel, softirq NET_RX
-                 0 1,200 events are missing below
-            231000 interrupt taken
-            234000 handler returns
-            260000 scheduler entered
-            262000 switch to wakescope[400]
-            265000 wakescope[400] runs after 2 page faults
-        "#]],
+                     0 {"kind":"timer_expiry","cpu":null,"interrupted":{"mode":"kernel","task":{"comm":"logger","pid":231,"policy":"other","priority":null},"idle_state":null,"softirq":"NET_RX"}}
+                     0 {"kind":"missing","count":1200}
+                231000 {"kind":"interrupt","name":null}
+                234000 {"kind":"interrupt_exit","name":null}
+                260000 {"kind":"sched_entry"}
+                262000 {"kind":"switch","from":null,"to":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90}}
+                265000 {"kind":"runs","task":{"comm":"wakescope","pid":400,"policy":"fifo","priority":90},"page_faults":2}
+            "#]],
         );
     }
 
@@ -363,17 +350,14 @@ mod tests {
         let mut wakeup = wakeup();
         wakeup.events.retain(|event| !matches!(event.what, What::SoftirqExit(_)));
         let steps = timeline(&wakeup);
-        let depth =
-            |what: &str| steps.iter().find(|step| step.what.starts_with(what)).unwrap().depth;
-        assert_eq!((depth("interrupt eth0"), depth("switch to spin")), (2, 1));
-    }
-
-    #[test]
-    fn what_a_step_stands_for_is_read_from_our_own_words_only() {
-        for what in ["", "… and more", "… and -1 more", "… and 99999999999999999999 more", "9 more"]
-        {
-            assert_eq!(Step { what: what.into(), ..Step::default() }.stands_for(), 1, "{what}");
-        }
+        let depth = |is_it: fn(&StepEvent) -> bool| {
+            steps.iter().find(|step| is_it(&step.event)).unwrap().depth
+        };
+        let eth0 = depth(
+            |e| matches!(e, StepEvent::Interrupt { name } if name.as_deref() == Some("eth0")),
+        );
+        let spin = depth(|e| matches!(e, StepEvent::Switch { to, .. } if to.comm == "spin"));
+        assert_eq!((eth0, spin), (2, 1));
     }
 
     #[test]
@@ -387,14 +371,11 @@ mod tests {
         wakeup.events = softirqs.collect();
         let steps = timeline(&wakeup);
         assert_eq!(steps.len(), MOST_STEPS);
-        assert_eq!(
-            steps[0].what,
-            "timer expiry; logger[231] running in the kernel, softirq NET_RX"
-        );
-        assert_eq!(steps[30].what, "… and 967 more");
+        assert!(matches!(steps[0].event, StepEvent::TimerExpiry { .. }));
+        assert_eq!(steps[30].event, StepEvent::LeftOut { count: 967 });
         let stand_for: Vec<u64> = steps.iter().map(Step::stands_for).collect();
         assert_eq!((stand_for[0], stand_for[30], stand_for[39]), (1, 967, 1));
-        assert_eq!(steps[39].what, "wakescope[400] runs");
+        assert!(matches!(steps[39].event, StepEvent::Runs { .. }));
         assert!(steps.windows(2).all(|pair| pair[0].at_ns <= pair[1].at_ns));
     }
 }

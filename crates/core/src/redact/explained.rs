@@ -1,11 +1,9 @@
 //! What an explanation names: culprits, the tasks that they ran in, their stacks.
-//!
-//! Culprits and steps are texts in which a name cannot be told from words, so all of such a text goes.
-//! Where they become types, names of kernel threads, functions and interrupts can stay.
 
-use super::names::{REDACTED, remove};
+use super::names::{REDACTED, is_kernel_thread, is_own_thread, remove};
 use crate::explain::{
-    CauseRow, Longest, Measured, SectionKind, SectionPlace, Share, SourceLine, Step,
+    CauseRow, Culprit, Edge, Frame, Function, Interrupted, Longest, Measured, NamedTask,
+    SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, Within,
 };
 
 /// Top folders of the kernel's sources (6.18).
@@ -38,13 +36,59 @@ const FOLDERS: [&str; 25] = [
 ];
 
 pub(super) fn redact_row(row: &mut CauseRow) {
-    let CauseRow { cause: _, culprit, episodes: _, total_ns: _, worst_ns: _, share: _ } = row;
-    remove(culprit);
+    let CauseRow {
+        cause: _,
+        culprit,
+        phase: _,
+        from_cpu: _,
+        others: _,
+        episodes: _,
+        total_ns: _,
+        worst_ns: _,
+        share: _,
+    } = row;
+    redact_culprit(culprit);
 }
 
 pub(super) fn redact_step(step: &mut Step) {
-    let Step { at_ns: _, depth: _, what } = step;
-    remove(what);
+    let Step { at_ns: _, depth: _, event } = step;
+    match event {
+        StepEvent::TimerExpiry { cpu: _, interrupted } => redact_interrupted(interrupted),
+        StepEvent::NotAsleep { task, interrupted } => {
+            redact_task(task);
+            redact_interrupted(interrupted);
+        }
+        StepEvent::MadeReady { by, cpu: _, in_interrupt: _, interrupted } => {
+            by.iter_mut().for_each(redact_task);
+            redact_interrupted(interrupted);
+        }
+        StepEvent::Switch { from, to } => {
+            from.iter_mut().for_each(redact_task);
+            redact_task(to);
+        }
+        StepEvent::Runs { task, page_faults: _ } => redact_task(task),
+        StepEvent::Interrupt { name } | StepEvent::InterruptExit { name } => {
+            name.iter_mut().for_each(redact_symbol);
+        }
+        StepEvent::Timer { name, count: _ }
+        | StepEvent::Softirq { name }
+        | StepEvent::SoftirqExit { name }
+        | StepEvent::Nmi { name, ns: _ } => redact_symbol(name),
+        StepEvent::Tracer { ns: _ }
+        | StepEvent::SchedEntry
+        | StepEvent::LockWait
+        | StepEvent::LockAcquired
+        | StepEvent::Missing { count: _ }
+        | StepEvent::LeftOut { count: _ }
+        | StepEvent::Unknown => {}
+    }
+}
+
+fn redact_interrupted(interrupted: &mut Option<Interrupted>) {
+    if let Some(Interrupted { mode: _, task, idle_state, softirq }) = interrupted {
+        redact_task(task);
+        idle_state.iter_mut().chain(softirq).for_each(redact_symbol);
+    }
 }
 
 pub(super) fn redact_share(share: &mut Share) {
@@ -52,20 +96,50 @@ pub(super) fn redact_share(share: &mut Share) {
         cause: _,
         ns: _,
         culprit,
+        phase: _,
+        from_cpu: _,
         within,
+        waiting_for_lock: _,
         evidence: _,
-        stack,
-        lines,
+        frames,
         given_up_at,
-        given_up_lines,
         user_stack,
     } = share;
-    remove(culprit);
-    remove(within);
-    stack.iter_mut().chain(given_up_at).for_each(redact_frame);
-    lines.iter_mut().chain(given_up_lines).flatten().for_each(redact_line);
+    redact_culprit(culprit);
+    redact_within(within);
+    frames.iter_mut().chain(given_up_at).for_each(redact_frame);
     // Functions of a program tell which it is, and its files do.
-    user_stack.iter_mut().for_each(remove);
+    user_stack.iter_mut().for_each(|frame| *frame = Frame::default());
+}
+
+pub(super) fn redact_culprit(culprit: &mut Culprit) {
+    match culprit {
+        Culprit::Function(function) => redact_function(function),
+        Culprit::Task(task) => redact_task(task),
+        // Drivers name interrupts after devices.
+        Culprit::Interrupt(of)
+        | Culprit::Timer(of)
+        | Culprit::Softirq(of)
+        | Culprit::Nmi(of)
+        | Culprit::Idle(of) => redact_symbol(&mut of.name),
+        Culprit::Hypervisor | Culprit::Tracer | Culprit::None => {}
+    }
+}
+
+fn redact_within(within: &mut Within) {
+    let Within { caller, syscall, softirq, interrupt, task } = within;
+    caller.iter_mut().for_each(redact_function);
+    syscall.iter_mut().chain(softirq).chain(interrupt).for_each(redact_symbol);
+    task.iter_mut().for_each(redact_task);
+}
+
+/// Keeps threads of the kernel and of wakescope. The id stays, which is not the same a second time:
+/// without it nobody could tell one task from another.
+fn redact_task(task: &mut NamedTask) {
+    let NamedTask { comm, pid, policy: _, priority: _ } = task;
+    if *pid != Some(0) && !is_kernel_thread(comm) && !is_own_thread(comm) {
+        remove(comm);
+    }
 }
 
 pub(super) fn redact_measured(measured: &mut Measured) {
@@ -83,40 +157,61 @@ pub(super) fn redact_measured(measured: &mut Measured) {
     } = measured;
     let kinds = [irq_off, preempt_off, scheduling, handlers];
     for SectionKind { lengths: _, longest, places } in kinds.into_iter().flatten() {
-        if let Some(Longest { begin, end, task, stack }) = longest {
-            let edges = [&mut begin.place, &mut begin.caller, &mut end.place, &mut end.caller];
-            edges.into_iter().chain(stack).for_each(redact_frame);
-            remove(task);
+        if let Some(Longest { begin, end, task, frames }) = longest {
+            [begin, end].into_iter().for_each(redact_edge);
+            frames.iter_mut().for_each(redact_frame);
+            task.iter_mut().for_each(redact_task);
         }
         for SectionPlace { begin, end, count: _, total_ns: _, worst_ns: _ } in places {
-            let edges = [&mut begin.place, &mut begin.caller, &mut end.place, &mut end.caller];
-            edges.into_iter().for_each(redact_frame);
+            [begin, end].into_iter().for_each(redact_edge);
         }
     }
 }
 
-/// Keeps what has the form of an entry of a kernel's stack: `function+0x10`, or `[unknown]`.
-fn redact_frame(frame: &mut String) {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "_.$".contains(c);
-    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit());
-    let is_place = frame.split_once("+0x").is_some_and(|(function, offset)| {
-        !function.is_empty() && function.chars().all(is_name) && digits(offset)
-    });
-    if !is_place && frame != "[unknown]" {
-        remove(frame);
+fn redact_edge(edge: &mut Edge) {
+    let Edge { place, caller } = edge;
+    place.iter_mut().chain(caller).for_each(redact_frame);
+}
+
+fn redact_function(function: &mut Function) {
+    let Function { name, module } = function;
+    redact_symbol(name);
+    module.iter_mut().for_each(redact_symbol);
+}
+
+/// Keeps what can be an entry of a kernel's stack.
+fn redact_frame(frame: &mut Frame) {
+    let Frame { function, offset: _, module, file, line, inlined } = frame;
+    function.iter_mut().chain(module).for_each(redact_symbol);
+    if !file.as_deref().is_none_or(is_of_kernel) {
+        *file = Some(REDACTED.into());
+        *line = 0;
     }
+    inlined.iter_mut().for_each(redact_line);
+}
+
+/// Keeps names such as the kernel has for functions, modules, interrupts and idle states.
+fn redact_symbol(name: &mut String) {
+    if !name.chars().all(|c| c.is_ascii_alphanumeric() || "_.$-:#/".contains(c)) {
+        remove(name);
+    }
+}
+
+/// Whether a file is one of the kernel's own sources.
+fn is_of_kernel(file: &str) -> bool {
+    let mut parts = file.split('/');
+    parts.next().is_some_and(|first| FOLDERS.contains(&first))
+        && parts.next().is_some()
+        && !file.split('/').any(|part| part == "..")
 }
 
 /// Keeps lines of the kernel's own sources.
 fn redact_line(line: &mut SourceLine) {
-    let SourceLine { function, file, line: _ } = line;
-    let mut parts = file.split('/');
-    let is_kernels = parts.next().is_some_and(|first| FOLDERS.contains(&first))
-        && parts.next().is_some()
-        && !file.split('/').any(|part| part == "..");
-    if !is_kernels {
+    let SourceLine { function, file, line } = line;
+    if !is_of_kernel(file) {
         *function = if function.is_empty() { String::new() } else { REDACTED.into() };
         remove(file);
+        *line = 0;
     }
 }
 
@@ -125,22 +220,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_of_kernel_stacks_stay() {
-        for (frame, want) in [
-            ("do_work+0x1f", "do_work+0x1f"),
-            ("a.constprop.0+0x0", "a.constprop.0+0x0"),
-            ("[unknown]", "[unknown]"),
-            ("", ""),
-            ("0xffffffff81000000", REDACTED),
-            ("main+0x10 [program]", REDACTED),
-            ("program-x+0x10", REDACTED),
-            ("rm[412]", REDACTED),
-            ("a+0x", REDACTED),
-            ("+0x1", REDACTED),
+    fn tasks_of_the_kernel_and_of_wakescope_stay() {
+        for (comm, pid, stays) in [
+            ("ksoftirqd/1", 17, true),
+            ("wakescope/0", 400, true),
+            ("swapper/0", 0, true),
+            ("python3", 4_711, false),
+            ("", 4_711, true),
         ] {
-            let mut got = frame.to_owned();
-            redact_frame(&mut got);
-            assert_eq!(got, want, "{frame}");
+            let mut task = NamedTask { comm: comm.into(), pid: Some(pid), ..NamedTask::default() };
+            redact_task(&mut task);
+            assert_eq!(task.comm == comm, stays, "{comm}: {task:?}");
+            assert_eq!(task.pid, Some(pid));
+        }
+    }
+
+    #[test]
+    fn names_of_the_kernels_form_stay() {
+        for (name, want) in [
+            ("do_work", "do_work"),
+            ("a.constprop.0", "a.constprop.0"),
+            ("virtio3-input.0", "virtio3-input.0"),
+            ("nvme0q1", "nvme0q1"),
+            ("", ""),
+            ("main program", REDACTED),
+            ("rm[412]", REDACTED),
+            ("\u{1b}[31m", REDACTED),
+        ] {
+            let mut got = name.to_owned();
+            redact_symbol(&mut got);
+            assert_eq!(got, want, "{name}");
         }
     }
 
@@ -155,11 +264,15 @@ mod tests {
             ("acme/secret.c", false),
             ("mm", false),
         ] {
-            let mut line = SourceLine { function: "f".into(), file: file.into(), line: 7 };
-            let before = line.clone();
-            redact_line(&mut line);
-            assert_eq!(line == before, stays, "{line:?}");
-            assert!(stays || (line.file == REDACTED && line.function == REDACTED), "{line:?}");
+            let line = SourceLine { function: "f".into(), file: file.into(), line: 7 };
+            let mut frame = Frame { inlined: vec![line], ..Frame::in_function("f", 16) };
+            frame.file = Some(file.into());
+            frame.line = 7;
+            let before = frame.clone();
+            redact_frame(&mut frame);
+            assert_eq!(frame == before, stays, "{frame:?}");
+            let told = [frame.file.as_deref().unwrap_or_default(), &frame.inlined[0].file];
+            assert!(stays || told == [REDACTED, REDACTED], "{frame:?}");
         }
     }
 }

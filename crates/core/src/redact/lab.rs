@@ -148,7 +148,7 @@ fn redact_loads(loads: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::Share;
+    use crate::explain::{Culprit, NamedTask, Share};
     use crate::lab::{SCHEMA, Status};
     use crate::redact::REDACTED;
     use crate::unknown::Unknown;
@@ -163,7 +163,10 @@ mod tests {
             status: Status::Failed,
             reason: format!("{own} panicked"),
             evidence: vec!["secret".into()],
-            culprit: Some(Share { culprit: "secret[1]".into(), ..Share::default() }),
+            culprit: Some(Share {
+                culprit: Culprit::Task(NamedTask { comm: "secret".into(), ..NamedTask::default() }),
+                ..Share::default()
+            }),
             run: Some("/home/me/secret/run".into()),
             other: Unknown::of("secret", "1"),
             ..Cell::default()

@@ -16,6 +16,43 @@ pub(super) fn remove(text: &mut String) {
     }
 }
 
+/// What threads of the kernel are called, before a number, a CPU or a device.
+const KERNEL_THREADS: [&str; 20] = [
+    "ksoftirqd/",
+    "kworker/",
+    "migration/",
+    "cpuhp/",
+    "irq/",
+    "irq_work/",
+    "ktimers/",
+    "rcuc/",
+    "rcub/",
+    "rcuog/",
+    "rcuop/",
+    "rcu_",
+    "idle_inject/",
+    "swapper/",
+    "kswapd",
+    "khugepaged",
+    "kcompactd",
+    "ksmd",
+    "kthreadd",
+    "kauditd",
+];
+
+/// Whether a thread has the name of one of the kernel's. Those of interrupts and of queues end with the
+/// names that drivers and file systems gave them, which are the kernel's too.
+pub(super) fn is_kernel_thread(comm: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-:+.>".contains(c);
+    KERNEL_THREADS.iter().any(|name| comm.starts_with(name)) && comm.chars().all(is_plain)
+}
+
+/// Whether a thread has the name of one of wakescope's own: probes, loads, disturbances.
+pub(super) fn is_own_thread(comm: &str) -> bool {
+    let rest = ["wakescope", "load-", "disturb-"].iter().find_map(|name| comm.strip_prefix(name));
+    rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_alphanumeric() || "/-".contains(c)))
+}
+
 /// Whether `unit` is what a load of every wakescope counts.
 pub(super) fn is_unit(unit: &str) -> bool {
     UNITS.contains(&unit)
@@ -35,6 +72,25 @@ pub(super) fn redact_name_of_load(name: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_of_the_kernel_and_of_wakescope_are_known() {
+        for (comm, of_kernel, own) in [
+            ("ksoftirqd/1", true, false),
+            ("kworker/0:1H-kblockd", true, false),
+            ("irq/24-nvme0q1", true, false),
+            ("rcu_preempt", true, false),
+            ("kworker/secret plan", false, false),
+            ("ksoft", false, false),
+            ("wakescope", false, true),
+            ("wakescope/12", false, true),
+            ("load-cpu", false, true),
+            ("wakescope: all", false, false),
+            ("bash", false, false),
+        ] {
+            assert_eq!((is_kernel_thread(comm), is_own_thread(comm)), (of_kernel, own), "{comm}");
+        }
+    }
 
     #[test]
     fn loads_that_all_have_stay() {

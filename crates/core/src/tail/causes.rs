@@ -2,7 +2,7 @@
 
 use super::count::poisson_interval;
 use super::whole_ns;
-use crate::explain::Cause;
+use crate::explain::{Blamed, Cause, Culprit, Phase};
 use crate::run::Run;
 
 /// The most causes that are told of.
@@ -13,8 +13,14 @@ const MOST: usize = 3;
 pub struct CauseRate {
     /// What.
     pub cause: Cause,
-    /// Who; may be empty.
-    pub culprit: String,
+    /// Who.
+    pub culprit: Culprit,
+    /// Which part of the way to the task, if it was that.
+    pub phase: Option<Phase>,
+    /// Of remote wakeups without a waker: the CPU whose timer it was.
+    pub from_cpu: Option<u32>,
+    /// Whether it stands for several culprits.
+    pub others: bool,
     /// In how many late wakeups it has a share.
     pub episodes: u64,
     /// The time between two of them, in the mean.
@@ -23,6 +29,15 @@ pub struct CauseRate {
     pub interval_ns: (u64, u64),
     /// Its largest share, nanoseconds.
     pub worst_ns: u64,
+}
+
+impl CauseRate {
+    /// What it blames.
+    pub fn blamed(&self) -> Blamed<'_> {
+        let Self { cause, culprit, phase, from_cpu, others, .. } = self;
+        let (cause, phase, from_cpu, others) = (*cause, *phase, *from_cpu, *others);
+        Blamed { cause, culprit, phase, from_cpu, others }
+    }
 }
 
 /// The causes with the largest shares of the time, but for what nobody knows.
@@ -34,6 +49,9 @@ pub(super) fn of(run: &Run) -> Vec<CauseRate> {
         CauseRate {
             cause: row.cause,
             culprit: row.culprit.clone(),
+            phase: row.phase,
+            from_cpu: row.from_cpu,
+            others: row.others,
             episodes: row.episodes,
             every_ns: every(row.episodes as f64),
             interval_ns: (every(high), every(low)),

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use super::*;
 use crate::distribution::Distribution;
 use crate::explain::Cause;
-use crate::explain::{CauseRow, Share};
+use crate::explain::{CauseRow, Culprit, Share};
 use crate::histogram::Histogram;
 use crate::maxima::Maxima;
 use crate::random::Random;
@@ -251,8 +251,12 @@ fn one_bound_for_shares_and_times() {
 #[test]
 fn causes_have_rates_and_tails_of_their_own() {
     let mut run = run_of(&World::Pareto(0.0).samples(1));
-    let row =
-        |cause, episodes| CauseRow { cause, culprit: "x".into(), episodes, ..Default::default() };
+    let row = |cause, episodes| CauseRow {
+        cause,
+        culprit: Culprit::interrupt("x"),
+        episodes,
+        ..Default::default()
+    };
     run.causes = vec![row(Cause::Irq, 12), row(Cause::Unexplained, 7), row(Cause::Softirq, 0)];
     let mut random = Random::new(3);
     let mut episode = |cause| {

@@ -1,32 +1,80 @@
 //! The bound that the longest of each thing compose into, beside what was observed.
 
-use wakescope_core::explain::{Bound, Interference, Variables};
+use wakescope_core::explain::{Bound, Culprit, Interference, Name, Unsound, Variables};
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::grouped;
 
-use super::WIDTH;
+use super::{WIDTH, words};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::{Style, clean};
 
-/// The most interrupts and reasons that are told, and the longest of them.
+/// The most interrupts and reasons that are told, and the longest name of an interrupt.
 const MOST_INTERRUPTS: usize = 6;
 const MOST_REASONS: usize = 16;
 const LONGEST_NAME: usize = 40;
-const LONGEST_REASON: usize = 200;
 
 /// What the bound is, what it is made of, and why it does not hold.
 pub(super) fn told(run: &Run, bound: &Bound, style: Style) -> String {
     let domain = run.time_domain;
-    let reasons = bound.unsound.iter().take(MOST_REASONS).map(|reason| {
-        let line =
-            wrapped(&format!("unsound: {}", clean(reason, LONGEST_REASON)), WIDTH - 1, "   ");
+    let reasons = bound.unsound.iter().take(MOST_REASONS).map(|&reason| {
+        let line = wrapped(&format!("unsound: {}", unsound(reason)), WIDTH - 1, "   ");
         format!(" {}\n", style.warn(&line))
     });
     let lines = [sentence(run, bound), made_of(&bound.variables, domain)];
     let lines = lines.iter().filter(|line| !line.is_empty());
     let lines = lines.map(|line| format!(" {}\n", wrapped(line, WIDTH - 1, "   ")));
     lines.chain(reasons).collect()
+}
+
+/// Why a longer latency than a bound is possible.
+pub(crate) fn unsound(reason: Unsound) -> String {
+    let words = match reason {
+        Unsound::SectionsOfLateWakeups => {
+            "sections with interrupts or preemption off are observed only where they delayed a late \
+             wakeup: longer ones may exist"
+        }
+        Unsound::NoSection => "no section with interrupts or preemption off was observed",
+        Unsound::WayToSchedulerUnseen => {
+            "the time from a reschedule request to the scheduler is not observed"
+        }
+        Unsound::SchedulerUnseen => "the scheduler's own time with preemption off is not observed",
+        Unsound::LastSectionUnseen => {
+            "the scheduler's last section with interrupts off is not observed"
+        }
+        Unsound::NotFullyPreemptible => {
+            "the kernel is not fully preemptible: its code may run for any time even with \
+             preemption enabled"
+        }
+        Unsound::SoftirqsNotThreaded => {
+            "softirqs are not threaded: they may delay the thread one after another"
+        }
+        Unsound::InterruptsUnseen => "not all interrupts are observed",
+        Unsound::NotMostUrgent => {
+            "the bound holds only for the highest-priority thread of a CPU: others may wait for \
+             tasks of higher priority"
+        }
+        Unsound::Hypervisor => "a hypervisor may take the CPU at any time",
+        Unsound::Exceeded { cause } => {
+            let cause = cause.map(|cause| format!(": {}", words::cause(cause)));
+            return format!(
+                "a wakeup exceeded the bound, because of a cause that the bound does not include{}",
+                cause.unwrap_or_default()
+            );
+        }
+        Unsound::Unknown => "for a reason that this version does not know",
+    };
+    words.into()
+}
+
+/// `local_timer`, `softirq NET_RX`, `NMI watchdog`
+fn name(culprit: &Culprit) -> String {
+    match culprit {
+        Culprit::Softirq(Name { name }) => words::softirq_name(name),
+        Culprit::Nmi(Name { name }) => format!("NMI {name}"),
+        Culprit::Interrupt(Name { name }) => name.clone(),
+        _ => "interrupt".into(),
+    }
 }
 
 fn sentence(run: &Run, bound: &Bound) -> String {
@@ -75,7 +123,7 @@ fn interrupted_by(interrupts: &[Interference], domain: TimeDomain) -> Vec<String
         .iter()
         .take(MOST_INTERRUPTS)
         .map(|interrupt| {
-            let name = clean(&interrupt.name, LONGEST_NAME);
+            let name = clean(&name(&interrupt.culprit), LONGEST_NAME);
             let often = match interrupt.miat_ns {
                 Some(miat_ns) => format!("every {}", span(miat_ns, domain)),
                 None => "once".into(),

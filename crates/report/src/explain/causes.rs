@@ -5,7 +5,7 @@ use wakescope_core::plan::Stimulus;
 use wakescope_core::run::Run;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
-use super::{percent, threshold};
+use super::{percent, threshold, words};
 use crate::style::clean;
 use crate::table::columns;
 
@@ -111,7 +111,7 @@ impl Line {
         Self {
             rank: rank.to_string(),
             cause: row.cause.name().into(),
-            culprit: clean(&row.culprit, LONGEST_CULPRIT),
+            culprit: clean(&words::culprit(row.blamed()), LONGEST_CULPRIT),
             episodes: Some(row.episodes),
             worst_ns: row.worst_ns,
             total_ns: row.total_ns,

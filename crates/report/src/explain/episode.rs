@@ -1,11 +1,13 @@
 //! One late wakeup: a bar, what happened in order of time, and whose it was.
 
-use wakescope_core::explain::{Cause, Share, SourceLine, Step};
+use wakescope_core::explain::{Cause, Frame, Share, Step};
 use wakescope_core::run::{Episode, TimeDomain};
 use wakescope_core::units::{counted, grouped};
 
 use super::bar::{self, Part};
-use super::words::{LONGEST_NAME, known, micros, whose};
+use super::frames::{kernel_frame, user_frame};
+use super::steps;
+use super::words::{self, LONGEST_NAME, known, micros, whose};
 use super::{WIDTH, percent};
 use crate::domain::{self, span};
 use crate::findings::wrapped;
@@ -72,7 +74,7 @@ fn parts(shares: &[Share]) -> Vec<Part> {
     let part = |share: &&Share| Part {
         ns: share.ns,
         name: short(share.cause).into(),
-        culprit: clean(&share.culprit, LONGEST_NAME),
+        culprit: clean(&words::culprit(share.blamed()), LONGEST_NAME),
     };
     shares.iter().map(part).collect()
 }
@@ -156,7 +158,7 @@ fn timeline(episode: &Episode, domain: TimeDomain) -> String {
 fn told_step(step: &Step, width: usize, unit: &str) -> String {
     let indent = " ".repeat(2 * step.depth.min(DEEPEST) as usize);
     let before = format!("{:>width$} {unit}  {indent}", micros(step.at_ns));
-    let what = clean(&step.what, WIDTH.saturating_sub(before.chars().count() + 1));
+    let what = clean(&steps::step(step), WIDTH.saturating_sub(before.chars().count() + 1));
     format!("{before}{what}").trim_end().to_owned() + "\n"
 }
 
@@ -197,30 +199,28 @@ fn told_share(share: &Share) -> String {
 
 /// The stacks of a share: the kernel's with lines of source, and that of the program.
 pub(super) fn stack(share: &Share, indent: usize) -> String {
-    let Share { stack, lines, given_up_at, given_up_lines, user_stack, .. } = share;
-    let given_up = until_common(given_up_at, stack);
-    let kernel = told_stack("", stack, lines);
-    let given_up = told_stack("gives up the CPU in ", given_up, given_up_lines);
-    let user = told_stack("user stack: ", user_stack, &[]);
-    chain(kernel, stack.len(), indent)
+    let Share { frames, given_up_at, user_stack, .. } = share;
+    let given_up = until_common(given_up_at, frames);
+    let kernel = told_stack("", frames, told_entry);
+    let given_up = told_stack("gives up the CPU in ", given_up, told_entry);
+    let user = told_stack("user stack: ", user_stack, |frame| vec![user_frame(frame)]);
+    chain(kernel, frames.len(), indent)
         + &chain(given_up, given_up_at.len(), indent)
         + &chain(user, user_stack.len(), indent)
 }
 
 /// `stack` up to the innermost entry that `other` has, too: what called that, called both. Empty if
 /// it says nothing new.
-fn until_common<'s>(stack: &'s [String], other: &[String]) -> &'s [String] {
+fn until_common<'s>(stack: &'s [Frame], other: &[Frame]) -> &'s [Frame] {
     let ends = stack.iter().rev().zip(other.iter().rev());
-    let common = ends.take_while(|(entry, other)| entry == other).count();
+    let common = ends.take_while(|(entry, other)| entry.is_at(other)).count();
     let own = stack.len() - common;
     if own == 0 { &[] } else { &stack[..(own + 1).min(stack.len())] }
 }
 
 /// The entries that there is room for, `before` the first of them.
-fn told_stack(before: &str, stack: &[String], lines: &[Vec<SourceLine>]) -> Vec<Words> {
-    let lines = |at: usize| lines.get(at).map(Vec::as_slice).unwrap_or_default();
-    let shown = stack.iter().take(MOST_FRAMES).enumerate();
-    let mut told: Vec<Words> = shown.map(|(at, entry)| told_entry(entry, lines(at))).collect();
+fn told_stack(before: &str, stack: &[Frame], told: fn(&Frame) -> Words) -> Vec<Words> {
+    let mut told: Vec<Words> = stack.iter().take(MOST_FRAMES).map(told).collect();
     if let Some(first) = told.first_mut() {
         first[0].insert_str(0, before);
     }
@@ -233,22 +233,25 @@ type Words = Vec<String>;
 /// `shmem_undo_range+0x1b2 (mm/shmem.c:912)`; where functions were put into one another, with the
 /// innermost and the outermost of them:
 /// `shmem_undo_range+0x1b2 (folio_put at include/linux/mm.h:1320, inlined into mm/shmem.c:912)`.
-fn told_entry(entry: &str, lines: &[SourceLine]) -> Words {
-    match lines {
-        [] => vec![entry.to_owned()],
-        [only] => vec![format!("{entry} ({})", source(only))],
-        [first, .., last] => {
-            let function = clean(&first.function, LONGEST_NAME);
-            let inner = format!("({function} at {},", source(first));
-            vec![entry.to_owned(), inner, format!("inlined into {})", source(last))]
+fn told_entry(frame: &Frame) -> Words {
+    let entry = kernel_frame(frame);
+    let file = frame.file.as_deref().unwrap_or_default();
+    let own = source(file, frame.line);
+    match frame.inlined.first() {
+        Some(inner) => {
+            let function = clean(&inner.function, LONGEST_NAME);
+            let inner = format!("({function} at {},", source(&inner.file, inner.line));
+            vec![entry, inner, format!("inlined into {own})")]
         }
+        None if own.is_empty() => vec![entry],
+        None => vec![format!("{entry} ({own})")],
     }
 }
 
 /// `mm/shmem.c:912`
-fn source(line: &SourceLine) -> String {
-    let file = file_name(&line.file);
-    if line.line == 0 { file } else { format!("{file}:{}", line.line) }
+fn source(file: &str, line: u32) -> String {
+    let file = file_name(file);
+    if line == 0 { file } else { format!("{file}:{line}") }
 }
 
 /// The file, or its end if it is long: the file itself says more than the folders that it is in.

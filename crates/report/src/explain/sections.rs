@@ -7,7 +7,7 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::run::TimeDomain;
 use wakescope_core::units::{SpanNs, grouped};
 
-use super::{WIDTH, episode, words};
+use super::{WIDTH, episode, frames, words};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::clean;
@@ -138,17 +138,18 @@ fn told_places(measured: &Measured) -> String {
 
 /// `uart_write+0x33, called from tty_write+0x40`
 fn place(edge: &Edge) -> String {
-    let name = |text: &str| clean(text, LONGEST_PLACE);
-    match (edge.place.as_str(), edge.caller.as_str()) {
-        ("", _) => IDLE.into(),
-        (place, "") => name(place),
-        (place, caller) => format!("{} ({})", name(place), name(caller)),
+    let name = |frame| clean(&frames::kernel_frame(frame), LONGEST_PLACE);
+    match (&edge.place, &edge.caller) {
+        (None, _) => IDLE.into(),
+        (Some(place), None) => name(place),
+        (Some(place), Some(caller)) => format!("{} ({})", name(place), name(caller)),
     }
 }
 
 fn function(edge: &Edge) -> String {
-    match clean(edge.function(), LONGEST_PLACE) {
-        name if name.is_empty() => IDLE.into(),
-        name => name,
+    match (edge.function(), &edge.place) {
+        (Some(function), _) => clean(&function.name, LONGEST_PLACE),
+        (None, Some(place)) => frames::kernel_frame(place),
+        (None, None) => IDLE.into(),
     }
 }

@@ -1,10 +1,12 @@
 use expect_test::{Expect, expect};
-use wakescope_core::explain::{Bound, Cause, Evidence, Share, SourceLine, Step};
+use wakescope_core::explain::{
+    Bound, Cause, Culprit, Evidence, Frame, Share, SourceLine, Step, StepEvent, Unsound,
+};
 use wakescope_core::run::Summary;
 
 use super::*;
 use crate::text::tests::run_of;
-use runs::{bound, crowded, lossy, measured, names, serial, table};
+use runs::{bound, crowded, frame, frames, lossy, measured, serial, table};
 
 mod hostile;
 mod not_followed;
@@ -74,14 +76,14 @@ fn a_section_with_interrupts_off() {
 fn stacks_with_lines_and_of_programs() {
     let mut run = serial();
     let share = &mut run.worst[0].blame[0];
-    share.stack.truncate(4);
+    share.frames.truncate(4);
     let line = |function: &str, file: &str, line| SourceLine {
         function: function.into(),
         file: file.into(),
         line,
     };
     let deep = "drivers/staging/a/vendor/with/many/folders/serial_core.c";
-    share.lines = vec![
+    let lines = [
         vec![line("uart_drain_fifo", "drivers/tty/serial/uart.c", 912)],
         vec![
             line("arch_local_irq_restore", "arch/x86/include/asm/irqflags.h", 119),
@@ -91,11 +93,14 @@ fn stacks_with_lines_and_of_programs() {
         vec![],
         vec![line("\x1b", deep, 0)],
     ];
+    share.frames.iter_mut().zip(lines).for_each(|(frame, lines)| frame.set_lines(lines));
     share.given_up_at =
-        names(&["schedule+0x56", "tty_wait+0x10", "tty_release+0x1f0", "__fput+0xe3"]);
-    share.stack.push("__fput+0xe3".into());
-    share.given_up_lines = vec![vec![line("schedule", "kernel/sched/core.c", 6770)]];
-    share.user_stack = names(&["close+0xb [libc.so.6]", "flush+0x40 [logger]", "logger+0x1c20"]);
+        frames(&["schedule+0x56", "tty_wait+0x10", "tty_release+0x1f0", "__fput+0xe3"]);
+    share.frames.push(frame("__fput+0xe3"));
+    share.given_up_at[0].set_lines(vec![line("schedule", "kernel/sched/core.c", 6770)]);
+    share.user_stack = frames(&["close+0xb [libc.so.6]", "flush+0x40 [logger]"]);
+    let (module, offset) = (Some("logger".into()), 0x1c20);
+    share.user_stack.push(Frame { module, offset, ..Frame::default() });
     let text = text(&run, Style::default(), Extent::default());
     let from = text.find("taken inside\n").unwrap() + "taken inside\n".len();
     let until = text.find("    3.50 µs").unwrap();
@@ -144,7 +149,7 @@ fn many_causes_without_a_preemption_point() {
             | longest section with interrupts off: 12.0 µs in tick_sched_timer
             | longest stretch without a preemption point: 391 µs in shmem_undo_range, called from exit_mmap in
             |   rm[412]
-            |    function_of_the_kernel_0+0x00 ← function_of_the_kernel_1+0x10 ← function_of_the_kernel_2+0x20 ←
+            |    function_of_the_kernel_0+0x0 ← function_of_the_kernel_1+0x10 ← function_of_the_kernel_2+0x20 ←
             |    function_of_the_kernel_3+0x30 ← function_of_the_kernel_4+0x40 ← function_of_the_kernel_5+0x50 ←
             |    function_of_the_kernel_6+0x60 ← function_of_the_kernel_7+0x70 ← function_of_the_kernel_8+0x80 ←
             |    function_of_the_kernel_9+0x90 ← function_of_the_kernel_10+0x100 ←
@@ -158,7 +163,7 @@ fn many_causes_without_a_preemption_point() {
             |     0.0 µs  timer expiry
             |     391 µs  94.9 %  no_preemption_point in shmem_undo_range, called from exit_mmap in rm[412] ·
             |                     stack taken inside
-            |         function_of_the_kernel_0+0x00 ← function_of_the_kernel_1+0x10 ←
+            |         function_of_the_kernel_0+0x0 ← function_of_the_kernel_1+0x10 ←
             |         function_of_the_kernel_2+0x20 ← function_of_the_kernel_3+0x30 ←
             |         function_of_the_kernel_4+0x40 ← function_of_the_kernel_5+0x50 ←
             |         function_of_the_kernel_6+0x60 ← function_of_the_kernel_7+0x70 ←
@@ -291,13 +296,9 @@ fn a_bound_stands_beside_what_was_observed() {
 fn a_bound_that_does_not_hold_says_why() {
     let change = |bound: &mut Bound| {
         bound.variables = runs::bound(9, &[]).variables;
-        bound.variables.interrupts[0].name = "\u{1b}[31m".repeat(50);
-        bound.unsound = vec![
-            "the kernel is not fully preemptible: its code may run for any time even with \
-             preemption enabled"
-                .into(),
-            "\u{1b}[2J\n".repeat(200),
-        ];
+        bound.variables.interrupts[0].culprit = Culprit::interrupt(&"\u{1b}[31m".repeat(50));
+        let exceeded = Unsound::Exceeded { cause: Some(Cause::Steal) };
+        bound.unsound = vec![Unsound::NotFullyPreemptible, exceeded];
     };
     check_bound(
         change,
@@ -310,10 +311,8 @@ fn a_bound_that_does_not_hold_says_why() {
             |   11.6 µs every 48.0 µs, 3 more
             | unsound: the kernel is not fully preemptible: its code may run for any time even with preemption
             |   enabled
-            | unsound:
-            |   �[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J
-            |   ��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2J��[2
-            |   J�…
+            | unsound: a wakeup exceeded the bound, because of a cause that the bound does not include: stolen by
+            |   the hypervisor
         "#]],
     );
 }
@@ -365,8 +364,8 @@ fn what_was_lost_is_unexplained() {
             |    3.50 µs   1.5 %  scheduler · both edges seen
             |    3.10 µs   1.3 %  irq local_timer · both edges seen
             |
-            | #3  CPU 0  120 µs  ├equal_or_lower 60 make[77]────────────┤unexplained 60─────────────────────────┤
-            |    60.0 µs  50.0 %  equal_or_lower_task make[77] · both edges seen
+            | #3  CPU 0  120 µs  ├equal_or_lower 60 make[77] other──────┤unexplained 60─────────────────────────┤
+            |    60.0 µs  50.0 %  equal_or_lower_task make[77] other · both edges seen
             |    60.0 µs  50.0 %  unexplained
             |
             | ! steal  the hypervisor took 38 ms from these CPUs
@@ -574,12 +573,13 @@ fn where_nobody_woke_up_there_are_no_figures() {
 fn what_is_one_is_told_as_one() {
     let mut run = serial();
     let worst = &mut run.worst[0];
-    let step = |at_ns: u64| Step { at_ns, depth: 1, what: "softirq RCU".into() };
+    let event = || StepEvent::Softirq { name: "RCU".into() };
+    let step = |at_ns: u64| Step { at_ns, depth: 1, event: event() };
     worst.timeline.splice(1..1, (1..30).map(|at| step(at * 1_000)));
     worst.timeline.truncate(33);
     let irq = |line: u64| Share {
         cause: Cause::Irq,
-        culprit: format!("irq {line}"),
+        culprit: Culprit::interrupt(&format!("irq {line}")),
         ns: 10 + line,
         evidence: Evidence::Edge,
         ..Share::default()
@@ -589,7 +589,7 @@ fn what_is_one_is_told_as_one() {
     assert!(shown.contains("\n          … 1 step omitted\n"), "{shown}");
     assert!(shown.contains("\n    1 other, 10 ns\n"), "{shown}");
     // What the record has left out already is part of what is not there to see.
-    run.worst[0].timeline[24].what = "… and 967 more".into();
+    run.worst[0].timeline[24].event = StepEvent::LeftOut { count: 967 };
     let shown = text(&run, PLAIN, Extent::default());
     assert!(shown.contains("… 967 steps omitted"), "{shown}");
     let told = run.explanation.as_mut().unwrap();

@@ -1,6 +1,9 @@
-//! A share of blame in words.
+//! What a record blames, in words: one function for each type, so that text, page, pictures, Markdown
+//! and other programs' formats say the same.
 
-use wakescope_core::explain::{Cause, Evidence, Share};
+use wakescope_core::explain::{
+    Blamed, Cause, Culprit, Evidence, Function, Name, NamedTask, Phase, Policy, Share, Within,
+};
 use wakescope_core::run::TimeDomain;
 
 use crate::domain;
@@ -9,25 +12,132 @@ use crate::style::clean;
 /// The longest name of a culprit, and of what it was in.
 pub(super) const LONGEST_NAME: usize = 48;
 
+/// In a sentence: `no preemption point`.
+pub(crate) fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Steal => "stolen by the hypervisor",
+        Cause::Nmi => "NMI",
+        Cause::Irq => "interrupt",
+        Cause::Softirq => "softirq",
+        Cause::IrqOff => "interrupts off",
+        Cause::PreemptOff => "preemption off",
+        Cause::NoPreemptionPoint => "no preemption point",
+        Cause::HigherPriorityTask => "higher-priority task",
+        Cause::EqualOrLowerTask => "equal- or lower-priority task",
+        Cause::Throttled => "throttled",
+        Cause::IdleExit => "exit from idle",
+        Cause::RemoteWakeup => "remote wakeup",
+        Cause::Scheduler => "scheduler",
+        Cause::PageFault => "page fault",
+        Cause::Tracer => "tracer overhead",
+        Cause::Unexplained => "unexplained",
+    }
+}
+
+/// `rm[412]`; `rm` where it stands for all of that name.
+pub(super) fn task(task: &NamedTask) -> String {
+    match task.pid {
+        Some(pid) => format!("{}[{pid}]", task.comm),
+        None => task.comm.clone(),
+    }
+}
+
+/// `rm[412] other`, `spin[7] fifo 95`: with the priority as one sets it.
+pub(super) fn task_with_policy(of: &NamedTask) -> String {
+    let policy = match of.policy {
+        Policy::Other => "other".into(),
+        Policy::Fifo => "fifo".into(),
+        Policy::RoundRobin => "rr".into(),
+        Policy::Batch => "batch".into(),
+        Policy::Idle => "idle".into(),
+        Policy::Deadline => "deadline".into(),
+        Policy::Ext => "ext".into(),
+        Policy::Unknown(number) => format!("policy {number}"),
+    };
+    match of.priority {
+        Some(priority) => format!("{} {policy} {priority}", task(of)),
+        None => format!("{} {policy}", task(of)),
+    }
+}
+
+/// Who or what, on its own, as a record has it; empty if there is nothing to say. It is not cleaned.
+pub(crate) fn culprit(blamed: Blamed) -> String {
+    let Blamed { cause, culprit, phase, from_cpu, others } = blamed;
+    match (culprit, phase, from_cpu) {
+        _ if others => "others".into(),
+        (Culprit::Task(of), ..) => match cause {
+            Cause::HigherPriorityTask | Cause::EqualOrLowerTask | Cause::Throttled => {
+                task_with_policy(of)
+            }
+            _ => task(of),
+        },
+        (Culprit::Function(Function { name, .. }), ..) => name.clone(),
+        (Culprit::Interrupt(Name { name }) | Culprit::Timer(Name { name }), ..)
+        | (Culprit::Softirq(Name { name }) | Culprit::Nmi(Name { name }), ..)
+        | (Culprit::Idle(Name { name }), ..) => name.clone(),
+        (Culprit::Hypervisor, ..) => "hypervisor".into(),
+        (Culprit::Tracer, ..) => String::new(),
+        (Culprit::None, Some(Phase::Delivery), _) => "delivery".into(),
+        (Culprit::None, Some(Phase::ReturnFromInterrupt), _) => "return from interrupt".into(),
+        (Culprit::None, Some(Phase::Switch), _) => "switch".into(),
+        (Culprit::None, None, Some(cpu)) => format!("CPU {cpu}"),
+        (Culprit::None, None, None) => String::new(),
+    }
+}
+
+/// What a culprit was in: `exit_mmap in rm[412], waiting for a lock`; empty if that is not known. It is
+/// not cleaned.
+pub(crate) fn place(share: &Share) -> String {
+    let (inner, outer) = inner_and_outer(&share.within);
+    let joint = if inner.is_empty() || outer.is_empty() { "" } else { " in " };
+    let place = format!("{inner}{joint}{outer}");
+    match (share.waiting_for_lock, place.is_empty()) {
+        (false, _) => place,
+        (true, true) => WAITS.into(),
+        (true, false) => format!("{place}, {WAITS}"),
+    }
+}
+
+const WAITS: &str = "waiting for a lock";
+
+/// The function or interrupt that the culprit was in, and the softirq or task around that.
+fn inner_and_outer(within: &Within) -> (String, String) {
+    let Within { caller, syscall, softirq, interrupt, task: of } = within;
+    let function = caller.as_ref().map(|caller| &caller.name).or(syscall.as_ref());
+    let inner = function.or(interrupt.as_ref()).cloned().unwrap_or_default();
+    let of = of.as_ref().map(task);
+    let outer = match (softirq, of) {
+        (Some(softirq), Some(of)) => format!("{} of {of}", softirq_name(softirq)),
+        (Some(softirq), None) => softirq_name(softirq),
+        (None, of) => of.unwrap_or_default(),
+    };
+    (inner, outer)
+}
+
+/// `softirq NET_RX`
+pub(super) fn softirq_name(name: &str) -> String {
+    format!("softirq {name}")
+}
+
 /// `231 µs interrupts off in uart_drain_fifo, called from serial_release in logger[231]`
 pub(crate) fn phrase(share: &Share, domain: TimeDomain) -> String {
-    format!("{} {}{}", domain::span(share.ns, domain), share.cause.words(), whose(share))
+    format!("{} {}{}", domain::span(share.ns, domain), cause(share.cause), whose(share))
 }
 
 /// A cause and its culprit: `no preemption point in copy_page`, `softirq NET_RX`.
-pub(crate) fn named(cause: Cause, culprit: &str) -> String {
-    match beside(cause, culprit) {
-        none if none.is_empty() => cause.words().into(),
-        name => format!("{} {}{name}", cause.words(), joint(cause)),
+pub(crate) fn named(blamed: Blamed) -> String {
+    match beside(blamed) {
+        none if none.is_empty() => cause(blamed.cause).into(),
+        name => format!("{} {}{name}", cause(blamed.cause), joint(blamed.cause)),
     }
 }
 
 /// A culprit as it stands beside the words of its cause, without words of its name that end these:
-/// no "softirq softirq 12", and nothing beside "stolen by the hypervisor". May be empty.
-pub(crate) fn beside(cause: Cause, culprit: &str) -> String {
-    let name = clean(culprit, LONGEST_NAME);
+/// no "interrupt interrupt", and nothing beside "stolen by the hypervisor". May be empty.
+pub(crate) fn beside(blamed: Blamed) -> String {
+    let name = clean(&culprit(blamed), LONGEST_NAME);
     let (before, own): (Vec<&str>, Vec<&str>) =
-        (cause.words().split(' ').collect(), name.split(' ').collect());
+        (cause(blamed.cause).split(' ').collect(), name.split(' ').collect());
     let is_said = |&count: &usize| {
         let end = &before[before.len() - count..];
         end.iter().zip(&own[..count]).all(|(a, b)| a.eq_ignore_ascii_case(b))
@@ -38,17 +148,19 @@ pub(crate) fn beside(cause: Cause, culprit: &str) -> String {
 
 /// What follows the words of a cause: ` in uart_drain_fifo, called from serial_release in …`.
 pub(super) fn whose(share: &Share) -> String {
-    let culprit = match beside(share.cause, &share.culprit) {
+    let culprit = match beside(share.blamed()) {
         name if name.is_empty() => name,
         name => format!(" {}{name}", joint(share.cause)),
     };
-    let within = match clean(&share.within, 2 * LONGEST_NAME) {
-        place if place.is_empty() => String::new(),
-        // A function within a task, or no more than the task.
-        place if place.contains(" in ") => format!(", called from {place}"),
-        place => format!(", in {place}"),
-    };
-    culprit + &within
+    let (inner, outer) = inner_and_outer(&share.within);
+    let place = clean(&place(share), 2 * LONGEST_NAME);
+    match (inner.is_empty(), outer.is_empty()) {
+        // A function within a task, or no more than one of them.
+        (false, false) => format!("{culprit}, called from {place}"),
+        (true, true) if place.is_empty() => culprit,
+        (true, true) => format!("{culprit}, {place}"),
+        _ => format!("{culprit}, in {place}"),
+    }
 }
 
 /// The word between a cause and its culprit: sections are in a function, others have a name.
@@ -89,69 +201,4 @@ pub(super) fn micros(ns: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(cause: Cause, culprit: &str, within: &str, want: &str) {
-        let (culprit, within) = (culprit.into(), within.into());
-        let share = Share { cause, ns: 231_000, culprit, within, ..Share::default() };
-        assert_eq!(phrase(&share, TimeDomain::Real), want);
-    }
-
-    #[test]
-    fn shares_read_as_sentences() {
-        check(
-            Cause::IrqOff,
-            "uart_drain_fifo",
-            "serial_release in logger[231]",
-            "231 µs interrupts off in uart_drain_fifo, called from serial_release in logger[231]",
-        );
-        check(
-            Cause::NoPreemptionPoint,
-            "copy_page",
-            "rm[4]",
-            "231 µs no preemption point in copy_page, in rm[4]",
-        );
-        check(Cause::Softirq, "NET_RX", "", "231 µs softirq NET_RX");
-        check(Cause::Steal, "hypervisor", "", "231 µs stolen by the hypervisor");
-        check(Cause::HigherPriorityTask, "spin[7]", "", "231 µs higher-priority task spin[7]");
-        check(Cause::IdleExit, "C6", "", "231 µs exit from idle C6");
-        check(Cause::Steal, "", "", "231 µs stolen by the hypervisor");
-        check(Cause::RemoteWakeup, "kworker[9]", "", "231 µs remote wakeup by kworker[9]");
-        check(Cause::Unexplained, "", "", "231 µs unexplained");
-    }
-
-    #[test]
-    fn no_word_is_doubled() {
-        for (cause, culprit, want) in [
-            (Cause::Steal, "hypervisor", "stolen by the hypervisor"),
-            (Cause::Softirq, "softirq 12", "softirq 12"),
-            (Cause::Irq, "interrupt", "interrupt"),
-            (Cause::Nmi, "nmi", "NMI"),
-            (Cause::IdleExit, "idle", "exit from idle"),
-            (Cause::Scheduler, "scheduler", "scheduler"),
-            (Cause::Tracer, "", "tracer overhead"),
-            (Cause::NoPreemptionPoint, "copy_page", "no preemption point in copy_page"),
-        ] {
-            assert_eq!(named(cause, culprit), want);
-        }
-        // Whatever a record calls a culprit, also what the cause is called.
-        for cause in Cause::ALL {
-            for culprit in cause.words().split(' ').chain([cause.name(), cause.words()]) {
-                let text = named(cause, culprit).to_lowercase();
-                let words: Vec<&str> = text.split(' ').collect();
-                assert!(words.windows(2).all(|pair| pair[0] != pair[1]), "{text}");
-            }
-        }
-    }
-
-    #[test]
-    fn tenths_of_microseconds_are_not_rounded_up() {
-        for (ns, want) in
-            [(0, "0.0"), (231_499, "231.4"), (99, "0.0"), (u64::MAX, "18446744073709551.6")]
-        {
-            assert_eq!(micros(ns), want);
-        }
-    }
-}
+mod tests;

@@ -9,13 +9,14 @@ use hdrhistogram::Histogram as HdrHistogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use proptest::prelude::*;
-use wakescope_core::explain::{Cause, Components, Share, Step};
+use wakescope_core::explain::{Cause, Components, Share, Step, StepEvent};
 use wakescope_core::histogram::{Histogram, bucket_of};
 use wakescope_core::maxima::Maxima;
 use wakescope_core::run::{Episode, Run, TimeDomain};
 
 use super::cyclictest::Layout;
 use super::*;
+use crate::explain::tests::runs::culprit_of;
 use crate::text::tests::run_of;
 
 /// What `write` writes.
@@ -454,7 +455,12 @@ fn decoded_base64(text: &str) -> Vec<u8> {
 
 /// A wakeup so late, half of it before the interrupt.
 fn explained(late: u64) -> Episode {
-    let share = |cause, ns| Share { cause, ns, culprit: "spin[7]".into(), ..Default::default() };
+    let share = |cause, ns| Share {
+        cause,
+        ns,
+        culprit: culprit_of(cause, "spin[7] fifo 95"),
+        ..Default::default()
+    };
     Episode {
         components: Some(Components {
             irq_latency_ns: late / 2,
@@ -468,7 +474,7 @@ fn explained(late: u64) -> Episode {
         timeline: vec![Step {
             at_ns: late / 2,
             depth: 0,
-            what: "interrupt \u{1b}[31m taken".into(),
+            event: StepEvent::Interrupt { name: Some("interrupt \u{1b}[31m".into()) },
         }],
         ..Default::default()
     }
@@ -494,8 +500,8 @@ fn a_trace_has_episodes_components_and_blame() {
         {"ts":5000004.623,"dur":4.500,"args":{"ns":4500},"name":"sched_duration","ph":"X","pid":1,"tid":1},
         {"ts":5000004.623,"args":{"depth":0},"name":"interrupt �[31m taken","ph":"i","pid":1,"s":"t","tid":1},
         {"args":{"name":"CPU 1: attribution, largest first, not in time order"},"name":"thread_name","ph":"M","pid":1,"tid":2},
-        {"ts":5000000.123,"dur":3.000,"args":{"cause":"higher_priority_task","culprit":"spin[7]","evidence":"bound","ns":3000,"stack":"","within":""},"name":"higher-priority task spin[7]","ph":"X","pid":1,"tid":2},
-        {"ts":5000003.123,"dur":6.000,"args":{"cause":"unexplained","culprit":"spin[7]","evidence":"bound","ns":6000,"stack":"","within":""},"name":"unexplained in spin[7]","ph":"X","pid":1,"tid":2},
+        {"ts":5000000.123,"dur":3.000,"args":{"cause":"higher_priority_task","culprit":"spin[7] fifo 95","evidence":"bound","ns":3000,"stack":"","within":""},"name":"higher-priority task spin[7] fifo 95","ph":"X","pid":1,"tid":2},
+        {"ts":5000003.123,"dur":6.000,"args":{"cause":"unexplained","culprit":"","evidence":"bound","ns":6000,"stack":"","within":""},"name":"unexplained","ph":"X","pid":1,"tid":2},
         {"ts":1048.576,"args":{"us":6.7},"name":"largest lateness, CPU 1","ph":"C","pid":1}
         ]}
     "#]].assert_eq(&written(|out| trace::write(&run, out)));

@@ -13,7 +13,7 @@ use wakescope_core::units::SpanNs;
 
 use super::us;
 use crate::domain;
-use crate::explain::named;
+use crate::explain::{culprit, kernel_frame, named, place, step as step_words};
 use crate::style::clean;
 
 /// Writes the trace. Times are µs from the start of the run, with ns as decimals.
@@ -120,7 +120,7 @@ impl<W: Write> Events<'_, W> {
         }
         for step in &episode.timeline {
             let times = format!("\"ts\":{},", us(expiry_ns.saturating_add(step.at_ns)));
-            let name = clean(&step.what, 200);
+            let name = clean(&step_words(step), 200);
             self.put(
                 &times,
                 &json!({"ph": "i", "s": "t", "pid": 1, "tid": tid, "name": name,
@@ -133,12 +133,13 @@ impl<W: Write> Events<'_, W> {
     fn blame(&mut self, tid: u64, episode: &Episode) -> io::Result<()> {
         let mut at = episode.expiry_ns;
         for share in episode.blame.iter().filter(|share| share.ns > 0) {
-            let name = named(share.cause, &share.culprit);
-            let stack: Vec<String> = share.stack.iter().map(|line| clean(line, 200)).collect();
+            let name = named(share.blamed());
+            let stack: Vec<String> =
+                share.frames.iter().map(|frame| clean(&kernel_frame(frame), 200)).collect();
             let args = json!({
                 "cause": share.cause.name(),
-                "culprit": clean(&share.culprit, 200),
-                "within": clean(&share.within, 200),
+                "culprit": clean(&culprit(share.blamed()), 200),
+                "within": clean(&place(share), 200),
                 "evidence": share.evidence,
                 "ns": share.ns,
                 "stack": stack.join("\n"),

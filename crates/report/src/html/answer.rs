@@ -9,6 +9,7 @@ use wakescope_core::units::{SpanNs, counted};
 use super::element::{Column, key_table, name, paragraph, prose, text};
 use super::values;
 use crate::domain::{self, VIRTUAL_TIME};
+use crate::headline::Headline;
 use crate::overlay::{Entry, Overlay};
 use crate::style::clean;
 use crate::{explain, quantity, text as told};
@@ -75,10 +76,7 @@ fn of_one(entry: &Entry) -> String {
     let measured = told::sentence(run).unwrap_or_else(|| told::none_measured(run));
     let (heading, second) = match explain::sentence(run) {
         // Both begin with the worst wakeup: the one that says why comes first.
-        Some(why) => {
-            let rest = measured.split_once(" late (").map(|(_, rest)| rest.replacen(')', "", 1));
-            (why, rest.unwrap_or_default())
-        }
+        Some(why) => (why, Headline::of(run).map(|said| said.rest()).unwrap_or_default()),
         None => (measured, String::new()),
     };
     let mut out = format!("<h1>{}</h1>\n", text(&heading));

@@ -8,7 +8,8 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 use super::element::{Column, folded, name, paragraph, section, table, text};
 use super::{figure, values};
 use crate::explain::{
-    Latest, because, beside, known, latest, not_explained, percents, shares, shown_causes,
+    Latest, because, beside, cause, kernel_frame, known, latest, not_explained, percents, place,
+    shares, shown_causes, step as step_words,
 };
 use crate::overlay::{Entry, Overlay};
 use crate::picture::Picture;
@@ -83,7 +84,7 @@ fn causes(overlay: &Overlay) -> String {
     for entry in &overlay.entries {
         for (row, share) in shown_causes(&entry.run.causes, most) {
             let mut cells = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
-            cells.extend([text(row.cause.words()), name(&beside(row.cause, &row.culprit), 80)]);
+            cells.extend([text(cause(row.cause)), name(&beside(row.blamed()), 80)]);
             cells.extend([
                 values::count(row.episodes),
                 values::time(Some(row.worst_ns)),
@@ -136,15 +137,18 @@ fn tell(overlay: &Overlay, entry: &Entry, rank: usize, episode: &Episode) -> Str
     );
     let percents = percents(&shares.iter().map(|s| s.ns).collect::<Vec<_>>());
     let row = |(share, percent): (&wakescope_core::explain::Share, String)| {
-        let who = [name(&beside(share.cause, &share.culprit), 96), name(&share.within, 160)];
+        let who = [name(&beside(share.blamed()), 96), name(&place(share), 160)];
         let who: Vec<String> = who.into_iter().filter(|w| w != "<bdi></bdi>").collect();
-        let frames =
-            share.stack.iter().take(MOST_FRAMES).map(|f| format!("<li>{}</li>", name(f, 160)));
+        let frames = share
+            .frames
+            .iter()
+            .take(MOST_FRAMES)
+            .map(|f| format!("<li>{}</li>", name(&kernel_frame(f), 160)));
         let stack: String = frames.collect();
         let stack =
             if stack.is_empty() { stack } else { format!("<ol class=\"stack\">{stack}</ol>") };
         vec![
-            text(share.cause.words()),
+            text(cause(share.cause)),
             values::time(Some(share.ns)),
             text(&percent),
             format!("{}{stack}", who.join(" in ")),
@@ -170,7 +174,7 @@ fn timeline(overlay: &Overlay, episode: &Episode) -> String {
     let row = |step: &wakescope_core::explain::Step| {
         let micros = format!("{}.{:03} µs", grouped(step.at_ns / 1_000), step.at_ns % 1_000);
         let indent = "<span class=\"deeper\"></span>".repeat(step.depth.min(8) as usize);
-        vec![micros, format!("{indent}{}", name(&step.what, 200))]
+        vec![micros, format!("{indent}{}", name(&step_words(step), 200))]
     };
     let mut rows: Vec<Vec<String>> = episode.timeline.iter().take(MOST_STEPS).map(row).collect();
     if episode.timeline.len() > MOST_STEPS {

@@ -1,3 +1,4 @@
+use wakescope_core::explain::{Culprit, Frame, StepEvent};
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::run::{LoadResult, Run, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
@@ -69,13 +70,14 @@ fn hostile(text: &str) -> Run {
     }]);
     for episode in &mut run.worst {
         for share in &mut episode.blame {
-            share.culprit = text.into();
-            share.within = text.into();
-            share.stack = vec![text.into(); 3];
+            share.culprit = Culprit::interrupt(text);
+            share.within.syscall = Some(text.into());
+            share.frames = vec![Frame::in_function(text, 16); 3];
         }
-        episode.timeline.iter_mut().for_each(|step| step.what = text.into());
+        let happened = || StepEvent::Softirq { name: text.into() };
+        episode.timeline.iter_mut().for_each(|step| step.event = happened());
     }
-    run.causes.iter_mut().for_each(|row| row.culprit = text.into());
+    run.causes.iter_mut().for_each(|row| row.culprit = Culprit::interrupt(text));
     run.source = Some(Source {
         tool: text.into(),
         version: Some(text.into()),

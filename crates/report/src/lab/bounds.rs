@@ -1,16 +1,16 @@
 //! The bounds that guests composed, where that was asked for, beside what they observed.
 
+use wakescope_core::explain::Unsound;
 use wakescope_core::lab::{Arm, Cell, CellBound, Lab};
 use wakescope_core::run::TimeDomain;
 
 use super::names;
 use crate::domain;
-use crate::style::clean;
+use crate::explain::unsound;
 
 /// More than anybody reads: places of the table, and reasons.
 const MOST: usize = 200;
 const MOST_REASONS: usize = 16;
-const LONGEST_REASON: usize = 200;
 
 /// All cells of one place in the table that have a bound.
 struct Place<'a> {
@@ -72,21 +72,21 @@ fn line(place: &Place) -> String {
 /// Each reason once, with the number of cells that have it where others do not.
 fn reasons(lab: &Lab) -> Vec<String> {
     let bounds: Vec<&CellBound> = lab.cells.iter().filter_map(|cell| cell.bound.as_ref()).collect();
-    let mut reasons: Vec<(&str, usize)> = Vec::new();
-    for reason in bounds.iter().flat_map(|bound| bound.unsound.iter().take(MOST_REASONS)) {
+    let mut reasons: Vec<(Unsound, usize)> = Vec::new();
+    for &reason in bounds.iter().flat_map(|bound| bound.unsound.iter().take(MOST_REASONS)) {
         let has_room = reasons.len() < MOST_REASONS;
-        match reasons.iter_mut().find(|(known, _)| known == reason) {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, count)) => *count += 1,
             None if has_room => reasons.push((reason, 1)),
             None => {}
         }
     }
-    let line = |(reason, count): (&str, usize)| {
+    let line = |(reason, count): (Unsound, usize)| {
         let cells = match count < bounds.len() {
             true => format!(", in {count} of {} cells", bounds.len()),
             false => String::new(),
         };
-        format!("unsound{cells}: {}", clean(reason, LONGEST_REASON))
+        format!("unsound{cells}: {}", unsound(reason))
     };
     reasons.into_iter().map(line).collect()
 }
@@ -96,9 +96,10 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
+    use wakescope_core::explain::Cause;
 
-    fn cell(load: &str, max_ns: u64, bound_ns: Option<u64>, unsound: &[&str]) -> Cell {
-        let unsound = unsound.iter().map(|reason| (*reason).to_owned()).collect();
+    fn cell(load: &str, max_ns: u64, bound_ns: Option<u64>, unsound: &[Unsound]) -> Cell {
+        let unsound = unsound.to_vec();
         Cell {
             kernel: "6.1-cloud".into(),
             asked: "full".into(),
@@ -135,8 +136,8 @@ mod tests {
 
     #[test]
     fn no_bound_looks_better_than_it_is() {
-        let edges = "sections are seen only where they held up a late wakeup";
-        let late = "a wakeup exceeded the bound, by what the bound omits\u{1b}";
+        let edges = Unsound::SectionsOfLateWakeups;
+        let late = Unsound::Exceeded { cause: Some(Cause::Steal) };
         check(
             vec![
                 cell("find", 238_000, Some(346_000), &[edges]),
@@ -146,8 +147,8 @@ mod tests {
             &expect![[r#"
                 6.1-cloud/full, find: bound (unsound) none below a virtual second; observed 240 virtual µs (the largest of 2 seeds)
                 6.1-cloud/full, launch: bound (unsound) 9.00 virtual µs; observed 12.0 virtual µs
-                unsound: sections are seen only where they held up a late wakeup
-                unsound, in 1 of 3 cells: a wakeup exceeded the bound, by what the bound omits�"#]],
+                unsound: sections with interrupts or preemption off are observed only where they delayed a late wakeup: longer ones may exist
+                unsound, in 1 of 3 cells: a wakeup exceeded the bound, because of a cause that the bound does not include: stolen by the hypervisor"#]],
         );
     }
 }

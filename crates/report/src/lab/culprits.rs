@@ -45,13 +45,13 @@ fn is_same_place(one: &Cell, other: &Cell) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wakescope_core::explain::{Cause, Share};
+    use wakescope_core::explain::{Cause, Culprit, Function, Share};
 
     fn cell(load: &str, seed: u64, max_ns: u64, culprit: Option<&str>) -> Cell {
         let share = |culprit: &str| Share {
             cause: Cause::IrqOff,
             ns: max_ns - 7_000,
-            culprit: culprit.into(),
+            culprit: Culprit::Function(Function { name: culprit.into(), module: None }),
             ..Share::default()
         };
         Cell {

@@ -78,9 +78,9 @@ fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow
         format!("{share} · {wakeups} · worst {worst}")
     };
     scene.text((room.width - 12.0, y + 12.0), &beside, Anchor::End, Ink::Faint);
-    let name = match explain::beside(row.cause, &row.culprit) {
-        culprit if culprit.is_empty() => row.cause.words().into(),
-        culprit => format!("{} · {culprit}", row.cause.words()),
+    let name = match explain::beside(row.blamed()) {
+        culprit if culprit.is_empty() => explain::cause(row.cause).into(),
+        culprit => format!("{} · {culprit}", explain::cause(row.cause)),
     };
     let name = fitting(&name, SMALL, wide - text_width(&beside, SMALL) - 12.0);
     scene.text((12.0, y + 12.0), &name, Anchor::Start, Ink::Text);
@@ -92,7 +92,7 @@ fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow
 fn told(explained: &[&Entry]) -> String {
     let first = explained.iter().filter_map(|entry| {
         let (row, _) = shown_causes(&entry.run.causes, 2).into_iter().next()?;
-        let what = explain::named(row.cause, &row.culprit);
+        let what = explain::named(row.blamed());
         Some(format!("{}: {what} {:.0} %.", entry.name(), 100.0 * row.share))
     });
     first.collect::<Vec<_>>().join(" ")

@@ -12,7 +12,7 @@ use super::frame::{self, Named};
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::fitting;
 use crate::domain;
-use crate::explain::{Latest, ORDER, because, latest, shares};
+use crate::explain::{self, Latest, ORDER, because, latest, shares};
 use crate::overlay::Overlay;
 
 const BAR: f64 = 20.0;
@@ -56,8 +56,11 @@ where
 {
     let occurs =
         |cause: &Cause| episodes().any(|e| shares(e).iter().any(|share| share.cause == *cause));
-    let named =
-        |cause: Cause| Named { name: cause.words().into(), series: number(cause), is_bar: true };
+    let named = |cause: Cause| Named {
+        name: explain::cause(cause).into(),
+        series: number(cause),
+        is_bar: true,
+    };
     ORDER.into_iter().filter(occurs).map(named).collect()
 }
 

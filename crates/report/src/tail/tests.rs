@@ -2,6 +2,8 @@ use expect_test::expect;
 use wakescope_core::explain::{Cause, CauseRow, Explanation};
 use wakescope_core::maxima::Maxima;
 
+use crate::explain::tests::runs::culprit_of;
+
 use super::*;
 use crate::text::tests::run_of;
 
@@ -78,7 +80,7 @@ fn causes_have_their_rates() {
     run.time_domain = TimeDomain::Virtual;
     let row = |cause, culprit: &str, episodes| CauseRow {
         cause,
-        culprit: culprit.into(),
+        culprit: culprit_of(cause, culprit),
         episodes,
         worst_ns: 90_000,
         ..Default::default()

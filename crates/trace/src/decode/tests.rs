@@ -88,16 +88,31 @@ fn decoded(late: &Late) -> Wakeup {
 }
 
 fn decoded_by(late: &Late, least_depth: u64, preemptible: Option<bool>) -> Wakeup {
+    decoded_with(late, least_depth, preemptible, &UserNames::default())
+}
+
+fn decoded_with(
+    late: &Late,
+    least_depth: u64,
+    preemptible: Option<bool>,
+    users: &UserNames,
+) -> Wakeup {
     let symbols = Symbols::from_list(LIST.as_bytes()).unwrap();
     let idle_states = ["POLL".to_string(), "C1".to_string()];
-    Decoder {
-        symbols: &symbols,
-        users: &UserNames::default(),
-        least_depth,
-        preemptible,
-        idle_states: &idle_states,
-    }
-    .wakeup(late)
+    Decoder { symbols: &symbols, users, least_depth, preemptible, idle_states: &idle_states }
+        .wakeup(late)
+}
+
+/// The frames as `function+0x10`; `?` for one of which nothing is known.
+fn told(frames: &[Frame]) -> Vec<String> {
+    let told = |frame: &Frame| match &frame.function {
+        Some(function) => format!("{function}+{:#x}", frame.offset),
+        None => {
+            assert_eq!(*frame, Frame::default());
+            "?".into()
+        }
+    };
+    frames.iter().map(told).collect()
 }
 
 /// The events of the wakeup that came of `events`, a line each: when, and what.
@@ -280,7 +295,8 @@ fn a_switch_is_from_whoever_ran() {
         decoded(&late(raw(), events)).events.iter().map(pair).collect()
     };
     let names = |pairs: &[(Task, Task)]| -> Vec<String> {
-        pairs.iter().map(|(from, to)| format!("{} {}", from.name(), to.name())).collect()
+        let name = |task: &Task| format!("{}[{}]", task.comm, task.pid);
+        pairs.iter().map(|(from, to)| format!("{} {}", name(from), name(to))).collect()
     };
     let seen = switched(&[
         switch(1_010, 231, 5, "spin"),
@@ -311,7 +327,9 @@ fn who_is_left_has_the_priority_and_policy_of_then() {
         }
     };
     let fifo = left(1 << 48 | 4 << 32 | 231);
-    assert_eq!((fifo.words().as_str(), fifo.prio), ("logger[231] fifo 95", 4));
+    let named = fifo.named();
+    assert_eq!((named.comm.as_str(), named.pid, named.policy), ("logger", Some(231), Policy::Fifo));
+    assert_eq!((named.priority, fifo.prio), (Some(95), 4));
     let deadline = left(6 << 48 | 0xffff << 32 | 231);
     assert_eq!((deadline.policy, deadline.prio), (Policy::Deadline, -1));
     let idle = left(120 << 32);
@@ -390,7 +408,7 @@ fn check_stack(frames: &[u64], interrupted_ip: u64, want: &[&str]) {
     let mut wakeup = RawWakeup { interrupted_ip, ..raw() };
     wakeup.stack[..frames.len()].copy_from_slice(frames);
     wakeup.stack_bytes = i32::try_from(size_of_val(frames)).unwrap();
-    assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, want);
+    assert_eq!(told(&decoded(&late(wakeup, &[])).interrupted.unwrap().stack), want);
 }
 
 #[test]
@@ -429,7 +447,7 @@ fn check_link(frames: &[u64], link: u64, before: u32, want: &[&str]) {
     let mut wakeup = RawWakeup { interrupted_ip: frames[0], link, before_link: before, ..raw() };
     wakeup.stack[..frames.len()].copy_from_slice(frames);
     wakeup.stack_bytes = i32::try_from(size_of_val(frames)).unwrap();
-    assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, want);
+    assert_eq!(told(&decoded(&late(wakeup, &[])).interrupted.unwrap().stack), want);
 }
 
 #[test]
@@ -454,14 +472,14 @@ fn the_caller_of_a_function_without_a_frame_is_where_its_register_says() {
     let frames = [at::BPF, at::TRACE, at::ENTRY, at::WAKER, at::SYSCALL];
     wakeup.stack[..frames.len()].copy_from_slice(&frames);
     wakeup.stack_bytes = i32::try_from(size_of_val(&frames)).unwrap();
-    assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, whole);
+    assert_eq!(told(&decoded(&late(wakeup, &[])).interrupted.unwrap().stack), whole);
 }
 
 #[test]
 fn a_stack_that_could_not_be_taken_is_empty() {
     for bytes in [-14, 0, 7] {
         let wakeup = RawWakeup { stack: [at::WORK; FRAMES], stack_bytes: bytes, ..raw() };
-        assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, [""; 0], "{bytes}");
+        assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack, [], "{bytes}");
     }
     let wakeup = RawWakeup { stack: [at::WORK; FRAMES], stack_bytes: i32::MAX, ..raw() };
     assert_eq!(decoded(&late(wakeup, &[])).interrupted.unwrap().stack.len(), FRAMES);
@@ -474,12 +492,12 @@ fn the_cpu_was_given_up_below_the_scheduler() {
         wakeup.away[..frames.len()].copy_from_slice(frames);
         wakeup.away_bytes = i32::try_from(size_of_val(frames)).unwrap();
         let given_up = decoded(&late(wakeup, &[])).given_up;
-        given_up.map(|last| format!("{}: {}", last.pid, last.stack.join(" ")))
+        given_up.map(|last| format!("{}: {}", last.pid, told(&last.stack).join(" ")))
     };
     let frames = [at::BPF, at::INNER_SCHEDULE, at::SCHEDULE, at::WORK];
-    let told = Some("7: schedule+0x56 do_work+0x23".into());
-    assert_eq!(given_up(&frames), told);
-    assert_eq!(given_up(&[at::SCHEDULE, at::WORK]), told);
+    let want = Some("7: schedule+0x56 do_work+0x23".into());
+    assert_eq!(given_up(&frames), want);
+    assert_eq!(given_up(&[at::SCHEDULE, at::WORK]), want);
     assert_eq!(given_up(&[]), None);
 }
 
@@ -578,7 +596,7 @@ fn what_was_walked_is_the_stack_of_what_was_interrupted() {
             interrupted_ip: at::WORK,
             ..raw()
         };
-        decoded(&late).interrupted.unwrap().stack
+        told(&decoded(&late).interrupted.unwrap().stack)
     };
     let copy = size_of::<StackCopy>();
     for record in [(COPIED_BYTES, RECORD_BYTES), (LONG_BYTES + copy, LONG_BYTES)] {
@@ -631,16 +649,28 @@ fn stacks_of_programs_belong_to_their_tasks() {
     let mut wakeup = RawWakeup { user_bytes: 16, away_pid: 7, ..raw() };
     wakeup.user[..2].copy_from_slice(&[0x55d0, 0x55d8]);
     wakeup.away_user[0] = 0x7f00;
+    let of = |name: &str| Frame::in_function(name, 16);
+    let own = wakeup.interrupted.pid;
+    let users: UserNames =
+        [((own, 0x55d0), of("read")), ((own, 0x55d8), of("main")), ((7, 0x7f00), of("burn"))]
+            .into();
     let shown = |wakeup: &RawWakeup| {
-        let Wakeup { interrupted, given_up, .. } = decoded(&late(*wakeup, &[]));
+        let late = late(*wakeup, &[]);
+        let Wakeup { interrupted, given_up, .. } = decoded_with(&late, 2, Some(false), &users);
         (
-            interrupted.unwrap().user_stack.join(" "),
-            given_up.map(|last| (last.pid, last.user_stack.join(" "))),
+            told(&interrupted.unwrap().user_stack).join(" "),
+            given_up.map(|last| (last.pid, told(&last.user_stack).join(" "))),
         )
     };
-    assert_eq!(shown(&wakeup), ("[unknown] [unknown]".into(), None));
+    assert_eq!(shown(&wakeup), ("read+0x10 main+0x10".into(), None));
+    // An address that has no name is not told.
+    wakeup.user[1] = 0x55d9;
+    assert_eq!(shown(&wakeup).0, "read+0x10 ?");
     wakeup.away_user_bytes = 8;
-    assert_eq!(shown(&wakeup).1, Some((7, "[unknown]".into())));
+    assert_eq!(shown(&wakeup).1, Some((7, "burn+0x10".into())));
+    // Where nobody has a name, as in guests, there is no stack.
+    let Wakeup { interrupted, given_up, .. } = decoded(&late(wakeup, &[]));
+    assert_eq!((interrupted.unwrap().user_stack, given_up.unwrap().user_stack), (vec![], vec![]));
     // A stack that could not be taken is a number of an error; and no count is believed.
     (wakeup.user_bytes, wakeup.away_user_bytes) = (-14, i32::MAX);
     let (interrupted, last) = shown(&wakeup);

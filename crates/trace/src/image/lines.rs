@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use addr2line::{Context, Frame};
+use addr2line::Context;
 use gimli::{Dwarf, EndianSlice, RunTimeEndian};
 use object::Object;
-use wakescope_core::explain::SourceLine;
+use wakescope_core::explain::{Frame, SourceLine};
 
-use super::frame::parts;
 use super::path::shortened;
 use super::sections::Sections;
 use super::{Function, Image, NoImage};
@@ -35,30 +34,29 @@ pub struct Found {
 }
 
 impl Image<'_> {
-    /// The lines of stacks. Entries are `function+0x10`, innermost first. Functions that are
-    /// `elsewhere`, as a kernel's own are for a module, are not looked for. Where the sources lay, a
-    /// kernel tells itself, and a module is told as `root`.
+    /// The lines of stacks, innermost first: of their frames in the kernel itself, or in `module`. Where
+    /// the sources lay, a kernel tells itself, and a module is told as `root`.
     pub fn lines(
         &self,
-        stacks: &[&[String]],
-        elsewhere: impl Fn(&str) -> bool,
+        stacks: &[&[Frame]],
+        module: Option<&str>,
         root: Option<&str>,
     ) -> Result<Found, NoImage> {
         self.has_lines()?;
-        let found = self.find_lines(stacks, elsewhere, root);
+        let found = self.find_lines(stacks, module, root);
         self.check()?;
         found
     }
 
     fn find_lines(
         &self,
-        stacks: &[&[String]],
-        elsewhere: impl Fn(&str) -> bool,
+        stacks: &[&[Frame]],
+        module: Option<&str>,
         root: Option<&str>,
     ) -> Result<Found, NoImage> {
-        let frames = stacks.iter().flat_map(|stack| stack.iter());
-        let names = frames.filter_map(|frame| Some(parts(frame)?.0));
-        let names: BTreeSet<&str> = names.filter(|name| !elsewhere(name)).collect();
+        let is_here = |frame: &&Frame| frame.module.as_deref() == module;
+        let frames = stacks.iter().flat_map(|stack| stack.iter()).filter(is_here);
+        let names: BTreeSet<&str> = frames.filter_map(|frame| frame.function.as_deref()).collect();
         let functions = self.functions(&names.into_iter().collect::<Vec<_>>());
         let sections = Sections::of(self)?;
         let mut finder = Finder::of(self, &sections, functions)?;
@@ -67,9 +65,13 @@ impl Image<'_> {
             None => finder.root_of_kernel(),
         };
         let mut known = HashMap::new();
-        let mut lines = |(depth, frame): (usize, &String)| {
-            let key = (depth == 0, frame.clone());
-            known.entry(key).or_insert_with(|| finder.lines(frame, depth == 0)).clone()
+        let mut lines = |(depth, frame): (usize, &Frame)| {
+            let Some(function) = frame.function.as_ref().filter(|_| is_here(&frame)) else {
+                return Vec::new();
+            };
+            let key = (depth == 0, function.clone(), frame.offset);
+            let find = || finder.lines(function, frame.offset, depth == 0);
+            known.entry(key).or_insert_with(find).clone()
         };
         let lines =
             stacks.iter().map(|stack| stack.iter().enumerate().map(&mut lines).collect()).collect();
@@ -110,8 +112,7 @@ impl<'i, 's> Finder<'i, 's> {
 
     /// The lines of one entry. Only the innermost one can be where code was: all others are where a
     /// call returns to, and the call is what lies before that.
-    fn lines(&self, frame: &str, innermost: bool) -> Vec<SourceLine> {
-        let Some((name, offset)) = parts(frame) else { return Vec::new() };
+    fn lines(&self, name: &str, offset: u64, innermost: bool) -> Vec<SourceLine> {
         let functions = self.functions.get(name).map(Vec::as_slice).unwrap_or_default();
         let calls = |at: &u64| self.image.follows_call(*at);
         let all = functions.iter().filter_map(|function| function.at(offset));
@@ -142,7 +143,7 @@ impl<'i, 's> Finder<'i, 's> {
         }
     }
 
-    fn line(&self, frame: &Frame<'_, Bytes<'_>>) -> SourceLine {
+    fn line(&self, frame: &addr2line::Frame<'_, Bytes<'_>>) -> SourceLine {
         let function = frame
             .function
             .as_ref()

@@ -7,7 +7,7 @@ use std::process::Command;
 use proptest::prelude::*;
 
 use object::ObjectSegment;
-use wakescope_core::explain::SourceLine;
+use wakescope_core::explain::{Frame, SourceLine};
 use wakescope_testing::fuzz_fewer;
 
 use super::*;
@@ -87,9 +87,17 @@ fn built(test: &str, options: &[&str]) -> Vec<u8> {
     fs::read(dir.0.join("vmlinux")).unwrap()
 }
 
+/// The frames of the kernel itself at these places, `function+0x10`; of an empty one nothing is known.
+fn stack_of<const COUNT: usize>(places: [&str; COUNT]) -> [Frame; COUNT] {
+    places.map(|place| {
+        let Some((function, offset)) = place.split_once("+0x") else { return Frame::default() };
+        Frame::in_function(function, u64::from_str_radix(offset, 16).unwrap())
+    })
+}
+
 /// The lines of each entry of one stack.
-fn lines(image: &Image<'_>, stack: &[String]) -> Vec<Vec<SourceLine>> {
-    image.lines(&[stack], |_| false, None).unwrap().lines.remove(0)
+fn lines(image: &Image<'_>, stack: &[Frame]) -> Vec<Vec<SourceLine>> {
+    image.lines(&[stack], None, None).unwrap().lines.remove(0)
 }
 
 fn told(lines: &[SourceLine]) -> String {
@@ -103,8 +111,8 @@ fn all_of(image: &Image<'_>, name: &str, depth: usize) -> Vec<String> {
     let size = image.functions(&[name])[name][0].size;
     let mut all = Vec::new();
     for offset in 0..size {
-        let mut stack = vec!["0x0".to_owned(); depth];
-        stack.push(format!("{name}+{offset:#x}"));
+        let mut stack = vec![Frame::default(); depth];
+        stack.push(Frame::in_function(name, offset));
         let lines = lines(image, &stack);
         all.push(told(&lines[depth]));
     }
@@ -157,9 +165,9 @@ fn of_functions_of_one_name_nothing_is_guessed() {
 fn of_both_probes(image: &Image<'_>) -> Vec<String> {
     let all = &image.functions(&["probe"])["probe"];
     assert_eq!(all.len(), 2);
-    assert_eq!(told(&lines(image, &["probe+0x0".into()])[0]), "");
+    assert_eq!(told(&lines(image, &stack_of(["probe+0x0"]))[0]), "");
     let larger = all.iter().map(|function| function.size).max().unwrap();
-    let stacks = (0..larger).map(|at| ["0x0".to_owned(), format!("probe+{at:#x}")]);
+    let stacks = (0..larger).map(|at| [Frame::default(), Frame::in_function("probe", at)]);
     let mut found: Vec<_> = stacks.map(|stack| told(&lines(image, &stack)[1])).collect();
     found.retain(|told| !told.is_empty());
     found
@@ -169,14 +177,22 @@ fn of_both_probes(image: &Image<'_>) -> Vec<String> {
 fn what_is_not_there_has_no_lines() {
     let bytes = built("nothing", &["-g"]);
     let image = Image::parse(&bytes).unwrap();
-    let stack = ["unknown+0x1", "twice+0x10000", "0xffffffff81000000", "twice+0x0 [module]", ""];
-    let stack = stack.map(str::to_owned);
-    assert_eq!(lines(&image, &stack), [const { Vec::new() }; 5]);
-    let there = ["twice+0x0".to_owned()];
-    let found = |elsewhere: &str| image.lines(&[&there], |name| name == elsewhere, None).unwrap();
-    assert!(!found("removed").lines[0][0].is_empty());
-    assert!(found("twice").lines[0][0].is_empty());
-    assert!(image.lines(&[], |_| false, None).unwrap().lines.is_empty());
+    assert_eq!(
+        lines(&image, &stack_of(["unknown+0x1", "twice+0x10000", ""])),
+        [const { Vec::new() }; 3]
+    );
+    // A function of the same name in a module is another one.
+    let [there] = stack_of(["twice+0x0"]);
+    let in_module = Frame { module: Some("module".into()), ..there.clone() };
+    let both: [&[Frame]; 2] = [&[there], &[in_module]];
+    let found = |module| {
+        let found = image.lines(&both, module, None).unwrap().lines;
+        found.iter().map(|stack| !stack[0].is_empty()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(None), [true, false]);
+    assert_eq!(found(Some("module")), [false, true]);
+    assert_eq!(found(Some("other")), [false, false]);
+    assert!(image.lines(&[], None, None).unwrap().lines.is_empty());
 }
 
 #[test]
@@ -230,8 +246,8 @@ fn use_all(bytes: &[u8]) {
     let _ = functions_of_program(bytes, &[0, 0x1000, 0x1008, u64::MAX]);
     let Ok(image) = Image::parse(bytes) else { return };
     let _ = (image.build_id(), image.banner(), image.has_lines());
-    let stack = ["removed+0x8", "twice+0x9", "probe+0x4", "start_kernel+0xa"].map(str::to_owned);
-    if let Ok(found) = image.lines(&[&stack], |_| false, None) {
+    let stack = stack_of(["removed+0x8", "twice+0x9", "probe+0x4", "start_kernel+0xa"]);
+    if let Ok(found) = image.lines(&[&stack], None, None) {
         let lengths =
             found.lines.iter().flatten().flatten().map(|l| l.file.len() + l.function.len());
         assert!(lengths.max().unwrap_or(0) <= 4 * (LONGEST_OF_A_LINE));
@@ -266,7 +282,7 @@ fn damage(whole: &[u8], packed: &[u8], use_it: impl Fn(&[u8])) {
 fn an_image_that_is_cut_short_while_it_is_read_is_told_as_such() {
     let whole = built("cut", &["-g"]);
     let path = std::env::temp_dir().join(format!("wakescope-cut-image-{}", std::process::id()));
-    let stack = ["twice+0x4".to_owned()];
+    let stack = stack_of(["twice+0x4"]);
     for (when, kept) in [("parsed", 100), ("asked", 100), ("never", whole.len() as u64)] {
         fs::write(&path, &whole).unwrap();
         let mapped = MappedImage::open(&path).unwrap();
@@ -278,10 +294,10 @@ fn an_image_that_is_cut_short_while_it_is_read_is_told_as_such() {
             continue;
         }
         let image = mapped.image().unwrap();
-        let first = image.lines(&[&stack], |_| false, None);
+        let first = image.lines(&[&stack], None, None);
         assert!(first.is_ok_and(|found| !found.lines[0][0].is_empty()));
         cut();
-        let found = image.lines(&[&stack], |_| false, None);
+        let found = image.lines(&[&stack], None, None);
         assert_eq!(matches!(found, Err(NoImage::Cut)), when == "asked", "{when}");
     }
     fs::remove_file(path).unwrap();

@@ -1,4 +1,5 @@
 use super::*;
+use wakescope_core::explain::Frame;
 use wakescope_core::histogram::Histogram;
 
 /// Functions of a kernel that is made up.
@@ -78,14 +79,15 @@ fn what_each_cpu_counted_is_added_up() {
         (place.begin.place.clone(), place.end.place.clone(), place.count, place.worst_ns)
     };
     let places: Vec<_> = irq_off.places.iter().map(told).collect();
-    let (work, syscall) = ("do_work+0x10".to_string(), "do_syscall_64+0x10".to_string());
-    assert_eq!(
-        places,
-        [(String::new(), work.clone(), 1, 90), (work.clone(), syscall.clone(), 5, 70)]
-    );
+    let (work, syscall) =
+        (Frame::in_function("do_work", 16), Frame::in_function("do_syscall_64", 16));
+    let (at_work, at_syscall) = (Some(work.clone()), Some(syscall.clone()));
+    assert_eq!(places, [(None, at_work.clone(), 1, 90), (at_work, at_syscall, 5, 70)]);
     assert_eq!(irq_off.places[1].total_ns, 40 + 105);
     let longest = irq_off.longest.unwrap();
-    assert_eq!((longest.task.as_str(), longest.stack), ("second[231]", vec![work, syscall]));
+    let task = longest.task.unwrap();
+    assert_eq!((task.comm.as_str(), task.pid), ("second", Some(231)));
+    assert_eq!(longest.frames, [work, syscall]);
     assert_eq!(all.preempt_off, Some(SectionKind::default()));
 }
 
@@ -129,7 +131,7 @@ fn hostile_counts_do_no_harm() {
     counted.add_state(&state);
     let all = measured(&counted);
     assert_eq!((all.edges, all.kinds().count()), (u64::MAX, 4));
-    assert_eq!(all.irq_off.unwrap().longest.unwrap().stack, [""; 0]);
+    assert_eq!(all.irq_off.unwrap().longest.unwrap().frames, []);
 }
 
 #[test]

@@ -45,13 +45,11 @@ pub(super) fn add_lines(run: &mut Run, vmlinux: Option<&Path>, root: Option<&str
 
 /// The modules that functions of stacks are in.
 fn named_in_stacks(run: &mut Run) -> BTreeSet<String> {
-    let modules = super::modules_of(run);
-    let entries = stacks_mut(run).flat_map(|stack| &*stack.entries);
-    let functions = entries.filter_map(|entry| Some(entry.rsplit_once('+')?.0));
+    let frames = stacks_mut(run).flat_map(|stack| &*stack);
     // Code that is made while the kernel runs is listed as if it were in modules.
     let has_file =
         |name: &&String| !(name.is_empty() || *name == "bpf" || name.starts_with("__builtin__"));
-    functions.filter_map(|name| modules.get(name)).filter(has_file).cloned().collect()
+    frames.filter_map(|frame| frame.module.as_ref()).filter(has_file).cloned().collect()
 }
 
 /// Adds the lines of those that are `wanted` and at `place`; they are not any more.
@@ -85,9 +83,7 @@ fn add_from(path: &Path, module: &Wanted, run: &mut Run, root: Option<&str>) -> 
         }
         None => return Err(WhyNot::Other(named(&"it has no build ID"))),
     }
-    let modules = super::modules_of(run);
-    let elsewhere = |function: &str| modules.get(function) != Some(name);
-    super::add_lines(run, &image, elsewhere, root).map(drop).map_err(unusable)
+    super::add_lines(run, &image, Some(name), root).map(drop).map_err(unusable)
 }
 
 /// Why there are no lines of those that are still `wanted`. Of those of which there is no file with

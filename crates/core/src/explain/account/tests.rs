@@ -1,4 +1,5 @@
 use super::*;
+use crate::explain::testing::frame;
 use crate::explain::{Cause, Marks};
 use crate::finding::Verdict;
 use crate::histogram::Histogram;
@@ -432,27 +433,24 @@ fn shares_of_a_late_wakeup_have_causes() {
 }
 
 #[test]
-fn of_modules_those_are_told_that_stacks_name() {
+fn of_modules_those_are_told_that_frames_are_in() {
     let mut run = measured(&[900, 4_000], vec![episode(Some(0), 700, 900)]);
     let mut late = wakeup(0, 700, 900);
     late.interrupted = Some(crate::explain::Context {
         mode: crate::explain::Mode::Kernel,
         preemptible: Some(false),
-        stack: vec!["xfs_ilock+0x10".into(), "xfs_read+0x20".into()],
+        stack: vec![frame("xfs_ilock+0x10 [xfs]"), frame("ext4_read+0x20")],
         ..Default::default()
     });
-    let module = |function: &str| (function.to_owned(), "xfs".to_owned());
     let id = |module: &str| (module.to_owned(), "02cd".to_owned());
     let seen = Seen {
         build_id: Some("01ab".into()),
-        modules: ["xfs_ilock", "xfs_write", "xfs"].map(module).into(),
         module_build_ids: ["ext4", "xfs"].map(id).into(),
         ..seen(&[late])
     };
     account(&mut run, seen, above("1ns"));
     assert!(stacks_mut(&mut run).next().is_some());
-    let Explanation { build_id, modules, module_build_ids, .. } = told(&run);
+    let Explanation { build_id, module_build_ids, .. } = told(&run);
     assert_eq!(build_id.as_deref(), Some("01ab"));
-    assert_eq!(modules.keys().collect::<Vec<_>>(), ["xfs_ilock"]);
     assert_eq!(*module_build_ids, [id("xfs")].into());
 }

@@ -1,7 +1,9 @@
 //! A wakeup with what follows from its events before any time is given to anybody.
 
-use super::super::event::{Context, Event, Interrupt, Marks, Mode, Stimulus, Task, Wakeup, What};
+use super::super::event::{Context, Event, Interrupt, Marks, Mode, Stimulus, Wakeup, What};
+use super::super::frame::Frame;
 use super::super::known::Known;
+use super::super::task::Task;
 use crate::units::MonoNs;
 
 /// What a timer's interrupt is called if no event says so: it is the CPU's own.
@@ -28,8 +30,8 @@ pub(super) struct Case<'a> {
     /// When the task had gone to sleep, if events tell that it was still awake when the wakeup was
     /// due: only then was there a timer to wait for.
     pub(super) asleep: Option<MonoNs>,
-    /// What the interrupt is called whose time is from `irq_entry` to `irq_exit`.
-    pub(super) interrupt: String,
+    /// What the interrupt is called whose time is from `irq_entry` to `irq_exit`, if that is known.
+    pub(super) interrupt: Option<String>,
 }
 
 /// What a wakeup begins with.
@@ -63,7 +65,7 @@ impl<'a> Case<'a> {
             remote: is_remote(wakeup),
             asked: None,
             asleep: None,
-            interrupt: String::new(),
+            interrupt: None,
         };
         case.marks = case.own_marks();
         if !doubtful && wakeup.stimulus != Stimulus::Awake {
@@ -121,7 +123,7 @@ impl<'a> Case<'a> {
     }
 
     /// Where the program of `task` was while it held up the wakeup; empty if nobody looked.
-    pub(super) fn user_stack(&self, task: &Task) -> &'a [String] {
+    pub(super) fn user_stack(&self, task: &Task) -> &'a [Frame] {
         let interrupted = self.wakeup.interrupted.iter().map(|c| (c.task.pid, &c.user_stack));
         let last = self.wakeup.given_up.iter().map(|last| (last.pid, &last.user_stack));
         let mut stacks = interrupted.chain(last).filter(|_| task.is_known() && !task.is_idle());
@@ -131,7 +133,7 @@ impl<'a> Case<'a> {
 
     /// Where in the kernel `task` gave up the CPU in the end; empty if somebody else did, or nobody
     /// looked.
-    pub(super) fn given_up_at(&self, task: &Task) -> &'a [String] {
+    pub(super) fn given_up_at(&self, task: &Task) -> &'a [Frame] {
         let last = self.wakeup.given_up.as_ref().filter(|last| last.pid == task.pid);
         last.map(|last| last.stack.as_slice()).unwrap_or_default()
     }
@@ -308,16 +310,16 @@ impl<'a> Case<'a> {
 
     /// From the events of its entry or exit, which have the times of its marks. A waker's interrupt
     /// is the one that had begun when the wakeup was due.
-    fn interrupt_name(&self) -> String {
+    fn interrupt_name(&self) -> Option<String> {
         let usual = match self.wakeup.stimulus {
-            Stimulus::Timer { .. } | Stimulus::Awake => TIMER_INTERRUPT,
-            Stimulus::Waker { .. } | Stimulus::Unknown => "interrupt",
+            Stimulus::Timer { .. } | Stimulus::Awake => Some(TIMER_INTERRUPT),
+            Stimulus::Waker { .. } | Stimulus::Unknown => None,
         };
         // Of a remote one there are no events: they are of the CPU that was watched.
         let seen = if self.remote { None } else { self.entry_event().or(self.exit_event()) };
         // An end whose beginning was lost has no name.
         let name = seen.and_then(|event| interrupt_of(&event.what)).filter(|name| !name.is_empty());
-        name.unwrap_or(usual).to_owned()
+        name.or(usual).map(str::to_owned)
     }
 
     fn entry_event(&self) -> Option<&'a Event> {

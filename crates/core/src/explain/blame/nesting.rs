@@ -1,8 +1,9 @@
 //! Interrupts, their timers' functions, and softirqs, one within another.
 
+use super::super::cause::Cause;
+use super::super::culprit::Culprit;
 use super::super::event::{Interrupt, What};
-use super::super::record::Cause;
-use super::super::words::softirq_name;
+use super::super::softirq::softirq_name;
 
 /// One of them, not yet ended.
 #[derive(Clone, Debug)]
@@ -15,13 +16,14 @@ pub(super) struct Nested {
 
 impl Nested {
     /// Whose its time is.
-    pub(super) fn blame(&self) -> (Cause, String) {
+    pub(super) fn blame(&self) -> (Cause, Culprit) {
         match &self.what {
-            What::SoftirqEntry(number) => (Cause::Softirq, softirq_name(*number)),
-            What::TimerEntry(name, _) | What::IrqEntry(Interrupt(name)) => {
-                (Cause::Irq, name.clone())
+            What::SoftirqEntry(number) => {
+                (Cause::Softirq, Culprit::softirq(&softirq_name(*number)))
             }
-            _ => (Cause::Unexplained, String::new()),
+            What::TimerEntry(name, _) => (Cause::Irq, Culprit::timer(name)),
+            What::IrqEntry(Interrupt(name)) => (Cause::Irq, Culprit::interrupt(name)),
+            _ => (Cause::Unexplained, Culprit::None),
         }
     }
 

@@ -1,11 +1,13 @@
 //! What takes time away from everything else: NMIs, the tracer and the hypervisor; and what further
 //! interrupts take to arrive.
 
+use super::super::cause::{Cause, Evidence};
+use super::super::culprit::Culprit;
 use super::super::event::What;
-use super::super::record::{Cause, Evidence, Share};
+use super::super::record::Share;
 use super::case::Case;
 use super::piece::{Pieces, label};
-use super::rules::is_left_at_once;
+use super::rules::{delivered, is_left_at_once};
 use super::standstill::stolen;
 
 /// Lays NMIs and the tracer's own time over the pieces, of which the end and the length are known. One
@@ -15,13 +17,13 @@ pub(super) fn lay_nmis_and_tracer(pieces: &mut Pieces, case: &Case) {
     let mut earlier = case.counted_from();
     for event in case.counted_events() {
         let whose = match &event.what {
-            What::Nmi(name, length_ns) => Some((Cause::Nmi, name.as_str(), *length_ns)),
-            What::Tracer(length_ns) => Some((Cause::Tracer, "", *length_ns)),
+            What::Nmi(name, length_ns) => Some((Cause::Nmi, Culprit::nmi(name), *length_ns)),
+            What::Tracer(length_ns) => Some((Cause::Tracer, Culprit::Tracer, *length_ns)),
             _ => None,
         };
-        if let Some((cause, name, length_ns)) = whose {
+        if let Some((cause, culprit, length_ns)) = whose {
             let from = event.at.0.saturating_sub(length_ns).max(earlier);
-            pieces.cover(from, event.at.0, &label(cause, name, "", Evidence::Edge));
+            pieces.cover(from, event.at.0, &label(cause, culprit, Evidence::Edge));
         }
         earlier = earlier.max(event.at.0);
     }
@@ -58,7 +60,7 @@ pub(super) fn lay_arrivals(pieces: &mut Pieces, case: &Case) {
     if !context.is_some_and(|context| is_left_at_once(context) && !case.is_own(&context.task)) {
         return;
     }
-    let delivery = label(Cause::Irq, "delivery", "", Evidence::Bound);
+    let delivery = delivered();
     let explained = |share: &Share| share.cause != Cause::Unexplained;
     let until = case.marks.sched_entry.or(case.marks.switch_in).unwrap_or(case.marks.response);
     // The scheduler may have picked somebody else first: that is what the CPU had to go to.

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::super::record::{Cause, Evidence, Share};
+use super::super::cause::{Cause, Evidence};
+use super::super::culprit::{Culprit, Phase, Within};
+use super::super::frame::Frame;
+use super::super::record::Share;
 
 /// A share whose length is not known yet.
 pub(super) type Label = Rc<Share>;
@@ -12,25 +15,39 @@ pub(super) type Label = Rc<Share>;
 const DEEPEST_STACK: usize = 64;
 
 /// A label without a stack.
-pub(super) fn label(cause: Cause, culprit: &str, within: &str, evidence: Evidence) -> Label {
-    let (culprit, within) = (culprit.to_owned(), within.to_owned());
-    Rc::new(Share { cause, culprit, within, evidence, ..Share::default() })
+pub(super) fn label(cause: Cause, culprit: Culprit, evidence: Evidence) -> Label {
+    Rc::new(Share { cause, culprit, evidence, ..Share::default() })
+}
+
+/// A label of a part of the way to the task, without a stack.
+pub(super) fn of_phase(cause: Cause, phase: Phase, evidence: Evidence) -> Label {
+    Rc::new(Share { cause, phase: Some(phase), evidence, ..Share::default() })
+}
+
+/// The same label, with what the culprit was in.
+pub(super) fn in_place(label: &Label, within: Within) -> Label {
+    Rc::new(Share { within, ..(**label).clone() })
+}
+
+/// The same label, while the CPU waits for a lock.
+pub(super) fn while_locked_out(label: &Label) -> Label {
+    Rc::new(Share { waiting_for_lock: true, ..(**label).clone() })
 }
 
 /// A label that a stack speaks for.
-pub(super) fn with_stack(label: &Label, stack: &[String]) -> Label {
-    let stack = stack.iter().take(DEEPEST_STACK).cloned().collect();
-    Rc::new(Share { stack, ..(**label).clone() })
+pub(super) fn with_stack(label: &Label, stack: &[Frame]) -> Label {
+    let frames = stack.iter().take(DEEPEST_STACK).cloned().collect();
+    Rc::new(Share { frames, ..(**label).clone() })
 }
 
 /// The same label, with where the culprit gave up the CPU in the end.
-pub(super) fn with_given_up_at(label: &Label, stack: &[String]) -> Label {
+pub(super) fn with_given_up_at(label: &Label, stack: &[Frame]) -> Label {
     let given_up_at = stack.iter().take(DEEPEST_STACK).cloned().collect();
     Rc::new(Share { given_up_at, ..(**label).clone() })
 }
 
 /// The same of the culprit's own program; without one the label as it is.
-pub(super) fn with_user_stack(label: &Label, stack: &[String]) -> Label {
+pub(super) fn with_user_stack(label: &Label, stack: &[Frame]) -> Label {
     if stack.is_empty() {
         return Rc::clone(label);
     }
@@ -146,16 +163,15 @@ impl Pieces {
         let mut places = HashMap::new();
         for piece in self.0.iter().filter(|piece| piece.from < piece.to) {
             let label = &*piece.label;
-            let key = (label.cause, label.culprit.as_str(), label.within.as_str());
-            let place = *places.entry(key).or_insert_with(|| {
+            let place = *places.entry(identity(label)).or_insert_with(|| {
                 shares.push(Share { ns: 0, ..label.clone() });
                 shares.len() - 1
             });
             let share = &mut shares[place];
             share.ns += piece.ns();
             share.evidence = share.evidence.max(label.evidence);
-            if share.stack.is_empty() {
-                share.stack.clone_from(&label.stack);
+            if share.frames.is_empty() {
+                share.frames.clone_from(&label.frames);
             }
             if share.given_up_at.is_empty() {
                 share.given_up_at.clone_from(&label.given_up_at);
@@ -164,10 +180,13 @@ impl Pieces {
                 share.user_stack.clone_from(&label.user_stack);
             }
         }
-        shares.sort_by(|a, b| {
-            let name = |share: &Share| (share.cause, share.culprit.clone(), share.within.clone());
-            b.ns.cmp(&a.ns).then_with(|| name(a).cmp(&name(b)))
-        });
+        shares.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| identity(a).cmp(&identity(b))));
         shares
     }
+}
+
+/// What makes two pieces one share.
+fn identity(share: &Share) -> (Cause, &Culprit, Option<Phase>, Option<u32>, &Within, bool) {
+    let Share { cause, culprit, phase, from_cpu, within, waiting_for_lock, .. } = share;
+    (*cause, culprit, *phase, *from_cpu, within, *waiting_for_lock)
 }

@@ -2,14 +2,19 @@
 
 use std::rc::Rc;
 
-use super::super::event::{Context, Marks, Mode, Stimulus, Task};
+use super::super::cause::{Cause, Evidence};
+use super::super::culprit::{Culprit, Phase};
+use super::super::event::{Context, Marks, Mode, Stimulus};
+use super::super::frame::Frame;
 use super::super::function::{
     culprit, is_of_user_mode, is_short_way, under_softirq, unlocks, within,
 };
-use super::super::record::{Cause, Evidence};
+use super::super::record::Share;
+use super::super::task::Task;
 use super::case::Case;
 use super::piece::{
-    Label, known_by, label, unexplained, with_given_up_at, with_stack, with_user_stack,
+    Label, in_place, known_by, label, of_phase, unexplained, with_given_up_at, with_stack,
+    with_user_stack,
 };
 use super::standstill::{LONG_FUNCTION_NS, SLOW_WAY_NS, quietly_waits, stalled, stood_still};
 use crate::units::MonoNs;
@@ -47,13 +52,13 @@ impl Claim {
         Self::all(unexplained())
     }
 
-    fn all_of(cause: Cause, culprit: &str, evidence: Evidence) -> Self {
-        Self::all(label(cause, culprit, "", evidence))
+    fn all_of(cause: Cause, culprit: Culprit, evidence: Evidence) -> Self {
+        Self::all(label(cause, culprit, evidence))
     }
 
     /// All is of a task that was seen to run, wherever in its program it was.
     fn all_of_task(case: &Case, cause: Cause, task: &Task) -> Self {
-        let bare = label(cause, &task.words(), "", Evidence::Edge);
+        let bare = label(cause, Culprit::Task(task.named()), Evidence::Edge);
         Self::all(with_user_stack(&bare, case.user_stack(task)))
     }
 }
@@ -167,7 +172,7 @@ fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Clai
     let then = match is_delivery {
         true => {
             reached!("interrupts on until the timer's came at once");
-            label(Cause::Irq, "delivery", "", Evidence::Bound)
+            delivered()
         }
         false => {
             reached!("interrupts on long before the timer's came");
@@ -201,8 +206,12 @@ pub(super) fn not_asleep(case: &Case, runs: &Task) -> Claim {
 
 /// What every interrupt takes to arrive, and what is held up beyond that.
 fn delivery(case: &Case, then: Label) -> Claim {
-    let first = label(Cause::Irq, "delivery", "", Evidence::Bound);
-    Claim { at_most_ns: case.known.delivery_ns, first, then }
+    Claim { at_most_ns: case.known.delivery_ns, first: delivered(), then }
+}
+
+/// What an interrupt takes to arrive.
+pub(super) fn delivered() -> Label {
+    of_phase(Cause::Irq, Phase::Delivery, Evidence::Bound)
 }
 
 /// What was interrupted and still runs. `softirq_over`: it was a softirq that has ended, so that
@@ -236,7 +245,8 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
     if runs.is_known() && !own.is_urgent() && !runs.is_urgent() {
         reached!("ordinary tasks");
         // Among ordinary tasks one goes when the scheduler finds it fair.
-        let bare = label(Cause::EqualOrLowerTask, &runs.words(), "", Evidence::Bound);
+        let culprit = Culprit::Task(runs.named());
+        let bare = label(Cause::EqualOrLowerTask, culprit, Evidence::Bound);
         return return_path(with_user_stack(&bare, case.user_stack(runs)));
     }
     let Marks { irq_exit, sched_entry, switch_in, .. } = case.marks;
@@ -343,7 +353,7 @@ pub(super) fn scheduler(case: &Case) -> Claim {
 fn switching(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Claim {
     // What is lost may have been an interrupt between the two.
     let evidence = if case.doubtful { Evidence::Bound } else { Evidence::Edge };
-    let first = label(Cause::Scheduler, "switch", "", evidence);
+    let first = of_phase(Cause::Scheduler, Phase::Switch, evidence);
     // No event and no more than the usual code lie in between. A stall there is the machine's or a
     // hypervisor's: 2 ms in a guest whose host says nothing of it (6.18).
     let is_stall = case.known.guest && quietly_waits(case, from, to);
@@ -368,32 +378,34 @@ pub(super) fn own_too_early() -> Claim {
     reached!("switched to before the end");
     Claim {
         at_most_ns: RETURN_PATH_NS,
-        first: label(Cause::Scheduler, "switch", "", Evidence::Bound),
+        first: of_phase(Cause::Scheduler, Phase::Switch, Evidence::Bound),
         then: unexplained(),
     }
 }
 
 /// The interrupt that wakes the task.
 pub(super) fn handler(case: &Case) -> Claim {
-    Claim::all_of(Cause::Irq, &case.interrupt, Evidence::Edge)
+    let name = case.interrupt.as_deref().unwrap_or_default();
+    Claim::all_of(Cause::Irq, Culprit::interrupt(name), Evidence::Edge)
 }
 
 /// The way from another CPU, until its interrupt was taken.
 pub(super) fn remote(case: &Case) -> Claim {
     reached!("another CPU's call");
-    let from = match &case.wakeup.stimulus {
-        Stimulus::Waker { task, .. } if task.is_known() => task.name(),
-        Stimulus::Timer { on } => format!("CPU {on}"),
-        _ => String::new(),
+    let (culprit, from_cpu) = match &case.wakeup.stimulus {
+        Stimulus::Waker { task, .. } if task.is_known() => (Culprit::Task(task.named()), None),
+        Stimulus::Timer { on } => (Culprit::None, Some(*on)),
+        _ => (Culprit::None, None),
     };
-    Claim::all_of(Cause::RemoteWakeup, &from, Evidence::Edge)
+    let (cause, evidence) = (Cause::RemoteWakeup, Evidence::Edge);
+    Claim::all(Rc::new(Share { cause, culprit, from_cpu, evidence, ..Share::default() }))
 }
 
 fn return_path(then: Label) -> Claim {
     reached!("way back from the interrupt");
     Claim {
         at_most_ns: RETURN_PATH_NS,
-        first: label(Cause::Scheduler, "return from interrupt", "", Evidence::Bound),
+        first: of_phase(Cause::Scheduler, Phase::ReturnFromInterrupt, Evidence::Bound),
         then,
     }
 }
@@ -404,26 +416,24 @@ fn idle_exit(context: &Context) -> Claim {
         Mode::Idle(state) => state.as_str(),
         _ => "",
     };
-    Claim::all_of(Cause::IdleExit, state, Evidence::Bound)
+    Claim::all_of(Cause::IdleExit, Culprit::idle(state), Evidence::Bound)
 }
 
 fn throttled(case: &Case, evidence: Evidence) -> Claim {
     reached!("throttled");
-    Claim::all_of(Cause::Throttled, &case.task().policy_words(), evidence)
+    Claim::all_of(Cause::Throttled, Culprit::Task(case.task().named()), evidence)
 }
 
 fn page_fault(case: &Case) -> Claim {
     reached!("page fault");
-    Claim::all_of(Cause::PageFault, &case.task().name(), Evidence::Bound)
+    Claim::all_of(Cause::PageFault, Culprit::Task(case.task().named()), Evidence::Bound)
 }
 
 /// Why kernel code is not left at once, as far as the context says.
 fn held(context: &Context) -> Option<Cause> {
     let depth = context.preempt_depth.unwrap_or(0);
     // The section ends where the interrupt came: what goes on is not it.
-    let ends = depth == 1
-        && !context.stack_is_later
-        && context.stack.first().is_some_and(|place| unlocks(place));
+    let ends = depth == 1 && !context.stack_is_later && context.stack.first().is_some_and(unlocks);
     match (if ends { 0 } else { depth }, context.preemptible) {
         _ if context.mode != Mode::Kernel => None,
         // Where nobody is preempted anyway, the switch waits for a preemption point, however short
@@ -449,14 +459,14 @@ fn section(case: &Case, cause: Cause, context: &Context) -> Label {
         true => Evidence::Stack,
         false => Evidence::Bound,
     };
-    let bare = label(cause, &culprit(stack), &within(context, stack), evidence);
+    let bare = in_place(&label(cause, culprit(stack), evidence), within(context, stack));
     let with_stacks = with_given_up_at(&with_stack(&bare, stack), given_up_at);
     with_user_stack(&with_stacks, case.user_stack(&context.task))
 }
 
 /// The stack at the interrupt, and that where the same task gave up the CPU in the end. Without the
 /// first the second is where the code was seen.
-fn stacks<'c>(case: &Case<'c>, cause: Cause, context: &'c Context) -> (&'c [String], &'c [String]) {
+fn stacks<'c>(case: &Case<'c>, cause: Cause, context: &'c Context) -> (&'c [Frame], &'c [Frame]) {
     // Who had interrupts off must have been there when the first one came.
     if cause == Cause::IrqOff {
         return (if context.stack_is_later { &[] } else { &context.stack }, &[]);

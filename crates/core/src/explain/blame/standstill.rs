@@ -5,8 +5,10 @@
 //! What is told here is a bound. It is told where nothing else is known that can take so long, in a
 //! guest in real time, and only if no event is missing.
 
+use super::super::cause::{Cause, Evidence};
+use super::super::culprit::{Culprit, Name};
 use super::super::event::What;
-use super::super::record::{Cause, Evidence, Share};
+use super::super::record::Share;
 use super::case::{Case, TIMERS_INTERRUPTS};
 use super::piece::{Label, Pieces, label, unexplained};
 use crate::units::MonoNs;
@@ -32,7 +34,7 @@ pub(super) const LONG_FUNCTION_NS: u64 = 1_000_000;
 
 /// The hypervisor's time, of which only the amount is known, or a bound.
 pub(super) fn stolen() -> Label {
-    label(Cause::Steal, "hypervisor", "", Evidence::Bound)
+    label(Cause::Steal, Culprit::Hypervisor, Evidence::Bound)
 }
 
 /// An interrupt was due, nothing in the machine kept it out, and it did not come: the CPU did not
@@ -99,7 +101,8 @@ pub(super) fn lay_standstills(pieces: &mut Pieces, case: &Case) {
 /// under an emulator that was stopped: 54 ms before the first timer, 62 ms of a tick.)
 fn lay_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
     let is_timers = |share: &Share| {
-        share.cause == Cause::Irq && TIMERS_INTERRUPTS.contains(&share.culprit.as_str())
+        let is_it = |name: &Name| TIMERS_INTERRUPTS.contains(&name.name.as_str());
+        matches!(&share.culprit, Culprit::Interrupt(name) if is_it(name))
     };
     for (from, to) in pieces.longer_than(SLOW_WAY_NS, is_timers) {
         reached!("a timer's interrupt that stood still");

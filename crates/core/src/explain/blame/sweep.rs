@@ -5,12 +5,17 @@ mod beneath;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::super::event::{Event, Interrupt, Task, What};
+use super::super::cause::{Cause, Evidence};
+use super::super::culprit::Within;
+use super::super::event::{Event, Interrupt, What};
+use super::super::frame::Frame;
 use super::super::function::of_softirq;
-use super::super::record::{Cause, Evidence};
+use super::super::task::Task;
 use super::case::{Case, Opening, is_from_a_cpu};
 use super::nesting::{Nested, Nesting};
-use super::piece::{Label, Piece, Pieces, label, unexplained, with_stack};
+use super::piece::{
+    Label, Piece, Pieces, in_place, label, unexplained, while_locked_out, with_stack,
+};
 use super::rules::{self, Claim};
 
 /// What a piece rests on, and falls with.
@@ -162,7 +167,8 @@ impl<'c, 'a> Sweep<'c, 'a> {
                 Ground::Handler => true,
                 // Its mark may be a little earlier.
                 Ground::Interrupted => {
-                    self.case.marks.irq_exit.is_some() && interrupt.0 == self.case.interrupt
+                    self.case.marks.irq_exit.is_some()
+                        && self.case.interrupt.as_ref() == Some(&interrupt.0)
                 }
                 _ => false,
             };
@@ -250,21 +256,25 @@ impl<'c, 'a> Sweep<'c, 'a> {
         match (self.case.doubtful, self.ground) {
             (true, Ground::Handler) => None,
             (true, _) => Some((unexplained(), Basis::Marks)),
-            (false, _) => Some((self.nested_words(nested), Basis::Nested(nested.id))),
+            (false, _) => Some((self.nested_share(nested), Basis::Nested(nested.id))),
         }
     }
 
-    fn nested_words(&self, nested: &Nested) -> Label {
+    fn nested_share(&self, nested: &Nested) -> Label {
         let (cause, culprit) = nested.blame();
-        let beneath = match (&nested.what, &self.runs) {
-            (What::SoftirqEntry(_), Some(task)) if task.is_known() => task.name(),
+        let mut within = Within::default();
+        match (&nested.what, &self.runs) {
+            (What::SoftirqEntry(_), Some(task)) if task.is_known() => {
+                within.task = Some(task.named());
+            }
             (What::TimerEntry(..), _) => {
                 let outer = self.nesting.interrupt_around(nested.id);
-                outer.unwrap_or(&self.case.interrupt).to_owned()
+                let outer = outer.or(self.case.interrupt.as_deref());
+                within.interrupt = outer.filter(|name| !name.is_empty()).map(str::to_owned);
             }
-            _ => String::new(),
-        };
-        let bare = label(cause, &culprit, &beneath, Evidence::Edge);
+            _ => {}
+        }
+        let bare = in_place(&label(cause, culprit, Evidence::Edge), within);
         match &nested.what {
             What::SoftirqEntry(number) => with_stack(&bare, self.stack_in_softirq(*number)),
             _ => bare,
@@ -272,7 +282,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
     }
 
     /// The stack that was taken in the softirq, if one was.
-    fn stack_in_softirq(&self, number: u8) -> &'a [String] {
+    fn stack_in_softirq(&self, number: u8) -> &'a [Frame] {
         let context = self.case.context().filter(|context| context.softirq == Some(number));
         context.map_or(&[], |context| of_softirq(&context.stack, number))
     }
@@ -282,11 +292,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
         if !self.contended || self.case.doubtful || label.cause == Cause::Unexplained {
             return Rc::clone(label);
         }
-        let mut share = (**label).clone();
-        let comma = if share.within.is_empty() { "" } else { ", " };
-        share.within.push_str(comma);
-        share.within.push_str("waiting for a lock");
-        Rc::new(share)
+        while_locked_out(label)
     }
 
     /// The pieces, those unexplained that rest on what turned out not to be so. Within the interrupt

@@ -7,11 +7,14 @@ mod random;
 mod stacks;
 mod switched;
 
+use super::super::cause::{Cause, Evidence};
 use super::super::event::{
-    Context, Event, GivenUp, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
+    Context, Event, GivenUp, Interrupt, Marks, Mode, Stimulus, Wakeup, What,
 };
+use super::super::frame::Frame;
 use super::super::known::Known;
-use super::super::record::{Cause, Evidence};
+use super::super::task::{Policy, Task};
+use super::super::testing::{frame, joined, place, who};
 use super::blame;
 use crate::units::MonoNs;
 
@@ -58,8 +61,8 @@ pub(super) fn switch(from: Task, to: Task) -> What {
     What::Switch { from, to }
 }
 
-pub(super) fn frames(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| format!("{name}+0x10")).collect()
+pub(super) fn frames(names: &[&str]) -> Vec<Frame> {
+    names.iter().map(|&name| Frame::in_function(name, 16)).collect()
 }
 
 /// `rm` in the kernel, removing pages.
@@ -117,13 +120,14 @@ fn shares_of_run(wakeup: &Wakeup, known: &Known) -> Vec<String> {
             Evidence::Stack => " stack",
             Evidence::Bound => " bound",
         };
-        let place = match share.within.as_str() {
+        let place = match place(&share.within, share.waiting_for_lock).as_str() {
             "" => String::new(),
             within => format!(" ({within})"),
         };
-        let gap = if share.culprit.is_empty() { "" } else { " " };
+        let culprit = who(share.blamed());
+        let gap = if culprit.is_empty() { "" } else { " " };
         let us = share.ns as f64 / 1_000.0;
-        format!("{} {us}{gap}{}{place}{evidence}", share.cause, share.culprit)
+        format!("{} {us}{gap}{culprit}{place}{evidence}", share.cause)
     };
     shares.iter().map(line).collect()
 }
@@ -167,7 +171,7 @@ fn a_section_that_ends_with_the_interrupt_is_not_what_goes_on() {
             let context = wakeup.interrupted.as_mut().unwrap();
             context.preempt_depth = Some(depth);
             context.preemptible = None;
-            context.stack.insert(0, "_raw_spin_unlock_irqrestore+0x19".into());
+            context.stack.insert(0, frame("_raw_spin_unlock_irqrestore+0x19"));
         }
     };
     for (depth, want) in [(1, "no_preemption_point"), (2, "preempt_off")] {
@@ -185,7 +189,7 @@ fn a_later_stack_tells_where_preemption_was_off_and_not_who_kept_the_interrupt_o
     context.preempt_depth = Some(1);
     context.preemptible = Some(true);
     // Interrupts were off within the section; that is where the later one came.
-    context.stack.insert(0, "_raw_spin_unlock_irqrestore+0x19".into());
+    context.stack.insert(0, frame("_raw_spin_unlock_irqrestore+0x19"));
     context.stack_is_later = true;
     let off = "preempt_off 60 shmem_undo_range (exit_mmap in rm[412]) stack";
     check(wakeup, |_| {}, &[off, SWITCH, "irq_off 10 (rm[412]) bound", TIMER]);
@@ -262,7 +266,7 @@ fn where_code_gave_up_the_cpu_is_told_beside_where_it_was_seen() {
         let given_up = Some(GivenUp { pid, stack, ..GivenUp::default() });
         let shares = blame(&Wakeup { given_up, ..timer() }, &Known::default());
         let with = shares.iter().filter(|share| !share.given_up_at.is_empty());
-        with.map(|s| format!("{} {}", s.cause, s.given_up_at.join(" "))).collect::<Vec<_>>()
+        with.map(|s| format!("{} {}", s.cause, joined(&s.given_up_at))).collect::<Vec<_>>()
     };
     let told = "no_preemption_point __cond_resched+0x10 shmem_undo_range+0x10";
     assert_eq!(shown(rm().pid), [told]);
@@ -421,7 +425,7 @@ fn a_softirq_is_shown_with_the_stack_that_was_taken_in_it() {
         wakeup.events = vec![event(50, What::SoftirqExit(3))];
         let shares = blame(&wakeup, &Known::default());
         let softirq = shares.iter().find(|share| share.cause == Cause::Softirq).unwrap();
-        softirq.stack.join(" ")
+        joined(&softirq.frames)
     };
     let stack = ["poll", "net_rx_action", "handle_softirqs", "exit_mmap"];
     assert_eq!(shown(&stack), "poll+0x10 net_rx_action+0x10");
@@ -504,7 +508,7 @@ fn a_waker_goes_on_or_is_in_an_interrupt() {
         &["no_preemption_point 80 shmem_undo_range (exit_mmap in rm[412]) stack", SWITCH],
     );
     let irq_exit = |w: &mut Wakeup| w.marks.irq_exit = Some(at(20));
-    check(woken(0, true), irq_exit, &[HELD, "irq 20 interrupt edge", SWITCH]);
+    check(woken(0, true), irq_exit, &[HELD, "irq 20 edge", SWITCH]);
     // The interrupt's own events name it, and end it where there is no mark.
     check(
         woken(0, true),

@@ -1,4 +1,6 @@
 use super::super::measured::{Edge, Longest};
+use super::super::task::Task;
+use super::super::testing::{frame, function, place};
 use super::*;
 use crate::distribution::Distribution;
 use crate::histogram::Histogram;
@@ -20,16 +22,17 @@ fn lengths(samples: &[u64]) -> Distribution {
 }
 
 fn edge(place: &str, caller: &str) -> Edge {
-    Edge { place: place.into(), caller: caller.into() }
+    let known = |text: &str| (!text.is_empty()).then(|| frame(text));
+    Edge { place: known(place), caller: known(caller) }
 }
 
 fn kind(samples: &[u64], begin: Edge) -> SectionKind {
     let longest = Longest {
         begin,
         end: edge("_raw_spin_unlock_irqrestore+0x15", ""),
-        task: "logger[231]".into(),
-        stack: ["_raw_spin_unlock_irqrestore+0x15", "uart_write+0x1b2", "tty_write+0x40"]
-            .map(String::from)
+        task: Some(Task { pid: 231, comm: "logger".into(), ..Task::default() }.named()),
+        frames: ["_raw_spin_unlock_irqrestore+0x15", "uart_write+0x1b2", "tty_write+0x40"]
+            .map(frame)
             .into(),
     };
     SectionKind { lengths: lengths(samples), longest: Some(longest), places: Vec::new() }
@@ -62,9 +65,9 @@ fn what_was_measured_stands_in_the_place_of_what_wakeups_show() {
     let all = sections([&blame[..]], Some(measured.clone()));
     let (irq, preempt) = (all.irq_off.unwrap(), all.preempt_off.unwrap());
     assert!(all.exact);
-    assert_eq!((irq.ns, irq.evidence, irq.culprit.as_str()), (40, Evidence::Edge, "uart_write"));
-    assert_eq!(irq.within, "tty_write in logger[231]");
-    assert_eq!((preempt.ns, preempt.culprit.as_str()), (6, "uart_flush"));
+    assert_eq!((irq.ns, irq.evidence, irq.culprit), (40, Evidence::Edge, function("uart_write")));
+    assert_eq!(place(&irq.within, irq.waiting_for_lock), "tty_write in logger[231]");
+    assert_eq!((preempt.ns, preempt.culprit), (6, function("uart_flush")));
     // Of a kernel that shows one kind only, the other remains an estimate.
     let half = sections([&blame[..]], Some(Measured { preempt_off: None, ..measured }));
     assert_eq!((half.exact, half.irq_off.unwrap().ns), (false, 40));
@@ -94,11 +97,11 @@ fn a_section_is_named_by_who_began_it() {
     let named = |place: &str, caller: &str| {
         kind(&[1], edge(place, caller)).longest.map(|longest| longest.culprit()).unwrap()
     };
-    assert_eq!(named("uart_flush+0x1", "tty_flush+0x2"), "uart_flush");
-    assert_eq!(named("_raw_spin_lock+0x1", "tty_flush+0x2"), "tty_flush");
+    assert_eq!(named("uart_flush+0x1", "tty_flush+0x2"), function("uart_flush"));
+    assert_eq!(named("_raw_spin_lock+0x1", "tty_flush+0x2"), function("tty_flush"));
     // A kernel without frame pointers does not know the caller: then by the stack at its end.
-    assert_eq!(named("_raw_spin_lock_irqsave+0x1", ""), "uart_write");
-    assert_eq!(named("", ""), "uart_write");
+    assert_eq!(named("_raw_spin_lock_irqsave+0x1", ""), function("uart_write"));
+    assert_eq!(named("", ""), function("uart_write"));
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Records that somebody made to do harm, or that are damaged.
 
 use proptest::prelude::*;
-use wakescope_core::explain::{Cause, CauseRow, Evidence, Sections, Share, SourceLine, Step};
+use wakescope_core::explain::{
+    Cause, CauseRow, Culprit, Evidence, Frame, Function, NamedTask, Phase, Sections, Share,
+    SourceLine, Step, StepEvent, Within,
+};
 use wakescope_core::histogram::Histogram;
 
 use super::runs::{cause, components, episode, step};
@@ -25,24 +28,26 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
     let hostile = |cause: Cause, ns: u64| Share {
         cause,
         ns,
-        culprit: name.clone(),
-        within: name.clone(),
+        culprit: culprit(cause, &name),
+        phase: Some(Phase::Switch),
+        from_cpu: Some(u32::MAX),
+        within: within(&name),
+        waiting_for_lock: true,
         evidence: Evidence::Stack,
-        stack: vec![name.clone(); 20],
-        lines: vec![vec![line(&name); 5]; 30],
-        given_up_at: vec![name.clone(); 20],
-        given_up_lines: vec![vec![line(&name); 5]; 20],
-        user_stack: vec![name.clone(); 20],
+        frames: vec![frame(&name); 20],
+        given_up_at: vec![frame(&name); 20],
+        user_stack: vec![frame(&name); 20],
     };
     let all =
         [Cause::Steal, Cause::IrqOff, Cause::Irq, Cause::HigherPriorityTask, Cause::Unexplained];
     run.causes = (0..10_000)
-        .map(|i| CauseRow { share: f64::NAN, ..cause(all[i % 5], &name, u64::MAX, 9, 1_000) })
+        .map(|i| CauseRow { share: f64::NAN, ..cause(all[i % 5], "", u64::MAX, 9, 1_000) })
+        .map(|row| CauseRow { culprit: culprit(row.cause, &name), ..row })
         .map(|row| CauseRow { total_ns: u64::MAX, worst_ns: u64::MAX, ..row })
         .collect();
     let blame =
         (0..1_000_usize).map(|i| hostile(all[i % 5], [0, 1, u64::MAX, 0, 7][i % 7 % 5])).collect();
-    let timeline = (0..10_000).map(|i| step(u64::MAX - i, u32::MAX, &name)).collect();
+    let timeline = (0..10_000).map(|i| step(u64::MAX - i, u32::MAX, happening(i, &name))).collect();
     run.worst = vec![episode(u64::MAX, blame, timeline); 3];
     run.worst.push(episode(5, vec![hostile(Cause::Irq, 0)], vec![]));
     let explanation = run.explanation.as_mut().unwrap();
@@ -68,7 +73,6 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
             measured: None,
         }),
         build_id: Some(name.clone()),
-        modules: [(name.clone(), name.clone())].into(),
         module_build_ids: [(name.clone(), name.clone())].into(),
         bound: None,
     };
@@ -80,6 +84,55 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         // Counts of 20 digits, which no machine can reach, have no room on 100 columns.
         check_is_safe(&shown, 128).unwrap();
         assert!(shown.lines().count() < 2_000, "{} lines", shown.lines().count());
+    }
+}
+
+fn culprit(cause: Cause, name: &str) -> Culprit {
+    match cause {
+        Cause::HigherPriorityTask => Culprit::Task(task(name)),
+        Cause::IrqOff => Culprit::Function(function(name)),
+        Cause::Irq => Culprit::timer(name),
+        _ => Culprit::idle(name),
+    }
+}
+
+fn task(name: &str) -> NamedTask {
+    let (pid, priority) = (Some(u32::MAX), Some(i32::MIN));
+    NamedTask { comm: name.into(), pid, priority, ..NamedTask::default() }
+}
+
+fn function(name: &str) -> Function {
+    Function { name: name.into(), module: Some(name.into()) }
+}
+
+fn within(name: &str) -> Within {
+    Within {
+        caller: Some(function(name)),
+        syscall: Some(name.into()),
+        softirq: Some(name.into()),
+        interrupt: Some(name.into()),
+        task: Some(task(name)),
+    }
+}
+
+fn frame(name: &str) -> Frame {
+    Frame {
+        function: Some(name.into()),
+        offset: u64::MAX,
+        module: Some(name.into()),
+        file: Some(name.into()),
+        line: u32::MAX,
+        inlined: vec![line(name); 5],
+    }
+}
+
+/// A step with this name in it, of one kind or another.
+fn happening(number: u64, name: &str) -> StepEvent {
+    match number % 4 {
+        0 => StepEvent::Softirq { name: name.into() },
+        1 => StepEvent::Interrupt { name: Some(name.into()) },
+        2 => StepEvent::Timer { name: name.into(), count: u32::MAX },
+        _ => StepEvent::Switch { from: None, to: task(name) },
     }
 }
 
@@ -103,24 +156,51 @@ fn any_name() -> impl Strategy<Value = String> {
     prop_oneof![Just(String::new()), "\\PC{0,80}", "[a-z_ ]{1,60}", Just(EVIL.into())]
 }
 
+fn any_frame() -> impl Strategy<Value = Frame> {
+    let known = || prop::option::of(any_name());
+    let lines = prop::collection::vec(any_name().prop_map(|name| line(&name)), 0..4);
+    let place = (known(), any::<u64>(), known());
+    (place, known(), any::<u32>(), lines).prop_map(
+        |((function, offset, module), file, line, inlined)| Frame {
+            function,
+            offset,
+            module,
+            file,
+            line,
+            inlined,
+        },
+    )
+}
+
+fn any_within() -> impl Strategy<Value = Within> {
+    let known = || prop::option::of(any_name());
+    (known(), known(), known(), known(), known()).prop_map(
+        |(caller, syscall, softirq, interrupt, of)| Within {
+            caller: caller.map(|name| function(&name)),
+            syscall,
+            softirq,
+            interrupt,
+            task: of.map(|name| task(&name)),
+        },
+    )
+}
+
 fn any_share() -> impl Strategy<Value = Share> {
     let ns = prop_oneof![Just(0), 1_u64..1_000_000, any::<u64>()];
-    let stack = || prop::collection::vec(any_name(), 0..6);
-    let line = any_name().prop_map(|name| line(&name));
-    let lines = prop::collection::vec(prop::collection::vec(line, 0..4), 0..6);
+    let stack = || prop::collection::vec(any_frame(), 0..6);
     let stacks = (stack(), stack(), stack());
-    (any_cause(), ns, any_name(), any_name(), stacks, lines).prop_map(
-        |(cause, ns, culprit, within, (stack, given_up_at, user_stack), lines)| Share {
+    (any_cause(), ns, any_name(), any_within(), any::<bool>(), stacks).prop_map(
+        |(cause, ns, name, within, waiting_for_lock, (frames, given_up_at, user_stack))| Share {
             cause,
             ns,
-            culprit,
+            culprit: culprit(cause, &name),
             within,
+            waiting_for_lock,
             evidence: Evidence::Stack,
-            stack,
-            given_up_lines: lines.iter().rev().cloned().collect(),
-            lines,
+            frames,
             given_up_at,
             user_stack,
+            ..Share::default()
         },
     )
 }
@@ -134,7 +214,7 @@ proptest! {
     ) {
         let mut run = serial();
         run.time_domain = domain;
-        let steps: Vec<Step> = steps.iter().map(|(at, depth, what)| step(*at, *depth, what)).collect();
+        let steps: Vec<Step> = steps.iter().map(|(at, depth, name)| step(*at, *depth, happening(*at, name))).collect();
         run.worst = episodes.into_iter().map(|(ns, blame)| episode(ns, blame, steps.clone())).collect();
         check_is_safe(&text(&run, PLAIN, Extent::All), WIDTH)?;
     }

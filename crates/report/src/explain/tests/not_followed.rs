@@ -3,6 +3,7 @@
 use super::runs::{cause, not_followed};
 use super::*;
 use crate::explain::shown_causes;
+use wakescope_core::explain::Culprit;
 use wakescope_core::plan::Stimulus;
 
 #[test]
@@ -64,5 +65,5 @@ fn what_is_unexplained_has_room_among_many_causes() {
     }
     causes.remove(0);
     assert_eq!(shown_causes(&causes, 10).len(), 10);
-    assert_eq!(shown_causes(&causes, 10)[9].0.culprit, "irq9");
+    assert_eq!(shown_causes(&causes, 10)[9].0.culprit, Culprit::interrupt("irq9"));
 }

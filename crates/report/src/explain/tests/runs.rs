@@ -2,8 +2,9 @@
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
-    Bound, Cause, CauseRow, ComponentTable, Components, Edge, Evidence, Explanation, Interference,
-    Longest, Measured, SectionKind, SectionPlace, Sections, Share, Step, Variables,
+    Bound, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Evidence, Explanation,
+    Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, Policy, SectionKind,
+    SectionPlace, Sections, Share, Step, StepEvent, StepMode, Unsound, Variables, Within,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -52,8 +53,62 @@ pub(super) fn share(
     within: &str,
     evidence: Evidence,
 ) -> Share {
-    let (culprit, within) = (culprit.into(), within.into());
-    Share { cause, ns, culprit, within, evidence, ..Share::default() }
+    let culprit = culprit_of(cause, culprit);
+    Share { cause, ns, culprit, within: in_task(within), evidence, ..Share::default() }
+}
+
+/// What usually has this cause, of that name: `migration/0[19] fifo 99` for a task.
+pub(crate) fn culprit_of(cause: Cause, name: &str) -> Culprit {
+    match cause {
+        _ if name.is_empty() || cause == Cause::Unexplained => Culprit::None,
+        Cause::Irq => Culprit::interrupt(name),
+        Cause::Softirq => Culprit::softirq(name),
+        Cause::Steal => Culprit::Hypervisor,
+        Cause::HigherPriorityTask | Cause::EqualOrLowerTask => {
+            let (task, priority) = name.split_once(" fifo ").unwrap_or((name, ""));
+            let priority = priority.parse().ok();
+            let policy = if priority.is_some() { Policy::Fifo } else { Policy::Other };
+            Culprit::Task(NamedTask { policy, priority, ..task_of(task) })
+        }
+        _ => Culprit::Function(function(name)),
+    }
+}
+
+pub(crate) fn function(name: &str) -> Function {
+    Function { name: name.into(), module: None }
+}
+
+pub(crate) fn named_task(comm: &str, pid: u32) -> NamedTask {
+    NamedTask { comm: comm.into(), pid: Some(pid), ..NamedTask::default() }
+}
+
+/// Of `rm[412]`.
+fn task_of(text: &str) -> NamedTask {
+    let parts = text.strip_suffix(']').and_then(|text| text.split_once('['));
+    let (comm, pid) = parts.unwrap_or((text, "0"));
+    named_task(comm, pid.parse().unwrap())
+}
+
+/// Of `exit_mmap in rm[412]`.
+fn in_task(text: &str) -> Within {
+    let parts = text.split_once(" in ");
+    let caller = parts.map(|(caller, _)| function(caller));
+    let task = parts.map_or(text, |(_, task)| task);
+    let task = Some(task).filter(|task| !task.is_empty()).map(task_of);
+    Within { caller, task, ..Within::default() }
+}
+
+/// Of `function+0x10 [file]`; without `+`, of a file.
+pub(super) fn frame(text: &str) -> Frame {
+    let (place, file) = text.split_once(" [").unwrap_or((text, ""));
+    let (name, offset) = place.split_once("+0x").unwrap();
+    let offset = u64::from_str_radix(offset, 16).unwrap();
+    let module = file.strip_suffix(']').map(str::to_owned);
+    Frame { module, ..Frame::in_function(name, offset) }
+}
+
+pub(super) fn frames(texts: &[&str]) -> Vec<Frame> {
+    texts.iter().map(|text| frame(text)).collect()
 }
 
 pub(super) fn cause(
@@ -63,13 +118,13 @@ pub(super) fn cause(
     worst_us: u64,
     total_us: u64,
 ) -> CauseRow {
-    let culprit = culprit.into();
+    let culprit = culprit_of(cause, culprit);
     let (total_ns, worst_ns) = (total_us * 1_000, worst_us * 1_000);
-    CauseRow { cause, culprit, episodes, total_ns, worst_ns, share: 0.0 }
+    CauseRow { cause, culprit, episodes, total_ns, worst_ns, ..CauseRow::default() }
 }
 
-pub(super) fn step(at_ns: u64, depth: u32, what: &str) -> Step {
-    Step { at_ns, depth, what: what.into() }
+pub(super) fn step(at_ns: u64, depth: u32, event: StepEvent) -> Step {
+    Step { at_ns, depth, event }
 }
 
 pub(super) fn names(names: &[&str]) -> Vec<String> {
@@ -97,7 +152,7 @@ pub(crate) fn serial() -> Run {
         "serial_release in logger[231]",
         Evidence::Stack,
     );
-    section.stack = names(&[
+    section.frames = frames(&[
         "uart_drain_fifo+0x1b2",
         "_raw_spin_unlock_irqrestore+0x15",
         "serial_release+0x40",
@@ -113,13 +168,19 @@ pub(crate) fn serial() -> Run {
         share(Cause::Scheduler, 3_500, "", "", Evidence::Edge),
         share(Cause::Irq, 3_100, "local_timer", "", Evidence::Edge),
     ];
+    let name = || Some("local_timer".to_owned());
+    let in_kernel = Interrupted {
+        mode: StepMode::Kernel,
+        task: named_task("logger", 231),
+        ..Interrupted::default()
+    };
     let timeline = vec![
-        step(0, 0, "timer expiry; logger[231] running in the kernel"),
-        step(231_400, 0, "local_timer taken"),
-        step(232_000, 1, "hrtimer_wakeup"),
-        step(234_500, 0, "handler returns"),
-        step(235_100, 0, "scheduler entered"),
-        step(238_000, 0, "wakescope[400] runs"),
+        step(0, 0, StepEvent::TimerExpiry { cpu: None, interrupted: Some(in_kernel) }),
+        step(231_400, 0, StepEvent::Interrupt { name: name() }),
+        step(232_000, 1, StepEvent::Timer { name: "hrtimer_wakeup".into(), count: 1 }),
+        step(234_500, 0, StepEvent::InterruptExit { name: name() }),
+        step(235_100, 0, StepEvent::SchedEntry),
+        step(238_000, 0, StepEvent::Runs { task: named_task("wakescope", 400), page_faults: 0 }),
     ];
     let parts = [231_400, 3_100, 600, 2_900];
     let mut worst = episode(238_000, blame, timeline);
@@ -184,7 +245,7 @@ pub(crate) fn crowded() -> Run {
         "exit_mmap in rm[412]",
         Evidence::Stack,
     );
-    worst.stack = (0..20).map(|i| format!("function_of_the_kernel_{i}+0x{i}0")).collect();
+    worst.frames = (0..20).map(|i| frame(&format!("function_of_the_kernel_{i}+0x{i}0"))).collect();
     let blame = vec![
         worst,
         share(Cause::HigherPriorityTask, 14_000, "migration/0[19] fifo 99", "", Evidence::Edge),
@@ -192,7 +253,14 @@ pub(crate) fn crowded() -> Run {
         share(Cause::Irq, 2_000, "local_timer", "", Evidence::Edge),
         share(Cause::IrqOff, 1_000, "", "", Evidence::Bound),
     ];
-    run.worst.insert(0, episode(412_000, blame, vec![step(0, 0, "timer expiry")]));
+    run.worst.insert(
+        0,
+        episode(
+            412_000,
+            blame,
+            vec![step(0, 0, StepEvent::TimerExpiry { cpu: None, interrupted: None })],
+        ),
+    );
     if let Some(explanation) = &mut run.explanation {
         (explanation.above, explanation.above_ns) = ("p99.9".into(), 31_200);
         explanation.sections = Some(Sections {
@@ -207,7 +275,8 @@ pub(crate) fn crowded() -> Run {
 
 /// A kernel that shows where sections begin and end.
 pub(super) fn measured() -> Run {
-    let edge = |place: &str, caller: &str| Edge { place: place.into(), caller: caller.into() };
+    let known = |text: &str| (!text.is_empty()).then(|| frame(text));
+    let edge = |place: &str, caller: &str| Edge { place: known(place), caller: known(caller) };
     let begin = || edge("_raw_spin_lock_irqsave+0x20", "uart_write+0x33");
     let end = || edge("_raw_spin_unlock_irqrestore+0x15", "uart_write+0x1b2");
     let mut run = serial();
@@ -216,8 +285,8 @@ pub(super) fn measured() -> Run {
     let longest = |begin, end| Longest {
         begin,
         end,
-        task: "logger[231]".into(),
-        stack: irq_off.stack.clone(),
+        task: Some(named_task("logger", 231)),
+        frames: irq_off.frames.clone(),
     };
     let place = |begin, end, count, worst_ns| SectionPlace {
         begin,
@@ -311,9 +380,9 @@ pub(crate) fn not_followed() -> Run {
 }
 
 /// The bound of `serial`, with so many interrupts.
-pub(super) fn bound(interrupts: u64, unsound: &[&str]) -> Bound {
+pub(super) fn bound(interrupts: u64, unsound: &[Unsound]) -> Bound {
     let interrupt = |i: u64| Interference {
-        name: format!("eth0-rx-{i}"),
+        culprit: Culprit::interrupt(&format!("eth0-rx-{i}")),
         wcet_ns: 12_100 - i * 100,
         miat_ns: (i != 1).then_some(48_000),
         ..Interference::default()
@@ -330,6 +399,6 @@ pub(super) fn bound(interrupts: u64, unsound: &[&str]) -> Bound {
         variables,
         interference_free_ns: 286_400,
         bound_ns: Some(312_000),
-        unsound: names(unsound),
+        unsound: unsound.to_vec(),
     }
 }

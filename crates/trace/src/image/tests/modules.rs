@@ -77,8 +77,8 @@ fn module(test: &str, options: &[&str]) -> Vec<u8> {
 fn all_of_module(image: &Image<'_>, name: &str, depth: usize) -> Vec<String> {
     let size = image.functions(&[name])[name][0].size;
     let stacks = (0..size).map(|offset| {
-        let mut stack = vec!["0x0".to_owned(); depth];
-        stack.push(format!("{name}+{offset:#x}"));
+        let mut stack = vec![Frame::default(); depth];
+        stack.push(Frame::in_function(name, offset));
         stack
     });
     let mut all: Vec<String> = stacks
@@ -152,7 +152,7 @@ fn of_functions_of_one_name_in_a_module_nothing_is_guessed() {
 fn what_a_module_only_uses_is_not_in_it() {
     let bytes = module("uses", &["-g"]);
     let image = Image::parse_module(&bytes).unwrap();
-    let stack = ["in_the_kernel+0x0", "queued+0x0", "queue.c+0x0"].map(str::to_owned);
+    let stack = stack_of(["in_the_kernel+0x0", "queued+0x0", "queue.c+0x0"]);
     assert_eq!(lines(&image, &stack), [const { Vec::new() }; 3]);
 }
 
@@ -160,9 +160,9 @@ fn what_a_module_only_uses_is_not_in_it() {
 fn files_of_modules_are_told_from_where_the_sources_of_their_kernel_lay() {
     let bytes = module("root", &["-g"]);
     let image = Image::parse_module(&bytes).unwrap();
-    let stack = ["drained+0x0".to_owned()];
+    let stack = stack_of(["drained+0x0"]);
     let file = |root: Option<&str>| {
-        let found = image.lines(&[&stack], |_| false, root).unwrap();
+        let found = image.lines(&[&stack], None, root).unwrap();
         assert_eq!(found.root.as_deref(), root);
         found.lines[0][0][0].file.clone()
     };
@@ -252,9 +252,8 @@ fn use_module(bytes: &[u8]) -> Option<String> {
         Err(e) => return Some(e.to_string()),
     };
     let _ = (image.build_id(), image.has_lines());
-    let stack =
-        ["queue_drain+0x8", "queue_reset+0x9", "probe+0x4", "queue_init+0xa"].map(str::to_owned);
-    let found = image.lines(&[&stack], |_| false, Some("/tmp"));
+    let stack = stack_of(["queue_drain+0x8", "queue_reset+0x9", "probe+0x4", "queue_init+0xa"]);
+    let found = image.lines(&[&stack], None, Some("/tmp"));
     found.err().map(|e| e.to_string())
 }
 

@@ -1,6 +1,7 @@
 //! What lies beneath interrupts and softirqs, from mark to mark and from switch to switch.
 
-use super::super::super::event::{Context, Event, Mode, Stimulus, Task, What};
+use super::super::super::event::{Context, Event, Mode, Stimulus, What};
+use super::super::super::task::Task;
 use super::super::case::Opening;
 use super::super::rules::{self, Claim};
 use super::{Ground, Sweep, Turn};
@@ -133,8 +134,8 @@ impl<'a> Sweep<'_, 'a> {
         match turn {
             Turn::Due => self.open(),
             Turn::Taken => {
-                if !self.case.remote {
-                    self.nesting.adopt_interrupt(&self.case.interrupt);
+                if let Some(name) = self.case.interrupt.as_ref().filter(|_| !self.case.remote) {
+                    self.nesting.adopt_interrupt(name);
                 }
                 match self.case.marks.irq_exit {
                     Some(_) => self.enter(Ground::Handler, rules::handler(self.case)),

@@ -24,7 +24,7 @@ fn check(off: i64, on: i64, want: &[(Cause, u64, Evidence)]) {
         |cause: &Cause| matches!(cause, Cause::IrqOff | Cause::Unexplained) || *cause == Cause::Irq;
     let mut got: Vec<_> = shares
         .iter()
-        .filter(|share| of_wait(&share.cause) && share.culprit != "local_timer")
+        .filter(|share| of_wait(&share.cause) && who(share.blamed()) != "local_timer")
         .map(|share| (share.cause, share.ns, share.evidence))
         .collect();
     got.sort_by_key(|share| std::cmp::Reverse(share.1));

@@ -1,13 +1,24 @@
 //! Which function of a stack is named.
 
+use super::super::super::culprit::{Blamed, Culprit};
+use super::super::super::frame::Function;
 use super::super::super::function::{culprit, within};
 use super::*;
 
+fn named(stack: &[Frame]) -> String {
+    let culprit = &culprit(stack);
+    let (cause, phase, from_cpu, others) = (Cause::IrqOff, None, None, false);
+    who(Blamed { cause, culprit, phase, from_cpu, others })
+}
+
+fn in_what(task: Task, softirq: Option<u8>, stack: &[Frame]) -> String {
+    place(&within(&Context { task, softirq, ..Context::default() }, stack), false)
+}
+
 #[track_caller]
 fn check(stack: &[&str], want: (&str, &str)) {
-    let stack: Vec<String> = stack.iter().map(ToString::to_string).collect();
-    let context = Context { task: rm(), ..Context::default() };
-    assert_eq!((culprit(&stack).as_str(), within(&context, &stack).as_str()), want);
+    let stack: Vec<Frame> = stack.iter().map(|text| frame(text)).collect();
+    assert_eq!((named(&stack).as_str(), in_what(rm(), None, &stack).as_str()), want);
 }
 
 #[test]
@@ -58,17 +69,25 @@ fn the_caller_of_helpers_is_named_with_the_outermost_function_that_says_somethin
 #[test]
 fn what_cannot_be_named_better_is_named_as_it_is() {
     check(&["memset+0x3", "_raw_spin_unlock+0x1"], ("memset", "rm[412]"));
-    check(&["0xffffffff81000000"], ("0xffffffff81000000", "rm[412]"));
+    // Of code that has no name, nobody knows what it is; who called it does not become the culprit.
+    check(&["+0x0", "evict+0x2", "exit_mmap+0x3"], ("", "exit_mmap in rm[412]"));
     check(&[], ("", "rm[412]"));
-    check(&["", "+0x1"], ("", "rm[412]"));
+    check(&["+0x0", "+0x1"], ("", "rm[412]"));
     check(&["ksys_"], ("ksys_", "rm[412]"));
 }
 
 #[test]
 fn a_task_that_is_not_known_is_not_named() {
     let stack = frames(&["f", "g"]);
-    assert_eq!(within(&Context::default(), &stack), "g");
-    assert_eq!(within(&Context::default(), &stack[..1]), "");
-    let softirq = Context { softirq: Some(1), ..Context::default() };
-    assert_eq!(within(&softirq, &stack), "softirq TIMER");
+    assert_eq!(in_what(Task::default(), None, &stack), "g");
+    assert_eq!(in_what(Task::default(), None, &stack[..1]), "");
+    assert_eq!(in_what(Task::default(), Some(1), &stack), "softirq TIMER");
+}
+
+#[test]
+fn functions_of_modules_have_their_module() {
+    let stack = ["nvme_irq.part.0+0x3 [nvme]", "f+0x1 [ext4]"].map(frame);
+    let of = |name: &str, module: &str| Function { name: name.into(), module: Some(module.into()) };
+    assert_eq!(culprit(&stack), Culprit::Function(of("nvme_irq", "nvme")));
+    assert_eq!(within(&Context::default(), &stack).caller, Some(of("f", "ext4")));
 }

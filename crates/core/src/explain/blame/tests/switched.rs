@@ -435,7 +435,7 @@ fn a_task_that_comes_first_is_shown_with_its_programs_stack() {
         change(&mut wakeup);
         let shares = blame(&wakeup, &Known::default());
         let with = shares.iter().filter(|share| !share.user_stack.is_empty());
-        with.map(|s| format!("{} {}", s.cause, s.user_stack.join(" "))).collect::<Vec<_>>()
+        with.map(|s| format!("{} {}", s.cause, joined(&s.user_stack))).collect::<Vec<_>>()
     };
     let last = |pid| GivenUp { pid, user_stack: frames(&["burn", "main"]), ..GivenUp::default() };
     assert_eq!(shown(&|_| {}), [""; 0]);
