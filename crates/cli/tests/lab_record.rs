@@ -313,7 +313,7 @@ fn full() -> Lab {
         histogram_sha256: Some(sha256.clone()),
         run: Some("cells/ab/cdef".into()),
         cached: true,
-        other: [].into(),
+        other: Default::default(),
     };
     Lab {
         schema: SCHEMA.into(),
