@@ -299,7 +299,7 @@ ffffffffc0000000 t in_module\t[module]
         wakescope_testing::fuzz("symbols", &[LIST.into()], |bytes| {
             let Ok(symbols) = Symbols::from_list(bytes) else { return };
             for address in [0, 0xffff_ffff_8100_0188, 0xffff_ffff_c000_0000, u64::MAX] {
-                symbols.place(address);
+                symbols.frame(address);
             }
         });
     }
