@@ -4,6 +4,9 @@
 //! events on its CPU, in order of time. From that alone follow the four components, which add up to
 //! the wakeup latency, and the shares of blame, which do so too. What was lost or makes no sense
 //! becomes [`Cause::Unexplained`], never a guess.
+//!
+//! What comes out is types, with names of the kernel's in them and no sentences: words are made of
+//! them where they are shown.
 
 mod account;
 mod balance;

@@ -26,8 +26,8 @@ type Bytes<'s> = EndianSlice<'s, RunTimeEndian>;
 
 /// What an image tells of stacks.
 pub struct Found {
-    /// For each entry of each stack the lines that it stands for, as [`SourceLine`] says; none where
-    /// that is not known for certain.
+    /// For each frame of each stack its lines, as [`Frame::set_lines`] takes them; none where they are
+    /// not known for certain.
     pub lines: Vec<Vec<Vec<SourceLine>>>,
     /// Where the sources lay, if that is known. Files are told from there on.
     pub root: Option<String>,
