@@ -19,10 +19,6 @@ const LARGEST: u64 = 256 << 20;
 /// How far from its symbol an address may be: further away it is in no function.
 const FARTHEST: u64 = 1 << 20;
 
-/// What an address without a name is called. The address itself would tell where the kernel or a
-/// program lies in memory, which it is to keep secret from attackers, and means nothing on another day.
-pub(crate) const UNKNOWN: &str = "[unknown]";
-
 /// No module.
 const KERNEL: u16 = u16::MAX;
 
@@ -162,11 +158,11 @@ impl Symbols {
         (address != 0).then(|| self.frame(address))
     }
 
-    /// `function`; [`UNKNOWN`] if the address has no name.
+    /// `function`; empty if the address has no name.
     pub(crate) fn function(&self, address: u64) -> String {
         match self.at(address) {
             Some(function) => self.name(function).to_string(),
-            None => UNKNOWN.into(),
+            None => String::new(),
         }
     }
 }
@@ -375,6 +371,6 @@ ffffffffc0000000 t in_module\t[module]
         let list = "30 t c\n10 t a\n10 T also_a\n20 t b\n";
         let symbols = Symbols::from_list(list.as_bytes()).unwrap();
         assert_eq!([0x10, 0x1f, 0x21, 0x30].map(|a| symbols.function(a)), ["a", "a", "b", "c"]);
-        assert_eq!(symbols.function(0xf), UNKNOWN);
+        assert_eq!(symbols.function(0xf), "");
     }
 }

@@ -26,13 +26,16 @@ pub(crate) fn step(of: &Step) -> String {
         StepEvent::Interrupt { name: None } => NAMELESS.into(),
         StepEvent::InterruptExit { .. } if is_own => "handler returns".into(),
         StepEvent::InterruptExit { name } => format!("{} returns", or_nameless(name.as_ref())),
-        StepEvent::Timer { name, count: 0..=1 } => name.clone(),
+        StepEvent::Timer { name, count: 0..=1 } => timer_function(name).into(),
         StepEvent::Timer { name, count } => {
-            format!("{name} of {} timers", grouped((*count).into()))
+            format!("{} of {} timers", timer_function(name), grouped((*count).into()))
         }
         StepEvent::Softirq { name } => softirq_name(name),
         StepEvent::SoftirqExit { name } => format!("{} ends", softirq_name(name)),
-        StepEvent::Nmi { name, ns } => format!("NMI {name} ends after {}", SpanNs(*ns)),
+        StepEvent::Nmi { name, ns } => match name.as_str() {
+            "" => format!("NMI ends after {}", SpanNs(*ns)),
+            name => format!("NMI {name} ends after {}", SpanNs(*ns)),
+        },
         StepEvent::Tracer { ns } => format!("tracer ends after {}", SpanNs(*ns)),
         StepEvent::Switch { to, .. } if is_own => format!("switch to {}", task(to)),
         StepEvent::Switch { to, .. } if to.is_idle() => "CPU goes idle".into(),
@@ -48,6 +51,11 @@ pub(crate) fn step(of: &Step) -> String {
         StepEvent::LeftOut { count } => format!("… and {count} more"),
         StepEvent::Unknown => "an event that this version does not know".into(),
     }
+}
+
+/// Where the kernel hides its symbols, functions have no names.
+fn timer_function(name: &str) -> &str {
+    if name.is_empty() { "timer function" } else { name }
 }
 
 fn or_nameless(name: Option<&String>) -> &str {
@@ -174,6 +182,8 @@ mod tests {
         let timer = |count| StepEvent::Timer { name: "hrtimer_wakeup".into(), count };
         check(1, timer(1), "hrtimer_wakeup");
         check(1, timer(1_200), "hrtimer_wakeup of 1,200 timers");
+        check(1, StepEvent::Timer { name: String::new(), count: 2 }, "timer function of 2 timers");
+        check(1, StepEvent::Nmi { name: String::new(), ns: 1_500 }, "NMI ends after 1.50 µs");
         check(1, StepEvent::Softirq { name: "RCU".into() }, "softirq RCU");
         check(1, StepEvent::SoftirqExit { name: "12".into() }, "softirq 12 ends");
         let nmi = StepEvent::Nmi { name: "watchdog".into(), ns: 1_500 };
