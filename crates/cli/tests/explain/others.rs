@@ -13,7 +13,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::StepEvent;
 use wakescope_core::finding::Verdict;
 use wakescope_core::plan::Stimulus;
-use wakescope_core::run::{Run, State};
+use wakescope_core::run::{Episode, Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::sched::this_thread;
@@ -97,12 +97,18 @@ fn assert_followed(run: &Run, slept: &[Slept]) {
     assert!(all + slack >= least && told.wakeups <= most + slack, "{told:?}: {least} to {most}");
 }
 
-/// Fails if any of `run` is later than these sleeps were.
+/// Fails if a timer of `run` woke later than these sleeps ended.
 #[track_caller]
 fn assert_not_later(run: &Run, slept: &[Slept]) {
+    // Now and then a thread waits for a lock of its process instead, and nobody counts how long.
+    let of_timer = |episode: &&Episode| {
+        let first = episode.timeline.first().map(|step| &step.event);
+        matches!(first, Some(StepEvent::TimerExpiry { .. }))
+    };
+    let latest_ns = run.worst.iter().filter(of_timer).map(|e| e.wakeup_latency_ns).max();
     // The sleeper reads the clock after it was switched to, and its timer is never early.
-    let (all, worst) = (run.woken(), slept.iter().map(Slept::late_ns).max().unwrap());
-    assert!(all.max_ns.unwrap() <= worst, "{:?} ns late, and {worst} at most", all.max_ns);
+    let worst_ns = slept.iter().map(Slept::late_ns).max();
+    assert!(latest_ns.is_some() && latest_ns <= worst_ns, "{latest_ns:?} ns, and {worst_ns:?}");
 }
 
 #[track_caller]

@@ -278,7 +278,7 @@ fn functions_have_names() {
         &[
             r#"1010 TimerEntry("hrtimer_wakeup", 3)"#,
             r#"1020 Nmi("watchdog_nmi", 150)"#,
-            r#"1030 TimerEntry("[unknown]", 0)"#,
+            r#"1030 TimerEntry("", 0)"#,
             "1040 TimerExit",
             "1045 Tracer(8000)",
         ],
@@ -423,7 +423,7 @@ fn a_stack_begins_where_the_interrupt_came() {
     // Without either, all but tracing itself.
     check_stack(&[at::BPF, at::TRACE, at::WORK], 0, &["do_work+0x23"]);
     // No record holds an address.
-    check_stack(&[at::WORK, 0xffff_ffff_f000_0000], 0, &["do_work+0x23", "[unknown]"]);
+    check_stack(&[at::WORK, 0xffff_ffff_f000_0000], 0, &["do_work+0x23", "?"]);
     check_stack(&[], 0, &[]);
 }
 
