@@ -11,7 +11,8 @@ use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Interrupts, Known, Machine, Measured, Rest, Seen, Tally, Wakeup};
-use wakescope_core::units::MonoNs;
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
 use wakescope_sys::memory::lift_lock_limit;
 use wakescope_sys::shared::{Answers, Words};
 
@@ -238,29 +239,37 @@ impl Tracer {
         self.control.set(0, control, 0).map_err(refused)
     }
 
-    /// Takes what has left the kernel. To be called some ten times a second.
+    /// Takes what has left the kernel, for 50 ms at most. To be called some ten times a second.
     pub fn poll(&mut self) {
-        // A bound: programs that are faster than this must not hold the caller.
-        for _ in 0..100_000 {
-            let Some(record) = self.records.next() else { break };
-            self.read += 1;
-            let walker = &mut self.walker;
-            let late = Late::of(&record, |copy| match walker {
-                Some(walker) => walker.walk(copy),
-                None => Vec::new(),
-            });
-            drop(record);
-            let Some(late) = late else { continue };
-            if let Some(users) = &mut self.users {
-                for (pid, stack) in user_stacks(&late) {
-                    users.look_up(pid, stack);
-                }
-            }
-            self.overflow.extend(self.kept.add(late));
-            if self.overflow.is_full() {
-                self.explain_overflow();
+        for_a_while(clock::now, || self.take_record());
+    }
+
+    /// Takes all that has left the kernel. To be called when no program sends any more.
+    fn drain(&mut self) {
+        while self.take_record() {}
+    }
+
+    /// Takes a record, if there is one.
+    fn take_record(&mut self) -> bool {
+        let Some(record) = self.records.next() else { return false };
+        self.read += 1;
+        let walker = &mut self.walker;
+        let late = Late::of(&record, |copy| match walker {
+            Some(walker) => walker.walk(copy),
+            None => Vec::new(),
+        });
+        drop(record);
+        let Some(late) = late else { return true };
+        if let Some(users) = &mut self.users {
+            for (pid, stack) in user_stacks(&late) {
+                users.look_up(pid, stack);
             }
         }
+        self.overflow.extend(self.kept.add(late));
+        if self.overflow.is_full() {
+            self.explain_overflow();
+        }
+        true
     }
 
     /// Has what found no room turned into what its explanation says in short.
@@ -309,7 +318,7 @@ impl Tracer {
                 let _ = program.unload();
             }
         }
-        self.poll();
+        self.drain();
         let tally = self.settled_tally();
         self.explain_overflow();
         let Counted { components, wakeup_latency } = Counted::of(&self.figures, self.places);
@@ -367,7 +376,7 @@ impl Tracer {
                 break;
             }
             thread::sleep(SETTLING_PAUSE);
-            self.poll();
+            self.drain();
             tally = self.tally();
         }
         tally
@@ -441,6 +450,16 @@ fn possible_cpus() -> u32 {
 
 /// Threads of others that are followed at once: with what is kept of each, 7 MB.
 const MOST_FOLLOWED: u32 = 8_192;
+
+/// How long records are taken at a time. Where they come faster than they can be taken, the caller must
+/// still see signals and the end of its time; those that find no room are counted as lost.
+const A_WHILE: SpanNs = SpanNs(50_000_000);
+
+/// Calls `take` until there is nothing to take or a while is over.
+fn for_a_while(now: impl Fn() -> MonoNs, mut take: impl FnMut() -> bool) {
+    let end = now().after(A_WHILE);
+    while take() && now() < end {}
+}
 
 /// How large the buffer of late wakeups is where they come on so many CPUs: a power of two, 64 MiB at
 /// the most.
@@ -591,6 +610,20 @@ mod tests {
     fn who_is_as_late_as_the_last_that_is_kept_is_kept_too() {
         let keep_ns = worth_keeping(&distribution([50_000; 1_000].into_iter()), 0.001).unwrap();
         assert!(keep_ns <= 50_000, "{keep_ns}");
+    }
+
+    #[test]
+    fn records_that_never_end_hold_nobody() {
+        // Each takes 5 ms, as on a machine where thirty programs want each CPU.
+        let taken = std::cell::Cell::new(0);
+        let now = || MonoNs(taken.get() * 5_000_000);
+        for_a_while(now, || {
+            taken.set(taken.get() + 1);
+            true
+        });
+        assert_eq!(taken.get(), 10);
+        for_a_while(now, || false);
+        assert_eq!(taken.get(), 10);
     }
 
     #[test]
