@@ -6,7 +6,7 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::{SpanNs, counted};
 
-use super::element::{Column, key_table, name, paragraph, prose, text};
+use super::element::{Column, headline, key_table, name, paragraph, prose, text};
 use super::values;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::headline::Headline;
@@ -79,7 +79,7 @@ fn of_one(entry: &Entry) -> String {
         Some(why) => (why, Headline::of(run).map(|said| said.rest()).unwrap_or_default()),
         None => (measured, String::new()),
     };
-    let mut out = format!("<h1>{}</h1>\n", text(&heading));
+    let mut out = headline(&heading);
     out.push_str(&verdict(run));
     let lead: String = told::what_it_proves(run).lines().collect::<Vec<_>>().join(" ");
     let lead = [second, lead].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" ");
@@ -89,7 +89,7 @@ fn of_one(entry: &Entry) -> String {
 }
 
 fn of_several(overlay: &Overlay) -> String {
-    format!("<h1>{}</h1>\n{}", text(&span_of_maxima(overlay)), runs(overlay))
+    headline(&span_of_maxima(overlay)) + &runs(overlay)
 }
 
 /// From which run's worst wakeup to which one's, in a sentence.

@@ -8,6 +8,22 @@ pub(crate) fn text(text: &str) -> String {
     escaped(text)
 }
 
+/// What a page says first, in which no line breaks between a figure and its unit.
+pub(crate) fn headline(sentence: &str) -> String {
+    const UNITS: [&str; 6] = ["ns", "µs", "ms", "s", "min", "h"];
+    let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([',', '.', ':', ';']));
+    let is_figure = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
+    let escaped = text(sentence);
+    let words: Vec<&str> = escaped.split(' ').collect();
+    let mut out = words[0].to_owned();
+    for pair in words.windows(2) {
+        let stay = is_figure(pair[0]) && is_unit(pair[1]);
+        out.push_str(if stay { "\u{a0}" } else { " " });
+        out.push_str(pair[1]);
+    }
+    format!("<h1>{out}</h1>\n")
+}
+
 /// A name from elsewhere: cleaned, cut, and kept from turning the text around it.
 pub(crate) fn name(text: &str, limit: usize) -> String {
     format!("<bdi>{}</bdi>", escaped(&clean(text, limit)))
@@ -96,4 +112,22 @@ pub(crate) fn section(id: &str, heading: &str, html: &str) -> String {
         "<section id=\"{id}\" aria-labelledby=\"h-{id}\">\n<h2 id=\"h-{id}\">{}</h2>\n{html}</section>\n",
         text(heading)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_stays_with_its_unit() {
+        for (sentence, want) in [
+            ("Worst wakeup 40.2 µs late", "Worst wakeup 40.2\u{a0}µs late"),
+            ("391 µs, of 2 s.", "391\u{a0}µs, of 2\u{a0}s."),
+            ("5 CPUs in a <b>", "5 CPUs in a &lt;b&gt;"),
+            ("a h", "a h"),
+            ("", ""),
+        ] {
+            assert_eq!(headline(sentence), format!("<h1>{want}</h1>\n"));
+        }
+    }
 }

@@ -171,7 +171,7 @@ fn a_page_reads_without_a_script() {
     let page = page(&Overlay::of(vec![Entry::of("a", &run)]));
     check_page(&page);
     let order = [
-        "<h1>Worst wakeup 412 µs late: 391 µs no preemption point",
+        "<h1>Worst wakeup 412\u{a0}µs late: 391\u{a0}µs no preemption point",
         // The verdict, then why.
         "</header>\n<main>\n<section id=\"causes\"",
         "id=\"episodes\"",

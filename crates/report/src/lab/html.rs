@@ -8,7 +8,7 @@ use super::{
     caveats, explained, headline, limits, names, published, repeat, settings, unglued, verdicts,
 };
 use crate::html::answer::span_of_maxima;
-use crate::html::element::{Column, key_table, name, paragraph, section, text};
+use crate::html::element::{self, Column, key_table, name, paragraph, section, text};
 use crate::overlay::Overlay;
 
 /// The answer in a sentence, and what virtual time leaves out.
@@ -23,7 +23,7 @@ pub(crate) fn answer(lab: &Lab, overlay: &Overlay) -> String {
     };
     [
         paragraph("above", &above),
-        format!("<h1>{}</h1>\n", text(&unglued(&heading))),
+        element::headline(&unglued(&heading)),
         paragraph("caveat", &text(&caveats(lab).join(" "))),
     ]
     .concat()
