@@ -2,8 +2,8 @@
 
 use wakescope_core::behaviour::{Agreement, judge};
 use wakescope_core::host::{KernelVersion, cpu_ranges};
+use wakescope_core::limitations::host_findings;
 use wakescope_core::run::TimeDomain;
-use wakescope_core::suffers::host_findings;
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::host::{self, Files};
 use wakescope_report::check::Check;
@@ -16,7 +16,7 @@ use crate::{Failure, Outcome, output};
 /// inconclusive.
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Print JSON: the `host` of a run, with `suffers` and `instruments`
+    /// Print JSON: the `host` of a run, with `limitations` and `instruments`
     #[arg(long)]
     json: bool,
 
@@ -33,8 +33,8 @@ pub(crate) struct CheckArgs {
 /// Runs `wakescope check`.
 pub(crate) fn run(args: &CheckArgs) -> Result<Outcome, Failure> {
     let (host, instruments) = host::examine(&Files::of_this_machine(), &[]);
-    let suffers = host_findings(&host, TimeDomain::Real, &host.cpus_allowed);
-    let mut check = Check { host, suffers, instruments, behaviour: None };
+    let limitations = host_findings(&host, TimeDomain::Real, &host.cpus_allowed);
+    let mut check = Check { host, limitations, instruments, behaviour: None };
     if args.probe {
         let cpu = cpu_to_probe(args.cpu, &check.host.cpus_allowed)?;
         output::tell(&format!(

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use wakescope_core::behaviour::judge;
 use wakescope_core::host::KernelVersion;
+use wakescope_core::limitations::host_findings;
 use wakescope_core::run::{Run, TimeDomain};
-use wakescope_core::suffers::host_findings;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_lab::guest::{FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
 use wakescope_lab::parcel::{Item, pack};
@@ -245,8 +245,9 @@ fn check(domain: TimeDomain) -> Result<Vec<Item>, Failure> {
     let observations = observe(0, &options);
     let version = KernelVersion::of(&host.release);
     let judgement = judge(&observations, domain).of_version(version);
-    let suffers = host_findings(&host, domain, &host.cpus_allowed);
-    let check = Check { host, suffers, instruments, behaviour: Some((observations, judgement)) };
+    let limitations = host_findings(&host, domain, &host.cpus_allowed);
+    let check =
+        Check { host, limitations, instruments, behaviour: Some((observations, judgement)) };
     let value = check.json().map_err(|e| Failure::new(format!("cannot write JSON: {e}")))?;
     Ok(vec![Item::new(wakescope_lab::guest::CHECK, value.to_string())])
 }

@@ -74,7 +74,7 @@ fn check_answers_first() {
 
 /// Keys that other programs rely on.
 const KEYS: [&str; 8] =
-    ["release", "version", "arch", "preemption", "clock", "cmdline", "suffers", "instruments"];
+    ["release", "version", "arch", "preemption", "clock", "cmdline", "limitations", "instruments"];
 
 fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("the output is JSON")

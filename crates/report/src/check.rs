@@ -17,8 +17,8 @@ use crate::style::{Style, clean};
 pub struct Check {
     /// The machine.
     pub host: Host,
-    /// What a measurement there will suffer from.
-    pub suffers: Vec<Finding>,
+    /// Limitations of a measurement there.
+    pub limitations: Vec<Finding>,
     /// What can be seen there.
     pub instruments: Vec<Instrument>,
     /// What was observed there and what it means, if anybody looked.
@@ -32,12 +32,12 @@ impl Check {
         Some(judgement.agreement(self.host.preemption.model))
     }
 
-    /// As JSON: the `host` of a run record, with `suffers`, `instruments` and, where it was
+    /// As JSON: the `host` of a run record, with `limitations`, `instruments` and, where it was
     /// observed, `behaviour`.
     pub fn json(&self) -> Result<Value, serde_json::Error> {
         let mut value = serde_json::to_value(&self.host)?;
         value["schema"] = "wakescope.check/1".into();
-        value["suffers"] = serde_json::to_value(&self.suffers)?;
+        value["limitations"] = serde_json::to_value(&self.limitations)?;
         value["instruments"] = serde_json::to_value(&self.instruments)?;
         if let Some((observations, judgement)) = &self.behaviour {
             value["behaviour"] = json!({
@@ -61,7 +61,7 @@ impl Check {
             out.behaviour(observations, judgement);
         }
         out.machine(&self.host);
-        out.suffers(&self.suffers);
+        out.limitations(&self.limitations);
         out.instruments(&self.instruments);
         let mut text = out.lines.join("\n");
         text.push('\n');
@@ -161,7 +161,7 @@ impl Text {
         self.pair("clock", &clock);
     }
 
-    fn suffers(&mut self, findings: &[Finding]) {
+    fn limitations(&mut self, findings: &[Finding]) {
         self.section("limitations of measurements on this machine");
         if findings.is_empty() {
             self.pair("none found in advance", "");

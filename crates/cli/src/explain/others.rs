@@ -2,9 +2,9 @@
 
 use wakescope_core::explain::stand_in;
 use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::limitations::host_findings;
 use wakescope_core::plan::{Plan, Stimulus};
 use wakescope_core::run::{State, TimeDomain};
-use wakescope_core::suffers::host_findings;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
 use wakescope_probe::session::Observer;

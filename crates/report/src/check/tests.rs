@@ -1,9 +1,9 @@
 use expect_test::{Expect, expect};
 use wakescope_core::behaviour::{Series, judge};
 use wakescope_core::host::{Clock, IdleState};
+use wakescope_core::limitations::host_findings;
 use wakescope_core::preemption::{Evidence, Preemption, Unread};
 use wakescope_core::run::TimeDomain;
-use wakescope_core::suffers::host_findings;
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn laptop() -> Check {
         governors: vec!["schedutil".into()],
         ..Host::default()
     };
-    let suffers = host_findings(&host, TimeDomain::Real, &[0]);
+    let limitations = host_findings(&host, TimeDomain::Real, &[0]);
     let instruments = vec![
         Instrument::new("btf", Some(true), "/sys/kernel/btf/vmlinux"),
         Instrument::new("tracepoint:sched_waking", Some(true), ""),
@@ -55,7 +55,7 @@ fn laptop() -> Check {
         Instrument::new("tracer:osnoise", None, ""),
         Instrument::new("pmu", Some(false), "counting instructions: not supported"),
     ];
-    Check { host, suffers, instruments, behaviour: None }
+    Check { host, limitations, instruments, behaviour: None }
 }
 
 /// As the laptop, with a behaviour in which a share of `waited` calls were not preempted.
@@ -171,7 +171,7 @@ fn json_is_the_host_with_more() {
     assert_eq!(value["schema"], "wakescope.check/1");
     assert_eq!(value["instruments"][0]["name"], "btf");
     assert_eq!(value["instruments"][4]["available"], Value::Null);
-    assert_eq!(value["suffers"][0]["code"], "idle-states");
+    assert_eq!(value["limitations"][0]["code"], "idle-states");
     assert_eq!(value["behaviour"]["agreement"], "agree");
     assert_eq!(value["behaviour"]["models"][0], "voluntary");
     assert!(laptop().json().unwrap().get("behaviour").is_none());
@@ -184,7 +184,7 @@ fn no_line_is_long_or_hostile() {
     hostile.host.preemption.conflicts.push("word ".repeat(300));
     hostile.host.release = "\u{202e}release".into();
     hostile.instruments.push(Instrument::new("x\n", Some(true), ""));
-    hostile.suffers[0].message = "message ".repeat(80);
+    hostile.limitations[0].message = "message ".repeat(80);
     let text = hostile.text(Style { colour: false });
     for line in text.lines() {
         assert!(line.chars().count() <= WIDTH, "{line}");

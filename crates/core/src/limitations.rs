@@ -1,4 +1,4 @@
-//! What a measurement on a host will suffer from, before it is made.
+//! Limitations of a measurement on a host, known before it is made.
 
 use crate::finding::{Finding, Severity};
 use crate::host::{Host, RtLimits};
