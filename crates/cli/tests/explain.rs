@@ -45,7 +45,10 @@ fn each_wakeup_is_followed_and_its_parts_add_up() {
     let test = Test::new("explain");
     let cpu = a_cpu();
     let args = ["--duration", "2s", "--cpus", &cpu, "--interval", "500us", "--json"];
-    let ended = explain(&test, &args);
+    // Many late ones: in some virtual machines a thread of the host's takes the CPU now and then, and
+    // hides it from tracers. The very latest are then those that nobody could follow.
+    let many = ["--above", "p90", "--worst", "400"];
+    let ended = explain(&test, &[&args[..], &many].concat());
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
     let folder = test.run_folder();
     let json = fs::read_to_string(folder.join("run.json")).unwrap();
@@ -57,7 +60,7 @@ fn each_wakeup_is_followed_and_its_parts_add_up() {
     assert_shares_add_up(&run);
     let told = run.explanation.as_ref().unwrap();
     assert!(told.seen_with.contains(&"sched_switch".into()), "{:?}", told.seen_with);
-    assert_eq!(told.above, "p99.9");
+    assert_eq!(told.above, "p90");
 }
 
 /// The components of all wakeups, against what the probe itself measured.

@@ -144,9 +144,9 @@ fn records() -> Vec<(&'static str, String)> {
             "causes",
             list(
                 "causes",
-                "{\"cause\":\"irq\",\"culprit\":\"x\",\"episodes\":9,\
-            \"total_ns\":9,\"worst_ns\":9,\"share\":0.1}",
-                11_000,
+                "{\"cause\":\"irq\",\"culprit\":{\"kind\":\"timer\",\"name\":\"x\"},\
+            \"episodes\":9,\"total_ns\":9,\"worst_ns\":9,\"share\":0.1}",
+                8_500,
             ),
         ),
         ("unknown", list("zz", "0", 490_000)),
