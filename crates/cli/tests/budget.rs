@@ -102,7 +102,12 @@ impl Bench {
             "import FILE --out imported",
             "compare FILE --against other.json --force --mix-quantities --accept-blocks",
             "trend FILE other.json third.json --force",
+            "explain FILE",
         ] {
+            // It takes nothing else than the record of a run.
+            if command.starts_with("explain") && !options.is_empty() {
+                continue;
+            }
             // What can be shown need not have anything in common with other runs.
             let want = match want {
                 Want::Read if !command.starts_with("report") => Want::Any,

@@ -184,7 +184,11 @@ impl Way {
             let failed = |e| not_opened(&next)(e);
             let found = match self.folder.about_file(&name) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound && make => {
-                    self.folder.make(&name, FOLDER_MODE).map_err(failed)?;
+                    match self.folder.make(&name, FOLDER_MODE) {
+                        // Another lab that begins now has made it. It is checked like any other.
+                        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                        other => other.map_err(failed)?,
+                    }
                     self.folder.about_file(&name).map_err(failed)?
                 }
                 Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -214,3 +214,17 @@ fn folders_are_made_for_their_owner_to_write_only() {
     }
     assert!(make_own_folder(Path::new("relative")).is_err());
 }
+
+#[test]
+fn several_that_make_one_folder_at_once_all_get_it() {
+    let scratch = Scratch::new("at-once");
+    for round in 0..50 {
+        let deep = scratch.path(&format!("cache/{round}/a/b/c"));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| make_own_folder(&deep).unwrap());
+            }
+        });
+        assert!(open_own_folder(&deep).unwrap().is_some());
+    }
+}

@@ -450,7 +450,7 @@ fn what_is_no_wakeup_latency_is_not_called_one() {
         let shown = [
             crate::text::report(&run, crate::style::Style::default()),
             crate::markdown::report(&overlay),
-            body.to_owned(),
+            body.replace('\u{a0}', " "),
         ];
         for text in shown {
             assert!(text.contains(head), "{format}: {head}: {text}");
