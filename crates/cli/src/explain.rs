@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use wakescope_attribution::{Machine, account};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Above, Machine, account};
+use wakescope_core::explain::Above;
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy};
 use wakescope_core::preemption::Model;

@@ -17,6 +17,7 @@ const ROWS: &[(&str, u32)] = &[
     ("wakescope-testing", 1),
     ("wakescope-sys", 2),
     ("wakescope-model", 2),
+    ("wakescope-attribution", 2),
     ("wakescope-stats", 2),
     ("wakescope-report", 3),
     ("wakescope-probe", 3),
@@ -64,7 +65,7 @@ fn memory_safety_is_at_stake_in_two_crates_only() {
 fn pure_crates_do_no_io_and_read_no_clock() {
     let forbidden =
         ["fs", "net", "process", "env", "Instant", "SystemTime", "stdin", "stdout", "stderr"];
-    for file in ["core", "stats", "report"].into_iter().flat_map(shipped) {
+    for file in ["core", "attribution", "stats", "report"].into_iter().flat_map(shipped) {
         for path in rust::std_paths(&rust::without_tests(&read(&file))) {
             let found = path.iter().find(|part| forbidden.contains(&part.as_str()));
             assert_eq!(found, None, "{}: std::{}", file.display(), path.join("::"));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wakescope_core::explain::{
-    Context, Event, Frame, GivenUp, Interrupt, Marks, Mode, Policy, Stimulus, Task, Wakeup, What,
+    Context, Event, Frame, GivenUp, Interrupt, Marks, Mode, Policy, Task, Wakeup, What, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 
@@ -52,7 +52,7 @@ impl Decoder<'_> {
             && late.events.first().is_some_and(|first| first.at > wakeup.due);
         Wakeup {
             cpu: wakeup.cpu,
-            stimulus: stimulus(wakeup),
+            woken_by: woken_by(wakeup),
             marks: Marks {
                 due,
                 irq_entry: seen(wakeup.irq_entry),
@@ -325,14 +325,14 @@ fn going_on<'a>(events: impl Iterator<Item = &'a shared::Event>) -> Vec<&'a shar
     open
 }
 
-fn stimulus(wakeup: &shared::Wakeup) -> Stimulus {
+fn woken_by(wakeup: &shared::Wakeup) -> WokenBy {
     let on = wakeup.stimulus_cpu;
     match wakeup.stimulus {
-        1 => Stimulus::Timer { on },
-        2 => Stimulus::Waker { task: task(&wakeup.waker), on, in_interrupt: false },
-        3 => Stimulus::Waker { task: task(&wakeup.waker), on, in_interrupt: true },
-        AWAKE => Stimulus::Awake,
-        _ => Stimulus::Unknown,
+        1 => WokenBy::Timer { on },
+        2 => WokenBy::Waker { task: task(&wakeup.waker), on, in_interrupt: false },
+        3 => WokenBy::Waker { task: task(&wakeup.waker), on, in_interrupt: true },
+        AWAKE => WokenBy::Awake,
+        _ => WokenBy::Unknown,
     }
 }
 

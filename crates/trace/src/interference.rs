@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use aya::maps::{HashMap, MapData};
-use wakescope_core::explain::{Culprit, Interference, Work, softirq_name};
+use wakescope_attribution::softirq_name;
+use wakescope_core::explain::{Culprit, Interference, Work};
 
 use crate::decode::interrupt_name;
 use crate::shared::{self, A_SOFTIRQ, AN_NMI, Source, window_ns};

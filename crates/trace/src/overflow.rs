@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use wakescope_core::explain::{Known, Rest, blame, components};
+use wakescope_attribution::{Abridged, Known, blame, components};
 
 use crate::decode::Decoder;
 use crate::kept::Late;
@@ -45,7 +45,7 @@ struct Batch {
 
 /// What is kept of wakeups that have been explained.
 pub(crate) struct InShort {
-    pub(crate) rest: Rest,
+    pub(crate) abridged: Abridged,
     preemptible: Option<bool>,
     idle_states: Vec<String>,
 }
@@ -110,7 +110,7 @@ impl Explainer {
 
 impl InShort {
     fn new(preemptible: Option<bool>, idle_states: Vec<String>) -> Self {
-        Self { rest: Rest::default(), preemptible, idle_states }
+        Self { abridged: Abridged::default(), preemptible, idle_states }
     }
 
     /// Explains all that comes. The kernel's functions are read once: a run that has one batch will
@@ -133,7 +133,7 @@ impl InShort {
         };
         for late in batch.late {
             let wakeup = decoder.wakeup(&late);
-            self.rest.add(components(&wakeup.marks), blame(&wakeup, &batch.known));
+            self.abridged.add(components(&wakeup.marks), blame(&wakeup, &batch.known));
         }
     }
 }
@@ -173,13 +173,13 @@ mod tests {
         let all = (0..batches * BATCH + 7).map(late).collect();
         let batch = Batch { late: all, known: Known::default(), least_depth: 0 };
         in_place.add(batch, &Symbols::default());
-        assert_eq!(overflow.finish().rest, in_place.rest);
+        assert_eq!(overflow.finish().abridged, in_place.abridged);
     }
 
     #[test]
     fn nothing_to_explain_is_nothing_explained() {
         let overflow = Overflow::new(None, &[]);
         assert!(overflow.is_empty() && !overflow.is_full());
-        assert_eq!(overflow.finish().rest, Rest::default());
+        assert_eq!(overflow.finish().abridged, Abridged::default());
     }
 }

@@ -1,7 +1,7 @@
 //! What was counted in more than one way, read for a check.
 
 use aya::maps::{HashMap, MapData};
-use wakescope_core::explain::{Histogrammed, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY};
+use wakescope_attribution::{Histogrammed, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY};
 use wakescope_sys::shared::Words;
 
 use crate::counted::{Figures, figures};

@@ -9,8 +9,9 @@ use std::time::Duration;
 use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
+use wakescope_attribution::{Abridged, Interrupts, Known, Machine, Seen, Tally};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Interrupts, Known, Machine, Measured, Rest, Seen, Tally, Wakeup};
+use wakescope_core::explain::{Measured, Wakeup};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::memory::lift_lock_limit;
@@ -325,7 +326,7 @@ impl Tracer {
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         // Its symbols make room for those that are read now.
-        let InShort { rest, .. } = self.overflow.finish();
+        let InShort { abridged, .. } = self.overflow.finish();
         let mut not_seen = self.not_seen;
         let symbols = Symbols::read().unwrap_or_else(|why| {
             not_seen.push(format!("names of functions: {why}"));
@@ -342,10 +343,10 @@ impl Tracer {
         };
         let wakeups: Vec<Wakeup> = late.iter().map(|late| decoder.wakeup(late)).collect();
         let sections = sections.map(|counted| counted.measured(&symbols));
-        let module_build_ids = build_ids(&modules_of(&wakeups, &rest, sections.as_ref()));
+        let module_build_ids = build_ids(&modules_of(&wakeups, &abridged, sections.as_ref()));
         Seen {
             wakeups,
-            rest,
+            abridged,
             components,
             wakeup_latency,
             records: counts.records,
@@ -420,18 +421,18 @@ impl Tracer {
 /// The modules that kernel stacks of these have functions of.
 fn modules_of<'a>(
     wakeups: &'a [Wakeup],
-    rest: &'a Rest,
+    abridged: &'a Abridged,
     sections: Option<&'a Measured>,
 ) -> BTreeSet<&'a str> {
     let interrupted = wakeups.iter().filter_map(|wakeup| wakeup.interrupted.as_ref());
     let interrupted = interrupted.flat_map(|context| &context.stack);
     let given_up = wakeups.iter().filter_map(|wakeup| wakeup.given_up.as_ref());
     let given_up = given_up.flat_map(|last| &last.stack);
-    let of_rest = rest.longest().flatten();
-    let of_rest = of_rest.flat_map(|share| share.frames.iter().chain(&share.given_up_at));
+    let of_abridged = abridged.longest().flatten();
+    let of_abridged = of_abridged.flat_map(|share| share.frames.iter().chain(&share.given_up_at));
     let longest = sections.into_iter().flat_map(Measured::kinds);
     let longest = longest.filter_map(|kind| kind.longest.as_ref()).flat_map(|l| &l.frames);
-    let all = interrupted.chain(given_up).chain(of_rest).chain(longest);
+    let all = interrupted.chain(given_up).chain(of_abridged).chain(longest);
     all.filter_map(|frame| frame.module.as_deref()).collect()
 }
 

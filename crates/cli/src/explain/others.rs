@@ -1,6 +1,6 @@
 //! Following the wakeups of threads that are not ours.
 
-use wakescope_core::explain::stand_in;
+use wakescope_attribution::stand_in;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::limitations::host_findings;
 use wakescope_core::plan::{Plan, Stimulus};

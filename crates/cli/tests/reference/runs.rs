@@ -1,11 +1,11 @@
 //! A run with everything in it, and one with nothing.
 
+use wakescope_attribution::Premises;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
     self, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Explanation, Frame, Function,
-    Interference, Interrupted, Longest, Measured, NamedTask, Phase, Premises, SectionKind,
-    SectionPlace, Sections, Share, SourceLine, Step, StepEvent, StepMode, Unsound, Variables,
-    Within, Work,
+    Interference, Interrupted, Longest, Measured, NamedTask, Phase, SectionKind, SectionPlace,
+    Sections, Share, SourceLine, Step, StepEvent, StepMode, Unsound, Variables, Within, Work,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -283,7 +283,7 @@ fn full_explanation() -> Explanation {
 }
 
 fn full_bound() -> explain::Bound {
-    let mut bound = explain::bound(
+    let mut bound = wakescope_attribution::bound(
         &Variables {
             delivery_ns: Some(600),
             poid_ns: Some(20_000),

@@ -89,33 +89,6 @@ pub struct Blamed<'a> {
     pub others: bool,
 }
 
-/// What the causes of late wakeups are grouped by. Of a task the name, policy and priority count, and
-/// not its pid: a program that forks is one cause.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Group {
-    pub(super) cause: Cause,
-    pub(super) others: bool,
-    pub(super) phase: Option<Phase>,
-    pub(super) from_cpu: Option<u32>,
-    pub(super) culprit: Culprit,
-}
-
-impl Group {
-    /// The group of what was blamed. Nobody is to blame for what nobody knows.
-    pub(super) fn of(blamed: Blamed) -> Self {
-        let Blamed { cause, culprit, phase, from_cpu, others } = blamed;
-        match cause {
-            Cause::Unexplained => Self::default(),
-            _ => Self { cause, others, phase, from_cpu, culprit: culprit.without_pid() },
-        }
-    }
-
-    /// All those of a cause that have no group of their own.
-    pub(super) fn others(cause: Cause) -> Self {
-        Self { cause, others: true, ..Self::default() }
-    }
-}
-
 impl Culprit {
     /// A function; nobody without one.
     pub fn function(function: Option<Function>) -> Self {
@@ -152,7 +125,8 @@ impl Culprit {
     }
 
     /// The same; of a task all that have its name, policy and priority.
-    fn without_pid(&self) -> Self {
+    #[must_use]
+    pub fn without_pid(&self) -> Self {
         match self {
             Self::Task(task) => Self::Task(NamedTask { pid: None, ..task.clone() }),
             other => other.clone(),

@@ -13,7 +13,7 @@ pub struct Wakeup {
     /// Who was to wake.
     pub task: Task,
     /// What was to wake it.
-    pub stimulus: Stimulus,
+    pub woken_by: WokenBy,
     /// The points that part it into components.
     pub marks: Marks,
     /// What the CPU was at when the interrupt came, or the task was made ready.
@@ -46,7 +46,7 @@ pub struct GivenUp {
 
 /// What was to wake a task.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum Stimulus {
+pub enum WokenBy {
     /// Its timer, on the CPU `on`.
     Timer {
         /// Where the interrupt was.
@@ -83,6 +83,34 @@ pub struct Marks {
     pub switch_in: Option<MonoNs>,
     /// The task ran on.
     pub response: MonoNs,
+}
+
+impl Marks {
+    /// These marks without those that contradict others: before `due`, after `response`, or out of
+    /// order. Of two in the wrong order either may be the wrong one, so both go, unless one of
+    /// them contradicts more marks than the other does.
+    #[must_use]
+    pub fn consistent(&self) -> Self {
+        let mut seen = [self.irq_entry, self.irq_exit, self.sched_entry, self.switch_in];
+        for mark in &mut seen {
+            *mark = mark.filter(|&at| at >= self.due && at <= self.response);
+        }
+        loop {
+            let contradicted: [usize; 4] = std::array::from_fn(|i| {
+                let Some(at) = seen[i] else { return 0 };
+                let before = seen[..i].iter().flatten().filter(|&&other| other > at).count();
+                before + seen[i + 1..].iter().flatten().filter(|&&other| other < at).count()
+            });
+            let most = contradicted.into_iter().max().unwrap_or(0);
+            if most == 0 {
+                let [irq_entry, irq_exit, sched_entry, switch_in] = seen;
+                return Self { irq_entry, irq_exit, sched_entry, switch_in, ..*self };
+            }
+            for (mark, count) in seen.iter_mut().zip(contradicted) {
+                *mark = mark.filter(|_| count < most);
+            }
+        }
+    }
 }
 
 /// What a CPU was at when an interrupt came.

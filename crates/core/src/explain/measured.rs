@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::culprit::{Culprit, Within};
-use super::frame::{Frame, Function};
-use super::function::{caller, culprit, own_function};
+use super::frame::Frame;
 use super::task::NamedTask;
 use crate::distribution::Distribution;
 
@@ -92,20 +90,6 @@ pub struct Longest {
     pub frames: Vec<Frame>,
 }
 
-impl Edge {
-    /// The function; the one that called it where it only locks or unlocks. `None` out of idle, or
-    /// if it is not known.
-    pub fn function(&self) -> Option<Function> {
-        self.own_function().or_else(|| self.place.as_ref()?.function())
-    }
-
-    /// The same, unless it only locks or unlocks.
-    fn own_function(&self) -> Option<Function> {
-        let own = |frame: &Option<Frame>| frame.as_ref().and_then(own_function);
-        own(&self.place).or_else(|| own(&self.caller))
-    }
-}
-
 impl Measured {
     /// Whether interrupts and preemption were both seen to go off and on.
     pub fn is_complete(&self) -> bool {
@@ -123,7 +107,7 @@ impl Measured {
     }
 
     /// Its kinds, to be changed.
-    pub(crate) fn kinds_mut(&mut self) -> impl Iterator<Item = &mut SectionKind> {
+    pub fn kinds_mut(&mut self) -> impl Iterator<Item = &mut SectionKind> {
         let Self { irq_off, preempt_off, scheduling, handlers, .. } = self;
         [irq_off, preempt_off, scheduling, handlers].into_iter().flatten()
     }
@@ -135,16 +119,18 @@ impl Measured {
     }
 }
 
-impl Longest {
-    /// Who began it; where only what locks is known of that, who ended it.
-    pub fn culprit(&self) -> Culprit {
-        let begin = self.begin.own_function();
-        begin.map_or_else(|| culprit(&self.frames), Culprit::Function)
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::Histogram;
 
-    /// What that was in.
-    pub(super) fn within(&self) -> Within {
-        let caller = caller(&self.frames).filter(|_| self.task.is_some());
-        Within { caller, task: self.task.clone(), ..Within::default() }
+    #[test]
+    fn lengths_that_contradict_themselves_are_told() {
+        let histogram = Histogram::of([1, 2]);
+        let lengths = Distribution { count: 3, histogram, ..Distribution::default() };
+        let damaged = SectionKind { lengths, ..SectionKind::default() };
+        let measured = Measured { scheduling: Some(damaged), ..Measured::default() };
+        assert!(measured.fault().unwrap().starts_with("explanation.sections.measured: "));
+        assert_eq!(Measured::default().fault(), None);
     }
 }

@@ -83,7 +83,7 @@ impl Components {
 
     /// So many times each part.
     #[must_use]
-    pub(crate) fn times(&self, count: u64) -> Self {
+    pub fn times(&self, count: u64) -> Self {
         let times = |ns: u64| ns.saturating_mul(count);
         Self {
             irq_latency_ns: times(self.irq_latency_ns),

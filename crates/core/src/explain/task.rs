@@ -136,17 +136,17 @@ impl Task {
     }
 
     /// Whether anything is said of it. The idle task has no 0 for want of anything else.
-    pub(super) fn is_known(&self) -> bool {
+    pub fn is_known(&self) -> bool {
         !self.is_idle() || !self.comm.is_empty()
     }
 
     /// Whether ordinary tasks come after it, by its policy or because it was lent a priority.
-    pub(super) fn is_urgent(&self) -> bool {
+    pub fn is_urgent(&self) -> bool {
         self.policy.is_realtime() || self.prio < FIRST_FAIR_PRIO
     }
 
     /// Whether the scheduler would not run `other` while this one can run.
-    pub(super) fn comes_before(&self, other: &Self) -> bool {
+    pub fn comes_before(&self, other: &Self) -> bool {
         self.prio < other.prio && !self.is_idle()
     }
 }

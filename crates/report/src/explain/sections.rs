@@ -1,5 +1,6 @@
 //! Sections with interrupts or preemption off: how long, and where.
 
+use wakescope_attribution::function_at;
 use wakescope_core::explain::{
     Cause, Edge, Evidence, Longest, Measured, SectionKind, SectionPlace, Sections, Share,
 };
@@ -147,7 +148,7 @@ fn place(edge: &Edge) -> String {
 }
 
 fn function(edge: &Edge) -> String {
-    match (edge.function(), &edge.place) {
+    match (function_at(edge), &edge.place) {
         (Some(function), _) => clean(&function.name, LONGEST_PLACE),
         (None, Some(place)) => frames::kernel_frame(place),
         (None, None) => IDLE.into(),

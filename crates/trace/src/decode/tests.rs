@@ -141,7 +141,7 @@ fn what_was_not_seen_is_none() {
         response: MonoNs(2_000),
     };
     assert_eq!((whole.cpu, whole.marks, whole.lost), (1, marks, 0));
-    assert_eq!(whole.stimulus, Stimulus::Timer { on: 1 });
+    assert_eq!(whole.woken_by, WokenBy::Timer { on: 1 });
     assert_eq!((whole.task.policy, whole.task.prio), (Policy::Fifo, 9));
     let bare = decoded(&late(
         RawWakeup { irq_entry: 0, irq_exit: 0, sched_entry: 0, switch_in: 0, ..raw() },
@@ -542,16 +542,16 @@ fn what_was_interrupted_is_told_as_far_as_it_was_seen() {
 fn a_stimulus_is_a_timer_or_somebody() {
     let stimulus = |number| {
         let wakeup = RawWakeup { stimulus: number, stimulus_cpu: 3, ..raw() };
-        decoded(&late(RawWakeup { waker: raw_task(5, "writer"), ..wakeup }, &[])).stimulus
+        decoded(&late(RawWakeup { waker: raw_task(5, "writer"), ..wakeup }, &[])).woken_by
     };
     let waker = |in_interrupt| {
         let task = Task { pid: 5, comm: "writer".into(), policy: Policy::Other, prio: 120 };
-        Stimulus::Waker { task, on: 3, in_interrupt }
+        WokenBy::Waker { task, on: 3, in_interrupt }
     };
-    assert_eq!(stimulus(1), Stimulus::Timer { on: 3 });
-    assert_eq!(stimulus(4), Stimulus::Awake);
+    assert_eq!(stimulus(1), WokenBy::Timer { on: 3 });
+    assert_eq!(stimulus(4), WokenBy::Awake);
     assert_eq!([stimulus(2), stimulus(3)], [waker(false), waker(true)]);
-    assert_eq!([stimulus(0), stimulus(77)], [Stimulus::Unknown, Stimulus::Unknown]);
+    assert_eq!([stimulus(0), stimulus(77)], [WokenBy::Unknown, WokenBy::Unknown]);
 }
 
 #[test]

@@ -6,10 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
 
+use wakescope_attribution::{Known, Part, Seen, account, blame, components, rank, timeline};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{
-    Above, Cause, Evidence, Known, Part, Seen, Share, account, blame, components, rank, timeline,
-};
+use wakescope_core::explain::{Above, Cause, Evidence, Share};
 use wakescope_core::histogram::Histogram;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::SpanNs;
@@ -208,7 +207,7 @@ fn check_sums(record: &DrawnRecord, wakeup: &Wakeup, shares: &[Share]) -> Checke
 /// Checks that nothing is certain but what marks bound, and NMIs and the tracer, which tell their own
 /// length; and that no cause is there that only events tell of.
 fn check_doubt(wakeup: &Wakeup, shares: &[Share]) -> Checked {
-    let by_interrupt = matches!(wakeup.stimulus, Stimulus::Timer { .. } | Stimulus::Unknown)
+    let by_interrupt = matches!(wakeup.woken_by, WokenBy::Timer { .. } | WokenBy::Unknown)
         || wakeup.marks.irq_exit.is_some();
     for share in shares {
         let is_bounded = match share.cause {

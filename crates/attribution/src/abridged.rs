@@ -1,0 +1,279 @@
+//! The late wakeups for which there is no room: of them only whose their time was is kept.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use super::compose::{is_section, is_switch, is_way_to_scheduler};
+use super::rank::Part;
+use crate::group::Group;
+use wakescope_core::explain::{Cause, Components, Share};
+use wakescope_core::histogram::{bucket_of, edges_of};
+use wakescope_core::random::Random;
+
+/// The most wakeups that are kept: with 8 shares each, 6 MB. Then every other one goes, and each
+/// that stays stands for twice as many.
+const MOST: usize = 32_768;
+
+/// The most culprits that are told apart; all others of a cause are one.
+const MOST_CULPRITS: usize = 16_384;
+
+/// A length that the longest is asked for: what of a share counts for it.
+type Measure = fn(&Share) -> bool;
+
+/// What sections and bounds are made of.
+const MEASURES: [Measure; 5] = [
+    |share| share.cause == Cause::IrqOff,
+    |share| matches!(share.cause, Cause::PreemptOff | Cause::NoPreemptionPoint),
+    is_section,
+    is_way_to_scheduler,
+    is_switch,
+];
+
+/// Late wakeups of which only their components and shares are kept, in bounded memory: all of them as
+/// long as there is room, then a sample.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Abridged {
+    wakeups: Vec<Brief>,
+    /// How many late wakeups each of them stands for, less one.
+    also: u64,
+    /// How many there were of all lengths, by buckets of the histograms' scale.
+    lengths: BTreeMap<usize, u64>,
+    /// How late the least late of them was, nanoseconds.
+    least_ns: u64,
+    groups: Vec<Group>,
+    places: HashMap<Group, u32>,
+    /// For each measure the blame of the wakeup that has the longest.
+    longest: [Vec<Share>; MEASURES.len()],
+    /// Of as many successive wakeups as one stands for, how many have come, and which is taken.
+    come: u64,
+    taken: u64,
+    random: Random,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Brief {
+    components: Components,
+    /// By the places of their groups, nanoseconds.
+    shares: Box<[(u32, u64)]>,
+}
+
+impl Brief {
+    fn late_ns(&self) -> u64 {
+        self.components.total_ns()
+    }
+}
+
+impl Abridged {
+    /// How many late wakeups each one that is kept stands for: a power of two, 1 as long as all are
+    /// kept.
+    pub fn weight(&self) -> u64 {
+        self.also + 1
+    }
+
+    /// Adds a late wakeup.
+    pub fn add(&mut self, components: Components, blame: Vec<Share>) {
+        let late_ns = components.total_ns();
+        self.least_ns = if self.lengths.is_empty() { late_ns } else { self.least_ns.min(late_ns) };
+        *self.lengths.entry(bucket_of(late_ns)).or_default() += 1;
+        if self.is_drawn() {
+            let shares = blame.iter().map(|share| (self.place(share), share.ns)).collect();
+            self.wakeups.push(Brief { components, shares });
+        }
+        for (measure, longest) in MEASURES.iter().zip(&mut self.longest) {
+            if measured(*measure, &blame) > measured(*measure, longest) {
+                longest.clone_from(&blame);
+            }
+        }
+        if self.wakeups.len() >= MOST {
+            self.thin_out();
+        }
+    }
+
+    /// How many were added, kept or not.
+    pub(crate) fn added(&self) -> u64 {
+        self.lengths.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Whether the next wakeup is taken: one of each `weight` of them, drawn at random, for what comes
+    /// at an interval must not be hit by another.
+    fn is_drawn(&mut self) -> bool {
+        if self.come == 0 {
+            let weight = usize::try_from(self.weight()).unwrap_or(usize::MAX);
+            self.taken = self.random.below(weight) as u64;
+        }
+        let is_drawn = self.come == self.taken;
+        self.come = (self.come + 1) % self.weight();
+        is_drawn
+    }
+
+    /// Lets half of them go, drawn at random.
+    fn thin_out(&mut self) {
+        let half = self.wakeups.len() / 2;
+        self.random.draw(&mut self.wakeups, half);
+        self.wakeups.truncate(half);
+        self.also = self.weight() * 2 - 1;
+        self.come = 0;
+    }
+
+    fn place(&mut self, share: &Share) -> u32 {
+        let mut key = Group::of(share.blamed());
+        if self.groups.len() >= MOST_CULPRITS && !self.places.contains_key(&key) {
+            key = Group::others(key.cause);
+        }
+        if let Some(&place) = self.places.get(&key) {
+            return place;
+        }
+        let place = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
+        self.groups.push(key.clone());
+        self.places.insert(key, place);
+        place
+    }
+
+    fn above(&self, above_ns: u64) -> impl Iterator<Item = &Brief> {
+        self.wakeups.iter().filter(move |brief| brief.late_ns() >= above_ns)
+    }
+
+    /// How many wakeups at least so late there were, by buckets. Of a sample, those that are certain:
+    /// without the bucket that `above_ns` lies in, unless that is where it begins, or no wakeup was
+    /// less late.
+    pub(crate) fn counts(&self, above_ns: u64) -> BTreeMap<usize, u64> {
+        let mut counts = BTreeMap::new();
+        if self.weight() == 1 {
+            for brief in self.above(above_ns) {
+                *counts.entry(bucket_of(brief.late_ns())).or_default() += 1;
+            }
+            return counts;
+        }
+        counts.clone_from(&self.lengths);
+        if self.least_ns < above_ns {
+            counts.retain(|&bucket, _| edges_of(bucket).0 >= above_ns);
+        }
+        counts
+    }
+
+    /// Whose the time of those at least so late was, to be ranked.
+    pub(crate) fn parts(&self, above_ns: u64) -> impl Iterator<Item = Part<'_>> {
+        let share = |&(place, ns): &(u32, u64)| (Cow::Borrowed(&self.groups[place as usize]), ns);
+        self.above(above_ns).map(move |brief| {
+            Part::new(self.weight(), brief.late_ns(), brief.shares.iter().map(share))
+        })
+    }
+
+    /// The components of those at least so late, together.
+    pub(crate) fn components(&self, above_ns: u64) -> Components {
+        let all = self.above(above_ns).map(|brief| brief.components.times(self.weight()));
+        all.fold(Components::default(), |sum, components| sum.plus(&components))
+    }
+
+    /// The blame of those wakeups that held the longest sections and switches.
+    pub fn longest(&self) -> impl Iterator<Item = &[Share]> + Clone {
+        self.longest.iter().map(Vec::as_slice).filter(|blame| !blame.is_empty())
+    }
+}
+
+fn measured(measure: Measure, blame: &[Share]) -> u64 {
+    blame.iter().filter(|share| measure(share)).map(|share| share.ns).fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rank;
+    use crate::testing::{share, who};
+    use wakescope_core::explain::Phase;
+
+    fn count(abridged: &Abridged, above_ns: u64) -> u64 {
+        abridged.counts(above_ns).values().sum()
+    }
+
+    fn late(ns: u64) -> Components {
+        Components { sched_latency_ns: ns, ..Components::default() }
+    }
+
+    #[test]
+    fn as_long_as_there_is_room_all_are_ranked_as_they_were() {
+        let mut abridged = Abridged::default();
+        for ns in [100, 200, 300] {
+            let half = share(Cause::Irq, "eth0", ns / 2);
+            abridged.add(late(ns), vec![half, share(Cause::IrqOff, "f", ns - ns / 2)]);
+        }
+        let told = |above_ns| {
+            let rows = rank(abridged.parts(above_ns));
+            let told =
+                rows.iter().map(|r| format!("{} {} {}", who(r.blamed()), r.episodes, r.total_ns));
+            (
+                count(&abridged, above_ns),
+                told.collect::<Vec<_>>(),
+                abridged.components(above_ns).total_ns(),
+            )
+        };
+        assert_eq!(told(0), (3, vec!["eth0 3 300".into(), "f 3 300".into()], 600));
+        assert_eq!(told(200), (2, vec!["eth0 2 250".into(), "f 2 250".into()], 500));
+        assert_eq!(told(301), (0, vec![], 0));
+    }
+
+    #[test]
+    fn what_is_too_much_becomes_a_sample_that_stands_for_all() {
+        let mut abridged = Abridged::default();
+        let all = 10 * MOST as u64;
+        for n in 0..all {
+            // A third of them is of another cause, at a regular interval.
+            let cause = if n % 3 == 0 { Cause::Irq } else { Cause::IrqOff };
+            abridged.add(late(1_000), vec![share(cause, "who", 1_000)]);
+        }
+        assert!(abridged.wakeups.len() < MOST && abridged.weight() == 16, "{}", abridged.weight());
+        // The sample is one by chance, but how many there were is known.
+        assert_eq!([0, 1_000, 1_001].map(|above_ns| count(&abridged, above_ns)), [all, all, 0]);
+        let rows = rank(abridged.parts(0));
+        let third = rows.iter().find(|row| row.cause == Cause::Irq).unwrap();
+        // 20,480 are in the sample: a standard deviation of a share is 0.3 %.
+        assert!((third.share - 1.0 / 3.0).abs() < 0.02, "{}", third.share);
+        let total_ns = abridged.components(0).total_ns();
+        assert!(total_ns.abs_diff(all * 1_000) <= abridged.weight() * 1_000, "{total_ns}");
+    }
+
+    #[test]
+    fn what_comes_at_the_samples_own_interval_has_its_share_in_it() {
+        for place in [0, 15] {
+            let mut abridged = Abridged::default();
+            for n in 0..20 * MOST as u64 {
+                let cause = if n % 16 == place { Cause::Irq } else { Cause::IrqOff };
+                abridged.add(late(1_000), vec![share(cause, "who", 1_000)]);
+            }
+            assert!(abridged.weight() >= 16, "{}", abridged.weight());
+            let rows = rank(abridged.parts(0));
+            let sixteenth = rows.iter().find(|row| row.cause == Cause::Irq).unwrap();
+            // Of 16,384 at least: a standard deviation of 0.2 %.
+            assert!((sixteenth.share - 1.0 / 16.0).abs() < 0.012, "{place}: {}", sixteenth.share);
+        }
+    }
+
+    #[test]
+    fn the_longest_sections_outlive_their_wakeups() {
+        let mut abridged = Abridged::default();
+        abridged.add(late(70), vec![share(Cause::IrqOff, "long", 70)]);
+        abridged
+            .add(late(90), vec![share(Cause::PreemptOff, "a", 50), share(Cause::IrqOff, "b", 40)]);
+        for _ in 0..4 * MOST {
+            let switch = share(Cause::Scheduler, "", 20);
+            abridged.add(late(20), vec![Share { phase: Some(Phase::Switch), ..switch }]);
+        }
+        let longest = |of: Measure| abridged.longest().map(|blame| measured(of, blame)).max();
+        assert_eq!(longest(|share| share.cause == Cause::IrqOff), Some(70));
+        assert_eq!(longest(|share| share.cause == Cause::PreemptOff), Some(50));
+        assert_eq!((longest(is_section), longest(is_switch)), (Some(90), Some(20)));
+        assert_eq!(longest(is_way_to_scheduler), Some(0));
+    }
+
+    #[test]
+    fn culprits_without_end_take_no_room_without_end() {
+        let mut abridged = Abridged::default();
+        for n in 0..2 * MOST_CULPRITS {
+            abridged.add(late(5), vec![share(Cause::EqualOrLowerTask, &format!("task{n}"), 5)]);
+        }
+        assert_eq!(abridged.groups.len(), MOST_CULPRITS + 1);
+        let rows = rank(abridged.parts(0));
+        let sum: u64 = rows.iter().map(|row| row.total_ns).sum();
+        assert_eq!(sum, count(&abridged, 0) * 5);
+    }
+}

@@ -1,0 +1,333 @@
+//! From what a tracer saw to what a run's record says about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::balance::{Balance, Books};
+use super::compose::compose;
+use crate::{Known, Machine, Part, Seen, Tally, blame, components, rank, sections, timeline};
+use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::{
+    Above, ComponentTable, Components, Explanation, Measured, Share, Wakeup, stacks_mut,
+};
+use wakescope_core::finding::{Finding, Severity, Validity};
+use wakescope_core::histogram::bucket_of;
+use wakescope_core::plan::Stimulus;
+use wakescope_core::run::{Episode, Run, Thread};
+use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
+
+/// A late wakeup, accounted for.
+struct Account<'a> {
+    wakeup: &'a Wakeup,
+    components: Components,
+    blame: Vec<Share>,
+}
+
+impl Account<'_> {
+    fn late_ns(&self) -> u64 {
+        self.components.total_ns()
+    }
+}
+
+/// Puts into `run` what was `seen`: the components of all wakeups, whose the lateness of the late
+/// ones was, and how the worst went.
+///
+/// Late are wakeups among all that the probes recorded, or, where there are none, among all that the
+/// tracer followed. Those of them that are not explained are unexplained.
+pub fn account(run: &mut Run, seen: Seen, asked: Above) {
+    if run.plan.stimulus == Stimulus::Others {
+        stand_in(run, &seen.wakeup_latency);
+    }
+    let all = run.woken();
+    let (above_ns, above) = asked.least_of(&all);
+    let machine = Machine::of(&run.host, run.time_domain);
+    let known = Known::of(&seen.components, machine, run.plan.stimulus == Stimulus::Timer);
+    let late: Vec<Account> = seen
+        .wakeups
+        .iter()
+        .map(|wakeup| Account {
+            wakeup,
+            components: components(&wakeup.marks),
+            blame: blame(wakeup, &known),
+        })
+        .filter(|account| account.late_ns() >= above_ns)
+        .collect();
+    explain_worst(run, &late);
+    let abridged = &seen.abridged;
+    let balance = balance(run, &all, &seen, &late, (above_ns, asked));
+    let parts = late.iter().map(|account| Part::of(account.late_ns(), &account.blame));
+    run.causes = rank(parts.chain(abridged.parts(above_ns)).chain(balance.parts()));
+    let blames = late.iter().map(|account| &account.blame[..]).chain(abridged.longest());
+    run.components = Some(from_start(seen.components, run.origin_ns));
+    let contradiction = seen.tally.as_ref().and_then(|t| t.finding(seen.wakeups.len(), abridged));
+    let lost_in_contention = seen.tally.as_ref().map_or(0, Tally::lost_in_contention);
+    let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));
+    let bound = seen
+        .interrupts
+        .map(|interrupts| compose(run, blames, known.delivery_ns, interrupts, &sections));
+    run.explanation = Some(Explanation {
+        above_ns,
+        above: above.to_string(),
+        wakeups: seen.wakeup_latency.count,
+        not_followed: match run.plan.stimulus {
+            Stimulus::Timer => balance.not_followed.max(seen.no_room),
+            // Nobody else knows how many there were.
+            Stimulus::Others => {
+                seen.broken.saturating_add(seen.no_room).saturating_add(lost_in_contention)
+            }
+        },
+        late: balance.late,
+        explained: balance.explained,
+        late_not_followed: balance.late_not_followed,
+        unexplained_ns: balance.unexplained_ns(),
+        one_in: Some(abridged.weight()).filter(|&weight| weight > 1),
+        records: seen.records,
+        lost_records: seen.lost_records,
+        sections: Some(sections),
+        late_components: Some(
+            late.iter()
+                .fold(abridged.components(above_ns), |sum, account| sum.plus(&account.components)),
+        ),
+        seen_with: seen.seen_with,
+        not_seen: seen.not_seen,
+        build_id: seen.build_id,
+        module_build_ids: BTreeMap::new(),
+        bound,
+    });
+    tell_modules(run, seen.module_build_ids);
+    doubt(run, seen.lacks_edges, balance.excess, contradiction);
+}
+
+/// The balance of `all` wakeups of a run whose worst are explained, as far as they can be.
+fn balance(
+    run: &Run,
+    all: &Distribution,
+    seen: &Seen,
+    late: &[Account],
+    (above_ns, asked): (u64, Above),
+) -> Balance {
+    let mut explained: BTreeMap<usize, u64> = seen.abridged.counts(above_ns);
+    for account in late {
+        *explained.entry(bucket_of(account.late_ns())).or_default() += 1;
+    }
+    let listed: Vec<(u64, bool)> = match run.plan.stimulus {
+        Stimulus::Timer => {
+            let listed = |episode: &Episode| (episode.wakeup_latency_ns, !episode.blame.is_empty());
+            run.worst.iter().map(listed).collect()
+        }
+        // Their list is made of what was explained.
+        Stimulus::Others => Vec::new(),
+    };
+    Balance::of(&Books {
+        all,
+        followed: &seen.wakeup_latency,
+        explained,
+        above_ns,
+        // Where a time is asked for, only what is at least so late leaves the kernel.
+        lost: asked.time_ns().map(|_| seen.lost_records),
+        listed: &listed,
+    })
+}
+
+/// Puts the wakeups that were `seen` in place of those of probes, in a run that has none: they are
+/// all that there are.
+pub fn stand_in(run: &mut Run, seen: &Distribution) {
+    let mut woken = seen.clone();
+    woken.max_at_ns = woken.max_at_ns.map(|at| at.saturating_sub(run.origin_ns));
+    let expiries = woken.clone();
+    run.threads = vec![Thread { cpu: None, woken, expiries, ..Default::default() }];
+    run.summarize();
+}
+
+/// Times of maxima, as all times in a record, count from the start of the run.
+fn from_start(mut table: ComponentTable, origin_ns: u64) -> ComponentTable {
+    let parts = [&mut table.irq_latency, &mut table.handler_duration, &mut table.sched_latency];
+    for part in parts.into_iter().chain(table.sched_duration.as_mut()) {
+        part.max_at_ns = part.max_at_ns.map(|at| at.saturating_sub(origin_ns));
+    }
+    table
+}
+
+/// The same of sections.
+fn measured(mut sections: Measured, origin_ns: u64) -> Measured {
+    for kind in sections.kinds_mut() {
+        let lengths = &mut kind.lengths;
+        lengths.max_at_ns = lengths.max_at_ns.map(|at| at.saturating_sub(origin_ns));
+    }
+    sections
+}
+
+/// The run's own list of the worst, with what is known of them. Where a run has no list of its own,
+/// as one of others' wakeups, it is made of what was seen.
+fn explain_worst(run: &mut Run, late: &[Account]) {
+    let origin_ns = run.origin_ns;
+    let expiry_ns = |account: &Account| account.wakeup.marks.due.0.saturating_sub(origin_ns);
+    if run.plan.stimulus == Stimulus::Others {
+        run.worst = late
+            .iter()
+            .take(run.plan.worst)
+            .map(|account| Episode {
+                cpu: Some(account.wakeup.cpu),
+                expiry_ns: expiry_ns(account),
+                wakeup_latency_ns: account.late_ns(),
+                ..Default::default()
+            })
+            .collect();
+    }
+    for episode in &mut run.worst {
+        let same = |account: &&Account| {
+            expiry_ns(account) == episode.expiry_ns
+                && account.late_ns() == episode.wakeup_latency_ns
+                && episode.cpu.is_none_or(|cpu| cpu == account.wakeup.cpu)
+        };
+        if let Some(account) = late.iter().find(same) {
+            episode.components = Some(account.components);
+            episode.blame = account.blame.clone();
+            episode.timeline = timeline(account.wakeup);
+        }
+    }
+}
+
+/// Puts into the record the ids of the builds of those modules that its frames are in.
+fn tell_modules(run: &mut Run, mut build_ids: BTreeMap<String, String>) {
+    let frames = stacks_mut(run).flat_map(|stack| &*stack);
+    let modules: BTreeSet<&str> = frames.filter_map(|frame| frame.module.as_deref()).collect();
+    build_ids.retain(|module, _| modules.contains(module.as_str()));
+    if let Some(told) = &mut run.explanation {
+        told.module_build_ids = build_ids;
+    }
+}
+
+/// What a reader must know of the explanation. `excess` is by how much its numbers of wakeups
+/// contradict those of the probes; `contradiction` is that of its numbers with each other.
+fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, contradiction: Option<Finding>) {
+    let Some(explanation) = &run.explanation else { return };
+    let mut found = Vec::new();
+    // Of a CPU without one, the probe's own findings tell.
+    if run.plan.stimulus == Stimulus::Others && explanation.wakeups == 0 {
+        found.push(Finding::new(
+            "no-samples",
+            Severity::Error,
+            format!(
+                "no wakeup of {} was traced within {}",
+                run.plan.target,
+                SpanNs(run.duration_ns)
+            ),
+            "name existing threads that sleep and wake (ps -eL -o pid,tid,stat,comm), or follow \
+             them longer: --duration",
+        ));
+    }
+    if lacks_edges {
+        found.push(Finding::new(
+            "no-section-edges",
+            Severity::Note,
+            "this kernel has no tracepoints at the ends of sections with interrupts or preemption \
+             off: their lengths are lower bounds, estimated from late wakeups"
+                .into(),
+            "boot a kernel with CONFIG_PREEMPTIRQ_TRACEPOINTS, which CONFIG_IRQSOFF_TRACER and \
+             CONFIG_PREEMPT_TRACER select",
+        ));
+    }
+    if let Some(one_in) = explanation.one_in {
+        found.push(Finding::new(
+            "sampled-causes",
+            Severity::Note,
+            format!(
+                "one in {one_in} of the late wakeups beyond the worst was sampled at random: \
+                 counts and shares of causes are estimates"
+            ),
+            "explain fewer wakeups: --above with a longer time or a higher percentile",
+        ));
+    }
+    found.extend(lost_records(explanation));
+    found.extend(not_followed(explanation, run.plan.stimulus));
+    found.extend(contradiction_of_probes(explanation, excess, run));
+    found.extend(contradiction);
+    if !found.is_empty() {
+        let mut all = std::mem::take(&mut run.validity.findings);
+        all.append(&mut found);
+        run.validity = Validity::of(all);
+    }
+}
+
+fn lost_records(explanation: &Explanation) -> Option<Finding> {
+    let lost = explanation.lost_records;
+    let finding = || {
+        Finding::new(
+            "lost-records",
+            Severity::Warning,
+            format!(
+                "{} of {} of late wakeups {} lost: the latency of these wakeups is unexplained",
+                grouped(lost),
+                counted(lost.saturating_add(explanation.records), "record"),
+                one_or_many(lost, "was", "were"),
+            ),
+            "explain fewer wakeups (--above with a longer time), or use a longer --interval",
+        )
+    };
+    (lost > 0).then(finding)
+}
+
+fn not_followed(explanation: &Explanation, stimulus: Stimulus) -> Option<Finding> {
+    let Explanation { not_followed, late, late_not_followed, .. } = *explanation;
+    let all = explanation.wakeups.saturating_add(not_followed);
+    // A wakeup now and then comes before its thread sleeps. Many are another matter, and so are some
+    // of the few that are late.
+    let is_grave = not_followed > all / 100 || late_not_followed > late / 100;
+    let of_late = match stimulus {
+        Stimulus::Others => {
+            "components and causes exclude them, and their latency is unknown".to_owned()
+        }
+        Stimulus::Timer if late_not_followed == 0 => {
+            "components exclude them; none of them was late".to_owned()
+        }
+        Stimulus::Timer => format!(
+            "components exclude them; {} of the {} late wakeups {} among them, and unexplained",
+            grouped(late_not_followed),
+            grouped(late),
+            one_or_many(late_not_followed, "is", "are"),
+        ),
+    };
+    let finding = || {
+        Finding::new(
+            "not-followed",
+            if is_grave { Severity::Warning } else { Severity::Note },
+            format!(
+                "{} of {} {} not followed from stimulus to response: {of_late}",
+                grouped(not_followed),
+                counted(all, "wakeup"),
+                one_or_many(not_followed, "was", "were"),
+            ),
+            "",
+        )
+    };
+    (not_followed > 0).then(finding)
+}
+
+/// The finding if the tracer counts more wakeups than the probes recorded. Each probe may answer one
+/// last wakeup without recording it, because it stops in between.
+fn contradiction_of_probes(explanation: &Explanation, excess: u64, run: &Run) -> Option<Finding> {
+    let allowed = match run.plan.stimulus {
+        Stimulus::Timer => run.threads.len() as u64,
+        Stimulus::Others => 0,
+    };
+    let finding = || {
+        Finding::new(
+            "contradictory-counts",
+            Severity::Warning,
+            format!(
+                "the tracer followed {} wakeups and explains {} late ones, but the probes \
+                 recorded {}: {} of the tracer's wakeups do not match the probes' histogram, so \
+                 counts and shares of causes are unreliable",
+                grouped(explanation.wakeups),
+                grouped(explanation.explained),
+                grouped(run.woken().count),
+                grouped(excess),
+            ),
+            "report this with the run's record; the probes' own figures are not affected",
+        )
+    };
+    (excess > allowed).then(finding)
+}
+
+#[cfg(test)]
+mod tests;

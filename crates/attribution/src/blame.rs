@@ -1,0 +1,48 @@
+//! Whose every nanosecond of a late wakeup was.
+//!
+//! The wakeup is walked along its marks and events. Beneath lies what the marks part: the wait for
+//! the interrupt, its handler, what was interrupted and goes on, other tasks, the scheduler, the
+//! task itself. On top come interrupts and softirqs as events tell of them, the innermost first;
+//! over all of that NMIs and the tracer itself, whose length is known, and stolen time, of which only
+//! the amount is.
+//!
+//! A missing event must not become a wrong certainty. An end without a beginning, a beginning
+//! without an end, a switch from a task that did not run: what rests on them is unexplained. If
+//! events were lost, or are out of order, all is that rests on events rather than on marks.
+
+/// Notes in tests that the rule of this name was used.
+macro_rules! reached {
+    ($rule:literal) => {
+        #[cfg(test)]
+        super::reached::note($rule);
+    };
+}
+
+mod case;
+mod cover;
+mod nesting;
+mod piece;
+#[cfg(test)]
+mod reached;
+mod rules;
+mod standstill;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use super::known::Known;
+use case::Case;
+use wakescope_core::explain::{Share, Wakeup};
+
+/// Whose every nanosecond of `wakeup` was, the largest share first. The shares add up to the time
+/// from `due` to `response`, exactly; none is zero. Equal cause, culprit and place make one share,
+/// which is known as well as the least known part of it.
+pub fn blame(wakeup: &Wakeup, known: &Known) -> Vec<Share> {
+    let case = Case::of(wakeup, known);
+    let mut pieces = sweep::pieces(&case);
+    cover::cover_with_nmis_and_tracer(&mut pieces, &case);
+    cover::cover_with_stolen_time(&mut pieces, &case);
+    cover::cover_with_arrivals(&mut pieces, &case);
+    standstill::cover_with_standstills(&mut pieces, &case);
+    pieces.shares()
+}

@@ -1,0 +1,72 @@
+//! What takes time away from everything else: NMIs, the tracer and the hypervisor; and what further
+//! interrupts take to arrive.
+
+use super::case::Case;
+use super::piece::{Pieces, label};
+use super::rules::{delivered, is_left_at_once};
+use super::standstill::stolen;
+use wakescope_core::explain::{Cause, Culprit, Evidence, Share, What};
+
+/// Covers pieces with NMIs and the tracer's own time, of which the end and the length are known. One
+/// that would have begun before another event is taken to have begun right after that: the CPU can
+/// have been in only one of the two.
+pub(super) fn cover_with_nmis_and_tracer(pieces: &mut Pieces, case: &Case) {
+    let mut earlier = case.counted_from();
+    for event in case.counted_events() {
+        let whose = match &event.what {
+            What::Nmi(name, length_ns) => Some((Cause::Nmi, Culprit::nmi(name), *length_ns)),
+            What::Tracer(length_ns) => Some((Cause::Tracer, Culprit::Tracer, *length_ns)),
+            _ => None,
+        };
+        if let Some((cause, culprit, length_ns)) = whose {
+            let from = event.at.0.saturating_sub(length_ns).max(earlier);
+            pieces.cover(from, event.at.0, &label(cause, culprit, Evidence::Edge));
+        }
+        earlier = earlier.max(event.at.0);
+    }
+}
+
+/// Covers pieces with stolen time: of two readings in succession the difference, which was taken
+/// somewhere between them.
+///
+/// It is bounded by what of that time belongs to the wakeup: if the first reading is from before it
+/// was due, more than what fits was stolen before.
+pub(super) fn cover_with_stolen_time(pieces: &mut Pieces, case: &Case) {
+    let spared = |share: &Share| matches!(share.cause, Cause::Nmi | Cause::Tracer | Cause::Steal);
+    let mut before: Option<(u64, u64)> = None;
+    for event in case.counted_events() {
+        let What::Steal(reading_ns) = event.what else { continue };
+        if let Some((at, earlier_ns)) = before {
+            let taken_ns = reading_ns.saturating_sub(earlier_ns);
+            pieces.take((at.max(case.counted_from()), event.at.0), taken_ns, &stolen(), spared);
+        }
+        before = Some((event.at.0, reading_ns));
+    }
+}
+
+/// Covers with the time that further interrupts take to arrive what nobody could explain right before
+/// them, between the wakeup's own interrupt and the scheduler, in code that is left at once: it had to
+/// go there, and an interrupt that is on its way is all that keeps it from that. More than interrupts
+/// usually take stays unexplained. (6.18 on KVM, timers of two expiries shortly after each other: 6 to
+/// 20 us between the two interrupts in one of three wakeups.)
+pub(super) fn cover_with_arrivals(pieces: &mut Pieces, case: &Case) {
+    let context = case.context().filter(|context| context.softirq.is_none());
+    let Some(returned) = case.marks.irq_exit.filter(|_| !case.doubtful && !case.remote) else {
+        return;
+    };
+    if !context.is_some_and(|context| is_left_at_once(context) && !case.is_own(&context.task)) {
+        return;
+    }
+    let delivery = delivered();
+    let explained = |share: &Share| share.cause != Cause::Unexplained;
+    let until = case.marks.sched_entry.or(case.marks.switch_in).unwrap_or(case.marks.response);
+    // The scheduler may have picked somebody else first: that is what the CPU had to go to.
+    let is_left = |what: &What| matches!(what, What::SchedEntry | What::Switch { .. });
+    let since = case.events().filter(|event| event.at > returned && event.at <= until);
+    for event in since.take_while(|event| !is_left(&event.what)) {
+        if matches!(event.what, What::IrqEntry(_)) {
+            let from = event.at.0.saturating_sub(case.known.delivery_ns).max(returned.0);
+            pieces.take((from, event.at.0), case.known.delivery_ns, &delivery, explained);
+        }
+    }
+}

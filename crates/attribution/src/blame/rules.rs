@@ -1,0 +1,482 @@
+//! Whose time it is that neither an interrupt nor a softirq takes.
+
+use std::rc::Rc;
+
+use super::case::Case;
+use super::piece::{
+    Label, in_place, known_by, label, of_phase, unexplained, with_given_up_at, with_stack,
+    with_user_stack,
+};
+use super::standstill::{LONG_FUNCTION_NS, SLOW_WAY_NS, quietly_waits, stalled, stood_still};
+use crate::function::{culprit, is_of_user_mode, is_short_way, under_softirq, unlocks, within};
+use wakescope_core::explain::{
+    Cause, Context, Culprit, Evidence, Frame, Marks, Mode, Phase, Share, Task, WokenBy,
+};
+use wakescope_core::units::MonoNs;
+
+/// How long the way back from an interrupt may take, nanoseconds.
+///
+/// Between the exit of an interrupt and the scheduler's entry, or the switch, lie the end of the
+/// interrupt's accounting, the check for softirqs and the check whether to reschedule: a few
+/// hundred instructions, which with cold caches take a microsecond or two. What is longer has
+/// another reason.
+pub(super) const RETURN_PATH_NS: u64 = 3_000;
+
+/// How long a CPU may take to wake from any state without being stopped, nanoseconds. A guest's halt
+/// ends through its hypervisor, which first has to wake its own CPU: tens of microseconds.
+const SLOW_TO_WAKE_NS: u64 = 200_000;
+
+/// How long a probe may run between two sleeps without being stopped, nanoseconds. It reads a clock
+/// and sets two timers: 8 to 64 µs in a guest of KVM (6.18), 3 of 5,981 times more than 128 µs.
+const SLOW_PROBE_NS: u64 = 1_000_000;
+
+/// Whose time it is: so much of it the first one's, the rest the second one's.
+#[derive(Clone, Debug)]
+pub(super) struct Split {
+    pub(super) at_most_ns: u64,
+    pub(super) first: Label,
+    pub(super) then: Label,
+}
+
+impl Split {
+    pub(super) fn all(label: Label) -> Self {
+        Self { at_most_ns: 0, first: Rc::clone(&label), then: label }
+    }
+
+    pub(super) fn unexplained() -> Self {
+        Self::all(unexplained())
+    }
+
+    fn all_of(cause: Cause, culprit: Culprit, evidence: Evidence) -> Self {
+        Self::all(label(cause, culprit, evidence))
+    }
+
+    /// All is of a task that was seen to run, wherever in its program it was.
+    fn all_of_task(case: &Case, cause: Cause, task: &Task) -> Self {
+        let bare = label(cause, Culprit::Task(task.named()), Evidence::Edge);
+        Self::all(with_user_stack(&bare, case.user_stack(task)))
+    }
+}
+
+/// The wait for the interrupt: nothing but code with interrupts off holds it up in the kernel, and
+/// such code is interrupted where it enables them.
+///
+/// What is interrupted in the end did not hold up a timer that was not there before. (6.1 beside a load:
+/// a probe slept 0.45 s for a page before it set its timer. Ticks came meanwhile, but switches were lost,
+/// and 37 ms were blamed on interrupts off in the load.)
+pub(super) fn waiting(case: &Case) -> Split {
+    match case.context() {
+        _ if case.timer_was_not_there() => {
+            reached!("no timer yet");
+            Split::unexplained()
+        }
+        Some(context) if is_asleep(context) => waking(case, context),
+        Some(context) if case.is_own(&context.task) => on_its_way_to_sleep(case),
+        Some(context) => match case.irqs_off().filter(|_| context.mode == Mode::Kernel) {
+            Some(edges) => measured(case, context, edges),
+            None if lets_interrupts_in(context) => delivery(case, stood_still(case)),
+            None if context.mode == Mode::Kernel => kept_out(case, context),
+            None => delivery(case, unexplained()),
+        },
+        _ => delivery(case, unexplained()),
+    }
+}
+
+/// Kernel code that had interrupts off until it was broken into. Where that is the way back from
+/// another interrupt to a program, it had them off since then only: programs have them on. (6.18 on
+/// KVM: `irqentry_exit_to_user_mode` was blamed for 107 us of a pause of 27 ms that came before.)
+///
+/// Neither that way back nor the one out of a switch takes long: if it seems to in a guest, that stood
+/// still. (Under an emulator that was stopped: 20 ms of `exit_to_user_mode_prepare`, 6.1, and 52 ms of
+/// `finish_task_switch`, 7.2.)
+fn kept_out(case: &Case, context: &Context) -> Split {
+    let section = section(case, Cause::IrqOff, context);
+    let is_short = !context.stack_is_later && is_short_way(&context.stack);
+    match case.interrupt_before() {
+        Some(came) if !context.stack_is_later && is_of_user_mode(&context.stack) => {
+            reached!("the way back from an interrupt before");
+            let at_most_ns = came.since(case.marks.due).0;
+            Split { at_most_ns, first: stood_still(case), then: section }
+        }
+        _ if is_short && case.known.guest && !case.doubtful => {
+            reached!("interrupts off for a short way in a guest");
+            Split { at_most_ns: LONG_FUNCTION_NS, first: section, then: stood_still(case) }
+        }
+        _ => {
+            reached!("interrupts off");
+            delivery(case, section)
+        }
+    }
+}
+
+/// A CPU that sleeps. Its hardware wakes it in about the same time each time; a hypervisor that has
+/// something else to run does not. (6.1 under an emulator that was stopped for 20 ms: all of it was
+/// blamed on the idle state.)
+///
+/// What is usual says nothing of the states that were seldom reached, so a CPU is given much longer.
+fn waking(case: &Case, context: &Context) -> Split {
+    let unusual_ns = |usual_ns: u64| usual_ns.saturating_mul(10).max(SLOW_TO_WAKE_NS);
+    let Marks { due, irq_entry, .. } = case.marks;
+    let waited_ns = irq_entry.map_or(0, |entry| entry.since(due).0);
+    match case.known.waking_ns {
+        Some(usual_ns) if case.known.guest && waited_ns > unusual_ns(usual_ns) => {
+            reached!("an idle guest that woke unusually late");
+            Split { at_most_ns: usual_ns, then: stood_still(case), ..idle_exit(context) }
+        }
+        _ => idle_exit(context),
+    }
+}
+
+/// The same CPU, after the interrupt that woke it: it has only to leave its idle task. (6.1 under an
+/// emulator that was stopped: 20 ms of that were blamed on the idle state.)
+fn awake(case: &Case, context: &Context) -> Split {
+    let Marks { irq_exit, sched_entry, switch_in, .. } = case.marks;
+    match quietly_waits(case, irq_exit, sched_entry.or(switch_in)) {
+        true if case.known.guest => {
+            reached!("an idle guest that stood still after it woke");
+            Split { at_most_ns: SLOW_WAY_NS, then: stood_still(case), ..idle_exit(context) }
+        }
+        _ => idle_exit(context),
+    }
+}
+
+/// The task itself, which had not gone to sleep when it was due to wake: there was no timer yet whose
+/// interrupt could have been kept out. It expires as soon as it is there, where the kernel enables
+/// interrupts again. (6.18: `do_nanosleep` was blamed for 2.26 ms, of which it had some ns.)
+fn on_its_way_to_sleep(case: &Case) -> Split {
+    Split { then: stood_still(case), ..own_too_early() }
+}
+
+/// Whether interrupts were on in what was interrupted, for longer than an instruction.
+fn lets_interrupts_in(context: &Context) -> bool {
+    context.mode == Mode::User || context.enabled_interrupts == Some(false)
+}
+
+/// The wait for the interrupt where it is known when interrupts went `off`, and `on` again: what lies
+/// outside of that is no such section's, whatever the stack says.
+fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Split {
+    let due = case.marks.due;
+    if on <= due {
+        reached!("interrupts were on again before");
+        return delivery(case, stood_still(case));
+    }
+    let first = known_by(&section(case, Cause::IrqOff, context), Evidence::Edge);
+    let begin = off.max(due);
+    let after_ns = case.marks.irq_entry.map_or(0, |entry| entry.since(on).0);
+    let is_delivery = begin == due && after_ns <= case.known.delivery_ns.saturating_mul(2);
+    let then = match is_delivery {
+        true => {
+            reached!("interrupts on until the timer's came at once");
+            delivered()
+        }
+        false => {
+            reached!("interrupts on long before the timer's came");
+            stood_still(case)
+        }
+    };
+    Split { at_most_ns: on.since(begin).0, first, then }
+}
+
+/// Whoever runs while the task has not even gone to sleep for its timer.
+pub(super) fn not_asleep(case: &Case, runs: &Task) -> Split {
+    if runs.is_known() && case.is_own(runs) {
+        // It had the CPU until it went to sleep, which is seen: nobody kept it from that.
+        let own = Split::all_of_task(case, Cause::EqualOrLowerTask, runs);
+        match case.known.probes && case.known.guest {
+            true => {
+                reached!("a probe that was awake in a guest");
+                Split { at_most_ns: SLOW_PROBE_NS, then: stood_still(case), ..own }
+            }
+            false => {
+                reached!("a task that was awake");
+                own
+            }
+        }
+    } else if runs.is_known() && runs.comes_before(case.task()) {
+        Split::all_of_task(case, Cause::HigherPriorityTask, runs)
+    } else {
+        Split::unexplained()
+    }
+}
+
+/// What every interrupt takes to arrive, and what is held up beyond that.
+fn delivery(case: &Case, then: Label) -> Split {
+    Split { at_most_ns: case.known.delivery_ns, first: delivered(), then }
+}
+
+/// What an interrupt takes to arrive.
+pub(super) fn delivered() -> Label {
+    of_phase(Cause::Irq, Phase::Delivery, Evidence::Bound)
+}
+
+/// What was interrupted and still runs. `softirq_over`: it was a softirq that has ended, so that
+/// the stack, and how it was with preemption, are no longer those of what runs.
+pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: bool) -> Split {
+    let Some(context) = context else { return return_path(unexplained()) };
+    let (runs, own) = (&context.task, case.task());
+    if runs.is_known() && case.is_own(runs) {
+        let Marks { irq_exit, response, .. } = case.marks;
+        return return_path(stalled(case, irq_exit, Some(response)));
+    }
+    if runs.is_known() && runs.comes_before(own) {
+        return Split::all_of_task(case, Cause::HigherPriorityTask, runs);
+    }
+    if case.wakeup.throttled {
+        return throttled(case, Evidence::Edge);
+    }
+    if is_asleep(context) {
+        return awake(case, context);
+    }
+    if own.is_urgent() && runs.is_known() && runs.prio == own.prio {
+        reached!("a task of the same priority");
+        // Nobody of the same priority is made to go.
+        return Split::all_of_task(case, Cause::EqualOrLowerTask, runs);
+    }
+    let beneath = if softirq_over { beneath_softirq(context) } else { Some(context.clone()) };
+    if let Some((cause, context)) = beneath.and_then(|context| Some((held(&context)?, context))) {
+        reached!("kernel code that goes on");
+        return Split::all(section(case, cause, &context));
+    }
+    if runs.is_known() && !own.is_urgent() && !runs.is_urgent() {
+        reached!("ordinary tasks");
+        // Among ordinary tasks one goes when the scheduler finds it fair.
+        let culprit = Culprit::Task(runs.named());
+        let bare = label(Cause::EqualOrLowerTask, culprit, Evidence::Bound);
+        return return_path(with_user_stack(&bare, case.user_stack(runs)));
+    }
+    let Marks { irq_exit, sched_entry, switch_in, .. } = case.marks;
+    match !softirq_over && !case.remote && is_left_at_once(context) {
+        true => return_path(stalled(case, irq_exit, sched_entry.or(switch_in))),
+        false => return_path(unexplained()),
+    }
+}
+
+/// What the softirq broke into that was interrupted itself, and has ended: the stack leads there. How
+/// often preemption was off in it is not known: that was counted in the softirq. Where nobody is
+/// preempted anyway, it makes no difference. (6.18: 70 us of poll(2) were unexplained where the
+/// interrupt had come in the softirq of one before.)
+fn beneath_softirq(context: &Context) -> Option<Context> {
+    let stack = under_softirq(&context.stack);
+    let is_known = context.preemptible == Some(false) && !context.stack_is_later;
+    (is_known && !stack.is_empty()).then(|| Context {
+        softirq: None,
+        preempt_depth: None,
+        enabled_interrupts: None,
+        stack: stack.to_vec(),
+        ..context.clone()
+    })
+}
+
+/// Whether what was interrupted does not go on where a more urgent task waits. (6.1 under an emulator
+/// that was stopped: 20.9 ms between an interrupt of a program and the switch were unexplained.)
+pub(super) fn is_left_at_once(context: &Context) -> bool {
+    match context.mode {
+        Mode::User => true,
+        Mode::Kernel => context.preemptible == Some(true) && context.preempt_depth == Some(0),
+        Mode::Unknown | Mode::Idle(_) => false,
+    }
+}
+
+/// The waker, which goes on with its own work on the same CPU.
+pub(super) fn waker(case: &Case, waker: &Task) -> Split {
+    if waker.comes_before(case.task()) {
+        return Split::all_of_task(case, Cause::HigherPriorityTask, waker);
+    }
+    if case.wakeup.throttled {
+        return throttled(case, Evidence::Edge);
+    }
+    let context = case.context().filter(|context| context.task.pid == waker.pid);
+    let held = context.and_then(|context| Some((context, held(context)?)));
+    let is_seen =
+        |&(context, cause): &(&Context, Cause)| !stacks(case, cause, context).0.is_empty();
+    match held.filter(is_seen) {
+        Some((context, cause)) => {
+            reached!("a waker that goes on in the kernel");
+            Split::all(section(case, cause, context))
+        }
+        None => Split::all_of_task(case, Cause::EqualOrLowerTask, waker),
+    }
+}
+
+/// Another task that the CPU was switched to. `asked`: the scheduler knew of the wakeup then.
+pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Split {
+    let own = case.task();
+    if runs.comes_before(own) {
+        Split::all_of_task(case, Cause::HigherPriorityTask, runs)
+    } else if case.wakeup.throttled {
+        throttled(case, Evidence::Edge)
+    } else if own.policy.is_realtime() && !is_urgent_and_awake(runs) {
+        // The scheduler runs none of these before a real-time task, if it may run that one.
+        if asked { throttled(case, Evidence::Bound) } else { Split::unexplained() }
+    } else if runs.is_idle() {
+        Split::unexplained()
+    } else {
+        Split::all_of_task(case, Cause::EqualOrLowerTask, runs)
+    }
+}
+
+/// Another task, after the one that was to wake has run already: that one waited for something.
+pub(super) fn running_instead(case: &Case, runs: &Task) -> Split {
+    if runs.comes_before(case.task()) {
+        Split::all_of_task(case, Cause::HigherPriorityTask, runs)
+    } else if case.wakeup.throttled {
+        throttled(case, Evidence::Edge)
+    } else if case.wakeup.page_faults > 0 {
+        page_fault(case)
+    } else {
+        Split::unexplained()
+    }
+}
+
+/// The task itself, from the switch to its response.
+pub(super) fn own(case: &Case) -> Split {
+    if case.wakeup.page_faults > 0 {
+        return page_fault(case);
+    }
+    let Marks { switch_in, response, .. } = case.marks;
+    switching(case, switch_in, Some(response))
+}
+
+/// The scheduler, until it switches.
+pub(super) fn scheduler(case: &Case) -> Split {
+    let Marks { sched_entry, switch_in, response, .. } = case.marks;
+    switching(case, sched_entry, switch_in.or(Some(response)))
+}
+
+/// The scheduler or the way back from it. What the tracer takes then is no part of what it usually
+/// takes.
+fn switching(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Split {
+    // What is lost may have been an interrupt between the two.
+    let evidence = if case.doubtful { Evidence::Bound } else { Evidence::Edge };
+    let first = of_phase(Cause::Scheduler, Phase::Switch, evidence);
+    // No event and no more than the usual code lie in between. A stall there is the machine's or a
+    // hypervisor's: 2 ms in a guest whose host says nothing of it (6.18).
+    let is_stall = case.known.guest && quietly_waits(case, from, to);
+    #[cfg(test)]
+    if is_stall && case.known.scheduling_ns.is_none() {
+        reached!("a stall on a way of unknown length");
+    }
+    let (most_ns, then) = match case.known.scheduling_ns {
+        Some(usual_ns) => {
+            let most_ns = usual_ns.saturating_mul(2).saturating_add(RETURN_PATH_NS);
+            (most_ns, stalled(case, from, to))
+        }
+        None if is_stall => (SLOW_WAY_NS, stood_still(case)),
+        None => (0, Rc::clone(&first)),
+    };
+    let at_most_ns = most_ns.saturating_add(case.traced_ns(from, to));
+    Split { at_most_ns, first, then }
+}
+
+/// The task itself, before it was finally switched to: it need not have got far.
+pub(super) fn own_too_early() -> Split {
+    reached!("switched to before the end");
+    Split {
+        at_most_ns: RETURN_PATH_NS,
+        first: of_phase(Cause::Scheduler, Phase::Switch, Evidence::Bound),
+        then: unexplained(),
+    }
+}
+
+/// The interrupt that wakes the task.
+pub(super) fn handler(case: &Case) -> Split {
+    let name = case.interrupt.as_deref().unwrap_or_default();
+    Split::all_of(Cause::Irq, Culprit::interrupt(name), Evidence::Edge)
+}
+
+/// The way from another CPU, until its interrupt was taken.
+pub(super) fn remote(case: &Case) -> Split {
+    reached!("another CPU's call");
+    let (culprit, from_cpu) = match &case.wakeup.woken_by {
+        WokenBy::Waker { task, .. } if task.is_known() => (Culprit::Task(task.named()), None),
+        WokenBy::Timer { on } => (Culprit::None, Some(*on)),
+        _ => (Culprit::None, None),
+    };
+    let (cause, evidence) = (Cause::RemoteWakeup, Evidence::Edge);
+    Split::all(Rc::new(Share { cause, culprit, from_cpu, evidence, ..Share::default() }))
+}
+
+fn return_path(then: Label) -> Split {
+    reached!("way back from the interrupt");
+    Split {
+        at_most_ns: RETURN_PATH_NS,
+        first: of_phase(Cause::Scheduler, Phase::ReturnFromInterrupt, Evidence::Bound),
+        then,
+    }
+}
+
+fn idle_exit(context: &Context) -> Split {
+    reached!("exit from idle");
+    let state = match &context.mode {
+        Mode::Idle(state) => state.as_str(),
+        _ => "",
+    };
+    Split::all_of(Cause::IdleExit, Culprit::idle(state), Evidence::Bound)
+}
+
+fn throttled(case: &Case, evidence: Evidence) -> Split {
+    reached!("throttled");
+    Split::all_of(Cause::Throttled, Culprit::Task(case.task().named()), evidence)
+}
+
+fn page_fault(case: &Case) -> Split {
+    reached!("page fault");
+    Split::all_of(Cause::PageFault, Culprit::Task(case.task().named()), Evidence::Bound)
+}
+
+/// Why kernel code is not left at once, as far as the context says.
+fn held(context: &Context) -> Option<Cause> {
+    let depth = context.preempt_depth.unwrap_or(0);
+    // The section ends where the interrupt came: what goes on is not it.
+    let ends = depth == 1 && !context.stack_is_later && context.stack.first().is_some_and(unlocks);
+    match (if ends { 0 } else { depth }, context.preemptible) {
+        _ if context.mode != Mode::Kernel => None,
+        // Where nobody is preempted anyway, the switch waits for a preemption point, however short
+        // the section was that the interrupt came in: `fput`, some ns, and then 1 ms of poll (6.18).
+        (_, Some(false)) if context.softirq.is_none() => Some(Cause::NoPreemptionPoint),
+        (1.., _) => Some(Cause::PreemptOff),
+        (0, Some(true)) => None,
+        (0, _) => Some(Cause::NoPreemptionPoint),
+    }
+}
+
+/// A share of kernel code, with the function that its stack names.
+fn section(case: &Case, cause: Cause, context: &Context) -> Label {
+    let (stack, given_up_at) = stacks(case, cause, context);
+    // A stack says that the code was there, but only the two ends that this took all the time. A guest
+    // may have stood still in it. (6.18 on KVM: 34.6 ms of `do_timerfd_settime`, which sets the CPU's
+    // timer, and so enters the hypervisor; none of them stolen.)
+    let ends_are_seen = match cause {
+        Cause::IrqOff => !case.known.guest,
+        _ => case.end_is_seen(),
+    };
+    let evidence = match ends_are_seen && !stack.is_empty() {
+        true => Evidence::Stack,
+        false => Evidence::Bound,
+    };
+    let bare = in_place(&label(cause, culprit(stack), evidence), within(context, stack));
+    let with_stacks = with_given_up_at(&with_stack(&bare, stack), given_up_at);
+    with_user_stack(&with_stacks, case.user_stack(&context.task))
+}
+
+/// The stack at the interrupt, and that where the same task gave up the CPU in the end. Without the
+/// first the second is where the code was seen.
+fn stacks<'c>(case: &Case<'c>, cause: Cause, context: &'c Context) -> (&'c [Frame], &'c [Frame]) {
+    // Who had interrupts off must have been there when the first one came.
+    if cause == Cause::IrqOff {
+        return (if context.stack_is_later { &[] } else { &context.stack }, &[]);
+    }
+    match case.given_up_at(&context.task) {
+        given_up_at if context.stack.is_empty() => (given_up_at, &[]),
+        given_up_at => (&context.stack, given_up_at),
+    }
+}
+
+fn is_asleep(context: &Context) -> bool {
+    let idle_task = context.task.is_known() && context.task.is_idle();
+    matches!(context.mode, Mode::Idle(_)) || (idle_task && context.softirq.is_none())
+}
+
+fn is_urgent_and_awake(task: &Task) -> bool {
+    task.is_urgent() && !task.is_idle()
+}

@@ -1,0 +1,312 @@
+//! The walk along a wakeup's events, from piece to piece.
+
+mod beneath;
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::case::{Case, Opening, is_from_a_cpu};
+use super::nesting::{Nested, Nesting};
+use super::piece::{
+    Label, Piece, Pieces, in_place, label, unexplained, while_locked_out, with_stack,
+};
+use super::rules::{self, Split};
+use crate::function::of_softirq;
+use wakescope_core::explain::{Cause, Event, Evidence, Frame, Interrupt, Task, What, Within};
+
+/// What a piece rests on, and falls with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Basis {
+    /// That an interrupt or softirq with this number has both its ends.
+    Nested(u32),
+    /// That nothing is missing in this stretch of what lies beneath.
+    Ground(u32),
+    /// The marks alone.
+    Marks,
+}
+
+/// What lies beneath interrupts and softirqs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ground {
+    Wait,
+    Handler,
+    Interrupted,
+    Remote,
+    Running,
+    Scheduler,
+    Own,
+    Unseen,
+}
+
+/// A mark that changes what lies beneath.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Due,
+    Taken,
+    Returned,
+    Scheduler,
+    Switched,
+}
+
+enum Moment<'a> {
+    Turn(Turn),
+    Event(&'a What),
+}
+
+/// Parts the wakeup into pieces.
+pub(super) fn pieces(case: &Case) -> Pieces {
+    let mut sweep = Sweep::new(case);
+    for (at, moment) in moments(case) {
+        sweep.advance(at);
+        match moment {
+            Moment::Turn(turn) => sweep.turn(turn),
+            Moment::Event(what) => sweep.event(at, what),
+        }
+    }
+    sweep.advance(case.marks.response.0);
+    sweep.finish()
+}
+
+/// Marks and events in order of time, marks first where both have the same.
+fn moments<'a>(case: &Case<'a>) -> Vec<(u64, Moment<'a>)> {
+    let marks = &case.marks;
+    let turns = [
+        (Some(marks.due), Turn::Due),
+        (marks.irq_entry, Turn::Taken),
+        (marks.irq_exit, Turn::Returned),
+        (marks.sched_entry, Turn::Scheduler),
+        (marks.switch_in, Turn::Switched),
+    ];
+    let turns = turns.into_iter().filter_map(|(at, turn)| Some((at?.0, Moment::Turn(turn))));
+    let events = case.wakeup.events.iter().filter(|event| event.at <= marks.response);
+    let events = events.map(|Event { at, what }| (at.0, Moment::Event(what)));
+    let mut moments: Vec<_> = turns.chain(events).collect();
+    moments.sort_by_key(|&(at, _)| at);
+    moments
+}
+
+struct Sweep<'c, 'a> {
+    case: &'c Case<'a>,
+    done_to: u64,
+    pieces: Vec<(Piece, Basis)>,
+    refuted: HashSet<Basis>,
+    nesting: Nesting,
+    ground: Ground,
+    claim: Split,
+    stretch: u32,
+    /// Who runs beneath, if a switch or the context says so.
+    runs: Option<Task>,
+    /// Whether events contradict what the context will say.
+    confused: bool,
+    /// Whether the exit of the interrupt that wakes the task has been seen.
+    exit_seen: bool,
+    /// Whether a lock is waited for.
+    contended: bool,
+    /// Whether the task has been switched to for good.
+    has_run: bool,
+    /// Softirqs of tasks that were switched from, where softirqs can be.
+    suspended: HashMap<u32, Vec<Nested>>,
+}
+
+impl<'c, 'a> Sweep<'c, 'a> {
+    fn new(case: &'c Case<'a>) -> Self {
+        Self {
+            case,
+            done_to: case.marks.due.0,
+            pieces: Vec::new(),
+            refuted: HashSet::new(),
+            nesting: Nesting::default(),
+            ground: Ground::Unseen,
+            claim: Split::unexplained(),
+            stretch: 0,
+            runs: None,
+            confused: false,
+            exit_seen: false,
+            contended: false,
+            has_run: false,
+            suspended: HashMap::new(),
+        }
+    }
+
+    fn event(&mut self, at: u64, what: &What) {
+        match what {
+            What::IrqEntry(interrupt) => self.interrupt_begins(at, interrupt, what),
+            What::IrqExit(interrupt) => self.interrupt_ends(interrupt, what),
+            What::TimerEntry(..) | What::SoftirqEntry(_) => self.nesting.open(what.clone()),
+            What::TimerExit | What::SoftirqExit(_) => self.close(what),
+            What::Switch { from, to } => self.switch(from, to),
+            What::ContentionBegin => self.contended = true,
+            What::ContentionEnd => self.contended = false,
+            // Marks tell of the scheduler; the others are laid over the pieces.
+            What::SchedEntry | What::Nmi(..) | What::Tracer(_) | What::Steal(_) => {}
+        }
+    }
+
+    fn interrupt_begins(&mut self, at: u64, interrupt: &Interrupt, what: &What) {
+        let is_own = self.ground == Ground::Handler
+            && !self.case.remote
+            && self.case.marks.irq_entry.is_some_and(|entry| entry.0 == at);
+        if is_own {
+            return;
+        }
+        if self.ground == Ground::Remote && is_from_a_cpu(interrupt) {
+            self.resume();
+        }
+        self.nesting.open(what.clone());
+    }
+
+    fn interrupt_ends(&mut self, interrupt: &Interrupt, what: &What) {
+        let is_own = !self.case.remote
+            && !self.exit_seen
+            && !self.nesting.is_in_interrupt()
+            && match self.ground {
+                Ground::Handler => true,
+                // Its mark may be a little earlier.
+                Ground::Interrupted => {
+                    self.case.marks.irq_exit.is_some()
+                        && self.case.interrupt.as_ref() == Some(&interrupt.0)
+                }
+                _ => false,
+            };
+        if is_own { self.exit_seen = true } else { self.close(what) }
+    }
+
+    /// Ends what `what` ends. If that never began, something is missing: nothing that was thought
+    /// to go on here is certain.
+    fn close(&mut self, what: &What) {
+        let closed = self.nesting.close(what);
+        self.refuted.extend(closed.unended.iter().map(|&id| Basis::Nested(id)));
+        if !closed.found {
+            self.refute_stretch();
+        }
+    }
+
+    /// What was thought to go on until now is uncertain. What comes now is not.
+    fn refute_stretch(&mut self) {
+        self.refuted.insert(Basis::Ground(self.stretch));
+        self.stretch += 1;
+    }
+
+    /// Leaves interrupts, which should have ended, and softirqs of the task that runs.
+    fn leave_contexts(&mut self) {
+        let runs = self.runs.as_ref().map_or(0, |task| task.pid);
+        self.suspend(runs);
+        self.contended = false;
+    }
+
+    fn suspend(&mut self, pid: u32) {
+        self.drop_interrupts();
+        let softirqs = self.nesting.take();
+        if !softirqs.is_empty() {
+            self.suspended.insert(pid, softirqs);
+        }
+    }
+
+    fn drop_interrupts(&mut self) {
+        let unended = self.nesting.drop_interrupts();
+        self.refuted.extend(unended.into_iter().map(Basis::Nested));
+    }
+
+    /// Gives away the time up to `at`.
+    fn advance(&mut self, at: u64) {
+        if at <= self.done_to {
+            return;
+        }
+        match self.nested_label() {
+            Some((label, basis)) => self.push(at, label, basis),
+            None => {
+                let split = self.done_to.saturating_add(self.claim.at_most_ns).min(at);
+                self.claim.at_most_ns -= split - self.done_to;
+                let basis = match self.ground {
+                    Ground::Wait if self.case.doubtful => Basis::Marks,
+                    Ground::Handler => Basis::Marks,
+                    _ => Basis::Ground(self.stretch),
+                };
+                let (first, then) = (self.told(&self.claim.first), self.told(&self.claim.then));
+                self.push(split, first, basis);
+                self.push(at, then, basis);
+            }
+        }
+    }
+
+    fn push(&mut self, to: u64, label: Label, basis: Basis) {
+        if to > self.done_to {
+            self.pieces.push((Piece { from: self.done_to, to, label }, basis));
+            self.done_to = to;
+        }
+    }
+
+    /// The label of the innermost interrupt or softirq, where that counts: the other CPU's wait and
+    /// handler are not held up by what happens here, and softirqs do not hold up an interrupt.
+    fn nested_label(&self) -> Option<(Label, Basis)> {
+        let elsewhere = self.case.remote && matches!(self.ground, Ground::Wait | Ground::Handler);
+        if elsewhere {
+            return None;
+        }
+        let nested = match self.ground {
+            Ground::Wait | Ground::Handler if self.case.opening != Opening::Awake => {
+                self.nesting.innermost_interrupt()
+            }
+            _ => self.nesting.innermost(),
+        }?;
+        match (self.case.doubtful, self.ground) {
+            (true, Ground::Handler) => None,
+            (true, _) => Some((unexplained(), Basis::Marks)),
+            (false, _) => Some((self.nested_share(nested), Basis::Nested(nested.id))),
+        }
+    }
+
+    fn nested_share(&self, nested: &Nested) -> Label {
+        let (cause, culprit) = nested.blame();
+        let mut within = Within::default();
+        match (&nested.what, &self.runs) {
+            (What::SoftirqEntry(_), Some(task)) if task.is_known() => {
+                within.task = Some(task.named());
+            }
+            (What::TimerEntry(..), _) => {
+                let outer = self.nesting.interrupt_around(nested.id);
+                let outer = outer.or(self.case.interrupt.as_deref());
+                within.interrupt = outer.filter(|name| !name.is_empty()).map(str::to_owned);
+            }
+            _ => {}
+        }
+        let bare = in_place(&label(cause, culprit, Evidence::Edge), within);
+        match &nested.what {
+            What::SoftirqEntry(number) => with_stack(&bare, self.stack_in_softirq(*number)),
+            _ => bare,
+        }
+    }
+
+    /// The stack that was taken in the softirq, if one was.
+    fn stack_in_softirq(&self, number: u8) -> &'a [Frame] {
+        let context = self.case.context().filter(|context| context.softirq == Some(number));
+        context.map_or(&[], |context| of_softirq(&context.stack, number))
+    }
+
+    /// `label`, with the wait for a lock if there is one.
+    fn told(&self, label: &Label) -> Label {
+        if !self.contended || self.case.doubtful || label.cause == Cause::Unexplained {
+            return Rc::clone(label);
+        }
+        while_locked_out(label)
+    }
+
+    /// The pieces, those unexplained that rest on what turned out not to be so. Within the interrupt
+    /// that wakes the task all is at least that interrupt's.
+    fn finish(mut self) -> Pieces {
+        self.drop_interrupts();
+        let unended = self.nesting.take();
+        self.refuted.extend(unended.iter().map(|nested| Basis::Nested(nested.id)));
+        let handler = rules::handler(self.case).then;
+        let (entry, exit) = (self.case.marks.irq_entry, self.case.marks.irq_exit);
+        let handled = exit.map(|exit| (entry.unwrap_or(self.case.marks.due).0, exit.0));
+        let pieces = self.pieces.into_iter().map(|(mut piece, basis)| {
+            if self.refuted.contains(&basis) {
+                let inside = handled.is_some_and(|(a, b)| piece.from >= a && piece.to <= b);
+                piece.label = if inside { Rc::clone(&handler) } else { unexplained() };
+            }
+            piece
+        });
+        Pieces::of(pieces.collect())
+    }
+}

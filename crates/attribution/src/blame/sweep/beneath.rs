@@ -1,0 +1,199 @@
+//! What lies beneath interrupts and softirqs, from mark to mark and from switch to switch.
+
+use super::super::case::Opening;
+use super::super::rules::{self, Split};
+use super::{Ground, Sweep, Turn};
+use wakescope_core::explain::{Context, Event, Mode, Task, What, WokenBy};
+
+impl<'a> Sweep<'_, 'a> {
+    fn open(&mut self) {
+        match self.case.opening {
+            Opening::Wait => self.wait(),
+            Opening::Interrupt => self.enter(Ground::Handler, rules::handler(self.case)),
+            Opening::Interrupted => self.resume(),
+            Opening::Waker => self.continue_waker(),
+            Opening::Remote => self.await_call(),
+            Opening::Awake => {
+                let runs = self.case.first_to_run().unwrap_or(self.case.task());
+                self.runs = Some(runs.clone());
+                self.wait();
+            }
+            Opening::Unseen => self.enter(Ground::Unseen, Split::unexplained()),
+        }
+    }
+
+    /// For the interrupt; but first for the task to go to sleep, if it had not when it was due.
+    fn wait(&mut self) {
+        let claim = match self.case.asleep {
+            Some(asleep) if self.done_to < asleep.0 => {
+                let runs = self.runs.clone().or_else(|| self.case.first_to_run().cloned());
+                rules::not_asleep(self.case, &runs.unwrap_or_default())
+            }
+            _ => rules::waiting(self.case),
+        };
+        self.enter(Ground::Wait, claim);
+    }
+
+    fn enter(&mut self, ground: Ground, claim: Split) {
+        let by_marks =
+            matches!(ground, Ground::Wait | Ground::Handler | Ground::Scheduler | Ground::Own);
+        self.claim = if self.case.doubtful && !by_marks { Split::unexplained() } else { claim };
+        self.ground = ground;
+        self.stretch += 1;
+    }
+
+    /// What was interrupted goes on.
+    pub(super) fn resume(&mut self) {
+        let context = self.context_now();
+        let said = context.as_ref().map(|c| c.task.clone()).filter(Task::is_known);
+        let contradicted =
+            self.runs.as_ref().zip(said.as_ref()).is_some_and(|(a, b)| a.pid != b.pid);
+        if self.confused || contradicted {
+            return self.enter(Ground::Unseen, Split::unexplained());
+        }
+        self.runs = said.or(self.runs.take());
+        let softirq = context.as_ref().and_then(|c| c.softirq).filter(|&n| self.softirq_ends(n));
+        self.enter(
+            Ground::Interrupted,
+            rules::interrupted(self.case, context.as_ref(), softirq.is_some()),
+        );
+        if let Some(number) = softirq {
+            if !self.nesting.is_in_softirq(number) {
+                self.nesting.open(What::SoftirqEntry(number));
+            }
+        }
+    }
+
+    /// What is known of what runs when the interrupt is over. The context of a remote stimulus may
+    /// be the other CPU's: it counts where it names the task that ran here.
+    fn context_now(&self) -> Option<Context> {
+        let context = self.case.context();
+        let runs = self.runs.clone().or_else(|| self.first_switched_from());
+        match runs {
+            Some(runs) if context.is_none_or(|c| self.case.remote && c.task.pid != runs.pid) => {
+                let mode = if runs.is_idle() { Mode::Idle(String::new()) } else { Mode::Unknown };
+                Some(Context { task: runs, mode, ..Context::default() })
+            }
+            _ => context.cloned(),
+        }
+    }
+
+    /// Who ran until the first switch from here on.
+    fn first_switched_from(&self) -> Option<Task> {
+        self.rest().find_map(|event| match &event.what {
+            What::Switch { from, .. } => Some(from.clone()),
+            _ => None,
+        })
+    }
+
+    /// Events from here on.
+    fn rest(&self) -> impl Iterator<Item = &'a Event> + use<'a> {
+        let (now, response) = (self.done_to, self.case.marks.response);
+        self.case.wakeup.events.iter().filter(move |e| e.at.0 >= now && e.at <= response)
+    }
+
+    /// Whether a softirq that was interrupted is seen to end, rather than to begin, and in the task that
+    /// runs. (Where softirqs can be preempted, the programs tell of one until it ends, whoever runs.)
+    fn softirq_ends(&self, number: u8) -> bool {
+        let here = self.runs.as_ref().map(|task| task.pid);
+        let mut runs = here;
+        for event in self.rest() {
+            match &event.what {
+                What::Switch { to, .. } => runs = Some(to.pid),
+                What::SoftirqEntry(n) if *n == number => return false,
+                What::SoftirqExit(n) if *n == number => return runs == here,
+                _ => {}
+            }
+        }
+        false
+    }
+
+    fn continue_waker(&mut self) {
+        let WokenBy::Waker { task, .. } = &self.case.wakeup.woken_by else {
+            return self.resume();
+        };
+        if self.runs.as_ref().is_some_and(|runs| runs.pid != task.pid) {
+            return self.enter(Ground::Unseen, Split::unexplained());
+        }
+        self.runs = Some(task.clone());
+        self.enter(Ground::Interrupted, rules::waker(self.case, task));
+    }
+
+    /// Until another CPU's interrupt comes, if it is seen to come.
+    fn await_call(&mut self) {
+        match self.case.asked {
+            Some(asked) if asked.0 >= self.done_to => {
+                self.enter(Ground::Remote, rules::remote(self.case));
+            }
+            _ => self.resume(),
+        }
+    }
+
+    pub(super) fn turn(&mut self, turn: Turn) {
+        match turn {
+            Turn::Due => self.open(),
+            Turn::Taken => {
+                if let Some(name) = self.case.interrupt.as_ref().filter(|_| !self.case.remote) {
+                    self.nesting.adopt_interrupt(name);
+                }
+                match self.case.marks.irq_exit {
+                    Some(_) => self.enter(Ground::Handler, rules::handler(self.case)),
+                    // Nobody knows where it ended.
+                    None => self.enter(Ground::Unseen, Split::unexplained()),
+                }
+            }
+            Turn::Returned => {
+                if self.case.remote {
+                    return self.await_call();
+                }
+                self.drop_interrupts();
+                self.resume();
+            }
+            Turn::Scheduler => {
+                self.leave_contexts();
+                self.enter(Ground::Scheduler, rules::scheduler(self.case));
+            }
+            Turn::Switched => {
+                self.leave_contexts();
+                self.runs = Some(self.case.task().clone());
+                self.has_run = true;
+                self.enter(Ground::Own, rules::own(self.case));
+            }
+        }
+    }
+
+    pub(super) fn switch(&mut self, from: &Task, to: &Task) {
+        let already = |runs: &Task| runs.pid == to.pid;
+        if self.has_run && self.case.is_own(to) && self.runs.as_ref().is_some_and(already) {
+            // The event of the switch that the mark has told of.
+            return;
+        }
+        if self.runs.as_ref().is_some_and(|runs| runs.pid != from.pid) {
+            self.refute_stretch();
+        }
+        self.suspend(from.pid);
+        let resumed = self.suspended.remove(&to.pid).unwrap_or_default();
+        self.nesting.restore(resumed);
+        self.contended = false;
+        self.runs = Some(to.clone());
+        match self.ground {
+            Ground::Wait if self.case.asleep.is_some() => self.wait(),
+            Ground::Wait => {}
+            // No CPU is switched in the middle of an interrupt.
+            Ground::Handler => self.confused |= !self.case.remote,
+            Ground::Remote if !to.comes_before(self.case.task()) => {}
+            _ if self.case.is_own(to) && self.has_run => {
+                self.enter(Ground::Running, rules::own(self.case));
+            }
+            _ if self.case.is_own(to) => self.enter(Ground::Running, rules::own_too_early()),
+            _ if self.has_run => {
+                self.enter(Ground::Running, rules::running_instead(self.case, to));
+            }
+            _ => {
+                let asked = !self.case.remote
+                    || self.case.asked.is_some_and(|asked| asked.0 <= self.done_to);
+                self.enter(Ground::Running, rules::running(self.case, to, asked));
+            }
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! Tasks that come and go, on this CPU and others, and what is begun in one and ended in another.
+
+use super::*;
+
+#[test]
+fn softirqs_wait_with_the_task_that_they_run_in() {
+    check(
+        timer(),
+        |w| {
+            w.events = vec![
+                event(30, What::SoftirqEntry(3)),
+                event(40, switch(rm(), spin())),
+                event(50, switch(spin(), rm())),
+                event(60, What::SoftirqExit(3)),
+            ]
+        },
+        &[
+            "throttled 20 fifo 90 bound",
+            "softirq 20 NET_RX (rm[412]) edge",
+            "higher_priority_task 10 spin[7] fifo 95 edge",
+            "no_preemption_point 10 shmem_undo_range (exit_mmap in rm[412]) stack",
+            SWITCH,
+            WAIT,
+            TIMER,
+        ],
+    );
+}
+
+#[test]
+fn a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted() {
+    check(
+        timer(),
+        |w| {
+            let context = w.interrupted.as_mut().unwrap();
+            context.softirq = Some(3);
+            context.stack = frames(&["poll"]);
+            w.events = vec![event(5, What::SoftirqEntry(3)), event(50, What::SoftirqExit(3))];
+        },
+        &[
+            "softirq 30 NET_RX (rm[412]) edge",
+            "unexplained 27",
+            SWITCH,
+            "irq_off 10 poll (softirq NET_RX of rm[412]) stack",
+            TIMER,
+            "scheduler 3 return from interrupt bound",
+        ],
+    );
+}
+
+/// Where softirqs run in threads, one may have been preempted by who was interrupted.
+#[test]
+fn a_softirq_of_another_task_is_not_the_one_that_was_interrupted() {
+    check(
+        timer(),
+        |w| {
+            w.interrupted = Some(Context {
+                task: spin(),
+                mode: Mode::User,
+                softirq: Some(3),
+                ..Context::default()
+            });
+            w.events = vec![event(50, switch(spin(), rm())), event(60, What::SoftirqExit(3))];
+        },
+        &[
+            "higher_priority_task 30 spin[7] fifo 95 edge",
+            "throttled 20 fifo 90 bound",
+            "unexplained 20",
+            SWITCH,
+            TIMER,
+        ],
+    );
+}
+
+/// Where the kernel is preempted at a preemption point only.
+#[test]
+fn what_a_softirq_broke_into_goes_on_after_it() {
+    let in_softirq = ["timer_fn", "call_timer_fn", "run_timer_softirq", "handle_softirqs"];
+    let of_interrupt = ["irq_exit_rcu", "sysvec_apic_timer_interrupt", "asm_sysvec_apic_timer"];
+    let of_task = ["__do_softirq.part.0", "do_softirq", "__local_bh_enable_ip"];
+    let of_thread = ["run_ksoftirqd", "smpboot_thread_fn", "kthread"];
+    let of_program = ["do_sys_poll", "__x64_sys_poll", "do_syscall_64"];
+    let goes_on = |parts: &[&[&str]], preemptible, later| {
+        let mut wakeup = timer();
+        let context = wakeup.interrupted.as_mut().unwrap();
+        context.softirq = Some(1);
+        context.preempt_depth = Some(256);
+        context.preemptible = Some(preemptible);
+        context.stack_is_later = later;
+        context.stack = frames(&parts.concat());
+        wakeup.events = vec![event(5, What::SoftirqEntry(1)), event(50, What::SoftirqExit(1))];
+        let got = shares(&wakeup);
+        assert!(got.iter().any(|share| share.starts_with("softirq 30 TIMER")), "{got:?}");
+        got.into_iter().find(|share| share.starts_with("no_preemption"))
+    };
+    let poll = "no_preemption_point 30 do_sys_poll (poll in rm[412]) stack";
+    for way_in in [&of_interrupt, &of_task] {
+        let whole: [&[&str]; 3] = [&in_softirq, way_in, &of_program];
+        assert_eq!(goes_on(&whole, false, false).as_deref(), Some(poll), "{way_in:?}");
+        assert_eq!(goes_on(&whole, true, false), None, "how deep preemption is off is not known");
+        assert_eq!(goes_on(&whole, false, true), None, "a stack of later");
+        assert_eq!(goes_on(&whole[..2], false, false), None, "a program, or a stack that was cut");
+    }
+    assert_eq!(goes_on(&[&in_softirq, &of_thread], false, false), None);
+}
+
+#[test]
+fn the_way_back_is_counted_once() {
+    check(
+        timer(),
+        |w| {
+            w.interrupted.as_mut().unwrap().mode = Mode::User;
+            w.events = vec![event(21, entry("nvme")), event(22, exit("nvme"))];
+        },
+        &[
+            "unexplained 66",
+            SWITCH,
+            TIMER,
+            "scheduler 3 return from interrupt bound",
+            "irq 1 nvme edge",
+        ],
+    );
+}
+
+#[test]
+fn a_switch_within_the_interrupt_leaves_nothing_certain_after_it() {
+    check(
+        timer(),
+        |w| {
+            w.interrupted = None;
+            w.events = vec![event(15, switch(rm(), rm()))];
+        },
+        &["unexplained 70", SWITCH, TIMER],
+    );
+}
+
+#[test]
+fn the_task_that_ran_before_its_time_need_not_have_got_far() {
+    let once = |w: &mut Wakeup| {
+        w.marks.sched_entry = Some(at(35));
+        w.events = vec![event(40, switch(rm(), probe())), event(50, switch(probe(), spin()))];
+    };
+    check(
+        timer(),
+        once,
+        &[
+            "higher_priority_task 40 spin[7] fifo 95 edge",
+            "no_preemption_point 15 shmem_undo_range (exit_mmap in rm[412]) stack",
+            // Known as well as the least known part of it.
+            "scheduler 18 switch bound",
+            "unexplained 7",
+            WAIT,
+            TIMER,
+        ],
+    );
+}
+
+#[test]
+fn the_task_that_goes_again_waits_for_its_page() {
+    let again = |w: &mut Wakeup| {
+        w.events = vec![event(92, switch(probe(), rm())), event(97, switch(rm(), probe()))];
+    };
+    check(timer(), again, &[HELD, "scheduler 15 switch edge", WAIT, TIMER, "unexplained 5"]);
+    check(
+        timer(),
+        |w| {
+            again(w);
+            w.page_faults = 1;
+        },
+        &[HELD, WAIT, TIMER, "page_fault 10 probe[10] bound", "scheduler 10 switch edge"],
+    );
+    check(
+        timer(),
+        |w| {
+            w.events = vec![event(92, switch(probe(), spin())), event(97, switch(spin(), probe()))];
+        },
+        &[
+            HELD,
+            "scheduler 15 switch edge",
+            WAIT,
+            TIMER,
+            "higher_priority_task 5 spin[7] fifo 95 edge",
+        ],
+    );
+}
+
+#[test]
+fn a_cpu_that_was_not_told_yet_chooses_whom_it_likes() {
+    let sh = || task(9, "sh", Policy::Other, 120);
+    let asleep = |w: &mut Wakeup| {
+        w.interrupted = Some(Context { task: idle(), ..Context::default() });
+    };
+    check(
+        woken(1, false),
+        |w| {
+            asleep(w);
+            w.events = vec![event(40, switch(idle(), sh()))];
+        },
+        &["idle_exit 40 bound", "unexplained 40", SWITCH],
+    );
+    check(
+        woken(1, false),
+        |w| {
+            asleep(w);
+            w.events = vec![
+                event(30, switch(idle(), sh())),
+                event(50, entry("reschedule")),
+                event(51, exit("reschedule")),
+            ];
+        },
+        &[
+            "remote_wakeup 50 rm[412] edge",
+            "unexplained 26",
+            SWITCH,
+            "scheduler 3 return from interrupt bound",
+            "irq 1 reschedule edge",
+        ],
+    );
+    check(
+        woken(1, false),
+        |w| {
+            asleep(w);
+            w.events = vec![event(30, switch(idle(), spin())), event(50, entry("reschedule"))];
+            w.events.push(event(51, exit("reschedule")));
+        },
+        &[
+            "higher_priority_task 49 spin[7] fifo 95 edge",
+            "remote_wakeup 30 rm[412] edge",
+            SWITCH,
+            "irq 1 reschedule edge",
+        ],
+    );
+}
+
+#[test]
+fn the_other_cpus_handler_counts_until_this_one_is_at_work() {
+    check(
+        timer(),
+        |w| {
+            w.woken_by = WokenBy::Timer { on: 3 };
+            w.marks.irq_exit = Some(at(95));
+        },
+        &["irq 70 local_timer edge", SWITCH, WAIT],
+    );
+    // It has called already.
+    check(
+        timer(),
+        |w| {
+            w.woken_by = WokenBy::Timer { on: 3 };
+            w.interrupted = Some(Context { task: idle(), ..Context::default() });
+            w.events = vec![event(15, entry("call_function")), event(17, exit("call_function"))];
+        },
+        &["idle_exit 73 bound", SWITCH, "irq 5 local_timer edge", "irq 2 call_function edge"],
+    );
+    // What happens on this CPU meanwhile holds nobody up.
+    check(
+        timer(),
+        |w| {
+            w.woken_by = WokenBy::Timer { on: 3 };
+            w.interrupted = Some(Context { task: idle(), ..Context::default() });
+            w.events = vec![
+                event(3, entry("eth0")),
+                event(6, exit("eth0")),
+                event(12, What::Nmi("watchdog".into(), 1_000)),
+                event(15, What::Steal(0)),
+                event(18, What::Steal(3_000)),
+            ];
+        },
+        &["idle_exit 70 bound", SWITCH, TIMER],
+    );
+}
+
+#[test]
+fn events_stand_in_for_marks() {
+    let none = |w: &mut Wakeup| {
+        w.marks.irq_exit = None;
+        w.marks.sched_entry = None;
+        w.marks.switch_in = None;
+    };
+    check(
+        timer(),
+        |w| {
+            none(w);
+            w.events = vec![
+                event(10, entry("local_timer")),
+                event(12, entry("eth0")),
+                event(14, exit("eth0")),
+                event(20, exit("local_timer")),
+                event(80, What::SchedEntry),
+                event(90, switch(rm(), probe())),
+            ];
+        },
+        &[HELD, SWITCH, WAIT, "irq 8 local_timer edge", "irq 2 eth0 edge"],
+    );
+    // The scheduler's entry that picked another task is not the one that picked this one.
+    check(
+        timer(),
+        |w| {
+            w.marks.sched_entry = None;
+            w.events = vec![event(30, What::SchedEntry), event(40, switch(rm(), spin()))];
+        },
+        &[
+            "higher_priority_task 50 spin[7] fifo 95 edge",
+            "no_preemption_point 20 shmem_undo_range (exit_mmap in rm[412]) stack",
+            "scheduler 10 switch edge",
+            WAIT,
+            TIMER,
+        ],
+    );
+}
+
+#[test]
+fn stolen_time_leaves_nmis_alone() {
+    check(
+        timer(),
+        |w| {
+            w.events = vec![
+                event(20, What::Steal(0)),
+                event(70, What::Nmi("watchdog".into(), 45_000)),
+                event(80, What::Steal(12_000)),
+            ]
+        },
+        &[
+            "nmi 45 watchdog edge",
+            SWITCH,
+            "steal 12 hypervisor bound",
+            WAIT,
+            TIMER,
+            "no_preemption_point 3 shmem_undo_range (exit_mmap in rm[412]) stack",
+        ],
+    );
+}
+
+/// It was preempted after its last answer, before it slept: there was no timer to wait for yet.
+#[test]
+fn a_task_that_had_not_gone_to_sleep_waits_for_who_kept_it_from_that() {
+    let mut spinner = rm();
+    (spinner.pid, spinner.prio, spinner.policy) = (77, 4, Policy::Fifo);
+    let switch = |from: &Task, to: &Task| What::Switch { from: from.clone(), to: to.clone() };
+    let sleeps = |w: &mut Wakeup| {
+        w.marks.due = at(0);
+        w.marks.irq_entry = Some(at(10));
+        w.events = vec![event(5, switch(&spinner, &probe())), event(7, switch(&probe(), &rm()))];
+    };
+    let mut wakeup = timer();
+    sleeps(&mut wakeup);
+    let got = shares(&wakeup);
+    let has = |begin: &str| assert!(got.iter().any(|s| s.starts_with(begin)), "{begin}: {got:?}");
+    has("higher_priority_task 5 rm[77]");
+    has("irq_off 3 shmem_undo_range");
+    // The time that it had itself.
+    has("equal_or_lower_task 2 probe[10] fifo 90 edge");
+}
+
+/// It answered the wakeup before shortly before this one was due: nobody kept it from going to sleep.
+#[test]
+fn a_task_that_had_not_gone_to_sleep_held_itself_up() {
+    let sleeps = |w: &mut Wakeup| w.events = vec![event(8, switch(probe(), rm()))];
+    let itself = "equal_or_lower_task 8 probe[10] fifo 90 edge";
+    let held = "irq_off 2 shmem_undo_range (exit_mmap in rm[412]) stack";
+    check(timer(), sleeps, &[HELD, SWITCH, TIMER, itself, held]);
+    // What interrupts had of it is theirs.
+    check(
+        timer(),
+        |w| {
+            sleeps(w);
+            w.events.insert(0, event(2, entry("eth0")));
+            w.events.insert(1, event(5, exit("eth0")));
+        },
+        &[
+            HELD,
+            SWITCH,
+            TIMER,
+            "equal_or_lower_task 5 probe[10] fifo 90 edge",
+            "irq 3 eth0 edge",
+            held,
+        ],
+    );
+    // After a loss nobody knows.
+    let mut lost = timer();
+    sleeps(&mut lost);
+    lost.lost = 1;
+    assert!(shares(&lost).iter().all(|share| !share.starts_with("equal_or_lower_task")));
+}
+
+/// Its time came while it was awake, and no timer was set for it.
+#[test]
+fn a_task_that_was_awake_all_the_time_held_itself_up() {
+    let awake = |events: Vec<Event>| Wakeup {
+        task: probe(),
+        woken_by: WokenBy::Awake,
+        marks: Marks { due: at(0), response: at(500), ..Marks::default() },
+        events,
+        ..Wakeup::default()
+    };
+    let itself = |us: u64| format!("equal_or_lower_task {us} probe[10] fifo 90 edge");
+    assert_eq!(shares(&awake(vec![])), [itself(500)]);
+    let away = vec![event(100, switch(probe(), spin())), event(300, switch(spin(), probe()))];
+    let spins = "higher_priority_task 200 spin[7] fifo 95 edge";
+    assert_eq!(shares(&awake(away)), [itself(300).as_str(), spins]);
+    // Somebody had kept it from going to sleep before.
+    let kept = vec![event(300, switch(spin(), probe()))];
+    let first = "higher_priority_task 300 spin[7] fifo 95 edge";
+    assert_eq!(shares(&awake(kept)), [first, itself(200).as_str()]);
+    let interrupt = vec![event(50, entry("eth0")), event(80, exit("eth0"))];
+    assert_eq!(shares(&awake(interrupt)), [itself(470).as_str(), "irq 30 eth0 edge"]);
+    let softirq = vec![event(50, What::SoftirqEntry(3)), event(80, What::SoftirqExit(3))];
+    let receives = "softirq 30 NET_RX (probe[10]) edge";
+    assert_eq!(shares(&awake(softirq)), [itself(470).as_str(), receives]);
+    let lost = Wakeup { lost: 1, ..awake(vec![]) };
+    assert_eq!(shares(&lost), ["unexplained 500"]);
+}
+
+/// Real-time tasks were held back already when the timer's interrupt came into an idle CPU.
+#[test]
+fn an_idle_cpu_stays_so_while_its_task_is_throttled() {
+    let kworker = || task(27, "kworker/0:1", Policy::Other, 120);
+    check(
+        timer(),
+        |w| {
+            w.throttled = true;
+            w.interrupted = Some(Context { task: idle(), ..Context::default() });
+            w.events =
+                vec![event(40, switch(idle(), kworker())), event(50, switch(kworker(), idle()))];
+        },
+        &["throttled 60 fifo 90 edge", SWITCH, "idle_exit 10 bound", TIMER],
+    );
+}
+
+#[test]
+fn a_task_that_comes_first_is_shown_with_its_programs_stack() {
+    let shown = |change: &dyn Fn(&mut Wakeup)| {
+        let mut wakeup = timer();
+        wakeup.events =
+            vec![event(40, switch(rm(), spin())), event(60, switch(spin(), wakeup.task.clone()))];
+        change(&mut wakeup);
+        let shares = blame(&wakeup, &Known::default());
+        let with = shares.iter().filter(|share| !share.user_stack.is_empty());
+        with.map(|s| format!("{} {}", s.cause, joined(&s.user_stack))).collect::<Vec<_>>()
+    };
+    let last = |pid| GivenUp { pid, user_stack: frames(&["burn", "main"]), ..GivenUp::default() };
+    assert_eq!(shown(&|_| {}), [""; 0]);
+    let of_spin = shown(&|w| w.given_up = Some(last(spin().pid)));
+    assert_eq!(of_spin, ["higher_priority_task burn+0x10 main+0x10"]);
+    // One that somebody else's program was at says nothing of it.
+    assert_eq!(shown(&|w| w.given_up = Some(last(99))), [""; 0]);
+    let interrupted = shown(&|w| {
+        let context = w.interrupted.as_mut().unwrap();
+        (context.task, context.mode) = (spin(), Mode::User);
+        context.user_stack = frames(&["turn"]);
+        w.given_up = Some(last(spin().pid));
+    });
+    assert_eq!(interrupted, ["higher_priority_task turn+0x10"]);
+}

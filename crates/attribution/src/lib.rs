@@ -1,0 +1,44 @@
+//! Why a wakeup was late: what was seen while it waited, and whose every nanosecond was.
+//!
+//! A tracer hands over a [`Wakeup`]: its marks, the context that its interrupt broke into, and the
+//! events on its CPU, in order of time. From that alone follow the four components, which add up to
+//! the wakeup latency, and the shares of blame, which do so too. What was lost or makes no sense
+//! becomes [`Cause::Unexplained`], never a guess.
+//!
+//! Nothing here does I/O or reads a clock: the wakeups of a live kernel, of a stored run and of a model
+//! are all the same to it.
+//!
+//! [`Wakeup`]: wakescope_core::explain::Wakeup
+//! [`Cause::Unexplained`]: wakescope_core::explain::Cause::Unexplained
+
+mod abridged;
+mod account;
+mod balance;
+mod blame;
+mod bound;
+mod components;
+mod compose;
+mod function;
+mod group;
+mod known;
+mod rank;
+mod sections;
+mod seen;
+mod softirq;
+mod tally;
+#[cfg(test)]
+mod testing;
+mod timeline;
+
+pub use abridged::Abridged;
+pub use account::{account, stand_in};
+pub use blame::blame;
+pub use bound::{Premises, bound};
+pub use components::components;
+pub use known::{Known, Machine};
+pub use rank::{Part, rank};
+pub use sections::{function_at, sections};
+pub use seen::{Interrupts, Seen};
+pub use softirq::softirq_name;
+pub use tally::{Histogrammed, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY};
+pub use timeline::timeline;

@@ -1,0 +1,254 @@
+//! What made wakeups late, over all of them.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::group::Group;
+use wakescope_core::explain::{Cause, CauseRow, Share};
+
+/// The most rows that have a culprit of their own.
+const MOST_ROWS: usize = 1_000;
+
+type Key<'a> = Cow<'a, Group>;
+
+/// What is ranked: late wakeups that are alike, by whose their time was.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// How many wakeups.
+    weight: u64,
+    /// Of each, nanoseconds by what they are grouped by. Together they are its wakeup latency.
+    shares: BTreeMap<Key<'a>, u64>,
+}
+
+impl<'a> Part<'a> {
+    /// `weight` wakeups that were `late_ns` late, with groups and nanoseconds of their shares. What
+    /// these leave is unexplained.
+    pub(crate) fn new(
+        weight: u64,
+        late_ns: u64,
+        shares: impl IntoIterator<Item = (Key<'a>, u64)>,
+    ) -> Self {
+        let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
+        let mut told = 0_u64;
+        for (group, ns) in shares.into_iter().filter(|(_, ns)| *ns > 0) {
+            let sum = sums.entry(group).or_default();
+            *sum = sum.saturating_add(ns);
+            told = told.saturating_add(ns);
+        }
+        if late_ns > told {
+            let rest = sums.entry(Cow::Owned(Group::default())).or_default();
+            *rest = rest.saturating_add(late_ns - told);
+        }
+        Self { weight, shares: sums }
+    }
+
+    /// A wakeup that was `late_ns` late, with its shares.
+    pub fn of(late_ns: u64, blame: &[Share]) -> Self {
+        let share = |share: &Share| (Cow::Owned(Group::of(share.blamed())), share.ns);
+        Self::new(1, late_ns, blame.iter().map(share))
+    }
+}
+
+/// Ranks the causes of late wakeups: the largest together first, what is unexplained last. All
+/// rows' shares make 1, unless nothing was late. Tasks are grouped by name, policy and priority.
+///
+/// At most 1,000 rows have a culprit of their own, those with the largest; the rest of each cause
+/// is one row, `others`.
+pub fn rank<'a>(late: impl IntoIterator<Item = Part<'a>>) -> Vec<CauseRow> {
+    let late: Vec<Part> = late.into_iter().collect();
+    let own = with_own_row(&late);
+    let mut rows: BTreeMap<Key, Sum> = BTreeMap::new();
+    for part in &late {
+        let mut mine: BTreeMap<Key, u64> = BTreeMap::new();
+        for (group, &ns) in &part.shares {
+            let key = match own.contains(&**group) {
+                true => Cow::Borrowed(&**group),
+                false => Cow::Owned(Group::others(group.cause)),
+            };
+            let sum = mine.entry(key).or_default();
+            *sum = sum.saturating_add(ns);
+        }
+        for (key, ns) in mine {
+            rows.entry(key).or_default().add(part.weight, ns);
+        }
+    }
+    let all: u128 = rows.values().map(|sum| sum.total_ns).sum();
+    let rows = rows.into_iter().map(|(key, sum)| sum.row(key.into_owned(), all));
+    let mut rows: Vec<CauseRow> = rows.collect();
+    // Equal ones stay in the order of their groups.
+    rows.sort_by_key(|row| (row.cause == Cause::Unexplained, std::cmp::Reverse(row.total_ns)));
+    rows
+}
+
+/// Those that get a row of their own.
+fn with_own_row<'p>(late: &'p [Part]) -> HashSet<&'p Group> {
+    let mut totals: HashMap<&Group, u128> = HashMap::new();
+    for part in late {
+        for (group, &ns) in &part.shares {
+            *totals.entry(&**group).or_default() += u128::from(ns) * u128::from(part.weight);
+        }
+    }
+    let mut largest: Vec<(&Group, u128)> = totals.into_iter().collect();
+    largest.sort_by_key(|&(key, ns)| (key.cause != Cause::Unexplained, std::cmp::Reverse(ns), key));
+    largest.into_iter().take(MOST_ROWS).map(|(key, _)| key).collect()
+}
+
+#[derive(Default)]
+struct Sum {
+    episodes: u64,
+    total_ns: u128,
+    worst_ns: u64,
+}
+
+impl Sum {
+    fn add(&mut self, weight: u64, ns: u64) {
+        self.episodes = self.episodes.saturating_add(weight);
+        self.total_ns += u128::from(ns) * u128::from(weight);
+        self.worst_ns = self.worst_ns.max(ns);
+    }
+
+    fn row(self, group: Group, all: u128) -> CauseRow {
+        let Group { cause, others, phase, from_cpu, culprit } = group;
+        CauseRow {
+            cause,
+            culprit,
+            phase,
+            from_cpu,
+            others,
+            episodes: self.episodes,
+            total_ns: u64::try_from(self.total_ns).unwrap_or(u64::MAX),
+            worst_ns: self.worst_ns,
+            share: self.total_ns as f64 / all as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{function, who};
+    use proptest::prelude::*;
+    use wakescope_core::explain::{Culprit, Function, Policy, Task, Within};
+
+    fn share(cause: Cause, culprit: &str, within: &str, ns: u64) -> Share {
+        let within = Within { syscall: Some(within.to_owned()), ..Within::default() };
+        Share { cause, culprit: function(culprit), within, ns, ..Share::default() }
+    }
+
+    /// Checks the rows, as `cause culprit episodes total worst share`.
+    #[track_caller]
+    fn check(late: &[(u64, Vec<Share>)], want: &[&str]) {
+        let rows = rank(late.iter().map(|(ns, shares)| Part::of(*ns, shares)));
+        let line = |r: &CauseRow| {
+            let CauseRow { cause, episodes, total_ns, worst_ns, share, .. } = r;
+            let culprit = who(r.blamed());
+            format!("{cause} {culprit} {episodes} {total_ns} {worst_ns} {share}")
+        };
+        assert_eq!(rows.iter().map(line).collect::<Vec<_>>(), want);
+    }
+
+    #[test]
+    fn causes_are_added_up_over_all_wakeups() {
+        use Cause::{Irq, IrqOff, Unexplained};
+        check(
+            &[
+                (100, vec![share(IrqOff, "f", "a", 40), share(IrqOff, "f", "b", 20)]),
+                (100, vec![share(Irq, "eth0", "", 20), share(Unexplained, "?", "", 80)]),
+                (200, vec![share(IrqOff, "f", "a", 20), share(IrqOff, "g", "a", 180)]),
+            ],
+            &[
+                "irq_off g 1 180 180 0.45",
+                "irq_off f 2 80 60 0.2",
+                "irq eth0 1 20 20 0.05",
+                "unexplained  2 120 80 0.3",
+            ],
+        );
+        check(&[], &[]);
+        check(&[(0, vec![])], &[]);
+    }
+
+    #[test]
+    fn a_program_that_forks_is_one_cause() {
+        let runs = |pid, comm: &str, policy, prio| {
+            let task = Task { pid, comm: comm.into(), policy, prio }.named();
+            let culprit = Culprit::Task(task);
+            Share { cause: Cause::EqualOrLowerTask, culprit, ns: 100, ..Share::default() }
+        };
+        let (other, fifo) = (Policy::Other, Policy::Fifo);
+        let all = [
+            runs(7, "sh", other, 120),
+            runs(8, "sh", other, 120),
+            // Its niceness is no part of what it is.
+            runs(9, "sh", other, 139),
+            runs(9, "sh", Policy::Batch, 120),
+            runs(9, "sh", fifo, 98),
+            runs(10, "sh", fifo, 98),
+            runs(9, "sh", fifo, 97),
+            runs(7, "make", other, 120),
+        ];
+        check(
+            &all.map(|share| (100, vec![share])),
+            &[
+                "equal_or_lower_task sh other 3 300 100 0.375",
+                "equal_or_lower_task sh fifo 1 2 200 100 0.25",
+                "equal_or_lower_task make other 1 100 100 0.125",
+                "equal_or_lower_task sh fifo 2 1 100 100 0.125",
+                "equal_or_lower_task sh batch 1 100 100 0.125",
+            ],
+        );
+        // In one wakeup as well: both of its shares are of the same program.
+        let forked = vec![runs(7, "sh", other, 120), runs(8, "sh", other, 120)];
+        check(&[(200, forked)], &["equal_or_lower_task sh other 1 200 200 1"]);
+    }
+
+    #[test]
+    fn functions_of_one_name_in_two_modules_are_two_causes() {
+        let of = |module: Option<&str>| {
+            let module = module.map(str::to_owned);
+            let culprit = Culprit::Function(Function { name: "probe".into(), module });
+            Share { cause: Cause::IrqOff, culprit, ns: 10, ..Share::default() }
+        };
+        let late = [of(None), of(Some("a")), of(Some("b")), of(Some("b"))].map(|s| vec![s]);
+        let rows = rank(late.iter().map(|shares| Part::of(10, shares)));
+        assert_eq!(rows.iter().map(|row| row.episodes).collect::<Vec<_>>(), [2, 1, 1]);
+    }
+
+    #[test]
+    fn small_culprits_of_a_cause_become_one_row() {
+        let late: Vec<(u64, Vec<Share>)> = (1..=1_200)
+            .map(|n: u64| (n, vec![share(Cause::Irq, &format!("irq{n}"), "", n)]))
+            .collect();
+        let rows = rank(late.iter().map(|(ns, shares)| Part::of(*ns, shares)));
+        assert_eq!(rows.len(), 1_001);
+        let others = rows.iter().find(|row| row.others).unwrap();
+        assert_eq!((others.episodes, others.total_ns, others.worst_ns), (200, 20_100, 200));
+    }
+
+    proptest! {
+        #[test]
+        fn rows_make_the_whole_and_what_is_unexplained_comes_last(
+            late in prop::collection::vec(
+                (any::<u64>(), prop::collection::vec((0_usize..4, "[ab]?", any::<u64>()), 0..5)),
+                1..20,
+            ),
+        ) {
+            let causes = [Cause::Irq, Cause::IrqOff, Cause::Steal, Cause::Unexplained];
+            let late: Vec<(u64, Vec<Share>)> = late
+                .into_iter()
+                .map(|(ns, shares)| {
+                    let share = |(i, who, ns): (usize, String, u64)| share(causes[i], &who, "", ns);
+                    (ns, shares.into_iter().map(share).collect())
+                })
+                .collect();
+            prop_assume!(late.iter().any(|(ns, _)| *ns > 0));
+            let rows = rank(late.iter().map(|(ns, shares)| Part::of(*ns, shares)));
+            let whole: f64 = rows.iter().map(|row| row.share).sum();
+            prop_assert!((whole - 1.0).abs() < 1e-9, "{whole}");
+            let unknown = rows.iter().position(|row| row.cause == Cause::Unexplained);
+            prop_assert!(unknown.is_none_or(|i| i == rows.len() - 1));
+            let known = &rows[..unknown.unwrap_or(rows.len())];
+            prop_assert!(known.windows(2).all(|pair| pair[0].total_ns >= pair[1].total_ns));
+            prop_assert!(rows.iter().all(|row| row.worst_ns <= row.total_ns && row.episodes > 0));
+        }
+    }
+}
