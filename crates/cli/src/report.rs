@@ -150,7 +150,7 @@ fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
     refuse_several(args, format)?;
     let mut named = runs::read_all(&args.run, &args.units)?;
     if matches!(format, Format::Html | Format::Svg | Format::Png | Format::Md) {
-        // Which files the runs are from decides, and that is not told after this.
+        // First, because runs of one file belong together, and a redacted run does not name its file.
         overlaid::refuse_mixtures(&named, args.mix_quantities)?;
     }
     if args.redact {

@@ -71,22 +71,22 @@ impl Bench {
         let mut shell = self.test.program(Path::new("/bin/sh"));
         shell.arg("-c").arg(script).arg(&self.test.program).args(command.split(' '));
         let output = shell.output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         let ending = (output.status.code(), output.status.signal());
         assert!(
-            matches!(ending, (Some(0..=3), None)) && !told.contains("panicked"),
-            "{command}: {ending:?} within {memory_mb} MB and {seconds} s of processor time: {told}"
+            matches!(ending, (Some(0..=3), None)) && !stderr.contains("panicked"),
+            "{command}: {ending:?} within {memory_mb} MB and {seconds} s of processor time: {stderr}"
         );
         match want {
             Want::Any => {}
-            Want::Read => assert_ne!(ending.0, Some(2), "{command}: {told}"),
+            Want::Read => assert_ne!(ending.0, Some(2), "{command}: {stderr}"),
             Want::Refused(why) => {
-                assert_eq!((ending.0, output.stdout.len()), (Some(2), 0), "{command}: {told}");
+                assert_eq!((ending.0, output.stdout.len()), (Some(2), 0), "{command}: {stderr}");
                 assert!(
-                    told.contains(why) && told.contains(", the limit for "),
-                    "{command}: {told}"
+                    stderr.contains(why) && stderr.contains(", the limit for "),
+                    "{command}: {stderr}"
                 );
-                assert!(told.contains("\n  → "), "{command} does not say what to do: {told}");
+                assert!(stderr.contains("\n  → "), "{command} does not say what to do: {stderr}");
             }
         }
         output

@@ -15,12 +15,9 @@ use wakescope_stats::trend::{self, trend};
 use wakescope_testing::{fuzz, fuzz_fewer};
 
 use common::made_up::run;
-use runs::full_run;
+use common::runs::full_run;
 
 mod common;
-#[allow(dead_code)] // Each test takes what it needs.
-#[path = "reference/runs.rs"]
-mod runs;
 
 fn seeds() -> Vec<Vec<u8>> {
     [full_run(), run(50)].map(|run| run.to_json().into_bytes()).into()

@@ -17,8 +17,6 @@ mod explained;
 mod guests;
 #[path = "lab/hurt.rs"]
 mod hurt;
-#[path = "lab/made_up.rs"]
-mod made_up;
 #[path = "lab/record.rs"]
 mod record;
 #[path = "lab/resumed.rs"]

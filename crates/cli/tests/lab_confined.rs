@@ -9,15 +9,12 @@ use std::process::Command;
 
 use common::bench::{Running, Test, eventually, eventually_some, kill, skip};
 use common::lab::NOWHERE;
+use common::made_up_kernel::{End, MadeUp};
 use common::measured::names;
-use made_up::{End, MadeUp};
 use wakescope_sys::file::effective_user;
 use wakescope_sys::landlock;
 
 mod common;
-#[allow(dead_code)] // Guests boot elsewhere.
-#[path = "lab/made_up.rs"]
-mod made_up;
 
 /// A lab with an emulator that is a script.
 struct Fake {

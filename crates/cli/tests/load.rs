@@ -127,10 +127,10 @@ fn a_command_that_ends_is_a_dead_load() {
         ("exec:exit 3", "exit status 3"),
         ("exec:true", "must keep running"),
         ("exec:does-not-exist", "`exec:does-not-exist` died"),
-        // What it said last is told to whoever gave the command.
+        // The error quotes the last line that the command wrote to standard error.
         ("exec:echo secret >&2; exit 5", "exit status 5: secret"),
         ("exec:kill -9 $$", "SIGKILL"),
-        // What it leaves behind is no load either.
+        // A process that it leaves in the background does not count as the load.
         ("exec:sleep 1000 & exit 4", "exit status 4"),
     ] {
         let out = test.output(&[command]);

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use clap::Command;
 use clap::builder::Resettable;
 use clap_complete::Shell;
+use common::runs::{empty_run, full_run};
 use common::schema::{each_property, object_pointers, unused_keys};
 use common::{Checker, assert_valid_run, fault_of_run, read, root, schema};
-use runs::{empty_run, full_run};
 use serde_json::{Value, json};
 use wakescope_core::explain::{Cause, Evidence};
 use wakescope_core::finding::{CODES, Finding, Severity, Validity};
@@ -23,8 +23,6 @@ use wakescope_core::source::{Omission, Quantity};
 mod common;
 #[path = "reference/free_text.rs"]
 mod free_text;
-#[path = "reference/runs.rs"]
-mod runs;
 
 #[test]
 fn a_run_with_everything_fits_the_schema() {

@@ -1,9 +1,11 @@
 //! `wakescope report`, run as a command, on runs and on what is none.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use common::bench::{Ended, Test};
+use common::formats::{BINARY, PICTURES, TEXTS};
 use common::measured::{RECORD, histogram_of, record};
 use serde_json::{Value, json};
 use wakescope_core::run::{Run, Thread};
@@ -245,6 +247,25 @@ fn what_is_no_run_is_refused_with_a_remedy() {
         assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
         assert!(!ended.stderr.contains("panicked"), "{args}: {}", ended.stderr);
     }
+}
+
+/// The tests of hostile records, of privacy and of memory go through these lists.
+#[test]
+fn the_lists_of_formats_and_pictures_are_complete() {
+    let test = Test::new("report-lists");
+    let listed = |option: &str, before: &str| {
+        let ended = report(&test, &["run", option, "nonsense"]);
+        let values =
+            ended.stderr.split(before).nth(1).and_then(|rest| rest.split([']', '\n']).next());
+        let values = values.unwrap_or_else(|| panic!("{option}: {ended:?}")).split(',');
+        let names = values.map(|name| name.split_whitespace().collect::<String>());
+        names.collect::<BTreeSet<_>>()
+    };
+    let set = |names: &mut dyn Iterator<Item = &str>| names.map(str::to_owned).collect();
+    let formats: BTreeSet<String> = set(&mut TEXTS.into_iter().chain([BINARY]));
+    assert_eq!(listed("--format", "[possible values:"), formats);
+    let pictures: BTreeSet<String> = set(&mut PICTURES.into_iter());
+    assert_eq!(listed("--picture", "available:"), pictures);
 }
 
 /// Refused with an error, or shown consistently.

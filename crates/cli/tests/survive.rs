@@ -22,9 +22,6 @@ mod disk;
 mod hostile;
 #[path = "survive/inputs.rs"]
 mod inputs;
-#[allow(dead_code)] // Each test takes what it needs.
-#[path = "reference/runs.rs"]
-mod runs;
 #[path = "survive/signals.rs"]
 mod signals;
 #[path = "survive/written.rs"]
@@ -196,7 +193,7 @@ fn a_load_that_dies_makes_a_run_invalid() {
         assert!(assert_found(&run, "load-died").message.contains(NAME), "{:?}", run.validity);
         assert!(!run.load[0].alive && run.load[0].name == NAME, "{:?}", run.load);
         assert_eq!((&run.plan.load[..], run.plan.load_marks.len()), (&[NAME.to_owned()][..], 1));
-        // The user is told what the command said last; nothing that is kept or printed holds it.
+        // Only standard error quotes the command: neither the record nor the report does.
         let text = std::fs::read_to_string(test.run_folder().join(RECORD)).unwrap();
         assert!(!text.contains("hunter2") && !ended.stdout.contains("hunter2"), "{text}");
         assert!(ended.stderr.contains("the load exec:sleep said last: hunter2"), "{ended:?}");

@@ -39,7 +39,7 @@ impl Entry {
     pub const THREAD: Self = Self { name: "threads", bytes: 4_096 };
     /// A slot of the course of a run.
     pub const SLOT: Self = Self { name: "slots of the maxima over time", bytes: 32 };
-    /// A place in the table of a lab, with or without cells.
+    /// A place in the table of a lab; it may hold cells or none.
     pub const PLACE: Self = Self { name: "places of its table", bytes: 512 };
 }
 

@@ -248,7 +248,7 @@ fn closed_to_others(path: &Path, root: &Path) -> Option<PathBuf> {
     let way: Vec<&Path> = path.ancestors().take_while(|above| above.starts_with(root)).collect();
     let is_closed = |&&part: &&&Path| {
         let needed = if part == path { 0o005 } else { 0o001 };
-        // What is not there is told of elsewhere.
+        // A missing part is reported where it is opened.
         part.metadata().is_ok_and(|meta| meta.permissions().mode() & needed != needed)
     };
     way.iter().rev().find(is_closed).map(|&part| part.to_owned())

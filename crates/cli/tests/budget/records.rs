@@ -2,32 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::common::formats::{BINARY, PICTURES, TEXTS};
 use crate::common::made_up::run;
 use crate::{Bench, MEMORY, MEMORY_MB, STEPS, Want};
-
-/// Every format of `report`, and every picture.
-const FORMATS: [&str; 20] = [
-    "html",
-    "svg",
-    "png",
-    "md",
-    "json",
-    "realfeel",
-    "cyclictest",
-    "cyclictest-json",
-    "csv",
-    "hlog",
-    "hgrm",
-    "prometheus",
-    "openmetrics",
-    "trace",
-    "svg --picture histogram",
-    "svg --picture cpus",
-    "svg --picture course",
-    "svg --picture components",
-    "svg --picture causes",
-    "svg --picture episodes",
-];
 
 /// A record with other values of some keys.
 fn record(change: impl FnOnce(&mut Value)) -> String {
@@ -179,7 +156,9 @@ fn every_format_with_hostile_records() {
     for (name, text) in records() {
         let file = format!("{name}.json");
         bench.write(&file, text.as_bytes());
-        for format in FORMATS {
+        let pictures = PICTURES.map(|picture| format!("svg --picture {picture}"));
+        let formats = TEXTS.into_iter().chain([BINARY]).chain(pictures.iter().map(String::as_str));
+        for format in formats {
             bench.check(&format!("report {file} --format {format} -o out"), MEMORY_MB, Want::Any);
         }
     }

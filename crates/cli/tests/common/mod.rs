@@ -8,9 +8,12 @@ use wakescope_core::run::Run;
 
 pub(crate) mod bench;
 pub(crate) mod disturbed;
+pub(crate) mod formats;
 pub(crate) mod lab;
 pub(crate) mod made_up;
+pub(crate) mod made_up_kernel;
 pub(crate) mod measured;
+pub(crate) mod runs;
 pub(crate) mod schema;
 
 /// The repository.

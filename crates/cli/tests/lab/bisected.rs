@@ -9,7 +9,7 @@ use wakescope_core::lab::Cell;
 
 use crate::common::bench::{Ended, skip};
 use crate::common::lab::{Bench, Ran, first_lab};
-use crate::made_up::MadeUp;
+use crate::common::made_up_kernel::MadeUp;
 
 /// Kernels that send what another guest sent.
 struct Figures {

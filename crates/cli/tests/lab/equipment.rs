@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::bench::{Ended, Running, Test};
 use crate::common::lab::{Bench, KERNEL, NOWHERE, Stock};
-use crate::made_up::{End, MadeUp};
+use crate::common::made_up_kernel::{End, MadeUp};
 
 /// Runs `wakescope lab run` with `args`, an empty cache and nothing to fetch from.
 fn run(test: &Test, path: &str, args: &[&str]) -> Ended {

@@ -7,7 +7,7 @@ use wakescope_core::lab::Status;
 use wakescope_lab::parcel::{Item, pack};
 
 use crate::common::lab::{Bench, KERNEL, NO_INIT, Ran, Stock, first_lab};
-use crate::made_up::{End, MadeUp};
+use crate::common::made_up_kernel::{End, MadeUp};
 
 /// Runs a lab of one cell with `kernel`.
 fn boot(bench: &Bench, kernel: &MadeUp, args: &[&str]) -> Ran {

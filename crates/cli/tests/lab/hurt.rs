@@ -7,8 +7,8 @@ use wakescope_core::lab::Status;
 
 use crate::common::bench::{Disk, Ended, Running, eventually, eventually_some, kill};
 use crate::common::lab::{Bench, KERNEL, NO_INIT, Ran, Stock};
+use crate::common::made_up_kernel::{End, MadeUp};
 use crate::common::measured::names;
-use crate::made_up::{End, MadeUp};
 
 /// Starts a lab of two seeds with a kernel that hangs, and waits until its emulator runs.
 pub(crate) fn hung(bench: &Bench) -> (Running, i32) {

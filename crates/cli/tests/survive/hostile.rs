@@ -11,9 +11,10 @@ use wakescope_core::run::Run;
 use wakescope_report::style::is_hostile;
 
 use crate::common::bench::{Ended, Running, Test, eventually, kill, skip};
+use crate::common::formats::TEXTS;
 use crate::common::made_up::run;
+use crate::common::runs::full_run;
 use crate::inputs;
-use crate::runs::full_run;
 
 /// A command for a terminal, an 8-bit one, a turn of direction, and a line of one's own.
 const HOSTILE: &str =
@@ -74,24 +75,6 @@ fn hostile_run(run: &Run) -> String {
     hostile(record, |value| Run::from_json(value.to_string().as_bytes()).is_ok()).to_string()
 }
 
-const FORMATS: [&str; 15] = [
-    "text",
-    "html",
-    "svg",
-    "md",
-    "json",
-    "realfeel",
-    "cyclictest",
-    "cyclictest-json",
-    "csv",
-    "hlog",
-    "hgrm",
-    "prometheus",
-    "openmetrics",
-    "jsonl",
-    "trace",
-];
-
 #[test]
 fn hostile_text_in_records_goes_nowhere() {
     let test = Test::new("hostile");
@@ -104,7 +87,7 @@ fn hostile_text_in_records_goes_nowhere() {
     write("other", &hostile_run(&Run { id: "another".into(), ..run(50) }));
     let mut shown = 0;
     for folder in ["full", "plain"] {
-        for format in FORMATS {
+        for format in TEXTS {
             let what = format!("{folder} as {format}");
             let ended = test.start_command(&["report", folder, "--format", format]).output();
             assert_ended_harmless(&ended, &what);
@@ -118,7 +101,7 @@ fn hostile_text_in_records_goes_nowhere() {
             }
         }
     }
-    assert!(shown > FORMATS.len(), "only {shown} reports were shown");
+    assert!(shown > TEXTS.len(), "only {shown} reports were shown");
     for command in [
         "compare full --against plain",
         "compare plain --against other --json",

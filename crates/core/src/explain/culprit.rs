@@ -73,8 +73,7 @@ pub struct Within {
     pub task: Option<NamedTask>,
 }
 
-/// What time was blamed on, as far as it is told in a word or two: what shares, rows of causes and
-/// rates have in common.
+/// The cause and the culprit of some time: what shares, rows of causes and rates have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Blamed<'a> {
     /// What it was.

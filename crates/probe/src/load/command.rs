@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// What a command is called whose program cannot be told: the shell itself is what runs.
+/// The name of a command whose program cannot be found in its text: it is the shell that runs.
 const SHELL: &str = "sh";
 
 /// The longest name of a program that is kept, in bytes.

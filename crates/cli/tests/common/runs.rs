@@ -19,7 +19,7 @@ use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::stated::Stated;
 
 /// A run with as little in it as can be.
-pub(super) fn empty_run() -> Run {
+pub(crate) fn empty_run() -> Run {
     Run {
         schema: SCHEMA.into(),
         id: "empty".into(),
@@ -41,7 +41,7 @@ pub(super) fn empty_run() -> Run {
 }
 
 /// A run in which every field is set, those included that explained runs add.
-pub(super) fn full_run() -> Run {
+pub(crate) fn full_run() -> Run {
     let mut expiries = distribution(&[8_123, 8_123, 40_211, 5_040_211]);
     expiries.stated = Some(Stated {
         percentiles: [("p50".parse().unwrap(), 8_123)].into(),
