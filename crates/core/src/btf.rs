@@ -4,7 +4,6 @@
 //! a damaged one must give an error and not a panic.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// A kind of named thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,18 +32,11 @@ pub struct Named<'a> {
 }
 
 /// Where the data stop making sense.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("damaged at byte {offset}")]
 pub struct Damaged {
     offset: usize,
 }
-
-impl fmt::Display for Damaged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "damaged at byte {}", self.offset)
-    }
-}
-
-impl std::error::Error for Damaged {}
 
 /// The named things of a BTF file, in its order.
 #[derive(Clone, Debug)]

@@ -2,7 +2,6 @@
 //! Documented by docs/reference/lab.schema.json.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,34 +58,22 @@ pub struct Lab {
 keep_unknown!(Lab);
 
 /// Why a text is not the record of a lab.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// It is no JSON, or lacks what every record has.
+    #[error("this is not a complete lab record: {0}{}", remedy_of(.0))]
     Malformed(serde_json::Error),
     /// It has another schema.
+    #[error("its schema is `{0}`; this version reads {SCHEMA}")]
     Schema(String),
     /// Its table has too many places.
+    #[error(transparent)]
     Exceeded(Exceeded),
 }
 
-impl fmt::Display for LabError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(e) if e.is_data() => write!(
-                f,
-                "this is not a complete lab record: {e}; if an earlier version wrote it, run the lab \
-                 again"
-            ),
-            Self::Malformed(e) => write!(f, "this is not a complete lab record: {e}"),
-            Self::Schema(schema) => {
-                write!(f, "its schema is `{schema}`; this version reads {SCHEMA}")
-            }
-            Self::Exceeded(exceeded) => exceeded.fmt(f),
-        }
-    }
+fn remedy_of(e: &serde_json::Error) -> &'static str {
+    if e.is_data() { "; if an earlier version wrote it, run the lab again" } else { "" }
 }
-
-impl std::error::Error for LabError {}
 
 impl Lab {
     /// Reads a record.

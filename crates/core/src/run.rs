@@ -1,7 +1,6 @@
 //! The run record: `run.json`, documented by docs/reference/run.schema.json.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -241,13 +240,22 @@ pub struct Summary {
 }
 
 /// Why a run record cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Not JSON, or not shaped as a run.
+    #[error("this is not a complete run record: {0}")]
     Malformed(serde_json::Error),
     /// Another schema than this version reads.
+    #[error(
+        "the record has schema `{0}`, this wakescope reads `{SCHEMA}`; \
+         use the version that wrote it, or a newer one"
+    )]
     Schema(String),
     /// The schema of an earlier version.
+    #[error(
+        "the record has schema `{schema}`: it was measured with an earlier version of \
+         wakescope, and this one reads `{SCHEMA}`"
+    )]
     Earlier {
         /// Which.
         schema: String,
@@ -255,6 +263,7 @@ pub enum RunError {
         made_by: MadeBy,
     },
     /// JSON of the right shape that contradicts itself.
+    #[error("the record contradicts itself: {0}")]
     Inconsistent(String),
 }
 
@@ -299,27 +308,6 @@ impl Head {
         }
     }
 }
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(e) => write!(f, "this is not a complete run record: {e}"),
-            Self::Schema(schema) => write!(
-                f,
-                "the record has schema `{schema}`, this wakescope reads `{SCHEMA}`; \
-                 use the version that wrote it, or a newer one"
-            ),
-            Self::Earlier { schema, .. } => write!(
-                f,
-                "the record has schema `{schema}`: it was measured with an earlier version of \
-                 wakescope, and this one reads `{SCHEMA}`"
-            ),
-            Self::Inconsistent(what) => write!(f, "the record contradicts itself: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 impl RunError {
     /// What to do about it, if anything but to use another record.

@@ -111,16 +111,9 @@ fn decimal(thousandths: u128, decimals: usize) -> String {
 }
 
 /// Why a piece of text is not a length of time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct SpanError(String);
-
-impl fmt::Display for SpanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for SpanError {}
 
 impl std::str::FromStr for SpanNs {
     type Err = SpanError;

@@ -1,7 +1,6 @@
 //! Debian's archive, through an apt of one's own: its lists and packages lie below the lab's
 //! folder, signatures are checked, and the system's apt neither knows nor changes.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -27,15 +26,19 @@ use unpack::{LIMITS, UnpackError, Unpacker};
 const LONGEST_LINE: usize = 64 << 10;
 
 /// Why the archive is of no help.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// A program is missing: `apt-get`, `dpkg-deb`.
+    #[error("`{0}` is not installed")]
     NoTool(&'static str),
     /// The keys that Debian signs with are missing, or those that were named.
+    #[error("the archive's keys are not installed: {}", .0.display())]
     NoKeys(PathBuf),
     /// What was said about the mirror makes no sense.
-    Site(SiteError),
+    #[error(transparent)]
+    Site(#[from] SiteError),
     /// A program could not be started.
+    #[error("cannot start {}: {source}", .program.display())]
     Start {
         /// The program.
         program: PathBuf,
@@ -43,6 +46,7 @@ pub enum ArchiveError {
         source: io::Error,
     },
     /// A program ended without having done what it should.
+    #[error("apt or dpkg could not {task}")]
     Failed {
         /// What it should have done: `fetch the package lists`.
         task: String,
@@ -50,6 +54,7 @@ pub enum ArchiveError {
         complaints: Vec<String>,
     },
     /// A package is not taken apart.
+    #[error("a package of {what} cannot be unpacked: {why}")]
     Package {
         /// What it belongs to.
         what: String,
@@ -57,8 +62,10 @@ pub enum ArchiveError {
         why: String,
     },
     /// The lab's folder.
+    #[error(transparent)]
     Cache(CacheError),
     /// The user ended it.
+    #[error("interrupted")]
     Stopped,
 }
 
@@ -68,12 +75,6 @@ impl From<CacheError> for ArchiveError {
             CacheError::Stopped => Self::Stopped,
             other => Self::Cache(other),
         }
-    }
-}
-
-impl From<SiteError> for ArchiveError {
-    fn from(e: SiteError) -> Self {
-        Self::Site(e)
     }
 }
 
@@ -87,29 +88,6 @@ impl ArchiveError {
         }
     }
 }
-
-impl fmt::Display for ArchiveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoTool(tool) => write!(f, "`{tool}` is not installed"),
-            Self::NoKeys(path) => {
-                write!(f, "the archive's keys are not installed: {}", path.display())
-            }
-            Self::Site(e) => e.fmt(f),
-            Self::Start { program, source } => {
-                write!(f, "cannot start {}: {source}", program.display())
-            }
-            Self::Package { what, why } => {
-                write!(f, "a package of {what} cannot be unpacked: {why}")
-            }
-            Self::Failed { task, .. } => write!(f, "apt or dpkg could not {task}"),
-            Self::Cache(e) => e.fmt(f),
-            Self::Stopped => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for ArchiveError {}
 
 /// A package of the archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

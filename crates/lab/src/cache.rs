@@ -3,13 +3,13 @@
 //! Several labs may share it. What appears in it appears whole: it is made under another name
 //! beside its place and then renamed, so that neither a full disk nor `kill -9` leaves half of it.
 
+use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::{env, fmt};
 
 use wakescope_core::units::SpanNs;
 use wakescope_store::{
@@ -39,11 +39,13 @@ const SUMS: &str = "sums.json";
 const UNFINISHED: &str = ".new-";
 
 /// Why something could not be done in the lab's folder.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// There is no telling where the folder is to be.
+    #[error("there is no home directory for the cache")]
     NoHome,
     /// A file or folder could not be used.
+    #[error("cannot {action} {}: {source}", .path.display())]
     Io {
         /// What was tried: `write`, `create`, …
         action: &'static str,
@@ -53,6 +55,7 @@ pub enum CacheError {
         source: io::Error,
     },
     /// Another user controls it, so nothing in it is executed or believed.
+    #[error("cannot trust the lab's cache: {}: {why}", .path.display())]
     Untrusted {
         /// The folder or file; it may lie above the cache.
         path: PathBuf,
@@ -60,6 +63,7 @@ pub enum CacheError {
         why: Refused,
     },
     /// The user ended it.
+    #[error("interrupted")]
     Stopped,
 }
 
@@ -77,23 +81,6 @@ impl CacheError {
         matches!(self, Self::Io { source, .. } if matches!(source.kind(), StorageFull | QuotaExceeded))
     }
 }
-
-impl fmt::Display for CacheError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoHome => f.write_str("there is no home directory for the cache"),
-            Self::Io { action, path, source } => {
-                write!(f, "cannot {action} {}: {source}", path.display())
-            }
-            Self::Untrusted { path, why } => {
-                write!(f, "cannot trust the lab's cache: {}: {why}", path.display())
-            }
-            Self::Stopped => f.write_str("interrupted"),
-        }
-    }
-}
-
-impl std::error::Error for CacheError {}
 
 /// `action` is what is said of a folder that is no folder.
 fn of_own(action: &'static str) -> impl FnOnce(OwnError) -> CacheError {

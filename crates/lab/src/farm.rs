@@ -142,24 +142,15 @@ pub enum End {
 }
 
 /// Why a farm cannot go on.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum FarmError {
     /// The cache fails.
+    #[error(transparent)]
     Store(StoreError),
     /// There is not one thread to work.
+    #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }
-
-impl std::fmt::Display for FarmError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Store(e) => e.fmt(f),
-            Self::Thread(e) => write!(f, "cannot start a thread: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for FarmError {}
 
 /// Does `jobs`, `parallel` of them at a time, in their order as far as other labs do not work on
 /// them at the same moment.

@@ -1,7 +1,6 @@
 //! The guest: an initramfs with one static `wakescope` as its first process, and the modules that
 //! it is to load. No shell, no other program. The same inputs give the same bytes.
 
-use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -55,34 +54,21 @@ pub struct Facts {
 const PROGRAM_MOST: u64 = 256 << 20;
 
 /// Why there is no image.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum GuestError {
     /// A file cannot be read.
+    #[error("cannot read {}: {1}", .0.display())]
     Read(PathBuf, io::Error),
     /// The program is not for this architecture.
+    #[error("{} is not a program for {1}", .0.display())]
     Arch(PathBuf, Arch),
     /// The program needs libraries, which a guest does not have.
+    #[error("{} needs shared libraries, but a guest has none", .0.display())]
     Dynamic(PathBuf),
     /// It is no program at all.
+    #[error("{} is not a program", .0.display())]
     NoProgram(PathBuf),
 }
-
-impl fmt::Display for GuestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read(path, e) => write!(f, "cannot read {}: {e}", path.display()),
-            Self::Arch(path, arch) => {
-                write!(f, "{} is not a program for {arch}", path.display())
-            }
-            Self::Dynamic(path) => {
-                write!(f, "{} needs shared libraries, but a guest has none", path.display())
-            }
-            Self::NoProgram(path) => write!(f, "{} is not a program", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for GuestError {}
 
 /// The bytes of an initramfs in which `program` is the first process, with `modules` to load: see
 /// [`modules::resolve`].

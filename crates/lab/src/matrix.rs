@@ -1,7 +1,6 @@
 //! A lab from its plan to its record: finds out what each kernel runs, then runs the cells.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -51,42 +50,33 @@ pub struct Equipment {
 }
 
 /// Why there is no lab.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The guest's image cannot be made.
+    #[error(transparent)]
     Guest(GuestError),
     /// Modules that are to be loaded cannot be had.
+    #[error(transparent)]
     Modules(ModulesError),
     /// Modules are to be loaded, and this kernel is here without any.
+    #[error("the modules of {0} are not here")]
     NoModules(String),
     /// The lab's folder cannot be used.
+    #[error(transparent)]
     Cache(CacheError),
     /// The cache of cells cannot be used.
+    #[error(transparent)]
     Store(StoreError),
     /// The farm cannot go on.
+    #[error(transparent)]
     Farm(FarmError),
     /// The plan compares what is not in it.
+    #[error(transparent)]
     Plan(PlanError),
     /// There is no machine, or no program, for an architecture.
+    #[error("there is no machine for kernels of {0}")]
     NoMachine(Arch),
 }
-
-impl fmt::Display for LabError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Guest(e) => e.fmt(f),
-            Self::Modules(e) => e.fmt(f),
-            Self::NoModules(kernel) => write!(f, "the modules of {kernel} are not here"),
-            Self::Cache(e) => e.fmt(f),
-            Self::Store(e) => e.fmt(f),
-            Self::Farm(e) => e.fmt(f),
-            Self::Plan(e) => e.fmt(f),
-            Self::NoMachine(arch) => write!(f, "there is no machine for kernels of {arch}"),
-        }
-    }
-}
-
-impl std::error::Error for LabError {}
 
 /// What a lab is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

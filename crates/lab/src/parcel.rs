@@ -10,8 +10,6 @@
 //! A name, a space, the length in bytes, a newline, the bytes, a newline; then `end` and the SHA-256
 //! of all that came before it. A parcel that was cut short or changed on the way is none.
 
-use std::fmt;
-
 use sha2::{Digest, Sha256};
 
 /// First line.
@@ -37,27 +35,18 @@ impl Item {
 }
 
 /// Why bytes are no parcel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParcelError {
     /// Nothing came.
+    #[error("the guest sent no result")]
     Empty,
     /// It begins as one, but is cut short.
+    #[error("the guest ended before it had sent its result")]
     Incomplete,
     /// It is not shaped as one, or its checksum is another.
+    #[error("the guest's result is damaged")]
     Damaged,
 }
-
-impl fmt::Display for ParcelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "the guest sent no result",
-            Self::Incomplete => "the guest ended before it had sent its result",
-            Self::Damaged => "the guest's result is damaged",
-        })
-    }
-}
-
-impl std::error::Error for ParcelError {}
 
 /// The files as one parcel.
 pub fn pack(items: &[Item]) -> Vec<u8> {

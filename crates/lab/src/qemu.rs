@@ -1,7 +1,6 @@
 //! The emulator: found on the machine, or set up in the cache.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -41,14 +40,16 @@ const FIRMWARE: [&str; 10] = [
 ];
 
 /// Why there is no emulator.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum QemuError {
     /// Neither the cache nor the machine has one.
+    #[error("`{program}` is not installed")]
     Missing {
         /// What it would be called: `qemu-system-x86_64`.
         program: String,
     },
     /// It is too old.
+    #[error("{} is QEMU {version}, the lab needs {OLDEST}", .program.display())]
     TooOld {
         /// The program.
         program: PathBuf,
@@ -56,6 +57,7 @@ pub enum QemuError {
         version: Version,
     },
     /// It emulates another architecture, as its name says.
+    #[error("{} does not emulate {wanted}", .program.display())]
     Arch {
         /// The program.
         program: PathBuf,
@@ -63,6 +65,7 @@ pub enum QemuError {
         wanted: Arch,
     },
     /// It could not be run or read, or does not say what it is.
+    #[error("{} cannot be used: {why}", .program.display())]
     Unusable {
         /// The program.
         program: PathBuf,
@@ -70,25 +73,6 @@ pub enum QemuError {
         why: String,
     },
 }
-
-impl fmt::Display for QemuError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { program } => write!(f, "`{program}` is not installed"),
-            Self::TooOld { program, version } => {
-                write!(f, "{} is QEMU {version}, the lab needs {OLDEST}", program.display())
-            }
-            Self::Arch { program, wanted } => {
-                write!(f, "{} does not emulate {wanted}", program.display())
-            }
-            Self::Unusable { program, why } => {
-                write!(f, "{} cannot be used: {why}", program.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for QemuError {}
 
 /// An emulator that can be started.
 #[derive(Clone, Debug, PartialEq, Eq)]

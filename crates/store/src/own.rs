@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -22,9 +21,10 @@ const MOST_DEPTH: u32 = 40;
 const FOLDER_MODE: u32 = 0o755;
 
 /// Why a folder or file is not used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OwnError {
     /// Another user controls it.
+    #[error("cannot trust {}: {why}", .path.display())]
     Refused {
         /// The folder or file; it may lie above the one that was asked for.
         path: PathBuf,
@@ -32,6 +32,7 @@ pub enum OwnError {
         why: Refused,
     },
     /// It could not be looked at.
+    #[error("cannot open {}: {source}", .path.display())]
     Io {
         /// The folder or file.
         path: PathBuf,
@@ -39,17 +40,6 @@ pub enum OwnError {
         source: io::Error,
     },
 }
-
-impl fmt::Display for OwnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused { path, why } => write!(f, "cannot trust {}: {why}", path.display()),
-            Self::Io { path, source } => write!(f, "cannot open {}: {source}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for OwnError {}
 
 /// Opens the folder at `path`, which must be absolute. Every folder on the way to it, and what its
 /// links lead through, is opened and looked at, so that afterwards nobody else can put another folder

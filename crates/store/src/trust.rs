@@ -1,63 +1,44 @@
 //! Which folders and files are safe to write.
 
-use std::{fmt, io};
+use std::io;
 
 use wakescope_sys::file::effective_user;
 use wakescope_sys::folder::{About, Folder, Kind};
 
 /// Why nothing is written there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The folder belongs to this other user.
+    #[error("the folder belongs to user {0}, who could replace files in it")]
     ForeignFolder(u32),
     /// Others may write to the folder, whose mode this is.
+    #[error("other users may write to the folder (mode {0:04o})")]
     OpenFolder(u32),
     /// The file belongs to this other user.
+    #[error("the file belongs to user {0}")]
     ForeignFile(u32),
     /// Others may write to the file, whose mode this is.
+    #[error("other users may write to the file (mode {0:04o})")]
     OpenFile(u32),
     /// The link belongs to this other user, or lies where others may exchange it.
+    #[error("it is a symbolic link that user {0} controls")]
     ForeignLink(u32),
     /// The file has other names, and lies where others may have given it this one.
+    #[error("the file has other hard links, and its folder is not safe")]
     HardLink,
     /// This is no file.
+    #[error("it is {}, not a regular file", article(*.0))]
     Kind(Kind),
     /// This is no folder.
+    #[error("it is {}, not a folder", article(*.0))]
     NoFolder(Kind),
     /// Something has the name of a file that is to be made.
+    #[error("{} of that name already exists", article(*.0))]
     Taken(Kind),
     /// Links lead to links without an end.
+    #[error("too many symbolic links")]
     Links,
 }
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ForeignFolder(owner) => {
-                write!(f, "the folder belongs to user {owner}, who could replace files in it")
-            }
-            Self::OpenFolder(mode) => {
-                write!(f, "other users may write to the folder (mode {mode:04o})")
-            }
-            Self::ForeignFile(owner) => write!(f, "the file belongs to user {owner}"),
-            Self::OpenFile(mode) => {
-                write!(f, "other users may write to the file (mode {mode:04o})")
-            }
-            Self::ForeignLink(owner) => {
-                write!(f, "it is a symbolic link that user {owner} controls")
-            }
-            Self::HardLink => {
-                f.write_str("the file has other hard links, and its folder is not safe")
-            }
-            Self::Kind(kind) => write!(f, "it is {}, not a regular file", article(*kind)),
-            Self::NoFolder(kind) => write!(f, "it is {}, not a folder", article(*kind)),
-            Self::Taken(kind) => write!(f, "{} of that name already exists", article(*kind)),
-            Self::Links => f.write_str("too many symbolic links"),
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
 
 impl From<Refused> for io::Error {
     fn from(refused: Refused) -> Self {

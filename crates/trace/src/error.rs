@@ -1,6 +1,5 @@
 //! Why wakeups cannot be followed, as the kernel says it.
 
-use std::fmt;
 use std::io;
 
 use aya::programs::ProgramError;
@@ -8,46 +7,27 @@ use aya::programs::ProgramError;
 use crate::target::TargetError;
 
 /// Why wakeups cannot be followed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The target.
+    #[error(transparent)]
     Target(TargetError),
     /// The kernel shows no type information.
+    #[error("the kernel provides no BTF type information: {}: {0}", crate::kernel::BTF)]
     NoTypes(io::Error),
     /// The kernel lacks this tracepoint.
+    #[error("this kernel has no tracepoint {0} for BPF")]
     NoTracepoint(&'static str),
     /// This process may not load programs.
+    #[error("this process may not load BPF programs: operation not permitted")]
     NotAllowed,
     /// The kernel lets no program read its memory.
+    #[error("the kernel does not allow BPF programs to read its memory")]
     LockedDown,
     /// The kernel refuses a program, or a map: which, and why.
+    #[error("the kernel refuses the BPF program {0}: {1}")]
     Refused(&'static str, String),
 }
-
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Target(e) => e.fmt(f),
-            Self::NoTypes(e) => {
-                write!(
-                    f,
-                    "the kernel provides no BTF type information: {}: {e}",
-                    crate::kernel::BTF
-                )
-            }
-            Self::NoTracepoint(name) => write!(f, "this kernel has no tracepoint {name} for BPF"),
-            Self::NotAllowed => {
-                f.write_str("this process may not load BPF programs: operation not permitted")
-            }
-            Self::LockedDown => {
-                f.write_str("the kernel does not allow BPF programs to read its memory")
-            }
-            Self::Refused(what, e) => write!(f, "the kernel refuses the BPF program {what}: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for TraceError {}
 
 impl TraceError {
     /// That the kernel does not take the program `name`.

@@ -5,7 +5,6 @@
 //! claims of sizes is held against the file's own.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -62,52 +61,39 @@ impl MappedImage {
 }
 
 /// Why a file is no image to find lines in.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum NoImage {
     /// It cannot be read.
+    #[error(transparent)]
     Unreadable(io::Error),
     /// It could be read in part only, and had been whole before.
+    #[error("it was truncated while it was read, or the disk has a read error")]
     Cut,
     /// It is no whole ELF file of 64 bits.
+    #[error("it is not a complete 64-bit ELF file")]
     NotElf,
     /// It is one whose code has no addresses yet, as a module's.
+    #[error("it is not linked, like a module")]
     Unlinked,
     /// It is one whose code has addresses, as no module's.
+    #[error("it is a linked program, not a module")]
     Linked,
     /// It has no symbol table.
+    #[error("it has no symbol table")]
     NoSymbols,
     /// It has no debug information of lines.
+    #[error("it has no debug information (DWARF)")]
     NoLines,
     /// It has, in a form that is not read: which.
+    #[error("its debug information is compressed in an unsupported way: {0}")]
     Packed(&'static str),
     /// It has, with values left open in a way that is not known.
+    #[error("its debug information has unsupported relocations")]
     Unapplied,
     /// Its debug information is damaged.
+    #[error("its debug information is damaged")]
     Damaged,
 }
-
-impl fmt::Display for NoImage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(e) => e.fmt(f),
-            Self::Cut => {
-                f.write_str("it was truncated while it was read, or the disk has a read error")
-            }
-            Self::NotElf => f.write_str("it is not a complete 64-bit ELF file"),
-            Self::Unlinked => f.write_str("it is not linked, like a module"),
-            Self::Linked => f.write_str("it is a linked program, not a module"),
-            Self::NoSymbols => f.write_str("it has no symbol table"),
-            Self::NoLines => f.write_str("it has no debug information (DWARF)"),
-            Self::Packed(how) => {
-                write!(f, "its debug information is compressed in an unsupported way: {how}")
-            }
-            Self::Unapplied => f.write_str("its debug information has unsupported relocations"),
-            Self::Damaged => f.write_str("its debug information is damaged"),
-        }
-    }
-}
-
-impl std::error::Error for NoImage {}
 
 /// A kernel image, another linked ELF file, or a module.
 pub struct Image<'a> {

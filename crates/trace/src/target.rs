@@ -1,6 +1,5 @@
 //! Whose wakeups are followed.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -21,34 +20,21 @@ pub enum Target {
 }
 
 /// Why a target cannot be followed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// There is no process or thread with this id.
+    #[error("no process or thread has the ID {0}")]
     NoProcess(u32),
     /// A name of a thread has 1 to 15 bytes.
+    #[error("`{0}` cannot be the name of a thread: names have 1 to 15 bytes")]
     Comm(String),
     /// This is no folder of a cgroup.
+    #[error("{} is not a cgroup: {1}", .0.display())]
     Cgroup(PathBuf, io::Error),
     /// Threads have other numbers here than the kernel gives them.
+    #[error("this PID namespace is not the kernel's initial one")]
     Namespace,
 }
-
-impl fmt::Display for TargetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoProcess(pid) => write!(f, "no process or thread has the ID {pid}"),
-            Self::Comm(name) => {
-                write!(f, "`{name}` cannot be the name of a thread: names have 1 to 15 bytes")
-            }
-            Self::Cgroup(path, e) => write!(f, "{} is not a cgroup: {e}", path.display()),
-            Self::Namespace => {
-                write!(f, "this PID namespace is not the kernel's initial one")
-            }
-        }
-    }
-}
-
-impl std::error::Error for TargetError {}
 
 /// A target as programs are told of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

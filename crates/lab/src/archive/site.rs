@@ -1,7 +1,6 @@
 //! Where Debian's archive is, and whose signature it bears.
 
 use std::env;
-use std::fmt;
 use std::path::PathBuf;
 
 /// Debian's archive, wherever one is.
@@ -25,14 +24,9 @@ pub struct Site {
 }
 
 /// What is wrong with the address of a mirror.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("$WAKESCOPE_MIRROR is not the address of an archive: {0}")]
 pub struct SiteError(String);
-
-impl fmt::Display for SiteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "$WAKESCOPE_MIRROR is not the address of an archive: {}", self.0)
-    }
-}
 
 impl Site {
     /// Debian's own archive, or the mirror that `$WAKESCOPE_MIRROR` names, as in

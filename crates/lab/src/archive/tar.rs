@@ -1,7 +1,6 @@
 //! Reads an archive in the format of tar, as it comes through a pipe: the variants that Debian's
 //! packages are made of (ustar, and GNU's long names).
 
-use std::fmt;
 use std::io::{self, Read};
 
 /// Everything in an archive has a multiple of this size.
@@ -11,27 +10,14 @@ const BLOCK: usize = 512;
 const LONGEST_NAME: u64 = 4096;
 
 /// What is wrong with an archive.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum TarError {
     /// It cannot be read, or ends too early.
-    Io(io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
     /// It is not in this format.
+    #[error("{0}")]
     Format(&'static str),
-}
-
-impl From<io::Error> for TarError {
-    fn from(e: io::Error) -> Self {
-        Self::Io(e)
-    }
-}
-
-impl fmt::Display for TarError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(e) => e.fmt(f),
-            Self::Format(why) => f.write_str(why),
-        }
-    }
 }
 
 /// What an entry is.

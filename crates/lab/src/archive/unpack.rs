@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -35,33 +34,20 @@ pub(super) struct Limits {
 pub(super) const LIMITS: Limits = Limits { entries: 200_000, bytes: 4 << 30 };
 
 /// Why a package is not taken apart.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum UnpackError {
     /// It is no archive, or only a part of one.
-    Tar(TarError),
+    #[error(transparent)]
+    Tar(#[from] TarError),
     /// No honest package holds this entry.
+    #[error("{} {why}", .name.display())]
     Entry { name: PathBuf, why: &'static str },
     /// It has more entries, or more bytes, than [`LIMITS`] allow.
+    #[error("it holds more than {most} {what}")]
     Limit { what: &'static str, most: u64 },
     /// This file cannot be written.
+    #[error("cannot write {}: {1}", .0.display())]
     Write(PathBuf, io::Error),
-}
-
-impl fmt::Display for UnpackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tar(e) => e.fmt(f),
-            Self::Entry { name, why } => write!(f, "{} {why}", name.display()),
-            Self::Limit { what, most } => write!(f, "it holds more than {most} {what}"),
-            Self::Write(path, e) => write!(f, "cannot write {}: {e}", path.display()),
-        }
-    }
-}
-
-impl From<TarError> for UnpackError {
-    fn from(e: TarError) -> Self {
-        Self::Tar(e)
-    }
 }
 
 /// Packages that are taken apart into one folder.

@@ -5,7 +5,6 @@
 //! decompress, so all that is done here, and the image holds plain modules.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -38,9 +37,10 @@ impl Module {
 }
 
 /// Why it is not known what to load.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ModulesError {
     /// There is no such module. With it, the one that needs it, if any, and where it was looked for.
+    #[error("there is no module `{name}` in {}{}", .folder.display(), needing(.needed_by.as_deref()))]
     Missing {
         /// The module.
         name: String,
@@ -50,40 +50,27 @@ pub enum ModulesError {
         folder: PathBuf,
     },
     /// Each needs the next, and the last the first.
+    #[error("circular dependency of modules: {}", .0.join(" → "))]
     Cycle(Vec<String>),
     /// There are more than any guest needs.
+    #[error("the modules and their dependencies exceed the limit of {MODULES_MOST}")]
     TooMany,
     /// A file or folder cannot be read.
+    #[error("cannot read {}: {1}", .0.display())]
     Read(PathBuf, io::Error),
     /// A file is no module: with what is wrong.
+    #[error("{} is not a module: {1}", .0.display())]
     NoModule(PathBuf, &'static str),
     /// It is compressed, and what decompresses it is not there.
+    #[error("{} is compressed, and `{1}` is not installed", .0.display())]
     NoTool(PathBuf, &'static str),
     /// It cannot be decompressed.
+    #[error("cannot decompress {}: {1}", .0.display())]
     Packed(PathBuf, String),
 }
 
-impl fmt::Display for ModulesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { name, needed_by, folder } => {
-                write!(f, "there is no module `{name}` in {}", folder.display())?;
-                needed_by.iter().try_for_each(|by| write!(f, ", which `{by}` needs"))
-            }
-            Self::Cycle(names) => {
-                write!(f, "circular dependency of modules: {}", names.join(" → "))
-            }
-            Self::TooMany => {
-                write!(f, "the modules and their dependencies exceed the limit of {MODULES_MOST}")
-            }
-            Self::Read(path, e) => write!(f, "cannot read {}: {e}", path.display()),
-            Self::NoModule(path, why) => write!(f, "{} is not a module: {why}", path.display()),
-            Self::NoTool(path, tool) => {
-                write!(f, "{} is compressed, and `{tool}` is not installed", path.display())
-            }
-            Self::Packed(path, why) => write!(f, "cannot decompress {}: {why}", path.display()),
-        }
-    }
+fn needing(by: Option<&str>) -> String {
+    by.map(|by| format!(", which `{by}` needs")).unwrap_or_default()
 }
 
 impl ModulesError {
@@ -108,8 +95,6 @@ impl ModulesError {
         }
     }
 }
-
-impl std::error::Error for ModulesError {}
 
 /// The modules of these `names` with all that they need, in the order in which they are to be
 /// loaded. `folder` is what `/lib/modules/<release>` would be. What is built into the kernel is

@@ -1,7 +1,5 @@
 //! The kernels that the archive has.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::Arch;
@@ -38,18 +36,13 @@ pub struct Catalogue {
 }
 
 /// No kernel has the name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("there is no kernel `{name}`")]
 pub struct NoSuchKernel {
     /// The name.
     pub name: String,
     /// Names that are like it, the nearest first.
     pub nearest: Vec<String>,
-}
-
-impl fmt::Display for NoSuchKernel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no kernel `{}`", self.name)
-    }
 }
 
 impl Catalogue {

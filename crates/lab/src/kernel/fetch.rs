@@ -1,6 +1,5 @@
 //! Brings kernels from the archive into the cache.
 
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -44,13 +43,16 @@ const USELESS: [&str; 13] = [
 ];
 
 /// Why a kernel could not be fetched.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// Nobody has it.
+    #[error(transparent)]
     NoSuchKernel(NoSuchKernel),
     /// The archive is of no help.
+    #[error(transparent)]
     Archive(ArchiveError),
     /// Its packages do not hold what they should.
+    #[error("the packages of {release} {why}")]
     Package {
         /// Which kernel.
         release: String,
@@ -58,18 +60,6 @@ pub enum FetchError {
         why: String,
     },
 }
-
-impl fmt::Display for FetchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchKernel(e) => e.fmt(f),
-            Self::Archive(e) => e.fmt(f),
-            Self::Package { release, why } => write!(f, "the packages of {release} {why}"),
-        }
-    }
-}
-
-impl std::error::Error for FetchError {}
 
 impl<E: Into<ArchiveError>> From<E> for FetchError {
     fn from(e: E) -> Self {

@@ -1,6 +1,5 @@
 //! What a file is, by its bytes: a kernel image, of which architecture, and which release.
 
-use std::fmt;
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
@@ -30,15 +29,19 @@ pub struct Image {
 }
 
 /// Why a file cannot be booted.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     /// It could not be read.
-    Io(io::Error),
+    #[error(transparent)]
+    Io(#[from] io::Error),
     /// It is no regular file: a folder, a device.
+    #[error("it is not a file")]
     NoFile,
     /// It is larger than any kernel.
+    #[error("it is larger than {} MiB", LARGEST >> 20)]
     TooLarge,
     /// It ends too early.
+    #[error("it is truncated: it has {has} bytes, but needs at least {needs}")]
     Truncated {
         /// Its length, bytes.
         has: u64,
@@ -46,49 +49,26 @@ pub enum ImageError {
         needs: u64,
     },
     /// It is packed, and ends in the middle or is damaged.
+    #[error("it cannot be unpacked, and may be truncated: {0}")]
     Packed(io::Error),
     /// It is the unpacked kernel with symbols, which no boot loader takes.
+    #[error("it is an ELF file, as vmlinux is, not a boot image")]
     Elf,
     /// It is a kernel that unpacks itself by EFI.
+    #[error("it is an EFI zboot image, which compresses the kernel again")]
     Zboot,
     /// It is a kernel, but of an architecture that the lab does not emulate.
+    #[error("it is {0}")]
     Foreign(&'static str),
     /// It is too old to be booted: the lab needs what the field names.
+    #[error("it is too old: the lab needs {0}")]
     TooOld(&'static str),
     /// It is a kernel that does not say which.
+    #[error("it has no kernel version")]
     NoRelease,
     /// It is something else.
+    #[error("it is not a kernel image")]
     NoKernel,
-}
-
-impl fmt::Display for ImageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(e) => e.fmt(f),
-            Self::NoFile => f.write_str("it is not a file"),
-            Self::TooLarge => write!(f, "it is larger than {} MiB", LARGEST >> 20),
-            Self::Truncated { has, needs } => {
-                write!(f, "it is truncated: it has {has} bytes, but needs at least {needs}")
-            }
-            Self::Packed(e) => write!(f, "it cannot be unpacked, and may be truncated: {e}"),
-            Self::Elf => f.write_str("it is an ELF file, as vmlinux is, not a boot image"),
-            Self::Zboot => {
-                f.write_str("it is an EFI zboot image, which compresses the kernel again")
-            }
-            Self::Foreign(what) => write!(f, "it is {what}"),
-            Self::TooOld(needs) => write!(f, "it is too old: the lab needs {needs}"),
-            Self::NoRelease => f.write_str("it has no kernel version"),
-            Self::NoKernel => f.write_str("it is not a kernel image"),
-        }
-    }
-}
-
-impl std::error::Error for ImageError {}
-
-impl From<io::Error> for ImageError {
-    fn from(e: io::Error) -> Self {
-        Self::Io(e)
-    }
 }
 
 /// Looks at the file at `path`.

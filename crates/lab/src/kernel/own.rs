@@ -1,6 +1,5 @@
 //! A kernel of one's own: files that somebody built.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,9 +14,10 @@ const LARGEST_CONFIG: u64 = 4 << 20;
 const LARGEST_MAP: u64 = 256 << 20;
 
 /// Why files make no kernel.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OwnError {
     /// The image.
+    #[error("cannot boot {}: {source}", .path.display())]
     Image {
         /// The file.
         path: PathBuf,
@@ -25,6 +25,7 @@ pub enum OwnError {
         source: ImageError,
     },
     /// It runs on another architecture than the one asked for.
+    #[error("cannot boot {}: it is for {is}, not for {wanted}", .path.display())]
     Arch {
         /// The file.
         path: PathBuf,
@@ -34,6 +35,7 @@ pub enum OwnError {
         wanted: Arch,
     },
     /// A file beside it could not be read.
+    #[error("cannot read {}: {source}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -41,6 +43,7 @@ pub enum OwnError {
         source: io::Error,
     },
     /// A file beside it is not what it is given for.
+    #[error("{} is not a {what}", .path.display())]
     NotA {
         /// The file.
         path: PathBuf,
@@ -48,21 +51,6 @@ pub enum OwnError {
         what: &'static str,
     },
 }
-
-impl fmt::Display for OwnError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Image { path, source } => write!(f, "cannot boot {}: {source}", path.display()),
-            Self::Arch { path, is, wanted } => {
-                write!(f, "cannot boot {}: it is for {is}, not for {wanted}", path.display())
-            }
-            Self::Io { path, source } => write!(f, "cannot read {}: {source}", path.display()),
-            Self::NotA { path, what } => write!(f, "{} is not a {what}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for OwnError {}
 
 /// Files that belong to one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Kernels that are in the cache, each in a folder of its name:
 //! `kernels/amd64/6.1.0-56-cloud/{kernel.json,image,config,System.map,modules/}`.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -52,11 +51,13 @@ pub struct Stored {
 }
 
 /// Why a kernel of the cache cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// It is not there.
+    #[error("the kernel `{0}` has not been fetched")]
     Missing(String),
     /// Its image is not the one that was fetched, or cannot be read.
+    #[error("the kernel in {} is damaged: {why}", .folder.display())]
     Damaged {
         /// Its folder.
         folder: PathBuf,
@@ -64,19 +65,6 @@ pub enum StoreError {
         why: String,
     },
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(name) => write!(f, "the kernel `{name}` has not been fetched"),
-            Self::Damaged { folder, why } => {
-                write!(f, "the kernel in {} is damaged: {why}", folder.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}
 
 /// All kernels of the cache for `arch`, older ones before newer ones. What is none is left out.
 pub fn stored(cache: &Cache, arch: Arch) -> Vec<Stored> {

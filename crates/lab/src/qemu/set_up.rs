@@ -2,7 +2,6 @@
 //! It brings its own C library, and is started through that one's dynamic loader.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -24,38 +23,24 @@ const PINNED: Version = Version(10, 0, 13);
 const PACKAGES: [&str; 2] = ["qemu-system-x86", "qemu-system-arm"];
 
 /// Why the emulator could not be set up.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     /// There are no packages for this machine.
+    #[error("there are no packages of QEMU for this architecture")]
     Host,
     /// The archive has an emulator of another series than the one that was tried.
+    #[error("the archive has QEMU {0} in place of {}.{}", PINNED.0, PINNED.1)]
     Moved(String),
     /// The archive is of no help.
+    #[error(transparent)]
     Archive(ArchiveError),
     /// Its packages do not make up an emulator.
+    #[error("the packages do not contain a usable emulator: {0}")]
     Incomplete(String),
     /// It does not run.
+    #[error(transparent)]
     Qemu(QemuError),
 }
-
-impl fmt::Display for SetUpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Version(major, minor, _) = PINNED;
-        match self {
-            Self::Host => f.write_str("there are no packages of QEMU for this architecture"),
-            Self::Moved(version) => {
-                write!(f, "the archive has QEMU {version} in place of {major}.{minor}")
-            }
-            Self::Archive(e) => e.fmt(f),
-            Self::Incomplete(why) => {
-                write!(f, "the packages do not contain a usable emulator: {why}")
-            }
-            Self::Qemu(e) => e.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SetUpError {}
 
 impl<E: Into<ArchiveError>> From<E> for SetUpError {
     fn from(e: E) -> Self {

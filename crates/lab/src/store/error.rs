@@ -1,15 +1,15 @@
 //! What can keep the cache from working.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use wakescope_core::units::grouped;
 
 /// Why the cache cannot do what was asked.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no room.
+    #[error("no space left for cells in {}: {} bytes are free, {} are needed", .folder.display(), grouped(*.free), grouped(*.needed))]
     Full {
         /// The cache.
         folder: PathBuf,
@@ -19,6 +19,7 @@ pub enum StoreError {
         needed: u64,
     },
     /// Anything else.
+    #[error("cannot {task} {}: {cause}", .path.display())]
     Io {
         /// What was to be done: `write`, `lock`.
         task: &'static str,
@@ -43,7 +44,7 @@ impl StoreError {
         match self {
             Self::Full { .. } => {
                 "free space there, or use another cache (WAKESCOPE_CACHE=DIR), and run the same \
-                 command again to resume: finished cells are kept"
+             command again to resume: finished cells are kept"
             }
             Self::Io { .. } => "use a cache in a folder that you can write to",
         }
@@ -54,22 +55,3 @@ impl StoreError {
 pub(crate) fn is_full(cause: &io::Error) -> bool {
     matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { folder, free, needed } => write!(
-                f,
-                "no space left for cells in {}: {} bytes are free, {} are needed",
-                folder.display(),
-                grouped(*free),
-                grouped(*needed)
-            ),
-            Self::Io { task, path, cause } => {
-                write!(f, "cannot {task} {}: {cause}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}

@@ -1,6 +1,5 @@
 //! A load as its parent sees it.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
@@ -323,9 +322,10 @@ fn obituary(exit: Exit) -> String {
 }
 
 /// Why there is no load.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// Its process could not be started.
+    #[error("cannot start the load `{load}`: {source}")]
     Start {
         /// The load's name.
         load: String,
@@ -333,6 +333,7 @@ pub enum LoadError {
         source: io::Error,
     },
     /// It gave up.
+    #[error("the load `{load}` died: {fault}")]
     Died {
         /// The load's name.
         load: String,
@@ -340,6 +341,7 @@ pub enum LoadError {
         fault: String,
     },
     /// It was not set up in time.
+    #[error("the load `{load}` was not ready within {patience}")]
     NotReady {
         /// The load's name.
         load: String,
@@ -347,17 +349,3 @@ pub enum LoadError {
         patience: SpanNs,
     },
 }
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Start { load, source } => write!(f, "cannot start the load `{load}`: {source}"),
-            Self::Died { load, fault } => write!(f, "the load `{load}` died: {fault}"),
-            Self::NotReady { load, patience } => {
-                write!(f, "the load `{load}` was not ready within {patience}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
