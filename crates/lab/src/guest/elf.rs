@@ -1,5 +1,9 @@
 //! What an ELF file is, as far as a guest must know: for which machine, and whether it needs others.
 
+use object::LittleEndian;
+use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PT_INTERP};
+use object::read::elf::{FileHeader, ProgramHeader};
+
 use crate::kernel::Arch;
 
 /// A 64-bit little-endian program.
@@ -11,28 +15,17 @@ pub(super) struct Kind {
     pub(super) dynamic: bool,
 }
 
-const INTERPRETER: u32 = 3;
-
 /// What `file` is; `None` if it is no such program.
 pub(super) fn kind(file: &[u8]) -> Option<Kind> {
-    // Class 2 is 64 bits, data 1 is little-endian.
-    let is_elf = file.starts_with(b"\x7fELF\x02\x01");
-    let arch = match number(file, 18, 2)? {
-        62 => Some(Arch::Amd64),
-        183 => Some(Arch::Arm64),
+    let header = FileHeader64::<LittleEndian>::parse(file).ok()?;
+    let endian = header.endian().ok()?;
+    let arch = match header.e_machine(endian) {
+        EM_X86_64 => Some(Arch::Amd64),
+        EM_AARCH64 => Some(Arch::Arm64),
         _ => None,
     };
-    let (start, size, count) = (number(file, 32, 8)?, number(file, 54, 2)?, number(file, 56, 2)?);
-    let mut headers = (0..count).filter_map(|i| start.checked_add(i * size));
-    let dynamic =
-        headers.any(|at| number(file, at, 4).is_some_and(|kind| kind == u64::from(INTERPRETER)));
-    is_elf.then_some(Kind { arch, dynamic })
-}
-
-/// The little-endian number of `size` bytes at `at`.
-pub(super) fn number(file: &[u8], at: u64, size: u64) -> Option<u64> {
-    let (from, to) = (usize::try_from(at).ok()?, usize::try_from(at.checked_add(size)?).ok()?);
-    Some(file.get(from..to)?.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
+    let parts = header.program_headers(endian, file).ok()?;
+    Some(Kind { arch, dynamic: parts.iter().any(|part| part.p_type(endian) == PT_INTERP) })
 }
 
 #[cfg(test)]
@@ -43,7 +36,7 @@ pub(super) mod tests {
     /// The least that looks like a program.
     pub(in crate::guest) fn program(machine: u8, dynamic: bool) -> Vec<u8> {
         let mut file = vec![0; 64 + 56];
-        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         file[18] = machine;
         file[32] = 64;
         file[54] = 56;

@@ -1,38 +1,22 @@
 //! What a module says about itself: the section `.modinfo` of its ELF file.
 
+use object::read::elf::ElfFile64;
+use object::{LittleEndian, Object, ObjectSection};
+
 use super::{is_name, kernel_name};
-use crate::guest::elf::{self, number};
 
 /// The names of the modules that `module` needs, as the kernel has them.
 pub(super) fn depends(module: &[u8]) -> Result<Vec<String>, &'static str> {
-    if elf::kind(module).is_none() {
-        return Err("it is not a 64-bit ELF file");
-    }
-    let info = section(module, b".modinfo").ok_or("it has no .modinfo")?;
+    let file = ElfFile64::<LittleEndian>::parse(module);
+    let file = file.map_err(|_| "it is not a complete 64-bit ELF file")?;
+    let info = file.section_by_name(".modinfo").and_then(|section| section.data().ok());
+    let info = info.ok_or("it has no .modinfo")?;
     // `key=value`, each with a NUL behind it.
     let depends = info.split(|&b| b == 0).find_map(|entry| entry.strip_prefix(b"depends="));
     let depends = std::str::from_utf8(depends.unwrap_or_default()).unwrap_or("?");
     let names = depends.split(',').filter(|name| !name.is_empty());
     let known = |name: &str| is_name(name).then(|| kernel_name(name));
     names.map(known).collect::<Option<_>>().ok_or("its list of dependencies has an invalid name")
-}
-
-/// The content of a section.
-fn section<'a>(file: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let (start, size) = (number(file, 40, 8)?, number(file, 58, 2)?);
-    let (count, names) = (number(file, 60, 2)?, number(file, 62, 2)?);
-    let header = |i: u64| start.checked_add(i * size);
-    let content = |at: u64| {
-        let from = usize::try_from(number(file, at.checked_add(24)?, 8)?).ok()?;
-        let length = usize::try_from(number(file, at.checked_add(32)?, 8)?).ok()?;
-        file.get(from..from.checked_add(length)?)
-    };
-    let texts = content(header(names)?)?;
-    let named = |at: u64| {
-        let begin = usize::try_from(number(file, at, 4)?).ok()?;
-        Some(texts.get(begin..)?.strip_prefix(name)?.first() == Some(&0))
-    };
-    content((0..count).filter_map(header).find(|&at| named(at) == Some(true))?)
 }
 
 #[cfg(test)]
@@ -44,15 +28,15 @@ pub(super) mod tests {
     pub(in crate::guest::modules) fn module(info: &str) -> Vec<u8> {
         let names = b"\0.modinfo\0";
         let (texts, content) = (64, 64 + names.len());
-        let headers = content + info.len();
+        let headers = (content + info.len()).next_multiple_of(8);
         let mut file = vec![0; headers + 3 * 64];
-        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         file[18] = 62;
         let mut put = |at: usize, value: usize| {
             file[at..at + 8].copy_from_slice(&(value as u64).to_le_bytes());
         };
         put(40, headers);
-        // Size, number and names of sections share eight bytes, behind two that are not read.
+        // Number of programs' parts; size, number and names of sections.
         put(56, 64 << 16 | 3 << 32 | 1 << 48);
         for (section, name, from, length) in
             [(1, 0, texts, names.len()), (2, 1, content, info.len())]
@@ -63,7 +47,7 @@ pub(super) mod tests {
             put(at + 32, length);
         }
         file[texts..content].copy_from_slice(names);
-        file[content..headers].copy_from_slice(info.as_bytes());
+        file[content..content + info.len()].copy_from_slice(info.as_bytes());
         file
     }
 
@@ -83,8 +67,8 @@ pub(super) mod tests {
         check("depends=../a\0", no_names);
         check("depends=a b\0", no_names);
         check(&format!("depends={}\0", "a".repeat(65)), no_names);
-        assert_eq!(depends(b"\x7fELF"), Err("it is not a 64-bit ELF file"));
-        let program = elf::tests::program(62, false);
+        assert_eq!(depends(b"\x7fELF"), Err("it is not a complete 64-bit ELF file"));
+        let program = crate::guest::elf::tests::program(62, false);
         assert_eq!(depends(&program), Err("it has no .modinfo"));
     }
 

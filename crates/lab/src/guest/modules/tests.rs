@@ -81,7 +81,12 @@ fn what_cannot_be_loaded_is_said_with_what_to_do() {
     refuse(&folder, &["self"], "circular dependency of modules: self → self", "reinstall");
     refuse(&folder, &["lost"], "no module `gone`", "modules_install");
     refuse(&folder, &["lost"], "which `lost` needs", "");
-    refuse(&folder, &["text"], "text.ko is not a module: it is not a 64-bit ELF file", "reinstall");
+    refuse(
+        &folder,
+        &["text"],
+        "text.ko is not a module: it is not a complete 64-bit ELF file",
+        "reinstall",
+    );
     for name in ["nobody", "", "../a", "kernel/a", "a.ko"] {
         refuse(&folder, &[name], &format!("no module `{name}` in "), "lsmod shows");
     }
