@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, Machine, account};
 use wakescope_core::host::Host;
-use wakescope_core::plan::{Plan, Policy};
+use wakescope_core::plan::{Plan, Policy, Target};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -16,8 +16,7 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Answers;
 use wakescope_trace::{
-    Options, Target, TargetError, TraceError, Tracer, Users, WAKEUPS_HELD, Watch,
-    functions_of_program,
+    Options, TargetError, TraceError, Tracer, Users, WAKEUPS_HELD, Watch, functions_of_program,
 };
 
 use crate::measure::{self, MeasureArgs, Onlooker};
@@ -73,8 +72,8 @@ pub(crate) struct ExplainArgs {
     comm: Option<String>,
 
     /// Follow all threads in the cgroup with this folder, but not in its descendants
-    #[arg(long, value_name = "DIR", group = "others", conflicts_with_all = NOT_OF_OTHERS)]
-    cgroup: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, group = "others", conflicts_with_all = NOT_OF_OTHERS)]
+    cgroup: Option<String>,
 
     /// Compute an upper bound on the wakeup latency from what was observed
     ///
@@ -153,10 +152,13 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
 }
 
 fn target(args: &ExplainArgs) -> Option<Target> {
-    let process = args.pid.map(Target::Process);
-    process
-        .or_else(|| args.comm.clone().map(Target::Comm))
-        .or_else(|| args.cgroup.clone().map(Target::Cgroup))
+    let id = args.pid.map(|id| match others::is_thread(id) {
+        true => Target::Thread { tid: id },
+        false => Target::Process { pid: id },
+    });
+    let comm = || args.comm.clone().map(|comm| Target::Comm { comm });
+    let cgroup = || args.cgroup.clone().map(|path| Target::Cgroup { path });
+    id.or_else(comm).or_else(cgroup)
 }
 
 fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Failure> {
@@ -190,7 +192,7 @@ fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
     let image = lines::choose(args.vmlinux.as_deref(), &host)?;
-    let mut follower = Follower::of_probes(args.question(TimeDomain::Real), &plan, &host)?;
+    let mut follower = Follower::start(args.question(TimeDomain::Real), &plan, &host)?;
     follower.read_files(image);
     measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
 }
@@ -238,36 +240,23 @@ pub(crate) struct Follower {
 type Afterwards = Box<dyn FnOnce(&mut Run)>;
 
 impl Follower {
-    /// Follows the probes of `plan`. Interrupts and sections count where these are.
-    pub(crate) fn of_probes(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
-        let probes = u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX);
-        let pinned = plan.policy != Policy::Deadline;
-        let mut this = Self::start(question, Target::Probes(probes), pinned, host, &plan.cpus)?;
-        this.pace_at_first = pace_of_probes(SpanNs(plan.interval_ns));
-        Ok(this)
-    }
-
-    /// Attaches to the kernel. What of `host` decides over what is possible is its preemption
-    /// model. Interrupts and sections count on `cpus`, on all if there are none.
-    pub(crate) fn start(
-        question: Question,
-        target: Target,
-        pinned: bool,
-        host: &Host,
-        cpus: &[u32],
-    ) -> Result<Self, Failure> {
+    /// Attaches to the kernel, to follow the wakeups that `plan` is about. What of `host` decides over
+    /// what is possible is its preemption model. Interrupts and sections count on the plan's CPUs, on
+    /// all if there are none.
+    pub(crate) fn start(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
         let Question { above, bound, sections, worst, time_domain } = question;
         let options = Options {
-            target,
-            pinned,
+            target: plan.target.clone(),
+            probes: u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX),
+            pinned: !plan.is_of_others() && plan.policy != Policy::Deadline,
             above_ns: above.time_ns(),
             tail: above.tail(),
             preemptible: preemptible(host.preemption.model),
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
             room: ROOM.max(worst),
             machine: Machine::of(host, time_domain),
-            watch: bound.then(|| watch(cpus, host)),
-            sections: sections.then(|| cpus.iter().copied().collect()),
+            watch: bound.then(|| watch(&plan.cpus, host)),
+            sections: sections.then(|| plan.cpus.iter().copied().collect()),
         };
         let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
         let now = clock::now();
@@ -276,7 +265,7 @@ impl Follower {
             above,
             origin: now,
             adapted: now,
-            pace_at_first: PACE_OF_OTHERS,
+            pace_at_first: pace_at_first(plan),
             afterwards: None,
         })
     }
@@ -307,9 +296,12 @@ fn preemptible(model: Model) -> Option<bool> {
     }
 }
 
-/// How often to look at first at probes of this interval.
-fn pace_of_probes(interval: SpanNs) -> SpanNs {
-    SpanNs(interval.0.saturating_mul(WAKEUPS_AT_FIRST)).min(PACE)
+/// How often to look at first.
+fn pace_at_first(plan: &Plan) -> SpanNs {
+    match plan.is_of_others() {
+        true => PACE_OF_OTHERS,
+        false => SpanNs(plan.interval_ns.saturating_mul(WAKEUPS_AT_FIRST)).min(PACE),
+    }
 }
 
 impl Follower {
@@ -409,11 +401,12 @@ mod tests {
 
     #[test]
     fn a_look_that_comes_three_times_as_late_still_finds_all_in_the_buffer() {
+        let of = |interval: SpanNs| Plan { interval_ns: interval.0, ..Plan::default() };
         for interval in [10_000, 50_000, 100_000, 1_000_000, 3_600_000_000_000].map(SpanNs) {
-            let pace = pace_of_probes(interval);
+            let pace = pace_at_first(&of(interval));
             assert!(pace <= PACE, "{interval}");
             assert!(3 * pace.0 / interval.0 <= WAKEUPS_HELD, "{interval}");
         }
-        assert_eq!(pace_of_probes(SpanNs(u64::MAX)), PACE);
+        assert_eq!(pace_at_first(&of(SpanNs(u64::MAX))), PACE);
     }
 }

@@ -286,7 +286,7 @@ fn measure_quietly(
     let findings = host_findings(&host, domain, &plan.cpus);
     let mut nobody = Unobserved;
     let mut follower =
-        question.map(|question| Follower::of_probes(question, &plan, &host)).transpose()?;
+        question.map(|question| Follower::start(question, &plan, &host)).transpose()?;
     let onlooker: &mut dyn Onlooker = match &mut follower {
         Some(follower) => follower,
         None => &mut nobody,

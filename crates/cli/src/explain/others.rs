@@ -3,14 +3,13 @@
 use wakescope_core::explain::stand_in;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::limitations::host_findings;
-use wakescope_core::plan::{Plan, Stimulus};
+use wakescope_core::plan::{Plan, Stimulus, Target};
 use wakescope_core::run::{State, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
 use wakescope_probe::session::Observer;
 use wakescope_report::progress::followed;
 use wakescope_sys::clock;
-use wakescope_trace::Target;
 
 use super::{ExplainArgs, Follower, lines, shown};
 use crate::folder::RunFolder;
@@ -35,8 +34,8 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
     let host = host::read(&measured.cpus);
     let image = lines::choose(args.vmlinux.as_deref(), &host)?;
     let plan = Plan {
-        stimulus: Stimulus::Others,
-        target: words(&target),
+        target,
+        stimulus: Stimulus::Any,
         duration_ns: Some(duration_ns),
         cpus: Vec::new(),
         worst: measured.worst,
@@ -51,15 +50,17 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
         false,
         run.to_json().as_bytes(),
     )?;
-    let process = if let Target::Process(pid) = target { Some(pid) } else { None };
-    let mut follower =
-        match Follower::start(args.question(TimeDomain::Real), target, false, &host, &[]) {
-            Ok(follower) => follower,
-            Err(failure) => {
-                folder.discard();
-                return Err(failure);
-            }
-        };
+    let process = match plan.target {
+        Target::Process { pid: id } | Target::Thread { tid: id } => Some(id),
+        _ => None,
+    };
+    let mut follower = match Follower::start(args.question(TimeDomain::Real), &plan, &host) {
+        Ok(follower) => follower,
+        Err(failure) => {
+            folder.discard();
+            return Err(failure);
+        }
+    };
     follower.read_files(image);
     let origin = clock::now().after(LEAD);
     follower.begin(origin).map_err(Failure::new)?;
@@ -151,19 +152,8 @@ impl Progress {
     }
 }
 
-/// Whose wakeups these are: `process 4711`.
-fn words(target: &Target) -> String {
-    match target {
-        Target::Process(pid) if is_thread(*pid) => format!("thread {pid}"),
-        Target::Process(pid) => format!("process {pid}"),
-        Target::Comm(name) => format!("threads named {name}"),
-        Target::Cgroup(path) => format!("cgroup {}", path.display()),
-        Target::Probes(_) => String::new(),
-    }
-}
-
 /// Whether this is the number of a thread that is not its process's first.
-fn is_thread(id: u32) -> bool {
+pub(super) fn is_thread(id: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
     process.is_some_and(|process| process.trim() != id.to_string())

@@ -6,7 +6,7 @@ use super::cause::Cause;
 use super::culprit::Phase;
 use super::record::{Sections, Share};
 use super::seen::Interrupts;
-use crate::plan::{Policy, Stimulus};
+use crate::plan::Policy;
 use crate::preemption::Model;
 use crate::run::{Run, TimeDomain};
 
@@ -64,7 +64,7 @@ pub(super) fn is_switch(share: &Share) -> bool {
 
 fn premises(run: &Run, interrupts: &Interrupts, sections: &Sections) -> Premises {
     let model = run.host.preemption.model;
-    let most_urgent = run.plan.stimulus != Stimulus::Others && run.plan.policy != Policy::Other;
+    let most_urgent = !run.plan.is_of_others() && run.plan.policy != Policy::Other;
     Premises {
         edges_seen: sections
             .measured
