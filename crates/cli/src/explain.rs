@@ -3,23 +3,22 @@
 use std::path::PathBuf;
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Above, Machine, account};
+use wakescope_core::explain::{Above, Machine, account, stand_in};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy, Target};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
-use wakescope_probe::session::Observer;
+use wakescope_probe::observer::{Observer, ObserverError};
 use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Answers;
-use wakescope_trace::{
-    Options, TargetError, TraceError, Tracer, Users, WAKEUPS_HELD, Watch, functions_of_program,
-};
+use wakescope_trace::{Options, Tracer, Users, WAKEUPS_HELD, Watch, functions_of_program};
 
-use crate::measure::{self, MeasureArgs, Onlooker};
+use crate::measure::{self, MeasureArgs};
+use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, output, runs};
 
 mod lines;
@@ -145,10 +144,16 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
     if let Some(path) = &args.run {
         return show_again(args, path);
     }
-    match target(args) {
-        Some(target) => others::run(args, target),
-        None => explain_probes(args),
-    }
+    let plan = match target(args) {
+        Some(target) => others::plan(args, target)?,
+        None => measure::plan(&args.measure)?,
+    };
+    let signals = measure::prepare_process()?;
+    let host = host::read(&plan.cpus);
+    let image = lines::choose(args.vmlinux.as_deref(), &host)?;
+    let mut follower = Follower::start(args.question(TimeDomain::Real), &plan, &host)?;
+    follower.read_files(image);
+    measure::carry_out(&args.measure, plan, host, signals, &mut follower, &|run| shown(args, run))
 }
 
 fn target(args: &ExplainArgs) -> Option<Target> {
@@ -185,16 +190,6 @@ fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Fai
         false => output::print(&shown(args, &run))?,
     }
     Ok(Outcome::Done)
-}
-
-fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
-    let plan = measure::plan(&args.measure)?;
-    let signals = measure::prepare_process()?;
-    let host = host::read(&plan.cpus);
-    let image = lines::choose(args.vmlinux.as_deref(), &host)?;
-    let mut follower = Follower::start(args.question(TimeDomain::Real), &plan, &host)?;
-    follower.read_files(image);
-    measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
 }
 
 fn shown(args: &ExplainArgs, run: &Run) -> String {
@@ -305,16 +300,6 @@ fn pace_at_first(plan: &Plan) -> SpanNs {
 }
 
 impl Follower {
-    /// How late wakeups were so far.
-    pub(crate) fn lateness(&self) -> Distribution {
-        self.tracer.as_ref().map(Tracer::lateness).unwrap_or_default()
-    }
-
-    /// How often to look now.
-    fn pace(&self, now: MonoNs) -> SpanNs {
-        if self.is_at_first(now) { self.pace_at_first } else { PACE }
-    }
-
     fn is_at_first(&self, now: MonoNs) -> bool {
         now.since(self.origin) <= AT_FIRST
     }
@@ -325,31 +310,38 @@ impl Observer for Follower {
         self.tracer.as_ref()?.answers(rank)
     }
 
-    fn follow(&mut self, thread: ThreadId) -> Result<(), String> {
+    fn follow(&mut self, thread: ThreadId) -> Result<(), ObserverError> {
         let Some(tracer) = &mut self.tracer else { return Ok(()) };
-        tracer.follow(thread.number()).map_err(|e| e.to_string())
+        tracer.follow(thread.number()).map_err(|e| ObserverError::Follow(thread, Box::new(e)))
     }
 
-    fn begin(&mut self, origin: MonoNs) -> Result<(), String> {
+    fn begin(&mut self, origin: MonoNs) -> Result<(), ObserverError> {
         self.origin = origin;
         let Some(tracer) = &mut self.tracer else { return Ok(()) };
-        tracer.begin(origin).map_err(|e| e.to_string())
-    }
-}
-
-impl Onlooker for Follower {
-    fn pace(&self) -> Option<SpanNs> {
-        Some(Self::pace(self, clock::now()))
+        tracer.begin(origin).map_err(|e| ObserverError::Begin(Box::new(e)))
     }
 
-    fn look(&mut self) {
-        let now = clock::now();
+    fn pace(&self, now: MonoNs) -> Option<SpanNs> {
+        Some(if self.is_at_first(now) { self.pace_at_first } else { PACE })
+    }
+
+    fn look(&mut self, now: MonoNs) {
         let is_at_first = self.is_at_first(now);
         let Some(tracer) = &mut self.tracer else { return };
         tracer.poll();
         if is_at_first || now.since(self.adapted) >= ADAPT {
             self.adapted = now;
             tracer.adapt();
+        }
+    }
+
+    fn lateness(&self) -> Distribution {
+        self.tracer.as_ref().map(Tracer::lateness).unwrap_or_default()
+    }
+
+    fn complete_checkpoint(&self, run: &mut Run) {
+        if run.plan.is_of_others() {
+            stand_in(run, &self.lateness());
         }
     }
 
@@ -360,38 +352,6 @@ impl Onlooker for Follower {
         if let Some(afterwards) = self.afterwards.take() {
             afterwards(run);
         }
-    }
-}
-
-/// What lies behind wakeups that cannot be followed, and what to do.
-fn cannot_trace(error: &TraceError) -> Failure {
-    let failure = Failure::new(format!("cannot follow wakeups: {error}"));
-    match error {
-        TraceError::NotAllowed => failure
-            .because("that needs the capabilities CAP_BPF and CAP_PERFMON")
-            .try_this("run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep on wakescope"),
-        TraceError::LockedDown => failure
-            .because("lockdown is set to confidentiality, which hides kernel memory even from root")
-            .try_this("boot without lockdown=confidentiality (lockdown=integrity is enough), or \
-                 measure without an explanation: wakescope measure"),
-        TraceError::NoTypes(_) => failure
-            .because("it needs CONFIG_DEBUG_INFO_BTF, which distribution kernels have since 2020, \
-                 and a mounted /sys")
-            .try_this("mount /sys if it is not mounted (mount -t sysfs sysfs /sys), boot such a \
-                 kernel, or measure without an explanation: wakescope measure"),
-        TraceError::NoTracepoint(_) => failure
-            .because("kernels from 5.10 on with tracing have it")
-            .try_this("see what this machine supports: wakescope check"),
-        TraceError::Refused(..) => failure
-            .try_this("report this error with the output of wakescope check"),
-        TraceError::Target(TargetError::Namespace) => failure
-            .because("a container has its own PID namespace, but BPF programs see the kernel's \
-                 thread IDs")
-            .try_this("run outside the container or with the host's PID namespace; or use --comm \
-                 or --cgroup, which need no IDs"),
-        TraceError::Target(TargetError::Cgroup(..)) => failure
-            .try_this("name a folder under the mount point of cgroup2: findmnt -t cgroup2"),
-        TraceError::Target(_) => failure.try_this("name existing threads: ps -eL -o pid,tid,comm"),
     }
 }
 
