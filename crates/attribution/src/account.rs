@@ -11,7 +11,6 @@ use wakescope_core::explain::{
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::bucket_of;
-use wakescope_core::plan::Stimulus;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
@@ -34,13 +33,13 @@ impl Account<'_> {
 /// Late are wakeups among all that the probes recorded, or, where there are none, among all that the
 /// tracer followed. Those of them that are not explained are unexplained.
 pub fn account(run: &mut Run, seen: Seen, asked: Above) {
-    if run.plan.stimulus == Stimulus::Others {
+    if run.plan.is_of_others() {
         stand_in(run, &seen.wakeup_latency);
     }
     let all = run.woken();
     let (above_ns, above) = asked.least_of(&all);
     let machine = Machine::of(&run.host, run.time_domain);
-    let known = Known::of(&seen.components, machine, run.plan.stimulus == Stimulus::Timer);
+    let known = Known::of(&seen.components, machine, !run.plan.is_of_others());
     let late: Vec<Account> = seen
         .wakeups
         .iter()
@@ -68,12 +67,10 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
         above_ns,
         above: above.to_string(),
         wakeups: seen.wakeup_latency.count,
-        not_followed: match run.plan.stimulus {
-            Stimulus::Timer => balance.not_followed.max(seen.no_room),
+        not_followed: match run.plan.is_of_others() {
+            false => balance.not_followed.max(seen.no_room),
             // Nobody else knows how many there were.
-            Stimulus::Others => {
-                seen.broken.saturating_add(seen.no_room).saturating_add(lost_in_contention)
-            }
+            true => seen.broken.saturating_add(seen.no_room).saturating_add(lost_in_contention),
         },
         late: balance.late,
         explained: balance.explained,
@@ -109,13 +106,13 @@ fn balance(
     for account in late {
         *explained.entry(bucket_of(account.late_ns())).or_default() += 1;
     }
-    let listed: Vec<(u64, bool)> = match run.plan.stimulus {
-        Stimulus::Timer => {
+    let listed: Vec<(u64, bool)> = match run.plan.is_of_others() {
+        false => {
             let listed = |episode: &Episode| (episode.wakeup_latency_ns, !episode.blame.is_empty());
             run.worst.iter().map(listed).collect()
         }
         // Their list is made of what was explained.
-        Stimulus::Others => Vec::new(),
+        true => Vec::new(),
     };
     Balance::of(&Books {
         all,
@@ -161,7 +158,7 @@ fn measured(mut sections: Measured, origin_ns: u64) -> Measured {
 fn explain_worst(run: &mut Run, late: &[Account]) {
     let origin_ns = run.origin_ns;
     let expiry_ns = |account: &Account| account.wakeup.marks.due.0.saturating_sub(origin_ns);
-    if run.plan.stimulus == Stimulus::Others {
+    if run.plan.is_of_others() {
         run.worst = late
             .iter()
             .take(run.plan.worst)
@@ -203,13 +200,12 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, contradiction: Option<Fi
     let Some(explanation) = &run.explanation else { return };
     let mut found = Vec::new();
     // Of a CPU without one, the probe's own findings tell.
-    if run.plan.stimulus == Stimulus::Others && explanation.wakeups == 0 {
+    if run.plan.is_of_others() && explanation.wakeups == 0 {
         found.push(Finding::new(
             "no-samples",
             Severity::Error,
             format!(
-                "no wakeup of {} was traced within {}",
-                run.plan.target,
+                "no wakeup of the followed threads was traced within {}",
                 SpanNs(run.duration_ns)
             ),
             "name existing threads that sleep and wake (ps -eL -o pid,tid,stat,comm), or follow \
@@ -239,7 +235,7 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, contradiction: Option<Fi
         ));
     }
     found.extend(lost_records(explanation));
-    found.extend(not_followed(explanation, run.plan.stimulus));
+    found.extend(not_followed(explanation, run.plan.is_of_others()));
     found.extend(contradiction_of_probes(explanation, excess, run));
     found.extend(contradiction);
     if !found.is_empty() {
@@ -267,20 +263,18 @@ fn lost_records(explanation: &Explanation) -> Option<Finding> {
     (lost > 0).then(finding)
 }
 
-fn not_followed(explanation: &Explanation, stimulus: Stimulus) -> Option<Finding> {
+fn not_followed(explanation: &Explanation, is_of_others: bool) -> Option<Finding> {
     let Explanation { not_followed, late, late_not_followed, .. } = *explanation;
     let all = explanation.wakeups.saturating_add(not_followed);
     // A wakeup now and then comes before its thread sleeps. Many are another matter, and so are some
     // of the few that are late.
     let is_grave = not_followed > all / 100 || late_not_followed > late / 100;
-    let of_late = match stimulus {
-        Stimulus::Others => {
+    let of_late = match late_not_followed {
+        _ if is_of_others => {
             "components and causes exclude them, and their latency is unknown".to_owned()
         }
-        Stimulus::Timer if late_not_followed == 0 => {
-            "components exclude them; none of them was late".to_owned()
-        }
-        Stimulus::Timer => format!(
+        0 => "components exclude them; none of them was late".to_owned(),
+        _ => format!(
             "components exclude them; {} of the {} late wakeups {} among them, and unexplained",
             grouped(late_not_followed),
             grouped(late),
@@ -306,10 +300,7 @@ fn not_followed(explanation: &Explanation, stimulus: Stimulus) -> Option<Finding
 /// The finding if the tracer counts more wakeups than the probes recorded. Each probe may answer one
 /// last wakeup without recording it, because it stops in between.
 fn contradiction_of_probes(explanation: &Explanation, excess: u64, run: &Run) -> Option<Finding> {
-    let allowed = match run.plan.stimulus {
-        Stimulus::Timer => run.threads.len() as u64,
-        Stimulus::Others => 0,
-    };
+    let allowed = if run.plan.is_of_others() { 0 } else { run.threads.len() as u64 };
     let finding = || {
         Finding::new(
             "contradictory-counts",

@@ -5,7 +5,7 @@ use crate::{Premises, bound};
 use wakescope_core::explain::{
     Bound, Cause, ComponentTable, Phase, Sections, Share, Unsound, Variables,
 };
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::plan::Policy;
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, TimeDomain};
 
@@ -63,7 +63,7 @@ pub(crate) fn is_switch(share: &Share) -> bool {
 
 fn premises(run: &Run, interrupts: &Interrupts, sections: &Sections) -> Premises {
     let model = run.host.preemption.model;
-    let most_urgent = run.plan.stimulus != Stimulus::Others && run.plan.policy != Policy::Other;
+    let most_urgent = !run.plan.is_of_others() && run.plan.policy != Policy::Other;
     Premises {
         edges_seen: sections
             .measured

@@ -2,26 +2,24 @@
 
 use std::path::PathBuf;
 
-use wakescope_attribution::{Machine, account};
+use wakescope_attribution::{Machine, account, stand_in};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::Above;
 use wakescope_core::host::Host;
-use wakescope_core::plan::{Plan, Policy};
+use wakescope_core::plan::{Plan, Policy, Target};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
-use wakescope_probe::session::Observer;
+use wakescope_probe::observer::{Observer, ObserverError};
 use wakescope_report::explain::{Extent, text};
 use wakescope_sys::clock;
 use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Answers;
-use wakescope_trace::{
-    Options, Target, TargetError, TraceError, Tracer, Users, WAKEUPS_HELD, Watch,
-    functions_of_program,
-};
+use wakescope_trace::{Options, Tracer, Users, WAKEUPS_HELD, Watch, functions_of_program};
 
-use crate::measure::{self, MeasureArgs, Onlooker};
+use crate::measure::{self, MeasureArgs};
+use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, output, runs};
 
 mod lines;
@@ -74,8 +72,8 @@ pub(crate) struct ExplainArgs {
     comm: Option<String>,
 
     /// Follow all threads in the cgroup with this folder, but not in its descendants
-    #[arg(long, value_name = "DIR", group = "others", conflicts_with_all = NOT_OF_OTHERS)]
-    cgroup: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath, group = "others", conflicts_with_all = NOT_OF_OTHERS)]
+    cgroup: Option<String>,
 
     /// Compute an upper bound on the wakeup latency from what was observed
     ///
@@ -147,17 +145,26 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
     if let Some(path) = &args.run {
         return show_again(args, path);
     }
-    match target(args) {
-        Some(target) => others::run(args, target),
-        None => explain_probes(args),
-    }
+    let plan = match target(args) {
+        Some(target) => others::plan(args, target)?,
+        None => measure::plan(&args.measure)?,
+    };
+    let signals = measure::prepare_process()?;
+    let host = host::read(&plan.cpus);
+    let image = lines::choose(args.vmlinux.as_deref(), &host)?;
+    let mut follower = Follower::start(args.question(TimeDomain::Real), &plan, &host)?;
+    follower.read_files(image);
+    measure::carry_out(&args.measure, plan, host, signals, &mut follower, &|run| shown(args, run))
 }
 
 fn target(args: &ExplainArgs) -> Option<Target> {
-    let process = args.pid.map(Target::Process);
-    process
-        .or_else(|| args.comm.clone().map(Target::Comm))
-        .or_else(|| args.cgroup.clone().map(Target::Cgroup))
+    let id = args.pid.map(|id| match others::is_thread(id) {
+        true => Target::Thread { tid: id },
+        false => Target::Process { pid: id },
+    });
+    let comm = || args.comm.clone().map(|comm| Target::Comm { comm });
+    let cgroup = || args.cgroup.clone().map(|path| Target::Cgroup { path });
+    id.or_else(comm).or_else(cgroup)
 }
 
 fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Failure> {
@@ -184,16 +191,6 @@ fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Fai
         false => output::print(&shown(args, &run))?,
     }
     Ok(Outcome::Done)
-}
-
-fn explain_probes(args: &ExplainArgs) -> Result<Outcome, Failure> {
-    let plan = measure::plan(&args.measure)?;
-    let signals = measure::prepare_process()?;
-    let host = host::read(&plan.cpus);
-    let image = lines::choose(args.vmlinux.as_deref(), &host)?;
-    let mut follower = Follower::of_probes(args.question(TimeDomain::Real), &plan, &host)?;
-    follower.read_files(image);
-    measure::carry_out(&args.measure, plan, host, &signals, &mut follower, &|run| shown(args, run))
 }
 
 fn shown(args: &ExplainArgs, run: &Run) -> String {
@@ -239,36 +236,23 @@ pub(crate) struct Follower {
 type Afterwards = Box<dyn FnOnce(&mut Run)>;
 
 impl Follower {
-    /// Follows the probes of `plan`. Interrupts and sections count where these are.
-    pub(crate) fn of_probes(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
-        let probes = u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX);
-        let pinned = plan.policy != Policy::Deadline;
-        let mut this = Self::start(question, Target::Probes(probes), pinned, host, &plan.cpus)?;
-        this.pace_at_first = pace_of_probes(SpanNs(plan.interval_ns));
-        Ok(this)
-    }
-
-    /// Attaches to the kernel. What of `host` decides over what is possible is its preemption
-    /// model. Interrupts and sections count on `cpus`, on all if there are none.
-    pub(crate) fn start(
-        question: Question,
-        target: Target,
-        pinned: bool,
-        host: &Host,
-        cpus: &[u32],
-    ) -> Result<Self, Failure> {
+    /// Attaches to the kernel, to follow the wakeups that `plan` is about. What of `host` decides over
+    /// what is possible is its preemption model. Interrupts and sections count on the plan's CPUs, on
+    /// all if there are none.
+    pub(crate) fn start(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
         let Question { above, bound, sections, worst, time_domain } = question;
         let options = Options {
-            target,
-            pinned,
+            target: plan.target.clone(),
+            probes: u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX),
+            pinned: !plan.is_of_others() && plan.policy != Policy::Deadline,
             above_ns: above.time_ns(),
             tail: above.tail(),
             preemptible: preemptible(host.preemption.model),
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
             room: ROOM.max(worst),
             machine: Machine::of(host, time_domain),
-            watch: bound.then(|| watch(cpus, host)),
-            sections: sections.then(|| cpus.iter().copied().collect()),
+            watch: bound.then(|| watch(&plan.cpus, host)),
+            sections: sections.then(|| plan.cpus.iter().copied().collect()),
         };
         let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
         let now = clock::now();
@@ -277,7 +261,7 @@ impl Follower {
             above,
             origin: now,
             adapted: now,
-            pace_at_first: PACE_OF_OTHERS,
+            pace_at_first: pace_at_first(plan),
             afterwards: None,
         })
     }
@@ -308,22 +292,15 @@ fn preemptible(model: Model) -> Option<bool> {
     }
 }
 
-/// How often to look at first at probes of this interval.
-fn pace_of_probes(interval: SpanNs) -> SpanNs {
-    SpanNs(interval.0.saturating_mul(WAKEUPS_AT_FIRST)).min(PACE)
+/// How often to look at first.
+fn pace_at_first(plan: &Plan) -> SpanNs {
+    match plan.is_of_others() {
+        true => PACE_OF_OTHERS,
+        false => SpanNs(plan.interval_ns.saturating_mul(WAKEUPS_AT_FIRST)).min(PACE),
+    }
 }
 
 impl Follower {
-    /// How late wakeups were so far.
-    pub(crate) fn lateness(&self) -> Distribution {
-        self.tracer.as_ref().map(Tracer::lateness).unwrap_or_default()
-    }
-
-    /// How often to look now.
-    fn pace(&self, now: MonoNs) -> SpanNs {
-        if self.is_at_first(now) { self.pace_at_first } else { PACE }
-    }
-
     fn is_at_first(&self, now: MonoNs) -> bool {
         now.since(self.origin) <= AT_FIRST
     }
@@ -334,31 +311,38 @@ impl Observer for Follower {
         self.tracer.as_ref()?.answers(rank)
     }
 
-    fn follow(&mut self, thread: ThreadId) -> Result<(), String> {
+    fn follow(&mut self, thread: ThreadId) -> Result<(), ObserverError> {
         let Some(tracer) = &mut self.tracer else { return Ok(()) };
-        tracer.follow(thread.number()).map_err(|e| e.to_string())
+        tracer.follow(thread.number()).map_err(|e| ObserverError::Follow(thread, Box::new(e)))
     }
 
-    fn begin(&mut self, origin: MonoNs) -> Result<(), String> {
+    fn begin(&mut self, origin: MonoNs) -> Result<(), ObserverError> {
         self.origin = origin;
         let Some(tracer) = &mut self.tracer else { return Ok(()) };
-        tracer.begin(origin).map_err(|e| e.to_string())
-    }
-}
-
-impl Onlooker for Follower {
-    fn pace(&self) -> Option<SpanNs> {
-        Some(Self::pace(self, clock::now()))
+        tracer.begin(origin).map_err(|e| ObserverError::Begin(Box::new(e)))
     }
 
-    fn look(&mut self) {
-        let now = clock::now();
+    fn pace(&self, now: MonoNs) -> Option<SpanNs> {
+        Some(if self.is_at_first(now) { self.pace_at_first } else { PACE })
+    }
+
+    fn look(&mut self, now: MonoNs) {
         let is_at_first = self.is_at_first(now);
         let Some(tracer) = &mut self.tracer else { return };
         tracer.poll();
         if is_at_first || now.since(self.adapted) >= ADAPT {
             self.adapted = now;
             tracer.adapt();
+        }
+    }
+
+    fn lateness(&self) -> Distribution {
+        self.tracer.as_ref().map(Tracer::lateness).unwrap_or_default()
+    }
+
+    fn complete_checkpoint(&self, run: &mut Run) {
+        if run.plan.is_of_others() {
+            stand_in(run, &self.lateness());
         }
     }
 
@@ -372,49 +356,18 @@ impl Onlooker for Follower {
     }
 }
 
-/// What lies behind wakeups that cannot be followed, and what to do.
-fn cannot_trace(error: &TraceError) -> Failure {
-    let failure = Failure::new(format!("cannot follow wakeups: {error}"));
-    match error {
-        TraceError::NotAllowed => failure
-            .because("that needs the capabilities CAP_BPF and CAP_PERFMON")
-            .try_this("run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep on wakescope"),
-        TraceError::LockedDown => failure
-            .because("lockdown is set to confidentiality, which hides kernel memory even from root")
-            .try_this("boot without lockdown=confidentiality (lockdown=integrity is enough), or \
-                 measure without an explanation: wakescope measure"),
-        TraceError::NoTypes(_) => failure
-            .because("it needs CONFIG_DEBUG_INFO_BTF, which distribution kernels have since 2020, \
-                 and a mounted /sys")
-            .try_this("mount /sys if it is not mounted (mount -t sysfs sysfs /sys), boot such a \
-                 kernel, or measure without an explanation: wakescope measure"),
-        TraceError::NoTracepoint(_) => failure
-            .because("kernels from 5.10 on with tracing have it")
-            .try_this("see what this machine supports: wakescope check"),
-        TraceError::Refused(..) => failure
-            .try_this("report this error with the output of wakescope check"),
-        TraceError::Target(TargetError::Namespace) => failure
-            .because("a container has its own PID namespace, but BPF programs see the kernel's \
-                 thread IDs")
-            .try_this("run outside the container or with the host's PID namespace; or use --comm \
-                 or --cgroup, which need no IDs"),
-        TraceError::Target(TargetError::Cgroup(..)) => failure
-            .try_this("name a folder under the mount point of cgroup2: findmnt -t cgroup2"),
-        TraceError::Target(_) => failure.try_this("name existing threads: ps -eL -o pid,tid,comm"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_look_that_comes_three_times_as_late_still_finds_all_in_the_buffer() {
+        let of = |interval: SpanNs| Plan { interval_ns: interval.0, ..Plan::default() };
         for interval in [10_000, 50_000, 100_000, 1_000_000, 3_600_000_000_000].map(SpanNs) {
-            let pace = pace_of_probes(interval);
+            let pace = pace_at_first(&of(interval));
             assert!(pace <= PACE, "{interval}");
             assert!(3 * pace.0 / interval.0 <= WAKEUPS_HELD, "{interval}");
         }
-        assert_eq!(pace_of_probes(SpanNs(u64::MAX)), PACE);
+        assert_eq!(pace_at_first(&of(SpanNs(u64::MAX))), PACE);
     }
 }

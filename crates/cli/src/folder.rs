@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wakescope_probe::session::{SampleSink, SavedSample, Unsaved};
+use wakescope_probe::measurement::{SampleSink, SavedSample, Unsaved};
 use wakescope_store::{RunFiles, RunFolderError, SAMPLES};
 
 use crate::Failure;

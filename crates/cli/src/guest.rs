@@ -12,20 +12,23 @@ use serde_json::json;
 use wakescope_core::behaviour::judge;
 use wakescope_core::host::KernelVersion;
 use wakescope_core::limitations::host_findings;
+use wakescope_core::plan::Plan;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_lab::guest::{FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
 use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
+use wakescope_probe::driver::{self, Screen, Storage};
 use wakescope_probe::host::{self, Files};
-use wakescope_probe::session::{Identity, SampleSink, SavedSample, Session, Unobserved, Unsaved};
+use wakescope_probe::measurement::{Identity, Progress, Request, SampleSink, SavedSample, Unsaved};
+use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_report::check::Check;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::guest::{drain, kernel_log, load_module, mount, restart, set_raw};
 use wakescope_sys::sched::{self, Schedule};
 
 use crate::explain::{ExplainArgs, Follower, Question};
-use crate::measure::{self, MeasureArgs, Onlooker};
+use crate::measure::{self, MeasureArgs};
 use crate::{Failure, Outcome, output};
 
 /// What a guest of the lab does, as its first process
@@ -274,7 +277,7 @@ fn measure_quietly(
     domain: TimeDomain,
 ) -> Result<Run, Failure> {
     let plan = measure::plan(args)?;
-    let signals = measure::prepare_process()?;
+    let mut signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
     let identity = Identity {
         // Of which cell it is, the host knows.
@@ -283,35 +286,45 @@ fn measure_quietly(
         seed: args.seed,
         time_domain: domain,
     };
-    let findings = host_findings(&host, domain, &plan.cpus);
+    let host_findings = host_findings(&host, domain, measure::plan_cpus(&plan, &host));
     let mut nobody = Unobserved;
     let mut follower =
-        question.map(|question| Follower::of_probes(question, &plan, &host)).transpose()?;
-    let onlooker: &mut dyn Onlooker = match &mut follower {
+        question.map(|question| Follower::start(question, &plan, &host)).transpose()?;
+    let observer: &mut dyn Observer = match &mut follower {
         Some(follower) => follower,
         None => &mut nobody,
     };
     let loads = measure::start_loads(args)?;
-    let mut pause = |span| signals.wait(span).is_some();
-    let mut session = Session::begin(identity, plan, host, findings, loads, onlooker, &mut pause)
-        .map_err(measure::explain)?;
-    session.abandon_loads();
-    if domain == TimeDomain::Real {
-        output::tell("measuring");
-    }
-    while !session.is_finished() {
-        let left = session.planned_end().since(clock::now());
-        let pace = onlooker.pace().unwrap_or(measure::WATCH);
-        signals.wait(left.min(pace).max(SpanNs(2_000_000)));
-        onlooker.look();
-        session.watch();
-    }
-    let mut run = session.end(None, &mut Nowhere);
-    onlooker.complete(&mut run);
-    Ok(run)
+    let request = Request { identity, plan, host, host_findings, loads, abandons_loads: true };
+    let mut screen = Console { domain };
+    driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
+        .map_err(measure::explain)
 }
 
-/// Where no samples go.
+/// Says when the measurement begins, in real time.
+struct Console {
+    domain: TimeDomain,
+}
+
+impl Screen for Console {
+    fn wait(&mut self, _: SpanNs) {}
+
+    fn begin(&mut self, _: &Plan) {
+        if self.domain == TimeDomain::Real {
+            output::tell("measuring");
+        }
+    }
+
+    fn pace(&self) -> Option<SpanNs> {
+        None
+    }
+
+    fn show(&mut self, _: &Progress) {}
+
+    fn clear(&mut self) {}
+}
+
+/// Keeps nothing while the run is measured.
 struct Nowhere;
 
 impl SampleSink for Nowhere {
@@ -320,4 +333,12 @@ impl SampleSink for Nowhere {
     fn close(&mut self) -> Unsaved {
         Unsaved::default()
     }
+}
+
+impl Storage for Nowhere {
+    fn pace(&self) -> Option<SpanNs> {
+        None
+    }
+
+    fn checkpoint(&mut self, _: Run) {}
 }

@@ -26,6 +26,7 @@ mod report;
 mod runs;
 mod samples;
 mod screen;
+mod trace_failure;
 mod trend;
 mod unit;
 

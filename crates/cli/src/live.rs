@@ -2,9 +2,13 @@
 
 use std::collections::VecDeque;
 
+use wakescope_core::plan::Plan;
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_probe::session::Progress;
-use wakescope_report::progress::{Line, block, line};
+use wakescope_probe::driver;
+use wakescope_probe::measurement::Progress;
+use wakescope_report::progress::{Line, block, followed, line};
+use wakescope_report::text;
+use wakescope_sys::clock;
 
 use crate::output;
 use crate::screen::{HEIGHT, Screen};
@@ -16,35 +20,54 @@ const REPORT: SpanNs = SpanNs(10_000_000_000);
 /// Slices of time that each CPU's picture shows.
 const SLICES: usize = 20;
 
+/// Whoever waits so long wonders why.
+const WONDER: SpanNs = SpanNs(2_000_000_000);
+
 /// Shows how a measurement stands.
 pub(crate) struct Live {
     title: String,
     screen: Option<Screen>,
-    next: MonoNs,
     recent: Vec<VecDeque<u64>>,
+    started: MonoNs,
+    has_told: bool,
 }
 
-impl Live {
-    /// Begins to show progress under `title`, first at `now`.
-    pub(crate) fn new(title: String, now: MonoNs) -> Self {
+impl Default for Live {
+    fn default() -> Self {
+        let started = clock::now();
         let screen = Screen::of_terminal();
-        let next = now.after(if screen.is_some() { REDRAW } else { REPORT });
-        Self { title, screen, next, recent: Vec::new() }
+        Self { title: String::new(), screen, recent: Vec::new(), started, has_told: false }
+    }
+}
+
+impl driver::Screen for Live {
+    fn wait(&mut self, span: SpanNs) {
+        if span >= WONDER {
+            output::tell(&format!("warming up for {span}"));
+        } else if !self.has_told && clock::now().since(self.started) >= WONDER {
+            self.has_told = true;
+            output::tell("the loads are still being set up");
+        }
     }
 
-    /// How often there is something to show.
-    pub(crate) fn pace(&self) -> SpanNs {
-        if self.screen.is_some() { REDRAW } else { REPORT }
+    fn begin(&mut self, plan: &Plan) {
+        self.title = format!("measuring wakeups  {}", text::plan(plan));
     }
 
-    /// Whether it is time to show something.
-    pub(crate) fn is_due(&self, now: MonoNs) -> bool {
-        now >= self.next
+    fn pace(&self) -> Option<SpanNs> {
+        Some(if self.screen.is_some() { REDRAW } else { REPORT })
     }
 
-    /// Shows how it stands at `now`.
-    pub(crate) fn show(&mut self, progress: &Progress, now: MonoNs) {
-        self.next = now.after(self.pace());
+    fn show(&mut self, progress: &Progress) {
+        let elapsed = SpanNs(progress.elapsed.0.min(progress.total.0));
+        if let Some(lateness) = &progress.followed {
+            let line = followed(elapsed, progress.total, lateness);
+            match &mut self.screen {
+                Some(screen) => screen.draw(&line),
+                None => output::tell(&line),
+            }
+            return;
+        }
         self.recent.resize_with(progress.cpus.len(), VecDeque::new);
         let lines: Vec<Line> = progress
             .cpus
@@ -64,7 +87,6 @@ impl Live {
                 }
             })
             .collect();
-        let elapsed = SpanNs(progress.elapsed.0.min(progress.total.0));
         match &mut self.screen {
             Some(screen) => {
                 screen.draw(&block(&self.title, elapsed, progress.total, &lines, HEIGHT));
@@ -73,8 +95,8 @@ impl Live {
         }
     }
 
-    /// Takes the block away, so that the result stands alone.
-    pub(crate) fn clear(&mut self) {
+    /// The result stands alone.
+    fn clear(&mut self) {
         if let Some(screen) = &mut self.screen {
             screen.clear();
         }

@@ -10,10 +10,12 @@ use wakescope_core::limitations::host_findings;
 use wakescope_core::plan::Plan;
 use wakescope_core::record_writer::RecordWriter;
 use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
-use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_probe::host;
+use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Load, Options, Spec, default_dir, this_program};
-use wakescope_probe::session::{Identity, MeasureError, Observer, Session, Unobserved, outcome};
+use wakescope_probe::measurement::{Identity, Request, SampleSink, SavedSample, Unsaved};
+use wakescope_probe::observer::{Observer, Unobserved};
+use wakescope_probe::session::{MeasureError, outcome};
+use wakescope_probe::{driver, host};
 use wakescope_report::style::clean;
 use wakescope_report::text;
 use wakescope_sys::clock::{self, Clock};
@@ -24,6 +26,7 @@ use wakescope_sys::{memory, sched};
 use crate::folder::RunFolder;
 use crate::live::Live;
 use crate::load::clean_up;
+use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, output};
 
 mod args;
@@ -31,39 +34,12 @@ mod args;
 pub(crate) use args::MeasureArgs;
 pub(crate) use args::plan;
 
-/// How often the record is written: at most this much, and the time it takes, is lost to kill -9.
-pub(crate) const CHECKPOINT: SpanNs = SpanNs(800_000_000);
-/// How often it is verified that everything is still as it should be.
-pub(crate) const WATCH: SpanNs = SpanNs(1_000_000_000);
-/// How often saved samples are taken from the probes.
-const DRAIN: SpanNs = SpanNs(100_000_000);
-
-/// Who looks on while a measurement lasts, and has something to say about it in the end.
-pub(crate) trait Onlooker: Observer {
-    /// How often to call [`Self::look`], at least; `None` if never.
-    fn pace(&self) -> Option<SpanNs>;
-    /// Takes what there is to see so far.
-    fn look(&mut self);
-    /// Adds to the run what was seen. Nothing is measured any more.
-    fn complete(&mut self, run: &mut Run);
-}
-
-impl Onlooker for Unobserved {
-    fn pace(&self) -> Option<SpanNs> {
-        None
-    }
-
-    fn look(&mut self) {}
-
-    fn complete(&mut self, _: &mut Run) {}
-}
-
 /// Runs `wakescope measure`.
 pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
     let plan = plan(args)?;
     let signals = prepare_process()?;
     let host = host::read(&plan.cpus);
-    carry_out(args, plan, host, &signals, &mut Unobserved, &|run| {
+    carry_out(args, plan, host, signals, &mut Unobserved, &|run| {
         text::summary(run, output::style())
     })
 }
@@ -73,34 +49,37 @@ pub(crate) fn carry_out(
     args: &MeasureArgs,
     plan: Plan,
     host: Host,
-    signals: &EndSignals,
-    onlooker: &mut dyn Onlooker,
+    mut signals: EndSignals,
+    observer: &mut dyn Observer,
     shown: &dyn Fn(&Run) -> String,
 ) -> Result<Outcome, Failure> {
     let identity = identity(args.seed);
     let mut blank = blank_run(&identity, &plan, &host);
     args.redact_if_asked(&mut blank);
-    let mut folder = RunFolder::create(
-        args.out.as_deref(),
-        &identity.started,
-        args.save_samples,
-        blank.to_json().as_bytes(),
-    )?;
-    let host_findings = host_findings(&host, TimeDomain::Real, &plan.cpus);
+    let mut storage = Storage {
+        folder: RunFolder::create(
+            args.out.as_deref(),
+            &identity.started,
+            args.save_samples,
+            blank.to_json().as_bytes(),
+        )?,
+        args,
+        writer: RecordWriter::default(),
+    };
+    let host_findings = host_findings(&host, TimeDomain::Real, plan_cpus(&plan, &host));
     let begun = start_loads(args).and_then(|loads| {
-        let mut pause = patience(signals);
-        Session::begin(identity, plan, host, host_findings, loads, onlooker, &mut pause)
+        let request = Request { identity, plan, host, host_findings, loads, abandons_loads: false };
+        driver::measure(request, observer, &mut signals, &mut Live::default(), &mut storage)
             .map_err(explain)
     });
-    let session = match begun {
-        Ok(session) => session,
+    let Storage { folder, mut writer, .. } = storage;
+    let mut run = match begun {
+        Ok(run) => run,
         Err(failure) => {
             folder.discard();
             return Err(failure);
         }
     };
-    let mut writer = RecordWriter::default();
-    let mut run = watch(session, args, &mut folder, signals, onlooker, &mut writer);
     tell_last_words(&run);
     args.redact_if_asked(&mut run);
     let record = writer.write(&mut run);
@@ -133,22 +112,6 @@ pub(crate) fn prepare_process() -> Result<EndSignals, Failure> {
     signals.map_err(|e| Failure::new(format!("cannot set up signals: {e}")))
 }
 
-/// Waits, and tells why where it takes long enough for the user to wonder; whether a signal came.
-fn patience(signals: &EndSignals) -> impl FnMut(SpanNs) -> bool {
-    const WONDER: SpanNs = SpanNs(2_000_000_000);
-    let began = clock::now();
-    let mut told = false;
-    move |span| {
-        if span >= WONDER {
-            output::tell(&format!("warming up for {span}"));
-        } else if !told && clock::now().since(began) >= WONDER {
-            told = true;
-            output::tell("the loads are still being set up");
-        }
-        signals.wait(span).is_some()
-    }
-}
-
 /// Starts the loads; they are then set up side by side. What loads of a killed run left behind is
 /// removed first, also where none is to be started.
 pub(crate) fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
@@ -161,67 +124,41 @@ pub(crate) fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
     args.load.iter().flat_map(|l| &l.0).map(start).collect()
 }
 
-/// Looks after a measurement until it is done or the user ends it.
-fn watch(
-    mut session: Session,
-    args: &MeasureArgs,
-    folder: &mut RunFolder,
-    signals: &EndSignals,
-    onlooker: &mut dyn Onlooker,
-    writer: &mut RecordWriter,
-) -> Run {
-    let title = format!("measuring wakeups  {}", text::plan(session.plan()));
-    let mut live = Live::new(title, clock::now());
-    let saves_samples = session.plan().save_samples;
-    let mut checkpoint = Due::every(CHECKPOINT);
-    let mut look = Due::every(WATCH);
-    let mut ended_by = None;
-    while ended_by.is_none() && !session.is_finished() {
-        let pace = if saves_samples { DRAIN } else { live.pace().min(CHECKPOINT) };
-        let pace = onlooker.pace().map_or(pace, |other| pace.min(other));
-        let left = session.planned_end().since(clock::now());
-        // Near the planned end, look often: whoever measures for 10 s does not want to wait 11.
-        ended_by = signals.wait(pace.min(left).max(SpanNs(2_000_000)));
-        session.drain(folder);
-        onlooker.look();
-        let now = clock::now();
-        if live.is_due(now) {
-            live.show(&session.progress(), now);
-        }
-        if look.is_due(now) {
-            session.watch();
-        }
-        if checkpoint.is_due(now) {
-            // If there is no room now there may be later, and the last version is still whole. Only
-            // what is the matter at the end counts, and that is told then.
-            let mut so_far = session.checkpoint();
-            args.redact_if_asked(&mut so_far);
-            let _ = folder.write(writer.write(&mut so_far));
-        }
-    }
-    live.clear();
-    let mut run = session.end(ended_by.map(|signal| signal.name().to_string()), folder);
-    onlooker.complete(&mut run);
-    run
+/// The CPUs that a run is about.
+pub(crate) fn plan_cpus<'a>(plan: &'a Plan, host: &'a Host) -> &'a [u32] {
+    if plan.is_of_others() { &host.cpus_allowed } else { &plan.cpus }
 }
 
-/// Something to do again and again.
-pub(crate) struct Due {
-    every: SpanNs,
-    next: MonoNs,
+/// How often the record is written: at most this much, and the time it takes, is lost to kill -9.
+const CHECKPOINT: SpanNs = SpanNs(800_000_000);
+
+/// The run's folder while the run is measured.
+struct Storage<'a> {
+    folder: RunFolder,
+    args: &'a MeasureArgs,
+    writer: RecordWriter,
 }
 
-impl Due {
-    pub(crate) fn every(every: SpanNs) -> Self {
-        Self { every, next: clock::now().after(every) }
+impl SampleSink for Storage<'_> {
+    fn add(&mut self, sample: SavedSample) {
+        self.folder.add(sample);
     }
 
-    pub(crate) fn is_due(&mut self, now: MonoNs) -> bool {
-        let due = now >= self.next;
-        if due {
-            self.next = now.after(self.every);
-        }
-        due
+    fn close(&mut self) -> Unsaved {
+        self.folder.close()
+    }
+}
+
+impl driver::Storage for Storage<'_> {
+    fn pace(&self) -> Option<SpanNs> {
+        Some(CHECKPOINT)
+    }
+
+    fn checkpoint(&mut self, mut run: Run) {
+        self.args.redact_if_asked(&mut run);
+        // If there is no room now there may be later, and the last version is still whole. Only
+        // what is the matter at the end counts, and that is told then.
+        let _ = self.folder.write(self.writer.write(&mut run));
     }
 }
 
@@ -328,7 +265,10 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         MeasureError::Load(_) => failure
             .try_this("list the loads: wakescope load --list; use another directory for their \
                  files: --load-dir DIR"),
-        MeasureError::Observer(_) => failure,
+        MeasureError::Observer(e) => match e.cause().downcast_ref() {
+            Some(cause) => cannot_trace(cause),
+            None => failure,
+        },
         MeasureError::Ended => failure.try_this("do not interrupt it before it shows the first \
              figures"),
     }
@@ -338,6 +278,8 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
 mod tests {
     use super::*;
     use wakescope_core::explain::Explanation;
+    use wakescope_probe::observer::ObserverError;
+    use wakescope_trace::TraceError;
 
     /// What stands below a run in a folder whose name has so many characters.
     #[track_caller]
@@ -352,15 +294,16 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_comes_within_a_second_however_often_one_looks() {
-        for pace in [2_000_000, 100_000_000, 200_000_000] {
-            let mut due = Due { every: CHECKPOINT, next: MonoNs(CHECKPOINT.0) };
-            let looks = (0..10_000_000_000 / pace).map(|look| look * pace);
-            let written = looks.filter(|&now| due.is_due(MonoNs(now)));
-            let times: Vec<u64> = std::iter::once(0).chain(written).collect();
-            let gaps: Vec<u64> = times.windows(2).map(|two| two[1] - two[0]).collect();
-            assert!(gaps.len() >= 9 && gaps.iter().all(|&ns| ns <= 1_000_000_000), "{gaps:?}");
-        }
+    fn an_observer_that_cannot_observe_is_told_with_cause_and_remedy() {
+        let told = |cause: Box<dyn std::error::Error + Send + Sync>| {
+            explain(MeasureError::Observer(ObserverError::Begin(cause))).to_string()
+        };
+        let of_tracer = told(Box::new(TraceError::Refused("control", "no room".into())));
+        let want = "cannot follow wakeups: the kernel refuses the BPF program control: no room";
+        assert!(of_tracer.contains(want) && of_tracer.contains("wakescope check"), "{of_tracer}");
+        let of_another = told("it is asleep".into());
+        let want = "cannot begin to follow wakeups: it is asleep";
+        assert!(of_another.contains(want), "{of_another}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 
-use wakescope_probe::session::{SavedSample, Unsaved};
+use wakescope_probe::measurement::{SavedSample, Unsaved};
 
 /// Samples are written in blocks of about this size.
 const BLOCK: usize = 64 << 10;

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use common::bench::{Ended, Test, skip};
 use common::measured::{RECORD, record};
 use serde_json::Value;
+use wakescope_core::plan::Target;
 use wakescope_core::run::Run;
 
 mod common;
@@ -310,15 +311,10 @@ fn text_from_elsewhere_does_no_harm_in_any_format() {
         text.lines().count()
     };
     let before: Vec<usize> = FORMATS.iter().map(|format| lines(&run, format)).collect();
-    for text in [
-        &mut run.id,
-        &mut run.host.release,
-        &mut run.host.version,
-        &mut run.host.arch,
-        &mut run.plan.target,
-    ] {
+    for text in [&mut run.id, &mut run.host.release, &mut run.host.version, &mut run.host.arch] {
         *text = HOSTILE.into();
     }
+    run.plan.target = Target::Comm { comm: HOSTILE.into() };
     run.plan.load = vec![HOSTILE.into()];
     let after: Vec<usize> = FORMATS.iter().map(|format| lines(&run, format)).collect();
     assert_eq!(before, after, "text from elsewhere made lines");

@@ -31,7 +31,7 @@ fn with_secrets(test: &Test) -> String {
     let secret = || json!(SECRET);
     value["host"]["cmdline"] = json!(format!("root={SECRET} quiet {SECRET}.site=1 -- {SECRET}"));
     value["plan"]["load"] = json!([format!("exec:{SECRET}")]);
-    value["plan"]["target"] = secret();
+    value["plan"]["target"] = json!({"kind": "comm", "comm": SECRET});
     value["load"][0]["name"] = json!(format!("exec:{SECRET}"));
     value["load"][0]["alive"] = json!(false);
     value["load"][0]["fault"] = secret();

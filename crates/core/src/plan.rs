@@ -4,6 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+mod target;
+
+pub use target::Target;
+
 /// A scheduling policy for the probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -55,15 +59,15 @@ pub enum Stimulus {
     /// A timer on an absolute grid of `CLOCK_MONOTONIC`.
     #[default]
     Timer,
-    /// Whatever wakes the threads that are followed: nobody probes.
-    Others,
+    /// Whatever wakes the threads that are followed.
+    Any,
 }
 
 impl fmt::Display for Stimulus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Timer => "timer",
-            Self::Others => "others",
+            Self::Any => "any",
         })
     }
 }
@@ -71,11 +75,10 @@ impl fmt::Display for Stimulus {
 /// Everything asked for. Times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
+    /// Whose wakeups these are.
+    pub target: Target,
     /// What events cause the wakeups.
     pub stimulus: Stimulus,
-    /// Whose wakeups these are, in words: `process 4711`. Empty where the plan's own probes wake.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub target: String,
     /// The grid's period.
     pub interval_ns: u64,
     /// The span of the grid that is measured; `None` if `samples` ends the run.
@@ -113,4 +116,12 @@ pub struct Plan {
     /// Whether every sample is written to a file.
     #[serde(default)]
     pub save_samples: bool,
+}
+
+impl Plan {
+    /// Whether the wakeups are those of other threads: then the run has no probes, and what concerns
+    /// probes (interval, policy, CPUs, load) means nothing.
+    pub fn is_of_others(&self) -> bool {
+        self.target != Target::Probes
+    }
 }

@@ -8,7 +8,7 @@ use crate::explain::{Explanation, Sections};
 use crate::finding::{CODES, Finding, Validity};
 use crate::host::Host;
 use crate::limit::Judgement;
-use crate::plan::Plan;
+use crate::plan::{Plan, Target};
 use crate::run::{Episode, LoadResult, Run, Thread};
 use crate::source::Source;
 
@@ -132,10 +132,21 @@ fn redact_plan(plan: &mut Plan) {
         fail_above: _,
         save_samples: _,
     } = plan;
-    remove(target);
+    redact_target(target);
     load.iter_mut().for_each(redact_name_of_load);
     // They belong to a machine, and to commands of it.
     load_marks.clear();
+}
+
+fn redact_target(target: &mut Target) {
+    match target {
+        Target::Probes | Target::Unknown => {}
+        Target::Process { pid: _ } | Target::Thread { tid: _ } => {}
+        Target::Tasks { count: _, latest: name }
+        | Target::Comm { comm: name }
+        | Target::Cgroup { path: name }
+        | Target::Program { name } => remove(name),
+    }
 }
 
 fn redact_load(load: &mut LoadResult) {

@@ -409,7 +409,7 @@ fn ending(seen: &Observed, out: &mut Vec<Finding>) {
         out.push(Finding::new(
             "interrupted",
             Note,
-            format!("the run was stopped early by {cause}; all samples until then are recorded"),
+            format!("the run ended early: {cause}; all samples until then are recorded"),
             "",
         ));
     }

@@ -4,8 +4,11 @@
 
 pub mod behaviour;
 pub mod claim;
+pub mod driver;
 pub mod host;
 pub mod load;
+pub mod measurement;
+pub mod observer;
 pub mod prober;
 pub mod schedule;
 pub mod session;

@@ -1,6 +1,5 @@
-//! A measurement from beginning to end: `begin`, look at it while it lasts, `end`.
+//! A measurement by probes of this process, one for each CPU.
 
-use std::collections::BTreeMap;
 use std::io;
 
 use wakescope_core::finding::{Finding, Severity};
@@ -9,43 +8,35 @@ use wakescope_core::plan::{IdleStates, Plan};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
-use wakescope_core::run::{Run, State, TimeDomain};
+use wakescope_core::run::{Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::{Observed, findings};
 use wakescope_sys::memory::SteadyPages;
 use wakescope_sys::pm_qos::WakeLimit;
-use wakescope_sys::sched::{Schedule, ThreadId};
-use wakescope_sys::shared::Answers;
+use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
 use crate::claim::{Claim, claim};
 use crate::load::{Load, LoadError, abandon_all, finish_all};
+use crate::measurement::{
+    CpuProgress, Identity, Measurement, Progress, Request, SampleSink, SavedSample,
+};
+use crate::observer::Observer;
 use crate::prober::{Prober, Ready, Task, Times};
 use crate::schedule::{same, settle_schedule, words};
 use crate::surroundings::Surroundings;
 
 mod error;
+mod following;
 mod record;
 
 pub use error::MeasureError;
+pub(crate) use following::Following;
 pub use record::outcome;
 use record::{Ended, judge};
 
-/// A name for the run that is to be made.
-#[derive(Clone, Debug, Default)]
-pub struct Identity {
-    /// A name that no other run has.
-    pub id: String,
-    /// When it began, RFC 3339, UTC.
-    pub started: String,
-    /// Of everything left to chance.
-    pub seed: u64,
-    /// Which time this machine's clock counts.
-    pub time_domain: TimeDomain,
-}
-
-/// A measurement that goes on.
-pub struct Session {
+/// Probes that measure.
+pub(crate) struct Session {
     identity: Identity,
     plan: Plan,
     host: Host,
@@ -81,90 +72,11 @@ struct Running {
     stalled: SpanNs,
 }
 
-/// How a measurement stands, for display.
-#[derive(Clone, Debug)]
-pub struct Progress {
-    /// Time since the first expiry was due.
-    pub elapsed: SpanNs,
-    /// Time that it will take in all, if nothing is late.
-    pub total: SpanNs,
-    /// One entry per probe.
-    pub cpus: Vec<CpuProgress>,
-}
-
-/// How one probe stands.
-#[derive(Clone, Debug)]
-pub struct CpuProgress {
-    /// Its CPU.
-    pub cpu: u32,
-    /// The last wakeup's lateness.
-    pub now_ns: u64,
-    /// The largest lateness since the last look.
-    pub recent_max_ns: u64,
-    /// The statistics so far.
-    pub seen: Snapshot,
-}
-
 /// Time for all probe threads to reach their first sleep after they are told when to begin.
 const SETTLE: SpanNs = SpanNs(20_000_000);
 
 /// Samples that a probe may be ahead of the file they are saved to: at 20,000 a second, 3 s.
 const RING_SLOTS: usize = 1 << 16;
-
-/// A sample on its way to a file. Times in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SavedSample {
-    /// The CPU that was measured.
-    pub cpu: u32,
-    /// When the wakeup was due, from the start of the run.
-    pub expiry_ns: u64,
-    /// How late it was.
-    pub wakeup_latency_ns: u64,
-}
-
-/// Where samples go that are saved.
-pub trait SampleSink {
-    /// Takes a sample. What cannot be kept is counted.
-    fn add(&mut self, sample: SavedSample);
-    /// Completes what is kept; there are no more samples.
-    fn close(&mut self) -> Unsaved;
-}
-
-/// Who looks on from the kernel while probes measure. What keeps it from that ends the measurement.
-pub trait Observer {
-    /// Where the probe on the plan's CPU at `rank` is to put its answers, if anywhere.
-    fn answers(&self, rank: usize) -> Option<Answers>;
-    /// The next probe, in the order of the plan's CPUs, is `thread`.
-    fn follow(&mut self, thread: ThreadId) -> Result<(), String>;
-    /// Wakeups count that are due at `origin` or later.
-    fn begin(&mut self, origin: MonoNs) -> Result<(), String>;
-}
-
-/// Nobody looks on.
-pub struct Unobserved;
-
-impl Observer for Unobserved {
-    fn answers(&self, _: usize) -> Option<Answers> {
-        None
-    }
-
-    fn follow(&mut self, _: ThreadId) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn begin(&mut self, _: MonoNs) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-/// Samples that could not be kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unsaved {
-    /// Why, if any.
-    pub cause: Option<String>,
-    /// How many, by CPU.
-    pub lost: BTreeMap<u32, u64>,
-}
 
 /// Hands over what waits in `ring`.
 fn drain(cpu: u32, ring: Option<&Ring>, sink: &mut dyn SampleSink) {
@@ -184,20 +96,14 @@ const LOAD_PATIENCE: SpanNs = SpanNs(120_000_000_000);
 const STALL: SpanNs = SpanNs(2_000_000_000);
 
 impl Session {
-    /// Begins a measurement under `loads`. `pause` waits for a time and says whether the user ended
-    /// it meanwhile.
-    ///
-    /// Every CPU of the plan must be one that this process may use. `observer` gets to know each
-    /// probe before anything is measured.
-    pub fn begin(
-        identity: Identity,
-        mut plan: Plan,
-        host: Host,
-        host_findings: Vec<Finding>,
-        loads: Vec<Load>,
-        observer: &mut (impl Observer + ?Sized),
+    /// Begins a measurement under the loads of `request`. `pause` waits for a time and says whether
+    /// the user ended it meanwhile. `observer` gets to know each probe before anything is measured.
+    pub(crate) fn begin(
+        request: Request,
+        observer: &mut dyn Observer,
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
+        let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
         let mut loads = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
         let claim = claim(&plan.cpus);
         let idle = match plan.idle_states {
@@ -244,30 +150,10 @@ impl Session {
             origin,
             before,
             claim,
-            abandons_loads: false,
+            abandons_loads,
             _idle: idle,
             _pages: pages,
         })
-    }
-
-    /// The plan as it is carried out: where a default could not be had, with what is done instead.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// Lets the end take no care of what loads leave behind: for a machine that restarts next.
-    pub fn abandon_loads(&mut self) {
-        self.abandons_loads = true;
-    }
-
-    /// Whether every probe has done what was asked.
-    pub fn is_finished(&self) -> bool {
-        self.probes.iter().all(|p| p.prober.is_finished())
-    }
-
-    /// When the measurement will be over, if nothing is late.
-    pub fn planned_end(&self) -> MonoNs {
-        self.origin.after(self.total())
     }
 
     fn total(&self) -> SpanNs {
@@ -275,8 +161,33 @@ impl Session {
         SpanNs(self.plan.duration_ns.unwrap_or(samples.saturating_mul(self.plan.interval_ns)))
     }
 
-    /// Looks whether everything is as it should be. To be called about once a second.
-    pub fn watch(&mut self) {
+    fn look(&mut self) {
+        for probe in &mut self.probes {
+            probe.seen = probe.prober.snapshot();
+        }
+    }
+
+    fn record(&self, ended: Vec<Ended>, state: State, all: Vec<Finding>) -> Run {
+        let origin_ns = self.origin.0;
+        record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all)
+    }
+}
+
+impl Measurement for Session {
+    /// Where a default of the plan could not be had, this says what is done instead.
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn is_finished(&mut self) -> bool {
+        self.probes.iter().all(|p| p.prober.is_finished())
+    }
+
+    fn planned_end(&self) -> MonoNs {
+        self.origin.after(self.total())
+    }
+
+    fn verify(&mut self) {
         let wanted = self.schedule;
         for probe in &mut self.probes {
             let odd = probe.prober.schedule().filter(|&s| !same(s, wanted));
@@ -291,8 +202,7 @@ impl Session {
         }
     }
 
-    /// How the measurement stands.
-    pub fn progress(&mut self) -> Progress {
+    fn progress(&mut self, _: &dyn Observer) -> Progress {
         self.look();
         let cpus = self.probes.iter().map(|p| {
             let (now_ns, recent_max_ns) = p.prober.recent();
@@ -302,11 +212,11 @@ impl Session {
             elapsed: clock::now().since(self.origin),
             total: self.total(),
             cpus: cpus.collect(),
+            followed: None,
         }
     }
 
-    /// The run so far, as a record that stands by itself should this process be killed.
-    pub fn checkpoint(&mut self) -> Run {
+    fn checkpoint(&mut self) -> Run {
         self.look();
         let mut all = self.host_findings.clone();
         all.push(Finding::new(
@@ -321,16 +231,14 @@ impl Session {
         self.record(so_far, State::Running, all)
     }
 
-    /// Hands the samples taken since the last call to `sink`.
-    pub fn drain(&self, sink: &mut dyn SampleSink) {
+    fn drain(&self, sink: &mut dyn SampleSink) {
         for probe in &self.probes {
             drain(probe.prober.cpu, probe.prober.ring(), sink);
         }
     }
 
-    /// Ends the measurement, now if need be: then `ended_by` says why. `sink` gets the last samples.
-    pub fn end(mut self, ended_by: Option<String>, sink: &mut dyn SampleSink) -> Run {
-        self.watch();
+    fn end(mut self: Box<Self>, ended_by: Option<String>, sink: &mut dyn SampleSink) -> Run {
+        self.verify();
         self.probes.iter().for_each(|p| p.prober.stop());
         let change = Surroundings::now();
         let clocksource = (self.before.clocksource.clone(), change.clocksource.clone());
@@ -383,17 +291,6 @@ impl Session {
         // What a CPU would have shown after it went away is not known.
         run.limits = judge(&run, !early && lost == 0);
         run
-    }
-
-    fn look(&mut self) {
-        for probe in &mut self.probes {
-            probe.seen = probe.prober.snapshot();
-        }
-    }
-
-    fn record(&self, ended: Vec<Ended>, state: State, all: Vec<Finding>) -> Run {
-        let origin_ns = self.origin.0;
-        record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all)
     }
 }
 
@@ -451,7 +348,7 @@ fn settle_loads(
 fn start_probes(
     plan: &Plan,
     schedule: Schedule,
-    observer: &mut (impl Observer + ?Sized),
+    observer: &mut dyn Observer,
 ) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
     let task = |rank, cpu| {

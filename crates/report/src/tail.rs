@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use wakescope_core::explain::Cause;
-use wakescope_core::plan::Stimulus;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::tail::{Bound, Bursts, CauseRate, Extrapolation, TIMES_AS_LONG, Tail};
 use wakescope_core::units::{counted, grouped, one_or_many};
@@ -108,10 +107,7 @@ fn what(run: &Run) -> &'static str {
     if !quantity::is_wakeup(run) {
         return quantity::words(quantity::of(run)).many;
     }
-    match run.plan.stimulus {
-        Stimulus::Timer => "expiries",
-        Stimulus::Others => "wakeups",
-    }
+    if run.plan.is_of_others() { "wakeups" } else { "expiries" }
 }
 
 /// How long it takes to claim rates that are not yet proven.

@@ -6,7 +6,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::plan::{IdleStates, Plan, Stimulus};
+use wakescope_core::plan::{IdleStates, Plan, Target};
 use wakescope_core::run::{Run, State};
 use wakescope_core::source::Source;
 use wakescope_core::units::{SpanNs, counted, grouped};
@@ -30,10 +30,10 @@ pub fn report(run: &Run, style: Style) -> String {
     let all = run.expiries();
     if all.count > 0 {
         let kind = domain::word(run.time_domain);
-        let what = match (&run.source, run.plan.stimulus) {
+        let what = match (&run.source, run.plan.is_of_others()) {
             (Some(source), _) => format!("samples by {kind}{}", source.quantity),
-            (None, Stimulus::Timer) => format!("expiries by {kind}lateness"),
-            (None, Stimulus::Others) => format!("wakeups by {kind}lateness"),
+            (None, false) => format!("expiries by {kind}lateness"),
+            (None, true) => format!("wakeups by {kind}lateness"),
         };
         let _ =
             write!(out, "\n {what}, both scales logarithmic\n{}", plot::log_log(&all.histogram));
@@ -108,13 +108,13 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
         1 => String::new(),
         n => format!(" on {n} CPUs"),
     };
-    let counted = match (&run.source, run.plan.stimulus) {
+    let counted = match (&run.source, run.plan.is_of_others()) {
         (Some(source), _) => samples_of(run, source),
-        (None, Stimulus::Timer) => {
+        (None, false) => {
             let count = counted(summary.count, "expiry");
             format!("{count} at {}{cpus}", SpanNs(run.plan.interval_ns))
         }
-        (None, Stimulus::Others) => counted(summary.count, "wakeup"),
+        (None, true) => counted(summary.count, "wakeup"),
     };
     if run.duration_ns == 0 && run.source.is_some() && summary.count > 0 {
         return format!(
@@ -204,8 +204,8 @@ fn imported(run: &Run, source: &Source) -> String {
     if !run.host.release.is_empty() {
         parts.push(format!("kernel {}", clean(&run.host.release, 60)));
     }
-    if !run.plan.target.is_empty() {
-        parts.push(clean(&run.plan.target, 80));
+    if run.plan.is_of_others() {
+        parts.push(target(&run.plan.target));
     }
     if run.plan.interval_ns > 0 {
         parts.push(format!("{} {}", run.plan.stimulus, SpanNs(run.plan.interval_ns)));
@@ -215,7 +215,7 @@ fn imported(run: &Run, source: &Source) -> String {
             parts.push(format!("{} {priority}", run.plan.policy));
         }
         Some(priority) => parts.push(format!("priority {priority}")),
-        None if known("plan.policy") && run.plan.stimulus == Stimulus::Timer => {
+        None if known("plan.policy") && !run.plan.is_of_others() => {
             parts.push(run.plan.policy.to_string());
         }
         None => {}
@@ -230,9 +230,8 @@ fn imported(run: &Run, source: &Source) -> String {
 /// The plan in a line: `timer 1.00 ms · fifo 90 · 2 CPUs · load find, launch`, or whose wakeups were
 /// followed: `wakeups of process 4711`.
 pub fn plan(plan: &Plan) -> String {
-    if plan.stimulus == Stimulus::Others {
-        let whose = if plan.target.is_empty() { "other tasks" } else { &plan.target };
-        return format!("wakeups of {}", clean(whose, 80));
+    if plan.is_of_others() {
+        return format!("wakeups of {}", target(&plan.target));
     }
     let mut parts = vec![format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns))];
     parts.push(match plan.priority {
@@ -250,6 +249,22 @@ pub fn plan(plan: &Plan) -> String {
         parts.push("idle states shallow".into());
     }
     parts.join(" · ")
+}
+
+/// Whose wakeups these are: `process 4711`.
+pub(crate) fn target(target: &Target) -> String {
+    match target {
+        Target::Probes => "probes".into(),
+        Target::Process { pid } => format!("process {pid}"),
+        Target::Thread { tid } => format!("thread {tid}"),
+        Target::Comm { comm } => format!("threads named {}", clean(comm, 40)),
+        Target::Cgroup { path } => format!("cgroup {}", clean(path, 70)),
+        Target::Tasks { count, latest } => {
+            format!("{} tasks, the latest of them {}", grouped(*count), clean(latest, 60))
+        }
+        Target::Program { name } => format!("{}'s threads", clean(name, 60)),
+        Target::Unknown => "other tasks".into(),
+    }
 }
 
 #[cfg(test)]
@@ -413,22 +428,22 @@ pub(crate) mod tests {
     #[test]
     fn wakeups_of_others_have_no_grid() {
         let mut run = run_of(&[&[9_000; 3_000]]);
-        let others = |target: &str| Plan {
-            stimulus: Stimulus::Others,
-            target: target.into(),
-            ..Plan::default()
-        };
-        run.plan = others("process 4711");
+        let others = |target| Plan { target, ..Plan::default() };
+        run.plan = others(Target::Process { pid: 4_711 });
         let text = report(&run, PLAIN);
         assert!(text.contains("\n3,000 wakeups.\n"), "{text}");
         assert!(text.contains("\n wakeups of process 4711\n"), "{text}");
         assert!(text.contains("\n wakeups by lateness"), "{text}");
         assert!(!text.contains("fifo") && !text.contains("expiries"), "{text}");
-        assert_eq!(plan(&others("")), "wakeups of other tasks");
-        assert_eq!(
-            plan(&others("threads named \u{1b}[2J")),
-            "wakeups of threads named \u{fffd}[2J"
-        );
+        for (target, want) in [
+            (Target::Thread { tid: 4_712 }, "wakeups of thread 4712"),
+            (Target::Comm { comm: "\u{1b}[2J".into() }, "wakeups of threads named \u{fffd}[2J"),
+            (Target::Cgroup { path: "/a".into() }, "wakeups of cgroup /a"),
+            (Target::Program { name: "schbench".into() }, "wakeups of schbench's threads"),
+            (Target::Unknown, "wakeups of other tasks"),
+        ] {
+            assert_eq!(plan(&others(target)), want);
+        }
     }
 
     #[test]

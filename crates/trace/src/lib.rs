@@ -30,6 +30,6 @@ pub use error::TraceError;
 pub use image::{Found, Image, MappedImage, NoImage, functions_of_program};
 pub use interference::Watch;
 pub use shared::WAKEUPS_HELD;
-pub use target::{Target, TargetError};
+pub use target::TargetError;
 pub use tracer::{Options, Tracer};
 pub use users::{NamePrograms, SymbolReader, UserNames, Users};

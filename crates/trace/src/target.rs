@@ -3,21 +3,9 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Whose wakeups are followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
-    /// Threads of our own, which are told one by one and say when they have answered: as many at
-    /// most.
-    Probes(u32),
-    /// All threads of the process, or the one thread, with this id.
-    Process(u32),
-    /// All threads of this name.
-    Comm(String),
-    /// All threads in this cgroup of the unified hierarchy, not in those below it.
-    Cgroup(PathBuf),
-}
+use wakescope_core::plan::Target;
 
 /// Why a target cannot be followed.
 #[derive(Debug, thiserror::Error)]
@@ -29,11 +17,14 @@ pub enum TargetError {
     #[error("`{0}` cannot be the name of a thread: names have 1 to 15 bytes")]
     Comm(String),
     /// This is no folder of a cgroup.
-    #[error("{} is not a cgroup: {1}", .0.display())]
-    Cgroup(PathBuf, io::Error),
+    #[error("{0} is not a cgroup: {1}")]
+    Cgroup(String, io::Error),
     /// Threads have other numbers here than the kernel gives them.
     #[error("this PID namespace is not the kernel's initial one")]
     Namespace,
+    /// These are no threads of this machine.
+    #[error("only threads of this machine can be followed")]
+    Elsewhere,
 }
 
 /// A target as programs are told of it.
@@ -45,25 +36,34 @@ pub(crate) struct Filter {
     pub(crate) cgroup: u64,
 }
 
-impl Target {
-    pub(crate) fn filter(&self) -> Result<Filter, TargetError> {
-        let none = Filter::default();
-        match self {
-            Self::Probes(_) | Self::Process(_) if !has_kernels_numbers() => {
+impl Filter {
+    /// What programs are told of `target`. They follow an ID as that of a process or of a thread.
+    pub(crate) fn of(target: &Target) -> Result<Self, TargetError> {
+        let none = Self::default();
+        match target {
+            Target::Probes | Target::Process { .. } | Target::Thread { .. }
+                if !has_kernels_numbers() =>
+            {
                 Err(TargetError::Namespace)
             }
-            Self::Probes(_) => Ok(none),
-            &Self::Process(pid) if Path::new(&format!("/proc/{pid}")).exists() => {
-                Ok(Filter { targets: 1, pid, ..none })
+            Target::Probes => Ok(none),
+            &(Target::Process { pid } | Target::Thread { tid: pid }) => {
+                match Path::new(&format!("/proc/{pid}")).exists() {
+                    true => Ok(Self { targets: 1, pid, ..none }),
+                    false => Err(TargetError::NoProcess(pid)),
+                }
             }
-            &Self::Process(pid) => Err(TargetError::NoProcess(pid)),
-            Self::Comm(name) => {
+            Target::Comm { comm: name } => {
                 let comm = comm(name).ok_or_else(|| TargetError::Comm(name.clone()))?;
-                Ok(Filter { targets: 2, comm, ..none })
+                Ok(Self { targets: 2, comm, ..none })
             }
-            Self::Cgroup(path) => {
-                let cgroup = cgroup(path).map_err(|e| TargetError::Cgroup(path.clone(), e))?;
-                Ok(Filter { targets: 3, cgroup, ..none })
+            Target::Cgroup { path } => {
+                let cgroup =
+                    cgroup(Path::new(path)).map_err(|e| TargetError::Cgroup(path.clone(), e))?;
+                Ok(Self { targets: 3, cgroup, ..none })
+            }
+            Target::Tasks { .. } | Target::Program { .. } | Target::Unknown => {
+                Err(TargetError::Elsewhere)
             }
         }
     }
@@ -105,12 +105,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_followed_is_refused() {
-        assert!(matches!(Target::Process(0x7fff_fff0).filter(), Err(TargetError::NoProcess(_))));
+        let filter = |target| Filter::of(&target);
+        let comm = |comm: &str| filter(Target::Comm { comm: comm.into() });
+        let nobody = Target::Process { pid: 0x7fff_fff0 };
+        assert!(matches!(filter(nobody), Err(TargetError::NoProcess(_))));
         for name in ["", "a name of a thread", "nul\0"] {
-            assert!(matches!(Target::Comm(name.into()).filter(), Err(TargetError::Comm(_))));
+            assert!(matches!(comm(name), Err(TargetError::Comm(_))));
         }
-        assert!(matches!(Target::Cgroup("/proc".into()).filter(), Err(TargetError::Cgroup(..))));
-        assert_eq!(Target::Process(1).filter().unwrap().pid, 1);
-        assert_eq!(Target::Comm("a".into()).filter().unwrap().comm, [u64::from(b'a').to_le(), 0]);
+        let no_cgroup = Target::Cgroup { path: "/proc".into() };
+        assert!(matches!(filter(no_cgroup), Err(TargetError::Cgroup(..))));
+        assert!(matches!(filter(Target::Unknown), Err(TargetError::Elsewhere)));
+        assert_eq!(filter(Target::Process { pid: 1 }).unwrap().pid, 1);
+        assert_eq!(filter(Target::Thread { tid: 1 }).unwrap().pid, 1);
+        assert_eq!(comm("a").unwrap().comm, [u64::from(b'a').to_le(), 0]);
     }
 }

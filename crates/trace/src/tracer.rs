@@ -12,6 +12,7 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_attribution::{Abridged, Interrupts, Known, Machine, Seen, Tally};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Measured, Wakeup};
+use wakescope_core::plan::Target;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::memory::lift_lock_limit;
@@ -34,7 +35,7 @@ use crate::shared::{
 use crate::stack::{self, Walker};
 use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
-use crate::target::{Filter, Target, has_kernels_numbers};
+use crate::target::{Filter, has_kernels_numbers};
 use crate::users::NamePrograms;
 
 /// What is to be followed, and how.
@@ -42,6 +43,9 @@ use crate::users::NamePrograms;
 pub struct Options {
     /// Whose wakeups.
     pub target: Target,
+    /// Of probes, how many there are at most. They are announced one by one, and say when they have
+    /// responded.
+    pub probes: u32,
     /// Whether these threads stay on their CPUs.
     pub pinned: bool,
     /// How late a wakeup must be to leave the kernel, nanoseconds; `None` for the latest ones,
@@ -63,6 +67,17 @@ pub struct Options {
     /// On which CPUs sections are to be measured where the kernel shows their edges, on all if there
     /// are none; `None` where nobody asks.
     pub sections: Option<BTreeSet<u32>>,
+}
+
+impl Options {
+    fn is_of_probes(&self) -> bool {
+        self.target == Target::Probes
+    }
+
+    /// How many threads, or CPUs, have figures of their own.
+    fn places(&self) -> u32 {
+        if self.is_of_probes() { self.probes.max(1) } else { possible_cpus() }
+    }
 }
 
 /// The tracepoint of the interrupts that not every kernel shows.
@@ -109,7 +124,7 @@ pub struct Tracer {
 impl Tracer {
     /// Loads and attaches what this kernel has a place for. Nothing counts before [`Self::begin`].
     pub fn start(options: Options) -> Result<Self, TraceError> {
-        let filter = options.target.filter().map_err(TraceError::Target)?;
+        let filter = Filter::of(&options.target).map_err(TraceError::Target)?;
         let (kernel, types) = Kernel::read().map_err(TraceError::NoTypes)?;
         let types = Btf::parse(&types, aya::Endianness::default())
             .map_err(|e| TraceError::NoTypes(io::Error::other(e)))?;
@@ -118,7 +133,7 @@ impl Tracer {
         let sleepers_call = known.get(SLEEPERS_CALL).copied();
         let mut programs = load(&options, filter, &kernel, &types, shows, sleepers_call)?;
         let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
-        if sleepers_call.is_none() && matches!(options.target, Target::Probes(_)) {
+        if sleepers_call.is_none() && options.is_of_probes() {
             not_seen.push(UNSURE_TIMERS.to_string());
         }
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
@@ -148,11 +163,11 @@ impl Tracer {
             _ => Err(TraceError::Refused(name, "it is no array".into())),
         };
         let walker = Walker::of_running_kernel(&mut programs, &known);
-        let places = places(&options.target) as usize;
+        let places = options.places() as usize;
         let figures = mapped(&mut programs, "figures", places * COMPONENTS * FIGURES_WORDS)?;
-        let responses = match options.target {
-            Target::Probes(count) if count > 0 => {
-                Some(mapped(&mut programs, "responses", count as usize * Answers::WORDS)?)
+        let responses = match options.probes as usize {
+            count if count > 0 && options.is_of_probes() => {
+                Some(mapped(&mut programs, "responses", count * Answers::WORDS)?)
             }
             _ => None,
         };
@@ -279,7 +294,7 @@ impl Tracer {
             return;
         }
         let counted = Counted::of(&self.figures, self.places);
-        let probes = matches!(self.options.target, Target::Probes(_));
+        let probes = self.options.is_of_probes();
         let known = Known::of(&counted.components, self.options.machine, probes);
         self.overflow.explain(known, self.counts().least_depth);
     }
@@ -436,14 +451,6 @@ fn modules_of<'a>(
     all.filter_map(|frame| frame.module.as_deref()).collect()
 }
 
-/// How many threads, or CPUs, have figures of their own.
-fn places(target: &Target) -> u32 {
-    match *target {
-        Target::Probes(count) => count.max(1),
-        _ => possible_cpus(),
-    }
-}
-
 /// CPUs that there may ever be.
 fn possible_cpus() -> u32 {
     aya::util::nr_cpus().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(1)
@@ -479,9 +486,9 @@ fn load(
 ) -> Result<Ebpf, TraceError> {
     let object = object::unpacked().map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = possible_cpus();
-    let (probes, followed, waking) = match options.target {
-        Target::Probes(count) => (count.max(1), count.max(1), count),
-        _ => (1, MOST_FOLLOWED, cpus),
+    let (probes, followed, waking) = match options.is_of_probes() {
+        true => (options.probes.max(1), options.probes.max(1), options.probes),
+        false => (1, MOST_FOLLOWED, cpus),
     };
     let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
     // 0 stands for all that timers call.
@@ -494,7 +501,7 @@ fn load(
         .btf(Some(types))
         .set_max_entries("cpus", cpus)
         .set_max_entries("records", bytes_of_records(waking))
-        .set_max_entries("figures", places(&options.target) * components)
+        .set_max_entries("figures", options.places() * components)
         .set_max_entries("responses", probes)
         .set_max_entries("slots", probes)
         .set_max_entries("wakeups", followed)
@@ -542,7 +549,7 @@ fn is_told(program: &Program) -> bool {
 }
 
 fn is_needed(program: &Program, options: &Options, shows: Shows) -> bool {
-    let others = !matches!(options.target, Target::Probes(_));
+    let others = !options.is_of_probes();
     match program.need {
         Need::Always | Need::IfThere => true,
         Need::IfTheyMove => others || !options.pinned,
@@ -638,6 +645,7 @@ mod tests {
     fn programs_are_attached_where_they_are_needed() {
         let options = |target, pinned| Options {
             target,
+            probes: 2,
             pinned,
             above_ns: None,
             tail: 0.001,
@@ -654,11 +662,11 @@ mod tests {
             needed.map(|program| program.tracepoint).collect::<Vec<_>>()
         };
         let (moves, waking) = ("sched_migrate_task", "sched_waking");
-        let probes = needed(options(Target::Probes(2), true));
+        let probes = needed(options(Target::Probes, true));
         assert!(!probes.contains(&moves) && !probes.contains(&waking), "{probes:?}");
-        let loose = needed(options(Target::Probes(2), false));
+        let loose = needed(options(Target::Probes, false));
         assert!(loose.contains(&moves) && !loose.contains(&waking), "{loose:?}");
-        let others = needed(options(Target::Process(1), true));
+        let others = needed(options(Target::Process { pid: 1 }, true));
         let asked_for =
             |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
         let asked_for = PROGRAMS.iter().filter(asked_for).count();

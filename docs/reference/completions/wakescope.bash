@@ -177,7 +177,10 @@ _wakescope() {
                     return 0
                     ;;
                 --cgroup)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=()
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o plusdirs
+                    fi
                     return 0
                     ;;
                 --vmlinux)

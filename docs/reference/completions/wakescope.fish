@@ -65,7 +65,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -s h -l hel
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l above -d 'Wakeups count as late from this time or percentile on' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l pid -d 'Follow the threads of this process, or this one thread, instead of probes' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l comm -d 'Follow all threads of this name' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cgroup -d 'Follow all threads in the cgroup with this folder, but not in its descendants' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cgroup -d 'Follow all threads in the cgroup with this folder, but not in its descendants' -r -f -a "(__fish_complete_directories)"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l vmlinux -d 'The kernel\'s vmlinux with debug information, for source lines [default: searched in the usual places]' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'Number of the worst wakeups to show in full' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'"

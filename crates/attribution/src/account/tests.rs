@@ -4,6 +4,7 @@ use wakescope_core::explain::{Cause, Marks};
 use wakescope_core::finding::Verdict;
 use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Host, Idle, IdleState};
+use wakescope_core::plan::Target;
 use wakescope_core::run::{SCHEMA, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 
@@ -240,7 +241,7 @@ fn a_tracer_that_contradicts_itself_is_told_and_degrades_the_run() {
         assert_eq!(run.validity.verdict, verdict);
         // Without probes, nobody else knows of those.
         all.broken = 4;
-        run.plan.stimulus = Stimulus::Others;
+        run.plan.target = Target::Process { pid: 4_711 };
         account(&mut run, all, above("500ns"));
         assert_eq!(told(&run).not_followed, 4 + lost);
     }
@@ -336,7 +337,7 @@ fn what_was_lost_makes_it_degraded() {
 /// A run of others' wakeups, before anything was seen of it.
 fn of_others(worst: usize) -> Run {
     let mut run = measured(&[], Vec::new());
-    (run.plan.stimulus, run.plan.worst) = (Stimulus::Others, worst);
+    (run.plan.target, run.plan.worst) = (Target::Process { pid: 4_711 }, worst);
     run.threads.clear();
     run
 }
@@ -382,14 +383,13 @@ fn of_others_it_is_the_tracer_that_knows_what_was_not_followed() {
 fn a_run_without_a_wakeup_is_explained_all_the_same() {
     let nobody = ("no-samples", Severity::Error);
     for (mut run, want) in [(of_others(3), vec![nobody]), (measured(&[], Vec::new()), vec![])] {
-        run.plan.target = "process 4711".into();
         run.duration_ns = 2_000_000_000;
         account(&mut run, Seen::default(), above("p99.9"));
         assert_eq!((told(&run).wakeups, told(&run).late), (0, 0));
         assert!(run.worst.is_empty() && run.causes.is_empty());
         assert_eq!(codes(&run), want);
         for found in &run.validity.findings {
-            assert_eq!(found.message, "no wakeup of process 4711 was traced within 2.00 s");
+            assert_eq!(found.message, "no wakeup of the followed threads was traced within 2.00 s");
         }
         assert!(Run::from_json(run.to_json().as_bytes()).is_ok());
     }

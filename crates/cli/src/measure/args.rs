@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
+use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
@@ -159,8 +159,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     }
     let loads = || args.load.iter().flat_map(|l| &l.0);
     Ok(Plan {
+        target: Target::Probes,
         stimulus: Stimulus::Timer,
-        target: String::new(),
         interval_ns: args.interval.0,
         duration_ns: args.samples.is_none().then_some(args.duration.0),
         samples: args.samples,

@@ -12,7 +12,7 @@ use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::maxima::Maxima;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
+use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{Episode, LoadResult, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
@@ -385,7 +385,7 @@ fn full_host() -> Host {
 fn full_plan() -> Plan {
     Plan {
         stimulus: Stimulus::Timer,
-        target: "process 4711".into(),
+        target: Target::Probes,
         interval_ns: 1_000_000,
         duration_ns: Some(10_000_000_000),
         samples: Some(10_000),
@@ -401,6 +401,20 @@ fn full_plan() -> Plan {
         fail_above: vec!["p99.9=100us".into()],
         save_samples: true,
     }
+}
+
+/// A target of each kind.
+pub(crate) fn targets() -> [Target; 8] {
+    [
+        Target::Probes,
+        Target::Process { pid: 4_711 },
+        Target::Thread { tid: 4_712 },
+        Target::Comm { comm: "jackd".into() },
+        Target::Cgroup { path: "/sys/fs/cgroup/audio".into() },
+        Target::Tasks { count: 12, latest: "sleep:27484".into() },
+        Target::Program { name: "schbench".into() },
+        Target::Unknown,
+    ]
 }
 
 fn distribution(values: &[u64]) -> Distribution {

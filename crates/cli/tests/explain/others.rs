@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::StepEvent;
 use wakescope_core::finding::Verdict;
-use wakescope_core::plan::Stimulus;
+use wakescope_core::plan::{Stimulus, Target};
 use wakescope_core::run::{Episode, Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
@@ -112,8 +112,8 @@ fn assert_not_later(run: &Run, slept: &[Slept]) {
 }
 
 #[track_caller]
-fn assert_of_others(run: &Run, whose: &str) {
-    assert_eq!((run.plan.stimulus, run.plan.target.as_str()), (Stimulus::Others, whose));
+fn assert_of_others(run: &Run, target: &Target) {
+    assert_eq!((run.plan.stimulus, &run.plan.target), (Stimulus::Any, target));
     let told = run.explanation.as_ref().unwrap();
     let woken = run.woken();
     assert_eq!(woken.count, told.wakeups);
@@ -152,7 +152,7 @@ fn a_thread_that_sleeps_is_woken_by_its_timer() {
     let id = sleeper.id;
     let slept = sleeper.end();
     assert_eq!((run.state, run.duration_ns >= 1_000_000_000), (State::Complete, true));
-    assert_of_others(&run, &format!("thread {id}"));
+    assert_of_others(&run, &Target::Thread { tid: id });
     assert_followed(&run, &slept);
     assert_not_later(&run, &slept);
     let table = run.components.as_ref().unwrap();
@@ -180,7 +180,7 @@ fn threads_are_followed_by_their_name() {
     let (run, text) = explained(&test, &["--comm", &name, "--duration", "1s", "--out", "run"]);
     let slept: Vec<Slept> = two.into_iter().flat_map(Sleeper::end).collect();
     another.end();
-    assert_of_others(&run, &format!("threads named {name}"));
+    assert_of_others(&run, &Target::Comm { comm: name.clone() });
     assert_followed(&run, &slept);
     assert_not_later(&run, &slept);
     assert!(text.contains(&format!("\n wakeups of threads named {name}\n")), "{text}");
@@ -219,8 +219,8 @@ fn that_nobody_was_there_to_follow_is_told() {
     let name = format!("none{}", std::process::id());
     let (run, text) = explained(&test, &["--comm", &name, "--duration", "10ms", "--out", "run"]);
     let found = assert_found(&run, "no-samples");
-    let told = format!("no wakeup of threads named {name} was traced within ");
-    assert!(found.message.starts_with(&told), "{found:?}");
+    let told = "no wakeup of the followed threads was traced within ";
+    assert!(found.message.starts_with(told), "{found:?}");
     assert_eq!(run.validity.verdict, Verdict::Invalid);
     let begin = "No wakeup was seen.\n0 wakeups followed · invalid: see below\n\n traced with: ";
     assert!(text.starts_with(begin), "{text}");
@@ -315,7 +315,7 @@ fn a_process_that_reads_a_pipe_is_woken_by_who_writes() {
     let whom = ["--pid", &pid.to_string(), "--above", "1ns"];
     let (run, count, longest_ns) = follow_calls(&test, &mut echo, &whom);
     echo.end();
-    assert_of_others(&run, &format!("process {pid}"));
+    assert_of_others(&run, &Target::Process { pid });
     assert_calls(&run, count, longest_ns);
     let wakers = run.worst.iter().flat_map(|episode| episode.timeline.first());
     let wakers: Vec<&StepEvent> = wakers.map(|step| &step.event).collect();
@@ -363,7 +363,7 @@ fn threads_are_followed_by_their_cgroup() {
     let (run, count, longest_ns) = follow_calls(&test, &mut inside, &["--cgroup", &folder]);
     outside.end();
     inside.end();
-    assert_of_others(&run, &format!("cgroup {folder}"));
+    assert_of_others(&run, &Target::Cgroup { path: folder.clone() });
     assert_calls(&run, count, longest_ns);
 }
 
@@ -389,7 +389,7 @@ fn a_process_that_ends_ends_the_run() {
     assert_eq!(run.state, State::Interrupted);
     let found = assert_found(&run, "interrupted");
     assert!(found.message.contains("the followed process has ended"), "{found:?}");
-    assert_of_others(&run, &format!("process {pid}"));
+    assert_of_others(&run, &Target::Process { pid: pid.parse().unwrap() });
     // The last time it is woken to hear that there is no more.
     assert_calls(&run, count + 1, longest_ns.max(end.0));
 }
@@ -429,7 +429,7 @@ fn threads_that_come_and_go_are_followed_as_long_as_they_live() {
     let told = running.output();
     assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
     let run = record(&test.dir.join("run"));
-    assert_of_others(&run, &format!("threads named {name}"));
+    assert_of_others(&run, &Target::Comm { comm: name.clone() });
     // To begin and to end, a thread may have to wait for others, too.
     let told = run.explanation.as_ref().unwrap();
     let due = slept.iter().filter(|slept| slept.due.0 >= run.origin_ns);

@@ -53,7 +53,8 @@ const TEXT: &[(&str, &[&str])] = &[
         "what the user wrote, as it was written",
         &[
             "id",
-            "plan/target",
+            "plan/target/comm",
+            "plan/target/path",
             "plan/load",
             "plan/fail_above",
             "load/name",
@@ -70,6 +71,8 @@ const TEXT: &[(&str, &[&str])] = &[
             "source/file",
             "source/unknown",
             "source/approximate",
+            "plan/target/name",
+            "plan/target/latest",
         ],
     ),
     ("a unit of work", &["load/unit"]),

@@ -13,7 +13,7 @@ use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
 use crate::host::{Clock, Idle, IdleState, RtLimits};
 use crate::limit::Outcome;
-use crate::plan::{IdleStates, Policy, Stimulus};
+use crate::plan::{IdleStates, Policy, Stimulus, Target};
 use crate::preemption::{Model, Preemption, Unread};
 use crate::run::{Overflow, SCHEMA, State, Summary, TimeDomain};
 use crate::source::{Omission, Quantity};
@@ -235,8 +235,8 @@ fn host() -> Host {
 
 fn plan() -> Plan {
     Plan {
-        stimulus: Stimulus::Others,
-        target: marker(),
+        target: Target::Comm { comm: marker() },
+        stimulus: Stimulus::Any,
         interval_ns: 1,
         duration_ns: None,
         samples: None,
@@ -440,7 +440,7 @@ fn no_text_stays_but_for_a_reason() {
     let stays: BTreeSet<String> = STAYS.iter().map(|(place, _)| (*place).to_owned()).collect();
     assert_eq!(after, stays);
     // That the record was full: there is nothing else that could have stayed.
-    for place in ["plan.target", "causes[].culprit.comm", "worst[].timeline[].event.to.comm"] {
+    for place in ["plan.target.comm", "causes[].culprit.comm", "worst[].timeline[].event.to.comm"] {
         assert!(before.contains(place) && !after.contains(place), "{place}: {before:?}");
     }
     let once = run.clone();

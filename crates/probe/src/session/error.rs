@@ -7,6 +7,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::Schedule;
 
 use crate::load::LoadError;
+use crate::observer::ObserverError;
 use crate::schedule::words;
 
 /// Why a measurement could not begin.
@@ -22,8 +23,8 @@ pub enum MeasureError {
     IdleStates(io::Error),
     /// A load could not be started.
     Load(LoadError),
-    /// Whoever looks on cannot.
-    Observer(String),
+    /// The observer cannot observe.
+    Observer(ObserverError),
     /// The user ended it before it began.
     Ended,
 }
@@ -42,7 +43,7 @@ impl fmt::Display for MeasureError {
             ),
             Self::IdleStates(e) => write!(f, "cannot limit idle states: /dev/cpu_dma_latency: {e}"),
             Self::Load(e) => e.fmt(f),
-            Self::Observer(e) => f.write_str(e),
+            Self::Observer(e) => e.fmt(f),
             Self::Ended => write!(f, "interrupted before the first wakeup was measured"),
         }
     }

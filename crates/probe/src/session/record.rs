@@ -10,7 +10,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_core::validity::ThreadObserved;
 use wakescope_sys::sched::Schedule;
 
-use super::Identity;
+use crate::measurement::Identity;
 use crate::prober::{Ready, Report};
 use crate::schedule::{same, words};
 use crate::stimulus::timer::Ending;

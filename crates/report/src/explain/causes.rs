@@ -1,7 +1,6 @@
 //! What makes wakeups late, over all of them, the worst first.
 
 use wakescope_core::explain::{Cause, CauseRow, Explanation};
-use wakescope_core::plan::Stimulus;
 use wakescope_core::run::Run;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
@@ -76,9 +75,9 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
 
 /// Wakeups of which nobody knows whether they were late.
 fn of_unknown_lateness(run: &Run, explanation: &Explanation) -> String {
-    match (run.plan.stimulus, explanation.not_followed) {
-        (Stimulus::Timer, _) | (_, 0) => String::new(),
-        (Stimulus::Others, count) => format!(
+    match (run.plan.is_of_others(), explanation.not_followed) {
+        (false, _) | (_, 0) => String::new(),
+        (true, count) => format!(
             " not counted here: {} that {} not followed, with unknown lateness\n",
             counted(count, "wakeup"),
             one_or_many(count, "was", "were"),

@@ -6,7 +6,6 @@ use serde_json::Value;
 use wakescope_core::date::Date;
 use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
-use wakescope_core::plan::Stimulus;
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, Thread};
 use wakescope_core::units::SpanNs;
@@ -65,7 +64,7 @@ fn options(run: &Run, rows: Rows) -> String {
     if is_known(run, "plan.interval_ns") && plan.interval_ns > 0 && plan.interval_ns % 1_000 == 0 {
         options.push_str(&format!(" -i {}", plan.interval_ns / 1_000));
     }
-    if is_known(run, "plan.policy") && plan.stimulus != Stimulus::Others {
+    if is_known(run, "plan.policy") && !plan.is_of_others() {
         options.push_str(&format!(" -y {}", plan.policy));
         if let Some(priority) = plan.priority {
             options.push_str(&format!(" -p {priority}"));

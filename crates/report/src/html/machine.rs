@@ -7,7 +7,7 @@ use wakescope_core::units::SpanNs;
 
 use super::element::{self, folded, name, text};
 use crate::overlay::{Entry, Overlay};
-use crate::text::plan;
+use crate::text::{plan, target};
 
 pub(super) fn section(overlay: &Overlay) -> String {
     let shown: String = match overlay.entries.as_slice() {
@@ -35,9 +35,9 @@ fn asked(run: &Run) -> Vec<(&'static str, String)> {
             if is_unknown("plan.interval_ns") {
                 "not known in full".into()
             } else {
-                match (&run.source, run.plan.target.as_str()) {
+                match &run.source {
                     // What another program measured of them need not be wakeups.
-                    (Some(_), target) if !target.is_empty() => name(target, 120),
+                    Some(_) if run.plan.is_of_others() => name(&target(&run.plan.target), 120),
                     _ => text(&plan(&run.plan)),
                 }
             },

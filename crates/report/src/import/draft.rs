@@ -8,7 +8,7 @@ use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::Host;
 use wakescope_core::maxima::Maxima;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::plan::{Plan, Policy, Stimulus};
+use wakescope_core::plan::{Plan, Policy, Stimulus, Target};
 use wakescope_core::run::{Episode, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::units::{SpanNs, counted, one_or_many};
@@ -34,8 +34,8 @@ pub(super) struct Draft {
     pub(super) policy: Option<Policy>,
     pub(super) priority: Option<u8>,
     pub(super) kernel: Option<Kernel>,
-    /// Whose wakeups these are, where nobody probed.
-    pub(super) target: Option<String>,
+    /// Whose wakeups these are.
+    pub(super) target: Target,
     /// Which time the values are in.
     pub(super) time_domain: TimeDomain,
     /// Keys of the record, beside the usual ones, that the file tells nothing of.
@@ -237,8 +237,11 @@ impl Draft {
                 ..Default::default()
             },
             plan: Plan {
-                stimulus: if self.target.is_some() { Stimulus::Others } else { Stimulus::Timer },
-                target: self.target.unwrap_or_default(),
+                stimulus: match self.target {
+                    Target::Probes => Stimulus::Timer,
+                    _ => Stimulus::Any,
+                },
+                target: self.target,
                 interval_ns: self.interval_ns.unwrap_or_default(),
                 policy: self.policy.unwrap_or(Policy::Other),
                 priority: self.priority,
@@ -290,7 +293,7 @@ impl Draft {
     /// The record's keys that nothing is known of.
     fn not_told(&self) -> Vec<String> {
         let unless = |told: bool, key: &'static str| (!told).then_some(key);
-        let timer = self.target.is_none();
+        let timer = self.target == Target::Probes;
         let grid = timer && self.source.omission != Omission::None;
         let cpus = self.threads.iter().all(|t| t.cpu.is_some());
         let course = self.threads.iter().all(|t| t.maxima.is_some());

@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use wakescope_core::plan::Target;
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
@@ -58,10 +59,8 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     draft.approximate("max_ns, sum_ns: rounded to µs");
     draft.unknown.push("threads.woken.min_ns");
     let worst = tasks.iter().max_by_key(|t| t.max).map_or("", |t| t.name.as_str());
-    draft.target = Some(crate::style::clean(
-        &format!("{} tasks, the latest of them {worst}", tasks.len()),
-        120,
-    ));
+    draft.target =
+        Target::Tasks { count: tasks.len() as u64, latest: crate::style::clean(worst, 60) };
     for task in tasks.iter().filter(|t| t.count > 0) {
         let (max_ns, sum_ns) =
             (task.max * 1_000, sum_of_mean(task.count, task.mean * 1_000, 1_000));

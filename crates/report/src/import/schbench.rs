@@ -12,6 +12,7 @@ use std::io::BufRead;
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
+use wakescope_core::plan::Target;
 use wakescope_core::source::{Omission, Quantity};
 
 use super::counts::{Counts, in_ns};
@@ -153,7 +154,7 @@ impl Table {
         draft
             .approximate("histogram: between two percentiles, only the number of samples is known");
         draft.approximate("sum_ns: each sample counts as the lower edge of its bucket");
-        draft.target = Some("schbench's workers".into());
+        draft.target = Target::Program { name: "schbench".into() };
         let (least, most) = self.hidden().map_err(of_table)?;
         if most > 0 {
             draft.approximate(format!(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::words::{count_of, listed};
 use super::{Labelled, is_invalid, quantity_of};
 use wakescope_core::finding::{Severity, Verdict};
-use wakescope_core::plan::Stimulus;
+use wakescope_core::plan::Target;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::source::{Omission, Quantity};
 use wakescope_core::units::{SpanNs, grouped};
@@ -132,6 +132,12 @@ struct Aspect {
 const ASPECTS: &[Aspect] = &[
     Aspect { what: "time domain", key: "", matters: true, of: |run| Some(domain(run)) },
     Aspect {
+        what: "threads",
+        key: "",
+        matters: true,
+        of: |run| Some(threads(&run.plan.target).into()),
+    },
+    Aspect {
         what: "stimulus",
         key: "",
         matters: true,
@@ -231,22 +237,37 @@ fn load(run: &Run) -> String {
 }
 
 fn omission(run: &Run) -> Omission {
-    match (&run.source, run.plan.stimulus) {
+    match (&run.source, run.plan.is_of_others()) {
         (Some(source), _) => source.omission,
-        (None, Stimulus::Timer) => Omission::Counted,
-        (None, Stimulus::Others) => Omission::None,
+        (None, false) => Omission::Counted,
+        (None, true) => Omission::None,
+    }
+}
+
+/// Whose wakeups a run is about, but not which of them: their IDs and names differ from boot to boot
+/// and from version to version.
+fn threads(target: &Target) -> &'static str {
+    match target {
+        Target::Probes => "probes",
+        Target::Program { .. } => "those of the program",
+        Target::Process { .. }
+        | Target::Thread { .. }
+        | Target::Comm { .. }
+        | Target::Cgroup { .. }
+        | Target::Tasks { .. }
+        | Target::Unknown => "other threads",
     }
 }
 
 fn policy(run: &Run) -> Option<String> {
-    (run.plan.stimulus == Stimulus::Timer).then(|| match run.plan.priority {
+    (!run.plan.is_of_others()).then(|| match run.plan.priority {
         Some(priority) => format!("{} {priority}", run.plan.policy),
         None => run.plan.policy.to_string(),
     })
 }
 
 fn cpus(run: &Run) -> Option<String> {
-    (run.plan.stimulus == Stimulus::Timer).then(|| wakescope_core::host::cpu_ranges(&run.plan.cpus))
+    (!run.plan.is_of_others()).then(|| wakescope_core::host::cpu_ranges(&run.plan.cpus))
 }
 
 fn idle_states(run: &Run) -> Option<String> {
@@ -268,7 +289,7 @@ fn program(run: &Run) -> String {
 /// Intervals are numbers: they are the same if they are close.
 fn of_intervals(runs: &[Labelled]) -> Option<Difference> {
     let interval = |run: &Run| {
-        let known = run.plan.stimulus == Stimulus::Timer && !is_unknown(run, "plan.interval_ns");
+        let known = !run.plan.is_of_others() && !is_unknown(run, "plan.interval_ns");
         known.then_some(run.plan.interval_ns)
     };
     let all = || runs.iter().filter_map(|l| interval(l.run));

@@ -4,7 +4,7 @@ use super::*;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
-use wakescope_core::plan::Plan;
+use wakescope_core::plan::{Plan, Stimulus, Target};
 use wakescope_core::run::{LoadResult, Thread};
 use wakescope_core::source::{Omission, Source};
 
@@ -373,11 +373,12 @@ fn what_is_not_alike_is_refused_unless_forced() {
     let source =
         |omission| Some(Source { tool: "cyclictest".into(), omission, ..Source::default() });
     let _ = source;
-    let changes: [Change; 7] = [
+    let changes: [Change; 8] = [
         ("time domain", |run| run.time_domain = TimeDomain::Virtual),
         ("interval", |run| run.plan.interval_ns = 1_020_000),
         ("load", |run| run.plan.load.push("cpu".into())),
-        ("stimulus", |run| run.plan.stimulus = wakescope_core::plan::Stimulus::Others),
+        ("stimulus", |run| run.plan.stimulus = Stimulus::Any),
+        ("threads", |run| run.plan.target = Target::Process { pid: 4_711 }),
         ("omission", |run| {
             run.source = Some(Source { omission: Omission::Skipped, ..Source::default() });
         }),

@@ -21,7 +21,8 @@ const INTERVAL: SpanNs = SpanNs(200_000);
 
 fn options() -> Options {
     Options {
-        target: Target::Probes(1),
+        target: Target::Probes,
+        probes: 1,
         pinned: false,
         above_ns: Some(1),
         tail: 0.001,

@@ -4,7 +4,7 @@ use super::runs::{cause, not_followed};
 use super::*;
 use crate::explain::shown_causes;
 use wakescope_core::explain::Culprit;
-use wakescope_core::plan::Stimulus;
+use wakescope_core::plan::Target;
 
 #[test]
 fn late_wakeups_that_were_not_followed_are_unexplained_in_every_part() {
@@ -38,7 +38,7 @@ fn late_wakeups_that_were_not_followed_are_unexplained_in_every_part() {
 #[test]
 fn of_threads_of_others_it_is_told_that_nobody_knows() {
     let mut run = not_followed();
-    run.plan.stimulus = Stimulus::Others;
+    run.plan.target = Target::Unknown;
     if let Some(explanation) = &mut run.explanation {
         (explanation.late, explanation.late_not_followed) = (41, 0);
         explanation.unexplained_ns = 0;

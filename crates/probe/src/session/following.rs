@@ -1,0 +1,124 @@
+//! A measurement of wakeups of other threads: nobody probes, an observer follows them.
+
+use wakescope_core::finding::{Finding, Severity};
+use wakescope_core::plan::{Plan, Target};
+use wakescope_core::run::{Run, State};
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_core::validity::{Observed, findings};
+use wakescope_sys::clock;
+
+use super::{MeasureError, record};
+use crate::measurement::{Measurement, Progress, Request, SampleSink};
+use crate::observer::Observer;
+use crate::surroundings::Surroundings;
+
+/// Time to tell the observer when to begin: from then on no wakeup may be missed.
+const LEAD: SpanNs = SpanNs(50_000_000);
+
+/// Threads of others, followed for as long as the plan says or as long as they are there.
+pub(crate) struct Following {
+    request: Request,
+    origin: MonoNs,
+    before: Surroundings,
+    /// Why nothing is left to follow, if so.
+    gone: Option<String>,
+}
+
+impl Following {
+    pub(crate) fn begin(
+        request: Request,
+        observer: &mut dyn Observer,
+    ) -> Result<Self, MeasureError> {
+        let before = Surroundings::now();
+        let origin = clock::now().after(LEAD);
+        observer.begin(origin).map_err(MeasureError::Observer)?;
+        Ok(Self { request, origin, before, gone: None })
+    }
+
+    fn record(&self, state: State, all: Vec<Finding>) -> Run {
+        let Request { identity, plan, host, .. } = &self.request;
+        let mut run = record::run(identity, plan, host, self.origin.0, Vec::new(), state, all);
+        run.duration_ns = clock::now().since(self.origin).0;
+        run
+    }
+
+    fn total(&self) -> SpanNs {
+        SpanNs(self.request.plan.duration_ns.unwrap_or_default())
+    }
+}
+
+impl Measurement for Following {
+    fn plan(&self) -> &Plan {
+        &self.request.plan
+    }
+
+    fn is_finished(&mut self) -> bool {
+        let id = match self.request.plan.target {
+            Target::Process { pid: id } | Target::Thread { tid: id } => Some(id),
+            _ => None,
+        };
+        if id.is_some_and(|id| !is_alive(id)) && clock::now() < self.planned_end() {
+            self.gone = Some("the followed process has ended".into());
+        }
+        self.gone.is_some() || clock::now() >= self.planned_end()
+    }
+
+    fn planned_end(&self) -> MonoNs {
+        self.origin.after(self.total())
+    }
+
+    fn verify(&mut self) {}
+
+    fn drain(&self, _: &mut dyn SampleSink) {}
+
+    fn progress(&mut self, observer: &dyn Observer) -> Progress {
+        Progress {
+            elapsed: clock::now().since(self.origin),
+            total: self.total(),
+            cpus: Vec::new(),
+            followed: Some(observer.lateness()),
+        }
+    }
+
+    fn checkpoint(&mut self) -> Run {
+        // All that is there of a run that is killed.
+        let unfinished = Finding::new(
+            "unfinished",
+            Severity::Error,
+            "the run was killed, or is still going on: its latencies are recorded, their causes \
+             are not"
+                .into(),
+            "follow them again",
+        );
+        self.record(State::Running, vec![unfinished])
+    }
+
+    fn end(mut self: Box<Self>, ended_by: Option<String>, sink: &mut dyn SampleSink) -> Run {
+        let after = Surroundings::now();
+        let change = after.since(&self.before, &[]);
+        let ended_by = self.gone.take().or(ended_by);
+        let state = if ended_by.is_some() { State::Interrupted } else { State::Complete };
+        let observed = Observed {
+            slept_ns: change.slept.0,
+            clock_drift_ppm: change.clock_drift_ppm,
+            clocksource: (self.before.clocksource.clone(), after.clocksource),
+            ended_by,
+            not_saved: sink.close().cause,
+            ..Observed::default()
+        };
+        let mut all = findings(&self.request.plan, &observed);
+        all.append(&mut self.request.host_findings);
+        self.record(state, all)
+    }
+}
+
+/// Whether anything of the process or thread is left to follow. One that nobody has waited for keeps
+/// its ID, and so does a first thread that ended before the others.
+fn is_alive(id: u32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{id}/status")) else { return false };
+    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let has_ended = value("State:").is_some_and(|state| state.starts_with(['Z', 'X']));
+    let is_first = value("Tgid:") == Some(&id.to_string());
+    let is_alone = !is_first || value("Threads:") == Some("1");
+    !(has_ended && is_alone)
+}
