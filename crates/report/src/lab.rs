@@ -55,8 +55,8 @@ pub fn markdown(lab: &Lab) -> String {
 /// line are left out.
 fn explained(lab: &Lab) -> Vec<(&'static str, &'static str, Vec<String>)> {
     let mut lists = vec![
-        ("culprits", "Causes of the worst wakeups", culprits::told(lab)),
-        ("bounds", "Bounds from the longest observed parts", bounds::told(lab)),
+        ("culprits", "Causes of the worst wakeups", culprits::lines(lab)),
+        ("bounds", "Bounds from the longest observed parts", bounds::lines(lab)),
     ];
     lists.retain(|(_, _, lines)| !lines.is_empty());
     lists
@@ -151,9 +151,9 @@ fn defaults(lab: &Lab) -> Option<String> {
             kernels_of[at].1.push(kernel);
         }
     }
-    let told = kernels_of.iter().map(|(model, on)| format!("{model} on {}", on.join(", ")));
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| format!("default is {}", told.join("; ")))
+    let models = kernels_of.iter().map(|(model, on)| format!("{model} on {}", on.join(", ")));
+    let models: Vec<String> = models.collect();
+    (!models.is_empty()).then(|| format!("default is {}", models.join("; ")))
 }
 
 /// How the cells were run, in a line.

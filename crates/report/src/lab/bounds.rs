@@ -19,7 +19,7 @@ struct Place<'a> {
 
 /// A line for each place of the table, in its order: of all seeds the largest bound and the latest
 /// wakeup, each. Then why bounds do not hold.
-pub(super) fn told(lab: &Lab) -> Vec<String> {
+pub(super) fn lines(lab: &Lab) -> Vec<String> {
     let places = places(lab);
     let mut lines: Vec<String> = places.iter().take(MOST).map(line).collect();
     if places.len() > MOST {
@@ -112,7 +112,7 @@ mod tests {
 
     #[track_caller]
     fn check(cells: Vec<Cell>, want: &Expect) {
-        want.assert_eq(&told(&Lab { cells, ..Lab::default() }).join("\n"));
+        want.assert_eq(&lines(&Lab { cells, ..Lab::default() }).join("\n"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::explain::phrase;
 const MOST: usize = 200;
 
 /// A line for each place of the table, in its order: of all seeds, the one with the latest wakeup.
-pub(super) fn told(lab: &Lab) -> Vec<String> {
+pub(super) fn lines(lab: &Lab) -> Vec<String> {
     let mut places: Vec<(&Cell, u64)> = Vec::new();
     for cell in lab.cells.iter().filter(|cell| cell.culprit.is_some()) {
         let Some(max_ns) = cell.max_ns else { continue };
@@ -75,7 +75,7 @@ mod tests {
         ];
         let lab = Lab { cells, ..Lab::default() };
         assert_eq!(
-            told(&lab),
+            lines(&lab),
             [
                 "6.1-cloud/full, find: 338 virtual µs late (seed 2): 331 virtual µs interrupts off in \
               �[31mdir_scan"

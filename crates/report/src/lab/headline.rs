@@ -95,7 +95,7 @@ fn limited(lab: &Lab) -> Option<String> {
 /// `2 are broken, 3 kept`: those of which there are any; there is one at least.
 fn outcomes(counts: &[(usize, &str)]) -> String {
     let some: Vec<_> = counts.iter().filter(|(count, _)| *count > 0).collect();
-    let told = some.iter().enumerate().map(|(place, (count, what))| {
+    let counts = some.iter().enumerate().map(|(place, (count, what))| {
         let verb = match (place, count) {
             (0, 1) => " is",
             (0, _) => " are",
@@ -103,18 +103,18 @@ fn outcomes(counts: &[(usize, &str)]) -> String {
         };
         format!("{}{verb} {what}", grouped(*count as u64))
     });
-    told.collect::<Vec<_>>().join(", ")
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 /// `3 of 120 cells failed, 18 were not run.`
 fn missing(lab: &Lab) -> Option<String> {
     let count = |status| lab.cells.iter().filter(|cell| cell.status == status).count();
-    let told = [
+    let counts = [
         (count(Status::Failed), "failed", "failed"),
         (count(Status::NotRun), "was not run", "were not run"),
     ];
     let mut parts: Vec<String> = Vec::new();
-    for (count, one, many) in told.into_iter().filter(|told| told.0 > 0) {
+    for (count, one, many) in counts.into_iter().filter(|count| count.0 > 0) {
         let of = match parts.is_empty() {
             true => format!(" of {}", counted(lab.cells.len() as u64, "cell")),
             false => String::new(),
@@ -147,10 +147,10 @@ mod tests {
     fn one_pair_is_answered_by_load() {
         use Verdict::{Better, Inconclusive, NoDifference, Worse};
         let pair = |verdicts: &[(&str, Verdict)]| {
-            let told =
+            let comparisons =
                 verdicts.iter().map(|(load, verdict)| comparison("k", "full", load, *verdict));
-            let told: Vec<_> = told.collect();
-            move |lab: &mut Lab| lab.comparisons = told
+            let comparisons: Vec<_> = comparisons.collect();
+            move |lab: &mut Lab| lab.comparisons = comparisons
         };
         check(|_| {}, "");
         check(pair(&[("find", Better)]), "full is better than none under find.");

@@ -42,7 +42,7 @@ pub(crate) fn results(lab: &Lab) -> String {
     [
         section("lab", "Kernels, models and loads", &blocks),
         section("verdicts", "Comparisons", &verdicts(lab)),
-        section("limits", "Limits", &list(limits::told(lab).iter().map(|l| text(&l.text)))),
+        section("limits", "Limits", &list(limits::lines(lab).iter().map(|l| text(&l.text)))),
         explained(lab)
             .iter()
             .map(|(name, title, lines)| {
@@ -107,29 +107,29 @@ fn notes(lab: &Lab, matrix: &Matrix) -> String {
 }
 
 fn verdicts(lab: &Lab) -> String {
-    let (told, shared) = verdicts::told(lab);
-    let items = told.iter().map(|told| {
-        let class = match told.verdict {
+    let (lines, shared) = verdicts::lines(lab);
+    let items = lines.iter().map(|line| {
+        let class = match line.verdict {
             Verdict::Better => "good",
             Verdict::Worse => "bad",
             Verdict::NoDifference => "note",
             Verdict::Inconclusive => "warn",
         };
-        let reasons: Vec<String> = told.reasons.iter().map(|r| text(r)).collect();
+        let reasons: Vec<String> = line.reasons.iter().map(|r| text(r)).collect();
         let reasons = if reasons.is_empty() {
             String::new()
         } else {
             format!("<br><span class=\"hint\">{}</span>", reasons.join(" "))
         };
-        let figures = if told.figures.is_empty() {
+        let figures = if line.figures.is_empty() {
             String::new()
         } else {
-            format!(": {}", text(&unglued(&told.figures)))
+            format!(": {}", text(&unglued(&line.figures)))
         };
         format!(
             "<span class=\"badge {class}\">{}</span> {}{figures}{reasons}",
-            text(&told.load),
-            text(&unglued(&told.sentence))
+            text(&line.load),
+            text(&unglued(&line.sentence))
         )
     });
     let mut out = list(items);

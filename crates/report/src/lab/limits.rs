@@ -7,7 +7,7 @@ use super::names;
 use crate::style::clean;
 
 /// How cells stand to a limit, in words.
-pub(super) struct Told {
+pub(super) struct LimitLine {
     pub(super) text: String,
     /// Whether all is within it; `None` if that cannot be said.
     pub(super) within: Option<bool>,
@@ -15,29 +15,32 @@ pub(super) struct Told {
 
 /// How the cells stand to each limit: what breaks it and what is not known one by one, what is
 /// within it in one line.
-pub(super) fn told(lab: &Lab) -> Vec<Told> {
-    let mut told = Vec::new();
+pub(super) fn lines(lab: &Lab) -> Vec<LimitLine> {
+    let mut lines = Vec::new();
     let mut rest = &lab.limits[..];
     while let Some(first) = rest.first() {
         let end = rest.iter().position(|l| l.limit != first.limit).unwrap_or(rest.len());
-        tell(&rest[..end], &mut told);
+        add_lines(&rest[..end], &mut lines);
         rest = &rest[end..];
     }
-    told
+    lines
 }
 
 /// `group` is of one limit, and not empty.
-fn tell(group: &[CellLimit], told: &mut Vec<Told>) {
+fn add_lines(group: &[CellLimit], lines: &mut Vec<LimitLine>) {
     let limit = format!("{} of virtual time", clean(&group[0].limit, 60));
     for cell in group.iter().filter(|cell| cell.within == Some(false)) {
-        told.push(Told {
+        lines.push(LimitLine {
             text: format!("{limit} broken: {}", observed(cell)),
             within: Some(false),
         });
     }
     for cell in group.iter().filter(|cell| cell.within.is_none()) {
         let (place, reason) = (place(cell), clean(&cell.reason, 240));
-        told.push(Told { text: format!("{limit} undecided: {place}: {reason}"), within: None });
+        lines.push(LimitLine {
+            text: format!("{limit} undecided: {place}: {reason}"),
+            within: None,
+        });
     }
     let within: Vec<&CellLimit> = group.iter().filter(|cell| cell.within == Some(true)).collect();
     if let Some(most) = within.iter().max_by_key(|cell| cell.observed_ns) {
@@ -47,7 +50,7 @@ fn tell(group: &[CellLimit], told: &mut Vec<Told>) {
             (some, all) => format!(" by {some} of {all}"),
         };
         let text = format!("{limit} kept{who}: at most {}", observed(most));
-        told.push(Told { text, within: Some(true) });
+        lines.push(LimitLine { text, within: Some(true) });
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) fn render(lab: &Lab) -> String {
     }
     parts.push(notes(lab, &matrix));
     parts.push(told_verdicts(lab));
-    parts.push(limits::told(lab).iter().map(|l| format!("- {}\n", escaped(&l.text))).collect());
+    parts.push(limits::lines(lab).iter().map(|l| format!("- {}\n", escaped(&l.text))).collect());
     parts.push(told_explained(lab));
     parts.push(match &published(lab)[..] {
         [] => String::new(),
@@ -36,8 +36,8 @@ pub(super) fn render(lab: &Lab) -> String {
 
 fn told_explained(lab: &Lab) -> String {
     let list = |(_, title, lines): (&str, &str, Vec<String>)| {
-        let told: String = lines.iter().map(|line| format!("- {}\n", escaped(line))).collect();
-        format!("**{}**\n\n{told}", uncapitalized(title))
+        let body: String = lines.iter().map(|line| format!("- {}\n", escaped(line))).collect();
+        format!("**{}**\n\n{body}", uncapitalized(title))
     };
     let lists: Vec<String> = explained(lab).into_iter().map(list).collect();
     lists.join("\n")
@@ -100,15 +100,15 @@ fn notes(lab: &Lab, matrix: &Matrix) -> String {
 
 fn told_verdicts(lab: &Lab) -> String {
     let mut out = String::new();
-    let (told, shared) = verdicts::told(lab);
-    for told in told {
-        let figures = match told.figures.as_str() {
+    let (lines, shared) = verdicts::lines(lab);
+    for line in lines {
+        let figures = match line.figures.as_str() {
             "" => String::new(),
             figures => format!(": {}", escaped(&super::unglued(figures))),
         };
-        let (load, sentence) = (escaped(&told.load), escaped(&told.sentence));
+        let (load, sentence) = (escaped(&line.load), escaped(&line.sentence));
         out.push_str(&format!("- {load}: **{sentence}**{figures}\n"));
-        out.extend(told.reasons.iter().map(|reason| format!("  - {}\n", escaped(reason))));
+        out.extend(line.reasons.iter().map(|reason| format!("  - {}\n", escaped(reason))));
     }
     for reason in shared {
         out.push_str(&format!("\n{}\n", escaped(&reason)));

@@ -279,13 +279,13 @@ fn twelve_kernels_and_more_columns_than_fit() {
     for cell in lab.cells.iter_mut().filter(|cell| cell.asked == "default") {
         cell.model = Some(Model::Lazy);
     }
-    let told = text(&lab, Extent::All, Style::default());
-    assert_fits(&lab, &told);
+    let shown = text(&lab, Extent::All, Style::default());
+    assert_fits(&lab, &shown);
     // The largest latencies with the work beside them take two parts, the others one each.
     let parts =
-        told.lines().filter(|line| line.contains("none ") || line.contains("lazy  ")).count();
-    assert_eq!(parts, 4, "{told}");
-    let first: String = told.lines().skip(25).take(5).map(|line| format!("|{line}\n")).collect();
+        shown.lines().filter(|line| line.contains("none ") || line.contains("lazy  ")).count();
+    assert_eq!(parts, 4, "{shown}");
+    let first: String = shown.lines().skip(25).take(5).map(|line| format!("|{line}\n")).collect();
     expect![[r#"
         |   file-move   ↑1868 (1812–1924) 1.9G   ↑1868 (1812–1924) 1.9G   ↑1868 (1812–1924) 1.9G
         |               lazy                     default
@@ -294,15 +294,15 @@ fn twelve_kernels_and_more_columns_than_fit() {
         | 6.2-cloud
     "#]]
     .assert_eq(&first);
-    assert_eq!(told.lines().filter(|l| *l == " 6.12-cloud").count(), 4, "{told}");
+    assert_eq!(shown.lines().filter(|l| *l == " 6.12-cloud").count(), 4, "{shown}");
 }
 
 #[test]
 fn comparisons_across_kernels_name_both() {
     let mut lab = journal();
     judge(&mut lab, &[("6.1-cloud/full", "6.1-rt/default"), ("6.1-cloud/none", "6.1-cloud/full")]);
-    let told = text(&lab, Extent::Screen, Style::default());
-    assert!(told.contains("6.1-rt/default better than 6.1-cloud/full"), "{told}");
+    let shown = text(&lab, Extent::Screen, Style::default());
+    assert!(shown.contains("6.1-rt/default better than 6.1-cloud/full"), "{shown}");
 }
 
 #[test]
@@ -333,8 +333,8 @@ fn hostile_names_do_not_reach_the_terminal() {
 #[test]
 fn what_fits_no_screen_is_shown_when_asked_for() {
     let lab = journal();
-    let told = |extent| text(&lab, extent, Style::default());
-    let (screen, all) = (told(Extent::Screen), told(Extent::All));
+    let shown = |extent| text(&lab, extent, Style::default());
+    let (screen, all) = (shown(Extent::Screen), shown(Extent::All));
     assert!(screen.lines().count() <= 34, "{screen}");
     assert!(screen.contains("--all-figures") && !screen.contains("p50 of wakeup latency"));
     assert!(!all.contains("--all-figures") && all.contains("p50 of wakeup latency"), "{all}");

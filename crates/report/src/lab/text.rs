@@ -37,8 +37,8 @@ pub(super) fn render(lab: &Lab, extent: Extent, style: Style) -> String {
 /// What guests explained, where that was asked for.
 fn told_explained(lab: &Lab, style: Style) -> String {
     let list = |(_, title, lines): (&str, &str, Vec<String>)| {
-        let told: String = lines.iter().map(|line| wrapped(line, 2, 5)).collect();
-        format!(" {}\n{told}", style.strong(&uncapitalized(title)))
+        let body: String = lines.iter().map(|line| wrapped(line, 2, 5)).collect();
+        format!(" {}\n{body}", style.strong(&uncapitalized(title)))
     };
     let lists: Vec<String> = explained(lab).into_iter().map(list).collect();
     lists.join("\n")
@@ -229,10 +229,10 @@ fn part_of_legend(part: &str) -> String {
 }
 
 fn told_verdicts(lab: &Lab, style: Style) -> String {
-    let (told, shared) = verdicts::told(lab);
-    let loads = told.iter().map(|t| t.load.chars().count()).max().unwrap_or(0);
+    let (lines, shared) = verdicts::lines(lab);
+    let loads = lines.iter().map(|t| t.load.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
-    for verdict in &told {
+    for verdict in &lines {
         let sentence = match verdict.verdict {
             Verdict::Better => style.good(&verdict.sentence),
             Verdict::Worse => style.bad(&verdict.sentence),
@@ -264,8 +264,8 @@ fn told_verdicts(lab: &Lab, style: Style) -> String {
 }
 
 fn told_limits(lab: &Lab, style: Style) -> String {
-    let told = limits::told(lab);
-    told.iter()
+    limits::lines(lab)
+        .iter()
         .map(|limit| {
             let text = match limit.within {
                 Some(true) => style.good(&limit.text),

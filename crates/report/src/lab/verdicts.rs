@@ -10,7 +10,7 @@ use super::names::{self, Sides};
 use crate::style::clean;
 
 /// A comparison in words.
-pub(super) struct Told {
+pub(super) struct VerdictLine {
     pub(super) load: String,
     /// `full better than none`
     pub(super) sentence: String,
@@ -21,20 +21,20 @@ pub(super) struct Told {
     pub(super) verdict: Verdict,
 }
 
-/// Every comparison of a lab in words, and the reasons that all of them have, which are told once.
-pub(super) fn told(lab: &Lab) -> (Vec<Told>, Vec<String>) {
+/// Every comparison of a lab in words, and the reasons that all of them have, which are lines once.
+pub(super) fn lines(lab: &Lab) -> (Vec<VerdictLine>, Vec<String>) {
     let sides = Sides::of(&lab.comparisons);
-    let mut told: Vec<Told> = lab.comparisons.iter().map(|c| tell(c, sides)).collect();
-    let [first, _, ..] = &told[..] else { return (told, Vec::new()) };
-    let is_shared = |reason: &&String| told.iter().all(|told| told.reasons.contains(reason));
+    let mut lines: Vec<VerdictLine> = lab.comparisons.iter().map(|c| line_of(c, sides)).collect();
+    let [first, _, ..] = &lines[..] else { return (lines, Vec::new()) };
+    let is_shared = |reason: &&String| lines.iter().all(|line| line.reasons.contains(reason));
     let shared: Vec<String> = first.reasons.iter().filter(is_shared).cloned().collect();
-    for one in &mut told {
+    for one in &mut lines {
         one.reasons.retain(|reason| !shared.contains(reason));
     }
-    (told, shared)
+    (lines, shared)
 }
 
-fn tell(comparison: &Comparison, sides: Sides) -> Told {
+fn line_of(comparison: &Comparison, sides: Sides) -> VerdictLine {
     let (a, b) = (sides.name(&comparison.a), sides.name(&comparison.b));
     let sentence = match comparison.verdict {
         Verdict::Better => format!("{b} better than {a}"),
@@ -46,7 +46,7 @@ fn tell(comparison: &Comparison, sides: Sides) -> Told {
     if let Some(ratio) = comparison.throughput_ratio {
         parts.push(glued(&format!("work {} ×", times(ratio))));
     }
-    Told {
+    VerdictLine {
         load: names::load(&comparison.load),
         sentence,
         figures: parts.join(", "),

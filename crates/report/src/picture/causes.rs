@@ -48,7 +48,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     }
     let description = format!(
         "One bar per cause: its length is the share of the total lateness of late wakeups. {}",
-        told(&explained)
+        description(&explained)
     );
     let (mut scene, mut y) = frame::begin(overlay, room, "Causes of late wakeups", description);
     let most = if overlay.entries.len() > 1 { MOST_OF_SEVERAL } else { MOST };
@@ -89,7 +89,7 @@ fn draw(scene: &mut Scene, overlay: &Overlay, room: Room, y: f64, row: &CauseRow
     stacked(scene, (12.0, y + 18.0), (wide, BAR), &[part], 1.0);
 }
 
-fn told(explained: &[&Entry]) -> String {
+fn description(explained: &[&Entry]) -> String {
     let first = explained.iter().filter_map(|entry| {
         let (row, _) = shown_causes(&entry.run.causes, 2).into_iter().next()?;
         let what = explain::named(row.blamed());

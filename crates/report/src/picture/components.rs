@@ -30,7 +30,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let title = "Components of wakeup latency";
     let description = format!(
         "Bars of the same length, divided by the shares of the components. {}",
-        frame::told(overlay)
+        frame::description(overlay)
     );
     let (mut scene, top) = frame::begin(overlay, room, title, description);
     let named: Vec<Named> = NAMES

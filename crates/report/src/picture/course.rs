@@ -17,7 +17,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let value = quantity::words_of(overlay).value;
     let description = format!(
         "The largest {value} of each moment from the beginning of the run to its end. {}",
-        frame::told(overlay)
+        frame::description(overlay)
     );
     let title = format!("Largest {value} over the course of the run");
     let (mut scene, top) = frame::begin(overlay, room, &title, description);

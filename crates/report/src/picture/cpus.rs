@@ -32,7 +32,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
         "For each CPU the share of {} {} than x, on the same axes; all CPUs together in grey. {}",
         words.many,
         words.more,
-        frame::told(overlay)
+        frame::description(overlay)
     );
     let (mut scene, top) = frame::begin(overlay, room, &title, description);
     let columns = columns(room, panels.len());

@@ -24,7 +24,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let longest = episodes().map(|e| e.wakeup_latency_ns).max()?;
     let description = format!(
         "One bar per wakeup: its length is the lateness, its parts are the causes. {}",
-        frame::told(overlay)
+        frame::description(overlay)
     );
     let (mut scene, top) =
         frame::begin(overlay, room, "Worst wakeups, with attribution", description);

@@ -17,7 +17,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
          both scales logarithmic. {}",
         words.many,
         words.most,
-        frame::told(overlay)
+        frame::description(overlay)
     );
     let (mut scene, top) = frame::begin(overlay, room, &title, description);
     let height = if room.is_narrow() { 330.0 } else { 420.0 };

@@ -313,9 +313,9 @@ pub(super) fn extent(overlay: &Overlay) -> Option<(f64, f64)> {
 }
 
 /// `4.31 ms late (CPU 0)` and the like, for descriptions.
-pub(super) fn told(overlay: &Overlay) -> String {
+pub(super) fn description(overlay: &Overlay) -> String {
     let domain = overlay.domain();
-    let told = overlay.entries.iter().take(24).map(|entry| {
+    let sentences = overlay.entries.iter().take(24).map(|entry| {
         let max = entry.run.expiries().max_ns;
         let max = max.map_or_else(
             || "no samples".into(),
@@ -323,13 +323,13 @@ pub(super) fn told(overlay: &Overlay) -> String {
         );
         format!("{}: {max}", entry.name())
     });
-    let mut told: Vec<String> = told.collect();
-    if overlay.entries.len() > told.len() {
-        told.push(format!("and {} more", overlay.entries.len() - told.len()));
+    let mut sentences: Vec<String> = sentences.collect();
+    if overlay.entries.len() > sentences.len() {
+        sentences.push(format!("and {} more", overlay.entries.len() - sentences.len()));
     }
     let limits = overlay.lines.iter().map(|l| format!("limit {}", clean(&l.label, 60)));
-    told.extend(limits);
-    told.join("; ") + "."
+    sentences.extend(limits);
+    sentences.join("; ") + "."
 }
 
 /// A time of a picture, with its domain.

@@ -15,7 +15,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let description = format!(
         "Outlines of histograms{}, both scales logarithmic, eight bands to each doubling. {}",
         if scale == Scale::Shares { " as shares of each run's wakeups" } else { "" },
-        frame::told(overlay)
+        frame::description(overlay)
     );
     let (mut scene, top) = frame::begin(overlay, room, &quantity::by_value(words), description);
     let height = if room.is_narrow() { 300.0 } else { 360.0 };

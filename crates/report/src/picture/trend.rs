@@ -75,7 +75,7 @@ fn extent(figures: &[Figure<'_>]) -> Option<(f64, f64)> {
 
 fn begin(trend: &Trend, series: &Series, figures: &[Figure<'_>]) -> Scene {
     let title = format!("{} over {} runs", series.quantity, series.runs.len());
-    let told = figures.iter().map(|figure| {
+    let sentences = figures.iter().map(|figure| {
         let steps = figure
             .steps
             .iter()
@@ -86,14 +86,14 @@ fn begin(trend: &Trend, series: &Series, figures: &[Figure<'_>]) -> Scene {
             false => format!("{}: {}", figure.name, steps.join(", ")),
         }
     });
-    let told: Vec<String> = told.collect();
+    let sentences: Vec<String> = sentences.collect();
     let kind = domain::word(trend.time_domain);
     let mut scene = Scene {
         width: Room::ALONE.width,
         description: format!(
             "{} in {kind}time, a dot for each run. {}.",
             quantity::capital(&series.quantity.to_string()),
-            told.join("; ")
+            sentences.join("; ")
         ),
         title,
         ..Scene::default()

@@ -265,14 +265,14 @@ fn reasons_of_all_comparisons_are_told_once() {
     lab.cells[0].max_ns = Some(110_040);
     lab.cells.iter_mut().for_each(|cell| cell.p999_ns = None);
     judge(&mut lab, &[("6.1-cloud/none", "6.1-cloud/full")]);
-    let told = text(&lab, Extent::Screen, Style::default());
+    let shown = text(&lab, Extent::Screen, Style::default());
     for once in
         ["p99.9 is unknown: it needs 2,000 samples.", "1 seed is too few to decide 2 figures"]
     {
-        assert_eq!(told.matches(once).count(), 1, "{told}");
+        assert_eq!(shown.matches(once).count(), 1, "{shown}");
         assert_eq!(markdown(&lab).matches(once.split('.').next().unwrap()).count(), 1);
     }
-    assert!(!told.contains(['↓', '↑']), "{told}");
+    assert!(!shown.contains(['↓', '↑']), "{shown}");
 }
 
 #[test]
