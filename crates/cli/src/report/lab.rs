@@ -130,7 +130,7 @@ impl Found {
         // The record of a run, too, may be a link.
         let file = if named.is_dir() { named.join(RECORD) } else { named.clone() };
         let found = file.canonicalize().map_err(|e| not_a_run(&named, &file, &e))?;
-        if self.user_folders().iter().any(|home| found.starts_with(home)) {
+        if self.allowed_folders().iter().any(|home| found.starts_with(home)) {
             return Ok(found);
         }
         Err(Failure::new(format!("cannot read the lab's run {}", named.display()))
@@ -139,7 +139,7 @@ impl Found {
     }
 
     /// Where runs of this lab may lie, without links.
-    fn user_folders(&self) -> Vec<PathBuf> {
+    fn allowed_folders(&self) -> Vec<PathBuf> {
         let own = self.path.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
         let cells = Cache::locate().ok().and_then(|cache| cache.cells().canonicalize().ok());
         own.into_iter().chain(cells).collect()
