@@ -4,27 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::balance::{Balance, Books};
 use super::compose::compose;
-use crate::{Known, Machine, Part, Seen, Tally, blame, components, rank, sections, timeline};
+use crate::{Machine, Part, Seen, Tally, blame, calibrate, components, rank, sections, timeline};
 use wakescope_core::distribution::Distribution;
+use wakescope_core::episodes::Attributed;
 use wakescope_core::explain::{
-    Above, ComponentTable, Components, Explanation, Measured, Share, Wakeup, stacks_mut,
+    Above, ComponentTable, Explanation, Known, Measured, Wakeup, stacks_mut,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::bucket_of;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
-/// A late wakeup, accounted for.
-struct Account<'a> {
-    wakeup: &'a Wakeup,
-    components: Components,
-    blame: Vec<Share>,
-}
-
-impl Account<'_> {
-    fn late_ns(&self) -> u64 {
-        self.components.total_ns()
-    }
+/// The late wakeups that an account was given whole, and what all wakeups taught about each.
+#[derive(Clone, Debug, Default)]
+pub struct Accounted {
+    /// See [`Seen::known`].
+    pub known: Known,
+    /// Each late wakeup with its answer, the latest first.
+    pub episodes: Vec<Attributed>,
 }
 
 /// Puts into `run` what was `seen`: the components of all wakeups, whose the lateness of the late
@@ -32,32 +29,30 @@ impl Account<'_> {
 ///
 /// Late are wakeups among all that the probes recorded, or, where there are none, among all that the
 /// tracer followed. Those of them that are not explained are unexplained.
-pub fn account(run: &mut Run, seen: Seen, asked: Above) {
+pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
     if run.plan.is_of_others() {
         stand_in(run, &seen.wakeup_latency);
     }
     let all = run.woken();
     let (above_ns, above) = asked.least_of(&all);
     let machine = Machine::of(&run.host, run.time_domain);
-    let known = Known::of(&seen.components, machine, !run.plan.is_of_others());
-    let late: Vec<Account> = seen
-        .wakeups
-        .iter()
-        .map(|wakeup| Account {
-            wakeup,
-            components: components(&wakeup.marks),
-            blame: blame(wakeup, &known),
-        })
-        .filter(|account| account.late_ns() >= above_ns)
+    let known = seen
+        .known
+        .unwrap_or_else(|| calibrate(&seen.components, machine, !run.plan.is_of_others()));
+    let whole = seen.wakeups.len();
+    let late: Vec<Attributed> = std::mem::take(&mut seen.wakeups)
+        .into_iter()
+        .map(|wakeup| attribute(wakeup, &known))
+        .filter(|episode| episode.wakeup_latency_ns() >= above_ns)
         .collect();
     explain_worst(run, &late);
     let abridged = &seen.abridged;
     let balance = balance(run, &all, &seen, &late, (above_ns, asked));
-    let parts = late.iter().map(|account| Part::of(account.late_ns(), &account.blame));
+    let parts = late.iter().map(|account| Part::of(account.wakeup_latency_ns(), &account.blame));
     run.causes = rank(parts.chain(abridged.parts(above_ns)).chain(balance.parts()));
     let blames = late.iter().map(|account| &account.blame[..]).chain(abridged.longest());
     run.components = Some(from_start(seen.components, run.origin_ns));
-    let contradiction = seen.tally.as_ref().and_then(|t| t.finding(seen.wakeups.len(), abridged));
+    let contradiction = seen.tally.as_ref().and_then(|t| t.finding(whole, abridged));
     let lost_in_contention = seen.tally.as_ref().map_or(0, Tally::lost_in_contention);
     let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));
     let bound = seen
@@ -80,6 +75,8 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
         records: seen.records,
         lost_records: seen.lost_records,
         sections: Some(sections),
+        stored_episodes: None,
+        anew: None,
         late_components: Some(
             late.iter()
                 .fold(abridged.components(above_ns), |sum, account| sum.plus(&account.components)),
@@ -92,6 +89,13 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
     });
     tell_modules(run, seen.module_build_ids);
     doubt(run, seen.lacks_edges, balance.excess, contradiction);
+    Accounted { known, episodes: late }
+}
+
+/// A wakeup with its answer.
+pub(crate) fn attribute(wakeup: Wakeup, known: &Known) -> Attributed {
+    let (components, blame) = (components(&wakeup.marks), blame(&wakeup, known));
+    Attributed { wakeup, components, blame }
 }
 
 /// The balance of `all` wakeups of a run whose worst are explained, as far as they can be.
@@ -99,12 +103,12 @@ fn balance(
     run: &Run,
     all: &Distribution,
     seen: &Seen,
-    late: &[Account],
+    late: &[Attributed],
     (above_ns, asked): (u64, Above),
 ) -> Balance {
     let mut explained: BTreeMap<usize, u64> = seen.abridged.counts(above_ns);
     for account in late {
-        *explained.entry(bucket_of(account.late_ns())).or_default() += 1;
+        *explained.entry(bucket_of(account.wakeup_latency_ns())).or_default() += 1;
     }
     let listed: Vec<(u64, bool)> = match run.plan.is_of_others() {
         false => {
@@ -155,9 +159,9 @@ fn measured(mut sections: Measured, origin_ns: u64) -> Measured {
 
 /// The run's own list of the worst, with what is known of them. Where a run has no list of its own,
 /// as one of others' wakeups, it is made of what was seen.
-fn explain_worst(run: &mut Run, late: &[Account]) {
+fn explain_worst(run: &mut Run, late: &[Attributed]) {
     let origin_ns = run.origin_ns;
-    let expiry_ns = |account: &Account| account.wakeup.marks.due.0.saturating_sub(origin_ns);
+    let expiry_ns = |account: &Attributed| account.wakeup.marks.due.0.saturating_sub(origin_ns);
     if run.plan.is_of_others() {
         run.worst = late
             .iter()
@@ -165,21 +169,21 @@ fn explain_worst(run: &mut Run, late: &[Account]) {
             .map(|account| Episode {
                 cpu: Some(account.wakeup.cpu),
                 expiry_ns: expiry_ns(account),
-                wakeup_latency_ns: account.late_ns(),
+                wakeup_latency_ns: account.wakeup_latency_ns(),
                 ..Default::default()
             })
             .collect();
     }
     for episode in &mut run.worst {
-        let same = |account: &&Account| {
+        let same = |account: &&Attributed| {
             expiry_ns(account) == episode.expiry_ns
-                && account.late_ns() == episode.wakeup_latency_ns
+                && account.wakeup_latency_ns() == episode.wakeup_latency_ns
                 && episode.cpu.is_none_or(|cpu| cpu == account.wakeup.cpu)
         };
         if let Some(account) = late.iter().find(same) {
             episode.components = Some(account.components);
             episode.blame = account.blame.clone();
-            episode.timeline = timeline(account.wakeup);
+            episode.timeline = timeline(&account.wakeup);
         }
     }
 }

@@ -30,9 +30,8 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
-use super::known::Known;
 use case::Case;
-use wakescope_core::explain::{Share, Wakeup};
+use wakescope_core::explain::{Known, Share, Wakeup};
 
 /// Whose every nanosecond of `wakeup` was, the largest share first. The shares add up to the time
 /// from `due` to `response`, exactly; none is zero. Equal cause, culprit and place make one share,

@@ -1,6 +1,6 @@
 //! What late wakeups are ranked by.
 
-use wakescope_core::explain::{Blamed, Cause, Culprit, Phase};
+use wakescope_core::explain::{Answer, Blamed, Cause, Culprit, Phase};
 
 /// What the causes of late wakeups are grouped by. Of a task the name, policy and priority count, and
 /// not its pid: a program that forks is one cause.
@@ -21,6 +21,12 @@ impl Group {
             Cause::Unexplained => Self::default(),
             _ => Self { cause, others, phase, from_cpu, culprit: culprit.without_pid() },
         }
+    }
+
+    /// As a record tells it.
+    pub(crate) fn answer(&self) -> Answer {
+        let Self { cause, others: _, phase, from_cpu, culprit } = self.clone();
+        Answer { cause, culprit, phase, from_cpu }
     }
 
     /// All those of a cause that have no group of their own.

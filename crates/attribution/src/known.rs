@@ -2,33 +2,10 @@
 //! wakeups of its run.
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::ComponentTable;
+use wakescope_core::explain::{ComponentTable, Known};
 use wakescope_core::host::Host;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::TimeDomain;
-
-/// What a run teaches about all its wakeups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
-    /// What nearly every wakeup of the run waited for its interrupt, nanoseconds: the time from the
-    /// expiry to the interrupt's first event that no code of the kernel could have avoided.
-    pub delivery_ns: u64,
-    /// How long nearly every wakeup of the run took from the scheduler to its response, nanoseconds:
-    /// the same code runs each time, so what is longer has a reason that was not seen. `None` if the
-    /// run does not tell.
-    pub scheduling_ns: Option<u64>,
-    /// How long half of the run's wakeups waited for their interrupt at most, nanoseconds, or how
-    /// long the CPU's deepest idle state takes to leave, if that is longer. `None` if the run does not
-    /// tell.
-    pub waking_ns: Option<u64>,
-    /// Whether the machine is a guest in real time: where it stands still, its hypervisor ran
-    /// something else.
-    pub guest: bool,
-    /// Whether CPUs that run anything have ticks, which come every 10 ms at the least.
-    pub ticks: bool,
-    /// Whether those that wake are probes, which do hardly anything between two sleeps.
-    pub probes: bool,
-}
 
 /// What a wakeup's machine is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,21 +38,18 @@ const MIDDLE: Percentile = Percentile::whole(50);
 /// What one in a hundred wakeups exceeds.
 const HIGH: Percentile = Percentile::whole(99);
 
-impl Known {
-    /// What all wakeups together teach about each. `probes`: see there.
-    pub fn of(table: &ComponentTable, machine: Machine, probes: bool) -> Self {
-        let Machine { idle_exit_ns, guest, ticks } = machine;
-        // Of ten wakeups nine wait as long at least. The minimum is that of a chance: a timer that
-        // expires while another interrupt is being handled waits for none of its own.
-        let nearly_all =
-            |part: &Distribution| Some(part.histogram.bucket_of_percentile(LOW)?.lower);
-        let delivery_ns = nearly_all(&table.irq_latency).or(table.irq_latency.min_ns).unwrap_or(0);
-        let most = |part: &Distribution| Some(part.histogram.bucket_of_percentile(HIGH)?.lower);
-        let scheduling_ns = table.sched_duration.as_ref().and_then(most);
-        // Where a hypervisor stops the CPU again and again, more than one in a hundred, and in ten,
-        // tell of that.
-        let middle = table.irq_latency.histogram.bucket_of_percentile(MIDDLE);
-        let waking_ns = middle.map(|usual| usual.lower.max(idle_exit_ns));
-        Self { delivery_ns, scheduling_ns, waking_ns, guest, ticks, probes }
-    }
+/// What all wakeups together teach about each. `probes`: see [`Known::probes`].
+pub fn calibrate(table: &ComponentTable, machine: Machine, probes: bool) -> Known {
+    let Machine { idle_exit_ns, guest, ticks } = machine;
+    // Of ten wakeups nine wait as long at least. The minimum is that of a chance: a timer that
+    // expires while another interrupt is being handled waits for none of its own.
+    let nearly_all = |part: &Distribution| Some(part.histogram.bucket_of_percentile(LOW)?.lower);
+    let delivery_ns = nearly_all(&table.irq_latency).or(table.irq_latency.min_ns).unwrap_or(0);
+    let most = |part: &Distribution| Some(part.histogram.bucket_of_percentile(HIGH)?.lower);
+    let scheduling_ns = table.sched_duration.as_ref().and_then(most);
+    // Where a hypervisor stops the CPU again and again, more than one in a hundred, and in ten,
+    // tell of that.
+    let middle = table.irq_latency.histogram.bucket_of_percentile(MIDDLE);
+    let waking_ns = middle.map(|usual| usual.lower.max(idle_exit_ns));
+    Known { delivery_ns, scheduling_ns, waking_ns, guest, ticks, probes }
 }

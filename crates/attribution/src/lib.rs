@@ -13,6 +13,7 @@
 
 mod abridged;
 mod account;
+mod anew;
 mod balance;
 mod blame;
 mod bound;
@@ -31,11 +32,12 @@ mod testing;
 mod timeline;
 
 pub use abridged::Abridged;
-pub use account::{account, stand_in};
+pub use account::{Accounted, account, stand_in};
+pub use anew::Reattribution;
 pub use blame::blame;
 pub use bound::{Premises, bound};
 pub use components::components;
-pub use known::{Known, Machine};
+pub use known::{Machine, calibrate};
 pub use rank::{Part, rank};
 pub use sections::{function_at, sections};
 pub use seen::{Interrupts, Seen};

@@ -72,8 +72,34 @@ pub fn rank<'a>(late: impl IntoIterator<Item = Part<'a>>) -> Vec<CauseRow> {
             rows.entry(key).or_default().add(part.weight, ns);
         }
     }
+    in_order(rows.into_iter().map(|(key, sum)| (key.into_owned(), sum)).collect())
+}
+
+/// Ranks causes that are added up already: each with how many wakeups have a share of it, these shares
+/// together, and the largest, nanoseconds. Equal causes are one.
+pub(crate) fn ranked(causes: impl IntoIterator<Item = (Group, u64, u64, u64)>) -> Vec<CauseRow> {
+    let sum = |(group, episodes, total_ns, worst_ns): (Group, u64, u64, u64)| {
+        (group, Sum { episodes, total_ns: total_ns.into(), worst_ns })
+    };
+    let mut all: Vec<(Group, Sum)> = causes.into_iter().map(sum).collect();
+    all.sort_by_key(|(group, sum)| {
+        (group.cause != Cause::Unexplained, std::cmp::Reverse(sum.total_ns))
+    });
+    let mut rows: BTreeMap<Group, Sum> = BTreeMap::new();
+    for (group, sum) in all {
+        let has_room = rows.len() < MOST_ROWS;
+        let group = if has_room { group } else { Group::others(group.cause) };
+        let row = rows.entry(group).or_default();
+        row.episodes = row.episodes.saturating_add(sum.episodes);
+        row.total_ns += sum.total_ns;
+        row.worst_ns = row.worst_ns.max(sum.worst_ns);
+    }
+    in_order(rows)
+}
+
+fn in_order(rows: BTreeMap<Group, Sum>) -> Vec<CauseRow> {
     let all: u128 = rows.values().map(|sum| sum.total_ns).sum();
-    let rows = rows.into_iter().map(|(key, sum)| sum.row(key.into_owned(), all));
+    let rows = rows.into_iter().map(|(group, sum)| sum.row(group, all));
     let mut rows: Vec<CauseRow> = rows.collect();
     // Equal ones stay in the order of their groups.
     rows.sort_by_key(|row| (row.cause == Cause::Unexplained, std::cmp::Reverse(row.total_ns)));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{ComponentTable, Interference, Measured, Wakeup};
+use wakescope_core::explain::{ComponentTable, Interference, Known, Measured, Wakeup};
 
 use crate::abridged::Abridged;
 use crate::tally::Tally;
@@ -15,6 +15,9 @@ pub struct Seen {
     pub wakeups: Vec<Wakeup>,
     /// The others, abridged.
     pub abridged: Abridged,
+    /// What all wakeups teach about each, where that is known already; `None` if it follows from
+    /// `components`.
+    pub known: Option<Known>,
     /// The components of all wakeups. Times of maxima are `CLOCK_MONOTONIC`.
     pub components: ComponentTable,
     /// The lateness of all wakeups.

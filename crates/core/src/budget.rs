@@ -39,6 +39,10 @@ impl Entry {
     pub const THREAD: Self = Self { name: "threads", bytes: 4_096 };
     /// A slot of the course of a run.
     pub const SLOT: Self = Self { name: "slots of the maxima over time", bytes: 32 };
+    /// A cause of late wakeups, by which their time is added up.
+    pub const CAUSE: Self = Self { name: "causes", bytes: 512 };
+    /// An event or a frame of a stack, with what is kept of the wakeup around it.
+    pub const SEEN: Self = Self { name: "events and frames", bytes: 256 };
     /// A place in the table of a lab; it may hold cells or none.
     pub const PLACE: Self = Self { name: "places of its table", bytes: 512 };
 }

@@ -4,11 +4,13 @@
 //! they are shown. What is concluded from what was seen is the business of the crate `attribution`.
 
 mod above;
+mod anew;
 mod bound;
 mod cause;
 mod culprit;
 mod event;
 mod frame;
+mod known;
 mod measured;
 mod record;
 mod stacks;
@@ -16,11 +18,13 @@ mod step;
 mod task;
 
 pub use above::Above;
+pub use anew::{Anew, Answer, Change};
 pub use bound::{Bound, Interference, Unsound, Variables, Work};
 pub use cause::{Cause, Evidence};
 pub use culprit::{Blamed, Culprit, Name, Phase, Within};
 pub use event::{Context, Event, GivenUp, Interrupt, Marks, Mode, Wakeup, What, WokenBy};
 pub use frame::{Frame, Function, SourceLine};
+pub use known::Known;
 pub use measured::{Edge, Longest, Measured, SectionKind, SectionPlace};
 pub use record::{CauseRow, ComponentTable, Components, Explanation, Sections, Share};
 pub use stacks::stacks_mut;

@@ -10,6 +10,7 @@ pub mod budget;
 pub mod command_line;
 pub mod date;
 pub mod distribution;
+pub mod episodes;
 pub mod explain;
 pub mod finding;
 pub mod histogram;

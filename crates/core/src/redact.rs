@@ -12,12 +12,14 @@ use crate::plan::{Plan, Target};
 use crate::run::{Episode, LoadResult, Run, Thread};
 use crate::source::Source;
 
+mod episodes;
 mod explained;
 mod lab;
 mod names;
 #[cfg(test)]
 mod tests;
 
+pub use episodes::{redact_attributed, redact_head};
 pub use lab::redact_lab;
 pub use names::REDACTED;
 use names::{is_unit, redact_name_of_load, remove};
@@ -238,6 +240,8 @@ fn redact_explanation(explanation: &mut Explanation) {
         unexplained_ns: _,
         one_in: _,
         late_components: _,
+        stored_episodes: _,
+        anew,
         records: _,
         lost_records: _,
         // Of the kernel: what it shows, its build, its modules and their functions.
@@ -248,6 +252,7 @@ fn redact_explanation(explanation: &mut Explanation) {
         sections,
         bound,
     } = explanation;
+    anew.iter_mut().for_each(episodes::redact_anew);
     if let Some(Sections { exact: _, irq_off, preempt_off, measured }) = sections {
         [irq_off, preempt_off].into_iter().flatten().for_each(explained::redact_share);
         measured.iter_mut().for_each(explained::redact_measured);

@@ -4,7 +4,8 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use wakescope_attribution::{Abridged, Known, blame, components};
+use wakescope_attribution::{Abridged, blame, components};
+use wakescope_core::explain::Known;
 
 use crate::decode::Decoder;
 use crate::kept::Late;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
-use wakescope_attribution::{Abridged, Interrupts, Known, Machine, Seen, Tally};
+use wakescope_attribution::{Abridged, Interrupts, Machine, Seen, Tally, calibrate};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Measured, Wakeup};
 use wakescope_core::plan::Target;
@@ -295,7 +295,7 @@ impl Tracer {
         }
         let counted = Counted::of(&self.figures, self.places);
         let probes = self.options.is_of_probes();
-        let known = Known::of(&counted.components, self.options.machine, probes);
+        let known = calibrate(&counted.components, self.options.machine, probes);
         self.overflow.explain(known, self.counts().least_depth);
     }
 
@@ -362,6 +362,7 @@ impl Tracer {
         Seen {
             wakeups,
             abridged,
+            known: None,
             components,
             wakeup_latency,
             records: counts.records,

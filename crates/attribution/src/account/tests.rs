@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::frame;
-use wakescope_core::explain::{Cause, Marks};
+use wakescope_core::explain::{Cause, Components, Marks};
 use wakescope_core::finding::Verdict;
 use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Host, Idle, IdleState};
@@ -398,17 +398,17 @@ fn a_run_without_a_wakeup_is_explained_all_the_same() {
 #[test]
 fn a_run_teaches_what_every_wakeup_takes() {
     let mut table = ComponentTable::default();
-    assert_eq!(Known::of(&table, Machine::default(), false), Known::default());
+    assert_eq!(calibrate(&table, Machine::default(), false), Known::default());
     // One in ten by chance does not wait at all; one in a hundred does not count.
     table.irq_latency = distribution(&[0, 700, 700, 700, 700, 710, 720, 730, 740, 9_000]);
-    assert_eq!(Known::of(&table, Machine::default(), true).delivery_ns, 0);
+    assert_eq!(calibrate(&table, Machine::default(), true).delivery_ns, 0);
     table.irq_latency = distribution(&[[0; 1].as_slice(), &[700; 98], &[9_000]].concat());
-    assert_eq!(Known::of(&table, Machine::default(), true).delivery_ns, 700);
+    assert_eq!(calibrate(&table, Machine::default(), true).delivery_ns, 700);
     // Without as many as that takes, the least.
     table.irq_latency = distribution(&[650, 700]);
-    assert!((650..=700).contains(&Known::of(&table, Machine::default(), true).delivery_ns));
+    assert!((650..=700).contains(&calibrate(&table, Machine::default(), true).delivery_ns));
     table.sched_duration = Some(distribution(&[[300; 198].as_slice(), &[9_000; 2]].concat()));
-    assert_eq!(Known::of(&table, Machine::default(), true).scheduling_ns, Some(300));
+    assert_eq!(calibrate(&table, Machine::default(), true).scheduling_ns, Some(300));
 }
 
 #[test]
@@ -419,10 +419,10 @@ fn a_cpu_wakes_as_fast_as_it_mostly_does_but_not_faster_than_its_idle_states() {
         Machine::of(&Host { idle, cpus_nohz_full: vec![1], ..Host::default() }, TimeDomain::Real);
     assert_eq!(machine, Machine { idle_exit_ns: 133_000, guest: false, ticks: false });
     let mut table = ComponentTable::default();
-    assert_eq!(Known::of(&table, machine, true).waking_ns, None);
+    assert_eq!(calibrate(&table, machine, true).waking_ns, None);
     table.irq_latency = distribution(&[[700; 60].as_slice(), &[20_000_000; 40]].concat());
-    assert_eq!(Known::of(&table, Machine::default(), true).waking_ns, Some(700));
-    assert_eq!(Known::of(&table, machine, true).waking_ns, Some(133_000));
+    assert_eq!(calibrate(&table, Machine::default(), true).waking_ns, Some(700));
+    assert_eq!(calibrate(&table, machine, true).waking_ns, Some(133_000));
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! A wakeup with what follows from its events before any time is given to anybody.
 
-use crate::known::Known;
 use wakescope_core::explain::{
-    Context, Event, Frame, Interrupt, Marks, Mode, Task, Wakeup, What, WokenBy,
+    Context, Event, Frame, Interrupt, Known, Marks, Mode, Task, Wakeup, What, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 

@@ -8,11 +8,10 @@ mod stacks;
 mod switched;
 
 use super::blame;
-use crate::known::Known;
 use crate::testing::{frame, joined, place, who};
 use wakescope_core::explain::{
-    Cause, Context, Event, Evidence, Frame, GivenUp, Interrupt, Marks, Mode, Policy, Task, Wakeup,
-    What, WokenBy,
+    Cause, Context, Event, Evidence, Frame, GivenUp, Interrupt, Known, Marks, Mode, Policy, Task,
+    Wakeup, What, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 

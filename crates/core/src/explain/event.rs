@@ -1,6 +1,8 @@
 //! What a tracer saw of one wakeup.
 
-use super::frame::Frame;
+use serde::{Deserialize, Serialize};
+
+use super::frame::{Frame, short_stack};
 use super::task::Task;
 use crate::units::MonoNs;
 
@@ -34,22 +36,26 @@ pub struct Wakeup {
 }
 
 /// Where a thread gave up the CPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenUp {
     /// Which one.
     pub pid: u32,
     /// Its kernel stack below the scheduler, innermost first. May be empty.
+    #[serde(default, serialize_with = "short_stack", skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<Frame>,
     /// The stack of its program, innermost first. May be empty.
+    #[serde(default, serialize_with = "short_stack", skip_serializing_if = "Vec::is_empty")]
     pub user_stack: Vec<Frame>,
 }
 
 /// What was to wake a task.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum WokenBy {
     /// Its timer, on the CPU `on`.
     Timer {
         /// Where the interrupt was.
+        #[serde(rename = "cpu")]
         on: u32,
     },
     /// Nobody: its time came while the task was still awake, and no timer was set.
@@ -62,6 +68,7 @@ pub enum WokenBy {
         /// Who.
         task: Task,
         /// Where.
+        #[serde(rename = "cpu")]
         on: u32,
         /// Whether it was in an interrupt.
         in_interrupt: bool,
@@ -114,7 +121,8 @@ impl Marks {
 }
 
 /// What a CPU was at when an interrupt came.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Context {
     /// The task that ran.
     pub task: Task,
@@ -122,26 +130,34 @@ pub struct Context {
     pub mode: Mode,
     /// How many times preemption was disabled, the interrupt itself apart; `None` if this kernel
     /// does not count it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub preempt_depth: Option<u32>,
     /// The softirq that it was in, by its number.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub softirq: Option<u8>,
     /// Whether the kernel would have left this place at once for a more urgent task: it runs full
     /// preemption or RT. `None` if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub preemptible: Option<bool>,
     /// Whether it had enabled interrupts with the very instruction before, so that it had held up
     /// the interrupt until then. `None` if its code was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled_interrupts: Option<bool>,
     /// The kernel stack of what was interrupted, without the interrupt's own part, innermost first.
+    #[serde(serialize_with = "short_stack", skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<Frame>,
     /// Whether that stack was taken in a later interrupt, as the wakeup still waited: all else here
     /// was so when the first one came.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stack_is_later: bool,
     /// Of its program's own stack, the same.
+    #[serde(serialize_with = "short_stack", skip_serializing_if = "Vec::is_empty")]
     pub user_stack: Vec<Frame>,
 }
 
 /// The mode of a CPU.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Not known.
     #[default]

@@ -1,6 +1,6 @@
 //! Entries of stacks.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A place in code, as an entry of a stack. Of the kernel's, `module` is the kernel module that it is
 /// in; of a program's, the file.
@@ -87,6 +87,37 @@ impl Frame {
         (self.offset, &self.function, &self.module)
             == (other.offset, &other.function, &other.module)
     }
+}
+
+/// Writes a stack without the keys that say nothing: an episode has many frames and few lines of source.
+pub(crate) fn short_stack<S: Serializer>(stack: &[Frame], out: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Short<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        function: Option<&'a str>,
+        offset: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        module: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        file: Option<&'a str>,
+        #[serde(skip_serializing_if = "is_unknown")]
+        line: u32,
+        #[serde(skip_serializing_if = "<[SourceLine]>::is_empty")]
+        inlined: &'a [SourceLine],
+    }
+    out.collect_seq(stack.iter().map(|frame| Short {
+        function: frame.function.as_deref(),
+        offset: frame.offset,
+        module: frame.module.as_deref(),
+        file: frame.file.as_deref(),
+        line: frame.line,
+        inlined: &frame.inlined,
+    }))
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // So serde calls it.
+fn is_unknown(line: &u32) -> bool {
+    *line == 0
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::anew::Anew;
 use super::bound::Bound;
 use super::cause::{Cause, Evidence};
 use super::culprit::{Blamed, Culprit, Phase, Within};
@@ -109,6 +110,22 @@ impl Components {
     }
 }
 
+impl Components {
+    /// What is left of each part without `other`, at least nothing.
+    #[must_use]
+    pub fn minus(&self, other: &Self) -> Self {
+        let less = |ns: u64, by: u64| ns.saturating_sub(by);
+        Self {
+            irq_latency_ns: less(self.irq_latency_ns, other.irq_latency_ns),
+            handler_duration_ns: less(self.handler_duration_ns, other.handler_duration_ns),
+            sched_latency_ns: less(self.sched_latency_ns, other.sched_latency_ns),
+            sched_duration_ns: self
+                .sched_duration_ns
+                .map(|ns| less(ns, other.sched_duration_ns.unwrap_or(0))),
+        }
+    }
+}
+
 /// The components of all wakeups, one value per wakeup each.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ComponentTable {
@@ -203,6 +220,12 @@ pub struct Explanation {
     /// The components of these, added up over all of them; `None` in records that do not hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_components: Option<Components>,
+    /// How many of the explained ones `episodes.jsonl` holds; `None` if there is no such file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stored_episodes: Option<u64>,
+    /// What came of attributing these anew; `None` in the record that a measurement writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anew: Option<Anew>,
     /// Records that the tracer sent.
     pub records: u64,
     /// Records that it could not send.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 const FIRST_FAIR_PRIO: i32 = 100;
 
 /// A task as the scheduler sees it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// The kernel's id of the thread; 0 is the idle task.
     pub pid: u32,

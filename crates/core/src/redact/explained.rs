@@ -108,8 +108,12 @@ pub(super) fn redact_share(share: &mut Share) {
     redact_culprit(culprit);
     redact_within(within);
     frames.iter_mut().chain(given_up_at).for_each(redact_frame);
-    // Functions of a program tell which it is, and its files do.
-    user_stack.iter_mut().for_each(|frame| *frame = Frame::default());
+    redact_user_stack(user_stack);
+}
+
+/// Functions of a program tell which it is, and its files do.
+pub(super) fn redact_user_stack(stack: &mut [Frame]) {
+    stack.iter_mut().for_each(|frame| *frame = Frame::default());
 }
 
 pub(super) fn redact_culprit(culprit: &mut Culprit) {
@@ -137,7 +141,11 @@ fn redact_within(within: &mut Within) {
 /// without it nobody could tell one task from another.
 fn redact_task(task: &mut NamedTask) {
     let NamedTask { comm, pid, policy: _, priority: _ } = task;
-    if *pid != Some(0) && !is_kernel_thread(comm) && !is_own_thread(comm) {
+    redact_comm(comm, *pid);
+}
+
+pub(super) fn redact_comm(comm: &mut String, pid: Option<u32>) {
+    if pid != Some(0) && !is_kernel_thread(comm) && !is_own_thread(comm) {
         remove(comm);
     }
 }
@@ -180,7 +188,7 @@ fn redact_function(function: &mut Function) {
 }
 
 /// Keeps what can be an entry of a kernel's stack.
-fn redact_frame(frame: &mut Frame) {
+pub(super) fn redact_frame(frame: &mut Frame) {
     let Frame { function, offset: _, module, file, line, inlined } = frame;
     function.iter_mut().chain(module).for_each(redact_symbol);
     if !file.as_deref().is_none_or(is_of_kernel) {
@@ -191,7 +199,7 @@ fn redact_frame(frame: &mut Frame) {
 }
 
 /// Keeps names such as the kernel has for functions, modules, interrupts and idle states.
-fn redact_symbol(name: &mut String) {
+pub(super) fn redact_symbol(name: &mut String) {
     if !name.chars().all(|c| c.is_ascii_alphanumeric() || "_.$-:#/".contains(c)) {
         remove(name);
     }

@@ -5,9 +5,10 @@ use serde_json::Value;
 use super::*;
 use crate::distribution::Distribution;
 use crate::explain::{
-    Bound, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Evidence, Frame, Function,
-    Interference, Interrupted, Longest, Measured, NamedTask, SectionKind, SectionPlace, Share,
-    SourceLine, Step, StepEvent, StepMode, Unsound, Variables, Within,
+    Anew, Answer, Bound, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
+    Evidence, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask,
+    SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, StepMode, Unsound, Variables,
+    Within,
 };
 use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
@@ -346,6 +347,8 @@ fn explanation() -> Explanation {
             Longest { begin: edge(), end: edge(), task: Some(task()), frames: vec![frame()] };
         Some(SectionKind { lengths: distribution(), longest: Some(longest), places: vec![place] })
     };
+    let named = || Culprit::Task(task());
+    let answer = || Answer { culprit: named(), ..Answer::default() };
     let interrupt = Interference {
         culprit: Culprit::interrupt(MARKER),
         wcet_ns: 1,
@@ -364,6 +367,11 @@ fn explanation() -> Explanation {
         unexplained_ns: 0,
         one_in: None,
         late_components: None,
+        stored_episodes: Some(1),
+        anew: Some(Anew {
+            changes: vec![Change { before: answer(), after: answer(), episodes: 1, ns: 1 }],
+            ..Anew::default()
+        }),
         records: 1,
         lost_records: 0,
         seen_with: vec![marker()],

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{RngSeed, TestError, TestRunner};
 
-use wakescope_attribution::{Known, Part, Seen, account, blame, components, rank, timeline};
+use wakescope_attribution::{Part, Seen, account, blame, components, rank, timeline};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Above, Cause, Evidence, Share};
+use wakescope_core::explain::{Above, Cause, Evidence, Known, Share};
 use wakescope_core::histogram::Histogram;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::SpanNs;

@@ -1,0 +1,238 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::{function, who};
+use crate::{Part, Seen, account, blame, components, rank};
+use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::{Above, Culprit, Event, Interrupt, Marks, Wakeup, What, WokenBy};
+use wakescope_core::histogram::Histogram;
+use wakescope_core::run::Thread;
+use wakescope_core::units::{MonoNs, SpanNs};
+
+const ORIGIN: u64 = 1_000_000;
+
+/// A timer's wakeup with an interrupt in it that takes a part of its time.
+fn wakeup(expiry_ns: u64, late_ns: u64, interrupt: &str) -> Wakeup {
+    let due = MonoNs(ORIGIN + expiry_ns);
+    let at = |part: u64| due.after(SpanNs(late_ns * part / 10));
+    let marks = Marks {
+        due,
+        irq_entry: Some(at(5)),
+        irq_exit: Some(at(6)),
+        sched_entry: Some(at(8)),
+        switch_in: Some(at(9)),
+        response: due.after(SpanNs(late_ns)),
+    };
+    let interrupt = || Interrupt(interrupt.into());
+    let events = vec![
+        Event { at: at(1), what: What::IrqEntry(interrupt()) },
+        Event { at: at(3), what: What::IrqExit(interrupt()) },
+    ];
+    Wakeup { woken_by: WokenBy::Timer { on: 0 }, marks, events, ..Wakeup::default() }
+}
+
+/// A run in which `whole` wakeups are stored and `in_short` are not, with its episodes.
+fn run(whole: &[Wakeup], in_short: &[Wakeup]) -> (Run, Vec<Attributed>) {
+    let all: Vec<u64> =
+        whole.iter().chain(in_short).map(|wakeup| components(&wakeup.marks).total_ns()).collect();
+    let woken = Distribution {
+        count: all.len() as u64,
+        max_ns: all.iter().max().copied(),
+        sum_ns: all.iter().sum(),
+        histogram: Histogram::of(all.iter().copied()),
+        ..Distribution::default()
+    };
+    let mut seen = Seen {
+        wakeups: whole.to_vec(),
+        wakeup_latency: woken.clone(),
+        known: Some(Known::default()),
+        ..Seen::default()
+    };
+    for wakeup in in_short {
+        seen.abridged.add(components(&wakeup.marks), blame(wakeup, &Known::default()));
+    }
+    let listed = |wakeup: &Wakeup| Episode {
+        expiry_ns: wakeup.marks.due.0 - ORIGIN,
+        wakeup_latency_ns: components(&wakeup.marks).total_ns(),
+        ..Episode::default()
+    };
+    let mut run = Run {
+        origin_ns: ORIGIN,
+        threads: vec![Thread { woken, ..Thread::default() }],
+        worst: whole.iter().map(listed).collect(),
+        ..Run::default()
+    };
+    let accounted = account(&mut run, seen, Above::Time(SpanNs(1)));
+    (run, accounted.episodes)
+}
+
+fn anew(run: &Run, episodes: Vec<Attributed>) -> Run {
+    let mut again = run.clone();
+    let mut reattribution = Reattribution::of(run);
+    for episode in episodes {
+        reattribution.add(episode, &Known::default(), &Budget::default()).unwrap();
+    }
+    reattribution.finish(&mut again, 0);
+    again
+}
+
+/// The ranking without the order of what is equal.
+fn table(run: &Run) -> Vec<String> {
+    let row = |row: &CauseRow| {
+        let CauseRow { cause, episodes, total_ns, worst_ns, .. } = row;
+        format!("{cause} {} {episodes} {total_ns} {worst_ns}", who(row.blamed()))
+    };
+    let mut rows: Vec<String> = run.causes.iter().map(row).collect();
+    rows.sort();
+    rows
+}
+
+fn some() -> (Vec<Wakeup>, Vec<Wakeup>) {
+    let whole = vec![wakeup(1_000, 90_000, "eth0"), wakeup(2_000, 80_000, "nvme0q1")];
+    (whole, vec![wakeup(3_000, 40_000, "eth0"), wakeup(4_000, 30_000, "usb")])
+}
+
+#[test]
+fn with_the_same_rules_the_record_stays_as_it_was() {
+    let (whole, in_short) = some();
+    let (run, episodes) = run(&whole, &in_short);
+    let mut again = anew(&run, episodes);
+    let told = again.explanation.as_mut().unwrap().anew.take().unwrap();
+    assert_eq!(told, Anew { episodes: 2, ..Anew::default() });
+    assert_eq!(again, run);
+}
+
+/// What a rule of another version found, which blamed another interrupt.
+fn by_another_rule(mut episode: Attributed) -> Attributed {
+    for share in &mut episode.blame {
+        if share.cause == Cause::Irq && share.culprit == Culprit::interrupt("eth0") {
+            *share = Share {
+                cause: Cause::Softirq,
+                culprit: Culprit::softirq("NET_RX"),
+                ..share.clone()
+            };
+        }
+    }
+    episode
+}
+
+#[test]
+fn an_answer_that_changed_is_told_and_the_rest_of_the_ranking_stays() {
+    let (whole, in_short) = some();
+    let (today, episodes) = run(&whole, &in_short);
+    let episodes: Vec<Attributed> = episodes.into_iter().map(by_another_rule).collect();
+    // The record as that version wrote it: the rest of it was found by that rule as well.
+    let mut old = today.clone();
+    let mut parts: Vec<Part> =
+        episodes.iter().map(|e| Part::of(e.wakeup_latency_ns(), &e.blame)).collect();
+    let short: Vec<Vec<Share>> =
+        in_short.iter().map(|wakeup| blame(wakeup, &Known::default())).collect();
+    parts.extend(
+        in_short
+            .iter()
+            .zip(&short)
+            .map(|(wakeup, blame)| Part::of(components(&wakeup.marks).total_ns(), blame)),
+    );
+    old.causes = rank(parts);
+    for (listed, episode) in old.worst.iter_mut().zip(&episodes) {
+        listed.blame.clone_from(&episode.blame);
+    }
+    let again = anew(&old, episodes);
+    let told = again.explanation.as_ref().unwrap().anew.clone().unwrap();
+    assert_eq!((told.episodes, told.changed, told.excess_ns), (2, 1, 0));
+    let [change] = &told.changes[..] else { panic!("{told:?}") };
+    assert_eq!(change.before.culprit, Culprit::softirq("NET_RX"));
+    assert_eq!(change.after.culprit, Culprit::interrupt("eth0"));
+    assert_eq!((change.episodes, change.ns), (1, 18_000));
+    assert_eq!(table(&again), table(&today));
+    assert_eq!(again.worst, today.worst);
+}
+
+#[test]
+fn shares_that_the_record_does_not_have_are_an_excess() {
+    let (whole, in_short) = some();
+    let (run, mut episodes) = run(&whole, &in_short);
+    let twice = episodes[1].clone();
+    let nvme_ns = 16_000;
+    episodes.push(twice);
+    let again = anew(&run, episodes.clone());
+    let told = again.explanation.unwrap().anew.unwrap();
+    assert!(told.excess_ns >= nvme_ns, "{told:?}");
+    let stranger =
+        Share { cause: Cause::IrqOff, culprit: function("f"), ns: 80_000, ..Share::default() };
+    episodes.pop();
+    episodes[1].blame = vec![stranger];
+    let told = anew(&run, episodes).explanation.unwrap().anew.unwrap();
+    assert_eq!((told.changed, told.excess_ns), (1, 80_000));
+}
+
+#[test]
+fn sections_of_episodes_are_found_anew_and_others_stay() {
+    let section = |ns, name: &str| Share {
+        cause: Cause::IrqOff,
+        culprit: function(name),
+        ns,
+        frames: vec![Frame::in_function(name, 1)],
+        ..Share::default()
+    };
+    let check = |recorded: Option<Share>, before: &[Share], after: &[Share], want: Option<&str>| {
+        let mut all = LongestSections { recorded: [recorded, None], ..Default::default() };
+        let mut before = before.to_vec();
+        before.iter_mut().for_each(without_stacks);
+        all.see(&before, after);
+        let [longest, _] = all.longest();
+        let named = longest.map(|share| share.frames[0].name().to_owned());
+        assert_eq!(named.as_deref(), want);
+    };
+    let (f, g) = (section(90, "f"), section(50, "g"));
+    check(None, &[], &[], None);
+    check(Some(f.clone()), &[f.clone()], &[f.clone()], Some("f"));
+    check(Some(f.clone()), &[f.clone()], &[g.clone()], Some("g"));
+    check(Some(f.clone()), &[f.clone()], &[], None);
+    // That of a wakeup that is not stored.
+    check(Some(f.clone()), &[g.clone()], &[], Some("f"));
+    check(Some(f.clone()), &[], &[g.clone()], Some("f"));
+    check(Some(g), &[], &[f], Some("f"));
+}
+
+#[test]
+fn lines_of_source_are_kept_where_an_answer_changes() {
+    let line = |line| Frame {
+        file: Some("mm/shmem.c".into()),
+        line,
+        ..Frame::in_function("shmem_undo_range", 16)
+    };
+    let mut run = Run::default();
+    let share = |frame| Share { frames: vec![frame], ..Share::default() };
+    run.worst = vec![Episode { blame: vec![share(line(7))], ..Episode::default() }];
+    let lines = lines_of(&mut run);
+    run.worst[0].blame = vec![
+        share(Frame::in_function("shmem_undo_range", 16)),
+        share(Frame::in_function("shmem_undo_range", 17)),
+    ];
+    put_lines(&mut run, &lines);
+    let frames: Vec<&Frame> = run.worst[0].blame.iter().flat_map(|share| &share.frames).collect();
+    assert_eq!(frames, [&line(7), &Frame::in_function("shmem_undo_range", 17)]);
+}
+
+proptest! {
+    /// Whatever is stored of a run, what is attributed anew by the same rules changes nothing.
+    #[test]
+    fn the_ranking_is_the_same_whatever_is_stored(
+        all in prop::collection::vec((1_u64..5_000_000, 0_u8..4, any::<bool>()), 1..30),
+    ) {
+        let wakeup = |(i, &(late_ns, name, _)): (usize, &(u64, u8, bool))| {
+            wakeup(i as u64 * 10_000_000, late_ns, ["", "eth0", "usb", "local_timer"][usize::from(name)])
+        };
+        let wakeups: Vec<Wakeup> = all.iter().enumerate().map(wakeup).collect();
+        let of = |stored| {
+            let some = wakeups.iter().zip(&all).filter(move |(_, of)| of.2 == stored);
+            some.map(|(wakeup, _)| wakeup.clone()).collect::<Vec<_>>()
+        };
+        let (run, episodes) = run(&of(true), &of(false));
+        let mut again = anew(&run, episodes);
+        let told = again.explanation.as_mut().unwrap().anew.take().unwrap();
+        prop_assert_eq!((told.changed, told.excess_ns), (0, 0));
+        prop_assert_eq!(again, run);
+    }
+}
