@@ -42,6 +42,9 @@ const DRAIN: SpanNs = SpanNs(100_000_000);
 pub(crate) trait Onlooker: Observer {
     /// How often to call [`Self::look`], at least; `None` if never.
     fn pace(&self) -> Option<SpanNs>;
+    /// Stores what is seen in the folder of `run`, which begins.
+    fn store_in(&mut self, folder: &mut RunFolder, run: &Run, redacts: bool)
+    -> Result<(), Failure>;
     /// Takes what there is to see so far.
     fn look(&mut self);
     /// Adds to the run what was seen. Nothing is measured any more.
@@ -51,6 +54,10 @@ pub(crate) trait Onlooker: Observer {
 impl Onlooker for Unobserved {
     fn pace(&self) -> Option<SpanNs> {
         None
+    }
+
+    fn store_in(&mut self, _: &mut RunFolder, _: &Run, _: bool) -> Result<(), Failure> {
+        Ok(())
     }
 
     fn look(&mut self) {}
@@ -87,7 +94,8 @@ pub(crate) fn carry_out(
         blank.to_json().as_bytes(),
     )?;
     let host_findings = host_findings(&host, TimeDomain::Real, &plan.cpus);
-    let begun = start_loads(args).and_then(|loads| {
+    let stores = onlooker.store_in(&mut folder, &blank, args.redact);
+    let begun = stores.and_then(|()| start_loads(args)).and_then(|loads| {
         let mut pause = patience(signals);
         Session::begin(identity, plan, host, host_findings, loads, onlooker, &mut pause)
             .map_err(explain)

@@ -61,6 +61,10 @@ pub(super) fn run(args: &ExplainArgs, target: Target) -> Result<Outcome, Failure
             }
         };
     follower.read_files(image);
+    if let Err(failure) = follower.store_in(&mut folder, &run, args.measure.redact) {
+        folder.discard();
+        return Err(failure);
+    }
     let origin = clock::now().after(LEAD);
     follower.begin(origin).map_err(Failure::new)?;
     let end = origin.after(SpanNs(duration_ns));

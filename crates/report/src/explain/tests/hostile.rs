@@ -62,6 +62,8 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         unexplained_ns: u64::MAX,
         one_in: Some(u64::MAX),
         late_components: Some(components([u64::MAX; 4])),
+        stored_episodes: Some(u64::MAX),
+        anew: None,
         records: u64::MAX,
         lost_records: u64::MAX,
         seen_with: vec![name.clone(); 1_000],
