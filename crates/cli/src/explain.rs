@@ -8,7 +8,7 @@ use wakescope_core::explain::Above;
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy, Target};
 use wakescope_core::preemption::Model;
-use wakescope_core::run::{Run, State, TimeDomain};
+use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::host;
 use wakescope_probe::observer::{Observer, ObserverError};
@@ -18,12 +18,16 @@ use wakescope_sys::sched::ThreadId;
 use wakescope_sys::shared::Answers;
 use wakescope_trace::{Options, Tracer, Users, WAKEUPS_HELD, Watch, functions_of_program};
 
-use crate::measure::{self, MeasureArgs};
+use crate::folder::RunFolder;
+use crate::measure::{self, MeasureArgs, StoresMore};
 use crate::trace_failure::cannot_trace;
-use crate::{Failure, Outcome, output, runs};
+use crate::{Failure, Outcome, output};
+use episodes::Episodes;
 
+mod episodes;
 mod lines;
 mod others;
+mod stored;
 
 /// What a probe is told, and means nothing where none is started.
 const NOT_OF_OTHERS: [&str; 10] = [
@@ -48,14 +52,14 @@ const NOT_OF_A_STORED_RUN: [&str; 12] = [
 /// Explain late wakeups: which component was late, and what caused it
 ///
 /// Measures as `wakescope measure` does, and follows each wakeup through the kernel. With --pid,
-/// --comm or --cgroup it follows the wakeups of other threads instead. With RUN it shows the
-/// explanation of a stored run.
+/// --comm or --cgroup it follows the wakeups of other threads instead. With RUN it explains a stored
+/// run again: its stored episodes are attributed by the rules of this version.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  wakescope explain --load file-move --duration 30s\n  wakescope explain --above 100us --duration 10min\n  wakescope explain --pid 4711 --duration 10s\n  wakescope explain runs/2026-11-21T01-35-07"
 )]
 pub(crate) struct ExplainArgs {
-    /// Show the explanation of this stored run, instead of measuring
+    /// Explain this stored run, instead of measuring
     #[arg(conflicts_with_all = NOT_OF_A_STORED_RUN, conflicts_with_all = NOT_OF_OTHERS)]
     run: Option<PathBuf>,
 
@@ -98,6 +102,10 @@ pub(crate) struct ExplainArgs {
     /// times a second, so tracing them slows down the whole machine.
     #[arg(long)]
     sections: bool,
+
+    /// Show the stored explanation as it was recorded, instead of attributing the stored episodes anew
+    #[arg(long, requires = "run")]
+    as_recorded: bool,
 
     /// Number of the worst wakeups to show in full
     #[arg(long, value_name = "N", default_value = "3")]
@@ -143,7 +151,7 @@ fn process_id(text: &str) -> Result<u32, String> {
 /// Runs `wakescope explain`.
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
     if let Some(path) = &args.run {
-        return show_again(args, path);
+        return stored::show(args, path);
     }
     let plan = match target(args) {
         Some(target) => others::plan(args, target)?,
@@ -165,32 +173,6 @@ fn target(args: &ExplainArgs) -> Option<Target> {
     let comm = || args.comm.clone().map(|comm| Target::Comm { comm });
     let cgroup = || args.cgroup.clone().map(|path| Target::Cgroup { path });
     id.or_else(comm).or_else(cgroup)
-}
-
-fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Failure> {
-    let mut run = runs::read(path)?;
-    if run.explanation.is_none() {
-        let mut failure = Failure::new(format!("the run {} has no explanation", path.display()))
-            .because("causes are recorded only while wakescope explain measures");
-        if run.state == State::Running {
-            failure = failure.because(
-                "the explanation is written at the end of a run: this run was killed, or is still \
-                 going on",
-            );
-        }
-        return Err(
-            failure.try_this("explain a new run, with the options of this one: wakescope explain")
-        );
-    }
-    if let Some(image) = &args.vmlinux {
-        lines::add_to_stored(&mut run, image)?;
-    }
-    args.measure.redact_if_asked(&mut run);
-    match args.measure.json {
-        true => output::print(&(run.to_json() + "\n"))?,
-        false => output::print(&shown(args, &run))?,
-    }
-    Ok(Outcome::Done)
 }
 
 fn shown(args: &ExplainArgs, run: &Run) -> String {
@@ -229,6 +211,12 @@ pub(crate) struct Follower {
     adapted: MonoNs,
     /// How often to look at first.
     pace_at_first: SpanNs,
+    /// How many wakeups are kept whole.
+    room: usize,
+    /// Where these are stored; `None` where nobody said so.
+    episodes: Option<Episodes>,
+    /// What was stored in memory in the end.
+    stored: Option<Vec<u8>>,
     afterwards: Option<Afterwards>,
 }
 
@@ -262,8 +250,21 @@ impl Follower {
             origin: now,
             adapted: now,
             pace_at_first: pace_at_first(plan),
+            room: ROOM.max(worst),
+            episodes: None,
+            stored: None,
             afterwards: None,
         })
+    }
+
+    /// Keeps the episodes in memory, for [`Self::stored`].
+    pub(crate) fn store_in_memory(&mut self) {
+        self.episodes = Some(Episodes::in_memory(self.above));
+    }
+
+    /// The episodes that were kept in memory, when the run is complete.
+    pub(crate) fn stored(self) -> Option<Vec<u8>> {
+        self.stored
     }
 
     /// Lets files tell more: names of functions in programs, and lines of source from `image`. Guests
@@ -306,6 +307,22 @@ impl Follower {
     }
 }
 
+impl StoresMore for Follower {
+    fn store_in(
+        &mut self,
+        folder: &mut RunFolder,
+        run: &Run,
+        redacts: bool,
+    ) -> Result<(), Failure> {
+        let file = folder.add_episodes()?;
+        self.episodes = Some(Episodes::in_file(file, run, self.above, self.room, redacts));
+        if let Some(tracer) = &mut self.tracer {
+            tracer.prepare_to_store();
+        }
+        Ok(())
+    }
+}
+
 impl Observer for Follower {
     fn answers(&self, rank: usize) -> Option<Answers> {
         self.tracer.as_ref()?.answers(rank)
@@ -334,6 +351,9 @@ impl Observer for Follower {
             self.adapted = now;
             tracer.adapt();
         }
+        if let Some(episodes) = &mut self.episodes {
+            episodes.look(tracer, self.origin);
+        }
     }
 
     fn lateness(&self) -> Distribution {
@@ -348,7 +368,9 @@ impl Observer for Follower {
 
     fn complete(&mut self, run: &mut Run) {
         if let Some(tracer) = self.tracer.take() {
-            account(run, tracer.finish(), self.above);
+            let accounted = account(run, tracer.finish(), self.above);
+            let episodes = self.episodes.take();
+            self.stored = episodes.and_then(|episodes| episodes.finish(run, accounted));
         }
         if let Some(afterwards) = self.afterwards.take() {
             afterwards(run);

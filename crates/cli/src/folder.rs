@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wakescope_probe::measurement::{SampleSink, SavedSample, Unsaved};
-use wakescope_store::{RunFiles, RunFolderError, SAMPLES};
+use wakescope_store::{EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES};
 
 use crate::Failure;
 use crate::samples::SampleFile;
@@ -44,6 +44,11 @@ impl RunFolder {
                 Err(failure(e))
             }
         }
+    }
+
+    /// Makes the file of the run's episodes.
+    pub(crate) fn add_episodes(&mut self) -> Result<GrowingFile, Failure> {
+        self.files.add_growing(EPISODES, EPISODES_FRESH).map_err(failure)
     }
 
     /// Puts a new version of the record in place of the last one. If that fails, the last one

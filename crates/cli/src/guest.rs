@@ -15,7 +15,7 @@ use wakescope_core::limitations::host_findings;
 use wakescope_core::plan::Plan;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_lab::guest::{FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
+use wakescope_lab::guest::{EPISODES, FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
 use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::driver::{self, Screen, Storage};
@@ -256,18 +256,19 @@ fn check(domain: TimeDomain) -> Result<Vec<Item>, Failure> {
 }
 
 fn run_measurement(args: &MeasureArgs, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
-    let run = measure_quietly(args, None, domain)?;
+    let (run, _) = measure_quietly(args, None, domain)?;
     Ok(vec![Item::new(RUN, run.to_json())])
 }
 
 fn run_explanation(args: &ExplainArgs, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
-    let run = measure_quietly(&args.measure, Some(args.question(domain)), domain)?;
-    Ok(vec![Item::new(RUN, run.to_json())])
+    let (run, episodes) = measure_quietly(&args.measure, Some(args.question(domain)), domain)?;
+    let episodes = episodes.map(|episodes| Item::new(EPISODES, episodes));
+    Ok([Item::new(RUN, run.to_json())].into_iter().chain(episodes).collect())
 }
 
 /// Measures as `wakescope measure` does, but writes nothing down meanwhile: each record would cost
 /// time, and there is no disk that it could be lost from. What is late is explained if it
-/// is asked.
+/// is asked, and the episodes are returned with the run.
 ///
 /// In real time it says on the console when it has begun: who disturbs the guest from outside waits
 /// for that. In virtual time nobody can, and a line costs time.
@@ -275,7 +276,7 @@ fn measure_quietly(
     args: &MeasureArgs,
     question: Option<Question>,
     domain: TimeDomain,
-) -> Result<Run, Failure> {
+) -> Result<(Run, Option<Vec<u8>>), Failure> {
     let plan = measure::plan(args)?;
     let mut signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
@@ -290,6 +291,7 @@ fn measure_quietly(
     let mut nobody = Unobserved;
     let mut follower =
         question.map(|question| Follower::start(question, &plan, &host)).transpose()?;
+    follower.iter_mut().for_each(Follower::store_in_memory);
     let observer: &mut dyn Observer = match &mut follower {
         Some(follower) => follower,
         None => &mut nobody,
@@ -297,8 +299,9 @@ fn measure_quietly(
     let loads = measure::start_loads(args)?;
     let request = Request { identity, plan, host, host_findings, loads, abandons_loads: true };
     let mut screen = Console { domain };
-    driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
-        .map_err(measure::explain)
+    let run = driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
+        .map_err(measure::explain)?;
+    Ok((run, follower.and_then(Follower::stored)))
 }
 
 /// Says when the measurement begins, in real time.

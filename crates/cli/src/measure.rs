@@ -34,6 +34,19 @@ mod args;
 pub(crate) use args::MeasureArgs;
 pub(crate) use args::plan;
 
+/// An observer that stores more of a run than its record.
+pub(crate) trait StoresMore: Observer {
+    /// Prepares to store what is seen in the folder of `run`, which begins.
+    fn store_in(&mut self, folder: &mut RunFolder, run: &Run, redacts: bool)
+    -> Result<(), Failure>;
+}
+
+impl StoresMore for Unobserved {
+    fn store_in(&mut self, _: &mut RunFolder, _: &Run, _: bool) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
 /// Runs `wakescope measure`.
 pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
     let plan = plan(args)?;
@@ -50,7 +63,7 @@ pub(crate) fn carry_out(
     plan: Plan,
     host: Host,
     mut signals: EndSignals,
-    observer: &mut dyn Observer,
+    observer: &mut impl StoresMore,
     shown: &dyn Fn(&Run) -> String,
 ) -> Result<Outcome, Failure> {
     let identity = identity(args.seed);
@@ -67,7 +80,8 @@ pub(crate) fn carry_out(
         writer: RecordWriter::default(),
     };
     let host_findings = host_findings(&host, TimeDomain::Real, plan_cpus(&plan, &host));
-    let begun = start_loads(args).and_then(|loads| {
+    let stores = observer.store_in(&mut storage.folder, &blank, args.redact);
+    let begun = stores.and_then(|()| start_loads(args)).and_then(|loads| {
         let request = Request { identity, plan, host, host_findings, loads, abandons_loads: false };
         driver::measure(request, observer, &mut signals, &mut Live::default(), &mut storage)
             .map_err(explain)
@@ -130,7 +144,7 @@ pub(crate) fn plan_cpus<'a>(plan: &'a Plan, host: &'a Host) -> &'a [u32] {
 }
 
 /// How often the record is written: at most this much, and the time it takes, is lost to kill -9.
-const CHECKPOINT: SpanNs = SpanNs(800_000_000);
+pub(crate) const CHECKPOINT: SpanNs = SpanNs(800_000_000);
 
 /// The run's folder while the run is measured.
 struct Storage<'a> {

@@ -14,7 +14,7 @@ use event::EventLine;
 pub use reader::read;
 
 use crate::explain::{
-    Components, Context, Event, GivenUp, Known, Marks, Share, Task, Wakeup, WokenBy,
+    Above, Components, Context, Event, GivenUp, Known, Marks, Share, Task, Wakeup, WokenBy,
 };
 use crate::preemption::Model;
 use crate::run::Run;
@@ -37,7 +37,7 @@ pub struct Head {
     #[serde(default)]
     pub origin_ns: u64,
     /// Which wakeups are late: `p99.9`, `50us`.
-    pub above: String,
+    pub above: Above,
     /// The kernel's release.
     #[serde(default)]
     pub release: String,
@@ -58,7 +58,7 @@ pub struct Head {
 
 impl Head {
     /// The head of the episodes of `run`, of which those count as late that are `above`.
-    pub fn of(run: &Run, above: String, known: Known) -> Self {
+    pub fn of(run: &Run, above: Above, known: Known) -> Self {
         Self {
             schema: SCHEMA.into(),
             run: run.id.clone(),

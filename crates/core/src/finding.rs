@@ -120,6 +120,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("load-died", "a load ended, or did no work, during the run"),
     ("load-stalled", "a load did no work for a while"),
     ("lost-records", "records of late wakeups were lost before they were explained"),
+    ("episodes-not-stored", "what was seen of late wakeups could not be stored"),
     ("sampled-causes", "causes of the late wakeups beyond the worst are estimated from a sample"),
     ("no-section-edges", "the kernel has no tracepoints at the ends of sections"),
     ("not-followed", "wakeups were not followed from stimulus to response"),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use wakescope_core::episodes::Entry;
 use wakescope_core::explain::Above;
 use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::lab::Asked;
@@ -14,7 +15,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_store::write_new;
 
 use crate::farm::{Job, Runner};
-use crate::guest::{CHECK, FACTS, Facts, KERNEL_LOG, RUN, VERB};
+use crate::guest::{CHECK, EPISODES, FACTS, Facts, KERNEL_LOG, RUN, VERB};
 use crate::kernel::Kernel;
 use crate::machine::confinement::Confinement;
 use crate::machine::console::{last_lines, trouble};
@@ -282,9 +283,11 @@ fn conclude(end: &End, job: &Job<Work>, folder: &Path, results: &Path, console: 
             if let Some(run) = &mut run {
                 run.id = job.recipe.key().as_str()[..16].to_string();
             }
+            let episodes = run.as_ref().and_then(|run| episodes_of(run, &items));
             let record = run.map(|run| Item::new(RUN, run.to_json()));
             let others = keep(folder, &items, &[CHECK, FACTS, KERNEL_LOG]);
-            let kept = record.map_or(Ok(()), |item| keep(folder, &[item], &[RUN]));
+            let both: Vec<Item> = record.into_iter().chain(episodes).collect();
+            let kept = keep(folder, &both, &[RUN, EPISODES]);
             match others.and(kept) {
                 Ok(()) => Ending::Measured,
                 Err(e) => {
@@ -322,6 +325,22 @@ fn verify(items: &[Item], log: &[u8], wanted: &str) -> Result<Option<Run>, Faile
         return Err(Failed::new(FailureKind::Refused, messages.join("; ")));
     }
     Ok(Some(run))
+}
+
+/// The longest file of episodes that is kept of a guest, bytes: ours send a quarter.
+const EPISODES_MOST: usize = 1 << 20;
+
+/// The episodes that a guest sent, which does not know what its run is called. What nobody could read is
+/// not kept.
+fn episodes_of(run: &Run, items: &[Item]) -> Option<Item> {
+    let sent = items.iter().find(|item| item.name == EPISODES)?;
+    let whole = sent.bytes.len() <= EPISODES_MOST;
+    let end = sent.bytes.iter().position(|&byte| byte == b'\n').filter(|_| whole)?;
+    let Ok(Entry::Head(mut head)) = Entry::read(&sent.bytes[..end]) else { return None };
+    head.run.clone_from(&run.id);
+    let mut bytes = Entry::Head(head).text().into_bytes();
+    bytes.extend_from_slice(&sent.bytes[end + 1..]);
+    Some(Item::new(EPISODES, bytes))
 }
 
 /// The failure of a guest that ended by itself and left nothing to read.

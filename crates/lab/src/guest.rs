@@ -28,6 +28,9 @@ pub const MODULES: &str = "/modules";
 /// Of the parcel: the run record.
 pub const RUN: &str = "run.json";
 
+/// Of the parcel: what was seen of late wakeups, where they were explained.
+pub const EPISODES: &str = wakescope_store::EPISODES;
+
 /// Of the parcel: what `wakescope check --probe --json` prints.
 pub const CHECK: &str = "check.json";
 

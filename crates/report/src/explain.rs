@@ -13,6 +13,7 @@ use crate::findings::{self, Notes, wrapped};
 use crate::style::Style;
 use crate::text;
 
+mod anew;
 mod bar;
 mod basis;
 mod bound;

@@ -5,12 +5,14 @@
 //! through a link that somebody else made, into a file that somebody else put there, or into a
 //! folder in which others may exchange files; and nothing waits for the reader of a FIFO.
 
+mod growing;
 mod output;
 mod own;
 mod run_folder;
 mod trust;
 
+pub use growing::GrowingFile;
 pub use output::{copy_new, create_folder, create_new, create_output, open_lock, write_new};
 pub use own::{OwnError, check_own, make_own_folder, open_own_folder};
-pub use run_folder::{RECORD, RunFiles, RunFolderError, SAMPLES};
+pub use run_folder::{EPISODES, EPISODES_FRESH, RECORD, RunFiles, RunFolderError, SAMPLES};
 pub use trust::{Refused, check_folder, is_trusted_owner};

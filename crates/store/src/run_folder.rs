@@ -9,12 +9,17 @@ use std::path::{Component, Path, PathBuf};
 use wakescope_sys::file::try_lock;
 use wakescope_sys::folder::{Folder, Kind, Rename};
 
+use crate::growing::GrowingFile;
 use crate::trust::{Refused, check_folder, is_trusted_owner};
 
 /// The record's name in its folder.
 pub const RECORD: &str = "run.json";
 /// Every sample, where they were asked for.
 pub const SAMPLES: &str = "samples.csv";
+/// What was seen of late wakeups, where they were explained.
+pub const EPISODES: &str = "episodes.jsonl";
+/// A version of that which is to replace it; there for a moment only.
+pub const EPISODES_FRESH: &str = "episodes.jsonl.new";
 /// The next version of the record in the making; only there while the run lasts. Whoever has made it
 /// has the folder.
 const NEXT: &str = "run.json.next";
@@ -27,7 +32,7 @@ const MARKER: &str = "\"wakescope.run/";
 const HEAD_BYTES: u64 = 64;
 
 /// Of files with what was measured on a machine, which is nobody's business by default.
-const FILE_MODE: u32 = 0o600;
+pub(crate) const FILE_MODE: u32 = 0o600;
 /// Of folders: below a folder that others may write to, it would not be one's own.
 const FOLDER_MODE: u32 = 0o755;
 
@@ -111,6 +116,19 @@ impl RunFiles {
         let made = made.map_err(|e| RunFolderError::File(self.place.path.join(file), e))?;
         self.place.written.insert(0, file);
         Ok(made)
+    }
+
+    /// Makes a further file in the folder that grows while the run lasts. `fresh` is the name that its
+    /// next version has for a moment.
+    pub fn add_growing(
+        &mut self,
+        file: &'static str,
+        fresh: &'static str,
+    ) -> Result<GrowingFile, RunFolderError> {
+        let made = self.add(file)?;
+        let folder = self.place.folder.try_clone();
+        let folder = folder.map_err(|e| RunFolderError::File(self.place.path.join(file), e))?;
+        Ok(GrowingFile::new(folder, made, file, fresh))
     }
 
     /// Puts a new version of the record in place of the last one. If that fails, the last one
@@ -263,10 +281,10 @@ impl Place {
 
     /// Fails if there is a run in the folder, or what has a name that a run's file is to get.
     fn refuse_taken(&self) -> Result<(), RunFolderError> {
-        for file in [RECORD, SAMPLES, FRESH] {
+        for file in [RECORD, SAMPLES, EPISODES, FRESH, EPISODES_FRESH] {
             match self.folder.about_file(name(file)).map(|found| found.kind) {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Ok(Kind::File) if file != FRESH => {
+                Ok(Kind::File) if ![FRESH, EPISODES_FRESH].contains(&file) => {
                     return Err(RunFolderError::HoldsRun(self.path.clone()));
                 }
                 Ok(kind) => {
@@ -353,6 +371,7 @@ fn clean_up(runs: &Folder) {
         if check_folder(&run).is_ok() && is_dead(&run) {
             let _ = run.remove_file(name(NEXT));
             let _ = run.remove_file(name(FRESH));
+            let _ = run.remove_file(name(EPISODES_FRESH));
         }
     }
 }

@@ -96,6 +96,14 @@ impl Folder {
         OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(path).map(Self)
     }
 
+    /// The same folder once more, for another owner.
+    ///
+    /// # Errors
+    /// If this process has too many open files.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
     /// Opens a folder in this one.
     pub fn subfolder(&self, name: &OsStr) -> io::Result<Self> {
         self.open_at(name, libc::O_RDONLY | libc::O_DIRECTORY, 0).map(Self)

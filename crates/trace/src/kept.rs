@@ -1,7 +1,7 @@
 //! The latest wakeups, as many as there is room for.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 
 use crate::shared::{
     COPIED_BYTES, EVENTS, Event, FRAMES, Head, LONG_BYTES, RECORD_BYTES, RING, StackCopy, Wakeup,
@@ -9,6 +9,7 @@ use crate::shared::{
 };
 
 /// A wakeup with what its CPU saw.
+#[derive(Clone)]
 pub(crate) struct Late {
     pub(crate) wakeup: Wakeup,
     pub(crate) events: Vec<Event>,
@@ -101,6 +102,18 @@ impl Kept {
         too_many
     }
 
+    /// Which of those that are not among `stored` come next, the latest first, `most` at the most. They
+    /// are among `stored` then.
+    pub(crate) fn next_to_store(&self, stored: &mut HashSet<(u64, u32)>, most: usize) -> Vec<Late> {
+        let key = |late: &Late| (late.wakeup.due, late.wakeup.cpu);
+        let kept = self.heap.iter().map(|Reverse(late)| late);
+        let mut next: Vec<&Late> = kept.filter(|late| !stored.contains(&key(late))).collect();
+        next.sort_unstable_by(|a, b| b.cmp(a));
+        next.truncate(most);
+        stored.extend(next.iter().map(|late| key(late)));
+        next.into_iter().cloned().collect()
+    }
+
     /// All, the latest first.
     pub(crate) fn into_latest_first(self) -> Vec<Late> {
         self.heap.into_sorted_vec().into_iter().map(|Reverse(late)| late).collect()
@@ -121,6 +134,26 @@ mod tests {
         let all: Vec<_> =
             kept.into_latest_first().iter().map(|l| (l.wakeup.due, l.late_ns())).collect();
         assert_eq!(all, [(3, 70), (1, 50), (4, 50)]);
+    }
+
+    #[test]
+    fn each_is_stored_once_the_latest_first() {
+        let mut kept = Kept::with_room_for(3);
+        let add = |kept: &mut Kept, late: u64| {
+            let wakeup = Wakeup { due: 1_000 - late, response: 1_000, ..Default::default() };
+            kept.add(Late { wakeup, events: Vec::new(), lost: 0 });
+        };
+        let mut stored = HashSet::new();
+        let mut next = |kept: &Kept| {
+            let next = kept.next_to_store(&mut stored, 2);
+            next.iter().map(Late::late_ns).collect::<Vec<_>>()
+        };
+        [10, 30, 20].into_iter().for_each(|late| add(&mut kept, late));
+        assert_eq!(next(&kept), [30, 20]);
+        add(&mut kept, 40);
+        add(&mut kept, 15);
+        assert_eq!(next(&kept), [40]);
+        assert_eq!(next(&kept), [0_u64; 0]);
     }
 
     #[test]

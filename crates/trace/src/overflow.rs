@@ -1,11 +1,11 @@
 //! Late wakeups for which there is no room: explained while the run goes on, and kept in short.
 
 use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SendError, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use wakescope_attribution::{Abridged, blame, components};
-use wakescope_core::explain::Known;
+use wakescope_core::explain::{Known, Wakeup};
 
 use crate::decode::Decoder;
 use crate::kept::Late;
@@ -32,8 +32,17 @@ pub(crate) struct Overflow {
 }
 
 struct Explainer {
-    batches: SyncSender<Batch>,
+    work: SyncSender<Work>,
+    decoded: Receiver<Vec<Wakeup>>,
     thread: Option<JoinHandle<InShort>>,
+}
+
+/// What the thread is to do.
+enum Work {
+    /// Explain these, and keep the answers in short.
+    Explain(Batch),
+    /// Decode these, and hand them back.
+    Decode(Vec<Late>, u64),
 }
 
 /// What is explained together, with what is known by then.
@@ -75,21 +84,41 @@ impl Overflow {
     /// Has those that wait explained.
     pub(crate) fn explain(&mut self, known: Known, least_depth: u64) {
         let batch = Batch { late: std::mem::take(&mut self.waiting), known, least_depth };
-        let (preemptible, idle_states) = (self.in_place.preemptible, &self.in_place.idle_states);
-        let explainer = self.explainer.get_or_insert_with(|| {
-            Explainer::start(InShort::new(preemptible, idle_states.clone()))
-        });
-        if let Err(SendError(batch)) = explainer.batches.send(batch) {
+        let sent = self.explainer().work.send(Work::Explain(batch));
+        if let Err(SendError(Work::Explain(batch))) = sent {
             let symbols = Symbols::read().unwrap_or_default();
             self.in_place.add(batch, &symbols);
         }
     }
 
+    fn explainer(&mut self) -> &mut Explainer {
+        let (preemptible, idle_states) = (self.in_place.preemptible, &self.in_place.idle_states);
+        self.explainer
+            .get_or_insert_with(|| Explainer::start(InShort::new(preemptible, idle_states.clone())))
+    }
+
+    /// Has the thread read the kernel's functions now, before anything is measured.
+    pub(crate) fn prepare(&mut self) {
+        let _ = self.explainer().work.try_send(Work::Decode(Vec::new(), 0));
+    }
+
+    /// Has `late` decoded, for [`Self::decoded`]; whether the thread has time for that.
+    pub(crate) fn decode(&mut self, late: Vec<Late>, least_depth: u64) -> bool {
+        self.explainer().work.try_send(Work::Decode(late, least_depth)).is_ok()
+    }
+
+    /// What has been decoded since the last call.
+    pub(crate) fn decoded(&self) -> Vec<Wakeup> {
+        self.explainer.iter().flat_map(|explainer| explainer.decoded.try_iter()).flatten().collect()
+    }
+
     /// What there is of all that was explained, when it is.
     pub(crate) fn finish(self) -> InShort {
-        let Some(Explainer { batches, thread }) = self.explainer else { return self.in_place };
+        let Some(Explainer { work, decoded: _, thread }) = self.explainer else {
+            return self.in_place;
+        };
         // Without a sender, the thread ends.
-        drop(batches);
+        drop(work);
         match thread {
             Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
             None => self.in_place,
@@ -99,13 +128,14 @@ impl Overflow {
 
 impl Explainer {
     fn start(mut in_short: InShort) -> Self {
-        let (batches, received) = sync_channel(BATCHES);
+        let (work, received) = sync_channel(BATCHES);
+        let (hand_back, decoded) = channel();
         let thread = thread::Builder::new().name("explain".into()).stack_size(512 << 10);
         let thread = thread.spawn(move || {
-            in_short.add_all(&received);
+            in_short.add_all(&received, &hand_back);
             in_short
         });
-        Self { batches, thread: thread.ok() }
+        Self { work, decoded, thread: thread.ok() }
     }
 }
 
@@ -117,25 +147,35 @@ impl InShort {
     /// Explains all that comes. The kernel's functions are read once: a run that has one batch will
     /// have more. A module that is loaded later is not known to these wakeups; where the list
     /// cannot be read, that is told at the end of the run.
-    fn add_all(&mut self, batches: &Receiver<Batch>) {
+    fn add_all(&mut self, work: &Receiver<Work>, hand_back: &Sender<Vec<Wakeup>>) {
         let mut symbols = None;
-        for batch in batches {
-            self.add(batch, symbols.get_or_insert_with(|| Symbols::read().unwrap_or_default()));
+        for work in work {
+            let symbols = symbols.get_or_insert_with(|| Symbols::read().unwrap_or_default());
+            match work {
+                Work::Explain(batch) => self.add(batch, symbols),
+                Work::Decode(late, least_depth) => {
+                    // Who does not take them any more needs none.
+                    let _ = hand_back.send(self.decoded(&late, least_depth, symbols));
+                }
+            }
         }
     }
 
     fn add(&mut self, batch: Batch, symbols: &Symbols) {
+        for wakeup in self.decoded(&batch.late, batch.least_depth, symbols) {
+            self.abridged.add(components(&wakeup.marks), blame(&wakeup, &batch.known));
+        }
+    }
+
+    fn decoded(&self, late: &[Late], least_depth: u64, symbols: &Symbols) -> Vec<Wakeup> {
         let decoder = Decoder {
             symbols,
             users: &UserNames::default(),
-            least_depth: batch.least_depth,
+            least_depth,
             preemptible: self.preemptible,
             idle_states: &self.idle_states,
         };
-        for late in batch.late {
-            let wakeup = decoder.wakeup(&late);
-            self.abridged.add(components(&wakeup.marks), blame(&wakeup, &batch.known));
-        }
+        late.iter().map(|late| decoder.wakeup(late)).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Loading the programs, looking after them, and taking what they found.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::fd::AsFd;
 use std::thread;
@@ -11,7 +11,7 @@ use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_attribution::{Abridged, Interrupts, Machine, Seen, Tally, calibrate};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Measured, Wakeup};
+use wakescope_core::explain::{Known, Measured, Wakeup};
 use wakescope_core::plan::Target;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
@@ -110,6 +110,8 @@ pub struct Tracer {
     /// Records that were read.
     read: u64,
     kept: Kept,
+    /// Those that were decoded to be stored while the run lasts, by expiry and CPU.
+    stored: HashSet<(u64, u32)>,
     overflow: Overflow,
     /// Where programs copy stacks instead of having the kernel walk them.
     walker: Option<Walker>,
@@ -194,6 +196,7 @@ impl Tracer {
             keep_ns,
             read: 0,
             kept,
+            stored: HashSet::new(),
             overflow,
             walker,
             users: None,
@@ -293,10 +296,8 @@ impl Tracer {
         if self.overflow.is_empty() {
             return;
         }
-        let counted = Counted::of(&self.figures, self.places);
-        let probes = self.options.is_of_probes();
-        let known = calibrate(&counted.components, self.options.machine, probes);
-        self.overflow.explain(known, self.counts().least_depth);
+        let (known, least_depth) = (self.known(), self.counts().least_depth);
+        self.overflow.explain(known, least_depth);
     }
 
     /// Lets fewer wakeups leave the kernel once it is known how late the late ones are. To be called
@@ -311,6 +312,42 @@ impl Tracer {
             // The old bound goes on to hold, which costs only time.
             let _ = self.set_control();
         }
+    }
+
+    /// Prepares to decode wakeups while the run lasts. To be called before anything is measured: it
+    /// takes the names of all functions of the kernel.
+    pub fn prepare_to_store(&mut self) {
+        self.overflow.prepare();
+    }
+
+    /// Has those of the latest wakeups decoded that were not yet, `most` at the most, in a thread of
+    /// its own: [`Self::decoded`] has them when they are ready. Functions of programs are not named.
+    pub fn decode_latest(&mut self, most: usize) {
+        let next = self.kept.next_to_store(&mut self.stored, most);
+        let keys: Vec<_> = next.iter().map(|late| (late.wakeup.due, late.wakeup.cpu)).collect();
+        let least_depth = self.counts().least_depth;
+        if !next.is_empty() && !self.overflow.decode(next, least_depth) {
+            keys.iter().for_each(|key| {
+                self.stored.remove(key);
+            });
+        }
+    }
+
+    /// Forgets what was decoded: all of the latest wakeups will be once more.
+    pub fn decode_all_again(&mut self) {
+        self.stored.clear();
+    }
+
+    /// What has been decoded since the last call, with what all wakeups taught so far.
+    pub fn decoded(&mut self) -> Option<(Vec<Wakeup>, Known)> {
+        let wakeups = self.overflow.decoded();
+        (!wakeups.is_empty()).then(|| (wakeups, self.known()))
+    }
+
+    fn known(&self) -> Known {
+        let counted = Counted::of(&self.figures, self.places);
+        let probes = self.options.is_of_probes();
+        calibrate(&counted.components, self.options.machine, probes)
     }
 
     /// How late wakeups were so far.

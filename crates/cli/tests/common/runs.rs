@@ -3,9 +3,10 @@
 use wakescope_attribution::Premises;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
-    self, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Explanation, Frame, Function,
-    Interference, Interrupted, Longest, Measured, NamedTask, Phase, SectionKind, SectionPlace,
-    Sections, Share, SourceLine, Step, StepEvent, StepMode, Unsound, Variables, Within, Work,
+    self, Anew, Answer, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
+    Explanation, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, Phase,
+    SectionKind, SectionPlace, Sections, Share, SourceLine, Step, StepEvent, StepMode, Unsound,
+    Variables, Within, Work,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -266,6 +267,8 @@ fn full_explanation() -> Explanation {
         unexplained_ns: 5_000_000,
         one_in: Some(2),
         late_components: Some(components([5_000_000, 40_000, 0, 211])),
+        stored_episodes: Some(1),
+        anew: Some(full_anew()),
         records: 20_113,
         lost_records: 7,
         seen_with: vec!["sched_switch".into()],
@@ -280,6 +283,18 @@ fn full_explanation() -> Explanation {
         }),
         bound: Some(full_bound()),
     }
+}
+
+fn full_anew() -> Anew {
+    let before = Answer {
+        cause: Cause::RemoteWakeup,
+        culprit: Culprit::None,
+        phase: Some(Phase::Switch),
+        from_cpu: Some(3),
+    };
+    let after = Answer { culprit: Culprit::Task(logger()), ..Answer::default() };
+    let change = Change { before, after, episodes: 1, ns: 40_211 };
+    Anew { episodes: 1, changed: 1, damaged_lines: 2, excess_ns: 0, changes: vec![change] }
 }
 
 fn full_bound() -> explain::Bound {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::distribution::Distribution;
 use crate::percentile::Percentile;
 use crate::units::SpanNs;
@@ -61,6 +63,26 @@ impl Above {
         let used = if carried(&asked) { Some(asked) } else { less };
         let edge = used.and_then(|p| all.histogram.bucket_of_percentile(p)).map(|b| b.lower);
         (edge.unwrap_or(0), used.map_or(self, Self::Percentile))
+    }
+}
+
+impl Default for Above {
+    /// The latest of each thousand: `p99.9`.
+    fn default() -> Self {
+        Self::Percentile(Percentile::SHOWN[2])
+    }
+}
+
+/// As [`Above::as_argument`] writes it: `p99.9`, `50us`.
+impl Serialize for Above {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(&self.as_argument())
+    }
+}
+
+impl<'de> Deserialize<'de> for Above {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

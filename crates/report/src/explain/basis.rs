@@ -4,7 +4,7 @@ use wakescope_core::explain::Explanation;
 use wakescope_core::run::Run;
 use wakescope_core::units::grouped;
 
-use super::{WIDTH, bound, sections};
+use super::{WIDTH, anew, bound, sections};
 use crate::findings::wrapped;
 use crate::style::{Style, clean};
 
@@ -25,6 +25,7 @@ pub(super) fn told(run: &Run, explanation: &Explanation, style: Style) -> String
     out.push_str(&listed("traced with: ", &explanation.seen_with));
     out.push_str(&listed("not traced: ", &explanation.not_seen));
     out.push_str(&told_losses(explanation, style));
+    out.push_str(&anew::told(explanation, run.time_domain, style));
     out
 }
 

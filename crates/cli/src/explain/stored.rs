@@ -1,0 +1,229 @@
+//! Showing a stored run: attributed anew from its episodes, or as it was recorded.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use wakescope_attribution::{Reattribution, Seen, account};
+use wakescope_core::budget::{Budget, Entry, Exceeded};
+use wakescope_core::episodes::{Attributed, Head, LineError, read};
+use wakescope_core::explain::{Above, Known, Wakeup};
+use wakescope_core::run::{Run, State};
+use wakescope_core::units::counted;
+use wakescope_report::style::clean;
+use wakescope_store::{EPISODES, RECORD};
+
+use super::{ExplainArgs, lines, shown};
+use crate::input::regular;
+use crate::{Failure, Outcome, output, runs};
+
+/// The longest file of episodes that is read: a hundred times what a run writes.
+const LONGEST: u64 = 2 << 30;
+
+/// So many damaged lines are named.
+const MOST_NAMED: u64 = 3;
+
+/// Shows the run at `path`.
+pub(super) fn show(args: &ExplainArgs, path: &Path) -> Result<Outcome, Failure> {
+    let mut run = runs::read(path)?;
+    let lacks = match args.as_recorded {
+        true => None,
+        false => attribute_anew(&mut run, path).err(),
+    };
+    if run.explanation.is_none() {
+        return Err(without_explanation(&run, path, lacks));
+    }
+    if let Some(image) = &args.vmlinux {
+        lines::add_to_stored(&mut run, image)?;
+    }
+    args.measure.redact_if_asked(&mut run);
+    if args.measure.json {
+        lacks.iter().for_each(|lacks| output::tell(&lacks.note(path)));
+        output::print(&(run.to_json() + "\n"))?;
+    } else {
+        let note = lacks.map(|lacks| format!(" {}\n", lacks.note(path))).unwrap_or_default();
+        output::print(&(shown(args, &run) + &note))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn without_explanation(run: &Run, path: &Path, lacks: Option<Lacks>) -> Failure {
+    let mut failure = Failure::new(format!("the run {} has no explanation", path.display()))
+        .because("causes are recorded only while wakescope explain measures");
+    if run.state == State::Running {
+        failure = failure.because(
+            "the explanation is written at the end of a run: this run was killed, or is still \
+             going on",
+        );
+        failure = lacks.into_iter().fold(failure, |failure, lacks| failure.because(lacks.why()));
+    }
+    failure.try_this("explain a new run, with the options of this one: wakescope explain")
+}
+
+/// Why a run is shown as it was recorded.
+enum Lacks {
+    /// There are no episodes.
+    File,
+    /// They cannot be read.
+    Unreadable(std::io::Error),
+    /// They are those of another run.
+    OtherRun(String),
+    /// There are too many of them, or too many causes.
+    Exceeded(Exceeded),
+    /// There is no usable line.
+    Empty,
+}
+
+impl Lacks {
+    fn why(&self) -> String {
+        match self {
+            Self::File => format!("its folder has no {EPISODES}"),
+            Self::Unreadable(e) => format!("{EPISODES} cannot be read: {e}"),
+            Self::OtherRun(id) => {
+                format!("{EPISODES} belongs to another run, with the id {}", clean(id, 80))
+            }
+            Self::Exceeded(e) => format!("{EPISODES} is not used: {e}"),
+            Self::Empty => format!("{EPISODES} holds no episode that can be used"),
+        }
+    }
+
+    fn note(&self, path: &Path) -> String {
+        format!("shown as recorded: {}: {}", clean(&path.display().to_string(), 200), self.why())
+    }
+}
+
+impl From<Stop> for Lacks {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::OtherRun(id) => Self::OtherRun(id),
+            Stop::Exceeded(e) => Self::Exceeded(e),
+        }
+    }
+}
+
+/// Why no further line is read.
+enum Stop {
+    OtherRun(String),
+    Exceeded(Exceeded),
+}
+
+/// The file with the episodes of the run at `path`. A record that lies elsewhere than in its run's
+/// folder, such as one to be published, has none.
+fn episodes_of(path: &Path) -> Option<PathBuf> {
+    if path.is_dir() {
+        return Some(path.join(EPISODES));
+    }
+    let is_record = path.file_name().is_some_and(|name| name == RECORD);
+    is_record.then(|| path.with_file_name(EPISODES))
+}
+
+/// Attributes what is stored of `run` by the rules of this version. On an error `run` is as it was.
+fn attribute_anew(run: &mut Run, path: &Path) -> Result<(), Lacks> {
+    let file = episodes_of(path).ok_or(Lacks::File)?;
+    let opened = match regular(&file) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(Lacks::File),
+        other => other.map_err(Lacks::Unreadable)?,
+    };
+    let length = opened.metadata().map_err(Lacks::Unreadable)?.len();
+    if length > LONGEST {
+        let limit = format!("it is larger than {} MiB", LONGEST >> 20);
+        return Err(Lacks::Unreadable(std::io::Error::other(limit)));
+    }
+    let budget = Budget::of(length);
+    let input = BufReader::with_capacity(1 << 16, opened);
+    match run.explanation {
+        Some(_) => exchange(run, input, &budget),
+        None => explain(run, input, &budget),
+    }
+}
+
+/// Puts new answers in place of the recorded ones.
+fn exchange(run: &mut Run, input: impl BufRead, budget: &Budget) -> Result<(), Lacks> {
+    let mut reattribution = Reattribution::of(run);
+    let (used, damaged) =
+        each(run, input, |head, episode| reattribution.add(episode, &head.known, budget))?;
+    let stored = run.explanation.as_ref().and_then(|explanation| explanation.stored_episodes);
+    if used == 0 && stored != Some(0) {
+        return Err(Lacks::Empty);
+    }
+    reattribution.finish(run, damaged);
+    Ok(())
+}
+
+/// Explains a run that was killed before its explanation was written, from what is stored of it.
+fn explain(run: &mut Run, input: impl BufRead, budget: &Budget) -> Result<(), Lacks> {
+    let mut wakeups: Vec<Wakeup> = Vec::new();
+    let mut last: Option<(Above, Known)> = None;
+    let (used, damaged) = each(run, input, |head, episode| {
+        let Attributed { wakeup, .. } = episode;
+        budget.keep(size_of(&wakeup), Entry::SEEN)?;
+        wakeups.push(wakeup);
+        last = Some((head.above, head.known));
+        Ok(())
+    })?;
+    let Some((above, known)) = last.filter(|_| used > 0) else { return Err(Lacks::Empty) };
+    wakeups.sort_by_key(|wakeup| std::cmp::Reverse(wakeup.marks.response.since(wakeup.marks.due)));
+    let mut wakeup_latency = run.woken();
+    // As a tracer counts.
+    wakeup_latency.max_at_ns = wakeup_latency.max_at_ns.map(|at| at.saturating_add(run.origin_ns));
+    let not_seen = vec![
+        "components of all wakeups, and late wakeups that were not stored yet (the run was killed)"
+            .to_owned(),
+    ];
+    let seen = Seen { wakeups, wakeup_latency, known: Some(known), not_seen, ..Seen::default() };
+    account(run, seen, above);
+    run.components = None;
+    if let Some(explanation) = &mut run.explanation {
+        explanation.stored_episodes = Some(used);
+        explanation.anew = Some(wakescope_core::explain::Anew {
+            episodes: explanation.explained,
+            damaged_lines: damaged,
+            ..Default::default()
+        });
+    }
+    Ok(())
+}
+
+/// Of a wakeup, what is priced.
+fn size_of(wakeup: &Wakeup) -> u64 {
+    let interrupted = wakeup.interrupted.iter().map(|c| c.stack.len() + c.user_stack.len());
+    let given_up = wakeup.given_up.iter().map(|g| g.stack.len() + g.user_stack.len());
+    let frames: usize = interrupted.chain(given_up).sum();
+    (8 + wakeup.events.len() + frames) as u64
+}
+
+/// Hands over each episode of `run`; how many there were, and how many damaged lines, of which the first
+/// are named on stderr.
+fn each(
+    run: &Run,
+    input: impl BufRead,
+    mut hand_over: impl FnMut(&Head, Attributed) -> Result<(), Exceeded>,
+) -> Result<(u64, u64), Lacks> {
+    let (mut used, mut damaged) = (0_u64, 0_u64);
+    let name = |number: u64, e: &LineError| {
+        output::tell(&format!("{EPISODES}, line {number}: {}", clean(&e.to_string(), 200)));
+    };
+    let ended = read(input, |number, line| {
+        match line {
+            Ok((head, _)) if head.run != run.id => {
+                return Err(Stop::OtherRun(head.run.clone()));
+            }
+            Ok((head, episode)) => {
+                hand_over(head, episode).map_err(Stop::Exceeded)?;
+                used += 1;
+            }
+            Err(e) => {
+                damaged += 1;
+                if damaged <= MOST_NAMED {
+                    name(number, &e);
+                }
+            }
+        }
+        Ok(())
+    });
+    ended.map_err(Lacks::Unreadable)??;
+    if damaged > MOST_NAMED {
+        let more = counted(damaged - MOST_NAMED, "further damaged line");
+        output::tell(&format!("{EPISODES}: {more}"));
+    }
+    Ok((used, damaged))
+}
