@@ -15,6 +15,9 @@ RUNS_OF_A_PAGE = 20
 RUNS_OF_A_COMPARISON = 1_000
 PATIENCE_S = 120
 
+# `report` refuses a format that does not match the ending of its file.
+ENDINGS = {"cyclictest": ".txt", "cyclictest-json": ".json"}
+
 # As in countless scripts beside cyclictest: percentiles of each run from its JSON.
 STATISTICS = """
 import json, math, sys
@@ -84,7 +87,7 @@ class Stored:
         """The same for programs that read cyclictest's results."""
         files = []
         for run in runs:
-            file = run / f"{kind}.txt"
+            file = run / f"{kind}{ENDINGS[kind]}"
             execute([self.binary, "report", str(run), "--format", kind, "-o", str(file)], PATIENCE_S)
             files.append(file)
         return files

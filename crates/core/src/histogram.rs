@@ -85,6 +85,11 @@ impl Histogram {
         Self { buckets }
     }
 
+    /// A histogram of buckets that a file states: readers call [`Self::fault`].
+    pub(crate) fn unchecked(buckets: Vec<Bucket>) -> Self {
+        Self { buckets }
+    }
+
     /// A histogram of buckets with edges of their own; what is wrong with them otherwise.
     pub fn from_buckets(buckets: Vec<Bucket>) -> Result<Self, String> {
         let made = Self { buckets };
@@ -101,6 +106,11 @@ impl Histogram {
             *counts.entry(bucket_of(value)).or_insert(0) += 1;
         }
         Self::from_scale(counts)
+    }
+
+    /// Gives back memory that it does not need: it is to be kept, beside many others.
+    pub fn shrink_to_fit(&mut self) {
+        self.buckets.shrink_to_fit();
     }
 
     /// The buckets, ascending.
