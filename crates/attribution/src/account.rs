@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::balance::{Balance, Books};
 use super::compose::compose;
-use crate::{Known, Machine, Part, Seen, Tally, blame, components, rank, sections, timeline};
+use crate::{Known, Machine, Part, Seen, Tally, blame, components, rank, sections, timeline, waits};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
     Above, ComponentTable, Components, Explanation, Measured, Share, Wakeup, stacks_mut,
@@ -60,6 +60,7 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
     run.components = Some(from_start(seen.components, run.origin_ns));
     let contradiction = seen.tally.as_ref().and_then(|t| t.finding(seen.wakeups.len(), abridged));
     let lost_in_contention = seen.tally.as_ref().map_or(0, Tally::lost_in_contention);
+    let waits = seen.waits.map(|all| waits::placed(all, run.origin_ns, &run.worst));
     let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));
     let bound = seen
         .interrupts
@@ -92,6 +93,7 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
         build_id: seen.build_id,
         module_build_ids: BTreeMap::new(),
         bound,
+        waits,
     });
     tell_modules(run, seen.module_build_ids);
     doubt(run, seen.lacks_edges, balance.excess, contradiction);
@@ -203,7 +205,8 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, contradiction: Option<Fi
     let Some(explanation) = &run.explanation else { return };
     let mut found = Vec::new();
     // Of a CPU without one, the probe's own findings tell.
-    if run.plan.stimulus == Stimulus::Others && explanation.wakeups == 0 {
+    let has_waits = explanation.waits.as_ref().is_some_and(|waits| waits.begun > 0);
+    if run.plan.stimulus == Stimulus::Others && explanation.wakeups == 0 && !has_waits {
         found.push(Finding::new(
             "no-samples",
             Severity::Error,
@@ -242,6 +245,7 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, contradiction: Option<Fi
     found.extend(not_followed(explanation, run.plan.stimulus));
     found.extend(contradiction_of_probes(explanation, excess, run));
     found.extend(contradiction);
+    found.extend(explanation.waits.iter().flat_map(waits::findings));
     if !found.is_empty() {
         let mut all = std::mem::take(&mut run.validity.findings);
         all.append(&mut found);

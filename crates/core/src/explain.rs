@@ -14,6 +14,7 @@ mod record;
 mod stacks;
 mod step;
 mod task;
+mod waits;
 
 pub use above::Above;
 pub use bound::{Bound, Interference, Unsound, Variables, Work};
@@ -26,3 +27,6 @@ pub use record::{CauseRow, ComponentTable, Components, Explanation, Sections, Sh
 pub use stacks::stacks_mut;
 pub use step::{Interrupted, Step, StepEvent, StepMode};
 pub use task::{NamedTask, Policy, Task};
+pub use waits::{
+    Quota, Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
+};

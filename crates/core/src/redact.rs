@@ -236,7 +236,9 @@ fn redact_explanation(explanation: &mut Explanation) {
         module_build_ids: _,
         sections,
         bound,
+        waits,
     } = explanation;
+    waits.iter_mut().for_each(explained::redact_waits);
     if let Some(Sections { exact: _, irq_off, preempt_off, measured }) = sections {
         [irq_off, preempt_off].into_iter().flatten().for_each(explained::redact_share);
         measured.iter_mut().for_each(explained::redact_measured);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_attribution::{Abridged, Interrupts, Known, Machine, Seen, Tally};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Measured, Wakeup};
+use wakescope_core::explain::{Measured, ThreadWaits, WaitKind, Waits, Wakeup};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::memory::lift_lock_limit;
@@ -36,6 +37,7 @@ use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
 use crate::target::{Filter, Target, has_kernels_numbers};
 use crate::users::NamePrograms;
+use crate::{quota, waits};
 
 /// What is to be followed, and how.
 #[derive(Clone, Debug)]
@@ -124,7 +126,8 @@ impl Tracer {
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
             if kernel.has(program.tracepoint) {
                 attach(&mut programs, program, &types)?;
-                if is_told(program) {
+                let known = seen_with.iter().any(|name| name == program.tracepoint);
+                if is_told(program) && !known {
                     seen_with.push(program.tracepoint.to_string());
                 }
             } else if !matches!(program.need, Need::IfThere | Need::ForBound | Need::ForSections) {
@@ -309,6 +312,7 @@ impl Tracer {
         // Without a start nothing counts: programs are detached one after the other, and those that
         // still run would see ends missing.
         self.start = MonoNs(0);
+        let end = clock::now();
         let _ = self.set_control();
         // Detaching interrupts every CPU.
         let interference = self.interference();
@@ -321,6 +325,7 @@ impl Tracer {
         }
         self.drain();
         let tally = self.settled_tally();
+        let waits = self.waits(end);
         self.explain_overflow();
         let Counted { components, wakeup_latency } = Counted::of(&self.figures, self.places);
         let counts = self.counts();
@@ -361,6 +366,7 @@ impl Tracer {
             }),
             lacks_edges: self.options.sections.is_some() && !self.shows.all(),
             sections,
+            waits,
             seen_with: self.seen_with,
             not_seen,
             build_id: build_id_of_kernel(),
@@ -396,6 +402,24 @@ impl Tracer {
                 .unwrap_or_default(),
             ..tally::of_counts(&self.counts(), open)
         }
+    }
+
+    /// All waits of others' threads, of a run that ended at `end`.
+    fn waits(&self, end: MonoNs) -> Option<Waits> {
+        if matches!(self.options.target, Target::Probes(_)) {
+            return None;
+        }
+        let mut waits = waits::Counted::read(&self.programs)?.waits(end);
+        let is_throttled = |thread: &&ThreadWaits| {
+            thread.kinds.iter().any(|row| row.kind == WaitKind::Throttled)
+        };
+        // Elsewhere the number is another thread's.
+        if has_kernels_numbers() {
+            let throttled = waits.threads.iter().filter(is_throttled);
+            let ids = throttled.filter_map(|thread| thread.task.pid);
+            waits.quota = quota::of_threads(Path::new("/proc"), ids);
+        }
+        Some(waits)
     }
 
     fn sections(&self) -> Option<sections::Counted> {
@@ -483,6 +507,7 @@ fn load(
         Target::Probes(count) => (count.max(1), count.max(1), count),
         _ => (1, MOST_FOLLOWED, cpus),
     };
+    let waits = !matches!(options.target, Target::Probes(_));
     let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
     // 0 stands for all that timers call.
     let sleepers_call = sleepers_call.unwrap_or(0);
@@ -498,6 +523,7 @@ fn load(
         .set_max_entries("responses", probes)
         .set_max_entries("slots", probes)
         .set_max_entries("wakeups", followed)
+        .set_max_entries("waits_of", if waits { followed } else { 1 })
         .set_global("targets", &filter.targets, true)
         .set_global("target_pid", &filter.pid, true)
         .set_global("target_comm", &filter.comm, true)

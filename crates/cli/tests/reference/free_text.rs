@@ -72,6 +72,7 @@ const TEXT: &[(&str, &[&str])] = &[
             "source/approximate",
         ],
     ),
+    ("a cgroup's path, as the system names it", &["explanation/waits/quota/cgroup"]),
     ("a unit of work", &["load/unit"]),
     (
         "a message of a finding or judgement, beside its code or outcome",
