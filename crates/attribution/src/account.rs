@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::balance::{Balance, Books};
 use super::compose::compose;
-use crate::{Known, Machine, Part, Seen, Tally, blame, components, rank, sections, timeline, waits};
+use crate::{
+    Known, Machine, Part, Seen, Tally, blame, components, rank, sections, timeline, waits,
+};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
     Above, ComponentTable, Components, Explanation, Measured, Share, Wakeup, stacks_mut,

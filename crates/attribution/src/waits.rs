@@ -50,9 +50,8 @@ pub(crate) fn placed(mut waits: Waits, origin_ns: u64, worst: &[Episode]) -> Wai
         let Some(longest) = &mut row.worst else { continue };
         longest.at_ns = longest.at_ns.saturating_sub(origin_ns);
         let end_ns = longest.at_ns.saturating_add(longest.ns);
-        let same = |episode: &&Episode| {
-            episode.cpu == Some(longest.cpu) && is_same_end(episode, end_ns)
-        };
+        let same =
+            |episode: &&Episode| episode.cpu == Some(longest.cpu) && is_same_end(episode, end_ns);
         if row.kind != WaitKind::Woken {
             continue;
         }
@@ -132,7 +131,8 @@ fn contradiction(waits: &Waits) -> Option<Finding> {
 fn missed(waits: &Waits) -> Option<Finding> {
     let Waits { begun, ends_missed, begins_missed, begins_missed_ns, broken, .. } = *waits;
     let missed = [ends_missed, begins_missed, broken].into_iter().fold(0, u64::saturating_add);
-    let is_grave = missed > begun / 100 || begins_missed_ns > waits.sum_ns() / 100;
+    // How long a wait was whose end was not seen is known all the same.
+    let is_grave = broken > begun / 100 || begins_missed_ns > waits.sum_ns() / 100;
     let finding = || {
         let by_kind = match begins_missed {
             0 => String::new(),

@@ -410,9 +410,8 @@ impl Tracer {
             return None;
         }
         let mut waits = waits::Counted::read(&self.programs)?.waits(end);
-        let is_throttled = |thread: &&ThreadWaits| {
-            thread.kinds.iter().any(|row| row.kind == WaitKind::Throttled)
-        };
+        let is_throttled =
+            |thread: &&ThreadWaits| thread.kinds.iter().any(|row| row.kind == WaitKind::Throttled);
         // Elsewhere the number is another thread's.
         if has_kernels_numbers() {
             let throttled = waits.threads.iter().filter(is_throttled);

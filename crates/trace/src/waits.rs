@@ -1,7 +1,7 @@
 //! All waits of others' threads, as programs counted them.
 
-use aya::maps::{Array, HashMap};
 use aya::Ebpf;
+use aya::maps::{Array, HashMap};
 use wakescope_attribution::{Waited, differ};
 use wakescope_core::explain::{
     Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
@@ -31,7 +31,8 @@ impl Counted {
 
     /// The same as a record has it, of a run that ended at `end`. Times count from boot.
     pub(crate) fn waits(&self, end: MonoNs) -> Waits {
-        let WaitCounts { begun, ended: _, ends_missed, begins_missed, broken, no_room } = self.counts;
+        let WaitCounts { begun, ended: _, ends_missed, begins_missed, broken, no_room } =
+            self.counts;
         let mut threads: Vec<ThreadWaits> = self.threads.iter().filter_map(thread).collect();
         threads.sort_by(|a, b| b.sum_ns.cmp(&a.sum_ns).then_with(|| a.task.cmp(&b.task)));
         let more = threads.split_off(threads.len().min(MOST_THREADS));
@@ -64,9 +65,8 @@ impl Counted {
             .collect();
         let of = |figure: fn(&WaitsOfKind) -> u64| sum(all.iter().map(|(_, of)| figure(of)));
         // Of two that are equally long it is that of the smaller number, so that it is no chance.
-        let longest = all.iter().max_by_key(|(waits, of)| {
-            (of.worst, std::cmp::Reverse(waits.task.pid))
-        });
+        let longest =
+            all.iter().max_by_key(|(waits, of)| (of.worst, std::cmp::Reverse(waits.task.pid)));
         longest.map(|(waits, worst)| WaitRow {
             kind,
             count: of(|of| of.count),
@@ -121,8 +121,7 @@ fn worst_of(waits: &shared::Waits, of: &WaitsOfKind) -> WorstWait {
     let who = task(&waits.task);
     let throttled_ns = (of.worst_unsure == 0).then_some(of.worst_stopped);
     let (ns, steal_ns) = (of.worst, of.worst_steal);
-    let seen =
-        Waited { ns, throttled_ns, steal_ns, task: who.clone(), other: task(&of.taker) };
+    let seen = Waited { ns, throttled_ns, steal_ns, task: who.clone(), other: task(&of.taker) };
     let (cause, culprit) = seen.cause();
     WorstWait {
         ns,

@@ -45,6 +45,11 @@ impl Line {
     }
 }
 
+/// How many threads have waited.
+fn threads(waits: &Waits) -> u64 {
+    waits.more_threads.saturating_add(waits.threads.len() as u64)
+}
+
 /// A line per kind, the largest sum first.
 pub(crate) fn lines(waits: &Waits) -> Vec<Line> {
     let mut rows: Vec<&WaitRow> = waits.kinds.iter().collect();
@@ -59,26 +64,28 @@ fn culprit(worst: &WorstWait, most: usize) -> String {
     clean(&words::culprit(blamed), most)
 }
 
-/// A sentence on what the threads waited for most, with a blank at its end; empty if that were their
-/// wakeups, or if they did not wait.
+/// Sentences on the waits that outweigh those after wakeups, each with a blank at its end; empty if none
+/// does.
 pub(super) fn sentence(run: &Run) -> String {
     let waits = run.explanation.as_ref().and_then(|explanation| explanation.waits.as_ref());
     let Some(waits) = waits else { return String::new() };
-    // Of two that are equal it is the first.
-    let largest = waits.kinds.iter().reduce(|a, b| if b.sum_ns > a.sum_ns { b } else { a });
-    match largest {
-        Some(row) if row.kind != WaitKind::Woken => told_kind(run, waits, row) + " ",
-        _ => String::new(),
-    }
+    let woken_ns = waits.of(WaitKind::Woken).map_or(0, |row| row.sum_ns);
+    let mut rows: Vec<&WaitRow> = waits.kinds.iter().filter(|row| row.sum_ns > woken_ns).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.sum_ns));
+    rows.into_iter().map(|row| told_kind(run, waits, row) + " ").collect()
 }
 
 fn told_kind(run: &Run, waits: &Waits, row: &WaitRow) -> String {
     let domain = run.time_domain;
-    let threads = waits.threads.len() as u64 + waits.more_threads;
+    let threads = threads(waits);
     let length = span(run.duration_ns, domain);
     let of_run = |ns: u64| match threads {
         1 => format!("for {} of {length}", of_same_unit(span(ns, domain), &length)),
-        _ => format!("for {} in all, {} within {length}", span(ns, domain), counted(threads, "thread")),
+        _ => format!(
+            "for {} in all, {} within {length}",
+            span(ns, domain),
+            counted(threads, "thread")
+        ),
     };
     let times = |count: u64| match count {
         1 => "once".to_owned(),
@@ -87,7 +94,10 @@ fn told_kind(run: &Run, waits: &Waits, row: &WaitRow) -> String {
     let often = times(row.count);
     match row.kind {
         WaitKind::Throttled => {
-            let by = by_what(waits, row);
+            let by = match by_what(waits, row) {
+                Throttle::Quota => "its cgroup's CPU quota",
+                Throttle::RealTime => "real-time throttling",
+            };
             format!("Stopped by {by} {}, {often}{}.", of_run(row.throttled_ns), in_cgroup(waits))
         }
         WaitKind::Preempted => {
@@ -110,12 +120,31 @@ fn of_same_unit(text: String, other: &str) -> String {
     }
 }
 
+/// What stops threads for having used up their time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Throttle {
+    Quota,
+    RealTime,
+}
+
 /// Real-time tasks are under no quota of CPU time.
-fn by_what(waits: &Waits, row: &WaitRow) -> &'static str {
+fn by_what(waits: &Waits, row: &WaitRow) -> Throttle {
     let is_realtime = row.worst.as_ref().is_some_and(|worst| worst.task.policy.is_realtime());
     match (waits.quota.is_some(), is_realtime) {
-        (false, true) => "real-time throttling",
-        _ => "its cgroup's CPU quota",
+        (false, true) => Throttle::RealTime,
+        _ => Throttle::Quota,
+    }
+}
+
+/// What to do about a quota or throttle.
+fn remedy(waits: &Waits, row: &WaitRow) -> String {
+    match by_what(waits, row) {
+        Throttle::RealTime => "to lift real-time throttling: kernel.sched_rt_runtime_us, or the \
+             group's cpu.rt_runtime_us"
+            .into(),
+        Throttle::Quota => {
+            "to raise the quota: the cgroup's cpu.max (cgroup v1: cpu.cfs_quota_us)".into()
+        }
     }
 }
 
@@ -133,11 +162,11 @@ fn in_cgroup(waits: &Waits) -> String {
 /// `; the longest, 12.0 ms, by spin[7] fifo 95`
 fn longest(row: &WaitRow, domain: TimeDomain) -> String {
     let Some(worst) = &row.worst else { return String::new() };
-    let by = match culprit(worst, LONGEST_CULPRIT) {
-        none if none.is_empty() => format!(": {}", words::cause(worst.cause)),
-        culprit => format!(" by {culprit}"),
-    };
-    format!("; the longest, {},{by}", span(worst.ns, domain)).replace(",:", ":")
+    let length = span(worst.ns, domain);
+    match culprit(worst, LONGEST_CULPRIT) {
+        none if none.is_empty() => format!("; the longest {length}: {}", words::cause(worst.cause)),
+        culprit => format!("; the longest {length}, by {culprit}"),
+    }
 }
 
 /// A row per kind, what the sums were compared with, and the threads that waited longest.
@@ -146,7 +175,7 @@ pub(super) fn table(waits: &Waits, domain: TimeDomain) -> String {
     if lines.is_empty() && waits.open == 0 {
         return String::new();
     }
-    let threads = waits.threads.len() as u64 + waits.more_threads;
+    let threads = threads(waits);
     let width = lines.iter().map(|line| line.cause.len()).max().unwrap_or(0);
     let title = format!("waits of {}: cause of the longest", counted(threads, "thread"));
     let mut rows = vec![[&title, "count", "sum", "longest"].map(String::from).to_vec()];
@@ -189,9 +218,7 @@ fn of_threads(waits: &Waits, domain: TimeDomain) -> String {
 /// What the sums were compared with, which waits are in none, and which quota threads are under.
 pub(crate) fn notes(waits: &Waits, domain: TimeDomain) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.extend(waits.quota.is_some().then(|| {
-        format!("quota{}", in_cgroup(waits).replacen(" (", ": ", 1).trim_end_matches(')'))
-    }));
+    notes.extend(waits.of(WaitKind::Throttled).map(|row| remedy(waits, row)));
     notes.extend(waits.schedstat.as_ref().map(|compared| compared_with(compared, waits, domain)));
     if waits.open > 0 {
         let lasted = one_or_many(waits.open, "it had lasted", "they had lasted");
@@ -203,7 +230,7 @@ pub(crate) fn notes(waits: &Waits, domain: TimeDomain) -> Vec<String> {
     }
     if waits.ends_missed > 0 {
         notes.push(format!(
-            "{} not seen to end: their length is the kernel's own account of them",
+            "{} not seen to end: lengths from the kernel's own account",
             counted_were(waits.ends_missed)
         ));
     }
