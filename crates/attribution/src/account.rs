@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::balance::{Balance, Books};
 use super::compose::compose;
-use crate::{Machine, Part, Seen, Tally, blame, calibrate, components, rank, sections, timeline};
+use crate::{
+    Machine, Part, Seen, Tally, blame, calibrate, components, rank, sections, timeline, waits,
+};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::episodes::Attributed;
 use wakescope_core::explain::{
@@ -54,6 +56,7 @@ pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
     run.components = Some(from_start(seen.components, run.origin_ns));
     let contradiction = seen.tally.as_ref().and_then(|t| t.finding(whole, abridged));
     let lost_in_contention = seen.tally.as_ref().map_or(0, Tally::lost_in_contention);
+    let waits = seen.waits.map(|all| waits::placed(all, run.origin_ns, &run.worst));
     let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));
     let bound = seen
         .interrupts
@@ -86,6 +89,7 @@ pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
         build_id: seen.build_id,
         module_build_ids: BTreeMap::new(),
         bound,
+        waits,
     });
     tell_modules(run, seen.module_build_ids);
     doubt(run, seen.lacks_edges, balance.excess, contradiction);
@@ -204,7 +208,8 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, contradiction: Option<Fi
     let Some(explanation) = &run.explanation else { return };
     let mut found = Vec::new();
     // Of a CPU without one, the probe's own findings tell.
-    if run.plan.is_of_others() && explanation.wakeups == 0 {
+    let has_waits = explanation.waits.as_ref().is_some_and(|waits| waits.begun > 0);
+    if run.plan.is_of_others() && explanation.wakeups == 0 && !has_waits {
         found.push(Finding::new(
             "no-samples",
             Severity::Error,
@@ -242,6 +247,7 @@ fn doubt(run: &mut Run, lacks_edges: bool, excess: u64, contradiction: Option<Fi
     found.extend(not_followed(explanation, run.plan.is_of_others()));
     found.extend(contradiction_of_probes(explanation, excess, run));
     found.extend(contradiction);
+    found.extend(explanation.waits.iter().flat_map(waits::findings));
     if !found.is_empty() {
         let mut all = std::mem::take(&mut run.validity.findings);
         all.append(&mut found);

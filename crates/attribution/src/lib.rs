@@ -30,6 +30,7 @@ mod tally;
 #[cfg(test)]
 mod testing;
 mod timeline;
+mod waits;
 
 pub use abridged::Abridged;
 pub use account::{Accounted, account, stand_in};
@@ -44,3 +45,4 @@ pub use seen::{Interrupts, Seen};
 pub use softirq::softirq_name;
 pub use tally::{Histogrammed, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY};
 pub use timeline::timeline;
+pub use waits::{Waited, differ};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{ComponentTable, Interference, Known, Measured, Wakeup};
+use wakescope_core::explain::{ComponentTable, Interference, Known, Measured, Waits, Wakeup};
 
 use crate::abridged::Abridged;
 use crate::tally::Tally;
@@ -38,6 +38,8 @@ pub struct Seen {
     pub sections: Option<Measured>,
     /// Edges of sections were asked for, and the kernel does not show all of them.
     pub lacks_edges: bool,
+    /// All waits of others' threads, counted from boot; `None` where probes were followed.
+    pub waits: Option<Waits>,
     /// What was used.
     pub seen_with: Vec<String>,
     /// What this kernel does not show.

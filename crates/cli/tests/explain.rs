@@ -31,6 +31,8 @@ mod refused;
 mod sections;
 #[path = "explain/stacks.rs"]
 mod stacks;
+#[path = "explain/waits.rs"]
+mod waits;
 
 /// The first CPU that may be used, as an argument.
 fn a_cpu() -> String {

@@ -16,6 +16,7 @@ mod record;
 mod stacks;
 mod step;
 mod task;
+mod waits;
 
 pub use above::Above;
 pub use anew::{Anew, Answer, Change};
@@ -30,3 +31,6 @@ pub use record::{CauseRow, ComponentTable, Components, Explanation, Sections, Sh
 pub use stacks::stacks_mut;
 pub use step::{Interrupted, Step, StepEvent, StepMode};
 pub use task::{NamedTask, Policy, Task};
+pub use waits::{
+    Quota, Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
+};

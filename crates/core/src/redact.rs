@@ -251,8 +251,10 @@ fn redact_explanation(explanation: &mut Explanation) {
         module_build_ids: _,
         sections,
         bound,
+        waits,
     } = explanation;
     anew.iter_mut().for_each(episodes::redact_anew);
+    waits.iter_mut().for_each(explained::redact_waits);
     if let Some(Sections { exact: _, irq_off, preempt_off, measured }) = sections {
         [irq_off, preempt_off].into_iter().flatten().for_each(explained::redact_share);
         measured.iter_mut().for_each(explained::redact_measured);

@@ -26,6 +26,7 @@ mod percent;
 mod sections;
 mod steps;
 mod verdict;
+mod waits;
 mod words;
 
 pub(crate) use bound::unsound;
@@ -35,6 +36,7 @@ pub(crate) use frames::kernel_frame;
 pub(crate) use latest::{Latest, latest};
 pub(crate) use steps::step;
 pub(crate) use verdict::because;
+pub(crate) use waits::{Line as WaitLine, lines as wait_lines, notes as wait_notes};
 pub(crate) use words::{beside, cause, culprit, known, named, phrase, place};
 
 pub(crate) use percent::of as percents;
@@ -78,7 +80,9 @@ pub fn text(run: &Run, style: Style, extent: Extent) -> String {
     let mut out = verdict::sentence(run, &ranked, style);
     if let Some(explanation) = &run.explanation {
         out.push_str(&verdict::counts(run, explanation, style));
+        let waits = explanation.waits.as_ref();
         let explained = [
+            waits.map(|waits| waits::table(waits, run.time_domain)).unwrap_or_default(),
             components::table(run, explanation),
             causes::table(run, explanation),
             basis::told(run, explanation, style),

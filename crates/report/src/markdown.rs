@@ -26,6 +26,7 @@ pub fn report(overlay: &Overlay) -> String {
     parts.push(answer(overlay));
     parts.push(table(overlay));
     parts.push(limits(overlay));
+    parts.push(waits(overlay));
     parts.push(causes(overlay));
     parts.push(findings(overlay));
     parts.push(basis(overlay));
@@ -89,6 +90,28 @@ fn limits(overlay: &Overlay) -> String {
 /// `6.1 none: `, where there are several.
 fn of_run(overlay: &Overlay, entry: &Entry) -> String {
     if overlay.entries.len() > 1 { format!("{}: ", escaped(&entry.name())) } else { String::new() }
+}
+
+fn waits(overlay: &Overlay) -> String {
+    let mut out = String::new();
+    for entry in &overlay.entries {
+        let waits = entry.run.explanation.as_ref().and_then(|e| e.waits.as_ref());
+        for line in waits.map(explain::wait_lines).unwrap_or_default() {
+            let explain::WaitLine { kind, count, sum_ns, worst_ns, cause, culprit } = line;
+            let span = |ns| domain::span(ns, overlay.domain());
+            let worst = match (worst_ns, culprit.is_empty()) {
+                (None, _) => String::new(),
+                (Some(ns), true) => format!(", longest {} ({cause})", span(ns)),
+                (Some(ns), false) => {
+                    format!(", longest {} ({cause} `{}`)", span(ns), culprit.replace('`', "'"))
+                }
+            };
+            let times = grouped(count);
+            let of_run = of_run(overlay, entry);
+            out.push_str(&format!("- {of_run}{kind} {}, {times} ×{worst}\n", span(sum_ns)));
+        }
+    }
+    if out.is_empty() { out } else { format!("Waits of the followed threads:\n\n{out}") }
 }
 
 fn causes(overlay: &Overlay) -> String {

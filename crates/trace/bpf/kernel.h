@@ -44,10 +44,49 @@ struct rt_rq {
 
 struct rq {
 	struct rt_rq rt;
+	u64 clock;
+	u64 clock_task;
+	u64 clock_pelt;
+	u64 lost_idle_time;
 } CORE;
+
+struct task_group;
 
 struct cfs_rq {
 	struct rq *rq;
+	/* With groups. */
+	struct task_group *tg;
+	/* With quotas. */
+	s32 throttle_count;
+	/* From 6.5 on: when it was throttled, and for how long before. */
+	u64 throttled_clock_self;
+	u64 throttled_clock_self_time;
+} CORE;
+
+/* Its queues, one for each CPU. */
+struct task_group {
+	struct cfs_rq **cfs_rq;
+} CORE;
+
+/* How long a queue was throttled from 5.19 on, by another clock. */
+struct cfs_rq___pelt {
+	u64 throttled_clock_pelt;
+	u64 throttled_clock_pelt_time;
+} CORE;
+
+/* The same before 5.19. */
+struct cfs_rq___task {
+	u64 throttled_clock_task;
+	u64 throttled_clock_task_time;
+} CORE;
+
+struct sched_info {
+	u64 run_delay;
+	u64 last_queued;
+} CORE;
+
+struct sched_dl_entity {
+	u32 dl_throttled : 1;
 } CORE;
 
 struct sched_entity {
@@ -75,7 +114,21 @@ struct task_struct {
 	s32 softirq_disable_cnt;
 	struct css_set *cgroups;
 	struct sched_entity se;
+	struct sched_dl_entity dl;
 	struct thread_info thread_info;
+	s32 on_cpu;
+	struct sched_info sched_info;
+	/* From 6.18 on: whether a quota has stopped the task. */
+	_Bool throttled;
+} CORE;
+
+struct sched_rt_entity___groups {
+	struct rt_rq *rt_rq;
+} CORE;
+
+/* With RT_GROUP_SCHED. */
+struct task_struct___groups {
+	struct sched_rt_entity___groups rt;
 } CORE;
 
 /* Before 5.16 on x86: the CPU is beside thread_info. */

@@ -408,3 +408,94 @@ struct counts {
 	/* Ends that found that another caller ended the same wakeup: see waiting.h. */
 	u64 contended;
 };
+
+/* Why a thread waits that could run. */
+enum wait_kind {
+	/* It was woken. */
+	WAIT_WOKEN = 0,
+	/* It had to leave its CPU, or gave it up, without going to sleep. */
+	WAIT_PREEMPTED,
+	/* It had used up the time of its group, or of its policy. */
+	WAIT_THROTTLED,
+	/* It was moved to the queue of another CPU meanwhile. */
+	WAIT_MIGRATED,
+	/* A power of two. */
+	WAIT_KINDS,
+};
+
+/* Of a thread, all waits of a kind that have ended. */
+struct waits_of_kind {
+	u64 count;
+	u64 sum;
+	/* What of it a quota or throttle took, and what the hypervisor took. */
+	u64 stopped;
+	u64 steal;
+	/* The longest: how long, since when, and the same of it. */
+	u64 worst;
+	u64 worst_at;
+	u64 worst_stopped;
+	u64 worst_steal;
+	/* Where it ended. */
+	u32 worst_cpu;
+	/* Whether nobody knows what of it a quota took. */
+	u32 worst_unsure;
+	/* Preempted: who took the CPU. Others: who had it last. */
+	struct task taker;
+};
+
+/* The waits of a thread. */
+struct waits {
+	/* The open one: since when; 0 if there is none. */
+	u64 since;
+	/* The same by the run queue's clock; 0 if not known. */
+	u64 clock_since;
+	/* The steal clock of `cpu` then. */
+	u64 steal_since;
+	/* The queue whose quota may stop it, and how long that had been throttled then; 0 for none. */
+	u64 queue;
+	u64 throttled_since;
+	/* What queues stopped of it that it has left. */
+	u64 stopped_before;
+	/* What the kernel had counted then. */
+	u64 run_delay_since;
+	/* enum wait_kind */
+	u32 kind;
+	u32 cpu;
+	u32 moved;
+	/* Whether a throttle without a clock of its own stopped it. */
+	u32 stopped;
+	struct task taker;
+	/* Whose waits. */
+	struct task task;
+	/*
+	 * By the kernel's own account, sched_info.run_delay: at the first wait, of earlier threads with the
+	 * same number, and since then up to the last wait that has ended.
+	 */
+	u64 run_delay_base;
+	u64 run_delay_earlier;
+	u64 run_delay;
+	/* The sum of the same waits by the clock of that account, and what of them it leaves out. */
+	u64 by_clock;
+	u64 not_in_run_delay;
+	/* What it counted besides: waits that were not seen to begin. */
+	u64 unseen;
+	/* Waits that were compared. */
+	u64 compared;
+	/* Whether the thread is gone. */
+	u64 ended;
+	struct waits_of_kind of[WAIT_KINDS];
+};
+
+/* All waits of all threads. */
+struct wait_counts {
+	u64 begun;
+	u64 ended;
+	/* Of these, those whose end was not seen: the kernel's own account tells how long they were. */
+	u64 ends_missed;
+	/* Waits that were not seen to begin: none of those that began. */
+	u64 begins_missed;
+	/* Whose end was not seen, and that the kernel does not count either. */
+	u64 broken;
+	/* Of threads for which there was no room. */
+	u64 no_room;
+};

@@ -167,6 +167,12 @@ INLINE u32 task_cpu(struct task_struct *task)
 	return READ(older, cpu);
 }
 
+INLINE int sleeps(struct task_struct *task)
+{
+	struct task_struct___state *older = (void *)task;
+	return (FIELD_EXISTS(task->__state) ? READ(task, __state) : READ(older, state)) != 0;
+}
+
 INLINE void describe(struct task *to, struct task_struct *task)
 {
 	bpf_probe_read_kernel(&to->pid, sizeof(to->pid), &task->pid);

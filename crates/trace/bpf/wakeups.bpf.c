@@ -15,6 +15,7 @@
 #include "shared.h"
 #include "state.h"
 #include "waiting.h"
+#include "waits.h"
 
 SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 {
@@ -38,12 +39,6 @@ SEC("tp_btf/sched_entry_tp") int on_sched_entry(u64 *ctx)
 	cpu->sched_entry = bpf_ktime_get_ns();
 	next_event(cpu, SCHED_ENTRY, cpu->sched_entry);
 	return 0;
-}
-
-INLINE int sleeps(struct task_struct *task)
-{
-	struct task_struct___state *older = (void *)task;
-	return (FIELD_EXISTS(task->__state) ? READ(task, __state) : READ(older, state)) != 0;
 }
 
 INLINE u64 switches(struct task_struct *task)

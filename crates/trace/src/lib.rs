@@ -16,6 +16,7 @@ mod kernel;
 mod object;
 mod overflow;
 mod programs;
+mod quota;
 mod sections;
 mod shared;
 mod stack;
@@ -24,6 +25,7 @@ mod tally;
 mod target;
 mod tracer;
 mod users;
+mod waits;
 
 pub use build_id::build_id_of_kernel;
 pub use error::TraceError;

@@ -99,6 +99,11 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program("on_preempt_enable", PREEMPT_EDGES[0], Need::ForSections, ""),
     program("on_preempt_disable", PREEMPT_EDGES[1], Need::ForSections, ""),
     program("on_free", "sched_process_free", Need::ForOthers, ""),
+    program("on_free_of_others", "sched_process_free", Need::ForOthers, ""),
+    program("on_migrate_of_others", "sched_migrate_task", Need::ForOthers, ""),
+    program("on_switch_of_others", "sched_switch", Need::ForOthers, ""),
+    program("on_wakeup_of_others", "sched_wakeup", Need::ForOthers, ""),
+    program("on_first_wakeup_of_others", "sched_wakeup_new", Need::ForOthers, ""),
     program("on_waking", "sched_waking", Need::ForOthers, ""),
     program("on_timer_entry", "hrtimer_expire_entry", Need::Always, ""),
 ];

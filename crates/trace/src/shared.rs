@@ -77,7 +77,7 @@ pub(crate) struct Event {
 
 /// See `struct task`.
 #[repr(C)]
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Task {
     pub(crate) pid: u32,
     pub(crate) prio: i32,
@@ -279,6 +279,66 @@ pub(crate) struct Sections {
     pub(crate) longest: [Longest; SECTION_KINDS],
 }
 
+/// Kinds of waits.
+pub(crate) const WAIT_KINDS: usize = 4;
+
+/// See `struct waits_of_kind`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WaitsOfKind {
+    pub(crate) count: u64,
+    pub(crate) sum: u64,
+    pub(crate) stopped: u64,
+    pub(crate) steal: u64,
+    pub(crate) worst: u64,
+    pub(crate) worst_at: u64,
+    pub(crate) worst_stopped: u64,
+    pub(crate) worst_steal: u64,
+    pub(crate) worst_cpu: u32,
+    pub(crate) worst_unsure: u32,
+    pub(crate) taker: Task,
+}
+
+/// See `struct waits`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waits {
+    pub(crate) since: u64,
+    pub(crate) clock_since: u64,
+    pub(crate) steal_since: u64,
+    pub(crate) queue: u64,
+    pub(crate) throttled_since: u64,
+    pub(crate) stopped_before: u64,
+    pub(crate) run_delay_since: u64,
+    pub(crate) kind: u32,
+    pub(crate) cpu: u32,
+    pub(crate) moved: u32,
+    pub(crate) stopped: u32,
+    pub(crate) taker: Task,
+    pub(crate) task: Task,
+    pub(crate) run_delay_base: u64,
+    pub(crate) run_delay_earlier: u64,
+    pub(crate) run_delay: u64,
+    pub(crate) by_clock: u64,
+    pub(crate) not_in_run_delay: u64,
+    pub(crate) unseen: u64,
+    pub(crate) compared: u64,
+    pub(crate) ended: u64,
+    pub(crate) of: [WaitsOfKind; WAIT_KINDS],
+}
+
+/// See `struct wait_counts`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WaitCounts {
+    pub(crate) begun: u64,
+    pub(crate) ended: u64,
+    pub(crate) ends_missed: u64,
+    pub(crate) begins_missed: u64,
+    pub(crate) broken: u64,
+    pub(crate) no_room: u64,
+}
+
 /// See `struct control`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -310,6 +370,10 @@ unsafe impl Pod for Interference {}
 unsafe impl Pod for Section {}
 // SAFETY: as above.
 unsafe impl Pod for Sections {}
+// SAFETY: as above.
+unsafe impl Pod for Waits {}
+// SAFETY: as above.
+unsafe impl Pod for WaitCounts {}
 
 /// What `bytes` begin with; `None` if they are too few.
 pub(crate) fn from_bytes<T: Pod>(bytes: &[u8]) -> Option<Box<T>> {
@@ -386,6 +450,14 @@ mod tests {
         same("sizeof(struct sections)", size_of::<Sections>());
         same("__builtin_offsetof(struct sections, handlers)", offset_of!(Sections, handlers));
         same("__builtin_offsetof(struct sections, longest)", offset_of!(Sections, longest));
+        same("sizeof(struct waits_of_kind)", size_of::<WaitsOfKind>());
+        same("__builtin_offsetof(struct waits_of_kind, taker)", offset_of!(WaitsOfKind, taker));
+        same("sizeof(struct waits)", size_of::<Waits>());
+        same("__builtin_offsetof(struct waits, kind)", offset_of!(Waits, kind));
+        same("__builtin_offsetof(struct waits, run_delay)", offset_of!(Waits, run_delay));
+        same("__builtin_offsetof(struct waits, of)", offset_of!(Waits, of));
+        same("WAIT_KINDS", WAIT_KINDS);
+        same("sizeof(struct wait_counts)", size_of::<WaitCounts>());
         same("RECORDS_PER_CPU", RECORDS_PER_CPU as usize);
         same("SECTION_KINDS", SECTION_KINDS);
         same("SECTION_SLOTS", SECTION_SLOTS);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_attribution::{Abridged, Interrupts, Machine, Seen, Tally, calibrate};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Known, Measured, Wakeup};
+use wakescope_core::explain::{Known, Measured, ThreadWaits, WaitKind, Waits, Wakeup};
 use wakescope_core::plan::Target;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
@@ -37,6 +38,7 @@ use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
 use crate::target::{Filter, has_kernels_numbers};
 use crate::users::NamePrograms;
+use crate::{quota, waits};
 
 /// What is to be followed, and how.
 #[derive(Clone, Debug)]
@@ -141,7 +143,8 @@ impl Tracer {
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
             if kernel.has(program.tracepoint) {
                 attach(&mut programs, program, &types)?;
-                if is_told(program) {
+                let known = seen_with.iter().any(|name| name == program.tracepoint);
+                if is_told(program) && !known {
                     seen_with.push(program.tracepoint.to_string());
                 }
             } else if !matches!(program.need, Need::IfThere | Need::ForBound | Need::ForSections) {
@@ -361,6 +364,7 @@ impl Tracer {
         // Without a start nothing counts: programs are detached one after the other, and those that
         // still run would see ends missing.
         self.start = MonoNs(0);
+        let end = clock::now();
         let _ = self.set_control();
         // Detaching interrupts every CPU.
         let interference = self.interference();
@@ -373,6 +377,7 @@ impl Tracer {
         }
         self.drain();
         let tally = self.settled_tally();
+        let waits = self.waits(end);
         self.explain_overflow();
         let Counted { components, wakeup_latency } = Counted::of(&self.figures, self.places);
         let counts = self.counts();
@@ -414,6 +419,7 @@ impl Tracer {
             }),
             lacks_edges: self.options.sections.is_some() && !self.shows.all(),
             sections,
+            waits,
             seen_with: self.seen_with,
             not_seen,
             build_id: build_id_of_kernel(),
@@ -449,6 +455,23 @@ impl Tracer {
                 .unwrap_or_default(),
             ..tally::of_counts(&self.counts(), open)
         }
+    }
+
+    /// All waits of others' threads, of a run that ended at `end`.
+    fn waits(&self, end: MonoNs) -> Option<Waits> {
+        if self.options.is_of_probes() {
+            return None;
+        }
+        let mut waits = waits::Counted::read(&self.programs)?.waits(end);
+        let is_throttled =
+            |thread: &&ThreadWaits| thread.kinds.iter().any(|row| row.kind == WaitKind::Throttled);
+        // Elsewhere the number is another thread's.
+        if has_kernels_numbers() {
+            let throttled = waits.threads.iter().filter(is_throttled);
+            let ids = throttled.filter_map(|thread| thread.task.pid);
+            waits.quota = quota::of_threads(Path::new("/proc"), ids);
+        }
+        Some(waits)
     }
 
     fn sections(&self) -> Option<sections::Counted> {
@@ -528,6 +551,7 @@ fn load(
         true => (options.probes.max(1), options.probes.max(1), options.probes),
         false => (1, MOST_FOLLOWED, cpus),
     };
+    let waits = !options.is_of_probes();
     let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
     // 0 stands for all that timers call.
     let sleepers_call = sleepers_call.unwrap_or(0);
@@ -543,6 +567,7 @@ fn load(
         .set_max_entries("responses", probes)
         .set_max_entries("slots", probes)
         .set_max_entries("wakeups", followed)
+        .set_max_entries("waits_of", if waits { followed } else { 1 })
         .set_global("targets", &filter.targets, true)
         .set_global("target_pid", &filter.pid, true)
         .set_global("target_comm", &filter.comm, true)

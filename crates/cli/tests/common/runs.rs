@@ -5,8 +5,9 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
     self, Anew, Answer, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
     Explanation, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, Phase,
-    SectionKind, SectionPlace, Sections, Share, SourceLine, Step, StepEvent, StepMode, Unsound,
-    Variables, Within, Work,
+    Quota, Schedstat, SectionKind, SectionPlace, Sections, Share, SourceLine, Step, StepEvent,
+    StepMode, ThreadWaitRow, ThreadWaits, Unsound, Variables, WaitKind, WaitRow, Waits, Within,
+    Work, WorstWait,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -282,6 +283,66 @@ fn full_explanation() -> Explanation {
             measured: Some(measured()),
         }),
         bound: Some(full_bound()),
+        waits: Some(full_waits()),
+    }
+}
+
+fn full_waits() -> Waits {
+    let task = || NamedTask { comm: "worker".into(), pid: Some(1_240), ..NamedTask::default() };
+    let row = |kind| WaitRow {
+        kind,
+        count: 63,
+        sum_ns: 6_300_000_000,
+        throttled_ns: 6_290_000_000,
+        steal_ns: 1_000,
+        worst: Some(WorstWait {
+            ns: 92_000_000,
+            at_ns: 1_000_000_000,
+            cpu: 1,
+            task: task(),
+            cause: Cause::HigherPriorityTask,
+            culprit: Culprit::Task(task()),
+            throttled_ns: 0,
+            steal_ns: 1_000,
+        }),
+    };
+    let kinds = WaitKind::ALL.map(|kind| ThreadWaitRow {
+        kind,
+        count: 63,
+        sum_ns: 6_300_000_000,
+        worst_ns: 92_000_000,
+    });
+    Waits {
+        kinds: WaitKind::ALL.map(row).into(),
+        threads: vec![ThreadWaits {
+            task: task(),
+            sum_ns: 25_200_000_000,
+            run_delay_ns: Some(25_200_000_000),
+            kinds: kinds.into(),
+        }],
+        more_threads: 2,
+        more_threads_ns: 700,
+        begun: 255,
+        open: 1,
+        open_ns: 40_000_000,
+        ends_missed: 3,
+        begins_missed: 1,
+        begins_missed_ns: 90_000,
+        broken: 2,
+        no_room: 1,
+        schedstat: Some(Schedstat {
+            threads: 3,
+            differing: 1,
+            sum_ns: 25_200_000_700,
+            run_delay_ns: 25_200_000_000,
+            not_counted_ns: 700,
+            by_its_clock_ns: 25_200_000_000,
+        }),
+        quota: Some(Quota {
+            cgroup: "/system.slice/worker.service".into(),
+            quota_ns: 10_000_000,
+            period_ns: 100_000_000,
+        }),
     }
 }
 

@@ -75,6 +75,7 @@ const TEXT: &[(&str, &[&str])] = &[
             "plan/target/latest",
         ],
     ),
+    ("a cgroup's path, as the system names it", &["explanation/waits/quota/cgroup"]),
     ("a unit of work", &["load/unit"]),
     (
         "a message of a finding or judgement, beside its code or outcome",

@@ -10,6 +10,7 @@ use super::cause::{Cause, Evidence};
 use super::culprit::{Blamed, Culprit, Phase, Within};
 use super::frame::Frame;
 use super::measured::Measured;
+use super::waits::Waits;
 use crate::distribution::Distribution;
 
 /// One named share of a wakeup's lateness. All shares of an episode add up to it.
@@ -253,6 +254,9 @@ pub struct Explanation {
     /// The bound that follows from what was seen, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
+    /// All waits of the threads, where these are not our probes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waits>,
 }
 
 /// The longest sections that held off an interrupt or a switch.

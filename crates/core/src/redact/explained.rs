@@ -2,8 +2,9 @@
 
 use super::names::{REDACTED, is_kernel_thread, is_own_thread, remove};
 use crate::explain::{
-    CauseRow, Culprit, Edge, Frame, Function, Interrupted, Longest, Measured, NamedTask,
-    SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, Within,
+    CauseRow, Culprit, Edge, Frame, Function, Interrupted, Longest, Measured, NamedTask, Quota,
+    SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, ThreadWaits, WaitRow, Waits,
+    Within, WorstWait,
 };
 
 /// Top folders of the kernel's sources (6.18).
@@ -48,6 +49,48 @@ pub(super) fn redact_row(row: &mut CauseRow) {
         share: _,
     } = row;
     redact_culprit(culprit);
+}
+
+pub(super) fn redact_waits(waits: &mut Waits) {
+    let Waits {
+        kinds,
+        threads,
+        more_threads: _,
+        more_threads_ns: _,
+        begun: _,
+        open: _,
+        open_ns: _,
+        ends_missed: _,
+        begins_missed: _,
+        begins_missed_ns: _,
+        broken: _,
+        no_room: _,
+        schedstat: _,
+        quota,
+    } = waits;
+    for WaitRow { kind: _, count: _, sum_ns: _, throttled_ns: _, steal_ns: _, worst } in kinds {
+        let Some(WorstWait {
+            ns: _,
+            at_ns: _,
+            cpu: _,
+            task,
+            cause: _,
+            culprit,
+            throttled_ns: _,
+            steal_ns: _,
+        }) = worst
+        else {
+            continue;
+        };
+        redact_task(task);
+        redact_culprit(culprit);
+    }
+    for ThreadWaits { task, sum_ns: _, run_delay_ns: _, kinds: _ } in threads {
+        redact_task(task);
+    }
+    if let Some(Quota { cgroup, quota_ns: _, period_ns: _ }) = quota {
+        remove(cgroup);
+    }
 }
 
 pub(super) fn redact_step(step: &mut Step) {

@@ -6,9 +6,9 @@ use super::*;
 use crate::distribution::Distribution;
 use crate::explain::{
     Anew, Answer, Bound, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
-    Evidence, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask,
-    SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, StepMode, Unsound, Variables,
-    Within,
+    Evidence, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, Quota,
+    SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, StepMode, ThreadWaitRow,
+    ThreadWaits, Unsound, Variables, WaitKind, WaitRow, Waits, Within, WorstWait,
 };
 use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
@@ -408,6 +408,40 @@ fn explanation() -> Explanation {
             bound_ns: None,
             unsound: vec![Unsound::NoSection],
         }),
+        waits: Some(waits()),
+    }
+}
+
+fn waits() -> Waits {
+    let worst = WorstWait {
+        ns: 1,
+        at_ns: 1,
+        cpu: 0,
+        task: task(),
+        cause: Cause::HigherPriorityTask,
+        culprit: culprit(),
+        throttled_ns: 0,
+        steal_ns: 0,
+    };
+    let kind = WaitKind::Preempted;
+    let (count, sum_ns, worst_ns) = (1, 1, 1);
+    let row = WaitRow { kind, count, sum_ns, throttled_ns: 0, steal_ns: 0, worst: Some(worst) };
+    let kinds = vec![ThreadWaitRow { kind, count, sum_ns, worst_ns }];
+    Waits {
+        kinds: vec![row],
+        threads: vec![ThreadWaits { task: task(), sum_ns, run_delay_ns: Some(1), kinds }],
+        more_threads: 0,
+        more_threads_ns: 0,
+        begun: 1,
+        open: 0,
+        open_ns: 0,
+        ends_missed: 0,
+        begins_missed: 0,
+        begins_missed_ns: 0,
+        broken: 0,
+        no_room: 0,
+        schedstat: None,
+        quota: Some(Quota { cgroup: marker(), quota_ns: 1, period_ns: 1 }),
     }
 }
 

@@ -4,7 +4,7 @@ use wakescope_core::explain::{Cause, Evidence, Explanation, Share};
 use wakescope_core::run::{Episode, Run, TimeDomain};
 use wakescope_core::units::{counted, grouped, one_or_many};
 
-use super::{Ranked, WIDTH, causes, episode, threshold, words};
+use super::{Ranked, WIDTH, causes, episode, threshold, waits, words};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::Style;
@@ -16,9 +16,9 @@ pub(super) fn sentence(run: &Run, ranked: &Ranked, style: Style) -> String {
     lines.lines().map(|line| style.strong(line) + "\n").collect()
 }
 
-/// The same without style: the worst wakeup, and how much of all late ones is unexplained.
+/// The same without style: what threads waited for most if that were not their wakeups, the worst wakeup, and how much of all late ones is unexplained.
 pub(super) fn told(run: &Run, ranked: &Ranked) -> String {
-    worst(run, ranked) + &unexplained(run)
+    waits::sentence(run) + &worst(run, ranked) + &unexplained(run)
 }
 
 /// How much of the late time is unexplained, if there are late wakeups without an explanation.

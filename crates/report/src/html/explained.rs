@@ -8,8 +8,8 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 use super::element::{Column, folded, name, paragraph, section, table, text};
 use super::{figure, values};
 use crate::explain::{
-    Latest, because, beside, cause, kernel_frame, known, latest, not_explained, percents, place,
-    shares, shown_causes, step as step_words,
+    Latest, WaitLine, because, beside, cause, kernel_frame, known, latest, not_explained, percents,
+    place, shares, shown_causes, step as step_words, wait_lines, wait_notes,
 };
 use crate::overlay::{Entry, Overlay};
 use crate::picture::Picture;
@@ -26,11 +26,41 @@ pub(super) fn sections(overlay: &Overlay) -> String {
     let causes = figure(Picture::Causes, overlay, false) + &causes(overlay);
     let episodes = figure(Picture::Episodes, overlay, false) + &episodes(overlay);
     [
+        section("waits", "Waits", &waits(overlay)),
         section("causes", "Causes of late wakeups", &causes),
         section("episodes", "Worst wakeups", &episodes),
         section("components", "Components of wakeup latency", &components),
     ]
     .concat()
+}
+
+fn waits(overlay: &Overlay) -> String {
+    let is_several = overlay.entries.len() > 1;
+    let (mut rows, mut notes) = (Vec::new(), String::new());
+    for entry in &overlay.entries {
+        let Some(waits) = entry.run.explanation.as_ref().and_then(|e| e.waits.as_ref()) else {
+            continue;
+        };
+        for WaitLine { kind, count, sum_ns, worst_ns, cause, culprit } in wait_lines(waits) {
+            let mut cells = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
+            cells.push(text(kind));
+            cells.extend([values::count(count), values::time(Some(sum_ns))]);
+            cells.extend([values::time(worst_ns), text(cause), name(&culprit, 80)]);
+            rows.push(cells);
+        }
+        let of_run = if is_several { name(&entry.name(), 80) + ": " } else { String::new() };
+        for note in wait_notes(waits, overlay.domain()) {
+            notes.push_str(&paragraph("hint", &format!("{of_run}{}", text(&note))));
+        }
+    }
+    if rows.is_empty() {
+        return notes;
+    }
+    let mut head = if is_several { vec![("run", Column::Words)] } else { vec![] };
+    head.push(("kind", Column::Words));
+    head.extend(["waits", "sum", "longest"].map(|n| (n, Column::Number)));
+    head.extend(["cause of the longest", "culprit"].map(|n| (n, Column::Words)));
+    table(&values::caption("Waits of the followed threads", overlay), &head, &rows) + &notes
 }
 
 fn components(overlay: &Overlay) -> String {

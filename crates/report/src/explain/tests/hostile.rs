@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use wakescope_core::explain::{
-    Cause, CauseRow, Culprit, Evidence, Frame, Function, NamedTask, Phase, Sections, Share,
-    SourceLine, Step, StepEvent, Within,
+    Cause, CauseRow, Culprit, Evidence, Frame, Function, NamedTask, Phase, Quota, Schedstat,
+    Sections, Share, SourceLine, Step, StepEvent, ThreadWaits, WaitKind, WaitRow, Waits, Within,
+    WorstWait,
 };
 use wakescope_core::histogram::Histogram;
 
@@ -77,6 +78,7 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         build_id: Some(name.clone()),
         module_build_ids: [(name.clone(), name.clone())].into(),
         bound: None,
+        waits: Some(waits(&name)),
     };
     // A histogram from a record may have edges that make no sense.
     let bad: Histogram = serde_json::from_str("[[5, 0, 1000], [3, 1, 9]]").unwrap();
@@ -86,6 +88,59 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         // Counts of 20 digits, which no machine can reach, have no room on 100 columns.
         check_is_safe(&shown, 128).unwrap();
         assert!(shown.lines().count() < 2_000, "{} lines", shown.lines().count());
+    }
+}
+
+fn waits(name: &str) -> Waits {
+    let row = |kind, cause| WaitRow {
+        kind,
+        count: u64::MAX,
+        sum_ns: u64::MAX,
+        throttled_ns: u64::MAX,
+        steal_ns: u64::MAX,
+        worst: Some(WorstWait {
+            ns: u64::MAX,
+            at_ns: u64::MAX,
+            cpu: u32::MAX,
+            task: task(name),
+            cause,
+            culprit: culprit(cause, name),
+            throttled_ns: u64::MAX,
+            steal_ns: u64::MAX,
+        }),
+    };
+    let thread = ThreadWaits {
+        task: task(name),
+        sum_ns: u64::MAX,
+        run_delay_ns: Some(u64::MAX),
+        kinds: Vec::new(),
+    };
+    let most = u64::MAX;
+    Waits {
+        kinds: vec![
+            row(WaitKind::Preempted, Cause::HigherPriorityTask),
+            row(WaitKind::Throttled, Cause::Irq),
+        ],
+        threads: vec![thread; 1_000],
+        more_threads: most - 1_000,
+        more_threads_ns: most,
+        begun: most,
+        open: most,
+        open_ns: most,
+        ends_missed: most,
+        begins_missed: most,
+        begins_missed_ns: most,
+        broken: most,
+        no_room: most,
+        schedstat: Some(Schedstat {
+            threads: most,
+            differing: most,
+            sum_ns: most,
+            run_delay_ns: most,
+            not_counted_ns: most,
+            by_its_clock_ns: most,
+        }),
+        quota: Some(Quota { cgroup: name.into(), quota_ns: most, period_ns: most }),
     }
 }
 

@@ -1,0 +1,176 @@
+//! What made threads of others wait, and whether their waits agree with the kernel's own account.
+
+use wakescope_core::explain::{Cause, Culprit, Schedstat, Share, Task, WaitKind, Waits};
+use wakescope_core::finding::{Finding, Severity};
+use wakescope_core::run::Episode;
+use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
+
+/// What was seen of a wait that has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// How long it was, nanoseconds.
+    pub ns: u64,
+    /// What a quota or throttle took of it, nanoseconds; `None` if nobody knows.
+    pub throttled_ns: Option<u64>,
+    /// What the hypervisor took of it, nanoseconds.
+    pub steal_ns: u64,
+    /// Who waited.
+    pub task: Task,
+    /// Who took the CPU, or had it last.
+    pub other: Task,
+}
+
+impl Waited {
+    /// What took most of it, and who. A CPU that went idle meanwhile says nothing of why.
+    pub fn cause(&self) -> (Cause, Culprit) {
+        let unknown = (Cause::Unexplained, Culprit::None);
+        let Some(throttled_ns) = self.throttled_ns else { return unknown };
+        let other_ns = self.ns.saturating_sub(throttled_ns).saturating_sub(self.steal_ns);
+        if throttled_ns >= self.steal_ns && throttled_ns >= other_ns {
+            return (Cause::Throttled, Culprit::None);
+        }
+        if self.steal_ns >= other_ns {
+            return (Cause::Steal, Culprit::Hypervisor);
+        }
+        if self.other.is_idle() {
+            return unknown;
+        }
+        let cause = match self.other.comes_before(&self.task) {
+            true => Cause::HigherPriorityTask,
+            false => Cause::EqualOrLowerTask,
+        };
+        (cause, Culprit::Task(self.other.named()))
+    }
+}
+
+/// Makes times of `waits` count from the start of the run, and takes the cause of the longest wait
+/// after a wakeup from the explanation of that wakeup, if it is among `worst`.
+pub(crate) fn placed(mut waits: Waits, origin_ns: u64, worst: &[Episode]) -> Waits {
+    for row in &mut waits.kinds {
+        let Some(longest) = &mut row.worst else { continue };
+        longest.at_ns = longest.at_ns.saturating_sub(origin_ns);
+        let end_ns = longest.at_ns.saturating_add(longest.ns);
+        let same =
+            |episode: &&Episode| episode.cpu == Some(longest.cpu) && is_same_end(episode, end_ns);
+        if row.kind != WaitKind::Woken {
+            continue;
+        }
+        let largest = worst.iter().find(same).and_then(largest_share);
+        if let Some(Share { cause, culprit, .. }) = largest {
+            (longest.cause, longest.culprit) = (*cause, culprit.clone());
+        }
+    }
+    waits
+}
+
+/// Two programs see the same switch, one just after the other. No thread is switched to twice in so
+/// short a time.
+const SAME_SWITCH_NS: u64 = 5_000;
+
+fn is_same_end(episode: &Episode, end_ns: u64) -> bool {
+    let end_of_episode = episode.expiry_ns.saturating_add(episode.wakeup_latency_ns);
+    end_of_episode.abs_diff(end_ns) <= SAME_SWITCH_NS
+}
+
+fn largest_share(episode: &Episode) -> Option<&Share> {
+    episode.blame.iter().reduce(|a, b| if b.ns > a.ns { b } else { a })
+}
+
+/// By how much the waits of a thread, by the clock that the kernel counts them with, may differ from
+/// its count of them: both read that clock at the same switches, so only a wait that was missed or
+/// counted twice makes a difference. Waits shorter than this are not worth a finding.
+const LEAST_DIFFERENCE: SpanNs = SpanNs(100_000);
+
+/// Whether two sums of the same waits by the same clock contradict each other.
+pub fn differ(by_its_clock_ns: u64, run_delay_ns: u64) -> bool {
+    let allowed = LEAST_DIFFERENCE.0.max(run_delay_ns / 1_000);
+    by_its_clock_ns.abs_diff(run_delay_ns) > allowed
+}
+
+/// What a reader must know of the waits.
+pub(crate) fn findings(waits: &Waits) -> Vec<Finding> {
+    [contradiction(waits), missed(waits), no_room(waits)].into_iter().flatten().collect()
+}
+
+/// The finding if the waits contradict themselves, or the kernel's account of them.
+fn contradiction(waits: &Waits) -> Option<Finding> {
+    let mut found = Vec::new();
+    let ends = [waits.ended(), waits.open, waits.broken];
+    let ends = ends.into_iter().fold(0, u64::saturating_add);
+    if waits.begun != ends {
+        found.push(format!(
+            "{} waits began, but {} ended or are still open",
+            grouped(waits.begun),
+            grouped(ends)
+        ));
+    }
+    let differing = waits.schedstat.as_ref().filter(|compared| compared.differing > 0);
+    if let Some(Schedstat { threads, differing, run_delay_ns, by_its_clock_ns, .. }) = differing {
+        let here_ns = by_its_clock_ns.saturating_add(waits.begins_missed_ns);
+        found.push(format!(
+            "the waits of {} of {} differ from their /proc/TID/schedstat: {} here, {} there",
+            grouped(*differing),
+            counted(*threads, "thread"),
+            SpanNs(here_ns),
+            SpanNs(*run_delay_ns)
+        ));
+    }
+    let finding = || {
+        Finding::new(
+            "contradictory-waits",
+            Severity::Warning,
+            format!("{}: sums and causes of waits are unreliable", found.join("; ")),
+            "report this with the run's record; the latencies of wakeups are not affected",
+        )
+    };
+    (!found.is_empty()).then(finding)
+}
+
+/// The finding if switches were not seen, and the waits that they began or ended are known from the
+/// kernel's own account only.
+fn missed(waits: &Waits) -> Option<Finding> {
+    let Waits { begun, ends_missed, begins_missed, begins_missed_ns, broken, .. } = *waits;
+    let missed = [ends_missed, begins_missed, broken].into_iter().fold(0, u64::saturating_add);
+    // How long a wait was whose end was not seen is known all the same.
+    let is_grave = broken > begun / 100 || begins_missed_ns > waits.sum_ns() / 100;
+    let finding = || {
+        let by_kind = match begins_missed {
+            0 => String::new(),
+            _ => format!(
+                "; {} that /proc/TID/schedstat shows is in no kind's sum",
+                SpanNs(begins_missed_ns),
+            ),
+        };
+        Finding::new(
+            "missed-switches",
+            if is_grave { Severity::Warning } else { Severity::Note },
+            format!(
+                "the tracer missed the begin or end of {} of {}{by_kind}",
+                grouped(missed),
+                counted(begun.saturating_add(begins_missed), "wait"),
+            ),
+            "",
+        )
+    };
+    (missed > 0).then(finding)
+}
+
+/// The finding if waits were not followed for want of room.
+fn no_room(waits: &Waits) -> Option<Finding> {
+    let finding = || {
+        Finding::new(
+            "waits-not-followed",
+            Severity::Warning,
+            format!(
+                "{} of threads beyond the first 8,192 {} not followed",
+                counted(waits.no_room, "wait"),
+                one_or_many(waits.no_room, "was", "were"),
+            ),
+            "follow fewer threads: --pid with a thread's ID, --comm or --cgroup",
+        )
+    };
+    (waits.no_room > 0).then(finding)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+use wakescope_core::explain::{NamedTask, Policy, WaitRow, WorstWait};
+
+use super::*;
+
+fn task(comm: &str, pid: u32, prio: i32) -> Task {
+    let policy = if prio < 100 { Policy::Fifo } else { Policy::Other };
+    Task { pid, comm: comm.into(), policy, prio }
+}
+
+#[track_caller]
+fn check(throttled_ns: Option<u64>, steal_ns: u64, other: Task, want: Cause, who: &str) {
+    let waited = Waited { ns: 100, throttled_ns, steal_ns, task: task("waits", 7, 120), other };
+    let (cause, culprit) = waited.cause();
+    let comm = match culprit {
+        Culprit::Task(NamedTask { comm, .. }) => comm,
+        Culprit::Hypervisor => "hypervisor".into(),
+        Culprit::None => String::new(),
+        culprit => panic!("{culprit:?}"),
+    };
+    assert_eq!((cause, comm.as_str()), (want, who));
+}
+
+#[test]
+fn a_wait_is_blamed_on_what_took_most_of_it() {
+    let urgent = || task("urgent", 8, 40);
+    check(Some(0), 0, urgent(), Cause::HigherPriorityTask, "urgent");
+    check(Some(0), 0, task("fair", 9, 120), Cause::EqualOrLowerTask, "fair");
+    // A lower one, as where the fair server steps in.
+    check(Some(0), 0, task("nice", 9, 139), Cause::EqualOrLowerTask, "nice");
+    check(Some(90), 0, urgent(), Cause::Throttled, "");
+    check(Some(40), 30, urgent(), Cause::Throttled, "");
+    check(Some(30), 40, urgent(), Cause::Steal, "hypervisor");
+    check(Some(20), 20, urgent(), Cause::HigherPriorityTask, "urgent");
+    // Idle is what a CPU does that nobody waits for: why this one was waited for is not known.
+    check(Some(0), 0, task("swapper/0", 0, 120), Cause::Unexplained, "");
+    check(Some(10), 0, task("swapper/0", 0, 120), Cause::Unexplained, "");
+    // How much of it was throttled is not known.
+    check(None, 0, urgent(), Cause::Unexplained, "");
+    check(Some(u64::MAX), u64::MAX, urgent(), Cause::Throttled, "");
+}
+
+fn waits() -> Waits {
+    let row = |kind| WaitRow {
+        kind,
+        count: 50,
+        sum_ns: 1_000_000,
+        throttled_ns: 0,
+        steal_ns: 0,
+        worst: Some(WorstWait { ns: 70_000, at_ns: 5_000_000, cpu: 1, ..WorstWait::default() }),
+    };
+    let compared = Schedstat {
+        threads: 3,
+        differing: 0,
+        sum_ns: 2_000_000,
+        run_delay_ns: 2_000_000,
+        not_counted_ns: 0,
+        by_its_clock_ns: 2_000_000,
+    };
+    Waits {
+        kinds: vec![row(WaitKind::Woken), row(WaitKind::Preempted)],
+        begun: 101,
+        open: 1,
+        schedstat: Some(compared),
+        ..Waits::default()
+    }
+}
+
+#[track_caller]
+fn finds(spoil: impl Fn(&mut Waits), want: &[(&str, Severity, &str)]) {
+    let mut waits = waits();
+    spoil(&mut waits);
+    let found = findings(&waits);
+    let found: Vec<_> =
+        found.iter().map(|f| (f.code.as_str(), f.severity, f.message.as_str())).collect();
+    assert_eq!(found, want);
+}
+
+#[test]
+fn sums_that_contradict_are_a_finding() {
+    use Severity::{Note, Warning};
+    finds(|_| {}, &[]);
+    let books = "101 waits began, but 102 ended or are still open: sums and causes of waits are \
+                 unreliable";
+    finds(
+        |w| w.broken = 1,
+        &[
+            ("contradictory-waits", Warning, books),
+            ("missed-switches", Note, "the tracer missed the begin or end of 1 of 101 waits"),
+        ],
+    );
+    let differs = "the waits of 1 of 3 threads differ from their /proc/TID/schedstat: 2.00 ms here, \
+                   2.00 ms there: sums and causes of waits are unreliable";
+    let differ = |w: &mut Waits| w.schedstat.as_mut().unwrap().differing = 1;
+    finds(differ, &[("contradictory-waits", Warning, differs)]);
+    let ended = "the tracer missed the begin or end of 3 of 101 waits";
+    finds(|w| w.ends_missed = 3, &[("missed-switches", Note, ended)]);
+    let begun = |severity, text| [("missed-switches", severity, text)];
+    finds(
+        |w| (w.begins_missed, w.begins_missed_ns) = (1, 20_000),
+        &begun(
+            Note,
+            "the tracer missed the begin or end of 1 of 102 waits; 20.0 µs that \
+             /proc/TID/schedstat shows is in no kind's sum",
+        ),
+    );
+    finds(
+        |w| (w.begins_missed, w.begins_missed_ns) = (2, 20_001),
+        &begun(
+            Warning,
+            "the tracer missed the begin or end of 2 of 103 waits; 20.0 µs that \
+             /proc/TID/schedstat shows is in no kind's sum",
+        ),
+    );
+    let room = "2 waits of threads beyond the first 8,192 were not followed";
+    finds(|w| w.no_room = 2, &[("waits-not-followed", Warning, room)]);
+}
+
+#[test]
+fn only_a_difference_that_is_worth_a_wait_counts() {
+    for (here, there, want) in [
+        (0, 0, false),
+        (5_000_000, 5_100_000, false),
+        (5_000_000, 5_100_001, true),
+        (5_100_001, 5_000_000, true),
+        // Of long sums a thousandth.
+        (1_000_000_000_000, 1_000_900_000_000, false),
+        (1_000_000_000_000, 1_002_000_000_000, true),
+        (u64::MAX, 0, true),
+    ] {
+        assert_eq!(differ(here, there), want, "{here} {there}");
+    }
+}
+
+#[test]
+fn the_wakeup_of_the_longest_wait_says_what_caused_it() {
+    let (origin, at, ns) = (1_000_000, 4_000_000, 70_000);
+    let share = |cause, ns| Share { cause, ns, ..Share::default() };
+    let blame = vec![share(Cause::Scheduler, 1_000), share(Cause::IrqOff, 74_000)];
+    let episode = |expiry_ns, cpu| Episode {
+        cpu: Some(cpu),
+        expiry_ns,
+        wakeup_latency_ns: 75_000,
+        blame: blame.clone(),
+        ..Episode::default()
+    };
+    // It ended when the wait did, and began before.
+    let expiry = at + ns - 75_000;
+    for (found, cause) in [
+        (vec![episode(expiry, 1)], Cause::IrqOff),
+        (vec![episode(expiry + 4_000, 1)], Cause::IrqOff),
+        // On another CPU, at another time, without an explanation.
+        (vec![episode(expiry, 0)], Cause::Unexplained),
+        (vec![episode(expiry + 6_000, 1)], Cause::Unexplained),
+        (vec![Episode { blame: Vec::new(), ..episode(expiry, 1) }], Cause::Unexplained),
+    ] {
+        let placed = placed(waits(), origin, &found);
+        let worst = |row: usize| placed.kinds[row].worst.as_ref().unwrap();
+        assert_eq!((worst(0).at_ns, worst(0).cause), (at, cause));
+        // Of no other kind does a wakeup tell.
+        assert_eq!((worst(1).at_ns, worst(1).cause), (at, Cause::Unexplained));
+    }
+}

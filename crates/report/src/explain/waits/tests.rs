@@ -1,0 +1,146 @@
+use expect_test::{Expect, expect};
+use wakescope_core::explain::{
+    Cause, Culprit, NamedTask, Policy, Quota, ThreadWaitRow, WaitRow, WorstWait,
+};
+
+use super::*;
+use crate::explain::tests::runs::{named_task, serial};
+
+fn row(kind: WaitKind, count: u64, sum_ms: u64, cause: Cause, culprit: Culprit) -> WaitRow {
+    let ns = sum_ms * 1_000_000 / count;
+    let throttled_ns = if kind == WaitKind::Throttled { sum_ms * 990_000 } else { 0 };
+    let task = named_task("spin", 4_711);
+    let worst = Some(WorstWait { ns, task, cause, culprit, ..WorstWait::default() });
+    WaitRow { kind, count, sum_ns: sum_ms * 1_000_000, throttled_ns, steal_ns: 0, worst }
+}
+
+fn urgent() -> Culprit {
+    let (policy, priority) = (Policy::Fifo, Some(95));
+    Culprit::Task(NamedTask { policy, priority, ..named_task("urgent", 7) })
+}
+
+fn thread(pid: u32, sum_ms: u64) -> ThreadWaits {
+    let (kind, count, sum_ns) = (WaitKind::Preempted, 3, sum_ms * 1_000_000);
+    ThreadWaits {
+        task: named_task("spin", pid),
+        sum_ns,
+        run_delay_ns: Some(sum_ns + 1_000),
+        kinds: vec![ThreadWaitRow { kind, count, sum_ns, worst_ns: sum_ns }],
+    }
+}
+
+fn waits(kinds: Vec<WaitRow>) -> Waits {
+    let compared =
+        Schedstat { threads: 1, sum_ns: 1_000_000, run_delay_ns: 999_000, ..Default::default() };
+    Waits { kinds, threads: vec![thread(4_711, 1)], schedstat: Some(compared), ..Waits::default() }
+}
+
+#[track_caller]
+fn says(waits: Waits, want: &str) {
+    let mut run = serial();
+    run.duration_ns = 7_000_000_000;
+    run.explanation.as_mut().unwrap().waits = Some(waits);
+    assert_eq!(sentence(&run), want);
+}
+
+#[test]
+fn what_outweighs_wakeups_comes_first() {
+    use WaitKind::{Migrated, Preempted, Throttled, Woken};
+    let woken = |ms| row(Woken, 10, ms, Cause::IrqOff, Culprit::None);
+    let throttled = |ms| row(Throttled, 63, ms, Cause::Throttled, Culprit::None);
+    let preempted = |ms| row(Preempted, 12, ms, Cause::HigherPriorityTask, urgent());
+    says(Waits::default(), "");
+    says(waits(vec![woken(20), preempted(20), throttled(19)]), "");
+    says(
+        waits(vec![woken(20), preempted(10), throttled(6_364)]),
+        "Stopped by its cgroup's CPU quota for 6.30 of 7.00 s, 63 times. ",
+    );
+    let quota = Some(Quota {
+        cgroup: "/system.slice/spin".into(),
+        quota_ns: 10_000_000,
+        period_ns: 100_000_000,
+    });
+    says(
+        Waits { quota, ..waits(vec![throttled(640)]) },
+        "Stopped by its cgroup's CPU quota for 634 ms of 7.00 s, 63 times (cgroup \
+         /system.slice/spin: 10.0 ms of each 100 ms). ",
+    );
+    says(
+        waits(vec![woken(1), preempted(2_400)]),
+        "Preempted for 2.40 of 7.00 s, 12 times; the longest 200 ms, by urgent[7] fifo 95. ",
+    );
+    says(
+        waits(vec![woken(1), preempted(2_400), throttled(640)]),
+        "Preempted for 2.40 of 7.00 s, 12 times; the longest 200 ms, by urgent[7] fifo 95. Stopped \
+         by its cgroup's CPU quota for 634 ms of 7.00 s, 63 times. ",
+    );
+    let mut several = waits(vec![row(Migrated, 1, 9, Cause::Unexplained, Culprit::None)]);
+    several.more_threads = 2;
+    says(
+        several,
+        "Waited for 9.00 ms in all, 3 threads within 7.00 s, once, and was moved to the queue of \
+         another CPU meanwhile; the longest 9.00 ms: unexplained. ",
+    );
+    let mut realtime = throttled(640);
+    realtime.worst.as_mut().unwrap().task.policy = Policy::Fifo;
+    says(waits(vec![realtime]), "Stopped by real-time throttling for 634 ms of 7.00 s, 63 times. ");
+}
+
+#[track_caller]
+fn check(waits: &Waits, want: &Expect) {
+    let shown = table(waits, TimeDomain::Real);
+    want.assert_eq(&shown.lines().map(|line| format!("|{line}\n")).collect::<String>());
+}
+
+#[test]
+fn each_kind_has_a_row_and_the_comparison_stands_below() {
+    let kinds = vec![
+        row(WaitKind::Woken, 10, 2, Cause::IrqOff, Culprit::None),
+        row(WaitKind::Preempted, 12, 240, Cause::HigherPriorityTask, urgent()),
+        row(WaitKind::Throttled, 63, 6_364, Cause::Throttled, Culprit::None),
+    ];
+    let mut all = waits(kinds);
+    check(
+        &all,
+        &expect![[r#"
+        | waits of 1 thread: cause of the longest             count      sum  longest
+        | throttled  throttled                                   63   6.36 s   101 ms
+        | preempted  higher_priority_task  urgent[7] fifo 95     12   240 ms  20.0 ms
+        | woken      irq_off                                     10  2.00 ms   200 µs
+        | to raise the quota: the cgroup's cpu.max (cgroup v1: cpu.cfs_quota_us)
+        | sums agree with field 2 of /proc/TID/schedstat of 1 thread: 1.00 ms here, 999 µs there
+    "#]],
+    );
+    all.threads = (1..=10).map(|pid| thread(pid, 100 - u64::from(pid))).collect();
+    (all.more_threads, all.more_threads_ns) = (1, 5_000_000);
+    (all.open, all.open_ns, all.ends_missed) = (2, 40_000_000, 1);
+    (all.begins_missed, all.begins_missed_ns) = (1, 90_000);
+    let compared = all.schedstat.as_mut().unwrap();
+    (compared.threads, compared.differing, compared.not_counted_ns) = (11, 1, 7_000);
+    check(
+        &all,
+        &expect![[r#"
+            | waits of 11 threads: cause of the longest           count      sum  longest
+            | throttled  throttled                                   63   6.36 s   101 ms
+            | preempted  higher_priority_task  urgent[7] fifo 95     12   240 ms  20.0 ms
+            | woken      irq_off                                     10  2.00 ms   200 µs
+            | thread         waits      sum  schedstat
+            | spin[1] other      3  99.0 ms    99.0 ms
+            | spin[2] other      3  98.0 ms    98.0 ms
+            | spin[3] other      3  97.0 ms    97.0 ms
+            | spin[4] other      3  96.0 ms    96.0 ms
+            | spin[5] other      3  95.0 ms    95.0 ms
+            | spin[6] other      3  94.0 ms    94.0 ms
+            | spin[7] other      3  93.0 ms    93.0 ms
+            | spin[8] other      3  92.0 ms    92.0 ms
+            | 3 more                 186 ms
+            | to raise the quota: the cgroup's cpu.max (cgroup v1: cpu.cfs_quota_us)
+            | sums contradict field 2 of /proc/TID/schedstat of 11 threads: 1.09 ms here, 999 µs there, without
+            |   7.00 µs that the kernel does not count
+            | at the end 2 waits were not over: they had lasted 40.0 ms, in no sum
+            | 1 wait was not seen to end: lengths from the kernel's own account
+            | 1 wait was not seen to begin: 90.0 µs, in no sum above
+        "#]],
+    );
+    check(&Waits::default(), &expect![[""]]);
+}

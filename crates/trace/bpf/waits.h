@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * All waits of threads of others: from when a thread could run until it does, whatever made it wait.
+ *
+ * The kernel's own account of the same is `sched_info.run_delay`, field 2 of /proc/TID/schedstat. A
+ * wait here begins and ends where it does there, so that both can be compared. All of this happens
+ * under the lock of the thread's run queue, or in the thread itself: no two programs change the
+ * waits of a thread at once.
+ */
+#pragma once
+
+#include "beginnings.h"
+#include "bpf.h"
+#include "shared.h"
+#include "state.h"
+
+MAP(MAP_HASH, u32, struct waits, 1, 0) waits_of SEC(".maps");
+/* All zero: too large for a program's stack. */
+MAP(MAP_ARRAY, u32, struct waits, 1, 0) blank_waits SEC(".maps");
+MAP(MAP_ARRAY, u32, struct wait_counts, 1, 0) wait_counts SEC(".maps");
+
+/* What the CPU's steal clock shows where it is not known. */
+#define UNKNOWN (~0ULL)
+
+INLINE struct wait_counts *all_waits(void)
+{
+	u32 zero = 0;
+	return bpf_map_lookup_elem(&wait_counts, &zero);
+}
+
+/* How long this queue has been throttled so far, itself or with a group above it. */
+INLINE u64 throttled_time(struct cfs_rq *queue)
+{
+	struct cfs_rq___pelt *pelt = (void *)queue;
+	struct cfs_rq___task *older = (void *)queue;
+	struct rq *rq = FIELD_EXISTS(queue->rq) ? READ(queue, rq) : 0;
+	u64 sum = 0, began = 0, now = 0;
+	if (!rq)
+		return 0;
+	if (FIELD_EXISTS(queue->throttled_clock_self_time)) {
+		/* From 6.5 on: by the run queue's clock. */
+		sum = READ(queue, throttled_clock_self_time);
+		began = READ(queue, throttled_clock_self);
+		now = READ(rq, clock);
+	} else if (FIELD_EXISTS(queue->throttle_count) && FIELD_EXISTS(pelt->throttled_clock_pelt_time)) {
+		/* From 5.19 on: without steal and interrupts. */
+		sum = READ(pelt, throttled_clock_pelt_time);
+		began = READ(queue, throttle_count) ? READ(pelt, throttled_clock_pelt) : 0;
+		now = READ(rq, clock_pelt) - READ(rq, lost_idle_time);
+	} else if (FIELD_EXISTS(queue->throttle_count) && FIELD_EXISTS(older->throttled_clock_task_time)) {
+		sum = READ(older, throttled_clock_task_time);
+		began = READ(queue, throttle_count) ? READ(older, throttled_clock_task) : 0;
+		now = READ(rq, clock_task);
+	}
+	return began && now > began ? sum + (now - began) : sum;
+}
+
+/* Whether a deadline task has used up its time. */
+INLINE u32 deadline_throttled(struct task_struct *task)
+{
+	if (!FIELD_EXISTS(task->dl.dl_throttled))
+		return 0;
+	u64 word = 0;
+	u32 at = __builtin_preserve_field_info(task->dl.dl_throttled, 0);
+	u32 size = __builtin_preserve_field_info(task->dl.dl_throttled, 1);
+	if (size > sizeof(word))
+		return 0;
+	bpf_probe_read_kernel(&word, size, (void *)task + at);
+	word <<= __builtin_preserve_field_info(task->dl.dl_throttled, 4);
+	return word >> __builtin_preserve_field_info(task->dl.dl_throttled, 5);
+}
+
+/* Whether a real-time or deadline task is stopped for having used up the time of such tasks. */
+INLINE u32 realtime_throttled(struct cpu *cpu, struct task_struct *task)
+{
+	struct task_struct___groups *grouped = (void *)task;
+	if (task->prio < 0)
+		return deadline_throttled(task);
+	if (task->prio >= 100)
+		return 0;
+	if (FIELD_EXISTS(grouped->rt.rt_rq)) {
+		struct rt_rq *queue = READ(grouped, rt.rt_rq);
+		if (queue && FIELD_EXISTS(queue->rt_throttled) && READ(queue, rt_throttled))
+			return 1;
+	}
+	return throttles(cpu);
+}
+
+INLINE u64 steal_clock(struct cpu *cpu)
+{
+	return cpu && cpu->runqueue && steal_time_place.is_known ? stolen(cpu) : UNKNOWN;
+}
+
+/* The waits of a thread; makes room for them if there is any. */
+INLINE struct waits *waits_of_thread(struct task_struct *task, struct wait_counts *all)
+{
+	u32 pid = task->pid;
+	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
+	if (HOT(waits))
+		return waits;
+	u32 zero = 0;
+	void *blank = bpf_map_lookup_elem(&blank_waits, &zero);
+	if (blank)
+		bpf_map_update_elem(&waits_of, &pid, blank, IF_ABSENT);
+	waits = bpf_map_lookup_elem(&waits_of, &pid);
+	if (!waits)
+		__sync_fetch_and_add(&all->no_room, 1);
+	else if (FIELD_EXISTS(task->sched_info.run_delay))
+		waits->run_delay_base = READ(task, sched_info.run_delay);
+	return waits;
+}
+
+/*
+ * The queue whose quota may stop a thread that waits there. From 6.18 on a quota stops a task only on its
+ * way to user space, and says so in the task; before, it stops all that wait in the queue.
+ */
+INLINE void waits_in(struct waits *waits, struct task_struct *task, struct cfs_rq *queue)
+{
+	int may_stop = !FIELD_EXISTS(task->throttled) || READ(task, throttled);
+	waits->queue = may_stop && task->prio >= 100 ? (u64)queue : 0;
+	waits->throttled_since = waits->queue ? throttled_time(queue) : 0;
+}
+
+/* How long that queue was throttled since the thread waits in it. */
+INLINE u64 stopped_in_queue(struct waits *waits)
+{
+	if (!waits->queue)
+		return 0;
+	u64 now = throttled_time((void *)waits->queue);
+	return now > waits->throttled_since ? now - waits->throttled_since : 0;
+}
+
+/* How long of this wait the thread was stopped by a quota or a throttle. Sets `unsure` if nobody knows. */
+INLINE u64 stopped_time(struct waits *waits, struct task_struct *task, u64 ns, u32 *unsure)
+{
+	if (waits->stopped)
+		return ns;
+	u64 time = waits->stopped_before;
+	/* In another group than it waited in: how long it was stopped in that is not known. */
+	if (waits->queue && (u64)READ(task, se.cfs_rq) != waits->queue)
+		*unsure = 1;
+	else
+		time += stopped_in_queue(waits);
+	return time < ns ? time : ns;
+}
+
+/*
+ * Counts the open wait, which was that long. `other` is who had the CPU last; 0 if its end was not seen:
+ * then it may be several waits, and is not the longest of any.
+ */
+INLINE void wait_is_over(struct waits *waits, struct wait_counts *all, struct task_struct *task,
+			 struct task_struct *other, u32 number, u64 ns, u64 steal)
+{
+	u32 unsure = 0;
+	u64 stopped = stopped_time(waits, task, ns, &unsure);
+	u32 kind = waits->moved ? WAIT_MIGRATED : waits->kind;
+	/* What took most of the time names the wait. */
+	if (stopped && stopped >= ns - stopped)
+		kind = WAIT_THROTTLED;
+	struct waits_of_kind *of = &waits->of[kind & (WAIT_KINDS - 1)];
+	of->count++;
+	of->sum += ns;
+	of->stopped += stopped;
+	of->steal += steal;
+	if (other && (!of->worst || ns > of->worst)) {
+		of->worst = ns;
+		of->worst_at = waits->since;
+		of->worst_stopped = stopped;
+		of->worst_steal = steal;
+		of->worst_cpu = number;
+		of->worst_unsure = unsure;
+		if (waits->kind == WAIT_PREEMPTED)
+			of->taker = waits->taker;
+		else
+			describe(&of->taker, other);
+		/* Its name may have changed. */
+		describe(&waits->task, task);
+	}
+	waits->since = 0;
+	__sync_fetch_and_add(&all->ended, 1);
+}
+
+/* What the kernel has counted of these waits, when it has counted so much of the thread. */
+INLINE u64 run_delay_of(struct waits *waits, u64 counted)
+{
+	return waits->run_delay_earlier + counted - waits->run_delay_base;
+}
+
+/*
+ * A thread begins to wait. If it waits already here, or if the kernel has counted more than was seen
+ * here, a switch was not seen. The kernel's own account tells how long it waited then. A host may keep
+ * a CPU from its tracers for a moment (KVM, 6.18).
+ */
+INLINE void make_up(struct waits *waits, struct wait_counts *all, struct task_struct *task)
+{
+	if (!FIELD_EXISTS(task->sched_info.run_delay)) {
+		if (waits->since)
+			__sync_fetch_and_add(&all->broken, 1);
+		return;
+	}
+	u64 counted = READ(task, sched_info.run_delay);
+	u64 ns = counted - waits->run_delay_since;
+	if (waits->since && ns) {
+		waits->by_clock += ns;
+		waits->run_delay = run_delay_of(waits, counted);
+		waits->compared++;
+		wait_is_over(waits, all, task, 0, waits->cpu, ns, 0);
+		__sync_fetch_and_add(&all->ends_missed, 1);
+	} else if (waits->since) {
+		__sync_fetch_and_add(&all->broken, 1);
+	} else if (run_delay_of(waits, counted) > waits->run_delay) {
+		waits->unseen += run_delay_of(waits, counted) - waits->run_delay;
+		waits->run_delay = run_delay_of(waits, counted);
+		__sync_fetch_and_add(&all->begins_missed, 1);
+	}
+}
+
+/* A wait begins. `clock` is the run queue's, as the kernel's own account has it; 0 if that has none. */
+INLINE struct waits *wait_begins(struct task_struct *task, u32 kind, u64 now, u64 clock)
+{
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	struct wait_counts *all = all_waits();
+	if (!asked || !all || !counts_now(asked, now))
+		return 0;
+	struct waits *waits = waits_of_thread(task, all);
+	if (!waits)
+		return 0;
+	if (waits->ended && FIELD_EXISTS(task->sched_info.run_delay)) {
+		/* Another thread with the same number. */
+		waits->run_delay_base = READ(task, sched_info.run_delay);
+		waits->ended = 0;
+	}
+	make_up(waits, all, task);
+	__sync_fetch_and_add(&all->begun, 1);
+	waits->since = now;
+	waits->clock_since = clock;
+	waits->kind = kind;
+	waits->moved = 0;
+	waits->stopped = 0;
+	waits->cpu = task_cpu(task);
+	waits->steal_since = steal_clock(cpu_of(waits->cpu));
+	waits->run_delay_since = 0;
+	if (FIELD_EXISTS(task->sched_info.run_delay))
+		waits->run_delay_since = READ(task, sched_info.run_delay);
+	waits->stopped_before = 0;
+	waits_in(waits, task, READ(task, se.cfs_rq));
+	return waits;
+}
+
+/*
+ * A thread is switched to. Compares with the kernel's own account, which is about to add this wait. 0 if
+ * that shows that it waits since another time than is known here.
+ */
+INLINE int compare_run_delay(struct waits *waits, struct wait_counts *all, struct cpu *cpu,
+			     struct task_struct *task, u64 ns)
+{
+	struct rq *rq = (void *)runqueue(cpu);
+	if (!FIELD_EXISTS(task->sched_info.run_delay) || !rq)
+		return waits->since != 0;
+	u64 clock = READ(rq, clock);
+	u64 queued = READ(task, sched_info.last_queued);
+	u64 counted = READ(task, sched_info.run_delay);
+	u64 last = queued && clock > queued ? clock - queued : 0;
+	int is_same = waits->since && (waits->moved || !queued || queued == waits->clock_since);
+	if (!is_same) {
+		u64 now = run_delay_of(waits, counted);
+		if (waits->since) {
+			make_up(waits, all, task);
+			waits->since = 0;
+		} else if (now > waits->run_delay) {
+			waits->unseen += now - waits->run_delay;
+		}
+		waits->unseen += last;
+		waits->run_delay = now + last;
+		if (last)
+			__sync_fetch_and_add(&all->begins_missed, 1);
+		return 0;
+	}
+	waits->run_delay = run_delay_of(waits, counted) + last;
+	waits->compared++;
+	if (!queued && counted == waits->run_delay_since)
+		/* Preempted when it was about to sleep: the kernel does not count that. */
+		waits->not_in_run_delay += ns;
+	else if (waits->moved)
+		/* The kernel leaves out the time between two queues. */
+		waits->by_clock += counted - waits->run_delay_since + last;
+	else if (clock > waits->clock_since)
+		waits->by_clock += clock - waits->clock_since;
+	return 1;
+}
+
+INLINE void wait_ends(struct waits *waits, struct cpu *cpu, u32 number, struct task_struct *prev,
+		      struct task_struct *task, u64 now)
+{
+	u32 zero = 0;
+	struct control *asked = bpf_map_lookup_elem(&control, &zero);
+	struct wait_counts *all = all_waits();
+	/* What still waits at the end of the run is open. */
+	if (!asked || !all || !asked->start)
+		return;
+	u64 ns = now - waits->since;
+	if (!compare_run_delay(waits, all, cpu, task, ns))
+		return;
+	u64 steal = steal_clock(cpu);
+	int is_known = waits->cpu == number && waits->steal_since != UNKNOWN && steal != UNKNOWN;
+	steal = is_known && steal > waits->steal_since ? steal - waits->steal_since : 0;
+	wait_is_over(waits, all, task, prev, number, ns, steal < ns ? steal : ns);
+}
+
+SEC("tp_btf/sched_switch") int on_switch_of_others(u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1];
+	struct task_struct *next = (void *)ctx[2];
+	u32 pid = next->pid;
+	struct waits *waits = pid ? bpf_map_lookup_elem(&waits_of, &pid) : 0;
+	int is_left = prev->pid && is_target(prev) && (ctx[0] || !sleeps(prev));
+	if (HOT(!is_left && !waits))
+		return 0;
+	u32 number = bpf_get_smp_processor_id();
+	struct cpu *cpu = cpu_of(number);
+	if (!cpu)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct rq *rq = (void *)runqueue(cpu);
+	if (waits)
+		wait_ends(waits, cpu, number, prev, next, now);
+	if (!is_left)
+		return 0;
+	waits = wait_begins(prev, WAIT_PREEMPTED, now, rq ? READ(rq, clock) : 0);
+	if (!waits)
+		return 0;
+	waits->stopped = realtime_throttled(cpu, prev);
+	describe(&waits->task, prev);
+	describe(&waits->taker, next);
+	return 0;
+}
+
+/* A thread was made ready, and is in the queue of its CPU. */
+INLINE int is_queued(struct task_struct *task)
+{
+	if (HOT(!is_target(task)))
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	u32 pid = task->pid;
+	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
+	/* One that runs, or waits already, had only been about to sleep. */
+	if (bpf_get_current_task() == (u64)task || (FIELD_EXISTS(task->on_cpu) && task->on_cpu))
+		return 0;
+	int waits_already = waits && waits->since;
+	u64 queued = 0;
+	if (FIELD_EXISTS(task->sched_info.last_queued)) {
+		queued = READ(task, sched_info.last_queued);
+		if (!queued || (waits_already && queued == waits->clock_since))
+			return 0;
+	} else if (waits_already) {
+		return 0;
+	}
+	waits = wait_begins(task, WAIT_WOKEN, now, queued);
+	if (waits)
+		describe(&waits->task, task);
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup") int on_wakeup_of_others(u64 *ctx)
+{
+	return is_queued((void *)ctx[0]);
+}
+
+SEC("tp_btf/sched_wakeup_new") int on_first_wakeup_of_others(u64 *ctx)
+{
+	return is_queued((void *)ctx[0]);
+}
+
+SEC("tp_btf/sched_migrate_task") int on_migrate_of_others(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	u32 pid = task->pid;
+	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
+	if (!waits || !waits->since)
+		return 0;
+	waits->moved = 1;
+	waits->stopped_before += stopped_in_queue(waits);
+	struct cfs_rq *queue = READ(task, se.cfs_rq);
+	struct task_group *group = 0;
+	struct cfs_rq **queues = 0;
+	if (queue && FIELD_EXISTS(queue->tg))
+		group = READ(queue, tg);
+	if (group && FIELD_EXISTS(group->cfs_rq))
+		queues = READ(group, cfs_rq);
+	queue = 0;
+	if (queues)
+		bpf_probe_read_kernel(&queue, sizeof(queue), queues + (u32)ctx[1]);
+	waits_in(waits, task, queue);
+	return 0;
+}
+
+/* Its number may be another thread's from now on. What it waited stays. */
+SEC("tp_btf/sched_process_free") int on_free_of_others(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	u32 pid = task->pid;
+	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
+	struct wait_counts *all = all_waits();
+	if (!waits || !all)
+		return 0;
+	if (waits->since)
+		__sync_fetch_and_add(&all->broken, 1);
+	waits->since = 0;
+	waits->run_delay_earlier = waits->run_delay;
+	waits->ended = 1;
+	return 0;
+}
