@@ -28,6 +28,8 @@ pub(crate) enum Need {
     ForSections,
     /// To follow others' threads, and without it that cannot be done.
     ForOthers,
+    /// To follow threads that something else than a timer wakes, and without it that cannot be done.
+    ForWakers,
 }
 
 const fn program(
@@ -99,6 +101,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program("on_preempt_enable", PREEMPT_EDGES[0], Need::ForSections, ""),
     program("on_preempt_disable", PREEMPT_EDGES[1], Need::ForSections, ""),
     program("on_free", "sched_process_free", Need::ForOthers, ""),
-    program("on_waking", "sched_waking", Need::ForOthers, ""),
+    program("on_waking", "sched_waking", Need::ForWakers, ""),
     program("on_timer_entry", "hrtimer_expire_entry", Need::Always, ""),
 ];
