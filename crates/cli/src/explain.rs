@@ -6,7 +6,7 @@ use wakescope_attribution::{Machine, account, stand_in};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::Above;
 use wakescope_core::host::Host;
-use wakescope_core::plan::{Plan, Policy, Target};
+use wakescope_core::plan::{Plan, Policy, Stimulus, Target};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -229,8 +229,14 @@ impl Follower {
     /// all if there are none.
     pub(crate) fn start(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
         let Question { above, bound, sections, worst, time_domain } = question;
+        if bound && plan.stimulus == Stimulus::Futex {
+            return Err(Failure::new("--bound does not apply to --stimulus futex")
+                .because("it bounds the latency of wakeups by a timer, not that of a waker's call")
+                .try_this("omit --bound, or use --stimulus timer"));
+        }
         let options = Options {
             target: plan.target.clone(),
+            stimulus: plan.stimulus,
             probes: u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX),
             pinned: !plan.is_of_others() && plan.policy != Policy::Deadline,
             above_ns: above.time_ns(),

@@ -9,7 +9,9 @@ use common::bench::Test;
 use common::measured::{allowed_cpus, names, record};
 use following::{can_follow, explain, explained};
 use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::StepEvent;
 use wakescope_core::histogram::Bucket;
+use wakescope_core::plan::Stimulus;
 use wakescope_core::run::{Run, State};
 
 mod common;
@@ -63,6 +65,39 @@ fn each_wakeup_is_followed_and_its_parts_add_up() {
     let told = run.explanation.as_ref().unwrap();
     assert!(told.seen_with.contains(&"sched_switch".into()), "{:?}", told.seen_with);
     assert_eq!(told.above, "p90");
+}
+
+#[test]
+fn wakeups_by_another_thread_are_followed_from_its_call() {
+    if !can_follow("wakeups_by_another_thread_are_followed_from_its_call") {
+        return;
+    }
+    let test = Test::new("futex");
+    let cpu = a_cpu();
+    let args = ["--stimulus", "futex", "--duration", "2s", "--cpus", &cpu, "--interval", "500us"];
+    let (run, text) = explained(
+        &test,
+        &[&args[..], &["--above", "p90", "--worst", "400", "--out", "run"]].concat(),
+    );
+    assert_eq!((run.state, run.plan.stimulus), (State::Complete, Stimulus::Futex));
+    assert_parts_add_up(&run);
+    assert_shares_add_up(&run);
+    let told = run.explanation.as_ref().unwrap();
+    // Followed are all but those that somebody hid.
+    assert!(told.not_followed <= told.wakeups / 10, "{told:?}");
+    assert!(told.seen_with.contains(&"sched_waking".into()), "{:?}", told.seen_with);
+    let waker = format!("wakescope-w/{cpu}");
+    let explained: Vec<_> = run.worst.iter().filter(|w| !w.blame.is_empty()).collect();
+    for episode in &explained {
+        let StepEvent::MadeReady { by: Some(by), cpu: None, .. } = &episode.timeline[0].event
+        else {
+            panic!("{:?}", episode.timeline)
+        };
+        assert_eq!(by.comm, waker);
+    }
+    assert!(text.contains(&format!("made ready by {waker}[")), "{text}");
+    let found = |code: &str| run.validity.findings.iter().any(|finding| finding.code == code);
+    assert!(!found("contradictory-counts") && !found("contradictory-tracer"), "{text}");
 }
 
 /// The components of all wakeups, against what the probe itself measured.

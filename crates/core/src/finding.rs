@@ -99,6 +99,8 @@ pub const CODES: &[(&str, &str)] = &[
     ("memory-not-locked", "the probe's memory was not locked, so it may be paged out"),
     ("page-faults", "the measuring loop took page faults"),
     ("early", "wakeups came before their expiry, so a clock or timer is wrong"),
+    ("not-asleep", "wakeup calls found the probe still awake, and woke nobody"),
+    ("late-waker", "wakeup calls were left out, because the waker was late itself"),
     ("no-samples", "a CPU, or the followed threads, gave no sample"),
     ("few-samples", "there are too few samples for a requested percentile"),
     ("overload", "the interval is so short that many expiries were missed"),

@@ -59,6 +59,8 @@ pub enum Stimulus {
     /// A timer on an absolute grid of `CLOCK_MONOTONIC`.
     #[default]
     Timer,
+    /// Another thread on the same CPU, through a futex.
+    Futex,
     /// Whatever wakes the threads that are followed.
     Any,
 }
@@ -67,8 +69,35 @@ impl fmt::Display for Stimulus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Timer => "timer",
+            Self::Futex => "futex",
             Self::Any => "any",
         })
+    }
+}
+
+/// The threads that wake probes, one for each. They have the probes' policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waker {
+    /// Where they run.
+    pub placement: Placement,
+    /// Their priority, for policies that have one.
+    pub priority: Option<u8>,
+}
+
+/// Where a waker runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// On the CPU of its probe, which it is bound to.
+    SameCpu,
+}
+
+impl Waker {
+    /// The waker of a probe with this priority: one less, so that the probe preempts it at once. Below
+    /// 1 there is none.
+    pub fn of_probe(priority: Option<u8>) -> Self {
+        let priority = priority.map(|priority| priority.saturating_sub(1).max(1));
+        Self { placement: Placement::SameCpu, priority }
     }
 }
 
@@ -92,6 +121,9 @@ pub struct Plan {
     /// Whether policy and priority are the user's own word, not a default.
     #[serde(default)]
     pub policy_required: bool,
+    /// The thread that wakes each probe, where the stimulus needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waker: Option<Waker>,
     /// The measured CPUs, one probe thread each.
     pub cpus: Vec<u32>,
     /// Loads, by name.
@@ -119,6 +151,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether each wakeup is that of an expiry, so that a late one may have swallowed further expiries
+    /// that were due regardless of it.
+    pub fn counts_expiries(&self) -> bool {
+        self.stimulus == Stimulus::Timer
+    }
+
     /// Whether the wakeups are those of other threads: then the run has no probes, and what concerns
     /// probes (interval, policy, CPUs, load) means nothing.
     pub fn is_of_others(&self) -> bool {

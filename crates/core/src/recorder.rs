@@ -44,6 +44,8 @@ pub struct Snapshot {
     pub migrated: u64,
     /// Wakeups before their time, counted as 0 ns late. The clock went backwards, or the kernel erred.
     pub early: u64,
+    /// Stimuli that came before the thread slept. They are no wakeups.
+    pub not_asleep: u64,
     /// The latest wakeups, worst first.
     pub worst: Vec<Late>,
     /// The largest lateness over the course of the run, per expiry.
@@ -59,6 +61,7 @@ pub struct Recorder {
     swallowed: Tally,
     migrated: AtomicU64,
     early: AtomicU64,
+    not_asleep: AtomicU64,
     worst: Worst,
     course: Course,
     now: AtomicU64,
@@ -74,6 +77,7 @@ impl Recorder {
             swallowed: Tally::new(),
             migrated: AtomicU64::new(0),
             early: AtomicU64::new(0),
+            not_asleep: AtomicU64::new(0),
             worst: Worst::new(worst),
             course: Course::new(),
             now: AtomicU64::new(0),
@@ -116,7 +120,7 @@ impl Recorder {
         self.swallowed.reset();
         self.worst.reset();
         self.course.reset();
-        for cell in [&self.migrated, &self.early, &self.now, &self.recent_max] {
+        for cell in [&self.migrated, &self.early, &self.not_asleep, &self.now, &self.recent_max] {
             cell.store(0, Relaxed);
         }
         self.version.store(version + 2, Release);
@@ -126,6 +130,12 @@ impl Recorder {
     #[cold]
     pub fn count_early(&self) {
         add(&self.early, 1);
+    }
+
+    /// Counts a stimulus that came before the thread slept. Only the recording thread may.
+    #[cold]
+    pub fn count_not_asleep(&self) {
+        add(&self.not_asleep, 1);
     }
 
     /// Counts a wakeup on a CPU other than the one asked for. Only the recording thread may.
@@ -177,6 +187,7 @@ impl Recorder {
             swallowed: self.swallowed.extremes(),
             migrated: self.migrated.load(Relaxed),
             early: self.early.load(Relaxed),
+            not_asleep: self.not_asleep.load(Relaxed),
             worst: self.worst.copy(),
             maxima: self.course.copy(),
         }
@@ -196,6 +207,7 @@ struct Figures {
     swallowed: Extremes,
     migrated: u64,
     early: u64,
+    not_asleep: u64,
     worst: Vec<Late>,
     maxima: Maxima,
 }
@@ -214,6 +226,7 @@ fn snapshot_of(figures: Figures, [woken, swallowed]: [Counts; 2]) -> Snapshot {
         woken: woken.distribution(&figures.woken),
         migrated: figures.migrated,
         early: figures.early,
+        not_asleep: figures.not_asleep,
         worst,
         maxima: figures.maxima,
     }
@@ -260,6 +273,7 @@ mod tests {
         let r = Recorder::new(2);
         r.record(6 * MS, 100 * MS + 300_000, 100, MS);
         r.count_migration();
+        r.count_not_asleep();
         r.reset();
         assert_eq!(r.snapshot(), nothing());
         r.record(MS, 7, 0, MS);

@@ -109,6 +109,12 @@ pub struct Thread {
     /// Wakeups on another CPU.
     #[serde(default)]
     pub migrated: u64,
+    /// Stimuli that came before the thread slept: they are no wakeups.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub not_asleep: u64,
+    /// Stimuli that were left out, since the waker was late itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub skipped: u64,
     /// Page faults while measuring, minor and major.
     #[serde(default)]
     pub page_faults: u64,
@@ -456,6 +462,11 @@ impl Run {
             })
         })
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]

@@ -61,6 +61,10 @@ pub struct ThreadObserved {
     pub migrated: u64,
     /// Wakeups before their time.
     pub early: u64,
+    /// Stimuli that came before the thread slept.
+    pub not_asleep: u64,
+    /// Stimuli that were left out, since the waker was late itself.
+    pub skipped: u64,
     /// Samples that could not be written to the sample file.
     pub lost: u64,
     /// Page faults in the loop, served from memory.
@@ -88,6 +92,7 @@ pub fn findings(plan: &Plan, seen: &Observed) -> Vec<Finding> {
         thread_findings(plan, thread, seen.rt_share_ppm, &mut out);
     }
     samples(plan, seen, &mut out);
+    wakers(seen, &mut out);
     clocks(seen, &mut out);
     surroundings(plan, seen, &mut out);
     loads(seen, &mut out);
@@ -295,6 +300,44 @@ fn samples(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
     }
 }
 
+/// Of wakeups by another thread: those that were none.
+fn wakers(seen: &Observed, out: &mut Vec<Finding>) {
+    let sum = |of: fn(&ThreadObserved) -> u64| seen.threads.iter().map(of).sum::<u64>();
+    let (woken, not_asleep) = (sum(|t| t.woken), sum(|t| t.not_asleep));
+    let skipped = sum(|t| t.skipped);
+    if not_asleep > 0 {
+        let calls = woken + not_asleep;
+        out.push(Finding::new(
+            "not-asleep",
+            // A waker that now and then finds the probe awake is not to be avoided.
+            if not_asleep > calls / 100 { Warning } else { Note },
+            format!(
+                "{} of {} found the probe still awake and {} no wakeup: the latency has no such                  {}",
+                grouped(not_asleep),
+                counted(calls, "wakeup call"),
+                one_or_many(not_asleep, "was", "were"),
+                one_or_many(not_asleep, "sample", "samples"),
+            ),
+            "use a longer --interval",
+        ));
+    }
+    if skipped > 0 {
+        let points = woken + not_asleep + skipped;
+        out.push(Finding::new(
+            "late-waker",
+            if skipped > points / 10 { Warning } else { Note },
+            format!(
+                "{} of {} {} left out, because the waker was late itself: what delayed it may                  have delayed wakeups too, and is not in the figures",
+                grouped(skipped),
+                counted(points, "wakeup call"),
+                one_or_many(skipped, "was", "were"),
+            ),
+            "use a longer --interval, or measure --stimulus timer as well, whose latency includes \
+             such delays",
+        ));
+    }
+}
+
 fn clocks(seen: &Observed, out: &mut Vec<Finding>) {
     let (before, after) = &seen.clocksource;
     if before != after {
@@ -491,6 +534,10 @@ mod tests {
         check(|_, s| s.threads[0].cpu_lost_at_ns = Some(5), &[("cpu-lost", Warning)]);
         check(|_, s| s.threads[0].woken = 0, &[("no-samples", Error)]);
         check(|_, s| s.threads[0].lost = 7, &[("lost-samples", Warning)]);
+        check(|_, s| s.threads[0].not_asleep = 10, &[("not-asleep", Note)]);
+        check(|_, s| s.threads[0].not_asleep = 11, &[("not-asleep", Warning)]);
+        check(|_, s| s.threads[0].skipped = 111, &[("late-waker", Note)]);
+        check(|_, s| s.threads[0].skipped = 120, &[("late-waker", Warning)]);
         check(|_, s| s.threads[0].missed = 500, &[("overload", Warning)]);
         check(|_, s| s.threads[0].cpu_share_ppm = 900_000, &[("rt-throttling", Warning)]);
         check(|p, _| p.fail_above = vec!["p99.9=1ms".into()], &[("few-samples", Warning)]);

@@ -5,17 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 
+use wakescope_core::plan;
 use wakescope_core::recorder::{Recorder, Snapshot};
 use wakescope_core::ring::Ring;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::memory::PageFaults;
-use wakescope_sys::sched::{self, CpuReader, Schedule, ThreadId};
+use wakescope_sys::sched::{self, Schedule, ThreadId};
 use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
-use wakescope_sys::timer_file::TimerFile;
 
-use crate::stimulus::timer::{Ending, Grid, KernelTimer, sample};
+use crate::stimulus::futex::{FutexWakeups, WakerPlace};
+use crate::stimulus::place::Cpu;
+use crate::stimulus::timer::{KernelTimer, Timer};
+use crate::stimulus::{Ending, Grid, Stimulus, sample};
 
 /// The loop needs a few hundred bytes of stack; the rest is for starting and ending the thread.
 const STACK_BYTES: usize = 128 << 10;
@@ -33,8 +36,14 @@ pub struct Task {
     pub worst: usize,
     /// Room for samples on their way to a file; 0 if none are saved.
     pub ring_slots: usize,
+    /// What wakes it.
+    pub stimulus: plan::Stimulus,
+    /// The schedule of the thread that wakes it, if one does.
+    pub waker: Schedule,
     /// Where its answers go.
     pub answers: Option<Answers>,
+    /// Where it is announced when a wakeup is due that another thread causes.
+    pub announcements: Option<Answers>,
 }
 
 /// When a probe is to measure. All probes get the same one but for the phase.
@@ -70,6 +79,8 @@ pub struct Ready {
 pub struct Report {
     /// How the loop ended.
     pub ending: Ending,
+    /// Stimuli that were left out, since what was to cause them was late itself.
+    pub skipped: u64,
     /// Page faults in the loop.
     pub faults: PageFaults,
     /// CPU time that the loop used.
@@ -200,21 +211,46 @@ impl Past {
 
 /// The thread's whole life.
 fn live(
-    task: Task,
+    mut task: Task,
     shared: &Shared,
     say_ready: &SyncSender<io::Result<Ready>>,
     times: &Receiver<Times>,
 ) -> Option<Report> {
-    let prepared = prepare(&task, shared);
-    let pinned = prepared.as_ref().is_ok_and(|r| r.pinned);
-    let failed = prepared.is_err();
-    let _ = say_ready.send(prepared);
-    if failed {
-        return None;
+    let (answers, announcements) = (task.answers.take(), task.announcements.take());
+    let waker = WakerPlace { cpu: task.cpu, schedule: task.waker };
+    let stop = &shared.stop;
+    match task.stimulus {
+        plan::Stimulus::Futex => probe(&task, shared, say_ready, times, || {
+            FutexWakeups::start(waker, stop, answers, announcements)
+        }),
+        // A probe is woken by nothing else.
+        plan::Stimulus::Timer | plan::Stimulus::Any => {
+            probe(&task, shared, say_ready, times, || {
+                Ok(Timer::new(KernelTimer::new(stop, answers)))
+            })
+        }
     }
+}
+
+fn probe<S: Stimulus>(
+    task: &Task,
+    shared: &Shared,
+    say_ready: &SyncSender<io::Result<Ready>>,
+    times: &Receiver<Times>,
+    stimulus: impl FnOnce() -> io::Result<S>,
+) -> Option<Report> {
+    let (ready, stimulus) = match prepare(task, shared).and_then(|ready| Ok((ready, stimulus()?))) {
+        Ok(prepared) => prepared,
+        Err(e) => {
+            let _ = say_ready.send(Err(e));
+            return None;
+        }
+    };
+    let home = ready.pinned.then_some(task.cpu);
+    let _ = say_ready.send(Ok(ready));
     // Nobody starts the measurement if another probe could not be prepared.
     let times = times.recv().ok()?;
-    Some(measure(pinned.then_some(task.cpu), task.answers, shared, times))
+    Some(measure(home, stimulus, shared, times))
 }
 
 fn prepare(task: &Task, shared: &Shared) -> io::Result<Ready> {
@@ -265,27 +301,31 @@ fn turnaround() -> SpanNs {
     SpanNs(spans[spans.len() / 4])
 }
 
-fn measure(home: Option<u32>, answers: Option<Answers>, shared: &Shared, times: Times) -> Report {
+fn measure(
+    home: Option<u32>,
+    mut stimulus: impl Stimulus,
+    shared: &Shared,
+    times: Times,
+) -> Report {
     let Shared { recorder, ring, stop, .. } = shared;
-    // Only whoever follows the thread has a use for it.
-    let watchdog = answers.as_ref().and_then(|_| TimerFile::new().ok());
-    let mut timer = KernelTimer { home, cpu: CpuReader::new(), stop, answers, watchdog };
-    warm_up(&mut timer, shared, times);
+    let mut place = Cpu::new(home);
+    // Unrecorded up to the start of the run: the first wakeups after a thread starts are slower than
+    // all that follow, for caches, branch predictors and page tables are cold.
+    stimulus.begin(warm_up(times));
+    sample(&mut stimulus, &mut place, u64::MAX, times.warmup, recorder, None, stop);
     recorder.reset();
     shared.measuring.store(true, Ordering::Release);
 
-    let grid = Grid {
-        first: times.phase,
-        interval: times.interval,
-        expiries: times.expiries,
-        wakeups: times.wakeups,
-    };
+    let start = times.origin.after(times.phase);
+    stimulus.begin(Grid { start, interval: times.interval, points: times.expiries });
     let began = clock::now();
     let (faults, cpu_time) = usage();
-    let ending = sample(&mut timer, grid, times.origin, recorder, ring.as_ref(), stop);
+    let (most, origin) = (times.wakeups, times.origin);
+    let ending = sample(&mut stimulus, &mut place, most, origin, recorder, ring.as_ref(), stop);
     let (faults_after, cpu_time_after) = usage();
     Report {
         ending,
+        skipped: stimulus.skipped(),
         faults: faults_after.since(faults),
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),
@@ -294,19 +334,12 @@ fn measure(home: Option<u32>, answers: Option<Answers>, shared: &Shared, times: 
     }
 }
 
-/// Runs the loop unrecorded up to the start of the run: the first wakeups after a thread starts
-/// are slower than all that follow, for caches, branch predictors and page tables are cold.
-fn warm_up(timer: &mut KernelTimer, shared: &Shared, times: Times) {
-    // Resetting the recorder afterwards writes half a megabyte, which must not make the first
-    // wakeup that counts a late one.
+/// The wakeups before the run. Resetting the recorder afterwards writes half a megabyte, which must
+/// not make the first wakeup that counts a late one.
+fn warm_up(times: Times) -> Grid {
     let span = times.origin.since(times.warmup.after(RESET));
-    let grid = Grid {
-        first: SpanNs(0),
-        interval: times.interval,
-        expiries: span.0 / times.interval.0.max(1),
-        wakeups: u64::MAX,
-    };
-    sample(timer, grid, times.warmup, &shared.recorder, None, &shared.stop);
+    let points = span.0 / times.interval.0.max(1);
+    Grid { start: times.warmup, interval: times.interval, points }
 }
 
 fn usage() -> (PageFaults, u64) {

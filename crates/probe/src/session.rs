@@ -23,7 +23,7 @@ use crate::measurement::{
 };
 use crate::observer::Observer;
 use crate::prober::{Prober, Ready, Task, Times};
-use crate::schedule::{same, settle_schedule, words};
+use crate::schedule::{same, schedule_of_waker, settle_schedule, words};
 use crate::surroundings::Surroundings;
 
 mod error;
@@ -352,8 +352,17 @@ fn start_probes(
 ) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
     let task = |rank, cpu| {
-        let answers = observer.answers(rank);
-        Task { cpu, schedule, worst: plan.worst, ring_slots, answers }
+        let (answers, announcements) = (observer.answers(rank), observer.answers(rank));
+        Task {
+            cpu,
+            schedule,
+            worst: plan.worst,
+            ring_slots,
+            stimulus: plan.stimulus,
+            waker: schedule_of_waker(plan),
+            answers,
+            announcements,
+        }
     };
     let started: Vec<(u32, io::Result<Prober>)> =
         plan.cpus.iter().enumerate().map(|(i, &cpu)| (cpu, Prober::spawn(task(i, cpu)))).collect();

@@ -1,3 +1,126 @@
-//! The loops that wait for an event and note when they woke: one file per kind of event.
+//! What wakes a probe: one file per stimulus, and the loop that all of them share.
+//!
+//! The loop and all that reads its figures know a stimulus only by its trait: it waits, and tells
+//! when the wakeup was due and when the thread woke.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wakescope_core::recorder::Recorder;
+use wakescope_core::ring::{Ring, Sample};
+use wakescope_core::units::{MonoNs, SpanNs};
+
+pub mod futex;
+pub mod place;
 pub mod timer;
+
+use place::Place;
+
+/// Wakes the calling thread again and again.
+pub trait Stimulus {
+    /// Prepares the wakeups on `grid`, in place of those before.
+    fn begin(&mut self, grid: Grid);
+    /// Waits for the next wakeup. The clock is read first thing after it.
+    fn wait(&mut self) -> Waited;
+    /// How far apart the missed expiries of a wakeup are.
+    fn period(&self) -> SpanNs;
+    /// Points of the grid without a stimulus: what was to cause it was late itself.
+    fn skipped(&self) -> u64;
+}
+
+/// When stimuli come: at `start`, and from there every `interval`.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    /// The first point.
+    pub start: MonoNs,
+    /// From one to the next.
+    pub interval: SpanNs,
+    /// How many points there are.
+    pub points: u64,
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waited {
+    /// The thread woke.
+    Woken(Wakeup),
+    /// The stimulus came before the thread slept. That is no wakeup.
+    NotAsleep,
+    /// There are no more stimuli.
+    Done,
+    /// The run is to end.
+    Stopped,
+}
+
+/// A wakeup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wakeup {
+    /// When it was due.
+    pub due: MonoNs,
+    /// When the thread ran.
+    pub woken: MonoNs,
+    /// Further stimuli that were due until then.
+    pub missed: u64,
+}
+
+/// How the loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All was measured.
+    Done,
+    /// It was told to stop.
+    Stopped,
+    /// The CPU went away before the wakeup due then, from the start of the run.
+    CpuLost(SpanNs),
+}
+
+/// Waits for each wakeup, `most` at most, and records how late it came, times from `origin`.
+///
+/// Nothing here allocates, locks, prints or fails, and the only system calls are the wait and, before
+/// it, that which arms a watchdog, if somebody looks on.
+#[inline]
+pub fn sample(
+    stimulus: &mut impl Stimulus,
+    place: &mut impl Place,
+    most: u64,
+    origin: MonoNs,
+    recorder: &Recorder,
+    samples: Option<&Ring>,
+    stop: &AtomicBool,
+) -> Ending {
+    let period_ns = stimulus.period().0;
+    let mut left = most;
+    while left > 0 {
+        let Wakeup { due, woken, missed } = match stimulus.wait() {
+            Waited::Woken(wakeup) => wakeup,
+            Waited::NotAsleep => {
+                recorder.count_not_asleep();
+                continue;
+            }
+            Waited::Done => return Ending::Done,
+            Waited::Stopped => return Ending::Stopped,
+        };
+        if stop.load(Ordering::Relaxed) {
+            return Ending::Stopped;
+        }
+        let due_ns = due.since(origin).0;
+        if !place.is_home() {
+            if !place.go_home() {
+                return Ending::CpuLost(SpanNs(due_ns));
+            }
+            recorder.count_migration();
+        }
+        let late_ns = woken.0.checked_sub(due.0).unwrap_or_else(|| {
+            recorder.count_early();
+            0
+        });
+        recorder.record(due_ns, late_ns, missed, period_ns);
+        if let Some(ring) = samples {
+            ring.push(Sample { due_ns, late_ns });
+        }
+        left -= 1;
+    }
+    Ending::Done
+}
+
+#[cfg(test)]
+mod tests;

@@ -107,7 +107,7 @@ fn what(run: &Run) -> &'static str {
     if !quantity::is_wakeup(run) {
         return quantity::words(quantity::of(run)).many;
     }
-    if run.plan.is_of_others() { "wakeups" } else { "expiries" }
+    if run.plan.counts_expiries() { "expiries" } else { "wakeups" }
 }
 
 /// How long it takes to claim rates that are not yet proven.

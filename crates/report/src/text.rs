@@ -30,10 +30,10 @@ pub fn report(run: &Run, style: Style) -> String {
     let all = run.expiries();
     if all.count > 0 {
         let kind = domain::word(run.time_domain);
-        let what = match (&run.source, run.plan.is_of_others()) {
+        let what = match (&run.source, run.plan.counts_expiries()) {
             (Some(source), _) => format!("samples by {kind}{}", source.quantity),
-            (None, false) => format!("expiries by {kind}lateness"),
-            (None, true) => format!("wakeups by {kind}lateness"),
+            (None, true) => format!("expiries by {kind}lateness"),
+            (None, false) => format!("wakeups by {kind}lateness"),
         };
         let _ =
             write!(out, "\n {what}, both scales logarithmic\n{}", plot::log_log(&all.histogram));
@@ -111,7 +111,8 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
     let counted = match (&run.source, run.plan.is_of_others()) {
         (Some(source), _) => samples_of(run, source),
         (None, false) => {
-            let count = counted(summary.count, "expiry");
+            let what = if run.plan.counts_expiries() { "expiry" } else { "wakeup" };
+            let count = counted(summary.count, what);
             format!("{count} at {}{cpus}", SpanNs(run.plan.interval_ns))
         }
         (None, true) => counted(summary.count, "wakeup"),
@@ -275,6 +276,7 @@ pub(crate) mod tests {
     use wakescope_core::histogram::Histogram;
     use wakescope_core::host::{Clock, Host};
     use wakescope_core::limit::Judgement;
+    use wakescope_core::plan::Stimulus;
     use wakescope_core::preemption::{Model, Preemption};
     use wakescope_core::run::{Episode, LoadResult, SCHEMA, Thread, TimeDomain};
 
@@ -428,7 +430,7 @@ pub(crate) mod tests {
     #[test]
     fn wakeups_of_others_have_no_grid() {
         let mut run = run_of(&[&[9_000; 3_000]]);
-        let others = |target| Plan { target, ..Plan::default() };
+        let others = |target| Plan { target, stimulus: Stimulus::Any, ..Plan::default() };
         run.plan = others(Target::Process { pid: 4_711 });
         let text = report(&run, PLAIN);
         assert!(text.contains("\n3,000 wakeups.\n"), "{text}");
@@ -444,6 +446,16 @@ pub(crate) mod tests {
         ] {
             assert_eq!(plan(&others(target)), want);
         }
+    }
+
+    #[test]
+    fn wakeups_by_another_thread_are_no_expiries() {
+        let mut run = run_of(&[&[9_000; 3_000]]);
+        run.plan.stimulus = Stimulus::Futex;
+        let text = report(&run, PLAIN);
+        assert!(text.contains("\n3,000 wakeups at 1.00 ms.\n"), "{text}");
+        assert!(text.contains("\n futex 1.00 ms · fifo 90 · CPU 0\n"), "{text}");
+        assert!(text.contains("\n wakeups by lateness") && !text.contains("expiries"), "{text}");
     }
 
     #[test]

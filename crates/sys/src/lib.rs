@@ -10,6 +10,7 @@ pub mod clock;
 pub mod counter;
 pub mod file;
 pub mod folder;
+pub mod futex;
 pub mod guest;
 pub mod input;
 pub mod landlock;

@@ -80,7 +80,8 @@ impl Words {
 
 /// The last answers of a thread, in words that are shared with the kernel: pairs of when a wakeup was
 /// due, and when it was answered. Only the thread may put them. Before them stands when the thread is
-/// to be looked after, which whoever looks on sets.
+/// to be looked after, which whoever looks on sets, and when its next wakeup is due, which a waker
+/// announces.
 pub struct Answers {
     mapping: Arc<Mapping>,
     first: usize,
@@ -91,7 +92,7 @@ impl Answers {
     /// How many are kept.
     pub const KEPT: usize = 8;
     /// The words that they take.
-    pub const WORDS: usize = 1 + 2 * Self::KEPT;
+    pub const WORDS: usize = 2 + 2 * Self::KEPT;
 
     /// How late a wakeup must be for an interrupt to look where the CPU is, nanoseconds; 0 for none.
     #[inline]
@@ -104,11 +105,17 @@ impl Answers {
         self.mapping.at(self.first).store(ns, Ordering::Relaxed);
     }
 
+    /// Announces when the wakeup is due that comes next, on any copy: only a waker knows it.
+    #[inline]
+    pub fn announce(&self, due: u64) {
+        self.mapping.at(self.first + 1).store(due, Ordering::Release);
+    }
+
     /// Puts the next answer in place of the oldest. Whoever looks meanwhile finds the old one, the
     /// new one or none, but never the time of one with the other.
     #[inline]
     pub fn put(&mut self, due: u64, answered: u64) {
-        let at = self.first + 1 + 2 * self.next;
+        let at = self.first + 2 + 2 * self.next;
         self.next = (self.next + 1) % Self::KEPT;
         self.mapping.at(at).store(0, Ordering::Release);
         self.mapping.at(at + 1).store(answered, Ordering::Release);
@@ -132,7 +139,7 @@ mod tests {
             answers.put(due, 100 + due);
         }
         let pair = |at: usize| (words.load(at), words.load(at + 1));
-        let mut kept: Vec<_> = (WORDS + 1..2 * WORDS).step_by(2).map(pair).collect();
+        let mut kept: Vec<_> = (WORDS + 2..2 * WORDS).step_by(2).map(pair).collect();
         kept.sort_unstable();
         assert_eq!(kept, (3..=10).map(|due| (due, 100 + due)).collect::<Vec<_>>());
         assert!((0..WORDS).chain(2 * WORDS..3 * WORDS).all(|at| words.load(at) == 0));
@@ -142,6 +149,8 @@ mod tests {
         words.answers(1).unwrap().set_patience(700);
         assert_eq!((answers.patience(), words.load(WORDS)), (700, 700));
         assert_eq!(words.load(WORDS - 1), 0);
+        words.answers(1).unwrap().announce(800);
+        assert_eq!((words.load(WORDS), words.load(WORDS + 1)), (700, 800));
         words.store(2, 5);
         words.store(3 * WORDS, 5);
         assert_eq!((words.load(2), words.load(3 * WORDS)), (5, 0));

@@ -255,9 +255,36 @@ INLINE int is_target(struct task_struct *task)
 	return 0;
 }
 
+/*
+ * A named thread is woken by a waker of ours, which has announced when the wakeup is due: it read the
+ * clock just before. An announcement is taken once: with none, the thread is woken by something else,
+ * as by the timer of a sleep after it has measured.
+ */
+INLINE void begin_announced(void *ctx, struct task_struct *task)
+{
+	u32 pid = task->pid;
+	u32 *slot = bpf_map_lookup_elem(&slots, &pid);
+	struct answers *answers = slot ? bpf_map_lookup_elem(&responses, slot) : 0;
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	struct cpu *cpu = this_cpu();
+	if (HOT(!answers) || !wakeup || !cpu)
+		return;
+	u64 due = READ_ONCE(answers->announced);
+	u64 now = bpf_ktime_get_ns();
+	if (!due || due > now)
+		return;
+	WRITE_ONCE(answers->announced, 0);
+	begin(ctx, wakeup, task, pid, due, now, cpu->irq_depth ? 3 : 2);
+	tell_own_time(cpu, now);
+}
+
 SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
+	if (targets == NAMED) {
+		begin_announced(ctx, task);
+		return 0;
+	}
 	if (HOT(!is_target(task)))
 		return 0;
 	struct cpu *cpu = this_cpu();

@@ -366,6 +366,8 @@ struct sections {
 struct answers {
 	/* How late a wakeup must be for the thread's watchdog to expire; 0 if it has none. */
 	u64 patience;
+	/* When the wakeup is due that a waker causes next; 0 if none does. */
+	u64 announced;
 	struct {
 		u64 due;
 		u64 at;

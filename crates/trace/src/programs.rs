@@ -28,6 +28,8 @@ pub(crate) enum Need {
     ForSections,
     /// To follow others' threads, and without it that cannot be done.
     ForOthers,
+    /// To follow threads that something else than a timer wakes, and without it that cannot be done.
+    ForWakers,
 }
 
 const fn program(
@@ -104,6 +106,6 @@ pub(crate) const PROGRAMS: &[Program] = &[
     program("on_switch_of_others", "sched_switch", Need::ForOthers, ""),
     program("on_wakeup_of_others", "sched_wakeup", Need::ForOthers, ""),
     program("on_first_wakeup_of_others", "sched_wakeup_new", Need::ForOthers, ""),
-    program("on_waking", "sched_waking", Need::ForOthers, ""),
+    program("on_waking", "sched_waking", Need::ForWakers, ""),
     program("on_timer_entry", "hrtimer_expire_entry", Need::Always, ""),
 ];

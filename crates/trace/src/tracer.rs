@@ -13,7 +13,7 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_attribution::{Abridged, Interrupts, Machine, Seen, Tally, calibrate};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Known, Measured, ThreadWaits, WaitKind, Waits, Wakeup};
-use wakescope_core::plan::Target;
+use wakescope_core::plan::{Stimulus, Target};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::memory::lift_lock_limit;
@@ -45,6 +45,8 @@ use crate::{quota, waits};
 pub struct Options {
     /// Whose wakeups.
     pub target: Target,
+    /// What wakes them.
+    pub stimulus: Stimulus,
     /// Of probes, how many there are at most. They are announced one by one, and say when they have
     /// responded.
     pub probes: u32,
@@ -137,7 +139,8 @@ impl Tracer {
         let sleepers_call = known.get(SLEEPERS_CALL).copied();
         let mut programs = load(&options, filter, &kernel, &types, shows, sleepers_call)?;
         let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
-        if sleepers_call.is_none() && options.is_of_probes() {
+        if sleepers_call.is_none() && options.is_of_probes() && options.stimulus == Stimulus::Timer
+        {
             not_seen.push(UNSURE_TIMERS.to_string());
         }
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
@@ -617,6 +620,7 @@ fn is_needed(program: &Program, options: &Options, shows: Shows) -> bool {
         Need::Always | Need::IfThere => true,
         Need::IfTheyMove => others || !options.pinned,
         Need::ForOthers => others,
+        Need::ForWakers => options.stimulus != Stimulus::Timer,
         Need::ForBound => options.watch.is_some(),
         Need::ForSections => shows.needs(program.tracepoint),
     }
@@ -706,8 +710,9 @@ mod tests {
 
     #[test]
     fn programs_are_attached_where_they_are_needed() {
-        let options = |target, pinned| Options {
+        let options = |target, pinned, stimulus| Options {
             target,
+            stimulus,
             probes: 2,
             pinned,
             above_ns: None,
@@ -725,11 +730,13 @@ mod tests {
             needed.map(|program| program.tracepoint).collect::<Vec<_>>()
         };
         let (moves, waking) = ("sched_migrate_task", "sched_waking");
-        let probes = needed(options(Target::Probes, true));
+        let probes = needed(options(Target::Probes, true, Stimulus::Timer));
         assert!(!probes.contains(&moves) && !probes.contains(&waking), "{probes:?}");
-        let loose = needed(options(Target::Probes, false));
+        let loose = needed(options(Target::Probes, false, Stimulus::Timer));
         assert!(loose.contains(&moves) && !loose.contains(&waking), "{loose:?}");
-        let others = needed(options(Target::Process { pid: 1 }, true));
+        let futex = needed(options(Target::Probes, true, Stimulus::Futex));
+        assert!(!futex.contains(&moves) && futex.contains(&waking), "{futex:?}");
+        let others = needed(options(Target::Process { pid: 1 }, true, Stimulus::Any));
         let asked_for =
             |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
         let asked_for = PROGRAMS.iter().filter(asked_for).count();

@@ -192,7 +192,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -680,7 +680,7 @@ _wakescope() {
             fi
             case "${prev}" in
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)

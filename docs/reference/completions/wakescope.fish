@@ -39,7 +39,8 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'Th
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'Print JSON: the `host` of a run, with `limitations` and `instruments`'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l probe -d 'Also infer the preemption model from behaviour: time wakeups during long system calls on one CPU, for some seconds'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
+futex\t'Another thread on the same CPU, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
@@ -68,7 +69,8 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l comm -d 
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cgroup -d 'Follow all threads in the cgroup with this folder, but not in its descendants' -r -f -a "(__fish_complete_directories)"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l vmlinux -d 'The kernel\'s vmlinux with debug information, for source lines [default: searched in the usual places]' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'Number of the worst wakeups to show in full' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
+futex\t'Another thread on the same CPU, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target};
+use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, Waker};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
@@ -98,6 +98,8 @@ pub(crate) struct MeasureArgs {
 enum StimulusArg {
     /// A timer that expires on an absolute grid of CLOCK_MONOTONIC
     Timer,
+    /// Another thread on the same CPU, through a futex
+    Futex,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -158,15 +160,31 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
     let loads = || args.load.iter().flat_map(|l| &l.0);
+    let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
+    let (stimulus, waker) = match args.stimulus {
+        StimulusArg::Timer => (Stimulus::Timer, None),
+        StimulusArg::Futex => (Stimulus::Futex, Some(Waker::of_probe(priority))),
+    };
+    if waker.is_some() && policy == Policy::Deadline {
+        return Err(Failure::new(format!(
+            "--policy deadline does not apply to --stimulus {stimulus}"
+        ))
+        .because(
+            "a SCHED_DEADLINE probe is throttled by its own period, which a waker does not \
+                 keep",
+        )
+        .try_this("use --policy fifo, rr or other"));
+    }
     Ok(Plan {
         target: Target::Probes,
-        stimulus: Stimulus::Timer,
+        stimulus,
         interval_ns: args.interval.0,
         duration_ns: args.samples.is_none().then_some(args.duration.0),
         samples: args.samples,
         policy,
-        priority: policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY)),
+        priority,
         policy_required: args.policy.is_some() || args.priority.is_some(),
+        waker,
         cpus: cpus(args.cpus.as_ref())?,
         load: loads().map(Spec::to_string).collect(),
         load_marks: load_marks(loads()),

@@ -13,7 +13,7 @@ use wakescope_sys::sched::Schedule;
 use crate::measurement::Identity;
 use crate::prober::{Ready, Report};
 use crate::schedule::{same, words};
-use crate::stimulus::timer::Ending;
+use crate::stimulus::Ending;
 
 /// A probe that has ended, or is looked at as if it had.
 pub(super) struct Ended {
@@ -37,7 +37,10 @@ pub(super) fn run(
     all: Vec<Finding>,
 ) -> Run {
     let interval_ns = plan.interval_ns;
-    let measured = |e: &Ended| e.phase.0 + e.seen.expiries.count.saturating_mul(interval_ns);
+    let measured = |e: &Ended| {
+        let points = e.seen.expiries.count + e.seen.not_asleep + e.skipped();
+        e.phase.0 + points.saturating_mul(interval_ns)
+    };
     let measured_ns = ended.iter().map(measured).max().unwrap_or(0);
     let worst = worst(&ended, plan.worst);
     let mut run = Run {
@@ -71,6 +74,10 @@ impl Ended {
         self.report.as_ref().map_or(0, |r| r.faults.minor + r.faults.major)
     }
 
+    fn skipped(&self) -> u64 {
+        self.report.as_ref().map_or(0, |report| report.skipped)
+    }
+
     /// When its CPU went away, from the start of the run.
     pub(super) fn cpu_lost_at_ns(&self) -> Option<u64> {
         match self.report.as_ref()?.ending {
@@ -85,6 +92,8 @@ impl Ended {
             missed: self.seen.missed,
             lost: self.lost,
             migrated: self.seen.migrated,
+            not_asleep: self.seen.not_asleep,
+            skipped: self.skipped(),
             page_faults: self.page_faults(),
             woken: self.seen.woken,
             expiries: self.seen.expiries,
@@ -104,6 +113,8 @@ impl Ended {
             missed: self.seen.missed,
             migrated: self.seen.migrated,
             early: self.seen.early,
+            not_asleep: self.seen.not_asleep,
+            skipped: self.skipped(),
             lost: self.lost,
             minor_faults: report.map_or(0, |r| r.faults.minor),
             major_faults: report.map_or(0, |r| r.faults.major),

@@ -1,0 +1,147 @@
+use super::timer::{Alarm, Timer};
+use super::*;
+
+/// A machine that wakes each sleeper `lateness` late, in turn, and is away from home when told.
+#[derive(Clone, Copy)]
+struct Simulated<'a> {
+    now: u64,
+    lateness: &'a [u64],
+    turn: usize,
+}
+
+impl Alarm for Simulated<'_> {
+    fn sleep_until(&mut self, expiry: MonoNs) -> Option<MonoNs> {
+        let late = self.lateness[self.turn % self.lateness.len()];
+        self.turn += 1;
+        self.now = self.now.max(expiry.0) + late;
+        Some(MonoNs(self.now))
+    }
+}
+
+/// A thread that is found away from home at one of its wakeups.
+struct SimulatedPlace {
+    turn: usize,
+    away_at: Option<usize>,
+    home_exists: bool,
+}
+
+impl Place for SimulatedPlace {
+    fn is_home(&mut self) -> bool {
+        self.turn += 1;
+        self.away_at != Some(self.turn)
+    }
+    fn go_home(&mut self) -> bool {
+        self.home_exists
+    }
+}
+
+fn home() -> SimulatedPlace {
+    SimulatedPlace { turn: 0, away_at: None, home_exists: true }
+}
+
+fn timer(lateness: &[u64], interval: u64, points: u64) -> Timer<Simulated<'_>> {
+    let mut timer = Timer::new(Simulated { now: 0, lateness, turn: 0 });
+    timer.begin(Grid { start: ORIGIN, interval: SpanNs(interval), points });
+    timer
+}
+
+const ORIGIN: MonoNs = MonoNs(1_000);
+
+fn run(stimulus: &mut impl Stimulus, place: &mut SimulatedPlace, recorder: &Recorder) -> Ending {
+    let stop = AtomicBool::new(false);
+    sample(stimulus, place, u64::MAX, ORIGIN, recorder, None, &stop)
+}
+
+#[track_caller]
+fn check(lateness: &[u64], interval: u64, expiries: u64, want_woken: u64) {
+    let recorder = Recorder::new(4);
+    let end = run(&mut timer(lateness, interval, expiries), &mut home(), &recorder);
+    let seen = recorder.snapshot();
+    assert_eq!(end, Ending::Done);
+    assert_eq!(seen.expiries.count, expiries, "every expiry of the grid counts once");
+    assert_eq!(seen.woken.count, want_woken);
+    assert_eq!(seen.missed, expiries - want_woken);
+}
+
+#[test]
+fn each_expiry_counts_once_whatever_the_stalls() {
+    check(&[5], 1_000, 100, 100);
+    check(&[999], 1_000, 100, 100);
+    check(&[1_000], 1_000, 100, 50); // Just at the next expiry: that one has passed.
+    check(&[100_300, 5, 5, 5], 1_000, 500, 17); // One wakeup in four takes 101 expiries.
+    check(&[1 << 40], 1_000, 500, 1); // A stall beyond the end takes what is left, no more.
+}
+
+#[test]
+fn a_number_of_wakeups_ends_the_run_too() {
+    let (recorder, stop) = (Recorder::new(0), AtomicBool::new(false));
+    let ring = Ring::new(64);
+    let mut timer = timer(&[3_500, 1], 1_000, u64::MAX);
+    let end = sample(&mut timer, &mut home(), 10, ORIGIN, &recorder, Some(&ring), &stop);
+    assert_eq!((end, recorder.snapshot().woken.count), (Ending::Done, 10));
+    assert_eq!(ring.pop(), Some(Sample { due_ns: 0, late_ns: 3_500 }));
+    assert_eq!(ring.pop(), Some(Sample { due_ns: 4_000, late_ns: 1 }));
+}
+
+#[test]
+fn a_cpu_that_is_gone_ends_the_loop_and_one_that_is_not_counts_a_migration() {
+    for (home_exists, want_woken) in [(false, 4), (true, 20)] {
+        let recorder = Recorder::new(0);
+        let mut place = SimulatedPlace { turn: 0, away_at: Some(5), home_exists };
+        let end = run(&mut timer(&[1], 1_000, 20), &mut place, &recorder);
+        let seen = recorder.snapshot();
+        assert_eq!(seen.woken.count, want_woken);
+        assert_eq!(seen.migrated, u64::from(home_exists));
+        let want = if home_exists { Ending::Done } else { Ending::CpuLost(SpanNs(4_000)) };
+        assert_eq!(end, want);
+    }
+}
+
+#[test]
+fn a_stopped_loop_takes_no_further_sample() {
+    let (recorder, stop) = (Recorder::new(0), AtomicBool::new(true));
+    let mut timer = timer(&[1], 1_000, 20);
+    let end = sample(&mut timer, &mut home(), 20, ORIGIN, &recorder, None, &stop);
+    assert_eq!((end, recorder.snapshot().woken.count), (Ending::Stopped, 0));
+}
+
+/// A stimulus without a grid: it comes when it likes.
+struct Given(std::vec::IntoIter<Waited>);
+
+impl Stimulus for Given {
+    fn begin(&mut self, _: Grid) {}
+    fn wait(&mut self) -> Waited {
+        self.0.next().unwrap_or(Waited::Stopped)
+    }
+    fn period(&self) -> SpanNs {
+        SpanNs(1_000)
+    }
+    fn skipped(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn a_stimulus_needs_no_grid_and_one_that_finds_nobody_asleep_is_no_sample() {
+    let woken = |due: u64, late: u64, missed| {
+        let due = MonoNs(ORIGIN.0 + due);
+        Waited::Woken(Wakeup { due, woken: due.after(SpanNs(late)), missed })
+    };
+    let early = Wakeup { due: MonoNs(9_000), woken: MonoNs(8_999), missed: 0 };
+    for (waits, want_end, want) in [
+        (vec![woken(17, 5, 0), woken(1_900, 7, 0), Waited::Done], Ending::Done, (2, 0, 0, 12)),
+        (
+            vec![Waited::NotAsleep, woken(17, 5, 0), Waited::NotAsleep],
+            Ending::Stopped,
+            (1, 2, 0, 5),
+        ),
+        (vec![woken(3, 2_500, 2), Waited::Done], Ending::Done, (1, 0, 0, 2_500)),
+        (vec![Waited::Woken(early), Waited::Done], Ending::Done, (1, 0, 1, 0)),
+    ] {
+        let recorder = Recorder::new(1);
+        let end = run(&mut Given(waits.into_iter()), &mut home(), &recorder);
+        let seen = recorder.snapshot();
+        let got = (seen.woken.count, seen.not_asleep, seen.early, seen.woken.sum_ns);
+        assert_eq!((end, got), (want_end, want));
+    }
+}
