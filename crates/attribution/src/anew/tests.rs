@@ -32,7 +32,7 @@ fn wakeup(expiry_ns: u64, late_ns: u64, interrupt: &str) -> Wakeup {
 }
 
 /// A run in which `whole` wakeups are stored and `in_short` are not, with its episodes.
-fn run(whole: &[Wakeup], in_short: &[Wakeup]) -> (Run, Vec<Attributed>) {
+pub(super) fn run(whole: &[Wakeup], in_short: &[Wakeup]) -> (Run, Vec<Attributed>) {
     let all: Vec<u64> =
         whole.iter().chain(in_short).map(|wakeup| components(&wakeup.marks).total_ns()).collect();
     let woken = Distribution {
@@ -87,7 +87,7 @@ fn table(run: &Run) -> Vec<String> {
     rows
 }
 
-fn some() -> (Vec<Wakeup>, Vec<Wakeup>) {
+pub(super) fn some() -> (Vec<Wakeup>, Vec<Wakeup>) {
     let whole = vec![wakeup(1_000, 90_000, "eth0"), wakeup(2_000, 80_000, "nvme0q1")];
     (whole, vec![wakeup(3_000, 40_000, "eth0"), wakeup(4_000, 30_000, "usb")])
 }
