@@ -217,21 +217,30 @@ EXPLANATION = {
 }
 
 
+def of_run(lines, run, count):
+    """So many episodes of `lines` and the heads between them, again and again, as those of one run."""
+    while True:
+        for line in lines:
+            if line.startswith('{"schema"'):
+                # A head is known by its first bytes.
+                yield json.dumps({**json.loads(line), "run": run}, separators=(",", ":"))
+                continue
+            if count == 0:
+                return
+            count -= 1
+            yield line
+
+
 def explain_anew(plan, stored):
     """Episodes of a stored run, attributed anew."""
     corpus = Path(__file__).parent.parent / "crates/attribution/corpus"
     lines = [line for file in sorted(corpus.glob("*.jsonl")) for line in file.read_text().splitlines()]
-    episodes = [line for line in lines if not line.startswith('{"schema"')]
-    heads = [line for line in lines if line.startswith('{"schema"')]
     folder = stored.folder / "explained"
     folder.mkdir()
     record = json.loads((stored.runs[0] / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**record, "explanation": EXPLANATION}))
     count = 2_000 if plan.quick else EPISODES
-    many = [episodes[number % len(episodes)] for number in range(count)]
-    head = json.dumps({**json.loads(heads[0]), "run": record["id"]})
-    # A head is known by its first bytes.
-    text = "\n".join([head.replace('{"schema": ', '{"schema":', 1), *many]) + "\n"
+    text = "".join(line + "\n" for line in of_run(lines, record["id"], count))
     file = folder / "episodes.jsonl"
     file.write_text(text)
     title = f"### Attributing {count:,} episodes anew\n\n{len(text) / 1e6:,.0f} MB of episodes, read, attributed by the rules and shown. The script only reads them and adds up the recorded shares.\n\n"

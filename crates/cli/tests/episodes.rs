@@ -124,7 +124,7 @@ fn a_file_that_cannot_be_used_is_named_and_the_record_shown() {
         assert_eq!(run, stored.run);
         assert!(ended.stderr.contains(why), "{ended:?}");
         let text = test.ended(&["explain", "run"]).stdout;
-        assert!(text.contains("shown as recorded: run: ") && text.contains(why), "{text}");
+        assert!(text.contains("shown as recorded: ") && text.contains(why), "{text}");
     };
     fs::write(&file, text.replacen("\"run\":\"r1\"", "\"run\":\"r2\"", 1)).unwrap();
     check("episodes.jsonl belongs to another run, with the id r2");

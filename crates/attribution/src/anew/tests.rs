@@ -175,24 +175,27 @@ fn sections_of_episodes_are_found_anew_and_others_stay() {
         frames: vec![Frame::in_function(name, 1)],
         ..Share::default()
     };
-    let check = |recorded: Option<Share>, before: &[Share], after: &[Share], want: Option<&str>| {
-        let mut all = LongestSections { recorded: [recorded, None], ..Default::default() };
-        let mut before = before.to_vec();
-        before.iter_mut().for_each(without_stacks);
-        all.see(&before, after);
-        let [longest, _] = all.longest();
-        let named = longest.map(|share| share.frames[0].name().to_owned());
-        assert_eq!(named.as_deref(), want);
-    };
+    let check =
+        |recorded: Option<&Share>, before: &[&Share], after: &[&Share], want: Option<&str>| {
+            let mut all =
+                LongestSections { recorded: [recorded.cloned(), None], ..Default::default() };
+            let owned = |shares: &[&Share]| shares.iter().map(|&s| s.clone()).collect::<Vec<_>>();
+            let (mut before, after) = (owned(before), owned(after));
+            before.iter_mut().for_each(without_stacks);
+            all.see(&before, &after);
+            let [longest, _] = all.longest();
+            let named = longest.map(|share| share.frames[0].name().to_owned());
+            assert_eq!(named.as_deref(), want);
+        };
     let (f, g) = (section(90, "f"), section(50, "g"));
     check(None, &[], &[], None);
-    check(Some(f.clone()), &[f.clone()], &[f.clone()], Some("f"));
-    check(Some(f.clone()), &[f.clone()], &[g.clone()], Some("g"));
-    check(Some(f.clone()), &[f.clone()], &[], None);
+    check(Some(&f), &[&f], &[&f], Some("f"));
+    check(Some(&f), &[&f], &[&g], Some("g"));
+    check(Some(&f), &[&f], &[], None);
     // That of a wakeup that is not stored.
-    check(Some(f.clone()), &[g.clone()], &[], Some("f"));
-    check(Some(f.clone()), &[], &[g.clone()], Some("f"));
-    check(Some(g), &[], &[f], Some("f"));
+    check(Some(&f), &[&g], &[], Some("f"));
+    check(Some(&f), &[], &[&g], Some("f"));
+    check(Some(&g), &[], &[&f], Some("f"));
 }
 
 #[test]

@@ -37,10 +37,10 @@ pub(super) fn show(args: &ExplainArgs, path: &Path) -> Result<Outcome, Failure> 
     }
     args.measure.redact_if_asked(&mut run);
     if args.measure.json {
-        lacks.iter().for_each(|lacks| output::tell(&lacks.note(path)));
+        lacks.iter().for_each(|lacks| output::tell(&lacks.note()));
         output::print(&(run.to_json() + "\n"))?;
     } else {
-        let note = lacks.map(|lacks| format!(" {}\n", lacks.note(path))).unwrap_or_default();
+        let note = lacks.map(|lacks| format!(" {}\n", lacks.note())).unwrap_or_default();
         output::print(&(shown(args, &run) + &note))?;
     }
     Ok(Outcome::Done)
@@ -86,8 +86,8 @@ impl Lacks {
         }
     }
 
-    fn note(&self, path: &Path) -> String {
-        format!("shown as recorded: {}: {}", clean(&path.display().to_string(), 200), self.why())
+    fn note(&self) -> String {
+        format!("shown as recorded: {}", self.why())
     }
 }
 
