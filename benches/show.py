@@ -13,6 +13,7 @@ from running import execute
 
 RUNS_OF_A_PAGE = 20
 RUNS_OF_A_COMPARISON = 1_000
+EPISODES = 20_000
 PATIENCE_S = 120
 
 # `report` refuses a format that does not match the ending of its file.
@@ -200,7 +201,62 @@ def imports(plan, stored):
     return head + figures.table(["", "million per second", "per second of CPU time", "peak MiB"], rows)
 
 
-PARTS = {"show-report": report, "show-page": page, "show-compare": compare, "show-import": imports}
+# The episodes of the corpus, again and again, beside a script that only reads them.
+OF_EPISODES = """
+import json, sys
+causes = {}
+for line in open(sys.argv[1]):
+    for share in json.loads(line).get("blame", []):
+        causes[share["cause"]] = causes.get(share["cause"], 0) + share["ns"]
+print(causes)
+"""
+
+# What the record of a run has to say that was explained; its causes do not matter for the time.
+EXPLANATION = {
+    **dict.fromkeys(["above_ns", "wakeups", "not_followed", "late", "explained", "records", "lost_records"], 0),
+    "above": "p99.9",
+    "seen_with": [],
+    "not_seen": [],
+}
+
+
+def of_run(lines, run, count):
+    """So many episodes of `lines` and the heads between them, again and again, as those of one run."""
+    while True:
+        for line in lines:
+            if line.startswith('{"schema"'):
+                # A head is known by its first bytes.
+                yield json.dumps({**json.loads(line), "run": run}, separators=(",", ":"))
+                continue
+            if count == 0:
+                return
+            count -= 1
+            yield line
+
+
+def explain_anew(plan, stored):
+    """Episodes of a stored run, attributed anew."""
+    corpus = Path(__file__).parent.parent / "crates/attribution/corpus"
+    lines = [line for file in sorted(corpus.glob("*.jsonl")) for line in file.read_text().splitlines()]
+    folder = stored.folder / "explained"
+    folder.mkdir()
+    record = json.loads((stored.runs[0] / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**record, "explanation": EXPLANATION}))
+    count = 2_000 if plan.quick else EPISODES
+    text = "".join(line + "\n" for line in of_run(lines, record["id"], count))
+    file = folder / "episodes.jsonl"
+    file.write_text(text)
+    title = f"### Attributing {count:,} episodes anew\n\n{len(text) / 1e6:,.0f} MB of episodes, read, attributed by the rules and shown. The script only reads them and adds up the recorded shares.\n\n"
+    return title + beside(
+        plan,
+        {
+            "wakescope explain RUN": [stored.binary, "explain", str(folder)],
+            "Python script": ["python3", "-c", OF_EPISODES, str(file)],
+        },
+    )
+
+
+PARTS = {"show-anew": explain_anew, "show-report": report, "show-page": page, "show-compare": compare, "show-import": imports}
 
 
 def results_of(names, plan, binary):

@@ -346,4 +346,6 @@ fn put_lines(run: &mut Run, lines: &HashMap<Place, Lines>) {
 }
 
 #[cfg(test)]
+mod fuzzed;
+#[cfg(test)]
 mod tests;

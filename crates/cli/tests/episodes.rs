@@ -124,7 +124,7 @@ fn a_file_that_cannot_be_used_is_named_and_the_record_shown() {
         assert_eq!(run, stored.run);
         assert!(ended.stderr.contains(why), "{ended:?}");
         let text = test.ended(&["explain", "run"]).stdout;
-        assert!(text.contains("shown as recorded: run: ") && text.contains(why), "{text}");
+        assert!(text.contains("shown as recorded: ") && text.contains(why), "{text}");
     };
     fs::write(&file, text.replacen("\"run\":\"r1\"", "\"run\":\"r2\"", 1)).unwrap();
     check("episodes.jsonl belongs to another run, with the id r2");
@@ -154,7 +154,7 @@ fn a_killed_run_is_explained_from_what_it_had_stored() {
     let (run, ended) = shown(&test, &[]);
     assert_eq!(ended.stderr, "");
     let told = run.explanation.as_ref().unwrap();
-    assert_eq!((told.late, told.explained, told.anew.as_ref().unwrap().episodes), (4, 3, 3));
+    assert_eq!((told.late, told.explained, told.stored_episodes), (4, 3, Some(3)));
     assert_eq!(run.worst[..3], whole.worst[..3]);
     let all: u64 = run.causes.iter().map(|row| row.total_ns).sum();
     let unexplained = run.causes.iter().filter(|row| row.cause == Cause::Unexplained);

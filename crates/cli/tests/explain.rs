@@ -17,6 +17,8 @@ use wakescope_core::run::{Run, State};
 mod common;
 #[path = "explain/ends.rs"]
 mod ends;
+#[path = "explain/episodes.rs"]
+mod episodes;
 #[path = "explain/following.rs"]
 mod following;
 #[path = "explain/lines.rs"]
@@ -57,7 +59,7 @@ fn each_wakeup_is_followed_and_its_parts_add_up() {
     let folder = test.run_folder();
     let json = fs::read_to_string(folder.join("run.json")).unwrap();
     assert_eq!(ended.stdout.trim_end(), json);
-    assert_eq!(names(&folder), ["run.json"]);
+    assert_eq!(names(&folder), ["episodes.jsonl", "run.json"]);
     let run = record(&folder);
     assert_eq!(run.state, State::Complete);
     assert_parts_add_up(&run);

@@ -21,6 +21,8 @@ use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::source::{Omission, Quantity};
 
 mod common;
+#[path = "reference/episodes.rs"]
+mod episodes;
 #[path = "reference/free_text.rs"]
 mod free_text;
 

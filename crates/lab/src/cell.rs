@@ -372,3 +372,33 @@ fn keep(folder: &Path, items: &[Item], names: &[&str]) -> std::io::Result<()> {
     let wanted = items.iter().filter(|item| names.contains(&item.name.as_str()));
     wanted.into_iter().try_for_each(|item| write_new(&folder.join(&item.name), &item.bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakescope_core::episodes::Head;
+
+    #[test]
+    fn episodes_of_a_guest_are_given_the_id_of_its_run() {
+        let run = Run { id: "0123456789abcdef".into(), ..Run::default() };
+        let head = |run: &str| {
+            let schema = wakescope_core::episodes::SCHEMA.into();
+            let head = Head { schema, run: run.into(), ..Head::default() };
+            Entry::Head(Box::new(head)).text()
+        };
+        let kept = |text: &str| {
+            let kept = episodes_of(&run, &[Item::new(RUN, "{}"), Item::new(EPISODES, text)]);
+            kept.map(|item| String::from_utf8(item.bytes).unwrap())
+        };
+        let lines = "{\"a\":1}\nnot even JSON";
+        let want = Some(format!("{}{lines}", head(&run.id)));
+        assert_eq!(kept(&format!("{}{lines}", head(""))), want);
+        assert_eq!(kept(&head("")), Some(head(&run.id)));
+        // What no reader could use.
+        for text in ["", "{}\n", lines, head("").trim_end()] {
+            assert_eq!(kept(text), None, "{text}");
+        }
+        assert_eq!(kept(&(head("") + &"x".repeat(EPISODES_MOST))), None);
+        assert_eq!(episodes_of(&run, &[Item::new(RUN, "{}")]), None);
+    }
+}

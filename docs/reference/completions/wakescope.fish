@@ -91,6 +91,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l out -d '
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l seed -d 'Seed for the phase of the timer grid and for the contents of the loads\' files' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l bound -d 'Compute an upper bound on the wakeup latency from what was observed'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l sections -d 'Measure every section with interrupts or preemption off, from its begin to its end'
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l as-recorded -d 'Show the stored explanation as it was recorded, instead of attributing the stored episodes anew'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l json -d 'Print the run record to standard output instead of the report'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l redact -d 'Leave out of the record what tells whose machine it is and what runs there, to publish it; see docs/privacy.md'

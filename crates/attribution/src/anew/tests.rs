@@ -32,7 +32,7 @@ fn wakeup(expiry_ns: u64, late_ns: u64, interrupt: &str) -> Wakeup {
 }
 
 /// A run in which `whole` wakeups are stored and `in_short` are not, with its episodes.
-fn run(whole: &[Wakeup], in_short: &[Wakeup]) -> (Run, Vec<Attributed>) {
+pub(super) fn run(whole: &[Wakeup], in_short: &[Wakeup]) -> (Run, Vec<Attributed>) {
     let all: Vec<u64> =
         whole.iter().chain(in_short).map(|wakeup| components(&wakeup.marks).total_ns()).collect();
     let woken = Distribution {
@@ -87,7 +87,7 @@ fn table(run: &Run) -> Vec<String> {
     rows
 }
 
-fn some() -> (Vec<Wakeup>, Vec<Wakeup>) {
+pub(super) fn some() -> (Vec<Wakeup>, Vec<Wakeup>) {
     let whole = vec![wakeup(1_000, 90_000, "eth0"), wakeup(2_000, 80_000, "nvme0q1")];
     (whole, vec![wakeup(3_000, 40_000, "eth0"), wakeup(4_000, 30_000, "usb")])
 }
@@ -175,24 +175,27 @@ fn sections_of_episodes_are_found_anew_and_others_stay() {
         frames: vec![Frame::in_function(name, 1)],
         ..Share::default()
     };
-    let check = |recorded: Option<Share>, before: &[Share], after: &[Share], want: Option<&str>| {
-        let mut all = LongestSections { recorded: [recorded, None], ..Default::default() };
-        let mut before = before.to_vec();
-        before.iter_mut().for_each(without_stacks);
-        all.see(&before, after);
-        let [longest, _] = all.longest();
-        let named = longest.map(|share| share.frames[0].name().to_owned());
-        assert_eq!(named.as_deref(), want);
-    };
+    let check =
+        |recorded: Option<&Share>, before: &[&Share], after: &[&Share], want: Option<&str>| {
+            let mut all =
+                LongestSections { recorded: [recorded.cloned(), None], ..Default::default() };
+            let owned = |shares: &[&Share]| shares.iter().map(|&s| s.clone()).collect::<Vec<_>>();
+            let (mut before, after) = (owned(before), owned(after));
+            before.iter_mut().for_each(without_stacks);
+            all.see(&before, &after);
+            let [longest, _] = all.longest();
+            let named = longest.map(|share| share.frames[0].name().to_owned());
+            assert_eq!(named.as_deref(), want);
+        };
     let (f, g) = (section(90, "f"), section(50, "g"));
     check(None, &[], &[], None);
-    check(Some(f.clone()), &[f.clone()], &[f.clone()], Some("f"));
-    check(Some(f.clone()), &[f.clone()], &[g.clone()], Some("g"));
-    check(Some(f.clone()), &[f.clone()], &[], None);
+    check(Some(&f), &[&f], &[&f], Some("f"));
+    check(Some(&f), &[&f], &[&g], Some("g"));
+    check(Some(&f), &[&f], &[], None);
     // That of a wakeup that is not stored.
-    check(Some(f.clone()), &[g.clone()], &[], Some("f"));
-    check(Some(f.clone()), &[], &[g.clone()], Some("f"));
-    check(Some(g), &[], &[f], Some("f"));
+    check(Some(&f), &[&g], &[], Some("f"));
+    check(Some(&f), &[], &[&g], Some("f"));
+    check(Some(&g), &[], &[&f], Some("f"));
 }
 
 #[test]

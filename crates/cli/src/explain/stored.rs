@@ -37,10 +37,10 @@ pub(super) fn show(args: &ExplainArgs, path: &Path) -> Result<Outcome, Failure> 
     }
     args.measure.redact_if_asked(&mut run);
     if args.measure.json {
-        lacks.iter().for_each(|lacks| output::tell(&lacks.note(path)));
+        lacks.iter().for_each(|lacks| output::tell(&lacks.note()));
         output::print(&(run.to_json() + "\n"))?;
     } else {
-        let note = lacks.map(|lacks| format!(" {}\n", lacks.note(path))).unwrap_or_default();
+        let note = lacks.map(|lacks| format!(" {}\n", lacks.note())).unwrap_or_default();
         output::print(&(shown(args, &run) + &note))?;
     }
     Ok(Outcome::Done)
@@ -86,8 +86,8 @@ impl Lacks {
         }
     }
 
-    fn note(&self, path: &Path) -> String {
-        format!("shown as recorded: {}: {}", clean(&path.display().to_string(), 200), self.why())
+    fn note(&self) -> String {
+        format!("shown as recorded: {}", self.why())
     }
 }
 
@@ -153,7 +153,7 @@ fn exchange(run: &mut Run, input: impl BufRead, budget: &Budget) -> Result<(), L
 fn explain(run: &mut Run, input: impl BufRead, budget: &Budget) -> Result<(), Lacks> {
     let mut wakeups: Vec<Wakeup> = Vec::new();
     let mut last: Option<(Above, Known)> = None;
-    let (used, damaged) = each(run, input, |head, episode| {
+    let (used, _) = each(run, input, |head, episode| {
         let Attributed { wakeup, .. } = episode;
         budget.keep(size_of(&wakeup), Entry::SEEN)?;
         wakeups.push(wakeup);
@@ -166,7 +166,7 @@ fn explain(run: &mut Run, input: impl BufRead, budget: &Budget) -> Result<(), La
     // As a tracer counts.
     wakeup_latency.max_at_ns = wakeup_latency.max_at_ns.map(|at| at.saturating_add(run.origin_ns));
     let not_seen = vec![
-        "components of all wakeups, and late wakeups that were not stored yet (the run was killed)"
+        "components, lost records and late wakeups that were not stored: the run was killed"
             .to_owned(),
     ];
     let seen = Seen { wakeups, wakeup_latency, known: Some(known), not_seen, ..Seen::default() };
@@ -174,11 +174,8 @@ fn explain(run: &mut Run, input: impl BufRead, budget: &Budget) -> Result<(), La
     run.components = None;
     if let Some(explanation) = &mut run.explanation {
         explanation.stored_episodes = Some(used);
-        explanation.anew = Some(wakescope_core::explain::Anew {
-            episodes: explanation.explained,
-            damaged_lines: damaged,
-            ..Default::default()
-        });
+        // Of others nobody knows whether they were followed.
+        explanation.wakeups = explanation.explained;
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ fn ctrl_c_ends_early_and_keeps_what_was_seen() {
     // A wakeup that finds the run ended is answered, and not recorded any more.
     let (followed, woken) = (told.wakeups + told.not_followed, run.woken().count);
     assert!(told.wakeups > 0 && (woken..=woken + 1).contains(&followed), "{told:?}: {woken}");
-    assert_eq!(names(&test.dir.join("run")), [RECORD]);
+    assert_eq!(names(&test.dir.join("run")), ["episodes.jsonl", RECORD]);
 }
 
 /// Of whose wakeups it is does not matter.

@@ -57,6 +57,8 @@ fn a_bound_stands_beside_the_latest_wakeup() {
     let folder = ran.cell().run.as_ref().unwrap();
     let explained = Running::start(&mut bench.test.command(&["explain", folder])).output();
     told(&explained, &["bound (unsound): ", "components: "]);
+    // What the guest saw came with its run.
+    told(&explained, &["attributed anew: ", "all answers are as recorded"]);
     // Nobody asks for a bound of what is not explained.
     let alone = bench.lab(&[&["run"][..], &WHAT, &["--bound"]].concat());
     assert_eq!(alone.code, Some(2), "{alone:?}");

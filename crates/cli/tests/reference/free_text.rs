@@ -140,6 +140,35 @@ fn text_stands_only_where_there_is_a_reason_for_it() {
     assert!(gone.is_empty(), "listed, but no free text of the schema: {gone:?}");
 }
 
+/// Of episodes, all that is not in the record as well.
+const TEXT_OF_EPISODES: &[(&str, &[&str])] = &[
+    ("a name of the kernel", &["head/release", "head/arch", "event/name", "idle/idle"]),
+    ("what the user wrote, as it was written", &["head/run", "head/load"]),
+    ("comm, which any program gives itself", &["kernel_task/comm"]),
+    ("a symbol, a module or a file of a program", &["frame/function", "frame/module"]),
+];
+
+#[test]
+fn text_of_episodes_stands_only_where_there_is_a_reason_for_it() {
+    let schema: Value =
+        serde_json::from_str(&crate::common::read("docs/reference/episode.schema.json")).unwrap();
+    let mut found = BTreeSet::new();
+    each_property(&schema, "#", &mut |place, property| {
+        if is_text(&schema, property) {
+            found.insert(short(place));
+        }
+    });
+    let of = |lists: &[(&str, &[&str])]| {
+        lists.iter().flat_map(|(_, keys)| keys.iter().map(|key| (*key).to_owned())).collect()
+    };
+    let (own, shared): (BTreeSet<String>, BTreeSet<String>) = (of(TEXT_OF_EPISODES), of(TEXT));
+    let unlisted: Vec<_> = found.iter().filter(|key| !own.contains(*key)).collect();
+    let unlisted: Vec<_> = unlisted.into_iter().filter(|key| !shared.contains(*key)).collect();
+    assert!(unlisted.is_empty(), "free text without a reason: {unlisted:?}; give them a type");
+    let gone: Vec<_> = own.difference(&found).collect();
+    assert!(gone.is_empty(), "listed, but no free text of the schema: {gone:?}");
+}
+
 #[test]
 fn free_text_is_found_wherever_it_hides() {
     let schema = serde_json::json!({

@@ -1,0 +1,154 @@
+//! Episodes that were recorded in guests of the lab and on machines, each with the answer that it was
+//! given. A change of a rule shows here which answers change.
+//!
+//! To take over new answers: UPDATE_CORPUS=1 scripts/cargo test -p wakescope-attribution --test corpus.
+//! The difference of the files is the difference that the rule makes.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use wakescope_attribution::{blame, components};
+use wakescope_core::episodes::{Attributed, Entry, Head, Line, read, without_stacks};
+use wakescope_core::explain::{Cause, Share};
+use wakescope_core::redact::{redact_attributed, redact_head};
+use wakescope_core::units::SpanNs;
+
+/// A file with its episodes, each with its head.
+struct Recorded {
+    path: PathBuf,
+    episodes: Vec<(Head, Attributed)>,
+}
+
+impl Recorded {
+    #[track_caller]
+    fn read(path: PathBuf) -> Self {
+        let mut episodes = Vec::new();
+        let ended = read(&fs::read(&path).unwrap()[..], |number, line| {
+            let (head, episode) =
+                line.unwrap_or_else(|e| panic!("{}, line {number}: {e}", path.display()));
+            episodes.push((head.clone(), episode));
+            Ok::<(), ()>(())
+        });
+        ended.unwrap().unwrap();
+        Self { path, episodes }
+    }
+
+    fn name(&self) -> String {
+        self.path.file_name().unwrap().to_string_lossy().into_owned()
+    }
+}
+
+fn corpus() -> Vec<Recorded> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    paths.sort();
+    paths.into_iter().map(Recorded::read).collect()
+}
+
+/// By the rules of today.
+fn again(head: &Head, episode: &Attributed) -> Attributed {
+    let wakeup = episode.wakeup.clone();
+    let (components, mut blame) = (components(&wakeup.marks), blame(&wakeup, &head.known));
+    blame.iter_mut().for_each(without_stacks);
+    Attributed { wakeup, components, blame }
+}
+
+/// The answer, a share to a line.
+fn told(episode: &Attributed) -> String {
+    let mut out = format!("    {:?}\n", episode.components);
+    for share in &episode.blame {
+        writeln!(out, "    {}", serde_json::to_string(share).unwrap()).unwrap();
+    }
+    out
+}
+
+#[test]
+fn every_stored_answer_is_repeated() {
+    let updates = std::env::var_os("UPDATE_CORPUS").is_some();
+    let mut changed = String::new();
+    for recorded in &corpus() {
+        let mut text = String::new();
+        let mut last: Option<&Head> = None;
+        for (number, (head, episode)) in (1..).zip(&recorded.episodes) {
+            let new = again(head, episode);
+            if (&new.components, &new.blame) != (&episode.components, &episode.blame) {
+                let late_ns = episode.wakeup_latency_ns();
+                let name = recorded.name();
+                writeln!(changed, "{name}, episode {number}, {late_ns} ns late").unwrap();
+                write!(changed, "  was\n{}  is\n{}", told(episode), told(&new)).unwrap();
+            }
+            if last != Some(head) {
+                text += &Entry::Head(Box::new(head.clone())).text();
+                last = Some(head);
+            }
+            text += &Entry::Episode(Box::new(Line::of(new, head.origin_ns))).text();
+        }
+        if updates {
+            fs::write(&recorded.path, text).unwrap();
+        }
+    }
+    let how = "to take them over: UPDATE_CORPUS=1";
+    assert!(changed.is_empty() || updates, "these answers change:\n{changed}{how}");
+}
+
+/// What the loads `disturb-KIND-TIME` are to be found as.
+fn is_found_as(kind: &str, share: &Share) -> bool {
+    match kind {
+        "fifo" => share.cause == Cause::HigherPriorityTask,
+        "syscall" => matches!(share.cause, Cause::NoPreemptionPoint | Cause::PreemptOff),
+        "softirq" => share.cause == Cause::Softirq,
+        "timers" => share.cause == Cause::Irq,
+        "throttle" => share.cause == Cause::Throttled,
+        other => panic!("what is {other} to be found as?"),
+    }
+}
+
+/// The kind and the length of what a load does, nanoseconds.
+fn disturbance(head: &Head) -> Option<(&str, u64)> {
+    let load = head.load.iter().find_map(|load| load.strip_prefix("disturb-"))?;
+    let (kind, length) = load.split_once('-')?;
+    let SpanNs(length_ns) = length.parse().ok()?;
+    Some((kind, length_ns))
+}
+
+/// Where it is known what was done to a machine, each answer says so: a wakeup comes somewhere in the
+/// disturbance, and waits for the rest of it.
+#[test]
+fn what_was_injected_is_found() {
+    let mut checked = 0;
+    for recorded in &corpus() {
+        for (number, (head, episode)) in (1..).zip(&recorded.episodes) {
+            let Some((kind, length_ns)) = disturbance(head) else { continue };
+            let answer = again(head, episode);
+            let found = answer.blame.iter().filter(|share| is_found_as(kind, share));
+            let ns: u64 = found.map(|share| share.ns).sum();
+            assert!(
+                ns >= length_ns / 6 && ns <= length_ns + length_ns / 5,
+                "{}, episode {number}: {ns} ns of {kind}\n{}",
+                recorded.name(),
+                told(&answer)
+            );
+            checked += 1;
+        }
+    }
+    assert!(checked > 0, "no episode of the corpus has a known cause");
+}
+
+#[test]
+fn the_corpus_is_small_and_names_nobody() {
+    const MOST_BYTES: u64 = 40 << 10;
+    for recorded in &corpus() {
+        let (bytes, name) = (fs::metadata(&recorded.path).unwrap().len(), recorded.name());
+        assert!(bytes <= MOST_BYTES, "{name} has {bytes} bytes");
+        assert!(!recorded.episodes.is_empty(), "{name} has no episode");
+        for (head, episode) in &recorded.episodes {
+            let (mut public_head, mut public) = (head.clone(), episode.clone());
+            redact_head(&mut public_head);
+            redact_attributed(&mut public);
+            assert_eq!((&public_head, &public), (head, episode), "{name}");
+        }
+    }
+}
