@@ -13,6 +13,7 @@ pub mod distribution;
 pub mod episodes;
 pub mod explain;
 pub mod finding;
+pub mod harmless;
 pub mod histogram;
 pub mod host;
 pub mod instruments;

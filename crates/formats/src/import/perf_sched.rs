@@ -59,8 +59,8 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     draft.approximate("max_ns, sum_ns: rounded to µs");
     draft.unknown.push("threads.woken.min_ns");
     let worst = tasks.iter().max_by_key(|t| t.max).map_or("", |t| t.name.as_str());
-    draft.target =
-        Target::Tasks { count: tasks.len() as u64, latest: crate::style::clean(worst, 60) };
+    let latest = wakescope_core::harmless::clean(worst, 60);
+    draft.target = Target::Tasks { count: tasks.len() as u64, latest };
     for task in tasks.iter().filter(|t| t.count > 0) {
         let (max_ns, sum_ns) =
             (task.max * 1_000, sum_of_mean(task.count, task.mean * 1_000, 1_000));
