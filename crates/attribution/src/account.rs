@@ -2,31 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::net::net_of_steal;
 use super::balance::{Balance, Books};
 use super::compose::compose;
-use crate::{Known, Machine, Part, Seen, Tally, blame, components, rank, sections, timeline};
+use crate::late::Account;
+use crate::net_of_steal::Lateness::Whole;
+use crate::{Known, Machine, Seen, Tally, rank, sections};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{
-    Above, ComponentTable, Components, Explanation, Measured, Share, Wakeup, stacks_mut,
-};
+use wakescope_core::explain::{Above, ComponentTable, Explanation, Measured, stacks_mut};
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::bucket_of;
 use wakescope_core::plan::Stimulus;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 
-/// A late wakeup, accounted for.
-struct Account<'a> {
-    wakeup: &'a Wakeup,
-    components: Components,
-    blame: Vec<Share>,
-}
-
-impl Account<'_> {
-    fn late_ns(&self) -> u64 {
-        self.components.total_ns()
-    }
-}
+mod net;
 
 /// Puts into `run` what was `seen`: the components of all wakeups, whose the lateness of the late
 /// ones was, and how the worst went.
@@ -41,21 +31,16 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
     let (above_ns, above) = asked.least_of(&all);
     let machine = Machine::of(&run.host, run.time_domain);
     let known = Known::of(&seen.components, machine, run.plan.stimulus == Stimulus::Timer);
-    let late: Vec<Account> = seen
-        .wakeups
-        .iter()
-        .map(|wakeup| Account {
-            wakeup,
-            components: components(&wakeup.marks),
-            blame: blame(wakeup, &known),
-        })
-        .filter(|account| account.late_ns() >= above_ns)
-        .collect();
+    let accounts: Vec<Account> =
+        seen.wakeups.iter().map(|wakeup| Account::of(wakeup, &known)).collect();
+    let late: Vec<&Account> = accounts.iter().filter(|a| a.ns(Whole) >= above_ns).collect();
     explain_worst(run, &late);
     let abridged = &seen.abridged;
     let balance = balance(run, &all, &seen, &late, (above_ns, asked));
-    let parts = late.iter().map(|account| Part::of(account.late_ns(), &account.blame));
-    run.causes = rank(parts.chain(abridged.parts(above_ns)).chain(balance.parts()));
+    let parts = late.iter().map(|account| account.part(Whole));
+    run.causes = rank(parts.chain(abridged.parts(above_ns, Whole)).chain(balance.parts()));
+    let to_list = (run.plan.worst, run.origin_ns);
+    run.net_of_steal = net_of_steal(&all, &seen, &accounts, (above_ns, asked), to_list);
     let blames = late.iter().map(|account| &account.blame[..]).chain(abridged.longest());
     run.components = Some(from_start(seen.components, run.origin_ns));
     let contradiction = seen.tally.as_ref().and_then(|t| t.finding(seen.wakeups.len(), abridged));
@@ -102,12 +87,12 @@ fn balance(
     run: &Run,
     all: &Distribution,
     seen: &Seen,
-    late: &[Account],
+    late: &[&Account],
     (above_ns, asked): (u64, Above),
 ) -> Balance {
-    let mut explained: BTreeMap<usize, u64> = seen.abridged.counts(above_ns);
+    let mut explained: BTreeMap<usize, u64> = seen.abridged.counts(above_ns, Whole);
     for account in late {
-        *explained.entry(bucket_of(account.late_ns())).or_default() += 1;
+        *explained.entry(bucket_of(account.ns(Whole))).or_default() += 1;
     }
     let listed: Vec<(u64, bool)> = match run.plan.stimulus {
         Stimulus::Timer => {
@@ -158,31 +143,16 @@ fn measured(mut sections: Measured, origin_ns: u64) -> Measured {
 
 /// The run's own list of the worst, with what is known of them. Where a run has no list of its own,
 /// as one of others' wakeups, it is made of what was seen.
-fn explain_worst(run: &mut Run, late: &[Account]) {
+fn explain_worst(run: &mut Run, late: &[&Account]) {
     let origin_ns = run.origin_ns;
-    let expiry_ns = |account: &Account| account.wakeup.marks.due.0.saturating_sub(origin_ns);
     if run.plan.stimulus == Stimulus::Others {
-        run.worst = late
-            .iter()
-            .take(run.plan.worst)
-            .map(|account| Episode {
-                cpu: Some(account.wakeup.cpu),
-                expiry_ns: expiry_ns(account),
-                wakeup_latency_ns: account.late_ns(),
-                ..Default::default()
-            })
-            .collect();
+        let latest = late.iter().take(run.plan.worst);
+        run.worst = latest.map(|account| account.episode(origin_ns)).collect();
+        return;
     }
     for episode in &mut run.worst {
-        let same = |account: &&Account| {
-            expiry_ns(account) == episode.expiry_ns
-                && account.late_ns() == episode.wakeup_latency_ns
-                && episode.cpu.is_none_or(|cpu| cpu == account.wakeup.cpu)
-        };
-        if let Some(account) = late.iter().find(same) {
-            episode.components = Some(account.components);
-            episode.blame = account.blame.clone();
-            episode.timeline = timeline(account.wakeup);
+        if let Some(account) = late.iter().find(|account| account.is(episode, origin_ns)) {
+            account.explain(episode);
         }
     }
 }

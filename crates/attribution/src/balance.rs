@@ -137,6 +137,30 @@ impl Books<'_> {
     }
 }
 
+/// All wakeups by their lateness without stolen time: those that were `followed`, of which it is `net`,
+/// and with all their lateness those of `all` that were not, of which nobody knows what was stolen.
+pub(super) fn net_of_all(
+    all: &Distribution,
+    followed: &Distribution,
+    net: &Distribution,
+) -> Distribution {
+    let counted = counts(&followed.histogram);
+    let mut others = clipped(counts(&all.histogram), followed);
+    for (bucket, count) in &mut others {
+        *count = count.saturating_sub(counted.get(bucket).copied().unwrap_or(0));
+    }
+    others.retain(|_, count| *count > 0);
+    let histogram = Histogram::from_scale(others);
+    let latest = histogram.buckets().last().map(|bucket| bucket.upper - 1);
+    let others = Distribution {
+        count: histogram.count(),
+        max_ns: latest.map(|ns| all.max_ns.map_or(ns, |max_ns| ns.min(max_ns))),
+        histogram,
+        ..Distribution::default()
+    };
+    net.merged(&others)
+}
+
 fn counts(histogram: &Histogram) -> Counts {
     let mut counts = Counts::new();
     for bucket in histogram.buckets() {

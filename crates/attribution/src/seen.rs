@@ -11,7 +11,7 @@ use crate::tally::Tally;
 /// What a tracer found out about all wakeups of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// Late wakeups, the latest first; no more than there was room for.
+    /// Late wakeups, with stolen time or without, the latest first; no more than there was room for.
     pub wakeups: Vec<Wakeup>,
     /// The others, abridged.
     pub abridged: Abridged,
@@ -19,6 +19,8 @@ pub struct Seen {
     pub components: ComponentTable,
     /// The lateness of all wakeups.
     pub wakeup_latency: Distribution,
+    /// The same without stolen time; empty where there is no clock of it.
+    pub net_of_steal: Distribution,
     /// Wakeups that were handed over one by one.
     pub records: u64,
     /// Wakeups that should have been.

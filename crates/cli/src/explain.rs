@@ -219,7 +219,8 @@ const WAKEUPS_AT_FIRST: u64 = WAKEUPS_HELD / 3;
 /// How often to look at first where it is not known how often wakeups come.
 const PACE_OF_OTHERS: SpanNs = SpanNs(5_000_000);
 
-/// How many late wakeups are kept with all their events, 12 MB at the most. Those that the record
+/// How many late wakeups are kept with all their events, 12 MB at the most, and twice that where a
+/// hypervisor took time. Those that the record
 /// lists are, if these are more.
 const ROOM: usize = 2_048;
 

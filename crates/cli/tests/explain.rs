@@ -8,9 +8,11 @@ use std::fs;
 use common::bench::Test;
 use common::measured::{allowed_cpus, names, record};
 use following::{can_follow, explain, explained};
+use wakescope_attribution::without_stolen;
 use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::NetOfSteal;
 use wakescope_core::histogram::Bucket;
-use wakescope_core::run::{Run, State};
+use wakescope_core::run::{Episode, Run, State};
 
 mod common;
 #[path = "explain/ends.rs"]
@@ -117,6 +119,28 @@ fn assert_shares_add_up(run: &Run) {
     let caused: u64 = run.causes.iter().map(|row| row.total_ns).sum();
     assert_eq!(late + told.unexplained_ns, caused);
     assert_books_balance(run);
+    run.net_of_steal.iter().for_each(|net| assert_net_adds_up(run, net));
+}
+
+/// The second account, where the hypervisor took anything of late wakeups by the clock of steal.
+#[track_caller]
+fn assert_net_adds_up(run: &Run, net: &NetOfSteal) {
+    assert!(net.explained + net.late_not_followed <= net.late, "{net:?}");
+    let shares: f64 = net.causes.iter().map(|row| row.share).sum();
+    assert!(net.late == 0 || (shares - 1.0).abs() < 1e-9, "{shares}: {:?}", net.causes);
+    let stolen_ns = |episode: &Episode| episode.stolen_ns.unwrap_or(0);
+    let latest = net.worst.iter().map(|e| e.wakeup_latency_ns - stolen_ns(e));
+    let latest: Vec<u64> = latest.collect();
+    assert!(latest.iter().rev().is_sorted(), "{latest:?}");
+    assert!(latest.iter().all(|&ns| ns >= net.above_ns), "{latest:?} of {}", net.above_ns);
+    assert!(net.worst.len() as u64 == net.explained.min(run.plan.worst as u64), "{net:?}");
+    for episode in &net.worst {
+        let rest: u64 =
+            without_stolen(&episode.blame, stolen_ns(episode)).iter().map(|s| s.ns).sum();
+        assert_eq!(rest, episode.wakeup_latency_ns - stolen_ns(episode), "{episode:?}");
+    }
+    // Nobody is later without stolen time than with it.
+    assert!(latest.first().is_none_or(|&ns| Some(ns) <= run.woken().max_ns), "{latest:?}");
 }
 
 /// Late wakeups are all that the probes recorded, and causes have all their time.
@@ -159,6 +183,26 @@ fn late_wakeups_that_are_not_followed_count_as_well() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert_books_balance(&record(&test.dir.join(&out)));
     }
+}
+
+#[test]
+fn what_the_hypervisor_took_is_told_apart() {
+    if !can_follow("what_the_hypervisor_took_is_told_apart") {
+        return;
+    }
+    let test = Test::new("net-of-steal");
+    let cpu = a_cpu();
+    let args = ["--duration", "2s", "--cpus", &cpu, "--load", "file-move", "--fail-above", "1ns"];
+    let ended = explain(&test, &[&args[..], &["--above", "p90", "--worst", "400"]].concat());
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let run = record(&test.run_folder());
+    assert_shares_add_up(&run);
+    // Whether there was any steal is the host's business.
+    let says = |words: &str| ended.stdout.contains(words);
+    let is_told = says("net of measured steal") || says("Net of measured steal");
+    assert_eq!(is_told, run.net_of_steal.is_some(), "{}", ended.stdout);
+    assert_eq!(says("(steal included)"), run.net_of_steal.is_some(), "{}", ended.stdout);
+    assert!(says("above the limit max ≤ 1.00 ns"), "{}", ended.stdout);
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod components;
 mod episode;
 mod frames;
 mod latest;
+mod net;
 mod percent;
 mod sections;
 mod steps;
@@ -32,6 +33,7 @@ pub(crate) use causes::shown as shown_causes;
 pub(crate) use episode::{ORDER, not_explained, shares};
 pub(crate) use frames::kernel_frame;
 pub(crate) use latest::{Latest, latest};
+pub(crate) use net::{TITLE as NET_TITLE, rest_of_steal};
 pub(crate) use steps::step;
 pub(crate) use verdict::because;
 pub(crate) use words::{beside, cause, culprit, known, named, phrase, place};
@@ -77,11 +79,13 @@ pub fn text(run: &Run, style: Style, extent: Extent) -> String {
     let mut out = verdict::sentence(run, &ranked, style);
     if let Some(explanation) = &run.explanation {
         out.push_str(&verdict::counts(run, explanation, style));
+        out.push_str(&text::limits(run, style));
         let explained = [
             components::table(run, explanation),
             causes::table(run, explanation),
+            net::table(run),
             basis::told(run, explanation, style),
-            ranked.shown(run.time_domain, style, extent.most()),
+            ranked.shown(run, style, extent.most()),
         ];
         explained.iter().for_each(|part| push_part(&mut out, part));
     }
@@ -132,7 +136,8 @@ impl<'a> Ranked<'a> {
     }
 
     /// The worst of those that were explained, and which of the worse ones were not.
-    fn shown(&self, domain: TimeDomain, style: Style, most: usize) -> String {
+    fn shown(&self, run: &Run, style: Style, most: usize) -> String {
+        let domain = run.time_domain;
         let shown: Vec<(usize, &Episode)> = self.explained().take(most).collect();
         let Some(&(last, _)) = shown.last() else { return String::new() };
         let mut out = match episode::not_explained(self.left_out(last), domain) {
@@ -140,6 +145,11 @@ impl<'a> Ranked<'a> {
             text => format!(" {text}\n"),
         };
         out.push_str(&episode::blocks(&shown, domain, style));
+        let others = net::others(run, &shown, most);
+        if !others.is_empty() {
+            out.push_str("\n worst wakeups net of measured steal:\n");
+            out.push_str(&episode::blocks(&others, domain, style));
+        }
         out
     }
 }
@@ -151,9 +161,14 @@ fn is_explained(episode: &Episode) -> bool {
 
 /// The threshold above which wakeups are late ones: `50.0 µs`, `212 µs (p99.9)`.
 fn threshold(explanation: &Explanation, domain: TimeDomain) -> String {
-    let span = domain::span(explanation.above_ns, domain);
+    threshold_of(explanation.above_ns, &explanation.above, domain)
+}
+
+/// The same of a threshold that was asked for as `above`.
+fn threshold_of(above_ns: u64, above: &str, domain: TimeDomain) -> String {
+    let span = domain::span(above_ns, domain);
     // A time that was asked for is the threshold itself.
-    match explanation.above.parse::<Percentile>() {
+    match above.parse::<Percentile>() {
         Ok(asked) => format!("{span} ({asked})"),
         Err(_) => span,
     }

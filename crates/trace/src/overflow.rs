@@ -133,7 +133,8 @@ impl InShort {
         };
         for late in batch.late {
             let wakeup = decoder.wakeup(&late);
-            self.abridged.add(components(&wakeup.marks), blame(&wakeup, &batch.known));
+            let lateness = components(&wakeup.marks);
+            self.abridged.add(lateness, wakeup.stolen_ns, blame(&wakeup, &batch.known));
         }
     }
 }

@@ -92,6 +92,8 @@ pub struct Tracer {
     followed: u32,
     start: MonoNs,
     keep_ns: u64,
+    /// The same without stolen time.
+    keep_net_ns: u64,
     /// Records that were read.
     read: u64,
     kept: Kept,
@@ -177,6 +179,8 @@ impl Tracer {
             followed: 0,
             start: MonoNs(0),
             keep_ns,
+            // Who is so late without stolen time is so late.
+            keep_net_ns: keep_ns,
             read: 0,
             kept,
             overflow,
@@ -230,8 +234,10 @@ impl Tracer {
         // which takes less than the watchdog's interrupt.
         let watched = u64::from(self.responses.is_some() && self.keep_ns > 0 && !copies);
         let walks = u64::from(copies);
-        let control = Control { start: self.start.0, keep: self.keep_ns, watched, walks };
-        let patience = if copies { self.keep_ns.saturating_mul(2) } else { self.keep_ns / 2 };
+        let (keep, keep_net) = (self.keep_ns, self.keep_net_ns);
+        let look = keep.min(keep_net);
+        let control = Control { start: self.start.0, keep, keep_net, look, watched, walks };
+        let patience = if copies { look.saturating_mul(2) } else { look / 2 };
         for index in 0..self.followed as usize {
             if let Some(answers) = self.answers(index) {
                 answers.set_patience(patience);
@@ -293,6 +299,8 @@ impl Tracer {
         let lateness = self.lateness();
         if let Some(keep_ns) = worth_keeping(&lateness, self.options.tail) {
             self.keep_ns = keep_ns;
+            let net = Counted::net_lateness(&self.figures, self.places);
+            self.keep_net_ns = worth_keeping(&net, self.options.tail).unwrap_or(keep_ns);
             // The old bound goes on to hold, which costs only time.
             let _ = self.set_control();
         }
@@ -322,7 +330,8 @@ impl Tracer {
         self.drain();
         let tally = self.settled_tally();
         self.explain_overflow();
-        let Counted { components, wakeup_latency } = Counted::of(&self.figures, self.places);
+        let Counted { components, wakeup_latency, net_of_steal } =
+            Counted::of(&self.figures, self.places);
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         // Its symbols make room for those that are read now.
@@ -349,6 +358,7 @@ impl Tracer {
             abridged,
             components,
             wakeup_latency,
+            net_of_steal,
             records: counts.records,
             lost_records: counts.lost_records,
             broken: counts.broken,

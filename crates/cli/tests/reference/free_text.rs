@@ -58,6 +58,7 @@ const TEXT: &[(&str, &[&str])] = &[
             "plan/fail_above",
             "load/name",
             "explanation/above",
+            "net_of_steal/above",
             "judgement/limit",
         ],
     ),

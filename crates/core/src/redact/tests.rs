@@ -6,8 +6,8 @@ use super::*;
 use crate::distribution::Distribution;
 use crate::explain::{
     Bound, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Evidence, Frame, Function,
-    Interference, Interrupted, Longest, Measured, NamedTask, SectionKind, SectionPlace, Share,
-    SourceLine, Step, StepEvent, StepMode, Unsound, Variables, Within,
+    Interference, Interrupted, Longest, Measured, NamedTask, NetOfSteal, SectionKind, SectionPlace,
+    Share, SourceLine, Step, StepEvent, StepMode, Unsound, Variables, Within,
 };
 use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
@@ -63,6 +63,7 @@ const STAYS: &[(&str, &str)] = &[
     ("explanation.module_build_ids", "modules of the kernel"),
     ("explanation.module_build_ids.MARKER", "as above"),
     ("explanation.bound.variables.interrupts[].name", "drivers name them after devices"),
+    ("net_of_steal.above", "a time or percentile"),
     ("summary.percentiles", "names of percentiles"),
     ("summary.percentiles_at_most", "as above"),
 ];
@@ -115,17 +116,17 @@ fn full() -> Run {
         worst: vec![episode()],
         explanation: Some(explanation()),
         components: Some(ComponentTable::default()),
-        causes: vec![CauseRow {
-            cause: Cause::Irq,
-            culprit: culprit(),
-            phase: None,
-            from_cpu: None,
-            others: false,
-            episodes: 1,
-            total_ns: 1,
-            worst_ns: 1,
-            share: 1.0,
-        }],
+        causes: vec![cause_row()],
+        net_of_steal: Some(NetOfSteal {
+            above_ns: 1,
+            above: marker(),
+            late: 1,
+            explained: 1,
+            late_not_followed: 0,
+            unexplained_ns: 0,
+            causes: vec![cause_row()],
+            worst: vec![episode()],
+        }),
         summary: Summary {
             count: 1,
             missed: 0,
@@ -136,6 +137,20 @@ fn full() -> Run {
             not_excluded_every_ns: None,
         },
         other: other(),
+    }
+}
+
+fn cause_row() -> CauseRow {
+    CauseRow {
+        cause: Cause::Irq,
+        culprit: culprit(),
+        phase: None,
+        from_cpu: None,
+        others: false,
+        episodes: 1,
+        total_ns: 1,
+        worst_ns: 1,
+        share: 1.0,
     }
 }
 
@@ -175,6 +190,7 @@ fn episode() -> Episode {
         missed: 0,
         components: Some(Components::default()),
         blame: vec![share()],
+        stolen_ns: Some(0),
         timeline: timeline(),
         other: other(),
     }

@@ -9,6 +9,7 @@ use crate::text::tests::run_of;
 use runs::{bound, crowded, frame, frames, lossy, measured, serial, table};
 
 mod hostile;
+mod net;
 mod not_followed;
 pub(crate) mod runs;
 
