@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::compose::{is_section, is_switch, is_way_to_scheduler};
 use super::rank::Part;
-use crate::group::Group;
+use crate::group::{Group, Key, subject};
 use crate::net_of_steal::{Lateness, take_off};
-use wakescope_core::explain::{Cause, Components, Share};
+use wakescope_core::explain::{By, Cause, Components, Share, Subject};
 use wakescope_core::histogram::{bucket_of, edges_of};
 use wakescope_core::random::Random;
 
@@ -40,8 +40,10 @@ pub struct Abridged {
     /// How late all of them were, and the same without stolen time.
     lengths: Lengths,
     net_lengths: Lengths,
-    groups: Vec<Group>,
-    places: HashMap<Group, u32>,
+    groups: Interned<Group>,
+    /// What the time is to be ranked by beside its causes, with the subjects of it.
+    by: Option<By>,
+    subjects: Interned<Subject>,
     /// For each measure the blame of the wakeup that has the longest.
     longest: [Vec<Share>; MEASURES.len()],
     /// Of as many successive wakeups as one stands for, how many have come, and which is taken.
@@ -57,6 +59,8 @@ struct Brief {
     stolen_ns: u64,
     /// By the places of their groups, nanoseconds.
     shares: Box<[(u32, u64)]>,
+    /// The same by the places of their subjects; empty if nobody asks.
+    by_subject: Box<[(u32, u64)]>,
 }
 
 impl Brief {
@@ -81,7 +85,45 @@ impl Lengths {
     }
 }
 
+/// Groups that are kept once.
+#[derive(Clone, Debug, PartialEq)]
+struct Interned<K: Key> {
+    all: Vec<K>,
+    places: HashMap<K, u32>,
+}
+
+impl<K: Key> Default for Interned<K> {
+    fn default() -> Self {
+        Self { all: Vec::new(), places: HashMap::new() }
+    }
+}
+
+impl<K: Key> Interned<K> {
+    /// The place of `key`, or, where there are too many, of all others.
+    fn place(&mut self, mut key: K) -> u32 {
+        if self.all.len() >= MOST_CULPRITS && !self.places.contains_key(&key) {
+            key = key.others();
+        }
+        if let Some(&place) = self.places.get(&key) {
+            return place;
+        }
+        let place = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push(key.clone());
+        self.places.insert(key, place);
+        place
+    }
+
+    fn at(&self, place: u32) -> &K {
+        &self.all[place as usize]
+    }
+}
+
 impl Abridged {
+    /// Of wakeups whose time is to be ranked by this, too.
+    pub fn by(by: Option<By>) -> Self {
+        Self { by, ..Self::default() }
+    }
+
     /// How many late wakeups each one that is kept stands for: a power of two, 1 as long as all are
     /// kept.
     pub fn weight(&self) -> u64 {
@@ -94,8 +136,15 @@ impl Abridged {
         self.lengths.add(late_ns);
         self.net_lengths.add(Lateness::NetOfSteal.of(late_ns, stolen_ns));
         if self.is_drawn() {
-            let shares = blame.iter().map(|share| (self.place(share), share.ns)).collect();
-            self.wakeups.push(Brief { components, stolen_ns, shares });
+            let shares = blame.iter();
+            let shares =
+                shares.map(|share| (self.groups.place(Group::of(share.blamed())), share.ns));
+            let shares = shares.collect();
+            let by_subject = blame.iter().filter_map(|share| {
+                Some((self.subjects.place(subject(share, self.by?)), share.ns))
+            });
+            let by_subject = by_subject.collect();
+            self.wakeups.push(Brief { components, stolen_ns, shares, by_subject });
         }
         for (measure, longest) in MEASURES.iter().zip(&mut self.longest) {
             if measured(*measure, &blame) > measured(*measure, longest) {
@@ -133,20 +182,6 @@ impl Abridged {
         self.come = 0;
     }
 
-    fn place(&mut self, share: &Share) -> u32 {
-        let mut key = Group::of(share.blamed());
-        if self.groups.len() >= MOST_CULPRITS && !self.places.contains_key(&key) {
-            key = Group::others(key.cause);
-        }
-        if let Some(&place) = self.places.get(&key) {
-            return place;
-        }
-        let place = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
-        self.groups.push(key.clone());
-        self.places.insert(key, place);
-        place
-    }
-
     fn above(&self, above_ns: u64, lateness: Lateness) -> impl Iterator<Item = &Brief> {
         self.wakeups.iter().filter(move |brief| brief.ns(lateness) >= above_ns)
     }
@@ -182,11 +217,22 @@ impl Abridged {
         self.above(above_ns, lateness).map(move |brief| {
             let mut shares = brief.shares.clone();
             let causes = shares.iter_mut();
-            let causes = causes.map(|(place, ns)| (self.groups[*place as usize].cause, ns));
+            let causes = causes.map(|(place, ns)| (self.groups.at(*place).cause, ns));
             take_off(causes, lateness.left_out(brief.stolen_ns));
-            let share =
-                |&(place, ns): &(u32, u64)| (Cow::Borrowed(&self.groups[place as usize]), ns);
+            let share = |&(place, ns): &(u32, u64)| (Cow::Borrowed(self.groups.at(place)), ns);
             Part::new(self.weight(), brief.ns(lateness), shares.iter().map(share))
+        })
+    }
+
+    /// The same by subjects.
+    pub(crate) fn parts_by_subject(
+        &self,
+        above_ns: u64,
+    ) -> impl Iterator<Item = Part<'_, Subject>> {
+        let share = |&(place, ns): &(u32, u64)| (Cow::Borrowed(self.subjects.at(place)), ns);
+        self.above(above_ns, Lateness::Whole).map(move |brief| {
+            let late_ns = brief.ns(Lateness::Whole);
+            Part::new(self.weight(), late_ns, brief.by_subject.iter().map(share))
         })
     }
 
@@ -311,7 +357,7 @@ mod tests {
         for n in 0..2 * MOST_CULPRITS {
             abridged.add(late(5), 0, vec![share(Cause::EqualOrLowerTask, &format!("task{n}"), 5)]);
         }
-        assert_eq!(abridged.groups.len(), MOST_CULPRITS + 1);
+        assert_eq!(abridged.groups.all.len(), MOST_CULPRITS + 1);
         let rows = rank(abridged.parts(0, Lateness::Whole));
         let sum: u64 = rows.iter().map(|row| row.total_ns).sum();
         assert_eq!(sum, count(&abridged, 0) * 5);

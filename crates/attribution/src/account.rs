@@ -7,6 +7,7 @@ use super::balance::{Balance, Books};
 use super::compose::compose;
 use crate::late::Account;
 use crate::net_of_steal::Lateness::Whole;
+use crate::ranking::rank_all_by;
 use crate::{Known, Machine, Seen, Tally, rank, sections};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, ComponentTable, Explanation, Measured, stacks_mut};
@@ -39,6 +40,7 @@ pub fn account(run: &mut Run, seen: Seen, asked: Above) {
     let balance = balance(run, &all, &seen, &late, (above_ns, asked));
     let parts = late.iter().map(|account| account.part(Whole));
     run.causes = rank(parts.chain(abridged.parts(above_ns, Whole)).chain(balance.parts()));
+    run.ranking = seen.by.map(|by| rank_all_by(by, &late, abridged, above_ns, &balance));
     let to_list = (run.plan.worst, run.origin_ns);
     run.net_of_steal = net_of_steal(&all, &seen, &accounts, (above_ns, asked), to_list);
     let blames = late.iter().map(|account| &account.blame[..]).chain(abridged.longest());

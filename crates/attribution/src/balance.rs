@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::rank::Part;
+use crate::group::Key;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Histogram, bucket_of, edges_of};
 
@@ -86,7 +87,7 @@ impl Balance {
     }
 
     /// The wakeups without an explanation, to be ranked: all of their lateness is unexplained.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    pub(crate) fn parts<'s, K: Key + 's>(&'s self) -> impl Iterator<Item = Part<'s, K>> {
         self.unexplained.iter().map(|&(count, ns)| Part::new(count, ns, []))
     }
 }
@@ -190,6 +191,7 @@ fn surplus(larger: &Counts, smaller: &Counts) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::Group;
     use proptest::prelude::*;
 
     fn distribution(samples: &[u64]) -> Distribution {
@@ -329,7 +331,7 @@ mod tests {
             let unexplained: u64 = late(0).iter().sum::<u64>() - late(2).iter().sum::<u64>();
             let off = got.unexplained_ns().abs_diff(unexplained);
             prop_assert!(off <= late(0).iter().sum::<u64>() / 256, "{off} ns of {unexplained}");
-            let parts: u64 = crate::rank(got.parts()).iter().map(|r| r.total_ns).sum();
+            let parts: u64 = crate::rank(got.parts::<Group>()).iter().map(|r| r.total_ns).sum();
             prop_assert_eq!(parts, got.unexplained_ns());
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{ComponentTable, Interference, Measured, Wakeup};
+use wakescope_core::explain::{By, ComponentTable, Interference, Measured, Wakeup};
 
 use crate::abridged::Abridged;
 use crate::tally::Tally;
@@ -13,6 +13,8 @@ use crate::tally::Tally;
 pub struct Seen {
     /// Late wakeups, with stolen time or without, the latest first; no more than there was room for.
     pub wakeups: Vec<Wakeup>,
+    /// What their time is to be ranked by beside its causes.
+    pub by: Option<By>,
     /// The others, abridged.
     pub abridged: Abridged,
     /// The components of all wakeups. Times of maxima are `CLOCK_MONOTONIC`.

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use wakescope_attribution::{Machine, account};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use wakescope_attribution::{Machine, account, rank_stored_by};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::Above;
+use wakescope_core::explain::{Above, By};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy};
 use wakescope_core::preemption::Model;
@@ -101,6 +102,15 @@ pub(crate) struct ExplainArgs {
     #[arg(long)]
     sections: bool,
 
+    /// Also rank the late time by threads, tasks, functions or modules, whatever the cause
+    ///
+    /// pid: each thread that ran; task: threads of one name, policy and priority together;
+    /// function: functions of the kernel; module: its modules, and its own code as one. With RUN,
+    /// only the worst wakeups are ranked, because a record lists no others, unless it was measured
+    /// with the same option.
+    #[arg(long, value_name = "WHAT", value_parser = by_values())]
+    by: Option<By>,
+
     /// Number of the worst wakeups to show in full
     #[arg(long, value_name = "N", default_value = "3")]
     episodes: usize,
@@ -118,6 +128,8 @@ pub(crate) struct Question {
     bound: bool,
     /// Whether every section is to be measured.
     sections: bool,
+    /// What late time is to be ranked by beside its causes.
+    by: Option<By>,
     /// How many of the latest the record lists.
     worst: usize,
     /// What the clock counts.
@@ -127,9 +139,15 @@ pub(crate) struct Question {
 impl ExplainArgs {
     /// What is asked, whoever's wakeups it is about.
     pub(crate) fn question(&self, time_domain: TimeDomain) -> Question {
-        let (above, bound, sections) = (self.above, self.bound, self.sections);
-        Question { above, bound, sections, worst: self.measure.worst.into(), time_domain }
+        let (above, bound, sections, by) = (self.above, self.bound, self.sections, self.by);
+        Question { above, bound, sections, by, worst: self.measure.worst.into(), time_domain }
     }
+}
+
+/// What `--by` takes.
+fn by_values() -> impl TypedValueParser<Value = By> {
+    let names = By::ALL.map(By::name);
+    PossibleValuesParser::new(names).try_map(|name: String| name.parse::<By>())
 }
 
 fn process_id(text: &str) -> Result<u32, String> {
@@ -174,6 +192,9 @@ fn show_again(args: &ExplainArgs, path: &std::path::Path) -> Result<Outcome, Fai
         return Err(
             failure.try_this("explain a new run, with the options of this one: wakescope explain")
         );
+    }
+    if let Some(by) = args.by {
+        run.ranking = Some(rank_stored_by(&run, by));
     }
     if let Some(image) = &args.vmlinux {
         lines::add_to_stored(&mut run, image)?;
@@ -258,7 +279,7 @@ impl Follower {
         host: &Host,
         cpus: &[u32],
     ) -> Result<Self, Failure> {
-        let Question { above, bound, sections, worst, time_domain } = question;
+        let Question { above, bound, sections, by, worst, time_domain } = question;
         let options = Options {
             target,
             pinned,
@@ -270,6 +291,7 @@ impl Follower {
             machine: Machine::of(host, time_domain),
             watch: bound.then(|| watch(cpus, host)),
             sections: sections.then(|| cpus.iter().copied().collect()),
+            by,
         };
         let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
         let now = clock::now();

@@ -10,7 +10,7 @@ use common::measured::{allowed_cpus, names, record};
 use following::{can_follow, explain, explained};
 use wakescope_attribution::without_stolen;
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::NetOfSteal;
+use wakescope_core::explain::{By, NetOfSteal, Ranking};
 use wakescope_core::histogram::Bucket;
 use wakescope_core::run::{Episode, Run, State};
 
@@ -202,7 +202,37 @@ fn what_the_hypervisor_took_is_told_apart() {
     let is_told = says("net of measured steal") || says("Net of measured steal");
     assert_eq!(is_told, run.net_of_steal.is_some(), "{}", ended.stdout);
     assert_eq!(says("(steal included)"), run.net_of_steal.is_some(), "{}", ended.stdout);
-    assert!(says("above the limit max ≤ 1.00 ns"), "{}", ended.stdout);
+    assert!(says("above the limit max ≤ 1 ns"), "{}", ended.stdout);
+}
+
+#[test]
+fn late_time_is_ranked_by_who_had_the_cpu() {
+    if !can_follow("late_time_is_ranked_by_who_had_the_cpu") {
+        return;
+    }
+    let test = Test::new("by");
+    let cpu = a_cpu();
+    let args = ["--duration", "1s", "--cpus", &cpu, "--above", "p50", "--by", "pid"];
+    let ended = explain(&test, &args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let folder = test.run_folder();
+    let run = record(&folder);
+    let ranking = run.ranking.as_ref().expect("a ranking");
+    let late = run.explanation.as_ref().unwrap().late;
+    assert_eq!((ranking.by, ranking.complete, ranking.wakeups), (By::Pid, true, late));
+    let total_ns = |ranking: &Ranking| ranking.rows.iter().map(|row| row.total_ns).sum::<u64>();
+    assert_eq!(total_ns(ranking), run.causes.iter().map(|row| row.total_ns).sum::<u64>());
+    let folder = folder.to_str().unwrap();
+    let again = |by: &str| explain(&test, &[folder, "--by", by, "--json"]).stdout;
+    let ranked = |by| Run::from_json(again(by).as_bytes()).unwrap().ranking.unwrap();
+    assert_eq!(ranked("pid"), *ranking);
+    // Nothing but the worst is in the record.
+    let worst = ranked("function");
+    assert_eq!((worst.by, worst.complete, worst.wakeups), (By::Function, false, 10));
+    let worst_ns: u64 = run.worst.iter().map(|episode| episode.wakeup_latency_ns).sum();
+    assert_eq!(total_ns(&worst), worst_ns);
+    let shown = explain(&test, &[folder, "--by", "module"]).stdout;
+    assert!(shown.contains(" late wakeups only the worst 10 "), "{shown}");
 }
 
 #[test]

@@ -55,6 +55,7 @@ pub fn redact(run: &mut Run) {
         components: _,
         causes,
         net_of_steal,
+        ranking,
         summary: _,
         other,
     } = run;
@@ -69,6 +70,7 @@ pub fn redact(run: &mut Run) {
     explanation.iter_mut().for_each(redact_explanation);
     causes.iter_mut().for_each(explained::redact_row);
     net_of_steal.iter_mut().for_each(redact_net_of_steal);
+    ranking.iter_mut().for_each(explained::redact_ranking);
     // Nobody here knows what these keys mean.
     other.clear();
 }

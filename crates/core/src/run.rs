@@ -6,7 +6,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::Distribution;
-use crate::explain::{CauseRow, ComponentTable, Components, Explanation, NetOfSteal, Share, Step};
+use crate::explain::{
+    CauseRow, ComponentTable, Components, Explanation, NetOfSteal, Ranking, Share, Step,
+};
 use crate::finding::Validity;
 use crate::host::Host;
 use crate::limit::Judgement;
@@ -90,6 +92,9 @@ pub struct Run {
     /// wakeups, or that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net_of_steal: Option<NetOfSteal>,
+    /// The same time by tasks or code, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranking: Option<Ranking>,
     /// Figures that follow from `threads`, for programs that do not want to add up histograms.
     #[serde(default)]
     pub summary: Summary,
@@ -431,6 +436,11 @@ impl Run {
             let i = causes.iter().position(wrong)?;
             Some(format!("{key}causes[{i}]: a share of {} is not from 0 to 1", causes[i].share))
         };
+        let of_ranking = || {
+            let mut rows = self.ranking.iter().flat_map(|ranking| &ranking.rows);
+            let wrong = rows.find(|row| !(0.0..=1.0).contains(&row.share))?;
+            Some(format!("ranking.rows: a share of {} is not from 0 to 1", wrong.share))
+        };
         let of_net = || {
             let net = self.net_of_steal.as_ref()?;
             let key = "net_of_steal.";
@@ -442,6 +452,7 @@ impl Run {
             .or_else(|| of_worst("", &self.worst))
             .or_else(|| of_causes("", &self.causes))
             .or_else(of_net)
+            .or_else(of_ranking)
             .or_else(of_sections)
     }
 
@@ -553,6 +564,7 @@ pub(crate) mod tests {
                 ..Default::default()
             }],
             net_of_steal: None,
+            ranking: None,
             source: None,
             summary: Summary::default(),
             other: serde_json::from_value(serde_json::json!({"later": later})).unwrap(),

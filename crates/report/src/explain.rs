@@ -23,6 +23,7 @@ mod frames;
 mod latest;
 mod net;
 mod percent;
+mod ranking;
 mod sections;
 mod steps;
 mod verdict;
@@ -84,6 +85,7 @@ pub fn text(run: &Run, style: Style, extent: Extent) -> String {
             components::table(run, explanation),
             causes::table(run, explanation),
             net::table(run),
+            run.ranking.as_ref().map(|r| ranking::table(r, explanation)).unwrap_or_default(),
             basis::told(run, explanation, style),
             ranked.shown(run, style, extent.most()),
         ];

@@ -11,7 +11,7 @@ use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_attribution::{Abridged, Interrupts, Known, Machine, Seen, Tally};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Measured, Wakeup};
+use wakescope_core::explain::{By, Measured, Wakeup};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::memory::lift_lock_limit;
@@ -63,6 +63,8 @@ pub struct Options {
     /// On which CPUs sections are to be measured where the kernel shows their edges, on all if there
     /// are none; `None` where nobody asks.
     pub sections: Option<BTreeSet<u32>>,
+    /// What late time is to be ranked by beside its causes.
+    pub by: Option<By>,
 }
 
 /// The tracepoint of the interrupts that not every kernel shows.
@@ -166,7 +168,7 @@ impl Tracer {
             false => None,
         };
         let kept = Kept::with_room_for(options.room);
-        let overflow = Overflow::new(options.preemptible, &options.idle_states);
+        let overflow = Overflow::new(options.preemptible, &options.idle_states, options.by);
         let keep_ns = options.above_ns.unwrap_or(0);
         Ok(Self {
             programs,
@@ -355,6 +357,7 @@ impl Tracer {
         let module_build_ids = build_ids(&modules_of(&wakeups, &abridged, sections.as_ref()));
         Seen {
             wakeups,
+            by: self.options.by,
             abridged,
             components,
             wakeup_latency,
@@ -657,6 +660,7 @@ mod tests {
             machine: Machine::default(),
             watch: None,
             sections: None,
+            by: None,
         };
         let needed = |options: Options| {
             let shows = Shows::default();

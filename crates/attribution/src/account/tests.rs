@@ -9,6 +9,7 @@ use wakescope_core::run::{SCHEMA, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 
 mod net;
+mod ranking;
 
 /// When the run began.
 const ORIGIN: u64 = 1_000_000;

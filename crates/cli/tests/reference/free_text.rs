@@ -26,6 +26,7 @@ const TEXT: &[(&str, &[&str])] = &[
             "host/hypervisor",
             "host/microcode",
             "culprit/name",
+            "subject/name",
             "event/name",
             "within/softirq",
             "within/interrupt",
@@ -35,11 +36,12 @@ const TEXT: &[(&str, &[&str])] = &[
             "explanation/bound/variables/interrupts/name",
         ],
     ),
-    ("comm, which any program gives itself", &["culprit/comm", "task/comm"]),
+    ("comm, which any program gives itself", &["culprit/comm", "subject/comm", "task/comm"]),
     (
         "a symbol, a module or a file of a program or of the sources",
         &[
             "culprit/module",
+            "subject/module",
             "function/name",
             "function/module",
             "frame/function",

@@ -3,10 +3,10 @@
 use wakescope_attribution::Premises;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
-    self, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Explanation, Frame, Function,
-    Interference, Interrupted, Longest, Measured, NamedTask, NetOfSteal, Phase, SectionKind,
-    SectionPlace, Sections, Share, SourceLine, Step, StepEvent, StepMode, Unsound, Variables,
-    Within, Work,
+    self, By, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Explanation, Frame,
+    Function, Interference, Interrupted, Longest, Measured, NamedTask, NetOfSteal, Phase, Ranking,
+    RankingRow, SectionKind, SectionPlace, Sections, Share, SourceLine, Step, StepEvent, StepMode,
+    Subject, Unsound, Variables, Within, Work,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -135,6 +135,7 @@ pub(super) fn full_run() -> Run {
             causes: causes(),
             worst: vec![episode],
         }),
+        ranking: Some(ranking()),
         ..empty_run()
     };
     run.summarize();
@@ -265,6 +266,21 @@ fn causes() -> Vec<CauseRow> {
         share: 0.61,
     };
     culprits.map(row).into()
+}
+
+/// A row of each kind of subject.
+fn ranking() -> Ranking {
+    let subjects = [
+        Subject::Function(function("shmem_undo_range")),
+        Subject::Module { name: Some("ext4".into()) },
+        Subject::Module { name: None },
+        Subject::Task(logger()),
+        Subject::Cause { cause: Cause::Steal },
+        Subject::Others,
+    ];
+    let row =
+        |subject| RankingRow { subject, episodes: 12, total_ns: 8_000, worst_ns: 900, share: 0.61 };
+    Ranking { by: By::Pid, wakeups: 3, complete: false, rows: subjects.map(row).into() }
 }
 
 fn full_explanation() -> Explanation {

@@ -2,8 +2,8 @@
 
 use super::names::{REDACTED, is_kernel_thread, is_own_thread, remove};
 use crate::explain::{
-    CauseRow, Culprit, Edge, Frame, Function, Interrupted, Longest, Measured, NamedTask,
-    SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, Within,
+    CauseRow, Culprit, Edge, Frame, Function, Interrupted, Longest, Measured, NamedTask, Ranking,
+    RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, Subject, Within,
 };
 
 /// Top folders of the kernel's sources (6.18).
@@ -48,6 +48,19 @@ pub(super) fn redact_row(row: &mut CauseRow) {
         share: _,
     } = row;
     redact_culprit(culprit);
+}
+
+pub(super) fn redact_ranking(ranking: &mut Ranking) {
+    let Ranking { by: _, wakeups: _, complete: _, rows } = ranking;
+    for row in rows {
+        let RankingRow { subject, episodes: _, total_ns: _, worst_ns: _, share: _ } = row;
+        match subject {
+            Subject::Function(function) => redact_function(function),
+            Subject::Module { name } => name.iter_mut().for_each(redact_symbol),
+            Subject::Task(task) => redact_task(task),
+            Subject::Cause { cause: _ } | Subject::Others => {}
+        }
+    }
 }
 
 pub(super) fn redact_step(step: &mut Step) {

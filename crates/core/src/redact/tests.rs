@@ -5,9 +5,10 @@ use serde_json::Value;
 use super::*;
 use crate::distribution::Distribution;
 use crate::explain::{
-    Bound, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Evidence, Frame, Function,
-    Interference, Interrupted, Longest, Measured, NamedTask, NetOfSteal, SectionKind, SectionPlace,
-    Share, SourceLine, Step, StepEvent, StepMode, Unsound, Variables, Within,
+    Bound, By, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Evidence, Frame,
+    Function, Interference, Interrupted, Longest, Measured, NamedTask, NetOfSteal, Ranking,
+    RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, StepMode, Subject,
+    Unsound, Variables, Within,
 };
 use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
@@ -127,6 +128,7 @@ fn full() -> Run {
             causes: vec![cause_row()],
             worst: vec![episode()],
         }),
+        ranking: Some(ranking()),
         summary: Summary {
             count: 1,
             missed: 0,
@@ -138,6 +140,16 @@ fn full() -> Run {
         },
         other: other(),
     }
+}
+
+fn ranking() -> Ranking {
+    let subjects = [
+        Subject::Function(Function { name: TEXT.into(), module: Some(TEXT.into()) }),
+        Subject::Module { name: Some(TEXT.into()) },
+        Subject::Task(task()),
+    ];
+    let row = |subject| RankingRow { subject, episodes: 1, total_ns: 1, worst_ns: 1, share: 1.0 };
+    Ranking { by: By::Pid, wakeups: 1, complete: false, rows: subjects.map(row).into() }
 }
 
 fn cause_row() -> CauseRow {

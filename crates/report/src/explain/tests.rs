@@ -11,6 +11,7 @@ use runs::{bound, crowded, frame, frames, lossy, measured, serial, table};
 mod hostile;
 mod net;
 mod not_followed;
+mod ranking;
 pub(crate) mod runs;
 
 const PLAIN: Style = Style { colour: false };
