@@ -32,10 +32,11 @@ mod tally;
 #[cfg(test)]
 mod testing;
 mod timeline;
+mod tuning;
 
 pub use abridged::Abridged;
 pub use account::{account, stand_in};
-pub use blame::blame;
+pub use blame::{blame, blame_with};
 pub use bound::{Premises, bound};
 pub use components::components;
 pub use known::{Known, Machine};
@@ -47,3 +48,4 @@ pub use seen::{Interrupts, Seen};
 pub use softirq::softirq_name;
 pub use tally::{Histogrammed, NET_OF_STEAL, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY};
 pub use timeline::timeline;
+pub use tuning::Tuning;
