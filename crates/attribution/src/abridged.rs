@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::compose::{is_section, is_switch, is_way_to_scheduler};
 use super::rank::Part;
-use crate::group::Group;
-use wakescope_core::explain::{Cause, Components, Share};
+use crate::group::{Group, Key, subject};
+use crate::net_of_steal::{Lateness, take_off};
+use wakescope_core::explain::{By, Cause, Components, Share, Subject};
 use wakescope_core::histogram::{bucket_of, edges_of};
 use wakescope_core::random::Random;
 
@@ -36,12 +37,13 @@ pub struct Abridged {
     wakeups: Vec<Brief>,
     /// How many late wakeups each of them stands for, less one.
     also: u64,
-    /// How many there were of all lengths, by buckets of the histograms' scale.
-    lengths: BTreeMap<usize, u64>,
-    /// How late the least late of them was, nanoseconds.
-    least_ns: u64,
-    groups: Vec<Group>,
-    places: HashMap<Group, u32>,
+    /// How late all of them were, and the same without stolen time.
+    lengths: Lengths,
+    net_lengths: Lengths,
+    groups: Interned<Group>,
+    /// What the time is to be ranked by beside its causes, with the subjects of it.
+    by: Option<By>,
+    subjects: Interned<Subject>,
     /// For each measure the blame of the wakeup that has the longest.
     longest: [Vec<Share>; MEASURES.len()],
     /// Of as many successive wakeups as one stands for, how many have come, and which is taken.
@@ -53,31 +55,96 @@ pub struct Abridged {
 #[derive(Clone, Debug, PartialEq)]
 struct Brief {
     components: Components,
+    /// What the clock of its CPU says was stolen of it, nanoseconds.
+    stolen_ns: u64,
     /// By the places of their groups, nanoseconds.
     shares: Box<[(u32, u64)]>,
+    /// The same by the places of their subjects; empty if nobody asks.
+    by_subject: Box<[(u32, u64)]>,
 }
 
 impl Brief {
-    fn late_ns(&self) -> u64 {
-        self.components.total_ns()
+    fn ns(&self, lateness: Lateness) -> u64 {
+        lateness.of(self.components.total_ns(), self.stolen_ns)
+    }
+}
+
+/// How late wakeups were.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Lengths {
+    /// How many there were of all lengths, by buckets of the histograms' scale.
+    counts: BTreeMap<usize, u64>,
+    /// How late the least late of them was, nanoseconds.
+    least_ns: u64,
+}
+
+impl Lengths {
+    fn add(&mut self, ns: u64) {
+        self.least_ns = if self.counts.is_empty() { ns } else { self.least_ns.min(ns) };
+        *self.counts.entry(bucket_of(ns)).or_default() += 1;
+    }
+}
+
+/// Groups that are kept once.
+#[derive(Clone, Debug, PartialEq)]
+struct Interned<K: Key> {
+    all: Vec<K>,
+    places: HashMap<K, u32>,
+}
+
+impl<K: Key> Default for Interned<K> {
+    fn default() -> Self {
+        Self { all: Vec::new(), places: HashMap::new() }
+    }
+}
+
+impl<K: Key> Interned<K> {
+    /// The place of `key`, or, where there are too many, of all others.
+    fn place(&mut self, mut key: K) -> u32 {
+        if self.all.len() >= MOST_CULPRITS && !self.places.contains_key(&key) {
+            key = key.others();
+        }
+        if let Some(&place) = self.places.get(&key) {
+            return place;
+        }
+        let place = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push(key.clone());
+        self.places.insert(key, place);
+        place
+    }
+
+    fn at(&self, place: u32) -> &K {
+        &self.all[place as usize]
     }
 }
 
 impl Abridged {
+    /// Of wakeups whose time is to be ranked by this, too.
+    pub fn by(by: Option<By>) -> Self {
+        Self { by, ..Self::default() }
+    }
+
     /// How many late wakeups each one that is kept stands for: a power of two, 1 as long as all are
     /// kept.
     pub fn weight(&self) -> u64 {
         self.also + 1
     }
 
-    /// Adds a late wakeup.
-    pub fn add(&mut self, components: Components, blame: Vec<Share>) {
+    /// Adds a late wakeup, of which `stolen_ns` were stolen by the clock of its CPU.
+    pub fn add(&mut self, components: Components, stolen_ns: u64, blame: Vec<Share>) {
         let late_ns = components.total_ns();
-        self.least_ns = if self.lengths.is_empty() { late_ns } else { self.least_ns.min(late_ns) };
-        *self.lengths.entry(bucket_of(late_ns)).or_default() += 1;
+        self.lengths.add(late_ns);
+        self.net_lengths.add(Lateness::NetOfSteal.of(late_ns, stolen_ns));
         if self.is_drawn() {
-            let shares = blame.iter().map(|share| (self.place(share), share.ns)).collect();
-            self.wakeups.push(Brief { components, shares });
+            let shares = blame.iter();
+            let shares =
+                shares.map(|share| (self.groups.place(Group::of(share.blamed())), share.ns));
+            let shares = shares.collect();
+            let by_subject = blame.iter().filter_map(|share| {
+                Some((self.subjects.place(subject(share, self.by?)), share.ns))
+            });
+            let by_subject = by_subject.collect();
+            self.wakeups.push(Brief { components, stolen_ns, shares, by_subject });
         }
         for (measure, longest) in MEASURES.iter().zip(&mut self.longest) {
             if measured(*measure, &blame) > measured(*measure, longest) {
@@ -91,7 +158,7 @@ impl Abridged {
 
     /// How many were added, kept or not.
     pub(crate) fn added(&self) -> u64 {
-        self.lengths.values().fold(0, |sum, count| sum.saturating_add(*count))
+        self.lengths.counts.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Whether the next wakeup is taken: one of each `weight` of them, drawn at random, for what comes
@@ -115,54 +182,70 @@ impl Abridged {
         self.come = 0;
     }
 
-    fn place(&mut self, share: &Share) -> u32 {
-        let mut key = Group::of(share.blamed());
-        if self.groups.len() >= MOST_CULPRITS && !self.places.contains_key(&key) {
-            key = Group::others(key.cause);
-        }
-        if let Some(&place) = self.places.get(&key) {
-            return place;
-        }
-        let place = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
-        self.groups.push(key.clone());
-        self.places.insert(key, place);
-        place
-    }
-
-    fn above(&self, above_ns: u64) -> impl Iterator<Item = &Brief> {
-        self.wakeups.iter().filter(move |brief| brief.late_ns() >= above_ns)
+    fn above(&self, above_ns: u64, lateness: Lateness) -> impl Iterator<Item = &Brief> {
+        self.wakeups.iter().filter(move |brief| brief.ns(lateness) >= above_ns)
     }
 
     /// How many wakeups at least so late there were, by buckets. Of a sample, those that are certain:
     /// without the bucket that `above_ns` lies in, unless that is where it begins, or no wakeup was
     /// less late.
-    pub(crate) fn counts(&self, above_ns: u64) -> BTreeMap<usize, u64> {
+    pub(crate) fn counts(&self, above_ns: u64, lateness: Lateness) -> BTreeMap<usize, u64> {
         let mut counts = BTreeMap::new();
         if self.weight() == 1 {
-            for brief in self.above(above_ns) {
-                *counts.entry(bucket_of(brief.late_ns())).or_default() += 1;
+            for brief in self.above(above_ns, lateness) {
+                *counts.entry(bucket_of(brief.ns(lateness))).or_default() += 1;
             }
             return counts;
         }
-        counts.clone_from(&self.lengths);
-        if self.least_ns < above_ns {
+        let lengths = match lateness {
+            Lateness::Whole => &self.lengths,
+            Lateness::NetOfSteal => &self.net_lengths,
+        };
+        counts.clone_from(&lengths.counts);
+        if lengths.least_ns < above_ns {
             counts.retain(|&bucket, _| edges_of(bucket).0 >= above_ns);
         }
         counts
     }
 
     /// Whose the time of those at least so late was, to be ranked.
-    pub(crate) fn parts(&self, above_ns: u64) -> impl Iterator<Item = Part<'_>> {
-        let share = |&(place, ns): &(u32, u64)| (Cow::Borrowed(&self.groups[place as usize]), ns);
-        self.above(above_ns).map(move |brief| {
-            Part::new(self.weight(), brief.late_ns(), brief.shares.iter().map(share))
+    pub(crate) fn parts(
+        &self,
+        above_ns: u64,
+        lateness: Lateness,
+    ) -> impl Iterator<Item = Part<'_>> {
+        self.above(above_ns, lateness).map(move |brief| {
+            let mut shares = brief.shares.clone();
+            let causes = shares.iter_mut();
+            let causes = causes.map(|(place, ns)| (self.groups.at(*place).cause, ns));
+            take_off(causes, lateness.left_out(brief.stolen_ns));
+            let share = |&(place, ns): &(u32, u64)| (Cow::Borrowed(self.groups.at(place)), ns);
+            Part::new(self.weight(), brief.ns(lateness), shares.iter().map(share))
+        })
+    }
+
+    /// The same by subjects.
+    pub(crate) fn parts_by_subject(
+        &self,
+        above_ns: u64,
+    ) -> impl Iterator<Item = Part<'_, Subject>> {
+        let share = |&(place, ns): &(u32, u64)| (Cow::Borrowed(self.subjects.at(place)), ns);
+        self.above(above_ns, Lateness::Whole).map(move |brief| {
+            let late_ns = brief.ns(Lateness::Whole);
+            Part::new(self.weight(), late_ns, brief.by_subject.iter().map(share))
         })
     }
 
     /// The components of those at least so late, together.
     pub(crate) fn components(&self, above_ns: u64) -> Components {
-        let all = self.above(above_ns).map(|brief| brief.components.times(self.weight()));
+        let late = self.above(above_ns, Lateness::Whole);
+        let all = late.map(|brief| brief.components.times(self.weight()));
         all.fold(Components::default(), |sum, components| sum.plus(&components))
+    }
+
+    /// Whether any of those at least so late was stolen from.
+    pub(crate) fn any_stolen(&self, above_ns: u64) -> bool {
+        self.above(above_ns, Lateness::Whole).any(|brief| brief.stolen_ns > 0)
     }
 
     /// The blame of those wakeups that held the longest sections and switches.
@@ -183,7 +266,7 @@ mod tests {
     use wakescope_core::explain::Phase;
 
     fn count(abridged: &Abridged, above_ns: u64) -> u64 {
-        abridged.counts(above_ns).values().sum()
+        abridged.counts(above_ns, Lateness::Whole).values().sum()
     }
 
     fn late(ns: u64) -> Components {
@@ -195,10 +278,10 @@ mod tests {
         let mut abridged = Abridged::default();
         for ns in [100, 200, 300] {
             let half = share(Cause::Irq, "eth0", ns / 2);
-            abridged.add(late(ns), vec![half, share(Cause::IrqOff, "f", ns - ns / 2)]);
+            abridged.add(late(ns), 0, vec![half, share(Cause::IrqOff, "f", ns - ns / 2)]);
         }
         let told = |above_ns| {
-            let rows = rank(abridged.parts(above_ns));
+            let rows = rank(abridged.parts(above_ns, Lateness::Whole));
             let told =
                 rows.iter().map(|r| format!("{} {} {}", who(r.blamed()), r.episodes, r.total_ns));
             (
@@ -219,12 +302,12 @@ mod tests {
         for n in 0..all {
             // A third of them is of another cause, at a regular interval.
             let cause = if n % 3 == 0 { Cause::Irq } else { Cause::IrqOff };
-            abridged.add(late(1_000), vec![share(cause, "who", 1_000)]);
+            abridged.add(late(1_000), 0, vec![share(cause, "who", 1_000)]);
         }
         assert!(abridged.wakeups.len() < MOST && abridged.weight() == 16, "{}", abridged.weight());
         // The sample is one by chance, but how many there were is known.
         assert_eq!([0, 1_000, 1_001].map(|above_ns| count(&abridged, above_ns)), [all, all, 0]);
-        let rows = rank(abridged.parts(0));
+        let rows = rank(abridged.parts(0, Lateness::Whole));
         let third = rows.iter().find(|row| row.cause == Cause::Irq).unwrap();
         // 20,480 are in the sample: a standard deviation of a share is 0.3 %.
         assert!((third.share - 1.0 / 3.0).abs() < 0.02, "{}", third.share);
@@ -238,10 +321,10 @@ mod tests {
             let mut abridged = Abridged::default();
             for n in 0..20 * MOST as u64 {
                 let cause = if n % 16 == place { Cause::Irq } else { Cause::IrqOff };
-                abridged.add(late(1_000), vec![share(cause, "who", 1_000)]);
+                abridged.add(late(1_000), 0, vec![share(cause, "who", 1_000)]);
             }
             assert!(abridged.weight() >= 16, "{}", abridged.weight());
-            let rows = rank(abridged.parts(0));
+            let rows = rank(abridged.parts(0, Lateness::Whole));
             let sixteenth = rows.iter().find(|row| row.cause == Cause::Irq).unwrap();
             // Of 16,384 at least: a standard deviation of 0.2 %.
             assert!((sixteenth.share - 1.0 / 16.0).abs() < 0.012, "{place}: {}", sixteenth.share);
@@ -251,12 +334,15 @@ mod tests {
     #[test]
     fn the_longest_sections_outlive_their_wakeups() {
         let mut abridged = Abridged::default();
-        abridged.add(late(70), vec![share(Cause::IrqOff, "long", 70)]);
-        abridged
-            .add(late(90), vec![share(Cause::PreemptOff, "a", 50), share(Cause::IrqOff, "b", 40)]);
+        abridged.add(late(70), 0, vec![share(Cause::IrqOff, "long", 70)]);
+        abridged.add(
+            late(90),
+            0,
+            vec![share(Cause::PreemptOff, "a", 50), share(Cause::IrqOff, "b", 40)],
+        );
         for _ in 0..4 * MOST {
             let switch = share(Cause::Scheduler, "", 20);
-            abridged.add(late(20), vec![Share { phase: Some(Phase::Switch), ..switch }]);
+            abridged.add(late(20), 0, vec![Share { phase: Some(Phase::Switch), ..switch }]);
         }
         let longest = |of: Measure| abridged.longest().map(|blame| measured(of, blame)).max();
         assert_eq!(longest(|share| share.cause == Cause::IrqOff), Some(70));
@@ -269,10 +355,10 @@ mod tests {
     fn culprits_without_end_take_no_room_without_end() {
         let mut abridged = Abridged::default();
         for n in 0..2 * MOST_CULPRITS {
-            abridged.add(late(5), vec![share(Cause::EqualOrLowerTask, &format!("task{n}"), 5)]);
+            abridged.add(late(5), 0, vec![share(Cause::EqualOrLowerTask, &format!("task{n}"), 5)]);
         }
-        assert_eq!(abridged.groups.len(), MOST_CULPRITS + 1);
-        let rows = rank(abridged.parts(0));
+        assert_eq!(abridged.groups.all.len(), MOST_CULPRITS + 1);
+        let rows = rank(abridged.parts(0, Lateness::Whole));
         let sum: u64 = rows.iter().map(|row| row.total_ns).sum();
         assert_eq!(sum, count(&abridged, 0) * 5);
     }

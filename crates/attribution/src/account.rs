@@ -2,27 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::net::net_of_steal;
 use super::balance::{Balance, Books};
 use super::compose::compose;
-use crate::{
-    Machine, Part, Seen, Tally, blame, calibrate, components, rank, sections, timeline, waits,
-};
+use crate::late::{Late, attribute};
+use crate::net_of_steal::Lateness::{NetOfSteal as Net, Whole};
+use crate::ranking::rank_all_by;
+use crate::{Machine, Seen, Tally, calibrate, rank, sections, waits};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::episodes::Attributed;
-use wakescope_core::explain::{
-    Above, ComponentTable, Explanation, Known, Measured, Wakeup, stacks_mut,
-};
+use wakescope_core::explain::{Above, ComponentTable, Explanation, Known, Measured, stacks_mut};
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::bucket_of;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
+
+mod net;
 
 /// The late wakeups that an account was given whole, and what all wakeups taught about each.
 #[derive(Clone, Debug, Default)]
 pub struct Accounted {
     /// See [`Seen::known`].
     pub known: Known,
-    /// Each late wakeup with its answer, the latest first.
+    /// Each wakeup that is late, with stolen time or without, with its answer, the latest first.
     pub episodes: Vec<Attributed>,
 }
 
@@ -41,20 +43,22 @@ pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
     let known = seen
         .known
         .unwrap_or_else(|| calibrate(&seen.components, machine, !run.plan.is_of_others()));
-    let whole = seen.wakeups.len();
-    let late: Vec<Attributed> = std::mem::take(&mut seen.wakeups)
+    let mut all_seen: Vec<Attributed> = std::mem::take(&mut seen.wakeups)
         .into_iter()
         .map(|wakeup| attribute(wakeup, &known))
-        .filter(|episode| episode.wakeup_latency_ns() >= above_ns)
         .collect();
+    let late: Vec<&Attributed> = all_seen.iter().filter(|a| a.ns(Whole) >= above_ns).collect();
     explain_worst(run, &late);
     let abridged = &seen.abridged;
     let balance = balance(run, &all, &seen, &late, (above_ns, asked));
-    let parts = late.iter().map(|account| Part::of(account.wakeup_latency_ns(), &account.blame));
-    run.causes = rank(parts.chain(abridged.parts(above_ns)).chain(balance.parts()));
+    let parts = late.iter().map(|account| account.part(Whole));
+    run.causes = rank(parts.chain(abridged.parts(above_ns, Whole)).chain(balance.parts()));
+    run.ranking = seen.by.map(|by| rank_all_by(by, &late, abridged, above_ns, &balance));
+    let to_list = (run.plan.worst, run.origin_ns);
+    run.net_of_steal = net_of_steal(&all, &seen, &all_seen, (above_ns, asked), to_list);
     let blames = late.iter().map(|account| &account.blame[..]).chain(abridged.longest());
     run.components = Some(from_start(seen.components, run.origin_ns));
-    let contradiction = seen.tally.as_ref().and_then(|t| t.finding(whole, abridged));
+    let contradiction = seen.tally.as_ref().and_then(|t| t.finding(all_seen.len(), abridged));
     let lost_in_contention = seen.tally.as_ref().map_or(0, Tally::lost_in_contention);
     let waits = seen.waits.map(|all| waits::placed(all, run.origin_ns, &run.worst));
     let sections = sections(blames.clone(), seen.sections.map(|s| measured(s, run.origin_ns)));
@@ -93,13 +97,12 @@ pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
     });
     tell_modules(run, seen.module_build_ids);
     doubt(run, seen.lacks_edges, balance.excess, contradiction);
-    Accounted { known, episodes: late }
-}
-
-/// A wakeup with its answer.
-pub(crate) fn attribute(wakeup: Wakeup, known: &Known) -> Attributed {
-    let (components, blame) = (components(&wakeup.marks), blame(&wakeup, known));
-    Attributed { wakeup, components, blame }
+    let net_above_ns = run.net_of_steal.as_ref().map(|net| net.above_ns);
+    let is_late = |account: &Attributed| {
+        account.ns(Whole) >= above_ns || net_above_ns.is_some_and(|ns| account.ns(Net) >= ns)
+    };
+    all_seen.retain(is_late);
+    Accounted { known, episodes: all_seen }
 }
 
 /// The balance of `all` wakeups of a run whose worst are explained, as far as they can be.
@@ -107,12 +110,12 @@ fn balance(
     run: &Run,
     all: &Distribution,
     seen: &Seen,
-    late: &[Attributed],
+    late: &[&Attributed],
     (above_ns, asked): (u64, Above),
 ) -> Balance {
-    let mut explained: BTreeMap<usize, u64> = seen.abridged.counts(above_ns);
+    let mut explained: BTreeMap<usize, u64> = seen.abridged.counts(above_ns, Whole);
     for account in late {
-        *explained.entry(bucket_of(account.wakeup_latency_ns())).or_default() += 1;
+        *explained.entry(bucket_of(account.ns(Whole))).or_default() += 1;
     }
     let listed: Vec<(u64, bool)> = match run.plan.is_of_others() {
         false => {
@@ -163,31 +166,16 @@ fn measured(mut sections: Measured, origin_ns: u64) -> Measured {
 
 /// The run's own list of the worst, with what is known of them. Where a run has no list of its own,
 /// as one of others' wakeups, it is made of what was seen.
-fn explain_worst(run: &mut Run, late: &[Attributed]) {
+fn explain_worst(run: &mut Run, late: &[&Attributed]) {
     let origin_ns = run.origin_ns;
-    let expiry_ns = |account: &Attributed| account.wakeup.marks.due.0.saturating_sub(origin_ns);
     if run.plan.is_of_others() {
-        run.worst = late
-            .iter()
-            .take(run.plan.worst)
-            .map(|account| Episode {
-                cpu: Some(account.wakeup.cpu),
-                expiry_ns: expiry_ns(account),
-                wakeup_latency_ns: account.wakeup_latency_ns(),
-                ..Default::default()
-            })
-            .collect();
+        let latest = late.iter().take(run.plan.worst);
+        run.worst = latest.map(|account| account.episode(origin_ns)).collect();
+        return;
     }
     for episode in &mut run.worst {
-        let same = |account: &&Attributed| {
-            expiry_ns(account) == episode.expiry_ns
-                && account.wakeup_latency_ns() == episode.wakeup_latency_ns
-                && episode.cpu.is_none_or(|cpu| cpu == account.wakeup.cpu)
-        };
-        if let Some(account) = late.iter().find(same) {
-            episode.components = Some(account.components);
-            episode.blame = account.blame.clone();
-            episode.timeline = timeline(&account.wakeup);
+        if let Some(account) = late.iter().find(|account| account.is(episode, origin_ns)) {
+            account.explain(episode);
         }
     }
 }

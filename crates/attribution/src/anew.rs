@@ -3,15 +3,17 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::account::attribute;
-use crate::group::Group;
-use crate::rank::ranked;
+use crate::group::{Group, subject};
+use crate::late::{Late, attribute};
+use crate::net_of_steal::Lateness::{NetOfSteal, Whole};
+use crate::net_of_steal::without_stolen;
+use crate::rank::{rank_subject_sums, rank_sums};
 use crate::timeline;
 use wakescope_core::budget::{Budget, Entry, Exceeded};
 use wakescope_core::episodes::{Attributed, without_stacks};
 use wakescope_core::explain::{
-    Anew, Answer, Cause, CauseRow, Change, Components, Frame, Known, Sections, Share, SourceLine,
-    stacks_mut,
+    Anew, Answer, By, Cause, CauseRow, Change, Components, Frame, Known, Ranking, Sections, Share,
+    SourceLine, Subject, stacks_mut,
 };
 use wakescope_core::run::{Episode, Run};
 
@@ -25,16 +27,32 @@ const MOST_CHANGES: usize = 100;
 #[derive(Debug)]
 pub struct Reattribution {
     anew: Anew,
-    rows: BTreeMap<Group, Moved>,
+    /// The least latency of a late wakeup, nanoseconds.
+    above_ns: u64,
+    causes: Exchange,
+    /// The same of the ranking without stolen time, with the least latency that is late there.
+    net: Option<(u64, Exchange, Listed)>,
+    /// The late time by subjects, if that is asked for.
+    subjects: Option<(By, BTreeMap<Subject, Sum>)>,
     changes: HashMap<(Answer, Answer), (u64, u64)>,
     components_before: Components,
     components_after: Components,
     sections: LongestSections,
-    /// The places of the listed worst wakeups, by expiry and latency.
-    listed: HashMap<(u64, u64), usize>,
-    worst: Vec<Episode>,
+    listed: Listed,
     origin_ns: u64,
 }
+
+/// A list of the worst wakeups.
+#[derive(Debug)]
+struct Listed {
+    /// Their places, by expiry and latency.
+    places: HashMap<(u64, u64), usize>,
+    worst: Vec<Episode>,
+}
+
+/// The causes whose shares are exchanged in a ranking.
+#[derive(Debug, Default)]
+struct Exchange(BTreeMap<Group, Moved>);
 
 /// The shares of a cause, before and after.
 #[derive(Debug, Default)]
@@ -68,19 +86,20 @@ struct LongestSections {
 }
 
 impl Reattribution {
-    /// Of `run`, which is an explained one.
-    pub fn of(run: &Run) -> Self {
-        let key = |(place, episode): (usize, &Episode)| {
-            ((episode.expiry_ns, episode.wakeup_latency_ns), place)
-        };
+    /// Of `run`, which is an explained one. `by`: what else its late time is to be ranked by.
+    pub fn of(run: &Run, by: Option<By>) -> Self {
         let recorded = run.explanation.as_ref().and_then(|told| told.sections.as_ref());
         let recorded = recorded.filter(|sections| !sections.exact).map(|sections| {
             let Sections { irq_off, preempt_off, .. } = sections;
             [irq_off.clone(), preempt_off.clone()]
         });
+        let net = run.net_of_steal.as_ref();
         Self {
             anew: Anew::default(),
-            rows: BTreeMap::new(),
+            above_ns: run.explanation.as_ref().map_or(0, |explanation| explanation.above_ns),
+            causes: Exchange::default(),
+            net: net.map(|net| (net.above_ns, Exchange::default(), Listed::of(&net.worst))),
+            subjects: by.map(|by| (by, BTreeMap::new())),
             changes: HashMap::new(),
             components_before: Components::default(),
             components_after: Components::default(),
@@ -88,8 +107,7 @@ impl Reattribution {
                 recorded: recorded.unwrap_or_default(),
                 ..LongestSections::default()
             },
-            listed: run.worst.iter().enumerate().map(key).collect(),
-            worst: run.worst.clone(),
+            listed: Listed::of(&run.worst),
             origin_ns: run.origin_ns,
         }
     }
@@ -106,37 +124,54 @@ impl Reattribution {
     ) -> Result<(), Exceeded> {
         let Attributed { wakeup, components: components_before, blame: mut before } = episode;
         let new = attribute(wakeup, known);
-        self.anew.episodes += 1;
-        self.components_before = self.components_before.plus(&components_before);
-        self.components_after = self.components_after.plus(&new.components);
         before.iter_mut().for_each(without_stacks);
-        self.sections.see(&before, &new.blame);
         let mut after = new.blame.clone();
         after.iter_mut().for_each(without_stacks);
         let is_changed = before != after || components_before != new.components;
-        let moved = grouped(&before, &after);
-        for (group, [was, is]) in &moved {
-            if !self.rows.contains_key(group) {
-                budget.keep(1, Entry::CAUSE)?;
-                self.rows.insert(group.clone(), Moved::default());
+        if let Some((above_ns, causes, listed)) = &mut self.net {
+            if new.ns(NetOfSteal) >= *above_ns {
+                let stolen_ns = new.stolen_ns();
+                let net = |blame: &[Share]| without_stolen(blame, stolen_ns);
+                causes.add(&grouped(&net(&before), &net(&after)), budget)?;
             }
-            let Some(row) = self.rows.get_mut(group) else { continue };
-            was.iter().for_each(|&ns| row.before.add(ns));
-            is.iter().for_each(|&ns| row.after.add(ns));
+            listed.update(&new, is_changed, self.origin_ns);
         }
+        // Some are late only without stolen time, because others lost more to that.
+        if new.ns(Whole) < self.above_ns {
+            return Ok(());
+        }
+        self.anew.episodes += 1;
+        self.components_before = self.components_before.plus(&components_before);
+        self.components_after = self.components_after.plus(&new.components);
+        self.sections.see(&before, &new.blame);
+        let moved = grouped(&before, &after);
+        self.causes.add(&moved, budget)?;
+        self.add_subjects(&after, budget)?;
         if is_changed {
             self.change(&moved, budget)?;
         }
-        self.update_listed(&new, is_changed);
+        self.listed.update(&new, is_changed, self.origin_ns);
+        Ok(())
+    }
+
+    fn add_subjects(&mut self, blame: &[Share], budget: &Budget) -> Result<(), Exceeded> {
+        let Some((by, sums)) = &mut self.subjects else { return Ok(()) };
+        let mut own: BTreeMap<Subject, u64> = BTreeMap::new();
+        for share in blame.iter().filter(|share| share.ns > 0) {
+            let sum = own.entry(subject(share, *by)).or_default();
+            *sum = sum.saturating_add(share.ns);
+        }
+        for (subject, ns) in own {
+            if !sums.contains_key(&subject) {
+                budget.keep(1, Entry::CAUSE)?;
+            }
+            sums.entry(subject).or_default().add(ns);
+        }
         Ok(())
     }
 
     /// Notes what lost and what got the most time of an episode.
-    fn change(
-        &mut self,
-        moved: &BTreeMap<Group, [Option<u64>; 2]>,
-        budget: &Budget,
-    ) -> Result<(), Exceeded> {
+    fn change(&mut self, moved: &Moves, budget: &Budget) -> Result<(), Exceeded> {
         let more =
             |[less, more]: &[Option<u64>; 2]| more.unwrap_or(0).saturating_sub(less.unwrap_or(0));
         let less = |&[was, is]: &[Option<u64>; 2]| more(&[is, was]);
@@ -158,28 +193,32 @@ impl Reattribution {
         Ok(())
     }
 
-    /// Puts a new answer into the list of the worst. One that is as recorded stays, with its lines of
-    /// source.
-    fn update_listed(&mut self, new: &Attributed, is_changed: bool) {
-        let expiry_ns = new.wakeup.marks.due.0.saturating_sub(self.origin_ns);
-        let Some(&place) = self.listed.get(&(expiry_ns, new.wakeup_latency_ns())) else { return };
-        let listed = &mut self.worst[place];
-        if listed.cpu.is_some_and(|cpu| cpu != new.wakeup.cpu) {
-            return;
-        }
-        listed.timeline = timeline(&new.wakeup);
-        if is_changed || listed.blame.is_empty() {
-            listed.components = Some(new.components);
-            listed.blame.clone_from(&new.blame);
-        }
-    }
-
     /// Puts the new answers into `run`. So many lines of its episodes were damaged.
-    pub fn finish(mut self, run: &mut Run, damaged_lines: u64) {
+    pub fn finish(self, run: &mut Run, damaged_lines: u64) {
         let lines = lines_of(run);
-        run.causes = self.ranked(&std::mem::take(&mut run.causes));
-        run.worst = self.worst;
         let mut anew = self.anew;
+        let mut ranked = |exchange: Exchange, recorded: &mut Vec<CauseRow>| {
+            let (rows, excess_ns) = exchange.ranked(recorded);
+            anew.excess_ns = anew.excess_ns.saturating_add(excess_ns);
+            *recorded = rows;
+        };
+        ranked(self.causes, &mut run.causes);
+        run.worst = self.listed.worst;
+        if let (Some((_, exchange, listed)), Some(net)) = (self.net, &mut run.net_of_steal) {
+            ranked(exchange, &mut net.causes);
+            net.worst = listed.worst;
+        }
+        let late = run.explanation.as_ref().map_or(0, |explanation| explanation.late);
+        let is_own = |own: &Ranking, by| own.by == by && own.complete && anew.changed == 0;
+        // The recorded one is of wakeups that are not stored, too; it holds as long as no answer changed.
+        let subjects = self
+            .subjects
+            .filter(|(by, _)| run.ranking.as_ref().is_none_or(|own| !is_own(own, *by)));
+        if let Some((by, sums)) = subjects {
+            let sums = sums.into_iter().map(|(subject, sum)| sum.of(subject));
+            let (wakeups, complete) = (anew.episodes, anew.episodes == late);
+            run.ranking = Some(Ranking { by, wakeups, complete, rows: rank_subject_sums(sums) });
+        }
         anew.damaged_lines = damaged_lines;
         anew.changes = changes(self.changes);
         if let Some(explanation) = &mut run.explanation {
@@ -193,9 +232,49 @@ impl Reattribution {
         }
         put_lines(run, &lines);
     }
+}
 
-    /// The recorded rows with the shares of the episodes exchanged.
-    fn ranked(&mut self, recorded: &[CauseRow]) -> Vec<CauseRow> {
+impl Listed {
+    fn of(worst: &[Episode]) -> Self {
+        let key = |(place, episode): (usize, &Episode)| {
+            ((episode.expiry_ns, episode.wakeup_latency_ns), place)
+        };
+        Self { places: worst.iter().enumerate().map(key).collect(), worst: worst.to_vec() }
+    }
+
+    /// Puts a new answer into the list. One that is as recorded stays, with its lines of source.
+    fn update(&mut self, new: &Attributed, is_changed: bool, origin_ns: u64) {
+        let key = (new.expiry_ns(origin_ns), new.wakeup_latency_ns());
+        let Some(&place) = self.places.get(&key) else { return };
+        let listed = &mut self.worst[place];
+        if listed.cpu.is_some_and(|cpu| cpu != new.wakeup.cpu) {
+            return;
+        }
+        listed.timeline = timeline(&new.wakeup);
+        if is_changed || listed.blame.is_empty() {
+            listed.components = Some(new.components);
+            listed.blame.clone_from(&new.blame);
+        }
+    }
+}
+
+impl Exchange {
+    fn add(&mut self, moved: &Moves, budget: &Budget) -> Result<(), Exceeded> {
+        for (group, [was, is]) in moved {
+            if !self.0.contains_key(group) {
+                budget.keep(1, Entry::CAUSE)?;
+                self.0.insert(group.clone(), Moved::default());
+            }
+            let Some(row) = self.0.get_mut(group) else { continue };
+            was.iter().for_each(|&ns| row.before.add(ns));
+            is.iter().for_each(|&ns| row.after.add(ns));
+        }
+        Ok(())
+    }
+
+    /// The recorded rows with the shares of the episodes exchanged, and by how much these exceeded what
+    /// was recorded, nanoseconds.
+    fn ranked(self, recorded: &[CauseRow]) -> (Vec<CauseRow>, u64) {
         let mut rows: BTreeMap<Group, Sum> = BTreeMap::new();
         for row in recorded {
             let sum = rows.entry(Group::of(row.blamed())).or_default();
@@ -205,27 +284,29 @@ impl Reattribution {
         }
         // A cause without a row of its own is part of the row of others.
         let mut moved: BTreeMap<Group, Moved> = BTreeMap::new();
-        for (group, shares) in std::mem::take(&mut self.rows) {
+        for (group, shares) in self.0 {
             let others = Group::others(group.cause);
             let is_other = !rows.contains_key(&group) && rows.contains_key(&others);
             let sum = moved.entry(if is_other { others } else { group }).or_default();
             sum.before.plus(&shares.before);
             sum.after.plus(&shares.after);
         }
+        let mut excess = 0_u64;
         for (group, Moved { before, after }) in moved {
             let row = rows.entry(group).or_default();
-            let excess_ns = before.total_ns.saturating_sub(row.total_ns);
-            self.anew.excess_ns = self.anew.excess_ns.saturating_add(excess_ns);
+            excess = excess.saturating_add(before.total_ns.saturating_sub(row.total_ns));
             row.exchange(&before, &after);
         }
         rows.retain(|_, sum| sum.total_ns > 0);
-        ranked(
-            rows.into_iter().map(|(group, sum)| (group, sum.episodes, sum.total_ns, sum.worst_ns)),
-        )
+        (rank_sums(rows.into_iter().map(|(group, sum)| sum.of(group))), excess)
     }
 }
 
 impl Sum {
+    fn of<K>(self, key: K) -> (K, u64, u64, u64) {
+        (key, self.episodes, self.total_ns, self.worst_ns)
+    }
+
     fn plus(&mut self, other: &Self) {
         self.episodes = self.episodes.saturating_add(other.episodes);
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
@@ -246,9 +327,11 @@ impl Sum {
     }
 }
 
-/// The shares of an episode by what they are grouped by, before and after.
-fn grouped(before: &[Share], after: &[Share]) -> BTreeMap<Group, [Option<u64>; 2]> {
-    let mut sums: BTreeMap<Group, [Option<u64>; 2]> = BTreeMap::new();
+/// The shares of an episode by what they are grouped by, before and after, nanoseconds.
+type Moves = BTreeMap<Group, [Option<u64>; 2]>;
+
+fn grouped(before: &[Share], after: &[Share]) -> Moves {
+    let mut sums = Moves::new();
     for (side, shares) in [before, after].into_iter().enumerate() {
         for share in shares.iter().filter(|share| share.ns > 0) {
             let sum = &mut sums.entry(Group::of(share.blamed())).or_default()[side];

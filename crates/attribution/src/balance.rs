@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::rank::Part;
+use crate::group::Key;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Histogram, bucket_of, edges_of};
 
@@ -86,7 +87,7 @@ impl Balance {
     }
 
     /// The wakeups without an explanation, to be ranked: all of their lateness is unexplained.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+    pub(crate) fn parts<'s, K: Key + 's>(&'s self) -> impl Iterator<Item = Part<'s, K>> {
         self.unexplained.iter().map(|&(count, ns)| Part::new(count, ns, []))
     }
 }
@@ -137,6 +138,30 @@ impl Books<'_> {
     }
 }
 
+/// All wakeups by their lateness without stolen time: those that were `followed`, of which it is `net`,
+/// and with all their lateness those of `all` that were not, of which nobody knows what was stolen.
+pub(super) fn net_of_all(
+    all: &Distribution,
+    followed: &Distribution,
+    net: &Distribution,
+) -> Distribution {
+    let counted = counts(&followed.histogram);
+    let mut others = clipped(counts(&all.histogram), followed);
+    for (bucket, count) in &mut others {
+        *count = count.saturating_sub(counted.get(bucket).copied().unwrap_or(0));
+    }
+    others.retain(|_, count| *count > 0);
+    let histogram = Histogram::from_scale(others);
+    let latest = histogram.buckets().last().map(|bucket| bucket.upper - 1);
+    let others = Distribution {
+        count: histogram.count(),
+        max_ns: latest.map(|ns| all.max_ns.map_or(ns, |max_ns| ns.min(max_ns))),
+        histogram,
+        ..Distribution::default()
+    };
+    net.merged(&others)
+}
+
 fn counts(histogram: &Histogram) -> Counts {
     let mut counts = Counts::new();
     for bucket in histogram.buckets() {
@@ -166,6 +191,7 @@ fn surplus(larger: &Counts, smaller: &Counts) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::Group;
     use proptest::prelude::*;
 
     fn distribution(samples: &[u64]) -> Distribution {
@@ -305,7 +331,7 @@ mod tests {
             let unexplained: u64 = late(0).iter().sum::<u64>() - late(2).iter().sum::<u64>();
             let off = got.unexplained_ns().abs_diff(unexplained);
             prop_assert!(off <= late(0).iter().sum::<u64>() / 256, "{off} ns of {unexplained}");
-            let parts: u64 = crate::rank(got.parts()).iter().map(|r| r.total_ns).sum();
+            let parts: u64 = crate::rank(got.parts::<Group>()).iter().map(|r| r.total_ns).sum();
             prop_assert_eq!(parts, got.unexplained_ns());
         }
     }

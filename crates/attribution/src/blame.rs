@@ -30,6 +30,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+use super::tuning::Tuning;
 use case::Case;
 use wakescope_core::explain::{Known, Share, Wakeup};
 
@@ -37,7 +38,12 @@ use wakescope_core::explain::{Known, Share, Wakeup};
 /// from `due` to `response`, exactly; none is zero. Equal cause, culprit and place make one share,
 /// which is known as well as the least known part of it.
 pub fn blame(wakeup: &Wakeup, known: &Known) -> Vec<Share> {
-    let case = Case::of(wakeup, known);
+    blame_with(&Tuning::default(), wakeup, known)
+}
+
+/// The same by rules with these thresholds.
+pub fn blame_with(tuning: &Tuning, wakeup: &Wakeup, known: &Known) -> Vec<Share> {
+    let case = Case::of(tuning, wakeup, known);
     let mut pieces = sweep::pieces(&case);
     cover::cover_with_nmis_and_tracer(&mut pieces, &case);
     cover::cover_with_stolen_time(&mut pieces, &case);

@@ -1,11 +1,15 @@
 //! What late wakeups are ranked by.
 
-use wakescope_core::explain::{Answer, Blamed, Cause, Culprit, Phase};
+use std::hash::Hash;
+
+use wakescope_core::explain::{
+    Answer, Blamed, By, Cause, Culprit, NamedTask, Phase, Share, Subject,
+};
 
 /// What the causes of late wakeups are grouped by. Of a task the name, policy and priority count, and
 /// not its pid: a program that forks is one cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Group {
+pub struct Group {
     pub(crate) cause: Cause,
     pub(crate) others: bool,
     pub(crate) phase: Option<Phase>,
@@ -33,4 +37,66 @@ impl Group {
     pub(crate) fn others(cause: Cause) -> Self {
         Self { cause, others: true, ..Self::default() }
     }
+}
+
+/// What shares are grouped by, so that groups can be ranked.
+pub trait Key: Clone + Ord + Hash {
+    /// The group of what nobody knows.
+    fn unexplained() -> Self;
+    /// Whether it is that.
+    fn is_unexplained(&self) -> bool;
+    /// The group that this one is part of if it gets no row of its own.
+    fn others(&self) -> Self;
+}
+
+impl Key for Group {
+    fn unexplained() -> Self {
+        Self::default()
+    }
+
+    fn is_unexplained(&self) -> bool {
+        self.cause == Cause::Unexplained
+    }
+
+    fn others(&self) -> Self {
+        Self::others(self.cause)
+    }
+}
+
+impl Key for Subject {
+    fn unexplained() -> Self {
+        Self::Cause { cause: Cause::Unexplained }
+    }
+
+    fn is_unexplained(&self) -> bool {
+        *self == Self::unexplained()
+    }
+
+    fn others(&self) -> Self {
+        Self::Others
+    }
+}
+
+/// Whose time a share was, by what it is asked by. Time in which none of these is known to have run is its
+/// cause's.
+pub(crate) fn subject(share: &Share, by: By) -> Subject {
+    let of_cause = Subject::Cause { cause: share.cause };
+    if share.cause == Cause::Unexplained {
+        return of_cause;
+    }
+    let task = match &share.culprit {
+        // A task that was throttled did not run.
+        Culprit::Task(task) if share.cause != Cause::Throttled => Some(task),
+        _ => share.within.task.as_ref(),
+    };
+    let found = match (by, &share.culprit) {
+        (By::Pid, _) => task.cloned().map(Subject::Task),
+        (By::Task, _) => task.map(|task| Subject::Task(NamedTask { pid: None, ..task.clone() })),
+        (By::Function, Culprit::Function(function)) => Some(Subject::Function(function.clone())),
+        (By::Module, Culprit::Function(function)) => {
+            Some(Subject::Module { name: function.module.clone() })
+        }
+        (By::Function | By::Module, _) => None,
+    };
+    found.unwrap_or(of_cause)
 }

@@ -3,32 +3,30 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::group::Group;
-use wakescope_core::explain::{Cause, CauseRow, Share};
+use crate::group::{Group, Key, subject};
+use wakescope_core::explain::{By, CauseRow, RankingRow, Share, Subject};
 
-/// The most rows that have a culprit of their own.
+/// The most rows that have a group of their own.
 const MOST_ROWS: usize = 1_000;
-
-type Key<'a> = Cow<'a, Group>;
 
 /// What is ranked: late wakeups that are alike, by whose their time was.
 #[derive(Clone, Debug)]
-pub struct Part<'a> {
+pub struct Part<'a, K: Key = Group> {
     /// How many wakeups.
     weight: u64,
     /// Of each, nanoseconds by what they are grouped by. Together they are its wakeup latency.
-    shares: BTreeMap<Key<'a>, u64>,
+    shares: BTreeMap<Cow<'a, K>, u64>,
 }
 
-impl<'a> Part<'a> {
+impl<'a, K: Key> Part<'a, K> {
     /// `weight` wakeups that were `late_ns` late, with groups and nanoseconds of their shares. What
     /// these leave is unexplained.
     pub(crate) fn new(
         weight: u64,
         late_ns: u64,
-        shares: impl IntoIterator<Item = (Key<'a>, u64)>,
+        shares: impl IntoIterator<Item = (Cow<'a, K>, u64)>,
     ) -> Self {
-        let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
+        let mut sums: BTreeMap<Cow<'a, K>, u64> = BTreeMap::new();
         let mut told = 0_u64;
         for (group, ns) in shares.into_iter().filter(|(_, ns)| *ns > 0) {
             let sum = sums.entry(group).or_default();
@@ -36,15 +34,25 @@ impl<'a> Part<'a> {
             told = told.saturating_add(ns);
         }
         if late_ns > told {
-            let rest = sums.entry(Cow::Owned(Group::default())).or_default();
+            let rest = sums.entry(Cow::Owned(K::unexplained())).or_default();
             *rest = rest.saturating_add(late_ns - told);
         }
         Self { weight, shares: sums }
     }
+}
 
+impl Part<'_> {
     /// A wakeup that was `late_ns` late, with its shares.
     pub fn of(late_ns: u64, blame: &[Share]) -> Self {
         let share = |share: &Share| (Cow::Owned(Group::of(share.blamed())), share.ns);
+        Self::new(1, late_ns, blame.iter().map(share))
+    }
+}
+
+impl Part<'_, Subject> {
+    /// The same, by subjects.
+    pub(crate) fn by(by: By, late_ns: u64, blame: &[Share]) -> Self {
+        let share = |share: &Share| (Cow::Owned(subject(share, by)), share.ns);
         Self::new(1, late_ns, blame.iter().map(share))
     }
 }
@@ -55,15 +63,40 @@ impl<'a> Part<'a> {
 /// At most 1,000 rows have a culprit of their own, those with the largest; the rest of each cause
 /// is one row, `others`.
 pub fn rank<'a>(late: impl IntoIterator<Item = Part<'a>>) -> Vec<CauseRow> {
-    let late: Vec<Part> = late.into_iter().collect();
+    ranked(late).into_iter().map(cause_row).collect()
+}
+
+/// Ranks subjects of late time in the same way.
+pub(crate) fn rank_subjects<'a>(
+    late: impl IntoIterator<Item = Part<'a, Subject>>,
+) -> Vec<RankingRow> {
+    ranked(late).into_iter().map(subject_row).collect()
+}
+
+fn cause_row((group, sum): (Group, Sum)) -> CauseRow {
+    let Group { cause, others, phase, from_cpu, culprit } = group;
+    let Sum { episodes, total_ns, worst_ns, share } = sum;
+    let total_ns = u64::try_from(total_ns).unwrap_or(u64::MAX);
+    CauseRow { cause, culprit, phase, from_cpu, others, episodes, total_ns, worst_ns, share }
+}
+
+fn subject_row((subject, sum): (Subject, Sum)) -> RankingRow {
+    let Sum { episodes, total_ns, worst_ns, share } = sum;
+    let total_ns = u64::try_from(total_ns).unwrap_or(u64::MAX);
+    RankingRow { subject, episodes, total_ns, worst_ns, share }
+}
+
+/// Groups in order, each with its sum over all wakeups.
+fn ranked<'a, K: Key + 'a>(late: impl IntoIterator<Item = Part<'a, K>>) -> Vec<(K, Sum)> {
+    let late: Vec<Part<K>> = late.into_iter().collect();
     let own = with_own_row(&late);
-    let mut rows: BTreeMap<Key, Sum> = BTreeMap::new();
+    let mut rows: BTreeMap<Cow<K>, Sum> = BTreeMap::new();
     for part in &late {
-        let mut mine: BTreeMap<Key, u64> = BTreeMap::new();
+        let mut mine: BTreeMap<Cow<K>, u64> = BTreeMap::new();
         for (group, &ns) in &part.shares {
             let key = match own.contains(&**group) {
                 true => Cow::Borrowed(&**group),
-                false => Cow::Owned(Group::others(group.cause)),
+                false => Cow::Owned(group.others()),
             };
             let sum = mine.entry(key).or_default();
             *sum = sum.saturating_add(ns);
@@ -77,45 +110,53 @@ pub fn rank<'a>(late: impl IntoIterator<Item = Part<'a>>) -> Vec<CauseRow> {
 
 /// Ranks causes that are added up already: each with how many wakeups have a share of it, these shares
 /// together, and the largest, nanoseconds. Equal causes are one.
-pub(crate) fn ranked(causes: impl IntoIterator<Item = (Group, u64, u64, u64)>) -> Vec<CauseRow> {
-    let sum = |(group, episodes, total_ns, worst_ns): (Group, u64, u64, u64)| {
-        (group, Sum { episodes, total_ns: total_ns.into(), worst_ns })
+pub(crate) fn rank_sums(causes: impl IntoIterator<Item = (Group, u64, u64, u64)>) -> Vec<CauseRow> {
+    in_order(added_up(causes)).into_iter().map(cause_row).collect()
+}
+
+/// Ranks subjects that are added up already.
+pub(crate) fn rank_subject_sums(
+    subjects: impl IntoIterator<Item = (Subject, u64, u64, u64)>,
+) -> Vec<RankingRow> {
+    in_order(added_up(subjects)).into_iter().map(subject_row).collect()
+}
+
+fn added_up<K: Key>(sums: impl IntoIterator<Item = (K, u64, u64, u64)>) -> BTreeMap<K, Sum> {
+    let sum = |(key, episodes, total_ns, worst_ns): (K, u64, u64, u64)| {
+        (key, Sum { episodes, total_ns: total_ns.into(), worst_ns, share: 0.0 })
     };
-    let mut all: Vec<(Group, Sum)> = causes.into_iter().map(sum).collect();
-    all.sort_by_key(|(group, sum)| {
-        (group.cause != Cause::Unexplained, std::cmp::Reverse(sum.total_ns))
-    });
-    let mut rows: BTreeMap<Group, Sum> = BTreeMap::new();
-    for (group, sum) in all {
+    let mut all: Vec<(K, Sum)> = sums.into_iter().map(sum).collect();
+    all.sort_by_key(|(key, sum)| (!key.is_unexplained(), std::cmp::Reverse(sum.total_ns)));
+    let mut rows: BTreeMap<K, Sum> = BTreeMap::new();
+    for (key, sum) in all {
         let has_room = rows.len() < MOST_ROWS;
-        let group = if has_room { group } else { Group::others(group.cause) };
-        let row = rows.entry(group).or_default();
+        let key = if has_room { key } else { key.others() };
+        let row = rows.entry(key).or_default();
         row.episodes = row.episodes.saturating_add(sum.episodes);
         row.total_ns += sum.total_ns;
         row.worst_ns = row.worst_ns.max(sum.worst_ns);
     }
-    in_order(rows)
+    rows
 }
 
-fn in_order(rows: BTreeMap<Group, Sum>) -> Vec<CauseRow> {
+fn in_order<K: Key>(rows: BTreeMap<K, Sum>) -> Vec<(K, Sum)> {
     let all: u128 = rows.values().map(|sum| sum.total_ns).sum();
-    let rows = rows.into_iter().map(|(group, sum)| sum.row(group, all));
-    let mut rows: Vec<CauseRow> = rows.collect();
+    let mut rows: Vec<(K, Sum)> = rows.into_iter().map(|(key, sum)| (key, sum.of(all))).collect();
     // Equal ones stay in the order of their groups.
-    rows.sort_by_key(|row| (row.cause == Cause::Unexplained, std::cmp::Reverse(row.total_ns)));
+    rows.sort_by_key(|(key, sum)| (key.is_unexplained(), std::cmp::Reverse(sum.total_ns)));
     rows
 }
 
 /// Those that get a row of their own.
-fn with_own_row<'p>(late: &'p [Part]) -> HashSet<&'p Group> {
-    let mut totals: HashMap<&Group, u128> = HashMap::new();
+fn with_own_row<'p, K: Key>(late: &'p [Part<K>]) -> HashSet<&'p K> {
+    let mut totals: HashMap<&K, u128> = HashMap::new();
     for part in late {
         for (group, &ns) in &part.shares {
             *totals.entry(&**group).or_default() += u128::from(ns) * u128::from(part.weight);
         }
     }
-    let mut largest: Vec<(&Group, u128)> = totals.into_iter().collect();
-    largest.sort_by_key(|&(key, ns)| (key.cause != Cause::Unexplained, std::cmp::Reverse(ns), key));
+    let mut largest: Vec<(&K, u128)> = totals.into_iter().collect();
+    largest.sort_by_key(|&(key, ns)| (!key.is_unexplained(), std::cmp::Reverse(ns), key));
     largest.into_iter().take(MOST_ROWS).map(|(key, _)| key).collect()
 }
 
@@ -124,6 +165,7 @@ struct Sum {
     episodes: u64,
     total_ns: u128,
     worst_ns: u64,
+    share: f64,
 }
 
 impl Sum {
@@ -133,19 +175,9 @@ impl Sum {
         self.worst_ns = self.worst_ns.max(ns);
     }
 
-    fn row(self, group: Group, all: u128) -> CauseRow {
-        let Group { cause, others, phase, from_cpu, culprit } = group;
-        CauseRow {
-            cause,
-            culprit,
-            phase,
-            from_cpu,
-            others,
-            episodes: self.episodes,
-            total_ns: u64::try_from(self.total_ns).unwrap_or(u64::MAX),
-            worst_ns: self.worst_ns,
-            share: self.total_ns as f64 / all as f64,
-        }
+    /// As a part of `all` nanoseconds.
+    fn of(self, all: u128) -> Self {
+        Self { share: self.total_ns as f64 / all as f64, ..self }
     }
 }
 
@@ -154,7 +186,7 @@ mod tests {
     use super::*;
     use crate::testing::{function, who};
     use proptest::prelude::*;
-    use wakescope_core::explain::{Culprit, Function, Policy, Task, Within};
+    use wakescope_core::explain::{Cause, Culprit, Function, Policy, Task, Within};
 
     fn share(cause: Cause, culprit: &str, within: &str, ns: u64) -> Share {
         let within = Within { syscall: Some(within.to_owned()), ..Within::default() };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{ComponentTable, Interference, Known, Measured, Waits, Wakeup};
+use wakescope_core::explain::{By, ComponentTable, Interference, Known, Measured, Waits, Wakeup};
 
 use crate::abridged::Abridged;
 use crate::tally::Tally;
@@ -11,8 +11,10 @@ use crate::tally::Tally;
 /// What a tracer found out about all wakeups of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// Late wakeups, the latest first; no more than there was room for.
+    /// Late wakeups, with stolen time or without, the latest first; no more than there was room for.
     pub wakeups: Vec<Wakeup>,
+    /// What their time is to be ranked by beside its causes.
+    pub by: Option<By>,
     /// The others, abridged.
     pub abridged: Abridged,
     /// What all wakeups teach about each, where that is known already; `None` if it follows from
@@ -22,6 +24,8 @@ pub struct Seen {
     pub components: ComponentTable,
     /// The lateness of all wakeups.
     pub wakeup_latency: Distribution,
+    /// The same without stolen time; empty where there is no clock of it.
+    pub net_of_steal: Distribution,
     /// Wakeups that were handed over one by one.
     pub records: u64,
     /// Wakeups that should have been.

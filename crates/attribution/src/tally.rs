@@ -51,6 +51,8 @@ pub struct Histogrammed {
 
 /// The component that is the sum of the others.
 pub const WAKEUP_LATENCY: &str = "wakeup latency";
+/// The same without stolen time, where that is known.
+pub const NET_OF_STEAL: &str = "wakeup latency net of steal";
 /// The component that only some kernels show.
 pub const SCHEDULING_DURATION: &str = "scheduling duration";
 
@@ -84,16 +86,21 @@ impl Tally {
         names.dedup();
         for name in names {
             let samples = self.total(|part| part.name == name, |part| part.in_buckets);
-            // Where the scheduler's entry was not seen, it is part of the component before.
-            if name != SCHEDULING_DURATION || samples > self.ended {
+            // Where the scheduler's entry was not seen, it is part of the component before. Where there
+            // is no clock of stolen time, nothing is counted without that.
+            let may_lack = name == SCHEDULING_DURATION || (name == NET_OF_STEAL && samples == 0);
+            if !may_lack || samples > self.ended {
                 let other = format!("samples of {name} are in histograms");
                 same("wakeups ended", self.ended, &other, samples);
             }
         }
         let whole = |part: &Histogrammed| part.name == WAKEUP_LATENCY;
         let latency_ns = self.total(whole, |part| part.sum_ns);
-        let parts_ns = self.total(|part| !whole(part), |part| part.sum_ns);
+        let net = |part: &Histogrammed| part.name == NET_OF_STEAL;
+        let parts_ns = self.total(|part| !whole(part) && !net(part), |part| part.sum_ns);
         same("ns of wakeup latency were counted", latency_ns, "ns of its components", parts_ns);
+        let net_ns = self.total(net, |part| part.sum_ns);
+        same("ns of it net of steal", net_ns, "ns of it at the most", net_ns.min(latency_ns));
         same("records were sent", self.sent, "were read", self.read);
         found
     }
@@ -157,6 +164,7 @@ mod tests {
                 part("interrupt latency", 30, 300),
                 part(SCHEDULING_DURATION, 50, 100),
                 part(WAKEUP_LATENCY, 90, 1_000),
+                part(NET_OF_STEAL, 90, 1_000),
             ],
             sections: vec![part("interrupts off", 1 << 40, 7)],
         }
@@ -167,7 +175,7 @@ mod tests {
         assert_eq!(right().contradictions(), [""; 0]);
         assert_eq!(right().lost_in_contention(), 1);
         type Spoil = fn(&mut Tally);
-        let cases: [(Spoil, &str); 10] = [
+        let cases: [(Spoil, &str); 12] = [
             (|t| t.begun += 2, "102 wakeups began, but 101 ended or are still open"),
             (|t| t.begun -= 2, "98 wakeups began, but 99 ended or are still open"),
             (|t| t.contended = 0, "100 wakeups began, but 99 ended or are still open"),
@@ -191,6 +199,14 @@ mod tests {
             (
                 |t| t.components[2].sum_ns += 1,
                 "1,000 ns of wakeup latency were counted, but 1,001 ns of its components",
+            ),
+            (
+                |t| t.components[4] = part(NET_OF_STEAL, 89, 800),
+                "90 wakeups ended, but 89 samples of wakeup latency net of steal are in histograms",
+            ),
+            (
+                |t| t.components[4] = part(NET_OF_STEAL, 90, 1_001),
+                "1,001 ns of it net of steal, but 1,000 ns of it at the most",
             ),
             (|t| t.read -= 1, "5 records were sent, but 4 were read"),
             (|t| t.open += 1 << 33, "100 wakeups began, but 8,589,934,691 ended or are still open"),

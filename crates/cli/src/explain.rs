@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use wakescope_attribution::{Machine, account, stand_in};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::Above;
+use wakescope_core::explain::{Above, By};
 use wakescope_core::host::Host;
 use wakescope_core::plan::{Plan, Policy, Stimulus, Target};
 use wakescope_core::preemption::Model;
@@ -107,6 +108,15 @@ pub(crate) struct ExplainArgs {
     #[arg(long, requires = "run")]
     as_recorded: bool,
 
+    /// Also rank the late time by threads, tasks, functions or modules, whatever the cause
+    ///
+    /// pid: each thread that ran; task: threads of one name, policy and priority together;
+    /// function: functions of the kernel; module: its modules, and its own code as one. With RUN,
+    /// only the stored episodes are ranked, or the worst wakeups if none are stored, unless it was
+    /// measured with the same option.
+    #[arg(long, value_name = "WHAT", value_parser = by_values())]
+    by: Option<By>,
+
     /// Number of the worst wakeups to show in full
     #[arg(long, value_name = "N", default_value = "3")]
     episodes: usize,
@@ -124,6 +134,8 @@ pub(crate) struct Question {
     bound: bool,
     /// Whether every section is to be measured.
     sections: bool,
+    /// What late time is to be ranked by beside its causes.
+    by: Option<By>,
     /// How many of the latest the record lists.
     worst: usize,
     /// What the clock counts.
@@ -133,9 +145,15 @@ pub(crate) struct Question {
 impl ExplainArgs {
     /// What is asked, whoever's wakeups it is about.
     pub(crate) fn question(&self, time_domain: TimeDomain) -> Question {
-        let (above, bound, sections) = (self.above, self.bound, self.sections);
-        Question { above, bound, sections, worst: self.measure.worst.into(), time_domain }
+        let (above, bound, sections, by) = (self.above, self.bound, self.sections, self.by);
+        Question { above, bound, sections, by, worst: self.measure.worst.into(), time_domain }
     }
+}
+
+/// What `--by` takes.
+fn by_values() -> impl TypedValueParser<Value = By> {
+    let names = By::ALL.map(By::name);
+    PossibleValuesParser::new(names).try_map(|name: String| name.parse::<By>())
 }
 
 fn process_id(text: &str) -> Result<u32, String> {
@@ -198,7 +216,8 @@ const WAKEUPS_AT_FIRST: u64 = WAKEUPS_HELD / 3;
 /// How often to look at first where it is not known how often wakeups come.
 const PACE_OF_OTHERS: SpanNs = SpanNs(5_000_000);
 
-/// How many late wakeups are kept with all their events, 12 MB at the most. Those that the record
+/// How many late wakeups are kept with all their events, 12 MB at the most, and twice that where a
+/// hypervisor took time. Those that the record
 /// lists are, if these are more.
 const ROOM: usize = 2_048;
 
@@ -228,7 +247,7 @@ impl Follower {
     /// what is possible is its preemption model. Interrupts and sections count on the plan's CPUs, on
     /// all if there are none.
     pub(crate) fn start(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
-        let Question { above, bound, sections, worst, time_domain } = question;
+        let Question { above, bound, sections, by, worst, time_domain } = question;
         if bound && plan.stimulus == Stimulus::Futex {
             return Err(Failure::new("--bound does not apply to --stimulus futex")
                 .because("it bounds the latency of wakeups by a timer, not that of a waker's call")
@@ -247,6 +266,7 @@ impl Follower {
             machine: Machine::of(host, time_domain),
             watch: bound.then(|| watch(&plan.cpus, host)),
             sections: sections.then(|| plan.cpus.iter().copied().collect()),
+            by,
         };
         let tracer = Tracer::start(options).map_err(|e| cannot_trace(&e))?;
         let now = clock::now();

@@ -8,11 +8,12 @@ use std::fs;
 use common::bench::Test;
 use common::measured::{allowed_cpus, names, record};
 use following::{can_follow, explain, explained};
+use wakescope_attribution::without_stolen;
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::StepEvent;
+use wakescope_core::explain::{By, NetOfSteal, Ranking, StepEvent};
 use wakescope_core::histogram::Bucket;
 use wakescope_core::plan::Stimulus;
-use wakescope_core::run::{Run, State};
+use wakescope_core::run::{Episode, Run, State};
 
 mod common;
 #[path = "explain/ends.rs"]
@@ -156,6 +157,28 @@ fn assert_shares_add_up(run: &Run) {
     let caused: u64 = run.causes.iter().map(|row| row.total_ns).sum();
     assert_eq!(late + told.unexplained_ns, caused);
     assert_books_balance(run);
+    run.net_of_steal.iter().for_each(|net| assert_net_adds_up(run, net));
+}
+
+/// The second account, where the hypervisor took anything of late wakeups by the clock of steal.
+#[track_caller]
+fn assert_net_adds_up(run: &Run, net: &NetOfSteal) {
+    assert!(net.explained + net.late_not_followed <= net.late, "{net:?}");
+    let shares: f64 = net.causes.iter().map(|row| row.share).sum();
+    assert!(net.late == 0 || (shares - 1.0).abs() < 1e-9, "{shares}: {:?}", net.causes);
+    let stolen_ns = |episode: &Episode| episode.stolen_ns.unwrap_or(0);
+    let latest = net.worst.iter().map(|e| e.wakeup_latency_ns - stolen_ns(e));
+    let latest: Vec<u64> = latest.collect();
+    assert!(latest.iter().rev().is_sorted(), "{latest:?}");
+    assert!(latest.iter().all(|&ns| ns >= net.above_ns), "{latest:?} of {}", net.above_ns);
+    assert!(net.worst.len() as u64 == net.explained.min(run.plan.worst as u64), "{net:?}");
+    for episode in &net.worst {
+        let rest: u64 =
+            without_stolen(&episode.blame, stolen_ns(episode)).iter().map(|s| s.ns).sum();
+        assert_eq!(rest, episode.wakeup_latency_ns - stolen_ns(episode), "{episode:?}");
+    }
+    // Nobody is later without stolen time than with it.
+    assert!(latest.first().is_none_or(|&ns| Some(ns) <= run.woken().max_ns), "{latest:?}");
 }
 
 /// Late wakeups are all that the probes recorded, and causes have all their time.
@@ -198,6 +221,56 @@ fn late_wakeups_that_are_not_followed_count_as_well() {
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert_books_balance(&record(&test.dir.join(&out)));
     }
+}
+
+#[test]
+fn what_the_hypervisor_took_is_told_apart() {
+    if !can_follow("what_the_hypervisor_took_is_told_apart") {
+        return;
+    }
+    let test = Test::new("net-of-steal");
+    let cpu = a_cpu();
+    let args = ["--duration", "2s", "--cpus", &cpu, "--load", "file-move", "--fail-above", "1ns"];
+    let ended = explain(&test, &[&args[..], &["--above", "p90", "--worst", "400"]].concat());
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let run = record(&test.run_folder());
+    assert_shares_add_up(&run);
+    // Whether there was any steal is the host's business.
+    let says = |words: &str| ended.stdout.contains(words);
+    let is_told = says("net of measured steal") || says("Net of measured steal");
+    assert_eq!(is_told, run.net_of_steal.is_some(), "{}", ended.stdout);
+    assert_eq!(says("(steal included)"), run.net_of_steal.is_some(), "{}", ended.stdout);
+    assert!(says("above the limit max ≤ 1 ns"), "{}", ended.stdout);
+}
+
+#[test]
+fn late_time_is_ranked_by_who_had_the_cpu() {
+    if !can_follow("late_time_is_ranked_by_who_had_the_cpu") {
+        return;
+    }
+    let test = Test::new("by");
+    let cpu = a_cpu();
+    let args = ["--duration", "1s", "--cpus", &cpu, "--above", "p50", "--by", "pid"];
+    let ended = explain(&test, &args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let folder = test.run_folder();
+    let run = record(&folder);
+    let ranking = run.ranking.as_ref().expect("a ranking");
+    let late = run.explanation.as_ref().unwrap().late;
+    assert_eq!((ranking.by, ranking.complete, ranking.wakeups), (By::Pid, true, late));
+    let total_ns = |ranking: &Ranking| ranking.rows.iter().map(|row| row.total_ns).sum::<u64>();
+    assert_eq!(total_ns(ranking), run.causes.iter().map(|row| row.total_ns).sum::<u64>());
+    let folder = folder.to_str().unwrap();
+    let again = |by: &str| explain(&test, &[folder, "--by", by, "--json"]).stdout;
+    let ranked = |by| Run::from_json(again(by).as_bytes()).unwrap().ranking.unwrap();
+    assert_eq!(ranked("pid"), *ranking);
+    // Nothing but the worst is in the record.
+    let worst = ranked("function");
+    assert_eq!((worst.by, worst.complete, worst.wakeups), (By::Function, false, 10));
+    let worst_ns: u64 = run.worst.iter().map(|episode| episode.wakeup_latency_ns).sum();
+    assert_eq!(total_ns(&worst), worst_ns);
+    let shown = explain(&test, &[folder, "--by", "module"]).stdout;
+    assert!(shown.contains(" late wakeups only the worst 10 "), "{shown}");
 }
 
 #[test]

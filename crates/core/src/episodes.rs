@@ -108,6 +108,8 @@ pub struct Line {
     throttled: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     irqs_off_ns: Option<(i64, i64)>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    stolen_ns: u64,
     components: Components,
     blame: Vec<Share>,
 }
@@ -156,6 +158,7 @@ impl Line {
             page_faults,
             throttled,
             irqs_off,
+            stolen_ns,
         } = wakeup;
         let Marks { due, irq_entry, irq_exit, sched_entry, switch_in, response } = marks;
         let since = |at: MonoNs| from_origin(at, due);
@@ -179,6 +182,7 @@ impl Line {
             page_faults,
             throttled,
             irqs_off_ns: irqs_off.map(|(off, on)| (since(off), since(on))),
+            stolen_ns,
             components,
             blame,
         }
@@ -221,6 +225,7 @@ impl Line {
             page_faults: self.page_faults,
             throttled: self.throttled,
             irqs_off: self.irqs_off_ns.map(|(off, on)| (at(off), at(on))),
+            stolen_ns: self.stolen_ns,
         };
         Ok(Attributed { wakeup, components: self.components, blame: self.blame })
     }

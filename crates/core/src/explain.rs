@@ -12,6 +12,8 @@ mod event;
 mod frame;
 mod known;
 mod measured;
+mod net;
+mod ranking;
 mod record;
 mod stacks;
 mod step;
@@ -27,6 +29,8 @@ pub use event::{Context, Event, GivenUp, Interrupt, Marks, Mode, Wakeup, What, W
 pub use frame::{Frame, Function, SourceLine};
 pub use known::Known;
 pub use measured::{Edge, Longest, Measured, SectionKind, SectionPlace};
+pub use net::NetOfSteal;
+pub use ranking::{By, Ranking, RankingRow, Subject};
 pub use record::{CauseRow, ComponentTable, Components, Explanation, Sections, Share};
 pub use stacks::stacks_mut;
 pub use step::{Interrupted, Step, StepEvent, StepMode};

@@ -4,7 +4,7 @@
 //! has decided about it. docs/privacy.md lists what stays.
 
 use crate::command_line::anonymous;
-use crate::explain::{Explanation, Sections};
+use crate::explain::{Explanation, NetOfSteal, Sections};
 use crate::finding::{CODES, Finding, Validity};
 use crate::host::Host;
 use crate::limit::Judgement;
@@ -56,6 +56,8 @@ pub fn redact(run: &mut Run) {
         explanation,
         components: _,
         causes,
+        net_of_steal,
+        ranking,
         summary: _,
         other,
     } = run;
@@ -69,6 +71,8 @@ pub fn redact(run: &mut Run) {
     worst.iter_mut().for_each(redact_episode);
     explanation.iter_mut().for_each(redact_explanation);
     causes.iter_mut().for_each(explained::redact_row);
+    net_of_steal.iter_mut().for_each(redact_net_of_steal);
+    ranking.iter_mut().for_each(explained::redact_ranking);
     // Nobody here knows what these keys mean.
     other.clear();
 }
@@ -223,12 +227,28 @@ fn redact_episode(episode: &mut Episode) {
         missed: _,
         components: _,
         blame,
+        stolen_ns: _,
         timeline,
         other,
     } = episode;
     blame.iter_mut().for_each(explained::redact_share);
     timeline.iter_mut().for_each(explained::redact_step);
     other.clear();
+}
+
+fn redact_net_of_steal(net: &mut NetOfSteal) {
+    let NetOfSteal {
+        above_ns: _,
+        above: _,
+        late: _,
+        explained: _,
+        late_not_followed: _,
+        unexplained_ns: _,
+        causes,
+        worst,
+    } = net;
+    causes.iter_mut().for_each(explained::redact_row);
+    worst.iter_mut().for_each(redact_episode);
 }
 
 fn redact_explanation(explanation: &mut Explanation) {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::Distribution;
-use crate::explain::{CauseRow, ComponentTable, Components, Explanation, Share, Step};
+use crate::explain::{
+    CauseRow, ComponentTable, Components, Explanation, NetOfSteal, Ranking, Share, Step,
+};
 use crate::finding::Validity;
 use crate::histogram::Histogram;
 use crate::host::Host;
@@ -87,6 +89,13 @@ pub struct Run {
     /// What made wakeups late, the largest share first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CauseRow>,
+    /// The same without the time that the hypervisor stole; `None` if it stole nothing of the late
+    /// wakeups, or that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net_of_steal: Option<NetOfSteal>,
+    /// The same time by tasks or code, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranking: Option<Ranking>,
     /// Figures that follow from `threads`, for programs that do not want to add up histograms.
     #[serde(default)]
     pub summary: Summary,
@@ -200,6 +209,10 @@ pub struct Episode {
     /// wakeup latency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blame: Vec<Share>,
+    /// How much of its lateness was stolen by the clock of its CPU, if it was explained; `None` if it
+    /// was nothing, or there is no such clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_ns: Option<u64>,
     /// What happened, in order of time, if it was explained.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Step>,
@@ -221,6 +234,10 @@ impl Episode {
         let shares = self.blame.iter().try_fold(0_u64, |sum, share| sum.checked_add(share.ns));
         (!self.blame.is_empty() && shares != Some(latency_ns))
             .then(|| format!("its shares of blame do not add up to {latency_ns} ns"))
+            .or_else(|| {
+                let stolen_ns = self.stolen_ns.filter(|&stolen_ns| stolen_ns > latency_ns)?;
+                Some(format!("{stolen_ns} ns of its {latency_ns} ns were stolen"))
+            })
     }
 }
 
@@ -421,18 +438,33 @@ impl Run {
 
     fn fault_of_explanation(&self) -> Option<String> {
         let of_table = || self.components.as_ref().and_then(ComponentTable::fault);
-        let of_worst = || {
-            let mut worst = self.worst.iter().enumerate();
-            worst.find_map(|(i, episode)| Some(format!("worst[{i}]: {}", episode.fault()?)))
+        let of_worst = |key: &str, worst: &[Episode]| {
+            let mut worst = worst.iter().enumerate();
+            worst.find_map(|(i, episode)| Some(format!("{key}worst[{i}]: {}", episode.fault()?)))
         };
-        let of_causes = || {
+        let of_causes = |key: &str, causes: &[CauseRow]| {
             let wrong = |row: &CauseRow| !(0.0..=1.0).contains(&row.share);
-            let i = self.causes.iter().position(wrong)?;
-            Some(format!("causes[{i}]: a share of {} is not from 0 to 1", self.causes[i].share))
+            let i = causes.iter().position(wrong)?;
+            Some(format!("{key}causes[{i}]: a share of {} is not from 0 to 1", causes[i].share))
+        };
+        let of_ranking = || {
+            let mut rows = self.ranking.iter().flat_map(|ranking| &ranking.rows);
+            let wrong = rows.find(|row| !(0.0..=1.0).contains(&row.share))?;
+            Some(format!("ranking.rows: a share of {} is not from 0 to 1", wrong.share))
+        };
+        let of_net = || {
+            let net = self.net_of_steal.as_ref()?;
+            let key = "net_of_steal.";
+            of_worst(key, &net.worst).or_else(|| of_causes(key, &net.causes))
         };
         let of_sections =
             || self.explanation.as_ref()?.sections.as_ref()?.measured.as_ref()?.fault();
-        of_table().or_else(of_worst).or_else(of_causes).or_else(of_sections)
+        of_table()
+            .or_else(|| of_worst("", &self.worst))
+            .or_else(|| of_causes("", &self.causes))
+            .or_else(of_net)
+            .or_else(of_ranking)
+            .or_else(of_sections)
     }
 
     fn fault_of_threads(&self) -> Option<String> {
@@ -546,6 +578,8 @@ pub(crate) mod tests {
                 share: 1.0,
                 ..Default::default()
             }],
+            net_of_steal: None,
+            ranking: None,
             source: None,
             summary: Summary::default(),
             other: serde_json::from_value(serde_json::json!({"later": later})).unwrap(),
@@ -641,6 +675,19 @@ pub(crate) mod tests {
         check(
             |j| j["worst"][0]["components"]["irq_latency_ns"] = 31.into(),
             "worst[0]: its components",
+        );
+        check(|j| j["worst"][0]["stolen_ns"] = 1_000_000_000.into(), "1000000000 ns of its");
+        check(
+            |j| {
+                let worst = j["worst"].clone();
+                let causes = j["causes"].clone();
+                j["net_of_steal"] = serde_json::json!({
+                    "above_ns": 1, "above": "1ns", "late": 1, "explained": 1,
+                    "late_not_followed": 0, "unexplained_ns": 0, "causes": causes, "worst": worst,
+                });
+                j["net_of_steal"]["worst"][0]["components"]["irq_latency_ns"] = 31.into();
+            },
+            "net_of_steal.worst[0]: its components",
         );
         check(
             |j| j["worst"][0]["blame"][1]["ns"] = u64::MAX.into(),

@@ -22,7 +22,9 @@ mod components;
 mod episode;
 mod frames;
 mod latest;
+mod net;
 mod percent;
+mod ranking;
 mod sections;
 mod steps;
 mod verdict;
@@ -34,6 +36,7 @@ pub(crate) use causes::shown as shown_causes;
 pub(crate) use episode::{ORDER, not_explained, shares};
 pub(crate) use frames::kernel_frame;
 pub(crate) use latest::{Latest, latest};
+pub(crate) use net::{TITLE as NET_TITLE, rest_of_steal};
 pub(crate) use steps::step;
 pub(crate) use verdict::because;
 pub(crate) use waits::{Line as WaitLine, lines as wait_lines, notes as wait_notes};
@@ -81,12 +84,15 @@ pub fn text(run: &Run, style: Style, extent: Extent) -> String {
     if let Some(explanation) = &run.explanation {
         out.push_str(&verdict::counts(run, explanation, style));
         let waits = explanation.waits.as_ref();
+        out.push_str(&text::limits(run, style));
         let explained = [
             waits.map(|waits| waits::table(waits, run.time_domain)).unwrap_or_default(),
             components::table(run, explanation),
             causes::table(run, explanation),
+            net::table(run),
+            run.ranking.as_ref().map(|r| ranking::table(r, explanation)).unwrap_or_default(),
             basis::told(run, explanation, style),
-            ranked.shown(run.time_domain, style, extent.most()),
+            ranked.shown(run, style, extent.most()),
         ];
         explained.iter().for_each(|part| push_part(&mut out, part));
     }
@@ -137,7 +143,8 @@ impl<'a> Ranked<'a> {
     }
 
     /// The worst of those that were explained, and which of the worse ones were not.
-    fn shown(&self, domain: TimeDomain, style: Style, most: usize) -> String {
+    fn shown(&self, run: &Run, style: Style, most: usize) -> String {
+        let domain = run.time_domain;
         let shown: Vec<(usize, &Episode)> = self.explained().take(most).collect();
         let Some(&(last, _)) = shown.last() else { return String::new() };
         let mut out = match episode::not_explained(self.left_out(last), domain) {
@@ -145,6 +152,11 @@ impl<'a> Ranked<'a> {
             text => format!(" {text}\n"),
         };
         out.push_str(&episode::blocks(&shown, domain, style));
+        let others = net::others(run, &shown, most);
+        if !others.is_empty() {
+            out.push_str("\n worst wakeups net of measured steal:\n");
+            out.push_str(&episode::blocks(&others, domain, style));
+        }
         out
     }
 }
@@ -156,9 +168,14 @@ fn is_explained(episode: &Episode) -> bool {
 
 /// The threshold above which wakeups are late ones: `50.0 µs`, `212 µs (p99.9)`.
 fn threshold(explanation: &Explanation, domain: TimeDomain) -> String {
-    let span = domain::span(explanation.above_ns, domain);
+    threshold_of(explanation.above_ns, &explanation.above, domain)
+}
+
+/// The same of a threshold that was asked for as `above`.
+fn threshold_of(above_ns: u64, above: &str, domain: TimeDomain) -> String {
+    let span = domain::span(above_ns, domain);
     // A time that was asked for is the threshold itself.
-    match explanation.above.parse::<Percentile>() {
+    match above.parse::<Percentile>() {
         Ok(asked) => format!("{span} ({asked})"),
         Err(_) => span,
     }

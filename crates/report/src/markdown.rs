@@ -1,5 +1,6 @@
 //! Runs as Markdown, for a pull request or a ticket.
 
+use wakescope_core::explain::CauseRow;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
@@ -70,7 +71,7 @@ fn limits(overlay: &Overlay) -> String {
         for judgement in entry.run.limits.iter().take(MOST) {
             let observed =
                 judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-            let limit = escaped(&clean(&judgement.limit, 60));
+            let limit = escaped(&clean(&judgement.limit, 60)) + text::judged(&entry.run);
             let told = match judgement.outcome {
                 Outcome::Pass => format!("within the limit {limit}: {observed}"),
                 Outcome::Fail => format!("**above the limit {limit}: {observed}**"),
@@ -115,9 +116,26 @@ fn waits(overlay: &Overlay) -> String {
 }
 
 fn causes(overlay: &Overlay) -> String {
+    let of_net = |run: &Run| run.net_of_steal.as_ref().map(|net| net.causes.clone());
+    let net = ranked(overlay, |run| of_net(run).unwrap_or_default());
+    let with = |title: &str, rows: String| match rows.as_str() {
+        "" => rows,
+        _ => format!("{title}:\n\n{rows}"),
+    };
+    let notes = overlay.entries.iter().filter_map(|e| e.run.net_of_steal.as_ref());
+    let note = match notes.map(explain::rest_of_steal).find(|note| !note.is_empty()) {
+        Some(note) => format!("\nNote: {note}.\n"),
+        None => String::new(),
+    };
+    let all = with("Causes of late wakeups", ranked(overlay, |run| run.causes.clone()));
+    let separator = if net.is_empty() { "" } else { "\n" };
+    all + separator + &with(explain::NET_TITLE, net) + &note
+}
+
+fn ranked(overlay: &Overlay, of: impl Fn(&Run) -> Vec<CauseRow>) -> String {
     let mut out = String::new();
     for entry in &overlay.entries {
-        for (row, _) in explain::shown_causes(&entry.run.causes, MOST_CAUSES) {
+        for (row, _) in explain::shown_causes(&of(&entry.run), MOST_CAUSES) {
             let culprit = match explain::beside(row.blamed()) {
                 none if none.is_empty() => none,
                 culprit => format!(" `{}`", culprit.replace('`', "'")),
@@ -131,7 +149,7 @@ fn causes(overlay: &Overlay) -> String {
             ));
         }
     }
-    if out.is_empty() { out } else { format!("Causes of late wakeups:\n\n{out}") }
+    out
 }
 
 fn findings(overlay: &Overlay) -> String {

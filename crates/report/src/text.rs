@@ -49,10 +49,23 @@ pub fn summary(run: &Run, style: Style) -> String {
 fn overview(run: &Run, style: Style, notes: Notes) -> String {
     let mut out = headline(run, style);
     out.push_str(&what_it_proves(run));
+    out.push_str(&limits(run, style));
+    let _ = write!(out, "\n{}", cpus(run));
+    if !run.load.is_empty() {
+        let _ = write!(out, "\n{}", crate::load::table(&run.load));
+    }
+    out.push_str(&findings::list(&run.validity.findings, style, notes));
+    let _ = write!(out, "\n{}", machine(run));
+    out
+}
+
+/// How the run stands to each of its limits, a line each.
+pub(crate) fn limits(run: &Run, style: Style) -> String {
+    let mut out = String::new();
     for judgement in &run.limits {
         let observed =
             judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-        let limit = clean(&judgement.limit, 60);
+        let limit = clean(&judgement.limit, 60) + judged(run);
         let line = match judgement.outcome {
             Outcome::Pass => style.good(&format!("within the limit {limit}: {observed}")),
             Outcome::Fail => style.bad(&format!("above the limit {limit}: {observed}")),
@@ -63,13 +76,12 @@ fn overview(run: &Run, style: Style, notes: Notes) -> String {
         };
         let _ = writeln!(out, "{line}");
     }
-    let _ = write!(out, "\n{}", cpus(run));
-    if !run.load.is_empty() {
-        let _ = write!(out, "\n{}", crate::load::table(&run.load));
-    }
-    out.push_str(&findings::list(&run.validity.findings, style, notes));
-    let _ = write!(out, "\n{}", machine(run));
     out
+}
+
+/// Which lateness the limits of a run judge, where that is a question; empty otherwise.
+pub(crate) fn judged(run: &Run) -> &'static str {
+    if run.net_of_steal.is_some() { " (steal included)" } else { "" }
 }
 
 fn headline(run: &Run, style: Style) -> String {

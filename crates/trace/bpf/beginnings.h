@@ -6,6 +6,7 @@
 #include "sections.h"
 #include "stacks.h"
 #include "state.h"
+#include "steal.h"
 #include "waiting.h"
 
 /* What this CPU was at when the interrupt came, as far as it may matter. */
@@ -46,8 +47,8 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 		return;
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
-	u64 keep = asked ? asked->keep : 0;
-	int late = now > wakeup->due && now - wakeup->due > keep / 4;
+	u64 look = asked ? asked->look : 0;
+	int late = now > wakeup->due && now - wakeup->due > look / 4;
 	/* User code need not go where it comes first: then it is the one that holds up. */
 	if (wakeup->mode == 1 && wakeup->interrupted.prio <= READ(task, prio))
 		take_user_stack(ctx, cpu, wakeup);
@@ -83,7 +84,7 @@ INLINE void look_again(void *ctx, struct cpu *cpu, u64 now)
 	}
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
-	if (!asked || now < wakeup->due + asked->keep / 4)
+	if (!asked || now < wakeup->due + asked->look / 4)
 		return;
 	/*
 	 * One look tells all that there is to tell. Of many timers in a row each would pay for another:
@@ -157,6 +158,7 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 		cpu->woken[cpu->woken_count & 3] = pid;
 		cpu->woken_count++;
 	}
+	begin_stolen(wakeup, waits, now);
 	open_wakeup(wakeup, there, waits);
 	wakeup->state = WOKEN;
 	/* The CPU's variables are reached from its own programs only. */
@@ -168,7 +170,7 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 		u32 zero = 0;
 		struct control *asked = bpf_map_lookup_elem(&control, &zero);
 		cpu->waiting = pid;
-		cpu->look_at = due + (asked ? asked->keep / 4 : 0);
+		cpu->look_at = due + (asked ? asked->look / 4 : 0);
 	}
 }
 

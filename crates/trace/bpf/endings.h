@@ -4,6 +4,7 @@
 
 #include "stacks.h"
 #include "state.h"
+#include "steal.h"
 #include "waiting.h"
 
 INLINE u32 bucket_of(u64 value)
@@ -61,6 +62,8 @@ INLINE void count_components(struct wakeup *wakeup, u32 place)
 	if (wakeup->sched_entry)
 		count(place, SCHED_DURATION, end - sched, due);
 	count(place, WAKEUP_LATENCY, end - due, due);
+	if (steal_time_place.is_known)
+		count(place, NET_OF_STEAL, end - due - wakeup->stolen, due);
 }
 
 /* Fills a record that has room for so many events, a power of two. */
@@ -137,11 +140,12 @@ INLINE void send(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *tas
 
 /*
  * What is late, as long as the loader has too few wakeups to say: an eighth of the worst so far, but
- * no more of these than a fraction of what there is room for; then the worst.
+ * no more of these than a fraction of what there is room for; then the worst. `latency` says of which
+ * lateness: with or without stolen time.
  */
-INLINE u64 late_so_far(u32 place, struct counts *all)
+INLINE u64 late_so_far(u32 place, u32 latency, struct counts *all)
 {
-	u32 index = place * COMPONENTS + WAKEUP_LATENCY;
+	u32 index = place * COMPONENTS + latency;
 	struct figures *seen = bpf_map_lookup_elem(&figures, &index);
 	if (!seen || !all)
 		return 0;
@@ -164,7 +168,8 @@ INLINE int end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task,
 	if (!asked || !all || !close_wakeup(wakeup, all))
 		return 0;
 	wakeup->response = response;
-	wakeup->steal_after = stolen(cpu);
+	wakeup->steal_after = read_steal(cpu, wakeup->cpu);
+	add_stolen(wakeup, wakeup->steal_after, response);
 	wakeup->state = IDLE;
 	if (!counts_now(asked, wakeup->due)) {
 		__sync_fetch_and_add(&all->uncounted, 1);
@@ -174,9 +179,17 @@ INLINE int end(struct wakeup *wakeup, struct cpu *cpu, struct task_struct *task,
 		wakeup->response = response = wakeup->due;
 	__sync_fetch_and_add(&all->wakeups, 1);
 	u64 late = response - wakeup->due;
-	u64 keep = asked->keep ? asked->keep : late_so_far(place, all);
+	if (wakeup->stolen > late)
+		wakeup->stolen = late;
+	u64 keep = asked->keep;
+	u64 keep_net = steal_time_place.is_known ? asked->keep_net : ~0ULL;
+	if (!keep) {
+		keep = late_so_far(place, WAKEUP_LATENCY, all);
+		if (steal_time_place.is_known)
+			keep_net = late_so_far(place, NET_OF_STEAL, all);
+	}
 	count_components(wakeup, place);
-	if (late >= keep)
+	if (late >= keep || late - wakeup->stolen >= keep_net)
 		send(wakeup, cpu, task);
 	return 1;
 }
@@ -225,6 +238,8 @@ INLINE void forget(struct wakeup *wakeup)
 	wakeup->preempt_count = 0;
 	wakeup->irqs_off = 0;
 	wakeup->irqs_on = 0;
+	wakeup->stolen = 0;
+	wakeup->steal_read = 0;
 }
 
 /*
@@ -251,6 +266,7 @@ INLINE void end_next(struct wakeup *wakeup, struct cpu *cpu, struct task_struct 
 	wakeup->woken = due;
 	wakeup->stimulus = AWAKE;
 	wakeup->stimulus_cpu = wakeup->cpu;
+	begin_stolen(wakeup, cpu, bpf_ktime_get_ns());
 	open_wakeup(wakeup, wakeup->cpu, cpu);
 	end(wakeup, cpu, task, place, at);
 }

@@ -117,6 +117,11 @@ struct wakeup {
 	u64 faults_after;
 	/* The CPU's clock of stolen time when it had answered; 0 if there is none. */
 	u64 steal_after;
+	/* What that clock says was stolen between `due` and `response`. */
+	u64 stolen;
+	/* The last reading that `stolen` includes, and when it was taken. */
+	u64 steal_read;
+	u64 steal_read_at;
 	/* Where what was interrupted went on. */
 	u64 interrupted_ip;
 	/* arm64: what the register held that calls return by, in what `stack` was taken of. */
@@ -225,7 +230,7 @@ struct figures {
 	u64 sum;
 	/*
 	 * 64 bits each: at 82,000 wakeups a second 32 are full after 14.5 hours. It makes 128 KiB, which is
-	 * 640 KiB for each probe or CPU, beside the 2 MiB of its buffer of late wakeups.
+	 * 768 KiB for each probe or CPU, beside the 2 MiB of its buffer of late wakeups.
 	 */
 	u64 buckets[BUCKETS];
 };
@@ -236,6 +241,8 @@ enum component {
 	SCHED_LATENCY,
 	SCHED_DURATION,
 	WAKEUP_LATENCY,
+	/* The same without stolen time, where there is a clock of it. */
+	NET_OF_STEAL,
 	COMPONENTS,
 };
 
@@ -383,6 +390,10 @@ struct control {
 	 * so far, as long as they are few.
 	 */
 	u64 keep;
+	/* So do those that are at least so late without stolen time. */
+	u64 keep_net;
+	/* Wakeups that are so late are looked at: the lesser of the two. */
+	u64 look;
 	/* Whether stacks are left to the watchdogs of named threads, which expire while a late wakeup waits. */
 	u64 watched;
 	/* Whether the loader walks stacks, and only has to be given a copy. */

@@ -12,6 +12,7 @@
 
 #include "claim.h"
 #include "state.h"
+#include "steal.h"
 
 /* The wakeup waits for the CPU of that number from now on. */
 INLINE void open_on(struct wakeup *wakeup, u32 number, struct cpu *cpu)
@@ -48,6 +49,7 @@ INLINE int move_wakeup(struct wakeup *wakeup, u32 number, struct cpu *to)
 	struct counts *all = all_counts();
 	if (!all || !close_wakeup(wakeup, all))
 		return 0;
+	move_stolen(wakeup, number, to);
 	wakeup->cpu = number;
 	open_on(wakeup, number, to);
 	return 1;

@@ -14,6 +14,7 @@
 #include "sections.h"
 #include "shared.h"
 #include "state.h"
+#include "steal.h"
 #include "waiting.h"
 #include "waits.h"
 
@@ -110,11 +111,12 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 			return;
 	}
 	wakeup->switch_in = now;
+	add_stolen(wakeup, stolen(cpu), now);
 	wakeup->sched_entry = cpu->sched_entry >= wakeup->woken ? cpu->sched_entry : 0;
 	wakeup->faults_before = next->min_flt + next->maj_flt;
 	u32 zero = 0;
 	struct control *asked = bpf_map_lookup_elem(&control, &zero);
-	if (asked && asked->keep && now - wakeup->due >= asked->keep)
+	if (asked && asked->look && now - wakeup->due >= asked->look)
 		look_at_last(ctx, cpu, wakeup, prev, next, now);
 	if (targets == NAMED)
 		wakeup->state = RUNNING;

@@ -5,7 +5,9 @@ use wakescope_core::explain::ComponentTable;
 use wakescope_core::histogram::Histogram;
 use wakescope_sys::shared::Words;
 
-use crate::shared::{BUCKETS, COMPONENTS, FIGURES_HEAD, FIGURES_WORDS};
+use crate::shared::{
+    BUCKETS, COMPONENTS, FIGURES_HEAD, FIGURES_WORDS, NET_OF_STEAL, WAKEUP_LATENCY,
+};
 
 /// All wakeups that were followed from stimulus to response.
 #[derive(Clone, Debug, Default)]
@@ -14,17 +16,15 @@ pub(crate) struct Counted {
     pub(crate) components: ComponentTable,
     /// Their lateness.
     pub(crate) wakeup_latency: Distribution,
+    /// The same without stolen time; empty without a clock of it.
+    pub(crate) net_of_steal: Distribution,
 }
 
 impl Counted {
     /// Adds up what was counted in each of `places`, which have their components one behind the
     /// other.
     pub(crate) fn of(figures: &Words, places: usize) -> Self {
-        let sum = |component: usize| {
-            let part =
-                |place| distribution(figures, (place * COMPONENTS + component) * FIGURES_WORDS);
-            (0..places).map(part).fold(Distribution::default(), |sum, part| sum.merged(&part))
-        };
+        let sum = |component| Self::one(figures, places, component);
         let sched_duration = sum(3);
         let components = ComponentTable {
             irq_latency: sum(0),
@@ -32,12 +32,21 @@ impl Counted {
             sched_latency: sum(2),
             sched_duration: (sched_duration.count > 0).then_some(sched_duration),
         };
-        Self { components, wakeup_latency: sum(4) }
+        Self { components, wakeup_latency: sum(WAKEUP_LATENCY), net_of_steal: sum(NET_OF_STEAL) }
     }
 
     /// How late wakeups were: the part of it all that is looked at while they go on.
     pub(crate) fn lateness(figures: &Words, places: usize) -> Distribution {
-        let part = |place| distribution(figures, (place * COMPONENTS + 4) * FIGURES_WORDS);
+        Self::one(figures, places, WAKEUP_LATENCY)
+    }
+
+    /// The same without stolen time; empty without a clock of it.
+    pub(crate) fn net_lateness(figures: &Words, places: usize) -> Distribution {
+        Self::one(figures, places, NET_OF_STEAL)
+    }
+
+    fn one(figures: &Words, places: usize, component: usize) -> Distribution {
+        let part = |place| distribution(figures, (place * COMPONENTS + component) * FIGURES_WORDS);
         (0..places).map(part).fold(Distribution::default(), |sum, part| sum.merged(&part))
     }
 }
@@ -125,8 +134,8 @@ mod tests {
 
     #[test]
     fn what_each_place_counted_is_added_up() {
-        let set: Vec<_> = [three(0, 0), three(1, 0), three(1, 4)].concat();
-        let Counted { components, wakeup_latency } = Counted::of(&words(2, &set), 2);
+        let set: Vec<_> = [three(0, 0), three(1, 0), three(1, 4), three(0, 5)].concat();
+        let Counted { components, wakeup_latency, net_of_steal } = Counted::of(&words(2, &set), 2);
         let both = &components.irq_latency;
         assert_eq!((both.count, both.sum_ns), (6, 4_110));
         assert_eq!((both.min_ns, both.max_ns, both.max_at_ns), (Some(7), Some(1_024), Some(99)));
@@ -137,6 +146,8 @@ mod tests {
         // A kernel that does not show its scheduler's entry has no such component, rather than 0.
         assert_eq!(components.sched_duration, None);
         assert_eq!(Counted::lateness(&words(2, &set), 2), wakeup_latency);
+        assert_eq!((net_of_steal.count, net_of_steal.sum_ns), (3, 2_055));
+        assert_eq!(Counted::net_lateness(&words(2, &set), 2), net_of_steal);
     }
 
     #[test]

@@ -71,6 +71,7 @@ impl Decoder<'_> {
                 _ => wakeup.faults_after.saturating_sub(wakeup.faults_before),
             },
             throttled: task.policy.is_realtime() && was_throttled(late),
+            stolen_ns: late.stolen_ns(),
             irqs_off: seen(wakeup.irqs_off).zip(seen(wakeup.irqs_on)),
             task,
         }

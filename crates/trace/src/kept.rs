@@ -1,4 +1,4 @@
-//! The latest wakeups, as many as there is room for.
+//! The latest wakeups with and without stolen time, as many as there is room for.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
@@ -37,6 +37,16 @@ impl Late {
     pub(crate) fn late_ns(&self) -> u64 {
         self.wakeup.response.saturating_sub(self.wakeup.due)
     }
+
+    /// How much of that was stolen, by the clock of the CPU.
+    pub(crate) fn stolen_ns(&self) -> u64 {
+        self.wakeup.stolen.min(self.late_ns())
+    }
+
+    /// How late it was without stolen time.
+    pub(crate) fn net_ns(&self) -> u64 {
+        self.late_ns() - self.stolen_ns()
+    }
 }
 
 /// Where the events of a record end, and its copy begins if it has one: its length tells.
@@ -54,61 +64,105 @@ fn put_stack(wakeup: &mut Wakeup, frames: &[u64]) {
     wakeup.stack_bytes = i32::try_from(count * size_of::<u64>()).unwrap_or(0);
 }
 
-/// By lateness, then by time: which are kept must not depend on the order in which CPUs are read.
-impl Ord for Late {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let key = |late: &Self| (late.late_ns(), Reverse(late.wakeup.due), late.wakeup.cpu);
-        key(self).cmp(&key(other))
+/// A wakeup in its place: by lateness, then by time, for which are kept must not depend on the order in
+/// which CPUs are read.
+struct Placed {
+    key: (u64, Reverse<u64>, u32),
+    late: Late,
+}
+
+impl Placed {
+    fn new(ns: u64, late: Late) -> Self {
+        Self { key: (ns, Reverse(late.wakeup.due), late.wakeup.cpu), late }
     }
 }
 
-impl PartialOrd for Late {
+impl Ord for Placed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl PartialOrd for Placed {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Late {
+impl PartialEq for Placed {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Late {}
+impl Eq for Placed {}
 
-/// The latest wakeups so far.
-pub(crate) struct Kept {
-    heap: BinaryHeap<Reverse<Late>>,
+/// Those that are largest by one measure of lateness.
+struct Largest {
+    heap: BinaryHeap<Reverse<Placed>>,
+    measure: fn(&Late) -> u64,
     room: usize,
     /// Of all of them.
     events: usize,
 }
 
-impl Kept {
-    pub(crate) fn with_room_for(room: usize) -> Self {
-        Self { heap: BinaryHeap::new(), room, events: 0 }
+impl Largest {
+    fn by(measure: fn(&Late) -> u64, room: usize) -> Self {
+        Self { heap: BinaryHeap::new(), measure, room, events: 0 }
     }
 
     /// Takes `late`; where there is no room for it, or for its events, gives the least late back.
-    pub(crate) fn add(&mut self, late: Late) -> Vec<Late> {
+    fn add(&mut self, late: Late) -> Vec<Late> {
         self.events += late.events.len();
-        self.heap.push(Reverse(late));
+        self.heap.push(Reverse(Placed::new((self.measure)(&late), late)));
         let mut too_many = Vec::new();
         while self.heap.len() > self.room || self.events > self.room * EVENTS {
             let Some(Reverse(least)) = self.heap.pop() else { break };
-            self.events -= least.events.len();
-            too_many.push(least);
+            self.events -= least.late.events.len();
+            too_many.push(least.late);
         }
         too_many
+    }
+}
+
+/// The latest wakeups so far; and of the others those that are latest without stolen time, as soon as any
+/// was stolen. Both together hold the latest ones of either kind.
+pub(crate) struct Kept {
+    latest: Largest,
+    latest_net: Largest,
+    any_stolen: bool,
+}
+
+impl Kept {
+    /// With room for so many of each kind.
+    pub(crate) fn with_room_for(room: usize) -> Self {
+        Self {
+            latest: Largest::by(Late::late_ns, room),
+            latest_net: Largest::by(Late::net_ns, room),
+            any_stolen: false,
+        }
+    }
+
+    /// Takes `late`; where there is no room for it, or for its events, gives others back. As long as
+    /// nothing was stolen, those that are given back are less late without stolen time, too, than all
+    /// that are kept.
+    pub(crate) fn add(&mut self, late: Late) -> Vec<Late> {
+        self.any_stolen |= late.stolen_ns() > 0;
+        let less_late = self.latest.add(late);
+        match self.any_stolen {
+            false => less_late,
+            true => less_late.into_iter().flat_map(|late| self.latest_net.add(late)).collect(),
+        }
     }
 
     /// Which of those that are not among `stored` come next, the latest first, `most` at the most. They
     /// are among `stored` then.
     pub(crate) fn next_to_store(&self, stored: &mut HashSet<(u64, u32)>, most: usize) -> Vec<Late> {
         let key = |late: &Late| (late.wakeup.due, late.wakeup.cpu);
-        let kept = self.heap.iter().map(|Reverse(late)| late);
+        let kept = self.latest.heap.iter().chain(&self.latest_net.heap);
+        let kept = kept.map(|Reverse(placed)| &placed.late);
         let mut next: Vec<&Late> = kept.filter(|late| !stored.contains(&key(late))).collect();
-        next.sort_unstable_by(|a, b| b.cmp(a));
+        next.sort_unstable_by_key(|late| Reverse((late.late_ns(), Reverse(late.wakeup.due))));
         next.truncate(most);
         stored.extend(next.iter().map(|late| key(late)));
         next.into_iter().cloned().collect()
@@ -116,13 +170,18 @@ impl Kept {
 
     /// All, the latest first.
     pub(crate) fn into_latest_first(self) -> Vec<Late> {
-        self.heap.into_sorted_vec().into_iter().map(|Reverse(late)| late).collect()
+        let all = self.latest.heap.into_iter().chain(self.latest_net.heap);
+        let all = all.map(|Reverse(placed)| Placed::new(placed.late.late_ns(), placed.late));
+        let mut all: Vec<Placed> = all.collect();
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        all.into_iter().map(|placed| placed.late).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn the_latest_are_kept_in_order() {
@@ -134,6 +193,39 @@ mod tests {
         let all: Vec<_> =
             kept.into_latest_first().iter().map(|l| (l.wakeup.due, l.late_ns())).collect();
         assert_eq!(all, [(3, 70), (1, 50), (4, 50)]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_latest_with_and_without_stolen_time_are_kept(
+            drawn in prop::collection::vec((0_u64..1_000, 0_u64..3), 0..60),
+            room in 1_usize..12,
+        ) {
+            let late = |(number, &(ns, quarters)): (usize, &(u64, u64))| {
+                let due = 10_000 + number as u64;
+                let stolen = ns * quarters / 4;
+                let wakeup = Wakeup { due, response: due + ns, stolen, ..Default::default() };
+                Late { wakeup, events: Vec::new(), lost: 0 }
+            };
+            let latest = |by: fn(&Late) -> u64| {
+                let mut all: Vec<Late> = drawn.iter().enumerate().map(late).collect();
+                all.sort_by_key(|late| Reverse(by(late)));
+                all.iter().take(room).map(by).collect::<Vec<u64>>()
+            };
+            let mut kept = Kept::with_room_for(room);
+            let given: usize = drawn.iter().enumerate().map(|d| kept.add(late(d)).len()).sum();
+            let kept = kept.into_latest_first();
+            prop_assert_eq!(given + kept.len(), drawn.len());
+            for by in [Late::late_ns, Late::net_ns] {
+                let mut held: Vec<u64> = kept.iter().map(by).collect();
+                held.sort_by_key(|&ns| Reverse(ns));
+                held.truncate(room);
+                prop_assert_eq!(held, latest(by));
+            }
+            // Where nothing was stolen, nothing is kept twice as long.
+            let any_stolen = drawn.iter().enumerate().any(|d| late(d).stolen_ns() > 0);
+            prop_assert!(any_stolen || kept.len() <= room);
+        }
     }
 
     #[test]

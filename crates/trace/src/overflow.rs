@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SendError, Sender, SyncSender, channel, sync_cha
 use std::thread::{self, JoinHandle};
 
 use wakescope_attribution::{Abridged, blame, components};
-use wakescope_core::explain::{Known, Wakeup};
+use wakescope_core::explain::{By, Known, Wakeup};
 
 use crate::decode::Decoder;
 use crate::kept::Late;
@@ -58,12 +58,14 @@ pub(crate) struct InShort {
     pub(crate) abridged: Abridged,
     preemptible: Option<bool>,
     idle_states: Vec<String>,
+    by: Option<By>,
 }
 
 impl Overflow {
-    /// For a kernel that is or is not `preemptible`, with these `idle_states`; see [`Decoder`].
-    pub(crate) fn new(preemptible: Option<bool>, idle_states: &[String]) -> Self {
-        let in_place = InShort::new(preemptible, idle_states.to_vec());
+    /// For a kernel that is or is not `preemptible`, with these `idle_states`; see [`Decoder`]. Time is
+    /// to be ranked `by` that beside its causes.
+    pub(crate) fn new(preemptible: Option<bool>, idle_states: &[String], by: Option<By>) -> Self {
+        let in_place = InShort::new(preemptible, idle_states.to_vec(), by);
         Self { waiting: Vec::new(), explainer: None, in_place }
     }
 
@@ -92,9 +94,10 @@ impl Overflow {
     }
 
     fn explainer(&mut self) -> &mut Explainer {
-        let (preemptible, idle_states) = (self.in_place.preemptible, &self.in_place.idle_states);
-        self.explainer
-            .get_or_insert_with(|| Explainer::start(InShort::new(preemptible, idle_states.clone())))
+        let InShort { preemptible, idle_states, by, .. } = &self.in_place;
+        self.explainer.get_or_insert_with(|| {
+            Explainer::start(InShort::new(*preemptible, idle_states.clone(), *by))
+        })
     }
 
     /// Has the thread read the kernel's functions now, before anything is measured.
@@ -140,8 +143,8 @@ impl Explainer {
 }
 
 impl InShort {
-    fn new(preemptible: Option<bool>, idle_states: Vec<String>) -> Self {
-        Self { abridged: Abridged::default(), preemptible, idle_states }
+    fn new(preemptible: Option<bool>, idle_states: Vec<String>, by: Option<By>) -> Self {
+        Self { abridged: Abridged::by(by), preemptible, idle_states, by }
     }
 
     /// Explains all that comes. The kernel's functions are read once: a run that has one batch will
@@ -163,7 +166,8 @@ impl InShort {
 
     fn add(&mut self, batch: Batch, symbols: &Symbols) {
         for wakeup in self.decoded(&batch.late, batch.least_depth, symbols) {
-            self.abridged.add(components(&wakeup.marks), blame(&wakeup, &batch.known));
+            let lateness = components(&wakeup.marks);
+            self.abridged.add(lateness, wakeup.stolen_ns, blame(&wakeup, &batch.known));
         }
     }
 
@@ -200,8 +204,8 @@ mod tests {
     #[test]
     fn all_that_was_handed_over_is_explained_in_the_end() {
         let batches = 3 * BATCHES;
-        let mut overflow = Overflow::new(Some(true), &[]);
-        let mut in_place = InShort::new(Some(true), Vec::new());
+        let mut overflow = Overflow::new(Some(true), &[], None);
+        let mut in_place = InShort::new(Some(true), Vec::new(), None);
         for number in 0..batches * BATCH + 7 {
             overflow.extend([late(number)]);
             if overflow.is_full() {
@@ -219,7 +223,7 @@ mod tests {
 
     #[test]
     fn nothing_to_explain_is_nothing_explained() {
-        let overflow = Overflow::new(None, &[]);
+        let overflow = Overflow::new(None, &[], None);
         assert!(overflow.is_empty() && !overflow.is_full());
         assert_eq!(overflow.finish().abridged, Abridged::default());
     }

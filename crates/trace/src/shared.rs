@@ -19,8 +19,11 @@ pub(crate) const PIECES: usize = 16;
 pub(crate) const PIECE: usize = 256;
 /// Bytes of code before a place.
 pub(crate) const CODE: usize = 16;
-/// Components, and their sum.
-pub(crate) const COMPONENTS: usize = 5;
+/// Components, their sum, and the same without stolen time.
+pub(crate) const COMPONENTS: usize = 6;
+/// The wakeup latency, and the same without stolen time.
+pub(crate) const WAKEUP_LATENCY: usize = 4;
+pub(crate) const NET_OF_STEAL: usize = 5;
 /// Numbers of interrupts from here on are those of vectors that have no line.
 pub(crate) const NO_LINE: u32 = 1 << 31;
 /// The number of NMIs.
@@ -100,6 +103,9 @@ pub(crate) struct Wakeup {
     pub(crate) faults_before: u64,
     pub(crate) faults_after: u64,
     pub(crate) steal_after: u64,
+    pub(crate) stolen: u64,
+    pub(crate) steal_read: u64,
+    pub(crate) steal_read_at: u64,
     pub(crate) interrupted_ip: u64,
     pub(crate) link: u64,
     pub(crate) events_before: u64,
@@ -345,6 +351,8 @@ pub(crate) struct WaitCounts {
 pub(crate) struct Control {
     pub(crate) start: u64,
     pub(crate) keep: u64,
+    pub(crate) keep_net: u64,
+    pub(crate) look: u64,
     pub(crate) watched: u64,
     pub(crate) walks: u64,
 }
@@ -413,6 +421,7 @@ mod tests {
         same("__builtin_offsetof(struct event, name)", offset_of!(Event, name));
         same("sizeof(struct task)", size_of::<Task>());
         same("sizeof(struct wakeup)", size_of::<Wakeup>());
+        same("__builtin_offsetof(struct wakeup, stolen)", offset_of!(Wakeup, stolen));
         same("__builtin_offsetof(struct wakeup, link)", offset_of!(Wakeup, link));
         same("__builtin_offsetof(struct wakeup, waits)", offset_of!(Wakeup, waits));
         same("__builtin_offsetof(struct wakeup, state)", offset_of!(Wakeup, state));
@@ -437,6 +446,7 @@ mod tests {
         same("__builtin_offsetof(struct counts, wakeups)", offset_of!(Counts, wakeups));
         same("__builtin_offsetof(struct counts, contended)", offset_of!(Counts, contended));
         same("sizeof(struct control)", size_of::<Control>());
+        same("__builtin_offsetof(struct control, look)", offset_of!(Control, look));
         same("sizeof(struct source)", size_of::<Source>());
         same("sizeof(struct interference)", size_of::<Interference>());
         same("__builtin_offsetof(struct interference, least)", offset_of!(Interference, least));
@@ -474,6 +484,8 @@ mod tests {
         same("__builtin_offsetof(struct wakeup, copied_on)", offset_of!(Wakeup, copied_on));
         same("sizeof(struct answers)", Answers::WORDS * size_of::<u64>());
         same("COMPONENTS", COMPONENTS);
+        same("WAKEUP_LATENCY", WAKEUP_LATENCY);
+        same("NET_OF_STEAL", NET_OF_STEAL);
         same("CONTENTION_END", kind::CONTENTION_END as usize);
         same("SWITCH", kind::SWITCH as usize);
         same("TRACER", kind::TRACER as usize);

@@ -1,7 +1,9 @@
 //! What was counted in more than one way, read for a check.
 
 use aya::maps::{HashMap, MapData};
-use wakescope_attribution::{Histogrammed, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY};
+use wakescope_attribution::{
+    Histogrammed, NET_OF_STEAL, SCHEDULING_DURATION, Tally, WAKEUP_LATENCY,
+};
 use wakescope_sys::shared::Words;
 
 use crate::counted::{Figures, figures};
@@ -14,6 +16,7 @@ const COMPONENT_NAMES: [&str; COMPONENTS] = [
     "scheduler latency",
     SCHEDULING_DURATION,
     WAKEUP_LATENCY,
+    NET_OF_STEAL,
 ];
 
 /// As they are numbered: `enum section_kind`.

@@ -12,7 +12,7 @@ use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_attribution::{Abridged, Interrupts, Machine, Seen, Tally, calibrate};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Known, Measured, ThreadWaits, WaitKind, Waits, Wakeup};
+use wakescope_core::explain::{By, Known, Measured, ThreadWaits, WaitKind, Waits, Wakeup};
 use wakescope_core::plan::{Stimulus, Target};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
@@ -71,6 +71,8 @@ pub struct Options {
     /// On which CPUs sections are to be measured where the kernel shows their edges, on all if there
     /// are none; `None` where nobody asks.
     pub sections: Option<BTreeSet<u32>>,
+    /// What late time is to be ranked by beside its causes.
+    pub by: Option<By>,
 }
 
 impl Options {
@@ -111,6 +113,8 @@ pub struct Tracer {
     followed: u32,
     start: MonoNs,
     keep_ns: u64,
+    /// The same without stolen time.
+    keep_net_ns: u64,
     /// Records that were read.
     read: u64,
     kept: Kept,
@@ -187,7 +191,7 @@ impl Tracer {
             false => None,
         };
         let kept = Kept::with_room_for(options.room);
-        let overflow = Overflow::new(options.preemptible, &options.idle_states);
+        let overflow = Overflow::new(options.preemptible, &options.idle_states, options.by);
         let keep_ns = options.above_ns.unwrap_or(0);
         Ok(Self {
             programs,
@@ -200,6 +204,8 @@ impl Tracer {
             followed: 0,
             start: MonoNs(0),
             keep_ns,
+            // Who is so late without stolen time is so late.
+            keep_net_ns: keep_ns,
             read: 0,
             kept,
             stored: HashSet::new(),
@@ -254,8 +260,10 @@ impl Tracer {
         // which takes less than the watchdog's interrupt.
         let watched = u64::from(self.responses.is_some() && self.keep_ns > 0 && !copies);
         let walks = u64::from(copies);
-        let control = Control { start: self.start.0, keep: self.keep_ns, watched, walks };
-        let patience = if copies { self.keep_ns.saturating_mul(2) } else { self.keep_ns / 2 };
+        let (keep, keep_net) = (self.keep_ns, self.keep_net_ns);
+        let look = keep.min(keep_net);
+        let control = Control { start: self.start.0, keep, keep_net, look, watched, walks };
+        let patience = if copies { look.saturating_mul(2) } else { look / 2 };
         for index in 0..self.followed as usize {
             if let Some(answers) = self.answers(index) {
                 answers.set_patience(patience);
@@ -315,6 +323,8 @@ impl Tracer {
         let lateness = self.lateness();
         if let Some(keep_ns) = worth_keeping(&lateness, self.options.tail) {
             self.keep_ns = keep_ns;
+            let net = Counted::net_lateness(&self.figures, self.places);
+            self.keep_net_ns = worth_keeping(&net, self.options.tail).unwrap_or(keep_ns);
             // The old bound goes on to hold, which costs only time.
             let _ = self.set_control();
         }
@@ -382,7 +392,8 @@ impl Tracer {
         let tally = self.settled_tally();
         let waits = self.waits(end);
         self.explain_overflow();
-        let Counted { components, wakeup_latency } = Counted::of(&self.figures, self.places);
+        let Counted { components, wakeup_latency, net_of_steal } =
+            Counted::of(&self.figures, self.places);
         let counts = self.counts();
         let late = std::mem::replace(&mut self.kept, Kept::with_room_for(0)).into_latest_first();
         // Its symbols make room for those that are read now.
@@ -406,10 +417,12 @@ impl Tracer {
         let module_build_ids = build_ids(&modules_of(&wakeups, &abridged, sections.as_ref()));
         Seen {
             wakeups,
+            by: self.options.by,
             abridged,
             known: None,
             components,
             wakeup_latency,
+            net_of_steal,
             records: counts.records,
             lost_records: counts.lost_records,
             broken: counts.broken,
@@ -723,6 +736,7 @@ mod tests {
             machine: Machine::default(),
             watch: None,
             sections: None,
+            by: None,
         };
         let needed = |options: Options| {
             let shows = Shows::default();

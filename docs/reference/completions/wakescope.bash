@@ -187,6 +187,10 @@ _wakescope() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --by)
+                    COMPREPLY=($(compgen -W "pid task function module" -- "${cur}"))
+                    return 0
+                    ;;
                 --episodes)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -68,6 +68,10 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l pid -d '
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l comm -d 'Follow all threads of this name' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cgroup -d 'Follow all threads in the cgroup with this folder, but not in its descendants' -r -f -a "(__fish_complete_directories)"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l vmlinux -d 'The kernel\'s vmlinux with debug information, for source lines [default: searched in the usual places]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l by -d 'Also rank the late time by threads, tasks, functions or modules, whatever the cause' -r -f -a "pid\t''
+task\t''
+function\t''
+module\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'Number of the worst wakeups to show in full' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
 futex\t'Another thread on the same CPU, through a futex'"

@@ -1,12 +1,16 @@
 use super::*;
 use crate::testing::frame;
-use wakescope_core::explain::{Cause, Components, Marks};
+use crate::{blame, components};
+use wakescope_core::explain::{Cause, Components, Marks, Wakeup};
 use wakescope_core::finding::Verdict;
 use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Host, Idle, IdleState};
 use wakescope_core::plan::Target;
 use wakescope_core::run::{SCHEMA, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
+
+mod net;
+mod ranking;
 
 /// When the run began.
 const ORIGIN: u64 = 1_000_000;
@@ -192,7 +196,7 @@ fn a_sample_of_causes_leaves_what_was_not_followed_as_it_is() {
     let mut all = seen(&[]);
     let other = wakeup(0, 3_000, 800);
     for _ in 0..40_000 {
-        all.abridged.add(components(&other.marks), blame(&other, &Known::default()));
+        all.abridged.add(components(&other.marks), 0, blame(&other, &Known::default()));
     }
     all.wakeup_latency = distribution(&vec![800; 40_000]);
     let mut run = measured(&[vec![800; 40_000], vec![5_000; 3]].concat(), Vec::new());
@@ -255,7 +259,7 @@ fn causes_are_those_of_all_late_wakeups_kept_whole_or_not() {
     all.wakeup_latency = distribution(&samples);
     for late_ns in [700, 600, 10] {
         let other = wakeup(0, 3_000, late_ns);
-        all.abridged.add(components(&other.marks), blame(&other, &Known::default()));
+        all.abridged.add(components(&other.marks), 0, blame(&other, &Known::default()));
     }
     let mut run = measured(&samples, Vec::new());
     account(&mut run, all, above("500ns"));
@@ -271,7 +275,7 @@ fn it_is_told_where_causes_are_estimated() {
     let mut all = seen(&[wakeup(0, 1_000, 900)]);
     let other = wakeup(0, 3_000, 800);
     for _ in 0..40_000 {
-        all.abridged.add(components(&other.marks), blame(&other, &Known::default()));
+        all.abridged.add(components(&other.marks), 0, blame(&other, &Known::default()));
     }
     let samples = [vec![900], vec![800; 40_000]].concat();
     all.wakeup_latency = distribution(&samples);

@@ -66,7 +66,7 @@ fn fuzz_episodes() {
     let (run, whole) = seed();
     fuzz_fewer("episodes", 4, &[whole], |bytes| {
         let budget = Budget::of(bytes.len() as u64);
-        let mut reattribution = Reattribution::of(&run);
+        let mut reattribution = Reattribution::of(&run, None);
         let mut seen = Seen { wakeup_latency: run.woken(), ..Seen::default() };
         let ended = read(bytes, |_, line| {
             let Ok((head, episode)) = line else { return Ok(()) };

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{function, who};
-use crate::{Part, Seen, account, blame, components, rank};
+use crate::{Part, Seen, account, blame, components, rank, rank_by};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, Culprit, Event, Interrupt, Marks, Wakeup, What, WokenBy};
 use wakescope_core::histogram::Histogram;
@@ -42,14 +42,27 @@ pub(super) fn run(whole: &[Wakeup], in_short: &[Wakeup]) -> (Run, Vec<Attributed
         histogram: Histogram::of(all.iter().copied()),
         ..Distribution::default()
     };
+    let net = |wakeup: &Wakeup| components(&wakeup.marks).total_ns() - wakeup.stolen_ns;
+    let net: Vec<u64> = whole.iter().chain(in_short).map(net).collect();
     let mut seen = Seen {
         wakeups: whole.to_vec(),
+        net_of_steal: Distribution {
+            count: net.len() as u64,
+            max_ns: net.iter().max().copied(),
+            sum_ns: net.iter().sum(),
+            histogram: Histogram::of(net.iter().copied()),
+            ..Distribution::default()
+        },
         wakeup_latency: woken.clone(),
         known: Some(Known::default()),
         ..Seen::default()
     };
     for wakeup in in_short {
-        seen.abridged.add(components(&wakeup.marks), blame(wakeup, &Known::default()));
+        seen.abridged.add(
+            components(&wakeup.marks),
+            wakeup.stolen_ns,
+            blame(wakeup, &Known::default()),
+        );
     }
     let listed = |wakeup: &Wakeup| Episode {
         expiry_ns: wakeup.marks.due.0 - ORIGIN,
@@ -62,13 +75,14 @@ pub(super) fn run(whole: &[Wakeup], in_short: &[Wakeup]) -> (Run, Vec<Attributed
         worst: whole.iter().map(listed).collect(),
         ..Run::default()
     };
+    run.plan.worst = 10;
     let accounted = account(&mut run, seen, Above::Time(SpanNs(1)));
     (run, accounted.episodes)
 }
 
 fn anew(run: &Run, episodes: Vec<Attributed>) -> Run {
     let mut again = run.clone();
-    let mut reattribution = Reattribution::of(run);
+    let mut reattribution = Reattribution::of(run, None);
     for episode in episodes {
         reattribution.add(episode, &Known::default(), &Budget::default()).unwrap();
     }
@@ -100,6 +114,56 @@ fn with_the_same_rules_the_record_stays_as_it_was() {
     let told = again.explanation.as_mut().unwrap().anew.take().unwrap();
     assert_eq!(told, Anew { episodes: 2, ..Anew::default() });
     assert_eq!(again, run);
+}
+
+#[test]
+fn the_ranking_without_stolen_time_stays_and_changes_with_the_other() {
+    let (mut whole, in_short) = some();
+    whole[0].stolen_ns = 60_000;
+    let (today, episodes) = run(&whole, &in_short);
+    let mut again = anew(&today, episodes.clone());
+    assert_eq!(again.net_of_steal.as_ref().unwrap().worst[0].wakeup_latency_ns, 80_000);
+    again.explanation.as_mut().unwrap().anew = None;
+    assert_eq!(again, today);
+    // Another rule gave the time of the later one to something else.
+    let (mut old, episodes) = (today.clone(), episodes.into_iter().map(by_another_rule));
+    let episodes: Vec<Attributed> = episodes.collect();
+    let net = old.net_of_steal.as_mut().unwrap();
+    let stored = episodes.iter().map(|episode| episode.part(NetOfSteal));
+    let short = in_short.iter().map(|wakeup| attribute(wakeup.clone(), &Known::default()));
+    let short: Vec<Attributed> = short.collect();
+    net.causes = rank(stored.chain(short.iter().map(|episode| episode.part(NetOfSteal))));
+    assert_ne!(net.causes, today.net_of_steal.as_ref().unwrap().causes);
+    let again = anew(&old, episodes);
+    let causes = |run: &Run| {
+        let rows = run.net_of_steal.as_ref().unwrap().causes.iter();
+        rows.map(|row| (row.cause, who(row.blamed()), row.total_ns)).collect::<Vec<_>>()
+    };
+    assert_eq!(causes(&again), causes(&today));
+}
+
+#[test]
+fn a_wakeup_that_is_late_only_without_stolen_time_is_no_late_one() {
+    let (whole, _) = some();
+    let (mut run, episodes) = run(&whole, &[]);
+    run.explanation.as_mut().unwrap().above_ns = 85_000;
+    let again = anew(&run, episodes);
+    assert_eq!(again.explanation.unwrap().anew.unwrap().episodes, 1);
+}
+
+#[test]
+fn late_time_is_ranked_by_subjects_as_well() {
+    let (whole, in_short) = some();
+    for (in_short, complete) in [(&[][..], true), (&in_short[..], false)] {
+        let (mut run, episodes) = run(&whole, in_short);
+        let mut reattribution = Reattribution::of(&run, Some(By::Function));
+        for episode in episodes.clone() {
+            reattribution.add(episode, &Known::default(), &Budget::default()).unwrap();
+        }
+        reattribution.finish(&mut run, 0);
+        let stored = episodes.iter().map(|e| (e.wakeup_latency_ns(), e.blame.as_slice()));
+        assert_eq!(run.ranking, Some(rank_by(By::Function, stored, complete)));
+    }
 }
 
 /// What a rule of another version found, which blamed another interrupt.

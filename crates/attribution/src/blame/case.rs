@@ -1,5 +1,6 @@
 //! A wakeup with what follows from its events before any time is given to anybody.
 
+use crate::tuning::Tuning;
 use wakescope_core::explain::{
     Context, Event, Frame, Interrupt, Known, Marks, Mode, Task, Wakeup, What, WokenBy,
 };
@@ -16,6 +17,8 @@ pub(super) const TIMERS_INTERRUPTS: [&str; 2] = [TIMER_INTERRUPT, "arch_timer"];
 pub(super) struct Case<'a> {
     pub(super) wakeup: &'a Wakeup,
     pub(super) known: Known,
+    /// What its rules take for long.
+    pub(super) tuning: Tuning,
     /// The marks that do not contradict each other, and those that events stand in for.
     pub(super) marks: Marks,
     /// Whether events are missing or out of order, so that none of them proves what came after.
@@ -53,11 +56,12 @@ pub(super) enum Opening {
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn of(wakeup: &'a Wakeup, known: &Known) -> Self {
+    pub(super) fn of(tuning: &Tuning, wakeup: &'a Wakeup, known: &Known) -> Self {
         let doubtful = wakeup.lost > 0 || wakeup.events.windows(2).any(|w| w[1].at < w[0].at);
         let mut case = Case {
             wakeup,
             known: *known,
+            tuning: *tuning,
             marks: wakeup.marks,
             doubtful,
             opening: Opening::Unseen,

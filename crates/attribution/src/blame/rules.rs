@@ -7,28 +7,13 @@ use super::piece::{
     Label, in_place, known_by, label, of_phase, unexplained, with_given_up_at, with_stack,
     with_user_stack,
 };
-use super::standstill::{LONG_FUNCTION_NS, SLOW_WAY_NS, quietly_waits, stalled, stood_still};
+use super::standstill::{quietly_waits, stalled, stood_still};
 use crate::function::{culprit, is_of_user_mode, is_short_way, under_softirq, unlocks, within};
+use crate::tuning::{Tuning, percent_of};
 use wakescope_core::explain::{
     Cause, Context, Culprit, Evidence, Frame, Marks, Mode, Phase, Share, Task, WokenBy,
 };
 use wakescope_core::units::MonoNs;
-
-/// How long the way back from an interrupt may take, nanoseconds.
-///
-/// Between the exit of an interrupt and the scheduler's entry, or the switch, lie the end of the
-/// interrupt's accounting, the check for softirqs and the check whether to reschedule: a few
-/// hundred instructions, which with cold caches take a microsecond or two. What is longer has
-/// another reason.
-pub(super) const RETURN_PATH_NS: u64 = 3_000;
-
-/// How long a CPU may take to wake from any state without being stopped, nanoseconds. A guest's halt
-/// ends through its hypervisor, which first has to wake its own CPU: tens of microseconds.
-const SLOW_TO_WAKE_NS: u64 = 200_000;
-
-/// How long a probe may run between two sleeps without being stopped, nanoseconds. It reads a clock
-/// and sets two timers: 8 to 64 µs in a guest of KVM (6.18), 3 of 5,981 times more than 128 µs.
-const SLOW_PROBE_NS: u64 = 1_000_000;
 
 /// Whose time it is: so much of it the first one's, the rest the second one's.
 #[derive(Clone, Debug)]
@@ -100,7 +85,8 @@ fn kept_out(case: &Case, context: &Context) -> Split {
         }
         _ if is_short && case.known.guest && !case.doubtful => {
             reached!("interrupts off for a short way in a guest");
-            Split { at_most_ns: LONG_FUNCTION_NS, first: section, then: stood_still(case) }
+            let at_most_ns = case.tuning.long_short_way_ns;
+            Split { at_most_ns, first: section, then: stood_still(case) }
         }
         _ => {
             reached!("interrupts off");
@@ -115,7 +101,8 @@ fn kept_out(case: &Case, context: &Context) -> Split {
 ///
 /// What is usual says nothing of the states that were seldom reached, so a CPU is given much longer.
 fn waking(case: &Case, context: &Context) -> Split {
-    let unusual_ns = |usual_ns: u64| usual_ns.saturating_mul(10).max(SLOW_TO_WAKE_NS);
+    let Tuning { slow_to_wake_ns, slow_to_wake_percent, .. } = case.tuning;
+    let unusual_ns = |usual_ns| percent_of(slow_to_wake_percent, usual_ns).max(slow_to_wake_ns);
     let Marks { due, irq_entry, .. } = case.marks;
     let waited_ns = irq_entry.map_or(0, |entry| entry.since(due).0);
     match case.known.waking_ns {
@@ -134,7 +121,8 @@ fn awake(case: &Case, context: &Context) -> Split {
     match quietly_waits(case, irq_exit, sched_entry.or(switch_in)) {
         true if case.known.guest => {
             reached!("an idle guest that stood still after it woke");
-            Split { at_most_ns: SLOW_WAY_NS, then: stood_still(case), ..idle_exit(context) }
+            let at_most_ns = case.tuning.slow_way_ns;
+            Split { at_most_ns, then: stood_still(case), ..idle_exit(context) }
         }
         _ => idle_exit(context),
     }
@@ -144,7 +132,7 @@ fn awake(case: &Case, context: &Context) -> Split {
 /// interrupt could have been kept out. It expires as soon as it is there, where the kernel enables
 /// interrupts again. (6.18: `do_nanosleep` was blamed for 2.26 ms, of which it had some ns.)
 fn on_its_way_to_sleep(case: &Case) -> Split {
-    Split { then: stood_still(case), ..own_too_early() }
+    Split { then: stood_still(case), ..own_too_early(case) }
 }
 
 /// Whether interrupts were on in what was interrupted, for longer than an instruction.
@@ -163,7 +151,8 @@ fn measured(case: &Case, context: &Context, (off, on): (MonoNs, MonoNs)) -> Spli
     let first = known_by(&section(case, Cause::IrqOff, context), Evidence::Edge);
     let begin = off.max(due);
     let after_ns = case.marks.irq_entry.map_or(0, |entry| entry.since(on).0);
-    let is_delivery = begin == due && after_ns <= case.known.delivery_ns.saturating_mul(2);
+    let is_delivery = begin == due
+        && after_ns <= percent_of(case.tuning.delivery_percent, case.known.delivery_ns);
     let then = match is_delivery {
         true => {
             reached!("interrupts on until the timer's came at once");
@@ -185,7 +174,8 @@ pub(super) fn not_asleep(case: &Case, runs: &Task) -> Split {
         match case.known.probes && case.known.guest {
             true => {
                 reached!("a probe that was awake in a guest");
-                Split { at_most_ns: SLOW_PROBE_NS, then: stood_still(case), ..own }
+                let at_most_ns = case.tuning.slow_probe_ns;
+                Split { at_most_ns, then: stood_still(case), ..own }
             }
             false => {
                 reached!("a task that was awake");
@@ -212,11 +202,11 @@ pub(super) fn delivered() -> Label {
 /// What was interrupted and still runs. `softirq_over`: it was a softirq that has ended, so that
 /// the stack, and how it was with preemption, are no longer those of what runs.
 pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: bool) -> Split {
-    let Some(context) = context else { return return_path(unexplained()) };
+    let Some(context) = context else { return return_path(case, unexplained()) };
     let (runs, own) = (&context.task, case.task());
     if runs.is_known() && case.is_own(runs) {
         let Marks { irq_exit, response, .. } = case.marks;
-        return return_path(stalled(case, irq_exit, Some(response)));
+        return return_path(case, stalled(case, irq_exit, Some(response)));
     }
     if runs.is_known() && runs.comes_before(own) {
         return Split::all_of_task(case, Cause::HigherPriorityTask, runs);
@@ -242,12 +232,12 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         // Among ordinary tasks one goes when the scheduler finds it fair.
         let culprit = Culprit::Task(runs.named());
         let bare = label(Cause::EqualOrLowerTask, culprit, Evidence::Bound);
-        return return_path(with_user_stack(&bare, case.user_stack(runs)));
+        return return_path(case, with_user_stack(&bare, case.user_stack(runs)));
     }
     let Marks { irq_exit, sched_entry, switch_in, .. } = case.marks;
     match !softirq_over && !case.remote && is_left_at_once(context) {
-        true => return_path(stalled(case, irq_exit, sched_entry.or(switch_in))),
-        false => return_path(unexplained()),
+        true => return_path(case, stalled(case, irq_exit, sched_entry.or(switch_in))),
+        false => return_path(case, unexplained()),
     }
 }
 
@@ -356,12 +346,14 @@ fn switching(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Split {
     if is_stall && case.known.scheduling_ns.is_none() {
         reached!("a stall on a way of unknown length");
     }
+    let tuning = &case.tuning;
     let (most_ns, then) = match case.known.scheduling_ns {
         Some(usual_ns) => {
-            let most_ns = usual_ns.saturating_mul(2).saturating_add(RETURN_PATH_NS);
+            let most_ns = percent_of(tuning.scheduling_percent, usual_ns);
+            let most_ns = most_ns.saturating_add(tuning.return_path_ns);
             (most_ns, stalled(case, from, to))
         }
-        None if is_stall => (SLOW_WAY_NS, stood_still(case)),
+        None if is_stall => (tuning.slow_way_ns, stood_still(case)),
         None => (0, Rc::clone(&first)),
     };
     let at_most_ns = most_ns.saturating_add(case.traced_ns(from, to));
@@ -369,10 +361,10 @@ fn switching(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> Split {
 }
 
 /// The task itself, before it was finally switched to: it need not have got far.
-pub(super) fn own_too_early() -> Split {
+pub(super) fn own_too_early(case: &Case) -> Split {
     reached!("switched to before the end");
     Split {
-        at_most_ns: RETURN_PATH_NS,
+        at_most_ns: case.tuning.return_path_ns,
         first: of_phase(Cause::Scheduler, Phase::Switch, Evidence::Bound),
         then: unexplained(),
     }
@@ -396,10 +388,10 @@ pub(super) fn remote(case: &Case) -> Split {
     Split::all(Rc::new(Share { cause, culprit, from_cpu, evidence, ..Share::default() }))
 }
 
-fn return_path(then: Label) -> Split {
+fn return_path(case: &Case, then: Label) -> Split {
     reached!("way back from the interrupt");
     Split {
-        at_most_ns: RETURN_PATH_NS,
+        at_most_ns: case.tuning.return_path_ns,
         first: of_phase(Cause::Scheduler, Phase::ReturnFromInterrupt, Evidence::Bound),
         then,
     }

@@ -7,27 +7,13 @@
 
 use super::case::{Case, TIMERS_INTERRUPTS};
 use super::piece::{Label, Pieces, label, unexplained};
+use crate::tuning::Tuning;
 use wakescope_core::explain::{Cause, Culprit, Evidence, Name, Share, What};
 use wakescope_core::units::MonoNs;
 
-/// How long the way from the scheduler, or from an interrupt, to the task may take without an event,
-/// nanoseconds, without the CPU being stopped. A few µs are usual.
-pub(super) const SLOW_WAY_NS: u64 = 200_000;
-
-/// What a CPU that runs with interrupts on may be without an interrupt, nanoseconds: more than two
-/// ticks where these come seldom (CONFIG_HZ=100).
-const TICKLESS_NS: u64 = 25_000_000;
-
-/// When the next tick comes at the latest, nanoseconds.
-const TICK_NS: u64 = 10_000_000;
-
-/// The kernel's own functions of timers, which wake somebody or are its tick: up to 21 µs in late
-/// wakeups of a guest of KVM (6.18), up to 240 µs where the processor is emulated (7.2).
+/// The kernel's own functions of timers, which wake somebody or are its tick.
 const SHORT_FUNCTIONS: [&str; 5] =
     ["hrtimer_wakeup", "timerfd_tmrproc", "tick_sched_timer", "tick_nohz_handler", "hrtick"];
-
-/// What none of these takes, nanoseconds.
-pub(super) const LONG_FUNCTION_NS: u64 = 1_000_000;
 
 /// The hypervisor's time, of which only the amount is known, or a bound.
 pub(super) fn stolen() -> Label {
@@ -58,7 +44,7 @@ pub(super) fn stalled(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> 
 
 /// Whether nothing was seen for longer than a way to the task takes.
 pub(super) fn quietly_waits(case: &Case, from: Option<MonoNs>, to: Option<MonoNs>) -> bool {
-    from.zip(to).is_some_and(|(from, to)| quiet_ns(case, from, to) > SLOW_WAY_NS)
+    from.zip(to).is_some_and(|(from, to)| quiet_ns(case, from, to) > case.tuning.slow_way_ns)
 }
 
 /// The longest time between two points without an event and outside of interrupts and softirqs,
@@ -87,9 +73,9 @@ fn quiet_ns(case: &Case, from: MonoNs, to: MonoNs) -> u64 {
 pub(super) fn cover_with_standstills(pieces: &mut Pieces, case: &Case) {
     if case.known.guest && !case.doubtful {
         cover_with_standstills_in_interrupts(pieces, case);
-        cover_with_standstills_in_tracer(pieces);
+        cover_with_standstills_in_tracer(pieces, case.tuning.long_tracer_ns);
         if case.known.ticks {
-            cover_with_standstills_between_ticks(pieces);
+            cover_with_standstills_between_ticks(pieces, &case.tuning);
         }
     }
 }
@@ -101,7 +87,7 @@ fn cover_with_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
         let is_it = |name: &Name| TIMERS_INTERRUPTS.contains(&name.name.as_str());
         matches!(&share.culprit, Culprit::Interrupt(name) if is_it(name))
     };
-    for (from, to) in pieces.longer_than(SLOW_WAY_NS, is_timers) {
+    for (from, to) in pieces.longer_than(case.tuning.slow_handler_ns, is_timers) {
         reached!("a timer's interrupt that stood still");
         pieces.cover(from, to, &stolen());
     }
@@ -116,7 +102,7 @@ fn cover_with_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
             What::TimerExit => {
                 let Some((from, count)) = begun.take() else { continue };
                 let ns = event.at.0.saturating_sub(from);
-                if ns / count > LONG_FUNCTION_NS {
+                if ns / count > case.tuning.long_function_ns {
                     reached!("a short function that stood still");
                     let spared = |share: &Share| share.cause != Cause::Irq;
                     pieces.take((from, event.at.0), ns, &stolen(), spared);
@@ -127,10 +113,9 @@ fn cover_with_standstills_in_interrupts(pieces: &mut Pieces, case: &Case) {
     }
 }
 
-/// A stack takes the tracer some 40 µs in a guest of KVM, and less than 300 µs where the processor is
-/// emulated. (6.1 under an emulator that was stopped: 28 ms.)
-fn cover_with_standstills_in_tracer(pieces: &mut Pieces) {
-    for (from, to) in pieces.longer_than(LONG_FUNCTION_NS, |share| share.cause == Cause::Tracer) {
+/// In the tracer, which takes `most_ns`.
+fn cover_with_standstills_in_tracer(pieces: &mut Pieces, most_ns: u64) {
+    for (from, to) in pieces.longer_than(most_ns, |share| share.cause == Cause::Tracer) {
         reached!("a tracer that stood still");
         pieces.cover(from, to, &stolen());
     }
@@ -138,7 +123,7 @@ fn cover_with_standstills_in_tracer(pieces: &mut Pieces) {
 
 /// What no tick came to, though something ran there that has interrupts on. (6.18 on KVM: 27 ms of
 /// `kmem_cache_alloc_noprof` without a tick, and none stolen.)
-fn cover_with_standstills_between_ticks(pieces: &mut Pieces) {
+fn cover_with_standstills_between_ticks(pieces: &mut Pieces, tuning: &Tuning) {
     let has_ticks = |share: &Share| {
         matches!(
             share.cause,
@@ -148,8 +133,8 @@ fn cover_with_standstills_between_ticks(pieces: &mut Pieces) {
                 | Cause::EqualOrLowerTask
         )
     };
-    for (from, to) in pieces.longer_than(TICKLESS_NS, has_ticks) {
+    for (from, to) in pieces.longer_than(tuning.tickless_ns, has_ticks) {
         reached!("no tick came");
-        pieces.cover(from + TICK_NS, to, &stolen());
+        pieces.cover(from.saturating_add(tuning.tick_ns), to, &stolen());
     }
 }

@@ -3,15 +3,15 @@
 mod disturbed;
 mod edges;
 mod guests;
+mod moved;
 mod random;
 mod stacks;
 mod switched;
 
-use super::blame;
 use crate::testing::{frame, joined, place, who};
 use wakescope_core::explain::{
-    Cause, Context, Event, Evidence, Frame, GivenUp, Interrupt, Known, Marks, Mode, Policy, Task,
-    Wakeup, What, WokenBy,
+    Cause, Context, Event, Evidence, Frame, GivenUp, Interrupt, Known, Marks, Mode, Policy, Share,
+    Task, Wakeup, What, WokenBy,
 };
 use wakescope_core::units::MonoNs;
 
@@ -102,6 +102,11 @@ pub(super) fn woken(on: u32, in_interrupt: bool) -> Wakeup {
     wakeup
 }
 
+/// As outside of tests, with the thresholds that are to be tried.
+fn blame(wakeup: &Wakeup, known: &Known) -> Vec<Share> {
+    super::blame_with(&moved::tuning(), wakeup, known)
+}
+
 /// The shares as `cause µs culprit (within) evidence`; µs with a fraction where there is one.
 pub(super) fn shares(wakeup: &Wakeup) -> Vec<String> {
     shares_of_run(wakeup, &Known::default())
@@ -110,7 +115,7 @@ pub(super) fn shares(wakeup: &Wakeup) -> Vec<String> {
 /// The same in a run that teaches something.
 fn shares_of_run(wakeup: &Wakeup, known: &Known) -> Vec<String> {
     let shares = blame(wakeup, known);
-    let line = |share: &super::Share| {
+    let line = |share: &Share| {
         let evidence = match share.evidence {
             _ if share.cause == Cause::Unexplained => "",
             Evidence::Edge => " edge",

@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use wakescope_attribution::{Reattribution, Seen, account};
+use wakescope_attribution::{Reattribution, Seen, account, rank_stored_by};
 use wakescope_core::budget::{Budget, Entry, Exceeded};
 use wakescope_core::episodes::{Attributed, Head, LineError, read};
-use wakescope_core::explain::{Above, Known, Wakeup};
+use wakescope_core::explain::{Above, By, Known, Ranking, Wakeup};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::counted;
 use wakescope_report::style::clean;
@@ -27,10 +27,14 @@ pub(super) fn show(args: &ExplainArgs, path: &Path) -> Result<Outcome, Failure> 
     let mut run = runs::read(path)?;
     let lacks = match args.as_recorded {
         true => None,
-        false => attribute_anew(&mut run, path).err(),
+        false => attribute_anew(&mut run, path, args.by).err(),
     };
     if run.explanation.is_none() {
         return Err(without_explanation(&run, path, lacks));
+    }
+    let is_by = |ranking: &Ranking| Some(ranking.by) == args.by;
+    if let Some(by) = args.by.filter(|_| !run.ranking.as_ref().is_some_and(is_by)) {
+        run.ranking = Some(rank_stored_by(&run, by));
     }
     if let Some(image) = &args.vmlinux {
         lines::add_to_stored(&mut run, image)?;
@@ -117,7 +121,7 @@ fn episodes_of(path: &Path) -> Option<PathBuf> {
 }
 
 /// Attributes what is stored of `run` by the rules of this version. On an error `run` is as it was.
-fn attribute_anew(run: &mut Run, path: &Path) -> Result<(), Lacks> {
+fn attribute_anew(run: &mut Run, path: &Path, by: Option<By>) -> Result<(), Lacks> {
     let file = episodes_of(path).ok_or(Lacks::File)?;
     let opened = match regular(&file) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(Lacks::File),
@@ -131,14 +135,24 @@ fn attribute_anew(run: &mut Run, path: &Path) -> Result<(), Lacks> {
     let budget = Budget::of(length);
     let input = BufReader::with_capacity(1 << 16, opened);
     match run.explanation {
-        Some(_) => exchange(run, input, &budget),
-        None => explain(run, input, &budget),
+        Some(_) => exchange(run, by, input, &budget),
+        None => explain(run, by, input, &budget),
     }
 }
 
+/// What the late time is to be ranked by: what is asked for, or was when the run was measured.
+fn ranking_to_make(run: &Run, by: Option<By>) -> Option<By> {
+    by.or_else(|| run.ranking.as_ref().map(|ranking| ranking.by))
+}
+
 /// Puts new answers in place of the recorded ones.
-fn exchange(run: &mut Run, input: impl BufRead, budget: &Budget) -> Result<(), Lacks> {
-    let mut reattribution = Reattribution::of(run);
+fn exchange(
+    run: &mut Run,
+    by: Option<By>,
+    input: impl BufRead,
+    budget: &Budget,
+) -> Result<(), Lacks> {
+    let mut reattribution = Reattribution::of(run, ranking_to_make(run, by));
     let (used, damaged) =
         each(run, input, |head, episode| reattribution.add(episode, &head.known, budget))?;
     let stored = run.explanation.as_ref().and_then(|explanation| explanation.stored_episodes);
@@ -150,7 +164,12 @@ fn exchange(run: &mut Run, input: impl BufRead, budget: &Budget) -> Result<(), L
 }
 
 /// Explains a run that was killed before its explanation was written, from what is stored of it.
-fn explain(run: &mut Run, input: impl BufRead, budget: &Budget) -> Result<(), Lacks> {
+fn explain(
+    run: &mut Run,
+    by: Option<By>,
+    input: impl BufRead,
+    budget: &Budget,
+) -> Result<(), Lacks> {
     let mut wakeups: Vec<Wakeup> = Vec::new();
     let mut last: Option<(Above, Known)> = None;
     let (used, _) = each(run, input, |head, episode| {
@@ -169,7 +188,8 @@ fn explain(run: &mut Run, input: impl BufRead, budget: &Budget) -> Result<(), La
         "components, lost records and late wakeups that were not stored: the run was killed"
             .to_owned(),
     ];
-    let seen = Seen { wakeups, wakeup_latency, known: Some(known), not_seen, ..Seen::default() };
+    let seen =
+        Seen { wakeups, wakeup_latency, known: Some(known), by, not_seen, ..Seen::default() };
     account(run, seen, above);
     run.components = None;
     if let Some(explanation) = &mut run.explanation {

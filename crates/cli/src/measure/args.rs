@@ -69,6 +69,8 @@ pub(crate) struct MeasureArgs {
     pub(crate) worst: u16,
 
     /// Exit with 1 if the maximum (100us) or a percentile (p99.9=50us) is above this time
+    ///
+    /// It judges the whole wakeup latency. In a guest that includes what the hypervisor took.
     #[arg(long, value_name = "[pN=]TIME", allow_hyphen_values = true)]
     fail_above: Vec<Limit>,
 

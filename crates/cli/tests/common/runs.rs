@@ -3,11 +3,11 @@
 use wakescope_attribution::Premises;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
-    self, Anew, Answer, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
-    Explanation, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, Phase,
-    Quota, Schedstat, SectionKind, SectionPlace, Sections, Share, SourceLine, Step, StepEvent,
-    StepMode, ThreadWaitRow, ThreadWaits, Unsound, Variables, WaitKind, WaitRow, Waits, Within,
-    Work, WorstWait,
+    self, Anew, Answer, By, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
+    Explanation, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask,
+    NetOfSteal, Phase, Quota, Ranking, RankingRow, Schedstat, SectionKind, SectionPlace, Sections,
+    Share, SourceLine, Step, StepEvent, StepMode, Subject, ThreadWaitRow, ThreadWaits, Unsound,
+    Variables, WaitKind, WaitRow, Waits, Within, Work, WorstWait,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -52,6 +52,17 @@ pub(crate) fn full_run() -> Run {
     let woken = distribution(&[8_123, 8_123, 5_040_211]);
     let by_logger =
         Share { culprit: Culprit::Task(logger()), ..share(Cause::EqualOrLowerTask, 40_211) };
+    let episode = Episode {
+        cpu: Some(1),
+        expiry_ns: 5_000_000,
+        wakeup_latency_ns: 5_040_211,
+        missed: 1,
+        components: Some(components([5_000_000, 40_000, 0, 211])),
+        blame: vec![share(Cause::IrqOff, 5_000_000), by_logger],
+        stolen_ns: Some(5_000),
+        timeline: steps(),
+        other: Default::default(),
+    };
     let mut run = Run {
         id: "2026-11-21T01-00-00-7f".into(),
         duration_ns: 10_000_000_000,
@@ -108,16 +119,7 @@ pub(crate) fn full_run() -> Run {
             fault: "none".into(),
             last_words: String::new(),
         }],
-        worst: vec![Episode {
-            cpu: Some(1),
-            expiry_ns: 5_000_000,
-            wakeup_latency_ns: 5_040_211,
-            missed: 1,
-            components: Some(components([5_000_000, 40_000, 0, 211])),
-            blame: vec![share(Cause::IrqOff, 5_000_000), by_logger],
-            timeline: steps(),
-            other: Default::default(),
-        }],
+        worst: vec![episode.clone()],
         explanation: Some(full_explanation()),
         components: Some(ComponentTable {
             irq_latency: distribution(&[1, 2, 3_000]),
@@ -126,6 +128,17 @@ pub(crate) fn full_run() -> Run {
             sched_duration: Some(distribution(&[211, 211, 300])),
         }),
         causes: causes(),
+        net_of_steal: Some(NetOfSteal {
+            above_ns: 40_000,
+            above: "p99.9".into(),
+            late: 3,
+            explained: 2,
+            late_not_followed: 1,
+            unexplained_ns: 50_000,
+            causes: causes(),
+            worst: vec![episode],
+        }),
+        ranking: Some(ranking()),
         ..empty_run()
     };
     run.summarize();
@@ -256,6 +269,21 @@ fn causes() -> Vec<CauseRow> {
         share: 0.61,
     };
     culprits.map(row).into()
+}
+
+/// A row of each kind of subject.
+fn ranking() -> Ranking {
+    let subjects = [
+        Subject::Function(function("shmem_undo_range")),
+        Subject::Module { name: Some("ext4".into()) },
+        Subject::Module { name: None },
+        Subject::Task(logger()),
+        Subject::Cause { cause: Cause::Steal },
+        Subject::Others,
+    ];
+    let row =
+        |subject| RankingRow { subject, episodes: 12, total_ns: 8_000, worst_ns: 900, share: 0.61 };
+    Ranking { by: By::Pid, wakeups: 3, complete: false, rows: subjects.map(row).into() }
 }
 
 fn full_explanation() -> Explanation {

@@ -88,7 +88,7 @@ pub(crate) fn store(test: &Test, change: impl FnOnce(&mut Stored)) -> Stored {
         ..Seen::default()
     };
     for wakeup in short {
-        seen.abridged.add(components(&wakeup.marks), blame(wakeup, &known));
+        seen.abridged.add(components(&wakeup.marks), wakeup.stolen_ns, blame(wakeup, &known));
     }
     let above = Above::Time(SpanNs(20_000));
     let accounted = account(&mut run, seen, above);

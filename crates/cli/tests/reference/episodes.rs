@@ -89,6 +89,7 @@ pub(super) fn full_lines() -> Vec<String> {
         page_faults: 1,
         throttled: true,
         irqs_off: at(0).zip(at(5)),
+        stolen_ns: 7,
     };
     let components =
         Components { irq_latency_ns: 100, sched_duration_ns: Some(0), ..Default::default() };

@@ -57,6 +57,7 @@ fn full() -> Attributed {
         page_faults: 3,
         throttled: true,
         irqs_off: Some((MonoNs(999_000), MonoNs(999_500))),
+        stolen_ns: 40,
     };
     let components = Components { irq_latency_ns: 100, ..Components::default() };
     let blame = vec![Share { cause: Cause::IrqOff, ns: 100, ..Share::default() }];

@@ -30,6 +30,9 @@ pub struct Wakeup {
     pub page_faults: u64,
     /// What the kernel knows to keep such a task from running: a throttled queue.
     pub throttled: bool,
+    /// How much of the wakeup latency was stolen by the clock of the CPU, nanoseconds; 0 where there is
+    /// no such clock.
+    pub stolen_ns: u64,
     /// When interrupts last went off, and on again, before the timer's came; `None` where the kernel
     /// does not show it, or nobody asked.
     pub irqs_off: Option<(MonoNs, MonoNs)>,

@@ -6,7 +6,8 @@ use crate::run::Run;
 
 /// Every kernel stack in the record of `run` that is not empty, innermost first.
 pub fn stacks_mut(run: &mut Run) -> impl Iterator<Item = &mut [Frame]> {
-    let of_episodes = run.worst.iter_mut().flat_map(|episode| &mut episode.blame);
+    let of_net = run.net_of_steal.iter_mut().flat_map(|net| &mut net.worst);
+    let of_episodes = run.worst.iter_mut().chain(of_net).flat_map(|episode| &mut episode.blame);
     let shares = of_episodes.chain(run.explanation.iter_mut().flat_map(shares_beside_episodes));
     let stacks = shares.flat_map(|share| [&mut share.frames[..], &mut share.given_up_at[..]]);
     stacks.filter(|stack| !stack.is_empty())

@@ -58,6 +58,7 @@ pub fn redact_attributed(episode: &mut Attributed) {
         page_faults: _,
         throttled: _,
         irqs_off: _,
+        stolen_ns: _,
     } = wakeup;
     redact_task(task);
     if let WokenBy::Waker { task, on: _, in_interrupt: _ } = woken_by {

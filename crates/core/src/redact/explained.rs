@@ -3,8 +3,8 @@
 use super::names::{REDACTED, is_kernel_thread, is_own_thread, remove};
 use crate::explain::{
     CauseRow, Culprit, Edge, Frame, Function, Interrupted, Longest, Measured, NamedTask, Quota,
-    SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, ThreadWaits, WaitRow, Waits,
-    Within, WorstWait,
+    Ranking, RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, Subject,
+    ThreadWaits, WaitRow, Waits, Within, WorstWait,
 };
 
 /// Top folders of the kernel's sources (6.18).
@@ -90,6 +90,19 @@ pub(super) fn redact_waits(waits: &mut Waits) {
     }
     if let Some(Quota { cgroup, quota_ns: _, period_ns: _ }) = quota {
         remove(cgroup);
+    }
+}
+
+pub(super) fn redact_ranking(ranking: &mut Ranking) {
+    let Ranking { by: _, wakeups: _, complete: _, rows } = ranking;
+    for row in rows {
+        let RankingRow { subject, episodes: _, total_ns: _, worst_ns: _, share: _ } = row;
+        match subject {
+            Subject::Function(function) => redact_function(function),
+            Subject::Module { name } => name.iter_mut().for_each(redact_symbol),
+            Subject::Task(task) => redact_task(task),
+            Subject::Cause { cause: _ } | Subject::Others => {}
+        }
     }
 }
 

@@ -5,10 +5,11 @@ use serde_json::Value;
 use super::*;
 use crate::distribution::Distribution;
 use crate::explain::{
-    Anew, Answer, Bound, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
-    Evidence, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, Quota,
-    SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent, StepMode, ThreadWaitRow,
-    ThreadWaits, Unsound, Variables, WaitKind, WaitRow, Waits, Within, WorstWait,
+    Anew, Answer, Bound, By, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
+    Evidence, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, NetOfSteal,
+    Quota, Ranking, RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent,
+    StepMode, Subject, ThreadWaitRow, ThreadWaits, Unsound, Variables, WaitKind, WaitRow, Waits,
+    Within, WorstWait,
 };
 use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
@@ -64,6 +65,7 @@ const STAYS: &[(&str, &str)] = &[
     ("explanation.module_build_ids", "modules of the kernel"),
     ("explanation.module_build_ids.MARKER", "as above"),
     ("explanation.bound.variables.interrupts[].name", "drivers name them after devices"),
+    ("net_of_steal.above", "a time or percentile"),
     ("summary.percentiles", "names of percentiles"),
     ("summary.percentiles_at_most", "as above"),
 ];
@@ -116,17 +118,18 @@ fn full() -> Run {
         worst: vec![episode()],
         explanation: Some(explanation()),
         components: Some(ComponentTable::default()),
-        causes: vec![CauseRow {
-            cause: Cause::Irq,
-            culprit: culprit(),
-            phase: None,
-            from_cpu: None,
-            others: false,
-            episodes: 1,
-            total_ns: 1,
-            worst_ns: 1,
-            share: 1.0,
-        }],
+        causes: vec![cause_row()],
+        net_of_steal: Some(NetOfSteal {
+            above_ns: 1,
+            above: marker(),
+            late: 1,
+            explained: 1,
+            late_not_followed: 0,
+            unexplained_ns: 0,
+            causes: vec![cause_row()],
+            worst: vec![episode()],
+        }),
+        ranking: Some(ranking()),
         summary: Summary {
             count: 1,
             missed: 0,
@@ -137,6 +140,30 @@ fn full() -> Run {
             not_excluded_every_ns: None,
         },
         other: other(),
+    }
+}
+
+fn ranking() -> Ranking {
+    let subjects = [
+        Subject::Function(Function { name: TEXT.into(), module: Some(TEXT.into()) }),
+        Subject::Module { name: Some(TEXT.into()) },
+        Subject::Task(task()),
+    ];
+    let row = |subject| RankingRow { subject, episodes: 1, total_ns: 1, worst_ns: 1, share: 1.0 };
+    Ranking { by: By::Pid, wakeups: 1, complete: false, rows: subjects.map(row).into() }
+}
+
+fn cause_row() -> CauseRow {
+    CauseRow {
+        cause: Cause::Irq,
+        culprit: culprit(),
+        phase: None,
+        from_cpu: None,
+        others: false,
+        episodes: 1,
+        total_ns: 1,
+        worst_ns: 1,
+        share: 1.0,
     }
 }
 
@@ -178,6 +205,7 @@ fn episode() -> Episode {
         missed: 0,
         components: Some(Components::default()),
         blame: vec![share()],
+        stolen_ns: Some(0),
         timeline: timeline(),
         other: other(),
     }

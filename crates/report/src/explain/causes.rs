@@ -54,14 +54,19 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
     if explanation.late == 0 && run.causes.is_empty() {
         return String::new();
     }
-    let lines = lines(&run.causes);
-    let name_width = lines.iter().map(|l| l.cause.chars().count()).max().unwrap_or(0);
-    let shares = percent::of(&lines.iter().map(|l| l.total_ns).collect::<Vec<_>>());
     let title = format!(
         "causes of the {} above {}",
         counted(explanation.late, "wakeup"),
         threshold(explanation, run.time_domain)
     );
+    rows(&run.causes, title) + &of_unknown_lateness(run, explanation)
+}
+
+/// The rows of a ranking, below its title.
+pub(super) fn rows(causes: &[CauseRow], title: String) -> String {
+    let lines = lines(causes);
+    let name_width = lines.iter().map(|l| l.cause.chars().count()).max().unwrap_or(0);
+    let shares = percent::of(&lines.iter().map(|l| l.total_ns).collect::<Vec<_>>());
     let mut rows = vec![[&title, "episodes", "worst", "share"].map(String::from).to_vec()];
     rows.extend(lines.iter().zip(shares).map(|(line, share)| {
         let Line { rank, cause, culprit, .. } = line;
@@ -70,7 +75,7 @@ pub(super) fn table(run: &Run, explanation: &Explanation) -> String {
             if line.worst_ns == 0 { String::new() } else { SpanNs(line.worst_ns).to_string() };
         vec![name, line.episodes.map(grouped).unwrap_or_default(), worst, share]
     }));
-    columns(&rows, true) + &of_unknown_lateness(run, explanation)
+    columns(&rows, true)
 }
 
 /// Wakeups of which nobody knows whether they were late.

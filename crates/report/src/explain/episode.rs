@@ -8,7 +8,7 @@ use super::bar::{self, Part};
 use super::frames::{kernel_frame, user_frame};
 use super::steps;
 use super::words::{self, LONGEST_NAME, known, micros, whose};
-use super::{WIDTH, percent};
+use super::{WIDTH, net, percent};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::{Style, clean};
@@ -64,7 +64,8 @@ pub(super) fn blocks(ranked: &[(usize, &Episode)], domain: TimeDomain, style: St
 /// ` #1  CPU 0  238 µs  `
 fn head(rank: usize, episode: &Episode, domain: TimeDomain) -> String {
     let cpu = episode.cpu.map(|cpu| format!("CPU {cpu}  ")).unwrap_or_default();
-    format!(" #{rank}  {cpu}{}  ", span(episode.wakeup_latency_ns, domain))
+    let net = net::beside(episode, domain);
+    format!(" #{rank}  {cpu}{}  {net}", span(episode.wakeup_latency_ns, domain))
 }
 
 /// The shares in the usual order of a wakeup.

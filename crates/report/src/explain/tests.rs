@@ -9,7 +9,9 @@ use crate::text::tests::run_of;
 use runs::{bound, crowded, frame, frames, lossy, measured, serial, table};
 
 mod hostile;
+mod net;
 mod not_followed;
+mod ranking;
 pub(crate) mod runs;
 
 const PLAIN: Style = Style { colour: false };

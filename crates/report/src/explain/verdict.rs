@@ -4,7 +4,7 @@ use wakescope_core::explain::{Cause, Evidence, Explanation, Share};
 use wakescope_core::run::{Episode, Run, TimeDomain};
 use wakescope_core::units::{counted, grouped, one_or_many};
 
-use super::{Ranked, WIDTH, causes, episode, threshold, waits, words};
+use super::{Ranked, WIDTH, causes, episode, net, threshold, waits, words};
 use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::Style;
@@ -16,9 +16,10 @@ pub(super) fn sentence(run: &Run, ranked: &Ranked, style: Style) -> String {
     lines.lines().map(|line| style.strong(line) + "\n").collect()
 }
 
-/// The same without style: what threads waited for most if that were not their wakeups, the worst wakeup, and how much of all late ones is unexplained.
+/// The same without style: what threads waited for most if that were not their wakeups, the worst wakeup,
+/// the worst without stolen time, and how much of all late ones is unexplained.
 pub(super) fn told(run: &Run, ranked: &Ranked) -> String {
-    waits::sentence(run) + &worst(run, ranked) + &unexplained(run)
+    waits::sentence(run) + &worst(run, ranked) + &net::sentence(run, ranked) + &unexplained(run)
 }
 
 /// How much of the late time is unexplained, if there are late wakeups without an explanation.
@@ -134,6 +135,7 @@ pub(super) fn counts(run: &Run, explanation: &Explanation, style: Style) -> Stri
     if explanation.wakeups > 0 {
         let above = threshold(explanation, run.time_domain);
         parts.push(format!("{} above {above}", grouped(explanation.late)));
+        parts.extend(net::count(run));
     }
     let counted = wrapped(&parts.join(", "), WIDTH - " · degraded: see below".len(), "");
     format!("{counted} · {}\n", text::verdict(run, style))

@@ -190,7 +190,7 @@ fn limits(run: &Run) -> String {
     for judgement in run.limits.iter().take(MOST) {
         let observed =
             judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-        let limit = name(&judgement.limit, 60);
+        let limit = name(&judgement.limit, 60) + told::judged(run);
         let (class, word, rest) = match judgement.outcome {
             Outcome::Pass => ("good", "within", text(&observed)),
             Outcome::Fail => ("bad", "above", text(&observed)),

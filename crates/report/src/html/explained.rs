@@ -1,15 +1,17 @@
 //! Why wakeups were late: causes, the latest wakeups one by one, and the components of all.
 
 use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::CauseRow;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::run::Episode;
+use wakescope_core::run::{Episode, Run};
 use wakescope_core::units::{SpanNs, counted, grouped};
 
 use super::element::{Column, folded, name, paragraph, section, table, text};
 use super::{figure, values};
 use crate::explain::{
-    Latest, WaitLine, because, beside, cause, kernel_frame, known, latest, not_explained, percents,
-    place, shares, shown_causes, step as step_words, wait_lines, wait_notes,
+    Latest, NET_TITLE, WaitLine, because, beside, cause, kernel_frame, known, latest,
+    not_explained, percents, place, rest_of_steal, shares, shown_causes, step as step_words,
+    wait_lines, wait_notes,
 };
 use crate::overlay::{Entry, Overlay};
 use crate::picture::Picture;
@@ -23,7 +25,8 @@ const MOST_FRAMES: usize = 24;
 
 pub(super) fn sections(overlay: &Overlay) -> String {
     let components = figure(Picture::Components, overlay, false) + &components(overlay);
-    let causes = figure(Picture::Causes, overlay, false) + &causes(overlay);
+    let causes =
+        figure(Picture::Causes, overlay, false) + &causes(overlay) + &causes_net_of_steal(overlay);
     let episodes = figure(Picture::Episodes, overlay, false) + &episodes(overlay);
     [
         section("waits", "Waits", &waits(overlay)),
@@ -108,11 +111,34 @@ fn figures(d: &Distribution) -> Vec<String> {
 }
 
 fn causes(overlay: &Overlay) -> String {
+    let title = "Causes of late wakeups";
+    folded_if_any("The causes as a table", &ranking(overlay, title, |run| &run.causes))
+}
+
+/// The second ranking, where anything was stolen.
+fn causes_net_of_steal(overlay: &Overlay) -> String {
+    let table = ranking(overlay, NET_TITLE, |run| match &run.net_of_steal {
+        Some(net) => &net.causes,
+        None => &[],
+    });
+    let nets = overlay.entries.iter().filter_map(|entry| entry.run.net_of_steal.as_ref());
+    let note = match nets.map(rest_of_steal).find(|note| !note.is_empty()) {
+        Some(note) => paragraph("hint", &text(note)),
+        None => String::new(),
+    };
+    folded_if_any("The causes net of measured steal as a table", &(table + &note))
+}
+
+fn folded_if_any(title: &str, shown: &str) -> String {
+    if shown.is_empty() { String::new() } else { folded(title, shown) }
+}
+
+fn ranking(overlay: &Overlay, title: &str, of: impl Fn(&Run) -> &[CauseRow]) -> String {
     let is_several = overlay.entries.len() > 1;
     let most = if is_several { MOST_CAUSES_OF_SEVERAL } else { MOST_CAUSES };
     let mut rows = Vec::new();
     for entry in &overlay.entries {
-        for (row, share) in shown_causes(&entry.run.causes, most) {
+        for (row, share) in shown_causes(of(&entry.run), most) {
             let mut cells = if is_several { vec![name(&entry.name(), 80)] } else { vec![] };
             cells.extend([text(cause(row.cause)), name(&beside(row.blamed()), 80)]);
             cells.extend([
@@ -129,8 +155,7 @@ fn causes(overlay: &Overlay) -> String {
     let mut head = if is_several { vec![("run", Column::Words)] } else { vec![] };
     head.extend([("cause", Column::Words), ("culprit", Column::Words)]);
     head.extend(["wakeups", "worst", "share"].map(|n| (n, Column::Number)));
-    let shown = table(&values::caption("Causes of late wakeups", overlay), &head, &rows);
-    folded("The causes as a table", &shown)
+    table(&values::caption(title, overlay), &head, &rows)
 }
 
 fn episodes(overlay: &Overlay) -> String {

@@ -25,6 +25,7 @@ pub fn merged(runs: &[&Run]) -> Option<Run> {
     // Causes and components are of one run each, and so are limits.
     (all.explanation, all.components) = (None, None);
     all.causes.clear();
+    (all.net_of_steal, all.ranking) = (None, None);
     all.limits.clear();
     all.load.clear();
     all.summarize();

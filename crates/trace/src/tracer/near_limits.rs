@@ -33,6 +33,7 @@ fn options() -> Options {
         machine: Machine::default(),
         watch: None,
         sections: None,
+        by: None,
     }
 }
 

@@ -185,7 +185,9 @@ impl<'a> Sweep<'_, 'a> {
             _ if self.case.is_own(to) && self.has_run => {
                 self.enter(Ground::Running, rules::own(self.case));
             }
-            _ if self.case.is_own(to) => self.enter(Ground::Running, rules::own_too_early()),
+            _ if self.case.is_own(to) => {
+                self.enter(Ground::Running, rules::own_too_early(self.case))
+            }
             _ if self.has_run => {
                 self.enter(Ground::Running, rules::running_instead(self.case, to));
             }

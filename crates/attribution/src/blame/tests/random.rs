@@ -7,9 +7,8 @@ use proptest::sample::select;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use super::super::rules::RETURN_PATH_NS;
-use super::super::standstill::{LONG_FUNCTION_NS, SLOW_WAY_NS};
 use super::*;
+use crate::tuning::Tuning;
 use crate::{Seen, account, components};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::Above;
@@ -29,10 +28,10 @@ fn lengths() -> impl Strategy<Value = u64> {
     let near = |ns: u64| ns / 2..ns * 2;
     prop_oneof![
         4 => 0_u64..300,
-        2 => near(RETURN_PATH_NS),
+        2 => near(Tuning::default().return_path_ns),
         1 => 6_000_u64..200_000,
-        2 => near(SLOW_WAY_NS),
-        2 => near(LONG_FUNCTION_NS),
+        2 => near(Tuning::default().slow_way_ns),
+        2 => near(Tuning::default().long_function_ns),
         1 => near(10_000_000),
         1 => near(25_000_000),
     ]
@@ -372,7 +371,7 @@ proptest! {
 
     #[test]
     fn pieces_have_neither_gaps_nor_overlaps(wakeup in wakeups(true), known in knowns()) {
-        let case = super::super::Case::of(&wakeup, &known);
+        let case = super::super::Case::of(&Tuning::default(), &wakeup, &known);
         let mut pieces = super::super::sweep::pieces(&case);
         super::super::cover::cover_with_nmis_and_tracer(&mut pieces, &case);
         super::super::cover::cover_with_stolen_time(&mut pieces, &case);

@@ -3,8 +3,9 @@
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
     Bound, Cause, CauseRow, ComponentTable, Components, Culprit, Edge, Evidence, Explanation,
-    Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, Policy, SectionKind,
-    SectionPlace, Sections, Share, Step, StepEvent, StepMode, Unsound, Variables, Within,
+    Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, NetOfSteal, Policy,
+    SectionKind, SectionPlace, Sections, Share, Step, StepEvent, StepMode, Unsound, Variables,
+    Within,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
@@ -376,6 +377,37 @@ pub(crate) fn not_followed() -> Run {
         (explanation.not_followed, explanation.late_not_followed) = (2, 2);
         explanation.unexplained_ns = 300_000;
     }
+    run
+}
+
+/// A guest whose latest wakeup was its hypervisor's, and another one a driver's.
+pub(crate) fn guest() -> Run {
+    let mut run = serial();
+    let driver = Episode { expiry_ns: 7_000_000_000, ..run.worst[0].clone() };
+    let blame = vec![
+        share(Cause::Steal, 8_100_000, "hypervisor", "", Evidence::Bound),
+        share(Cause::Scheduler, 30_000, "", "", Evidence::Edge),
+    ];
+    let stolen = Episode { stolen_ns: Some(8_070_000), ..episode(8_130_000, blame, vec![]) };
+    run.worst = vec![stolen, driver.clone()];
+    run.causes.insert(0, cause(Cause::Steal, "hypervisor", 30, 8_100, 91_000));
+    if let Some(explanation) = &mut run.explanation {
+        (explanation.above, explanation.above_ns) = ("p99.9".into(), 240_000);
+    }
+    run.net_of_steal = Some(NetOfSteal {
+        above_ns: 50_000,
+        above: "p99.9".into(),
+        late: 41,
+        explained: 41,
+        late_not_followed: 0,
+        unexplained_ns: 0,
+        causes: vec![
+            cause(Cause::IrqOff, "uart_drain_fifo", 24, 231, 4_100),
+            cause(Cause::Steal, "hypervisor", 2, 30, 50),
+            cause(Cause::Unexplained, "", 2, 6, 9),
+        ],
+        worst: vec![driver],
+    });
     run
 }
 

@@ -369,6 +369,7 @@ impl Drawn {
             faults_before: 70,
             faults_after: 70 + head.faults,
             steal_after: self.steal_after(),
+            stolen: self.head.stolen_at_last,
             interrupted_ip: at::WORK,
             irqs_off,
             irqs_on,

@@ -255,6 +255,8 @@ fn what_was_written_comes_back() {
         let Marks { due, irq_entry, irq_exit, sched_entry, switch_in, response } = wakeup.marks;
         let marks = [irq_entry, irq_exit, sched_entry, switch_in].map(|at| at.map(|at| at.0));
         prop_assert_eq!((due.0, marks, response.0), (DUE, drawn.marks, drawn.response));
+        // No more can have been stolen than all of it.
+        prop_assert_eq!(wakeup.stolen_ns, late.wakeup.stolen.min(late.late_ns()));
         check_context(drawn, &wakeup)?;
         check_sums(&record, &wakeup, &blame(&wakeup, &known))
     });

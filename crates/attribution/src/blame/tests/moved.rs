@@ -1,0 +1,157 @@
+//! Which cases of these tests bound which threshold of the rules.
+//!
+//! Each threshold is moved by 30 %, and all cases run again, in a process of their own: those that fail are
+//! what proves it. The others would pass with any value near by.
+
+use std::env;
+use std::process::Command;
+
+use crate::tuning::Tuning;
+use crate::tuning::tests::{moved, thresholds};
+use expect_test::expect;
+use wakescope_core::units::SpanNs;
+
+/// Set to `tick_ns=70` in those processes.
+const MOVED: &str = "WAKESCOPE_TEST_TUNING";
+
+/// What cases run with.
+pub(super) fn tuning() -> Tuning {
+    env::var(MOVED).map_or_else(|_| Tuning::default(), |text| moved(&text))
+}
+
+/// The cases that fail with a threshold moved to so many percent of what it is.
+fn flipped(name: &str, percent: u64) -> Vec<String> {
+    let cases = module_path!().strip_suffix("::moved").unwrap();
+    let cases = cases.split_once("::").unwrap().1;
+    let mut run = Command::new(env::current_exe().unwrap());
+    run.args([cases, "--test-threads", "1"]);
+    // Random ones check what holds with any threshold.
+    run.args(["--skip", &format!("{cases}::random"), "--skip", &format!("{cases}::moved")]);
+    run.env(MOVED, format!("{name}={percent}")).env("RUST_BACKTRACE", "0");
+    let ended = run.output().unwrap();
+    let told = String::from_utf8_lossy(&ended.stdout);
+    assert!(told.contains("test result: "), "{told}");
+    let failed =
+        told.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
+    failed.map(|case| case[cases.len() + 2..].to_owned()).collect()
+}
+
+/// The page for users has each threshold with its value, and says whether a change of it is `shown`.
+#[track_caller]
+fn check_documentation(name: &str, shown: &[bool]) {
+    let (_, threshold) = thresholds().into_iter().find(|t| t.0 == name).unwrap();
+    let value = *threshold(&mut Tuning::default());
+    let value = match name.ends_with("_percent") {
+        true => format!("{value} %"),
+        false => SpanNs(value).to_string(),
+    };
+    let page = include_str!("../../../../../docs/explain.md");
+    let row = page.lines().find(|line| line.starts_with(&format!("| `{name}` | {value} |")));
+    let row = row.unwrap_or_else(|| panic!("docs/explain.md has no row of {name}, {value}"));
+    let words = shown.iter().map(|&is| if is { "shown" } else { "not shown" });
+    let end = words.map(|word| format!("| {word} ")).collect::<String>() + "|";
+    assert!(row.ends_with(&end), "docs/explain.md: {row} does not end in {end}");
+}
+
+#[test]
+fn moved_thresholds_change_the_cases_that_prove_them() {
+    assert_eq!(flipped("tick_ns", 100), [""; 0], "nothing was moved");
+    let mut all = String::new();
+    for (name, _) in thresholds() {
+        let mut shown = Vec::new();
+        for percent in [70, 130] {
+            let cases = flipped(name, percent);
+            shown.push(!cases.is_empty());
+            let cases = if cases.is_empty() { vec!["nothing".into()] } else { cases };
+            all.push_str(&format!("{name} {percent} %\n  {}\n", cases.join("\n  ")));
+        }
+        check_documentation(name, &shown);
+    }
+    expect![[r#"
+        return_path_ns 70 %
+          a_softirq_that_was_interrupted_goes_on_to_its_end
+          a_waker_goes_on_or_is_in_an_interrupt
+          disturbed::another_interrupt_takes_its_time_to_arrive_too
+          disturbed::stolen_time_is_taken_from_where_it_fits
+          disturbed::the_tracers_own_time_is_nobody_elses
+          full_preemption_leaves_the_way_back_only
+          guests::a_guest_that_does_not_leave_what_must_be_left_at_once_was_not_run
+          guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
+          guests::a_timer_that_was_not_there_yet_was_kept_out_by_nobody
+          switched::a_cpu_that_was_not_told_yet_chooses_whom_it_likes
+          switched::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
+          switched::the_task_that_ran_before_its_time_need_not_have_got_far
+          switched::the_way_back_is_counted_once
+          what_every_wakeup_takes_holds_nobody_up
+        return_path_ns 130 %
+          a_softirq_that_was_interrupted_goes_on_to_its_end
+          a_waker_goes_on_or_is_in_an_interrupt
+          disturbed::another_interrupt_takes_its_time_to_arrive_too
+          disturbed::stolen_time_is_taken_from_where_it_fits
+          disturbed::the_tracers_own_time_is_nobody_elses
+          full_preemption_leaves_the_way_back_only
+          guests::a_guest_that_does_not_leave_what_must_be_left_at_once_was_not_run
+          guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
+          guests::a_timer_that_was_not_there_yet_was_kept_out_by_nobody
+          switched::a_cpu_that_was_not_told_yet_chooses_whom_it_likes
+          switched::a_softirq_that_began_before_the_interrupt_is_the_one_that_was_interrupted
+          switched::the_task_that_ran_before_its_time_need_not_have_got_far
+          switched::the_way_back_is_counted_once
+          what_every_wakeup_takes_holds_nobody_up
+        slow_way_ns 70 %
+          guests::a_guest_that_does_not_leave_what_must_be_left_at_once_was_not_run
+          guests::a_guest_that_is_awake_and_does_not_go_on_was_not_run
+          guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
+        slow_way_ns 130 %
+          guests::a_guest_that_does_not_leave_what_must_be_left_at_once_was_not_run
+          guests::a_guest_that_is_awake_and_does_not_go_on_was_not_run
+          guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
+        slow_handler_ns 70 %
+          guests::a_guest_stood_still_if_its_timers_interrupt_is_long_but_for_timers
+        slow_handler_ns 130 %
+          guests::a_guest_stood_still_if_its_timers_interrupt_is_long_but_for_timers
+        slow_to_wake_ns 70 %
+          guests::a_guest_that_sleeps_longer_than_ever_was_not_run
+        slow_to_wake_ns 130 %
+          guests::a_guest_that_sleeps_longer_than_ever_was_not_run
+        slow_to_wake_percent 70 %
+          guests::a_guest_that_sleeps_longer_than_ever_was_not_run
+        slow_to_wake_percent 130 %
+          guests::a_guest_that_sleeps_longer_than_ever_was_not_run
+        slow_probe_ns 70 %
+          guests::a_guest_whose_probe_takes_long_to_sleep_was_not_run
+        slow_probe_ns 130 %
+          guests::a_guest_whose_probe_takes_long_to_sleep_was_not_run
+        long_function_ns 70 %
+          guests::a_guest_stood_still_if_its_timers_interrupt_is_long_but_for_timers
+        long_function_ns 130 %
+          nothing
+        long_short_way_ns 70 %
+          guests::a_short_way_with_interrupts_off_that_seems_long_stood_still
+        long_short_way_ns 130 %
+          guests::a_short_way_with_interrupts_off_that_seems_long_stood_still
+        long_tracer_ns 70 %
+          guests::a_tracer_that_takes_longer_than_a_stack_does_stood_still
+        long_tracer_ns 130 %
+          nothing
+        tickless_ns 70 %
+          nothing
+        tickless_ns 130 %
+          nothing
+        tick_ns 70 %
+          guests::what_runs_for_long_without_a_tick_stood_still
+        tick_ns 130 %
+          guests::what_runs_for_long_without_a_tick_stood_still
+        scheduling_percent 70 %
+          guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
+          what_every_wakeup_takes_holds_nobody_up
+        scheduling_percent 130 %
+          guests::a_guest_that_stalls_on_the_way_to_the_task_was_not_run
+          what_every_wakeup_takes_holds_nobody_up
+        delivery_percent 70 %
+          nothing
+        delivery_percent 130 %
+          nothing
+    "#]]
+    .assert_eq(&all);
+}
