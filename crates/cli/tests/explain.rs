@@ -295,10 +295,10 @@ fn a_stored_explanation_is_shown_again_as_it_was() {
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{args:?}: {ended:?}");
         ended.stdout
     };
-    assert_eq!(shown(&["run"]), text);
-    assert_eq!(shown(&["run/run.json", "--episodes", "3"]), text);
+    assert_eq!(shown(&["run", "--as-recorded"]), text);
+    assert_eq!(shown(&["run/run.json", "--episodes", "3", "--as-recorded"]), text);
     let json = fs::read_to_string(test.dir.join("run").join("run.json")).unwrap();
-    assert_eq!(shown(&["run", "--json"]).trim_end(), json);
+    assert_eq!(shown(&["run", "--json", "--as-recorded"]).trim_end(), json);
     let short = shown(&["run", "--episodes", "0"]);
     assert!(!short.contains("\n #") && text.contains("\n #"), "{short}");
     let report = test.start_command(&["report", "run"]).output();

@@ -74,3 +74,78 @@ impl GrowingFile {
         let _ = self.folder.remove_file(OsStr::new(self.name));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::{EPISODES, EPISODES_FRESH, RunFiles, RunFolderError};
+    use wakescope_testing::Disk;
+
+    /// A folder of the test `name`, which has none yet.
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("wakescope-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        folder
+    }
+
+    fn growing(folder: &std::path::Path) -> Result<GrowingFile, RunFolderError> {
+        let mut run = RunFiles::create(Some(folder), "", b"{}")?;
+        run.add_growing(EPISODES, EPISODES_FRESH)
+    }
+
+    #[test]
+    fn pieces_are_added_and_the_whole_replaced() {
+        let folder = folder("growing");
+        let file = || fs::read_to_string(folder.join(EPISODES));
+        let mut growing = growing(&folder).unwrap();
+        growing.append(b"one\n").unwrap();
+        growing.append(b"two\n").unwrap();
+        assert_eq!((file().unwrap().as_str(), growing.length()), ("one\ntwo\n", 8));
+        growing.replace(b"three\n").unwrap();
+        growing.append(b"four\n").unwrap();
+        assert_eq!((file().unwrap().as_str(), growing.length()), ("three\nfour\n", 11));
+        assert!(!folder.join(EPISODES_FRESH).exists());
+        growing.remove();
+        assert!(file().is_err());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_piece_for_which_there_is_no_room_leaves_nothing() {
+        let folder = folder("growing-full");
+        let name = "a_piece_for_which_there_is_no_room_leaves_nothing";
+        let Some(disk) = Disk::mount(&folder, "size=64k", name) else { return };
+        let mut growing = growing(&folder.join("run")).unwrap();
+        let file = || fs::read(folder.join("run").join(EPISODES)).unwrap();
+        growing.append(&[1; 30_000]).unwrap();
+        growing.append(&[2; 40_000]).unwrap_err();
+        growing.replace(&[3; 40_000]).unwrap_err();
+        assert_eq!(file(), [1; 30_000]);
+        growing.append(b"4").unwrap();
+        assert_eq!((file().len(), file().last()), (30_001, Some(&b'4')));
+        assert!(!folder.join("run").join(EPISODES_FRESH).exists());
+        drop(disk);
+        fs::remove_dir(folder).unwrap();
+    }
+
+    #[test]
+    fn what_has_the_name_already_is_neither_followed_nor_replaced() {
+        let folder = folder("growing-taken");
+        for name in [EPISODES, EPISODES_FRESH] {
+            symlink("elsewhere", folder.join(name)).unwrap();
+            assert!(growing(&folder).is_err(), "{name}");
+            assert!(!folder.join("elsewhere").exists());
+            fs::remove_file(folder.join(name)).unwrap();
+        }
+        fs::write(folder.join(EPISODES), "of another run").unwrap();
+        assert!(matches!(growing(&folder), Err(RunFolderError::HoldsRun(_))));
+        assert_eq!(fs::read(folder.join(EPISODES)).unwrap(), b"of another run");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -282,6 +282,26 @@ fn lines_of_source_are_kept_where_an_answer_changes() {
     assert_eq!(frames, [&line(7), &Frame::in_function("shmem_undo_range", 17)]);
 }
 
+#[test]
+fn more_causes_than_an_input_may_have_are_refused() {
+    let (whole, in_short) = some();
+    let (run, episodes) = run(&whole, &in_short);
+    let mut reattribution = Reattribution::of(&run);
+    let budget = Budget::of(1_000);
+    let mut name = 0;
+    let ended = (0..100).try_for_each(|_| {
+        let blame = (0..4_096).map(|_| {
+            name += 1;
+            let culprit = Culprit::interrupt(&format!("{name}"));
+            Share { cause: Cause::Irq, culprit, ns: 1, ..Share::default() }
+        });
+        let episode = Attributed { blame: blame.collect(), ..episodes[0].clone() };
+        reattribution.add(episode, &Known::default(), &budget)
+    });
+    let why = ended.unwrap_err().to_string();
+    assert!(why.contains("more than 128 MB of memory for causes"), "{why}");
+}
+
 proptest! {
     /// Whatever is stored of a run, what is attributed anew by the same rules changes nothing.
     #[test]

@@ -41,7 +41,9 @@ pub(super) fn show(args: &ExplainArgs, path: &Path) -> Result<Outcome, Failure> 
     }
     args.measure.redact_if_asked(&mut run);
     if args.measure.json {
-        lacks.iter().for_each(|lacks| output::tell(&lacks.note()));
+        // Where there is no file, the record itself says so: it has no `anew`.
+        let faults = lacks.iter().filter(|lacks| !matches!(lacks, Lacks::File));
+        faults.for_each(|fault| output::tell(&fault.note()));
         output::print(&(run.to_json() + "\n"))?;
     } else {
         let note = lacks.map(|lacks| format!(" {}\n", lacks.note())).unwrap_or_default();
