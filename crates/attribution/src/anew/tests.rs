@@ -119,7 +119,7 @@ fn with_the_same_rules_the_record_stays_as_it_was() {
 #[test]
 fn the_ranking_without_stolen_time_stays_and_changes_with_the_other() {
     let (mut whole, in_short) = some();
-    whole[0].stolen_ns = 60_000;
+    whole[0].stolen_ns = 20_000;
     let (today, episodes) = run(&whole, &in_short);
     let mut again = anew(&today, episodes.clone());
     assert_eq!(again.net_of_steal.as_ref().unwrap().worst[0].wakeup_latency_ns, 80_000);
@@ -286,7 +286,7 @@ fn lines_of_source_are_kept_where_an_answer_changes() {
 fn more_causes_than_an_input_may_have_are_refused() {
     let (whole, in_short) = some();
     let (run, episodes) = run(&whole, &in_short);
-    let mut reattribution = Reattribution::of(&run);
+    let mut reattribution = Reattribution::of(&run, None);
     let budget = Budget::of(1_000);
     let mut name = 0;
     let ended = (0..100).try_for_each(|_| {
