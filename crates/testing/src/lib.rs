@@ -2,12 +2,14 @@
 
 mod damage;
 mod fuzz;
+mod rerun;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use fuzz::{fuzz, fuzz_fewer};
+pub use rerun::{change, failing_with};
 
 /// Says that a test, or a named part of one, did not run here, and why.
 ///

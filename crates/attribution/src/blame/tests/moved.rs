@@ -3,37 +3,22 @@
 //! Each threshold is moved by 30 %, and all cases run again, in a process of their own: those that fail are
 //! what proves it. The others would pass with any value near by.
 
-use std::env;
-use std::process::Command;
-
 use crate::tuning::Tuning;
 use crate::tuning::tests::{moved, thresholds};
 use expect_test::expect;
 use wakescope_core::units::SpanNs;
-
-/// Set to `tick_ns=70` in those processes.
-const MOVED: &str = "WAKESCOPE_TEST_TUNING";
+use wakescope_testing::{change, failing_with};
 
 /// What cases run with.
 pub(super) fn tuning() -> Tuning {
-    env::var(MOVED).map_or_else(|_| Tuning::default(), |text| moved(&text))
+    change().map_or_else(Tuning::default, |text| moved(&text))
 }
 
 /// The cases that fail with a threshold moved to so many percent of what it is.
 fn flipped(name: &str, percent: u64) -> Vec<String> {
-    let cases = module_path!().strip_suffix("::moved").unwrap();
-    let cases = cases.split_once("::").unwrap().1;
-    let mut run = Command::new(env::current_exe().unwrap());
-    run.args([cases, "--test-threads", "1"]);
     // Random ones check what holds with any threshold.
-    run.args(["--skip", &format!("{cases}::random"), "--skip", &format!("{cases}::moved")]);
-    run.env(MOVED, format!("{name}={percent}")).env("RUST_BACKTRACE", "0");
-    let ended = run.output().unwrap();
-    let told = String::from_utf8_lossy(&ended.stdout);
-    assert!(told.contains("test result: "), "{told}");
-    let failed =
-        told.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
-    failed.map(|case| case[cases.len() + 2..].to_owned()).collect()
+    let others = ["blame::tests::random", "blame::tests::moved"];
+    failing_with(&format!("{name}={percent}"), "blame::tests::", &others)
 }
 
 /// The page for users has each threshold with its value, and says whether a change of it is `shown`.
