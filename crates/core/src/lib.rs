@@ -23,6 +23,7 @@ pub mod percentile;
 pub mod plan;
 pub mod preemption;
 pub mod random;
+mod record_reader;
 pub mod record_writer;
 pub mod recorder;
 pub mod redact;

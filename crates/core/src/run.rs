@@ -8,11 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::distribution::Distribution;
 use crate::explain::{CauseRow, ComponentTable, Components, Explanation, Share, Step};
 use crate::finding::Validity;
+use crate::histogram::Histogram;
 use crate::host::Host;
 use crate::limit::Judgement;
 use crate::maxima::Maxima;
 use crate::percentile::Percentile;
 use crate::plan::Plan;
+use crate::record_reader;
 use crate::source::Source;
 use crate::stated::Quantile;
 use crate::tail::bound::Bound;
@@ -342,20 +344,35 @@ impl RunError {
 impl Run {
     /// Reads a record and checks that it is consistent.
     pub fn from_json(text: &[u8]) -> Result<Self, RunError> {
-        let head: Head = serde_json::from_slice(text).map_err(RunError::Malformed)?;
-        if let Some(error) = head.fault() {
-            return Err(error);
-        }
-        let run: Self = serde_json::from_slice(text).map_err(RunError::Malformed)?;
+        let run = match record_reader::read(text).filter(|run| run.schema == SCHEMA) {
+            Some(run) => run,
+            None => Self::from_any_json(text)?,
+        };
         match run.fault() {
             Some(what) => Err(RunError::Inconsistent(what)),
             None => Ok(run),
         }
     }
 
+    /// Reads a record as far as its shape goes, or says what is wrong with it.
+    fn from_any_json(text: &[u8]) -> Result<Self, RunError> {
+        let head: Head = serde_json::from_slice(text).map_err(RunError::Malformed)?;
+        match head.fault() {
+            Some(error) => Err(error),
+            None => serde_json::from_slice(text).map_err(RunError::Malformed),
+        }
+    }
+
     /// Lateness per expiry, over all threads.
     pub fn expiries(&self) -> Distribution {
         Distribution::of_all(&self.threads, |thread| &thread.expiries)
+    }
+
+    /// All its histograms.
+    pub(crate) fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
+        let of_threads = self.threads.iter_mut().flat_map(|t| [&mut t.woken, &mut t.expiries]);
+        let of_components = self.components.iter_mut().flat_map(ComponentTable::parts_mut);
+        of_threads.chain(of_components).map(|distribution| &mut distribution.histogram)
     }
 
     /// Lateness per wakeup, over all threads.
@@ -458,7 +475,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::explain::{Culprit, Frame, StepEvent};
     use crate::finding::Verdict;
-    use crate::histogram::Histogram;
     use proptest::prelude::*;
 
     fn distribution(samples: &[u64]) -> Distribution {

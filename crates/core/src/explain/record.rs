@@ -124,6 +124,12 @@ pub struct ComponentTable {
 }
 
 impl ComponentTable {
+    /// The components, in the order of time.
+    pub(crate) fn parts_mut(&mut self) -> impl Iterator<Item = &mut Distribution> {
+        let Self { irq_latency, handler_duration, sched_latency, sched_duration } = self;
+        [irq_latency, handler_duration, sched_latency].into_iter().chain(sched_duration)
+    }
+
     /// What is wrong with it, if anything.
     pub(crate) fn fault(&self) -> Option<String> {
         let all = [

@@ -1,0 +1,274 @@
+//! Reads run records: what [`record_writer`](crate::record_writer) writes.
+//!
+//! Nearly all of a record are the buckets of its histograms. They are cut out of the text and parsed
+//! by hand; serde parses the remaining text, in which a mark stands in place of each histogram.
+//! Whatever is not as a record is usually written is left to serde alone. So values and error
+//! messages are those of serde in either case; docs/benchmarks.md has what this saves.
+
+use crate::histogram::{Bucket, Histogram};
+use crate::run::Run;
+
+/// The run of a record, not yet checked; `None` if serde has to parse the whole text.
+pub(crate) fn read(text: &[u8]) -> Option<Run> {
+    let mut cutter = Cutter { text, ..Cutter::default() };
+    cutter.cut_all()?;
+    let Cutter { remaining, histograms, .. } = cutter;
+    // `histogram` can be written in other ways: "histo\u0067ram". Its value may then pass for a mark.
+    if remaining.contains(&b'\\') && remaining.windows(2).any(|pair| pair == b"\\u") {
+        return None;
+    }
+    let mut run: Run = serde_json::from_slice(&remaining).ok()?;
+    put_back(histograms, &mut run)?;
+    Some(run)
+}
+
+/// Puts histograms in the place of their marks. `None` unless each has one.
+fn put_back(histograms: Vec<Vec<Bucket>>, run: &mut Run) -> Option<()> {
+    let mut histograms: Vec<Option<Vec<Bucket>>> = histograms.into_iter().map(Some).collect();
+    let mut left = histograms.len();
+    for place in run.histograms_mut() {
+        if let [mark] = place.buckets() {
+            let buckets = histograms.get_mut(usize::try_from(mark.lower).ok()?)?.take()?;
+            *place = Histogram::unchecked(buckets);
+            left -= 1;
+        }
+    }
+    (left == 0).then_some(())
+}
+
+/// Cuts histograms out of a record.
+#[derive(Default)]
+struct Cutter<'a> {
+    text: &'a [u8],
+    /// The text so far, with marks.
+    remaining: Vec<u8>,
+    /// What was cut out, in the order of the text.
+    histograms: Vec<Vec<Bucket>>,
+    /// Where the text of each bucket of the last histogram begins.
+    starts: Vec<usize>,
+}
+
+impl Cutter<'_> {
+    /// Cuts out all histograms that are not empty.
+    fn cut_all(&mut self) -> Option<()> {
+        let (mut copied, mut at) = (0, 0);
+        while let Some(length) = self.text[at..].iter().position(|&byte| byte == b'[') {
+            let begin = at + length;
+            at = begin + 1;
+            if self.byte(self.after_blanks(at)) == b'['
+                && is_value_of_histogram(&self.text[..begin])
+            {
+                self.remaining.extend_from_slice(&self.text[copied..begin]);
+                let mark = format!("[[{},0,0]]", self.histograms.len());
+                self.remaining.extend_from_slice(mark.as_bytes());
+                at = self.cut_histogram(at)?;
+                copied = at;
+            }
+        }
+        self.remaining.extend_from_slice(&self.text[copied..]);
+        Some(())
+    }
+
+    /// Parses the buckets from `at` on, and returns where the text goes on after their end.
+    fn cut_histogram(&mut self, mut at: usize) -> Option<usize> {
+        let last_starts = std::mem::take(&mut self.starts);
+        let last = self.histograms.last().map_or(&[][..], Vec::as_slice);
+        let mut buckets: Vec<Bucket> = Vec::with_capacity(last.len() + 16);
+        let mut starts = Vec::with_capacity(last.len() + 16);
+        let mut same = 0;
+        loop {
+            at = self.after_blanks(at);
+            // `expiries` are `woken` but for a few: what has the same text need not be parsed again.
+            // The end of the last bucket's text is not that of the others.
+            let from = last_starts.get(same).copied().unwrap_or(self.text.len());
+            let common = common_length(&self.text[from..], &self.text[at..]);
+            if common > 0 {
+                let ends = last_starts[same + 1..].iter().take_while(|&&end| end <= from + common);
+                let alike = same..same + ends.count();
+                buckets.extend_from_slice(&last[alike.clone()]);
+                starts.extend(last_starts[alike.clone()].iter().map(|start| start - from + at));
+                at += last_starts[alike.end] - from;
+                same = alike.end;
+            }
+            starts.push(at);
+            let (bucket, end) = self.bucket(at)?;
+            buckets.push(bucket);
+            while last.get(same).is_some_and(|b| b.lower <= bucket.lower) {
+                same += 1;
+            }
+            at = self.after_blanks(end) + 1;
+            match self.byte(at - 1) {
+                b',' => {}
+                b']' => break,
+                _ => return None,
+            }
+        }
+        self.histograms.push(buckets);
+        self.starts = starts;
+        Some(at)
+    }
+
+    /// Parses `[lower, upper, count]`, and returns where it ends.
+    fn bucket(&self, at: usize) -> Option<(Bucket, usize)> {
+        let (lower, at) = self.number(at, b'[')?;
+        let (upper, at) = self.number(at, b',')?;
+        let (count, at) = self.number(at, b',')?;
+        let at = self.after_blanks(at);
+        (self.byte(at) == b']').then_some((Bucket { lower, upper, count }, at + 1))
+    }
+
+    /// Parses a number after the byte that must stand before it, and returns where it ends.
+    #[inline]
+    fn number(&self, at: usize, before: u8) -> Option<(u64, usize)> {
+        let at = self.after_blanks(at);
+        if self.byte(at) != before {
+            return None;
+        }
+        let begin = self.after_blanks(at + 1);
+        let (mut number, mut end) = (0_u64, begin);
+        while let digit @ 0..10 = self.byte(end).wrapping_sub(b'0') {
+            number = number.wrapping_mul(10).wrapping_add(digit.into());
+            end += 1;
+        }
+        // JSON has no leading zeros, and 20 digits may be too many for 64 bits.
+        let is_plain = match end - begin {
+            1 => true,
+            2..20 => self.byte(begin) != b'0',
+            _ => false,
+        };
+        is_plain.then_some((number, end))
+    }
+
+    fn after_blanks(&self, mut at: usize) -> usize {
+        while matches!(self.byte(at), b' ' | b'\n' | b'\t' | b'\r') {
+            at += 1;
+        }
+        at
+    }
+
+    /// The byte there; after the end a 0, which no JSON contains.
+    fn byte(&self, at: usize) -> u8 {
+        self.text.get(at).copied().unwrap_or(0)
+    }
+}
+
+/// Whether a value after this text is that of a key `histogram`. In JSON, these bytes are nothing
+/// else: inside a string, each quote has a backslash before it.
+fn is_value_of_histogram(before: &[u8]) -> bool {
+    let key = before.trim_ascii_end().strip_suffix(b":").map(<[u8]>::trim_ascii_end);
+    let before = key.and_then(|key| key.strip_suffix(b"\"histogram\""));
+    before.is_some_and(|before| !before.ends_with(b"\\"))
+}
+
+/// How many bytes at the begin of both are the same, rounded down to a multiple of 8.
+fn common_length(a: &[u8], b: &[u8]) -> usize {
+    let mut length = 0;
+    while let (Some(a), Some(b)) = (a[length..].first_chunk::<8>(), b[length..].first_chunk()) {
+        if a != b {
+            break;
+        }
+        length += 8;
+    }
+    length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::tests::run_with;
+    use proptest::prelude::*;
+
+    /// A run whose expiries are its wakeups and, of some CPUs, a few more.
+    fn run_of(cpus: &[Vec<u64>], text: &str) -> Run {
+        let mut run = run_with(cpus, text);
+        for (thread, more) in run.threads.iter_mut().zip(cpus.iter().skip(1)) {
+            let more = Histogram::of(more.iter().take(3).copied());
+            thread.expiries.histogram = thread.expiries.histogram.merged(&more);
+        }
+        run
+    }
+
+    /// The ways in which programs lay JSON out.
+    fn layouts(run: &Run) -> [Vec<u8>; 3] {
+        let json = run.to_json();
+        let spaced = json.replace(',', ", ").replace("\":", "\" : ");
+        let pretty = serde_json::to_vec_pretty(run).unwrap();
+        [json.into_bytes(), spaced.into_bytes(), pretty]
+    }
+
+    /// Whatever is read is what serde reads.
+    #[track_caller]
+    fn check(text: &[u8]) -> bool {
+        let read = read(text);
+        let is_read = read.is_some();
+        if let Some(run) = read {
+            let serde = serde_json::from_slice::<Run>(text).map_err(|e| e.to_string());
+            assert_eq!(serde, Ok(run), "{}", String::from_utf8_lossy(text));
+        }
+        is_read
+    }
+
+    proptest! {
+        #[test]
+        fn usual_records_are_read_as_by_serde(
+            cpus in prop::collection::vec(prop::collection::vec(0_u64..1 << 40, 0..40), 0..5),
+            text in "[a-z \"\\[]{0,9}",
+        ) {
+            let run = run_of(&cpus, &text);
+            for json in layouts(&run) {
+                prop_assert!(check(&json), "{}", String::from_utf8_lossy(&json));
+            }
+        }
+
+        #[test]
+        fn damaged_records_are_read_as_by_serde(
+            cpus in prop::collection::vec(prop::collection::vec(0_u64..1 << 40, 1..20), 1..3),
+            layout in 0_usize..3,
+            damages in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..20, 0_usize..3), 1..4),
+        ) {
+            let mut json = layouts(&run_of(&cpus, "x"))[layout].clone();
+            for (at, byte, how) in damages {
+                let (at, byte) = (at.index(json.len()), b"[]{},:\"0129\\ \n-.eu\xff\x00"[byte]);
+                match how {
+                    0 => json[at] = byte,
+                    1 => json.insert(at, byte),
+                    _ => drop(json.remove(at)),
+                }
+            }
+            check(&json);
+        }
+    }
+
+    #[test]
+    fn what_is_not_usual_is_read_as_by_serde() {
+        let json = run_of(&[vec![5_000, 7_000], vec![5_000, 5_000, 90_000_000]], "x").to_json();
+        let first = json.find("\"histogram\":[[").unwrap();
+        let end = first + json[first..].find("]]").unwrap() + 2;
+        let (before, histogram, after) = (&json[..first], &json[first..end], &json[end..]);
+        for (instead, wanted) in [
+            (histogram.into(), true),
+            ("\"histogram\":[]".into(), true),
+            ("\"histogram\":[[5000,5008,9223372036854775807]]".into(), true),
+            ("\"histogram\" :\n[ [ 5000 ,5008, 1 ] ]".into(), true),
+            ("\"histogram\":[[5000,5008,18446744073709551616]]".into(), false),
+            ("\"histogram\":[[05000,5008,1]]".into(), false),
+            ("\"histogram\":[[5000,5008,-1]]".into(), false),
+            ("\"histogram\":[[5000,5008,1.0]]".into(), false),
+            ("\"histogram\":[[5000,5008]]".into(), false),
+            ("\"histogram\":[[5000,5008,1,1]]".into(), false),
+            ("\"histogram\":[[5000,5008,1],]".into(), false),
+            ("\"histogram\":[[5000,5008,1],[5000,5008,1]".into(), false),
+            // Given twice, under an unknown key, and inside other text.
+            (format!("{histogram},{histogram}"), false),
+            (format!("{histogram},\"other\":{{{histogram}}}"), false),
+            (format!("{histogram},\"x\\\"histogram\":[[1,2,3]]"), true),
+            (format!("\"other\":\"{}\",{histogram}", histogram.replace('"', "\\\"")), true),
+            // A literal that looks like the mark of another.
+            ("\"histo\\u0067ram\":[[1,0,0]]".into(), false),
+            (format!("\"histo\\u0067ram\":[[0,0,0]],\"other\":{{{histogram}}}"), false),
+        ] {
+            let text = format!("{before}{instead}{after}");
+            assert_eq!(check(text.as_bytes()), wanted, "{instead}");
+        }
+    }
+}
