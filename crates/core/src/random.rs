@@ -39,9 +39,15 @@ impl Random {
 
     /// Moves `count` items drawn at random to the front, each as likely as the next.
     pub fn draw<T>(&mut self, items: &mut [T], count: usize) {
+        self.draw_each(items, count, |_| ());
+    }
+
+    /// The same, and calls `drawn` with each item, in the order in which they are drawn.
+    pub fn draw_each<T>(&mut self, items: &mut [T], count: usize, mut drawn: impl FnMut(&T)) {
         for i in 0..count.min(items.len()) {
             let other = i + self.below(items.len() - i);
             items.swap(i, other);
+            drawn(&items[i]);
         }
     }
 }

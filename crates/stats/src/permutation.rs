@@ -33,25 +33,78 @@ pub struct Apart {
 /// Holds `first` against `second`. The interval has the confidence 1 - `alpha`. `seed` matters only
 /// where there are more than [`ALL_SPLITS`]. `None` if a group is empty, or a figure is not finite.
 pub fn apart(first: &[f64], second: &[f64], alpha: f64, seed: u64) -> Option<Apart> {
-    let all: Vec<f64> = first.iter().chain(second).copied().collect();
-    if first.is_empty() || second.is_empty() || !all.iter().all(|x| x.is_finite()) {
-        return None;
+    let groups = Groups::of(first, second)?;
+    let swaps = match groups.has_few_splits() {
+        true => Swaps::all(&groups),
+        false => {
+            let [swaps] = Swaps::drawn([&groups], seed);
+            swaps
+        }
+    };
+    Some(groups.apart(swaps, alpha))
+}
+
+/// The same of several figures, each of two groups. Groups of the same sizes are split in the same
+/// ways, which are then drawn only once.
+pub fn each_apart<const N: usize>(
+    figures: &[[Vec<f64>; 2]; N],
+    alpha: f64,
+    seed: u64,
+) -> [Option<Apart>; N] {
+    let one_by_one = || figures.each_ref().map(|[a, b]| apart(a, b, alpha, seed));
+    let all = figures.each_ref().map(|[first, second]| Groups::of(first, second));
+    let Some(first) = all.iter().flatten().next() else { return one_by_one() };
+    let is_alike = |groups: &Option<Groups>| {
+        groups.as_ref().is_some_and(|groups| groups.sizes() == first.sizes())
+    };
+    if first.has_few_splits() || !all.iter().all(is_alike) {
+        return one_by_one();
     }
-    // Relative to one of them, so that little is lost where they are large and close.
-    let centred = |xs: &[f64]| -> Vec<f64> { xs.iter().map(|x| x - all[0]).collect() };
-    let (first, second) = (centred(first), centred(second));
-    let spread = first.iter().chain(&second).fold(0.0_f64, |most, x| most.max(x.abs()));
-    let exact = splits(first.len(), second.len()) <= ALL_SPLITS;
-    let mut swaps =
-        if exact { Swaps::all(&first, &second) } else { Swaps::drawn(&first, &second, seed) };
-    Some(Apart {
-        difference: mean(&first) - mean(&second),
-        // Sums of the same figures in another order may differ in their last bits.
-        p_value: swaps.p_value(spread * 1e-9),
-        interval: swaps.interval(alpha),
-        splits: swaps.splits(),
-        exact,
-    })
+    let swaps = Swaps::drawn(all.each_ref().map(|groups| groups.as_ref().unwrap_or(first)), seed);
+    let mut swaps = swaps.into_iter();
+    all.map(|groups| Some(groups?.apart(swaps.next()?, alpha)))
+}
+
+/// Two groups of figures, relative to one of them, so that little is lost where they are large and
+/// close.
+struct Groups {
+    first: Vec<f64>,
+    second: Vec<f64>,
+}
+
+impl Groups {
+    /// `None` if a group is empty, or a figure is not finite.
+    fn of(first: &[f64], second: &[f64]) -> Option<Self> {
+        let is_finite = first.iter().chain(second).all(|x| x.is_finite());
+        if second.is_empty() || !is_finite {
+            return None;
+        }
+        let zero = first.first()?;
+        let centred = |xs: &[f64]| -> Vec<f64> { xs.iter().map(|x| x - zero).collect() };
+        Some(Self { first: centred(first), second: centred(second) })
+    }
+
+    fn sizes(&self) -> (usize, usize) {
+        (self.first.len(), self.second.len())
+    }
+
+    /// Whether all splits are counted.
+    fn has_few_splits(&self) -> bool {
+        splits(self.first.len(), self.second.len()) <= ALL_SPLITS
+    }
+
+    fn apart(&self, mut swaps: Swaps, alpha: f64) -> Apart {
+        let all = self.first.iter().chain(&self.second);
+        let spread = all.fold(0.0_f64, |most, x| most.max(x.abs()));
+        Apart {
+            difference: mean(&self.first) - mean(&self.second),
+            // Sums of the same figures in another order may differ in their last bits.
+            p_value: swaps.p_value(spread * 1e-9),
+            interval: swaps.interval(alpha),
+            splits: swaps.splits(),
+            exact: self.has_few_splits(),
+        }
+    }
 }
 
 /// In how many ways `first` + `second` figures split in groups of these sizes. Saturates.
@@ -96,7 +149,7 @@ struct Swaps {
 }
 
 impl Swaps {
-    fn all(first: &[f64], second: &[f64]) -> Self {
+    fn all(Groups { first, second }: &Groups) -> Self {
         let most = first.len().min(second.len());
         let (given, taken) = (sums_by_size(first, most), sums_by_size(second, most));
         let mut gains = Vec::new();
@@ -108,28 +161,43 @@ impl Swaps {
         Self { gains, unchanged: 1 }
     }
 
-    fn drawn(first: &[f64], second: &[f64], seed: u64) -> Self {
+    /// Those of figures whose groups have the same sizes.
+    fn drawn<const N: usize>(figures: [&Groups; N], seed: u64) -> [Self; N] {
         // The smaller group is drawn anew; the other is what remains.
-        let (small, large, sign) =
-            if first.len() <= second.len() { (first, second, 1.0) } else { (second, first, -1.0) };
-        let seen: f64 = small.iter().sum();
-        let mut figures: Vec<(f64, bool)> = small.iter().map(|&x| (x, false)).collect();
-        figures.extend(large.iter().map(|&x| (x, true)));
+        let is_first_small = figures.iter().all(|groups| groups.first.len() <= groups.second.len());
+        let sign = if is_first_small { 1.0 } else { -1.0 };
+        let sides = figures.map(|Groups { first, second }| match is_first_small {
+            true => (first, second),
+            false => (second, first),
+        });
+        let size = sides.iter().map(|(small, _)| small.len()).min().unwrap_or(0);
+        let count = sides.iter().map(|(small, large)| small.len() + large.len()).min().unwrap_or(0);
+        let at = |place| {
+            sides
+                .map(|(small, large)| if place < size { small[place] } else { large[place - size] })
+        };
+        let values: Vec<[f64; N]> = (0..count).map(at).collect();
+        let seen = sides.map(|(small, _)| small.iter().sum::<f64>());
+        let mut places: Vec<usize> = (0..count).collect();
         let mut random = Random::new(seed);
-        let mut swaps = Self { gains: Vec::with_capacity(DRAWN_SPLITS), unchanged: 1 };
+        let mut all = sides.map(|_| Self { gains: Vec::with_capacity(DRAWN_SPLITS), unchanged: 1 });
         for _ in 0..DRAWN_SPLITS {
-            random.draw(&mut figures, small.len());
-            let (mut sum, mut swapped) = (0.0, 0_u32);
-            for &(x, other) in &figures[..small.len()] {
-                sum += x;
-                swapped += u32::from(other);
-            }
-            match swapped {
-                0 => swaps.unchanged += 1,
-                count => swaps.gains.push(sign * (seen - sum) / f64::from(count)),
+            let (mut sums, mut swapped) = ([0.0; N], 0_u32);
+            random.draw_each(&mut places, size, |&place| {
+                let values = &values[place];
+                for (figure, sum) in sums.iter_mut().enumerate() {
+                    *sum += values[figure];
+                }
+                swapped += u32::from(place >= size);
+            });
+            for ((swaps, sum), seen) in all.iter_mut().zip(sums).zip(seen) {
+                match swapped {
+                    0 => swaps.unchanged += 1,
+                    count => swaps.gains.push(sign * (seen - sum) / f64::from(count)),
+                }
             }
         }
-        swaps
+        all
     }
 
     fn splits(&self) -> u64 {

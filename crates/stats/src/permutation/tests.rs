@@ -132,3 +132,20 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn figures_that_are_split_together_are_as_apart_as_alone() {
+    let figures = |sizes: [usize; 2], seed| {
+        let mut random = Random::new(seed);
+        sizes.map(|size| (0..size).map(|_| random.uniform()).collect::<Vec<f64>>())
+    };
+    for sizes in [[30, 40], [40, 30], [5, 5], [1, 300_000]] {
+        let alike = [1, 2, 3].map(|seed| figures(sizes, seed));
+        let other_sizes = [figures(sizes, 1), figures([31, 40], 2), figures(sizes, 3)];
+        let one_unknown = [figures(sizes, 1), [vec![1.0], vec![]], figures(sizes, 3)];
+        for all in [alike, other_sizes, one_unknown] {
+            let alone = all.each_ref().map(|[first, second]| apart(first, second, 0.05, 7));
+            assert_eq!(each_apart(&all, 0.05, 7), alone, "{sizes:?}");
+        }
+    }
+}
