@@ -4,6 +4,7 @@ use common::made_up::run;
 use common::schema::{each_property, object_pointers, unused_keys};
 use common::{Checker, read};
 use serde_json::{Value, json};
+use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
 use wakescope_stats::compare::{Compare, Labelled, Options, compare};
 use wakescope_stats::trend::{self, Trend, trend};
@@ -14,7 +15,7 @@ fn schema(name: &str) -> Value {
     serde_json::from_str(&read(format!("docs/reference/{name}.schema.json"))).unwrap()
 }
 
-fn labelled<'a>(labels: &'a [String], runs: &'a [Run]) -> Vec<Labelled<'a>> {
+fn labelled<'a>(labels: &'a [String], runs: &'a [Observation]) -> Vec<Labelled<'a>> {
     labels.iter().zip(runs).map(|(label, run)| Labelled { label, run }).collect()
 }
 
@@ -23,8 +24,8 @@ fn labels() -> Vec<String> {
 }
 
 fn compared(new: &[u64], old: &[u64], options: &Options) -> Compare {
-    let side = |name: &str, us: &[u64]| -> Vec<Run> {
-        us.iter().map(|&us| Run { id: format!("{name} {us}"), ..run(us) }).collect()
+    let side = |name: &str, us: &[u64]| -> Vec<Observation> {
+        us.iter().map(|&us| Run { id: format!("{name} {us}"), ..run(us) }.into()).collect()
     };
     let (mut new, old) = (side("new", new), side("old", old));
     new[0].plan.priority = Some(7);
@@ -48,7 +49,8 @@ fn comparisons() -> Vec<Compare> {
 }
 
 fn series() -> Trend {
-    let mut runs: Vec<Run> = (0..16).map(|i| run(if i < 8 { 100 + i } else { 200 + i })).collect();
+    let of = |i: u64| run(if i < 8 { 100 + i } else { 200 + i });
+    let mut runs: Vec<Observation> = (0..16).map(|i| of(i).into()).collect();
     runs[0].plan.priority = Some(7);
     trend(&labelled(&labels(), &runs), &trend::Options::default()).unwrap()
 }

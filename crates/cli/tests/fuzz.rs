@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
 use wakescope_report::export::cyclictest::Layout;
 use wakescope_report::export::{Values, csv, cyclictest, cyclictest_json, hdr, prometheus, trace};
@@ -76,9 +77,10 @@ fn export(run: &Run, out: &mut impl Write) -> std::io::Result<()> {
 
 #[test]
 fn fuzz_comparisons_with_damaged_records() {
-    let whole = Run { id: "whole".into(), ..run(60) };
+    let whole = Observation::from(Run { id: "whole".into(), ..run(60) });
     fuzz_fewer("compare", 4, &seeds(), |bytes| {
         let Ok(run) = Run::from_json(bytes) else { return };
+        let run = Observation::from(run);
         let (new, old) =
             (Labelled { label: "new", run: &run }, Labelled { label: "old", run: &whole });
         let options =

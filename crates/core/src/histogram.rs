@@ -108,6 +108,11 @@ impl Histogram {
         Self::from_scale(counts)
     }
 
+    /// Gives back memory that it does not need: it is to be kept, beside many others.
+    pub fn shrink_to_fit(&mut self) {
+        self.buckets.shrink_to_fit();
+    }
+
     /// The buckets, ascending.
     pub fn buckets(&self) -> &[Bucket] {
         &self.buckets

@@ -19,6 +19,7 @@ pub mod lab;
 pub mod limit;
 pub mod limitations;
 pub mod maxima;
+pub mod observation;
 pub mod percentile;
 pub mod plan;
 pub mod preemption;

@@ -6,8 +6,8 @@
 use std::io::{self, Write};
 
 use simulated::{CALM, Machine, NOISY};
+use wakescope_core::observation::Observation;
 use wakescope_core::random::Random;
-use wakescope_core::run::Run;
 use wakescope_stats::compare::{Compare, Labelled, Options, Verdict, compare};
 use wakescope_stats::trend::{self, trend};
 
@@ -29,7 +29,7 @@ fn main() -> io::Result<()> {
     series(times, &mut out)
 }
 
-fn labelled(runs: &[Run]) -> Vec<Labelled<'_>> {
+fn labelled(runs: &[Observation]) -> Vec<Labelled<'_>> {
     runs.iter().map(|run| Labelled { label: "", run }).collect()
 }
 
@@ -97,9 +97,9 @@ fn pooled(times: usize, out: &mut impl Write) -> io::Result<()> {
 }
 
 /// Whether the shares of samples beyond the common p99 differ with p ≤ 0.05, as independent ones.
-fn differs_pooled(new: &[Run], old: &[Run]) -> bool {
-    let pool = |runs: &[Run]| {
-        runs.iter().skip(1).fold(runs[0].expiries(), |sum, run| sum.merged(&run.expiries()))
+fn differs_pooled(new: &[Observation], old: &[Observation]) -> bool {
+    let pool = |runs: &[Observation]| {
+        runs.iter().skip(1).fold(runs[0].expiries.clone(), |sum, run| sum.merged(&run.expiries))
     };
     let (new, old) = (pool(new), pool(old));
     let both = new.merged(&old);

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::paired::holm;
 use wakescope_core::finding;
 use wakescope_core::limit::{Limit, Outcome};
-use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::observation::Observation;
+use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
 
 mod effect;
@@ -34,7 +35,7 @@ pub use wakescope_core::lab::Verdict;
 pub use words::{percent, probability, times};
 
 pub(crate) use guard::differences;
-pub(crate) use measured::{Measured, least_count, quantity_of};
+pub(crate) use measured::{Measured, least_count};
 
 use effect::decide;
 
@@ -53,7 +54,7 @@ pub struct Labelled<'a> {
     /// A short name.
     pub label: &'a str,
     /// The run.
-    pub run: &'a Run,
+    pub run: &'a Observation,
 }
 
 /// What is asked of a comparison.
@@ -316,7 +317,17 @@ fn of_quantity(
     options: &Options,
 ) -> OfQuantity {
     let count = new.iter().chain(old).map(|m| m.expiries.count).min().unwrap_or(0);
-    let figure = |of: &dyn Fn(&Measured) -> Option<u64>| effect::figure(new, old, of, options);
+    let [p50, p99, p999, max] = effect::figures(
+        new,
+        old,
+        [
+            &|m| m.percentile(measured::P50),
+            &|m| m.percentile(measured::P99),
+            &|m| m.percentile(measured::P999),
+            &|m| m.maximum_of(count),
+        ],
+        options,
+    );
     let all = || new.iter().chain(old);
     let bounded = [
         all().filter(|m| m.is_bounded(measured::P999)).count(),
@@ -327,10 +338,10 @@ fn of_quantity(
         verdict: Verdict::Inconclusive,
         runs: [new.len(), old.len()],
         count,
-        p50: figure(&|m| m.percentile(measured::P50)),
-        p99: figure(&|m| m.percentile(measured::P99)),
-        p999: figure(&|m| m.percentile(measured::P999)),
-        max: figure(&|m| m.maximum_of(count)),
+        p50,
+        p99,
+        p999,
+        max,
         throughput: effect::throughput(new, old, options),
         within: single::within(new, old),
         reasons: Vec::new(),
@@ -400,7 +411,7 @@ fn smallest_p(of: &OfQuantity) -> Option<f64> {
 }
 
 /// Whether a run can be judged at all.
-fn is_invalid(run: &Run) -> bool {
+fn is_invalid(run: &Observation) -> bool {
     run.validity.verdict == finding::Verdict::Invalid
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use wakescope_core::units::{counted, one_or_many};
 
 use crate::compare::{
-    Difference, Labelled, Measured, Refusal, RunFigures, differences, least_count, quantity_of,
+    Difference, Labelled, Measured, Refusal, RunFigures, differences, least_count,
 };
 use wakescope_core::run::TimeDomain;
 use wakescope_core::source::Quantity;
@@ -125,7 +125,7 @@ pub fn trend(runs: &[Labelled], options: &Options) -> Result<Trend, Box<Refusal>
         return Err(Box::new(Refusal::Differences(matters)));
     }
     let mut quantities: Vec<Quantity> = Vec::new();
-    for quantity in runs.iter().map(|l| quantity_of(l.run)) {
+    for quantity in runs.iter().map(|l| l.run.quantity()) {
         if !quantities.contains(&quantity) {
             quantities.push(quantity);
         }

@@ -2,14 +2,14 @@
 //! does the same at length; here it is done often enough to notice a mistake.
 
 use simulated::{CALM, Machine, NOISY};
+use wakescope_core::observation::Observation;
 use wakescope_core::random::Random;
-use wakescope_core::run::Run;
 use wakescope_stats::compare::{Labelled, Options, Verdict, compare};
 use wakescope_stats::trend::{self, trend};
 
 mod simulated;
 
-fn labelled(runs: &[Run]) -> Vec<Labelled<'_>> {
+fn labelled(runs: &[Observation]) -> Vec<Labelled<'_>> {
     runs.iter().map(|run| Labelled { label: "", run }).collect()
 }
 

@@ -1,4 +1,5 @@
 use expect_test::expect;
+use wakescope_core::observation::Observation;
 use wakescope_core::run::{LoadResult, Run};
 use wakescope_stats::compare::{Labelled, Options, compare};
 
@@ -29,9 +30,10 @@ fn run(us: u64) -> Run {
 
 fn held(new: &[Run], old: &[Run], options: &Options) -> Compare {
     let labels: Vec<String> = (1..10).map(|i| format!("runs/2026-11-2{i}")).collect();
-    let side = |name: &str, runs: &'_ [Run]| -> Vec<(String, Run)> {
+    let side = |name: &str, runs: &'_ [Run]| -> Vec<(String, Observation)> {
         let own = |(label, run): (&String, &Run)| {
-            (label.clone(), Run { id: format!("{name} {label}"), ..run.clone() })
+            let run = Run { id: format!("{name} {label}"), ..run.clone() };
+            (label.clone(), run.into())
         };
         labels.iter().zip(runs).map(own).collect()
     };
@@ -39,7 +41,7 @@ fn held(new: &[Run], old: &[Run], options: &Options) -> Compare {
     compare(&labelled(&new), &labelled(&old), options).unwrap()
 }
 
-fn labelled(side: &[(String, Run)]) -> Vec<Labelled<'_>> {
+fn labelled(side: &[(String, Observation)]) -> Vec<Labelled<'_>> {
     side.iter().map(|(label, run)| Labelled { label, run }).collect()
 }
 

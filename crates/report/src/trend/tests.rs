@@ -1,4 +1,5 @@
 use expect_test::expect;
+use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
 use wakescope_stats::compare::Labelled;
 use wakescope_stats::trend::{Options, trend};
@@ -16,8 +17,9 @@ fn run(us: u64) -> Run {
 
 fn followed(runs: &[Run], label: &str) -> Trend {
     let labels: Vec<String> = (0..runs.len()).map(|i| format!("{label}{i:02}")).collect();
+    let observed: Vec<Observation> = runs.iter().cloned().map(Observation::from).collect();
     let labelled: Vec<Labelled> =
-        labels.iter().zip(runs).map(|(label, run)| Labelled { label, run }).collect();
+        labels.iter().zip(&observed).map(|(label, run)| Labelled { label, run }).collect();
     trend(&labelled, &Options::default()).unwrap()
 }
 

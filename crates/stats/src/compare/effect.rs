@@ -6,7 +6,7 @@ use super::measured::Measured;
 use super::power::runs_needed;
 use super::{Options, Verdict};
 use crate::paired::holm;
-use crate::permutation::apart;
+use crate::permutation::{Apart, apart, each_apart};
 use wakescope_core::limit::Outcome;
 
 /// How one figure of the new runs stands to that of the old ones.
@@ -70,21 +70,29 @@ pub struct Throughput {
     pub effect: Effect,
 }
 
-/// A figure over those runs that have it; `None` if none has on one side.
-pub(super) fn figure(
+/// A figure of a run; `None` if the run does not have it.
+type Of<'a> = &'a dyn Fn(&Measured) -> Option<u64>;
+
+/// How several figures of the new runs stand to those of the old ones, over the runs that have them;
+/// `None` for a figure that a side does not have.
+pub(super) fn figures<const N: usize>(
     new: &[&Measured],
     old: &[&Measured],
-    of: &dyn Fn(&Measured) -> Option<u64>,
+    of: [Of<'_>; N],
     options: &Options,
-) -> Option<Figure> {
-    let logs = |side: &[&Measured]| -> Vec<f64> {
-        // A wakeup is never on time to the nanosecond; where a record says so, what it means is
-        // that it was not later than the clock can tell.
-        side.iter().filter_map(|m| of(m)).map(|ns| (ns.max(1) as f64).ln()).collect()
-    };
-    let (new, old) = (logs(new), logs(old));
-    let effect = effect(&new, &old, options)?;
-    Some(Figure { new_ns: geometric_mean(&new), old_ns: geometric_mean(&old), effect })
+) -> [Option<Figure>; N] {
+    let logs = of.map(|of| {
+        [new, old].map(|side| -> Vec<f64> {
+            // A wakeup is never on time to the nanosecond; where a record says so, what it means is
+            // that it was not later than the clock can tell.
+            side.iter().filter_map(|m| of(m)).map(|ns| (ns.max(1) as f64).ln()).collect()
+        })
+    });
+    let mut aparts = each_apart(&logs, options.alpha, options.seed).into_iter();
+    logs.each_ref().map(|[new, old]| {
+        let effect = effect(new, old, aparts.next()??);
+        Some(Figure { new_ns: geometric_mean(new), old_ns: geometric_mean(old), effect })
+    })
 }
 
 /// The work per second of each load that counts it on both sides.
@@ -113,12 +121,13 @@ pub(super) fn throughput(
                 side.iter().filter_map(of_run).collect()
             };
             let (new, old) = (logs(new), logs(old));
+            let apart = apart(&new, &old, options.alpha, options.seed)?;
             Some(Throughput {
                 load: name.0.into(),
                 unit: name.1.into(),
                 new_per_second: geometric_mean(&new),
                 old_per_second: geometric_mean(&old),
-                effect: effect(&new, &old, options)?,
+                effect: effect(&new, &old, apart),
             })
         })
         .collect();
@@ -138,9 +147,8 @@ pub(super) fn throughput(
     found
 }
 
-fn effect(new: &[f64], old: &[f64], options: &Options) -> Option<Effect> {
-    let apart = apart(new, old, options.alpha, options.seed)?;
-    Some(Effect {
+fn effect(new: &[f64], old: &[f64], apart: Apart) -> Effect {
+    Effect {
         runs: [new.len(), old.len()],
         ratio: apart.difference.exp(),
         low: apart.interval.0.map(f64::exp),
@@ -153,7 +161,7 @@ fn effect(new: &[f64], old: &[f64], options: &Options) -> Option<Effect> {
         regression: None,
         runs_needed: None,
         spread: spread(new, old),
-    })
+    }
 }
 
 /// Finds the verdict on a figure, one of `figures` that are looked at together.

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::words::{count_of, listed};
-use super::{Labelled, is_invalid, quantity_of};
+use super::{Labelled, is_invalid};
 use wakescope_core::finding::{Severity, Verdict};
+use wakescope_core::observation::Observation;
 use wakescope_core::plan::Stimulus;
-use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::run::TimeDomain;
 use wakescope_core::source::{Omission, Quantity};
 use wakescope_core::units::{SpanNs, grouped};
 
@@ -81,7 +82,7 @@ pub(super) fn mixture(
         return Err(Box::new(Refusal::Quantities(of_new, of_old)));
     }
     let all: Vec<Labelled> = new.iter().chain(old).copied().collect();
-    let values = by_value(&all, |run| Some(quantity_of(run).to_string()));
+    let values = by_value(&all, |run| Some(run.quantity().to_string()));
     Ok(Some(difference("quantity", values, true)))
 }
 
@@ -100,7 +101,7 @@ pub(super) fn refuse_differences(
 /// The quantities of some runs, each once, in order of appearance.
 pub(super) fn quantities(runs: &[Labelled]) -> Vec<Quantity> {
     let mut found = Vec::new();
-    for quantity in runs.iter().map(|l| quantity_of(l.run)) {
+    for quantity in runs.iter().map(|l| l.run.quantity()) {
         if !found.contains(&quantity) {
             found.push(quantity);
         }
@@ -126,7 +127,7 @@ struct Aspect {
     key: &'static str,
     matters: bool,
     /// The value in words; `None` where it means nothing.
-    of: fn(&Run) -> Option<String>,
+    of: fn(&Observation) -> Option<String>,
 }
 
 const ASPECTS: &[Aspect] = &[
@@ -166,7 +167,7 @@ const ASPECTS: &[Aspect] = &[
 
 impl Aspect {
     fn difference(&self, runs: &[Labelled]) -> Option<Difference> {
-        let value = |run: &Run| match is_unknown(run, self.key) {
+        let value = |run: &Observation| match is_unknown(run, self.key) {
             true => Some("not known".to_owned()),
             false => (self.of)(run),
         };
@@ -184,7 +185,7 @@ fn difference(what: &str, values: Vec<Value>, matters: bool) -> Difference {
 }
 
 /// Which runs have which value, in order of appearance. Those without one are left out.
-fn by_value(runs: &[Labelled], of: impl Fn(&Run) -> Option<String>) -> Vec<Value> {
+fn by_value(runs: &[Labelled], of: impl Fn(&Observation) -> Option<String>) -> Vec<Value> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut values: Vec<Value> = Vec::new();
     for labelled in runs {
@@ -202,14 +203,14 @@ fn by_value(runs: &[Labelled], of: impl Fn(&Run) -> Option<String>) -> Vec<Value
 }
 
 /// Whether a file of another program says nothing of this key.
-fn is_unknown(run: &Run, key: &str) -> bool {
+fn is_unknown(run: &Observation, key: &str) -> bool {
     let declares = |unknown: &String| {
         unknown == key || key.strip_prefix(unknown.as_str()).is_some_and(|r| r.starts_with('.'))
     };
     !key.is_empty() && run.source.as_ref().is_some_and(|source| source.unknown.iter().any(declares))
 }
 
-fn domain(run: &Run) -> String {
+fn domain(run: &Observation) -> String {
     match run.time_domain {
         TimeDomain::Real => "real",
         TimeDomain::Virtual => "virtual",
@@ -219,7 +220,7 @@ fn domain(run: &Run) -> String {
 }
 
 /// Its loads, commands with what tells them from others of the same program.
-fn load(run: &Run) -> String {
+fn load(run: &Observation) -> String {
     let marks = run.plan.load_marks.iter().map(String::as_str).chain(std::iter::repeat(""));
     let named = run.plan.load.iter().zip(marks).map(|(name, mark)| match mark {
         "" => name.clone(),
@@ -230,7 +231,7 @@ fn load(run: &Run) -> String {
     if names.is_empty() { "none".into() } else { names.join(", ") }
 }
 
-fn omission(run: &Run) -> Omission {
+fn omission(run: &Observation) -> Omission {
     match (&run.source, run.plan.stimulus) {
         (Some(source), _) => source.omission,
         (None, Stimulus::Timer) => Omission::Counted,
@@ -238,22 +239,22 @@ fn omission(run: &Run) -> Omission {
     }
 }
 
-fn policy(run: &Run) -> Option<String> {
+fn policy(run: &Observation) -> Option<String> {
     (run.plan.stimulus == Stimulus::Timer).then(|| match run.plan.priority {
         Some(priority) => format!("{} {priority}", run.plan.policy),
         None => run.plan.policy.to_string(),
     })
 }
 
-fn cpus(run: &Run) -> Option<String> {
+fn cpus(run: &Observation) -> Option<String> {
     (run.plan.stimulus == Stimulus::Timer).then(|| wakescope_core::host::cpu_ranges(&run.plan.cpus))
 }
 
-fn idle_states(run: &Run) -> Option<String> {
+fn idle_states(run: &Observation) -> Option<String> {
     serde_json::to_value(run.plan.idle_states).ok()?.as_str().map(Into::into)
 }
 
-fn clock(run: &Run) -> Option<String> {
+fn clock(run: &Observation) -> Option<String> {
     named(&run.host.clock.source)
 }
 
@@ -261,13 +262,13 @@ fn named(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.into())
 }
 
-fn program(run: &Run) -> String {
+fn program(run: &Observation) -> String {
     run.source.as_ref().map_or_else(|| "wakescope".into(), |source| source.tool.clone())
 }
 
 /// Intervals are numbers: they are the same if they are close.
 fn of_intervals(runs: &[Labelled]) -> Option<Difference> {
-    let interval = |run: &Run| {
+    let interval = |run: &Observation| {
         let known = run.plan.stimulus == Stimulus::Timer && !is_unknown(run, "plan.interval_ns");
         known.then_some(run.plan.interval_ns)
     };
@@ -284,8 +285,9 @@ fn of_intervals(runs: &[Labelled]) -> Option<Difference> {
 /// Runs with commands of which only the program is known: their loads may differ all the same.
 fn of_commands(runs: &[Labelled]) -> Option<Difference> {
     let is_command = |name: &str| name.starts_with("exec:");
-    let marks = |run: &Run| run.plan.load_marks.iter().filter(|mark| !mark.is_empty()).count();
-    let commands = |run: &Run| run.plan.load.iter().filter(|name| is_command(name)).count();
+    let marks =
+        |run: &Observation| run.plan.load_marks.iter().filter(|mark| !mark.is_empty()).count();
+    let commands = |run: &Observation| run.plan.load.iter().filter(|name| is_command(name)).count();
     let values = by_value(runs, |run| (commands(run) > marks(run)).then(|| "not known".to_owned()));
     let [unknown] = values.as_slice() else { return None };
     let message = format!(
@@ -340,7 +342,7 @@ pub(super) fn refuse_repetitions(runs: &[Labelled]) -> Result<(), Box<Refusal>> 
 
 /// Whether no other run has the id of this one. Guests have none, and other programs' runs one that
 /// their figures make.
-fn has_own_id(run: &Run) -> bool {
+fn has_own_id(run: &Observation) -> bool {
     run.source.is_none() && run.time_domain == TimeDomain::Real && !run.id.is_empty()
 }
 
@@ -360,7 +362,9 @@ fn repeated(runs: &[Labelled]) -> Option<Difference> {
     }
     let twice = by_content.values().find_map(|alike| {
         let (first, rest) = alike.split_first()?;
-        let same = rest.iter().find(|l| l.run.threads == first.run.threads)?;
+        let same = rest
+            .iter()
+            .find(|l| l.run.threads == first.run.threads && l.run.expiries == first.run.expiries)?;
         Some((first, same))
     });
     twice.map(|(first, same)| {
@@ -381,10 +385,10 @@ fn repeated(runs: &[Labelled]) -> Option<Difference> {
 type Content<'a> = (Quantity, &'a str, &'a str, u64, Vec<[u64; 3]>);
 
 /// What only the same run has in common with a run.
-fn content(run: &Run) -> Content<'_> {
+fn content(run: &Observation) -> Content<'_> {
     let threads = run.threads.iter().map(|t| &t.expiries);
     let sums = threads.map(|d| [d.count, d.sum_ns, d.max_ns.unwrap_or(0)]).collect();
-    (quantity_of(run), &run.id, &run.started, run.seed, sums)
+    (run.quantity(), &run.id, &run.started, run.seed, sums)
 }
 
 /// What else one must know of the runs.

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::Labelled;
-use super::measured::quantity_of;
 use wakescope_core::limit::{Limit, Outcome};
 use wakescope_core::run::State;
 use wakescope_core::source::Quantity;
@@ -51,9 +50,9 @@ pub(super) fn judge(runs: &[Labelled], limits: &[Limit]) -> Vec<RunLimit> {
 fn judged(labelled: &Labelled, limit: &Limit) -> RunLimit {
     let run = labelled.run;
     let complete = run.state == State::Complete;
-    let judgement = limit.judge(&run.expiries(), run.validity.verdict, complete);
+    let judgement = limit.judge(&run.expiries, run.validity.verdict, complete);
     RunLimit {
-        quantity: quantity_of(run),
+        quantity: run.quantity(),
         limit: judgement.limit,
         limit_ns: judgement.limit_ns,
         run: labelled.label.into(),

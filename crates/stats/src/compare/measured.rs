@@ -6,8 +6,9 @@ use super::{Labelled, OfQuantity};
 use crate::equal_count::median_maximum;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
+use wakescope_core::observation::Observation;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::run::{LoadResult, Run};
+use wakescope_core::run::LoadResult;
 use wakescope_core::source::Quantity;
 use wakescope_core::stated::Quantile;
 
@@ -42,32 +43,40 @@ pub struct RunFigures {
     pub max_of_count_ns: Option<u64>,
 }
 
-/// A run with its distribution added up.
+/// A run and its figures.
 pub(crate) struct Measured<'a> {
     pub(crate) label: &'a str,
     pub(crate) quantity: Quantity,
-    pub(crate) expiries: Distribution,
-    run: &'a Run,
+    pub(crate) expiries: &'a Distribution,
+    /// What is known of each percentile that a comparison shows.
+    quantiles: [(Percentile, Option<Quantile>); 3],
+    run: &'a Observation,
 }
 
 impl<'a> Measured<'a> {
     pub(crate) fn of(labelled: &Labelled<'a>) -> Self {
         let Labelled { label, run } = *labelled;
-        Self { label, quantity: quantity_of(run), expiries: run.expiries(), run }
+        let expiries = &run.expiries;
+        let quantiles = [P50, P99, P999].map(|p| (p, expiries.quantile(p)));
+        Self { label, quantity: run.quantity(), expiries, quantiles, run }
     }
 
     pub(crate) fn percentile(&self, percentile: Percentile) -> Option<u64> {
-        self.expiries.percentile(percentile)
+        self.quantile(percentile)?.known()
     }
 
     /// Whether its file states only an upper bound of a percentile.
     pub(super) fn is_bounded(&self, percentile: Percentile) -> bool {
-        matches!(self.expiries.quantile(percentile), Some(Quantile::AtMost(_)))
+        matches!(self.quantile(percentile), Some(Quantile::AtMost(_)))
+    }
+
+    fn quantile(&self, percentile: Percentile) -> Option<Quantile> {
+        self.quantiles.iter().find(|(p, _)| *p == percentile)?.1
     }
 
     /// The largest of `count` of its samples; `None` if its file tells only a bound.
     pub(crate) fn maximum_of(&self, count: u64) -> Option<u64> {
-        median_maximum(&self.expiries, count)
+        median_maximum(self.expiries, count)
     }
 
     pub(super) fn loads(&self) -> &'a [LoadResult] {
@@ -95,11 +104,6 @@ impl<'a> Measured<'a> {
             max_of_count_ns: self.maximum_of(count),
         }
     }
-}
-
-/// What a run's values are: wakeup latencies, unless another program measured something else.
-pub(crate) fn quantity_of(run: &Run) -> Quantity {
-    run.source.as_ref().map(|source| source.quantity).unwrap_or_default()
 }
 
 /// How many samples the shortest run has.

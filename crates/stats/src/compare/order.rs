@@ -10,8 +10,9 @@ use super::words::{count_of, percent};
 use super::{Labelled, OfQuantity, Options, Verdict};
 use wakescope_core::date::Date;
 use wakescope_core::limit::Outcome;
+use wakescope_core::observation::Observation;
 use wakescope_core::random::Random;
-use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::run::TimeDomain;
 
 /// In which order runs were measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +59,7 @@ impl Order {
 }
 
 fn times(side: &[Labelled]) -> Option<Vec<Times>> {
-    let times = |run: &Run| {
+    let times = |run: &Observation| {
         let start = Date::parse(&run.started)?.seconds();
         let length = i64::try_from(run.duration_ns / 1_000_000_000).ok()?;
         // 1970 is what a file has that does not tell.
@@ -209,22 +210,22 @@ mod tests {
     use proptest::prelude::*;
 
     /// A run that began so many seconds after another, and took 10 s.
-    fn begun(at: Option<i64>) -> Run {
+    fn begun(at: Option<i64>) -> Observation {
         let started = at.map_or_else(String::new, |at| {
             let (minute, second) = (at / 60, at % 60);
             format!("2026-11-21T01:{minute:02}:{second:02}Z")
         });
-        Run { started, duration_ns: 10_400_000_000, ..Run::default() }
+        Observation { started, duration_ns: 10_400_000_000, ..Observation::default() }
     }
 
-    fn order(new: &[Run], old: &[Run]) -> Order {
+    fn order(new: &[Observation], old: &[Observation]) -> Order {
         let new: Vec<Labelled> = new.iter().map(|run| Labelled { label: "new", run }).collect();
         let old: Vec<Labelled> = old.iter().map(|run| Labelled { label: "old", run }).collect();
         assert_eq!(Order::of(&old, &new), Order::of(&new, &old), "either way round");
         Order::of(&new, &old)
     }
 
-    fn at(starts: &[i64]) -> Vec<Run> {
+    fn at(starts: &[i64]) -> Vec<Observation> {
         starts.iter().map(|&start| begun(Some(start))).collect()
     }
 
@@ -247,10 +248,10 @@ mod tests {
     #[test]
     fn what_has_no_time_has_no_order() {
         assert_eq!(order(&[begun(None), begun(Some(5))], &at(&[0])), Order::Unknown);
-        let epoch = Run { started: "1970-01-01T00:00:00Z".into(), ..begun(None) };
+        let epoch = Observation { started: "1970-01-01T00:00:00Z".into(), ..begun(None) };
         assert_eq!(order(&at(&[5]), &[epoch]), Order::Unknown);
         for time_domain in [TimeDomain::Virtual, TimeDomain::Simulated] {
-            let of = |start| Run { time_domain, ..begun(Some(start)) };
+            let of = |start| Observation { time_domain, ..begun(Some(start)) };
             assert_eq!(order(&[of(100)], &[of(0)]), Order::Irrelevant);
         }
     }

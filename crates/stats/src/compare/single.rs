@@ -39,7 +39,7 @@ pub struct Within {
 pub(super) fn within(new: &[&Measured], old: &[&Measured]) -> Vec<Within> {
     let ([new], [old]) = (new, old) else { return Vec::new() };
     let within = |percentile: Percentile| {
-        let (new, old) = (bounds(&new.expiries, percentile), bounds(&old.expiries, percentile));
+        let (new, old) = (bounds(new.expiries, percentile), bounds(old.expiries, percentile));
         let ratio = |above: Option<u64>, below: Option<u64>| {
             Some(above?.max(1) as f64 / below?.max(1) as f64)
         };

@@ -5,7 +5,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
 use wakescope_core::plan::Plan;
-use wakescope_core::run::{LoadResult, Thread};
+use wakescope_core::run::{LoadResult, Run, Thread};
 use wakescope_core::source::{Omission, Source};
 
 /// A run of 4,000 samples: most up to `us` µs late, 20 of them ten times that, one a hundred times.
@@ -160,10 +160,15 @@ fn a_run_that_is_given_twice_is_refused_even_by_force() {
 /// `new` against `old`, which are called n0, n1, … and o0, o1, …
 fn held(new: &[Run], old: &[Run], options: &Options) -> Result<Compare, Box<Refusal>> {
     let names = |side: &str| -> Vec<String> { (0..500).map(|i| format!("{side}{i}")).collect() };
-    compare(&labelled(&names("n"), new), &labelled(&names("o"), old), options)
+    let (new, old) = (observed(new), observed(old));
+    compare(&labelled(&names("n"), &new), &labelled(&names("o"), &old), options)
 }
 
-fn labelled<'a>(names: &'a [String], runs: &'a [Run]) -> Vec<Labelled<'a>> {
+fn observed(runs: &[Run]) -> Vec<Observation> {
+    runs.iter().cloned().map(Observation::from).collect()
+}
+
+fn labelled<'a>(names: &'a [String], runs: &'a [Observation]) -> Vec<Labelled<'a>> {
     names.iter().zip(runs).map(|(label, run)| Labelled { label, run }).collect()
 }
 

@@ -1,6 +1,7 @@
 use super::*;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::Histogram;
+use wakescope_core::observation::Observation;
 use wakescope_core::run::{Run, Thread};
 use wakescope_core::source::Source;
 
@@ -25,7 +26,8 @@ fn run(us: u64) -> Run {
 
 fn followed(runs: &[Run], options: &Options) -> Result<Trend, Box<Refusal>> {
     let labels: Vec<String> = (0..runs.len()).map(|i| format!("night-{i}")).collect();
-    let labelled = labels.iter().zip(runs).map(|(label, run)| Labelled { label, run });
+    let observed: Vec<Observation> = runs.iter().cloned().map(Observation::from).collect();
+    let labelled = labels.iter().zip(&observed).map(|(label, run)| Labelled { label, run });
     trend(&labelled.collect::<Vec<_>>(), options)
 }
 

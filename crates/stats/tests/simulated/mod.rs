@@ -2,6 +2,7 @@
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::Histogram;
+use wakescope_core::observation::Observation;
 use wakescope_core::random::Random;
 use wakescope_core::run::{Run, Thread};
 
@@ -27,7 +28,7 @@ impl Machine {
     ///
     /// Latenesses follow each other: each is like the one before (autocorrelation 0.9), and what
     /// holds up one wakeup holds up about two more. Both make 10,000 samples worth far fewer.
-    pub(crate) fn run(&self, factor: f64, random: &mut Random) -> Run {
+    pub(crate) fn run(&self, factor: f64, random: &mut Random) -> Observation {
         let level = factor.ln() + 8_000_f64.ln() + self.between_runs * normal(random);
         let stalls_per_wakeup = (self.rates * normal(random)).exp() / 400.0;
         let (mut wander, mut stall) = (0.0, 0.0);
@@ -46,12 +47,12 @@ impl Machine {
     }
 
     /// So many runs.
-    pub(crate) fn runs(&self, count: usize, factor: f64, random: &mut Random) -> Vec<Run> {
+    pub(crate) fn runs(&self, count: usize, factor: f64, random: &mut Random) -> Vec<Observation> {
         (0..count).map(|_| self.run(factor, random)).collect()
     }
 }
 
-fn of(samples: &[u64]) -> Run {
+fn of(samples: &[u64]) -> Observation {
     let d = Distribution {
         count: samples.len() as u64,
         min_ns: samples.iter().min().copied(),
@@ -61,10 +62,11 @@ fn of(samples: &[u64]) -> Run {
         histogram: Histogram::of(samples.iter().copied()),
         stated: None,
     };
-    Run {
+    let run = Run {
         threads: vec![Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Thread::default() }],
         ..Run::default()
-    }
+    };
+    run.into()
 }
 
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Saturates.
