@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use wakescope_core::limit::{Limit, Outcome as Judged};
+use wakescope_core::observation::Observation;
 use wakescope_lab::plan::{parse_margin, shell_quoted};
 use wakescope_report::compare as shown;
 use wakescope_stats::compare::{ALPHA, Compare, Labelled, MARGIN, Options, compare, interleaved};
 
 use crate::ending::{Endings, format_for};
-use crate::runs::{self, Named};
+use crate::runs::{self, Observed};
 use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output};
 
@@ -215,10 +216,10 @@ impl CompareArgs {
 }
 
 /// Both sides, read at once so that no two runs get the same label.
-fn sides(args: &CompareArgs) -> Result<(Vec<Named>, Vec<Named>), Failure> {
+fn sides(args: &CompareArgs) -> Result<(Vec<Observed>, Vec<Observed>), Failure> {
     let (new_paths, old) = (runs::expand(&args.runs)?, runs::expand(&args.against)?);
     let paths: Vec<PathBuf> = new_paths.iter().chain(&old).cloned().collect();
-    let mut all = runs::read_all(&paths, &args.units)?;
+    let mut all = runs::read_all(&paths, &args.units, Observation::from)?;
     same::refuse_repetitions(&all)?;
     // A file may hold several runs.
     let new = all.iter().filter(|named| named.given < new_paths.len()).count();
@@ -227,7 +228,7 @@ fn sides(args: &CompareArgs) -> Result<(Vec<Named>, Vec<Named>), Failure> {
 }
 
 /// Runs as the comparison takes them.
-pub(crate) fn labelled(runs: &[Named]) -> Vec<Labelled<'_>> {
+pub(crate) fn labelled(runs: &[Observed]) -> Vec<Labelled<'_>> {
     runs.iter().map(|named| Labelled { label: &named.label, run: &named.run }).collect()
 }
 

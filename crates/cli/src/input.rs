@@ -15,7 +15,19 @@ pub(crate) fn regular(path: &Path) -> io::Result<File> {
 
 /// All bytes of a file. More than `largest` of them is an error: half a file is not read.
 pub(crate) fn read_whole(file: impl Read, largest: u64) -> io::Result<Vec<u8>> {
+    read_up_to(Vec::new(), file, largest)
+}
+
+/// The same of a file of this length, which may have grown or shrunk.
+pub(crate) fn read_file(file: &File, length: u64, largest: u64) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(length.min(largest)).unwrap_or(0);
     let mut bytes = Vec::new();
+    // One more, so that the end is found without more room.
+    bytes.try_reserve_exact(length + 1)?;
+    read_up_to(bytes, file, largest)
+}
+
+fn read_up_to(mut bytes: Vec<u8>, file: impl Read, largest: u64) -> io::Result<Vec<u8>> {
     file.take(largest.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > largest {
         let limit = format!("it is larger than {} MiB, the limit for such a file", largest >> 20);

@@ -22,6 +22,7 @@ mod live;
 mod load;
 mod measure;
 mod output;
+mod parallel;
 mod report;
 mod runs;
 mod samples;

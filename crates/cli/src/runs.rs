@@ -4,30 +4,36 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use wakescope_core::budget::SMALL;
+use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
 use wakescope_report::import::Unit;
 use wakescope_report::style::clean;
 use wakescope_store::RECORD;
 
 use crate::foreign_json::why_no_run;
-use crate::input::{not_a_run, read_whole, regular};
+use crate::input::{not_a_run, read_file, regular};
 use crate::unit::UnitArgs;
-use crate::{Failure, import};
+use crate::{Failure, import, parallel};
 
 /// The largest record that is read: that of 8,192 CPUs takes less.
 const LARGEST: u64 = 2 << 30;
 
-/// A run and what the user called it.
-pub(crate) struct Named {
+/// A run, or what is kept of it, and what the user called it.
+pub(crate) struct Named<T = Run> {
     /// A short name that no other of the runs beside it has, unless one is given twice.
     pub(crate) label: String,
     /// As it was given, and where a file holds several, with what sets it apart.
     pub(crate) path: PathBuf,
     /// The place of the path that holds it, among those given.
     pub(crate) given: usize,
-    pub(crate) run: Run,
+    pub(crate) run: T,
 }
+
+/// A run as comparisons use it.
+pub(crate) type Observed = Named<Observation>;
 
 /// Paths with each folder of runs replaced by the runs in it, in the order of their names.
 ///
@@ -35,7 +41,8 @@ pub(crate) struct Named {
 pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::with_capacity(paths.len());
     for path in paths {
-        if !path.is_dir() {
+        // Most are folders of runs.
+        if path.join(RECORD).exists() || !path.is_dir() {
             all.push(path.clone());
         } else if let Some(run) = run_in(path) {
             all.push(run);
@@ -93,11 +100,17 @@ fn no_run_in(folder: &Path) -> Failure {
 }
 
 /// Reads the runs that paths name, each with the shortest end of its path that sets it apart. A file
-/// of another program may hold several: `FILE#NAME`.
-pub(crate) fn read_all(paths: &[PathBuf], units: &UnitArgs) -> Result<Vec<Named>, Failure> {
+/// of another program may hold several: `FILE#NAME`. Of each run, `keep` says what is kept.
+pub(crate) fn read_all<T: Send>(
+    paths: &[PathBuf],
+    units: &UnitArgs,
+    keep: impl Fn(Run) -> T + Sync,
+) -> Result<Vec<Named<T>>, Failure> {
+    let reader = Reader { units, large: Mutex::new(()) };
+    let read = parallel::each(paths, |path| reader.read_each(path, &keep))?;
     let mut all = Vec::with_capacity(paths.len());
-    for (given, (path, label)) in paths.iter().zip(labels(paths)).enumerate() {
-        for (name, run) in read_each(path, units)? {
+    for (given, ((path, label), runs)) in paths.iter().zip(labels(paths)).zip(read).enumerate() {
+        for (name, run) in runs {
             let (label, path) = match name.as_str() {
                 "" => (label.clone(), path.clone()),
                 _ => (format!("{label}#{name}"), format!("{}#{name}", path.display()).into()),
@@ -115,7 +128,7 @@ pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
 
 /// The same, where the user may know the unit of its values.
 pub(crate) fn read_in(path: &Path, units: &UnitArgs) -> Result<Run, Failure> {
-    let mut runs = read_each(path, units)?;
+    let mut runs = Reader { units, large: Mutex::new(()) }.read_each(path, &|run| run)?;
     if runs.len() > 1 {
         let file = path.display();
         let failure = Failure::new(format!("{file} holds {} runs", runs.len()));
@@ -130,37 +143,91 @@ pub(crate) fn read_in(path: &Path, units: &UnitArgs) -> Result<Run, Failure> {
     }
 }
 
-/// The runs that a path names, each with what sets it apart from the others of the same file.
-fn read_each(path: &Path, units: &UnitArgs) -> Result<Vec<(String, Run)>, Failure> {
-    if path.is_dir() {
-        return match run_in(path) {
-            Some(file) if file != path => read_each(&file, units),
-            _ => Ok(vec![(String::new(), read_record(path, &path.join(RECORD), units)?)]),
-        };
+/// Reads runs, several at once.
+struct Reader<'a> {
+    units: &'a UnitArgs,
+    /// Locked while an input is read that may take much memory: so that all inputs together have the
+    /// budget of one.
+    large: Mutex<()>,
+}
+
+impl Reader<'_> {
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.large.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    let (file, name) = selection(path);
-    let mut opened = regular(&file).map_err(|e| not_a_run(path, &file, &e))?;
-    let runs = match import::format_of(&mut opened, &file)? {
-        None => match why_no_run(&mut opened, &file) {
-            Some(failure) => return Err(failure),
-            None => vec![(String::new(), read_record(path, &file, units)?)],
-        },
-        Some(format) => {
-            let about = import::about(format, &file, units.unit())?;
-            let runs = import::read(format, &opened, &file, &about)?;
-            runs.into_iter().map(|imported| (imported.name, imported.run)).collect()
+
+    /// What is kept of the runs that a path names, each with what sets it apart from the others of the
+    /// same file.
+    fn read_each<T>(
+        &self,
+        path: &Path,
+        keep: &impl Fn(Run) -> T,
+    ) -> Result<Vec<(String, T)>, Failure> {
+        let record = path.join(RECORD);
+        if record.exists() {
+            return Ok(vec![(String::new(), self.read_record(path, &record, keep)?)]);
         }
-    };
-    let Some(wanted) = name else { return Ok(runs) };
-    let there: Vec<String> = runs.iter().map(|(name, _)| name.clone()).collect();
-    match runs.into_iter().find(|(name, _)| *name == wanted) {
-        // Its name is in the path already, and so in the label.
-        Some((_, run)) => Ok(vec![(String::new(), run)]),
-        None => {
-            let file = file.display();
-            let failure = Failure::new(format!("{file} holds no run named `{wanted}`"));
-            Err(there.iter().take(8).fold(failure, |f, name| f.try_this(format!("{file}#{name}"))))
+        if path.is_dir() {
+            return match run_in(path) {
+                Some(file) => self.read_each(&file, keep),
+                None => Ok(vec![(String::new(), self.read_record(path, &record, keep)?)]),
+            };
         }
+        let (file, name) = selection(path);
+        let mut opened = regular(&file).map_err(|e| not_a_run(path, &file, &e))?;
+        let runs = match import::format_of(&mut opened, &file)? {
+            None => {
+                let run = self.read_record(path, &file, keep);
+                let why = |e| why_no_run(&mut opened, &file).unwrap_or(e);
+                vec![(String::new(), run.map_err(why)?)]
+            }
+            Some(format) => {
+                let about = import::about(format, &file, self.units.unit())?;
+                // Another program's file may hold much in few bytes.
+                let _alone = self.lock();
+                let runs = import::read(format, &opened, &file, &about)?;
+                runs.into_iter().map(|imported| (imported.name, keep(imported.run))).collect()
+            }
+        };
+        let Some(wanted) = name else { return Ok(runs) };
+        let there: Vec<String> = runs.iter().map(|(name, _)| name.clone()).collect();
+        match runs.into_iter().find(|(name, _)| *name == wanted) {
+            // Its name is in the path already, and so in the label.
+            Some((_, run)) => Ok(vec![(String::new(), run)]),
+            None => {
+                let file = file.display();
+                let failure = Failure::new(format!("{file} holds no run named `{wanted}`"));
+                let named = there.iter().take(8);
+                Err(named.fold(failure, |f, name| f.try_this(format!("{file}#{name}"))))
+            }
+        }
+    }
+    fn read_record<T>(
+        &self,
+        path: &Path,
+        file: &Path,
+        keep: &impl Fn(Run) -> T,
+    ) -> Result<T, Failure> {
+        if let Some(unit) = self.units.unit().filter(|&unit| unit != Unit::Ns) {
+            return Err(Failure::new(format!("cannot read {} in {unit}", file.display()))
+                .because("it is a run's record, which is always in ns")
+                .try_this(
+                    "omit --unit; import the file that it was made from again: wakescope import \
+                     FILE --unit …",
+                ));
+        }
+        let failure = |e| not_a_run(path, file, &e);
+        let opened = regular(file).map_err(failure)?;
+        let length = opened.metadata().map_err(failure)?.len();
+        let _alone = (length > SMALL).then(|| self.lock());
+        let text = read_file(&opened, length, LARGEST).map_err(failure)?;
+        // The error may quote the record, which may be anybody's.
+        Run::from_json(&text).map(keep).map_err(|e| {
+            Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
+                .try_this(
+                    e.remedy().unwrap_or("name another run's folder; this record cannot be shown"),
+                )
+        })
     }
 }
 
@@ -173,26 +240,6 @@ fn selection(path: &Path) -> (PathBuf, Option<String>) {
         }
         _ => (path.into(), None),
     }
-}
-
-fn read_record(path: &Path, file: &Path, units: &UnitArgs) -> Result<Run, Failure> {
-    if let Some(unit) = units.unit().filter(|&unit| unit != Unit::Ns) {
-        return Err(Failure::new(format!("cannot read {} in {unit}", file.display()))
-            .because("it is a run's record, which is always in ns")
-            .try_this(
-                "omit --unit; import the file that it was made from again: wakescope import FILE \
-                 --unit …",
-            ));
-    }
-    let text = regular(file).and_then(|opened| read_whole(opened, LARGEST));
-    let text = text.map_err(|e| not_a_run(path, file, &e))?;
-    // The error may quote the record, which may be anybody's.
-    Run::from_json(&text).map_err(|e| {
-        Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
-            .try_this(
-                e.remedy().unwrap_or("name another run's folder; this record cannot be shown"),
-            )
-    })
 }
 
 /// For each path as many of its last parts as set it apart from the others.
@@ -233,12 +280,44 @@ fn parts(path: &Path) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[track_caller]
     fn check(paths: &[&str], want: &[&str]) {
         let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
         assert_eq!(labels(&paths), want, "{paths:?}");
+    }
+
+    /// How many runs were read at once, of records with so much text each.
+    fn most_at_once(text: usize) -> usize {
+        let mut run = Run { schema: wakescope_core::run::SCHEMA.into(), ..Run::default() };
+        run.host.cmdline = "x".repeat(text);
+        let name = format!("wakescope-runs-{}-{text}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let paths: Vec<PathBuf> = (0..24).map(|i| folder.join(i.to_string())).collect();
+        for path in &paths {
+            fs::create_dir_all(path).unwrap();
+            fs::write(path.join(RECORD), run.to_json()).unwrap();
+        }
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let read = read_all(&paths, &UnitArgs::default(), |_| {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            (0..100).for_each(|_| std::thread::yield_now());
+            now.fetch_sub(1, Ordering::SeqCst);
+        });
+        assert_eq!(read.unwrap().len(), paths.len());
+        fs::remove_dir_all(folder).unwrap();
+        most.into_inner()
+    }
+
+    #[test]
+    fn what_may_take_much_memory_is_read_alone() {
+        let small = usize::try_from(SMALL).unwrap();
+        assert_eq!(most_at_once(small + 1), 1);
+        // On one CPU there may be no more than one either.
+        assert!((1..=8).contains(&most_at_once(1_000)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use wakescope_core::observation::Observation;
 use wakescope_lab::plan::shell_quoted;
 use wakescope_report::{picture, trend as shown};
 use wakescope_stats::compare::Refusal;
@@ -9,7 +10,7 @@ use wakescope_stats::trend::{ALPHA, MOST, Options, Trend, trend};
 
 use crate::compare::{differing, failure, labelled, parse_alpha, print_to};
 use crate::ending::{Endings, format_for};
-use crate::runs::{self, Named};
+use crate::runs::{self, Observed};
 use crate::unit::UnitArgs;
 use crate::{Failure, Outcome, output};
 
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
             ))
             .try_this("name only the latest runs, or every tenth"));
     }
-    let mut runs = runs::read_all(&paths, &args.units)?;
+    let mut runs = runs::read_all(&paths, &args.units, Observation::from)?;
     if args.by_time {
         sort_by_time(&mut runs)?;
     }
@@ -126,7 +127,7 @@ const ENDINGS: Endings<'static, Format> = &[
 ];
 
 /// Puts runs in the order in which they began, which all of them must tell.
-fn sort_by_time(runs: &mut [Named]) -> Result<(), Failure> {
+fn sort_by_time(runs: &mut [Observed]) -> Result<(), Failure> {
     if let Some(named) = runs.iter().find(|named| named.run.started.is_empty()) {
         return Err(Failure::new(format!("cannot order {} by time", named.label))
             .because("it has no start time")

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use wakescope_report::style::clean;
 
-use crate::Failure;
-use crate::runs::Named;
+use crate::runs::Observed;
+use crate::{Failure, parallel};
 use wakescope_store::RECORD;
 
 /// Refuses runs of which two are one, by what their paths lead to.
-pub(super) fn refuse_repetitions(runs: &[Named]) -> Result<(), Failure> {
-    let mut seen: HashMap<PathBuf, &Named> = HashMap::new();
-    for named in runs {
-        let place = place(&named.path);
+pub(super) fn refuse_repetitions(runs: &[Observed]) -> Result<(), Failure> {
+    let places = parallel::each(runs, |named| Ok(place(&named.path)))?;
+    let mut seen: HashMap<PathBuf, &Observed> = HashMap::new();
+    for (named, place) in runs.iter().zip(places) {
         if let Some(before) = seen.insert(place.clone(), named) {
             let [one, other] = [before, named].map(|n| n.path.display().to_string());
             return Err(repeated(&one, &other)
@@ -43,7 +43,7 @@ fn place(path: &Path) -> PathBuf {
         _ => (path.to_owned(), String::new()),
     };
     let mut place = std::fs::canonicalize(&file).unwrap_or(file);
-    if place.is_file() && place.file_name().is_some_and(|name| name == RECORD) {
+    if place.file_name().is_some_and(|name| name == RECORD) && place.is_file() {
         place.pop();
     }
     if name.is_empty() { place } else { format!("{}{name}", place.display()).into() }
