@@ -9,7 +9,7 @@ use wakescope_core::finding::Severity;
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::{SpanNs, counted};
-use wakescope_report::import::{
+use wakescope_formats::import::{
     About, Format, HEAD_BYTES, Head, ImportError, Imported, Unit, detect, unit_of_results,
 };
 use wakescope_report::style::clean;
@@ -228,7 +228,7 @@ pub(crate) fn read(
     about: &About,
 ) -> Result<Vec<Imported>, Failure> {
     let mut from = BufReader::with_capacity(BLOCK, file);
-    wakescope_report::import::read(format, &mut from, about).map_err(|e| refused(path, &e))
+    wakescope_formats::import::read(format, &mut from, about).map_err(|e| refused(path, &e))
 }
 
 /// Why a file cannot be read, with the place.

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wakescope_core::budget::SMALL;
 use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
-use wakescope_report::import::Unit;
+use wakescope_formats::import::Unit;
 use wakescope_report::style::clean;
 use wakescope_store::RECORD;
 

@@ -1,7 +1,7 @@
 //! `--unit`: what the values of a file are in that does not state it.
 
 use clap::ValueEnum;
-use wakescope_report::import::Unit;
+use wakescope_formats::import::Unit;
 
 /// The unit of files that do not state it.
 #[derive(Clone, Default, clap::Args)]

@@ -5,12 +5,12 @@ use std::io::Write;
 
 use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
-use wakescope_report::export::cyclictest::Layout;
-use wakescope_report::export::{Values, csv, cyclictest, cyclictest_json, hdr, prometheus, trace};
+use wakescope_formats::export::cyclictest::Layout;
+use wakescope_formats::export::{Values, csv, cyclictest, cyclictest_json, hdr, prometheus};
 use wakescope_report::overlay::{Entry, Overlay};
 use wakescope_report::picture::{self, Picture};
 use wakescope_report::style::Style;
-use wakescope_report::{explain, html, markdown, text};
+use wakescope_report::{explain, html, markdown, text, trace};
 use wakescope_stats::compare::{self, Labelled, compare};
 use wakescope_stats::trend::{self, trend};
 use wakescope_testing::{fuzz, fuzz_fewer};
@@ -68,7 +68,7 @@ fn export(run: &Run, out: &mut impl Write) -> std::io::Result<()> {
         hdr::write_log(run, values, out)?;
         hdr::write_percentiles(run, values, out)?;
         for format in [prometheus::Format::Prometheus, prometheus::Format::OpenMetrics] {
-            prometheus::write(run, values, format, out)?;
+            prometheus::write(run, &text::plan(&run.plan), values, format, out)?;
         }
     }
     csv::write(run, &Values::ALL, out)?;

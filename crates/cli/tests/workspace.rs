@@ -18,6 +18,7 @@ const ROWS: &[(&str, u32)] = &[
     ("wakescope-sys", 2),
     ("wakescope-model", 2),
     ("wakescope-stats", 2),
+    ("wakescope-formats", 2),
     ("wakescope-report", 3),
     ("wakescope-probe", 3),
     ("wakescope-trace", 3),
@@ -64,7 +65,7 @@ fn memory_safety_is_at_stake_in_two_crates_only() {
 fn pure_crates_do_no_io_and_read_no_clock() {
     let forbidden =
         ["fs", "net", "process", "env", "Instant", "SystemTime", "stdin", "stdout", "stderr"];
-    for file in ["core", "stats", "report"].into_iter().flat_map(shipped) {
+    for file in ["core", "stats", "formats", "report"].into_iter().flat_map(shipped) {
         for path in rust::std_paths(&rust::without_tests(&read(&file))) {
             let found = path.iter().find(|part| forbidden.contains(&part.as_str()));
             assert_eq!(found, None, "{}: std::{}", file.display(), path.join("::"));
@@ -194,7 +195,7 @@ fn one_thing_is_not_shown_as_many() {
     ];
     let own = Path::new("cli/tests/workspace.rs");
     // Inputs as other programs write them.
-    let foreign = Path::new("crates/report/src/import/tests");
+    let foreign = Path::new("crates/formats/src/import/tests");
     let ours = |file: &PathBuf| !file.ends_with(own) && !file.starts_with(foreign);
     for file in sources().into_iter().chain(pages()).filter(ours) {
         let text = fs::read_to_string(root().join(&file)).unwrap();

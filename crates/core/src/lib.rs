@@ -12,6 +12,7 @@ pub mod date;
 pub mod distribution;
 pub mod explain;
 pub mod finding;
+pub mod harmless;
 pub mod histogram;
 pub mod host;
 pub mod instruments;

@@ -14,3 +14,14 @@ pub enum TimeDomain {
     /// Time of a model.
     Simulated,
 }
+
+impl TimeDomain {
+    /// What stands before a unit, with a blank: empty for real time.
+    pub fn before_unit(self) -> &'static str {
+        match self {
+            Self::Real => "",
+            Self::Virtual => "virtual ",
+            Self::Simulated => "simulated ",
+        }
+    }
+}

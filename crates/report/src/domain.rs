@@ -12,17 +12,8 @@ pub(crate) const VIRTUAL_TIME: &str = "Virtual time counts instructions: the ord
 pub(crate) fn span(ns: u64, domain: TimeDomain) -> String {
     let text = SpanNs(ns).to_string();
     match text.split_once(' ') {
-        Some((number, unit)) => format!("{number} {}{unit}", word(domain)),
+        Some((number, unit)) => format!("{number} {}{unit}", domain.before_unit()),
         None => text,
-    }
-}
-
-/// What stands before a unit, with a blank: empty for real time.
-pub(crate) fn word(domain: TimeDomain) -> &'static str {
-    match domain {
-        TimeDomain::Real => "",
-        TimeDomain::Virtual => "virtual ",
-        TimeDomain::Simulated => "simulated ",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Run records in, text and other formats out.
+//! Run records in; text, pictures and pages out.
 //!
 //! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings, or
 //! bytes into a writer that the caller has opened.
@@ -7,11 +7,9 @@ pub mod check;
 pub mod compare;
 mod domain;
 pub mod explain;
-pub mod export;
 mod findings;
 mod headline;
 pub mod html;
-pub mod import;
 pub mod lab;
 pub mod lab_progress;
 pub mod load;
@@ -26,4 +24,5 @@ pub mod style;
 pub mod table;
 pub mod tail;
 pub mod text;
+pub mod trace;
 pub mod trend;

@@ -57,7 +57,7 @@ fn table(overlay: &Overlay) -> String {
         cells.extend([dash(all.max_ns), entry.run.validity.verdict.to_string()]);
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
-    match domain::word(overlay.domain()) {
+    match overlay.domain().before_unit() {
         "" => out,
         word => format!("Times are {}.\n\n{out}", word.trim()),
     }

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::run::Run;
 use wakescope_core::source::Quantity;
 use wakescope_core::stated::Quantile;
 use wakescope_core::units::{SpanNs, counted};
@@ -28,11 +28,7 @@ const BUCKET_NS: u64 = 100_000;
 pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     let all = run.expiries();
     let mut out = String::new();
-    let domain = match run.time_domain {
-        TimeDomain::Real => "",
-        TimeDomain::Virtual => "virtual ",
-        TimeDomain::Simulated => "simulated ",
-    };
+    let domain = run.time_domain.before_unit();
     let what = match quantity::of(run) {
         Quantity::WakeupLatency => "lateness per expiry".to_owned(),
         other => other.to_string(),

@@ -29,7 +29,7 @@ pub fn report(run: &Run, style: Style) -> String {
     }
     let all = run.expiries();
     if all.count > 0 {
-        let kind = domain::word(run.time_domain);
+        let kind = run.time_domain.before_unit();
         let what = match (&run.source, run.plan.stimulus) {
             (Some(source), _) => format!("samples by {kind}{}", source.quantity),
             (None, Stimulus::Timer) => format!("expiries by {kind}lateness"),

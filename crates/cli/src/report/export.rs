@@ -4,10 +4,9 @@ use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::run::Run;
-use wakescope_report::export::cyclictest::{Layout, MOST_ROWS};
-use wakescope_report::export::{
-    Values, csv, cyclictest, cyclictest_json, hdr, jsonl, prometheus, trace,
-};
+use wakescope_formats::export::cyclictest::{Layout, MOST_ROWS};
+use wakescope_formats::export::{Values, csv, cyclictest, cyclictest_json, hdr, jsonl, prometheus};
+use wakescope_report::{text, trace};
 use wakescope_store::SAMPLES;
 
 use crate::{Failure, input, output};
@@ -125,9 +124,12 @@ fn write_run(run: &Run, format: Format, args: &ExportArgs, out: &mut Out) -> io:
         Format::Csv => csv::write(run, &[expiries], out),
         Format::Hlog => hdr::write_log(run, expiries, out),
         Format::Hgrm => hdr::write_percentiles(run, expiries, out),
-        Format::Prometheus => prometheus::write(run, expiries, prometheus::Format::Prometheus, out),
-        Format::OpenMetrics => {
-            prometheus::write(run, expiries, prometheus::Format::OpenMetrics, out)
+        Format::Prometheus | Format::OpenMetrics => {
+            let format = match format {
+                Format::Prometheus => prometheus::Format::Prometheus,
+                _ => prometheus::Format::OpenMetrics,
+            };
+            prometheus::write(run, &text::plan(&run.plan), expiries, format, out)
         }
         Format::Jsonl => Ok(()), // Not made from the record.
         Format::Trace => trace::write(run, out),

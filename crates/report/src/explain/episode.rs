@@ -9,7 +9,7 @@ use super::frames::{kernel_frame, user_frame};
 use super::steps;
 use super::words::{self, LONGEST_NAME, known, micros, whose};
 use super::{WIDTH, percent};
-use crate::domain::{self, span};
+use crate::domain::span;
 use crate::findings::wrapped;
 use crate::style::{Style, clean};
 use crate::table::columns;
@@ -138,7 +138,7 @@ fn timeline(episode: &Episode, domain: TimeDomain) -> String {
     };
     let times = shown.0.iter().chain(shown.1).map(|step| micros(step.at_ns).len());
     let width = times.max().unwrap_or(0).max(8);
-    let unit = format!("{}µs", domain::word(domain));
+    let unit = format!("{}µs", domain.before_unit());
     let mut out = String::new();
     for (at, step) in shown.0.iter().enumerate() {
         let unit = if at == 0 { unit.clone() } else { " ".repeat(unit.chars().count()) };

@@ -6,7 +6,6 @@ use std::fmt::Write;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::histogram::{Bucket, bucket_of, edges_of};
 
-use crate::domain;
 use crate::overlay::{Entry, Line, Overlay};
 use crate::picture::maxima;
 use crate::quantity;
@@ -15,7 +14,7 @@ use crate::style::clean;
 /// JSON that can stand in a page: nothing in it ends a script.
 pub(super) fn json(overlay: &Overlay) -> String {
     let runs: Vec<String> = overlay.entries.iter().map(of_run).collect();
-    let word = domain::word(overlay.domain());
+    let word = overlay.domain().before_unit();
     let words = quantity::words_of(overlay);
     let limits: Vec<String> = overlay.lines.iter().map(limit).collect();
     format!(

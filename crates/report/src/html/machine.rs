@@ -53,7 +53,7 @@ fn asked(run: &Run) -> Vec<(&'static str, String)> {
         ),
         (
             "time",
-            match crate::domain::word(run.time_domain) {
+            match run.time_domain.before_unit() {
                 "" => String::new(),
                 word => text(word.trim()),
             },

@@ -5,7 +5,6 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::units::{SpanNs, grouped};
 
 use super::element::{Column, folded, key_table, name, table, text};
-use crate::domain;
 use crate::overlay::{Entry, Overlay};
 use crate::picture::{self, maxima};
 use crate::quantity;
@@ -26,7 +25,7 @@ pub(super) fn count(count: u64) -> String {
 
 /// A table's caption, which says where cells have no room to that time is virtual.
 pub(super) fn caption(of: &str, overlay: &Overlay) -> String {
-    match domain::word(overlay.domain()) {
+    match overlay.domain().before_unit() {
         "" => of.into(),
         word => format!("{of}, in {word}time"),
     }

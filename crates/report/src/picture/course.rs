@@ -7,7 +7,6 @@ use super::axis::Axis;
 use super::frame::{self, Side};
 use super::scene::{Scene, Shape};
 use super::{Room, curve};
-use crate::domain;
 use crate::overlay::Overlay;
 use crate::quantity;
 
@@ -25,7 +24,7 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     let field = frame::field(room, top, height, 20.0);
     let x = Axis::linear(until, field.across());
     let y = Axis::logarithmic(low, high, field.up());
-    let kind = domain::word(overlay.domain());
+    let kind = overlay.domain().before_unit();
     let (across, up) =
         (format!("{kind}time from the start of the run"), format!("largest {kind}{value}"));
     frame::draw_across(&mut scene, field, Side { ticks: x.times(), title: &across });

@@ -11,7 +11,6 @@ use super::causes::number;
 use super::frame::{self, Named};
 use super::scene::{Anchor, Ink, NORMAL, SMALL, Scene};
 use super::width::fitting;
-use crate::domain;
 use crate::explain::{self, Latest, ORDER, because, latest, shares};
 use crate::overlay::Overlay;
 
@@ -112,7 +111,7 @@ fn draw_axis(
     }
     let kind = match overlay.domain() {
         TimeDomain::Real => "time since the wakeup was due".into(),
-        domain => format!("{}time since the wakeup was due", domain::word(domain)),
+        domain => format!("{}time since the wakeup was due", domain.before_unit()),
     };
     scene.text((room.width - 12.0, bottom + 36.0), &kind, Anchor::End, Ink::Text);
 }

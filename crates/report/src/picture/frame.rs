@@ -266,7 +266,7 @@ pub(super) fn note(scene: &mut Scene, kind: &str, field: Field, x: &Axis, y: &Ax
 
 /// `lateness, virtual time`
 pub(super) fn lateness(overlay: &Overlay) -> String {
-    let kind = match domain::word(overlay.domain()) {
+    let kind = match overlay.domain().before_unit() {
         "" => String::new(),
         word => format!(" in {word}time"),
     };

@@ -8,7 +8,6 @@ use super::axis::{Axis, Tick};
 use super::frame::{self, Field, Named, Side, Taken};
 use super::scene::{Anchor, Ink, SMALL, Scene, Shape};
 use super::width::{fitting, text_width};
-use crate::domain;
 use crate::quantity;
 use crate::style::clean;
 
@@ -87,7 +86,7 @@ fn begin(trend: &Trend, series: &Series, figures: &[Figure<'_>]) -> Scene {
         }
     });
     let told: Vec<String> = told.collect();
-    let kind = domain::word(trend.time_domain);
+    let kind = trend.time_domain.before_unit();
     let mut scene = Scene {
         width: Room::ALONE.width,
         description: format!(
@@ -124,7 +123,7 @@ fn draw_axes(
     let runs = series.runs.iter().zip(across);
     let ticks = runs.map(|(run, &at)| Tick { at, label: name(&run.label, at) }).collect();
     frame::draw_across(scene, field, Side { ticks, title: "run" });
-    let title = format!("{}{}", domain::word(time), series.quantity);
+    let title = format!("{}{}", time.before_unit(), series.quantity);
     frame::draw_up(scene, field, Side { ticks: y.times(), title: &title });
 }
 

@@ -347,7 +347,7 @@ impl Seen {
             ));
         }
         if let Some(missed) = &self.missed {
-            let message = format!("rtla says: {}", crate::style::clean(missed, 200));
+            let message = format!("rtla says: {}", wakescope_core::harmless::clean(missed, 200));
             let hint = "measure fewer CPUs, or with a larger --trace-buffer-size";
             draft.find("lost-samples", Severity::Warning, message, hint);
         }

@@ -8,8 +8,7 @@ use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::source::Quantity;
 
 use super::{Values, latest, seconds};
-use crate::style::clean;
-use crate::text;
+use wakescope_core::harmless::clean;
 
 /// Which of the two formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +33,20 @@ const EDGES_NS: [u64; 22] = {
     edges
 };
 
-/// Writes the run's histograms, one per thread, its maxima and its missed expiries.
+/// Writes the run's histograms, one per thread, its maxima and its missed expiries. `plan` is the
+/// run's plan in words.
 ///
 /// The count of a bucket is that of the samples that are certainly not later than its edge.
-pub fn write(run: &Run, values: Values, format: Format, out: &mut impl Write) -> io::Result<()> {
+pub fn write(
+    run: &Run,
+    plan: &str,
+    values: Values,
+    format: Format,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let name = format!("wakescope_{}", quantity(run));
     let whose = Labels::of(run, values);
-    write_info(run, format, out)?;
+    write_info(run, plan, format, out)?;
 
     let what = match values {
         Values::Woken => "lateness of each wakeup",
@@ -123,7 +129,7 @@ impl Labels {
     }
 }
 
-fn write_info(run: &Run, format: Format, out: &mut impl Write) -> io::Result<()> {
+fn write_info(run: &Run, plan: &str, format: Format, out: &mut impl Write) -> io::Result<()> {
     const HELP: &str = "The run and the machine it was measured on.";
     match format {
         Format::OpenMetrics => head("wakescope_run", "info", HELP, format, out)?,
@@ -135,7 +141,7 @@ fn write_info(run: &Run, format: Format, out: &mut impl Write) -> io::Result<()>
         ("started", run.started.clone()),
         ("release", host.release.clone()),
         ("preemption", host.preemption.model.to_string()),
-        ("plan", text::plan(&run.plan)),
+        ("plan", plan.to_owned()),
         ("verdict", run.validity.verdict.to_string()),
     ];
     let labels = labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(&value)));

@@ -104,7 +104,7 @@ impl Entries<u64> {
             row.map(|row| (row, *count)).ok_or_else(|| {
                 ImportError::new(format!(
                     "a histogram has the key `{}`, which is not a whole number",
-                    crate::style::clean(key, 40)
+                    wakescope_core::harmless::clean(key, 40)
                 ))
             })
         };

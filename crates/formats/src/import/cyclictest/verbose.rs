@@ -11,7 +11,7 @@ use super::super::lines;
 use super::super::tally::Tally;
 use super::super::{About, ImportError};
 use super::{MOST_THREADS, UnitSeen, draft, of_thread};
-use crate::style::clean;
+use wakescope_core::harmless::clean;
 
 /// What is read at once; also the longest line.
 const BLOCK: usize = 1 << 18;

@@ -4,7 +4,7 @@ use std::io::{BufRead, Read};
 
 use super::ImportError;
 use super::frame::unframed;
-use crate::style::clean;
+use wakescope_core::harmless::clean;
 
 /// The longest line that is read. The longest that any of the programs writes are cyclictest's
 /// lists of cycles, up to a million of them.

@@ -58,7 +58,7 @@ pub(super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Run, ImportE
     draft.approximate("max_ns, sum_ns: rounded to µs");
     draft.unknown.push("threads.woken.min_ns");
     let worst = tasks.iter().max_by_key(|t| t.max).map_or("", |t| t.name.as_str());
-    draft.target = Some(crate::style::clean(
+    draft.target = Some(wakescope_core::harmless::clean(
         &format!("{} tasks, the latest of them {worst}", tasks.len()),
         120,
     ));

@@ -8,7 +8,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
 use super::{Values, head, values_of};
-use crate::style::clean;
+use wakescope_core::harmless::clean;
 
 /// The most rows; cyclictest's own limit.
 pub const MOST_ROWS: u64 = 1_000_000;

@@ -367,7 +367,7 @@ fn percentiles_of_stress_ng_are_kept_as_stated() {
     assert_eq!(quantile(&d, "p90"), Some(Quantile::AtMost(3_150_000)));
     assert_eq!(run.summary.percentiles["p50"], Some(3_505));
     assert_eq!(run.summary.percentiles["p99.9"], None, "1,000 samples do not carry it");
-    let text = crate::text::report(&run, crate::style::Style::default());
+    let text = wakescope_report::text::report(&run, wakescope_report::style::Style::default());
     assert!(text.contains("3.51 µs  40.0 µs"), "{text}");
 }
 
@@ -377,11 +377,14 @@ fn a_bound_is_shown_as_one_everywhere() {
     let run = run(Format::CyclictestText, line);
     assert_eq!(run.summary.percentiles["p50"], None);
     assert_eq!(run.summary.percentiles_at_most["p99.9"], 976_000);
-    let overlay = crate::overlay::Overlay::of(vec![crate::overlay::Entry::of("a", &run)]);
+    let overlay =
+        wakescope_report::overlay::Overlay::of(vec![wakescope_report::overlay::Entry::of(
+            "a", &run,
+        )]);
     let shown = [
-        crate::text::report(&run, crate::style::Style::default()),
-        crate::markdown::report(&overlay).replace('\\', ""),
-        crate::html::page(&overlay),
+        wakescope_report::text::report(&run, wakescope_report::style::Style::default()),
+        wakescope_report::markdown::report(&overlay).replace('\\', ""),
+        wakescope_report::html::page(&overlay),
     ];
     for text in shown {
         assert_eq!(text.matches("≤ 976 µs").count() % 4, 0, "{text}");
@@ -444,12 +447,15 @@ fn what_is_no_wakeup_latency_is_not_called_one() {
         (Format::HdrLog, HLOG, "Largest latency of a request"),
     ] {
         let run = run(format, text);
-        let overlay = crate::overlay::Overlay::of(vec![crate::overlay::Entry::of("a", &run)]);
-        let page = crate::html::page(&overlay);
+        let overlay =
+            wakescope_report::overlay::Overlay::of(vec![wakescope_report::overlay::Entry::of(
+                "a", &run,
+            )]);
+        let page = wakescope_report::html::page(&overlay);
         let body = page.split("<body>").nth(1).unwrap().split("<script").next().unwrap();
         let shown = [
-            crate::text::report(&run, crate::style::Style::default()),
-            crate::markdown::report(&overlay),
+            wakescope_report::text::report(&run, wakescope_report::style::Style::default()),
+            wakescope_report::markdown::report(&overlay),
             body.replace('\u{a0}', " "),
         ];
         for text in shown {

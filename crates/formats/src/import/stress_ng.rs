@@ -15,7 +15,7 @@ use super::draft::Draft;
 use super::lines::{Line, Lines, Word};
 use super::statement::Figure;
 use super::{About, ImportError, Unit, command, unit};
-use crate::style::clean;
+use wakescope_core::harmless::clean;
 
 #[derive(Default)]
 struct Seen {

@@ -11,8 +11,6 @@ use wakescope_core::explain::Components;
 use wakescope_core::run::{Episode, Run, TimeDomain};
 use wakescope_core::units::SpanNs;
 
-use super::us;
-use crate::domain;
 use crate::explain::{culprit, kernel_frame, named, place, step as step_words};
 use crate::style::clean;
 
@@ -22,7 +20,7 @@ pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
     write!(events.out, "{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
     let time = match run.time_domain {
         TimeDomain::Real => String::new(),
-        other => format!("{}time, ", domain::word(other)),
+        other => format!("{}time, ", other.before_unit()),
     };
     let release = clean(&run.host.release, 60);
     let name = format!("wakescope run {} ({time}kernel {release})", clean(&run.id, 60));
@@ -49,6 +47,11 @@ pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
     }
     events.maxima(run)?;
     writeln!(events.out, "\n]}}")
+}
+
+/// Nanoseconds in µs, to the nanosecond.
+fn us(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1_000, ns % 1_000)
 }
 
 type Lane<'a> = Vec<&'a Episode>;
@@ -181,3 +184,6 @@ fn parts(c: &Components) -> [(&'static str, u64); 4] {
         ("sched_duration", c.sched_duration_ns.unwrap_or(0)),
     ]
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ use super::draft::{Draft, Kernel};
 use super::lines::{number, thousandths};
 use super::statement::Figure;
 use super::{About, ImportError, Unit, unit};
-use crate::style::clean;
+use wakescope_core::harmless::clean;
 
 /// The largest file that is read; of 1,024 cores with 3,500 buckets it takes that.
 const LARGEST: u64 = 256 << 20;

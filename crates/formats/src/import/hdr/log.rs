@@ -13,7 +13,7 @@ use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, number, thousandths};
 use super::super::{About, ImportError, Imported};
 use super::{Fault, Told, decode, from_base64};
-use crate::style::clean;
+use wakescope_core::harmless::clean;
 
 /// The most tags that are kept apart.
 const MOST_TAGS: usize = 256;

@@ -17,7 +17,8 @@ fn read_and_show(format: Format, bytes: &[u8]) {
             assert!(!runs.is_empty());
             for Imported { run, .. } in runs {
                 assert!(Run::from_json(run.to_json().as_bytes()).is_ok());
-                let _ = crate::text::report(&run, crate::style::Style::default());
+                let _ =
+                    wakescope_report::text::report(&run, wakescope_report::style::Style::default());
             }
         }
         Err(e) => assert!(!e.why.is_empty()),

@@ -12,7 +12,7 @@ use super::*;
 use crate::export::cyclictest::Layout;
 use crate::export::tests::written;
 use crate::export::{Values, cyclictest, cyclictest_json, hdr};
-use crate::text::tests::run_of;
+use crate::made_up::run_of;
 
 /// What may not change on the way. What one of the formats has no room for is in none of them.
 #[derive(Debug, PartialEq)]

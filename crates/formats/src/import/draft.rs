@@ -16,7 +16,7 @@ use wakescope_core::units::{SpanNs, counted, one_or_many};
 use super::own::Own;
 use super::statement::{Figure, Statement};
 use super::{About, ImportError, Unit, unit};
-use crate::style::clean;
+use wakescope_core::harmless::clean;
 
 /// The start of a run that does not tell when it was: the record must have one.
 const NO_START: &str = "1970-01-01T00:00:00Z";

@@ -13,7 +13,7 @@ use wakescope_core::units::SpanNs;
 
 use super::cyclictest::{Column, Rows};
 use super::{Values, head, is_known, writer};
-use crate::style::clean;
+use wakescope_core::harmless::clean;
 
 /// Writes the file; `rows` as in [`super::cyclictest::write`]. It has no key for what lies beyond
 /// them: that is `cycles` less the sum of the histogram.

@@ -11,7 +11,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
 
 use super::{Values, exact, head, is_known, latest, seconds, us, values_of};
-use crate::style::clean;
+use wakescope_core::harmless::clean;
 
 mod encode;
 

@@ -141,7 +141,7 @@ impl Table {
             other => {
                 return Err(ImportError::new(format!(
                     "unknown kind of values: `{}`",
-                    crate::style::clean(other, 40)
+                    wakescope_core::harmless::clean(other, 40)
                 )));
             }
         };

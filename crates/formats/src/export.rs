@@ -11,15 +11,12 @@ use wakescope_core::histogram::Bucket;
 use wakescope_core::run::{Run, Thread};
 use wakescope_core::source::Quantity;
 
-use crate::domain;
-
 pub mod csv;
 pub mod cyclictest;
 pub mod cyclictest_json;
 pub mod hdr;
 pub mod jsonl;
 pub mod prometheus;
-pub mod trace;
 
 /// Which of a run's two distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +99,7 @@ fn head(run: &Run, values: Values, unit: &str) -> String {
         }
         _ => String::new(),
     };
-    format!("{}: {values}, {}{unit}{quantity}", writer(), domain::word(run.time_domain))
+    format!("{}: {values}, {}{unit}{quantity}", writer(), run.time_domain.before_unit())
 }
 
 /// Whether a run tells something: what another program did not tell stands there only as it had to.
