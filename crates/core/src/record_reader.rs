@@ -1,7 +1,8 @@
 //! Reads run records: what [`record_writer`](crate::record_writer) writes.
 //!
-//! Nearly all of a record are the buckets of its histograms. They are cut out of the text and parsed
-//! by hand; serde parses the remaining text, in which a mark stands in place of each histogram.
+//! Nearly all of a record are the buckets of its histograms, and most of the rest the maxima over
+//! time. They are cut out of the text and parsed by hand; serde parses the remaining text, in which a
+//! mark stands in the place of each.
 //! Whatever is not as a record is usually written is left to serde alone. So values and error
 //! messages are those of serde in either case; docs/benchmarks.md has what this saves.
 
@@ -12,58 +13,82 @@ use crate::run::Run;
 pub(crate) fn read(text: &[u8]) -> Option<Run> {
     let mut cutter = Cutter { text, ..Cutter::default() };
     cutter.cut_all()?;
-    let Cutter { remaining, histograms, .. } = cutter;
-    // `histogram` can be written in other ways: "histo\u0067ram". Its value may then pass for a mark.
+    let Cutter { remaining, histograms, maxima, .. } = cutter;
+    // A key can be written in other ways: "histo\u0067ram". Its value may then pass for a mark.
     if remaining.contains(&b'\\') && remaining.windows(2).any(|pair| pair == b"\\u") {
         return None;
     }
     let mut run: Run = serde_json::from_slice(&remaining).ok()?;
-    put_back(histograms, &mut run)?;
-    Some(run)
-}
-
-/// Puts histograms in the place of their marks. `None` unless each has one.
-fn put_back(histograms: Vec<Vec<Bucket>>, run: &mut Run) -> Option<()> {
-    let mut histograms: Vec<Option<Vec<Bucket>>> = histograms.into_iter().map(Some).collect();
-    let mut left = histograms.len();
+    let mut histograms = Cuts::of(histograms);
     for place in run.histograms_mut() {
         if let [mark] = place.buckets() {
-            let buckets = histograms.get_mut(usize::try_from(mark.lower).ok()?)?.take()?;
-            *place = Histogram::unchecked(buckets);
-            left -= 1;
+            *place = Histogram::unchecked(histograms.take(mark.lower)?);
         }
     }
-    (left == 0).then_some(())
+    let mut maxima = Cuts::of(maxima);
+    for place in run.threads.iter_mut().filter_map(|thread| thread.maxima.as_mut()) {
+        if let [Some(mark)] = place.max_ns[..] {
+            place.max_ns = maxima.take(mark)?;
+        }
+    }
+    (histograms.left == 0 && maxima.left == 0).then_some(run)
 }
 
-/// Cuts histograms out of a record.
+/// What was cut out, until it is put in the place of its mark.
+struct Cuts<T> {
+    all: Vec<Option<T>>,
+    left: usize,
+}
+
+impl<T> Cuts<T> {
+    fn of(all: Vec<T>) -> Self {
+        Self { left: all.len(), all: all.into_iter().map(Some).collect() }
+    }
+
+    /// What this mark stands for, which is put back only once.
+    fn take(&mut self, mark: u64) -> Option<T> {
+        let cut = self.all.get_mut(usize::try_from(mark).ok()?)?.take()?;
+        self.left -= 1;
+        Some(cut)
+    }
+}
+
+/// Cuts the long lists out of a record.
 #[derive(Default)]
 struct Cutter<'a> {
     text: &'a [u8],
     /// The text so far, with marks.
     remaining: Vec<u8>,
-    /// What was cut out, in the order of the text.
+    /// Histograms that were cut out, in the order of the text.
     histograms: Vec<Vec<Bucket>>,
+    /// Maxima over time that were cut out.
+    maxima: Vec<Vec<Option<u64>>>,
     /// Where the text of each bucket of the last histogram begins.
     starts: Vec<usize>,
 }
 
 impl Cutter<'_> {
-    /// Cuts out all histograms that are not empty.
+    /// Cuts out all lists that are not empty.
     fn cut_all(&mut self) -> Option<()> {
         let (mut copied, mut at) = (0, 0);
         while let Some(length) = self.text[at..].iter().position(|&byte| byte == b'[') {
             let begin = at + length;
             at = begin + 1;
-            if self.byte(self.after_blanks(at)) == b'['
-                && is_value_of_histogram(&self.text[..begin])
-            {
-                self.remaining.extend_from_slice(&self.text[copied..begin]);
-                let mark = format!("[[{},0,0]]", self.histograms.len());
-                self.remaining.extend_from_slice(mark.as_bytes());
-                at = self.cut_histogram(at)?;
-                copied = at;
-            }
+            let (before, first) = (&self.text[..begin], self.byte(self.after_blanks(at)));
+            let mark = match first {
+                b'[' if is_value_of(b"histogram", before) => {
+                    at = self.cut_histogram(at)?;
+                    format!("[[{},0,0]]", self.histograms.len() - 1)
+                }
+                b'n' | b'0'..=b'9' if is_value_of(b"max_ns", before) => {
+                    at = self.cut_maxima(at)?;
+                    format!("[{}]", self.maxima.len() - 1)
+                }
+                _ => continue,
+            };
+            self.remaining.extend_from_slice(&self.text[copied..begin]);
+            self.remaining.extend_from_slice(mark.as_bytes());
+            copied = at;
         }
         self.remaining.extend_from_slice(&self.text[copied..]);
         Some(())
@@ -108,23 +133,49 @@ impl Cutter<'_> {
         Some(at)
     }
 
+    /// Parses numbers and nulls from `at` on, and returns where the text goes on after their end.
+    fn cut_maxima(&mut self, mut at: usize) -> Option<usize> {
+        let mut maxima = Vec::with_capacity(self.maxima.last().map_or(256, Vec::len));
+        loop {
+            at = self.after_blanks(at);
+            let (max, end) = match self.text[at..].strip_prefix(b"null") {
+                Some(_) => (None, at + 4),
+                None => self.number(at).map(|(number, end)| (Some(number), end))?,
+            };
+            maxima.push(max);
+            at = self.after_blanks(end) + 1;
+            match self.byte(at - 1) {
+                b',' => {}
+                b']' => break,
+                _ => return None,
+            }
+        }
+        self.maxima.push(maxima);
+        Some(at)
+    }
+
     /// Parses `[lower, upper, count]`, and returns where it ends.
     fn bucket(&self, at: usize) -> Option<(Bucket, usize)> {
-        let (lower, at) = self.number(at, b'[')?;
-        let (upper, at) = self.number(at, b',')?;
-        let (count, at) = self.number(at, b',')?;
+        let (lower, at) = self.number_after(b'[', at)?;
+        let (upper, at) = self.number_after(b',', at)?;
+        let (count, at) = self.number_after(b',', at)?;
         let at = self.after_blanks(at);
         (self.byte(at) == b']').then_some((Bucket { lower, upper, count }, at + 1))
     }
 
     /// Parses a number after the byte that must stand before it, and returns where it ends.
     #[inline]
-    fn number(&self, at: usize, before: u8) -> Option<(u64, usize)> {
+    fn number_after(&self, before: u8, at: usize) -> Option<(u64, usize)> {
         let at = self.after_blanks(at);
         if self.byte(at) != before {
             return None;
         }
-        let begin = self.after_blanks(at + 1);
+        self.number(self.after_blanks(at + 1))
+    }
+
+    /// Parses a number, and returns where it ends.
+    #[inline]
+    fn number(&self, begin: usize) -> Option<(u64, usize)> {
         let (mut number, mut end) = (0_u64, begin);
         while let digit @ 0..10 = self.byte(end).wrapping_sub(b'0') {
             number = number.wrapping_mul(10).wrapping_add(digit.into());
@@ -152,11 +203,12 @@ impl Cutter<'_> {
     }
 }
 
-/// Whether a value after this text is that of a key `histogram`. In JSON, these bytes are nothing
-/// else: inside a string, each quote has a backslash before it.
-fn is_value_of_histogram(before: &[u8]) -> bool {
-    let key = before.trim_ascii_end().strip_suffix(b":").map(<[u8]>::trim_ascii_end);
-    let before = key.and_then(|key| key.strip_suffix(b"\"histogram\""));
+/// Whether a value after this text is that of `key`. In JSON, these bytes are nothing else: inside a
+/// string, each quote has a backslash before it.
+fn is_value_of(key: &[u8], before: &[u8]) -> bool {
+    let before = before.trim_ascii_end().strip_suffix(b":").map(<[u8]>::trim_ascii_end);
+    let before = before.and_then(|text| text.strip_suffix(b"\""));
+    let before = before.and_then(|text| text.strip_suffix(key)?.strip_suffix(b"\""));
     before.is_some_and(|before| !before.ends_with(b"\\"))
 }
 
@@ -175,6 +227,7 @@ fn common_length(a: &[u8], b: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::maxima::Maxima;
     use crate::run::tests::run_with;
     use proptest::prelude::*;
 
@@ -184,6 +237,8 @@ mod tests {
         for (thread, more) in run.threads.iter_mut().zip(cpus.iter().skip(1)) {
             let more = Histogram::of(more.iter().take(3).copied());
             thread.expiries.histogram = thread.expiries.histogram.merged(&more);
+            let max_ns = cpus[0].iter().map(|&ns| (ns % 3 > 0).then_some(ns)).collect();
+            thread.maxima = Some(Maxima { slot_ns: 1, max_ns });
         }
         run
     }
@@ -242,6 +297,23 @@ mod tests {
     #[test]
     fn what_is_not_usual_is_read_as_by_serde() {
         let json = run_of(&[vec![5_000, 7_000], vec![5_000, 5_000, 90_000_000]], "x").to_json();
+        let own_mark = "\"max_ns\":[5000,null]";
+        assert!(json.contains(&own_mark.replace("null", "7000")), "{json}");
+        for (instead, wanted) in [
+            (own_mark, true),
+            ("\"max_ns\" : [ null , null ]", true),
+            ("\"max_ns\":[]", true),
+            ("\"max_ns\":[nul]", false),
+            ("\"max_ns\":[5000,]", false),
+            ("\"max_ns\":[5000 null]", false),
+            ("\"max_ns\":[007]", false),
+            ("\"max_ns\":[7.0]", false),
+            ("\"max\\u005fns\":[0]", false),
+            ("\"max_ns\":[1],\"other\":{\"max_ns\":[2]}", false),
+        ] {
+            let text = json.replace("\"max_ns\":[5000,7000]", instead);
+            assert_eq!(check(text.as_bytes()), wanted, "{instead}");
+        }
         let first = json.find("\"histogram\":[[").unwrap();
         let end = first + json[first..].find("]]").unwrap() + 2;
         let (before, histogram, after) = (&json[..first], &json[first..end], &json[end..]);
