@@ -79,7 +79,7 @@ class Stored:
             run = self.folder / f"{count}" / f"{number:04}"
             run.mkdir(parents=True)
             record = {**records[number % len(records)], "id": f"copy-{number}"}
-            (run / "run.json").write_text(json.dumps(record))
+            (run / "run.json").write_text(json.dumps(record, separators=(",", ":")))
             runs.append(run)
         return runs
 

@@ -22,13 +22,25 @@ pub(crate) fn read_whole(file: impl Read, largest: u64) -> io::Result<Vec<u8>> {
 pub(crate) fn read_file(file: &File, length: u64, largest: u64) -> io::Result<Vec<u8>> {
     let length = usize::try_from(length.min(largest)).unwrap_or(0);
     let mut bytes = Vec::new();
-    // One more, so that the end is found without more room.
-    bytes.try_reserve_exact(length + 1)?;
+    // Room in which the end is found, too.
+    bytes.try_reserve_exact(length + 64)?;
+    bytes.resize(length, 0);
+    let mut filled = 0;
+    while filled < length {
+        match (&mut &*file).read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    bytes.truncate(filled);
     read_up_to(bytes, file, largest)
 }
 
 fn read_up_to(mut bytes: Vec<u8>, file: impl Read, largest: u64) -> io::Result<Vec<u8>> {
-    file.take(largest.saturating_add(1)).read_to_end(&mut bytes)?;
+    let more = largest.saturating_add(1).saturating_sub(bytes.len() as u64);
+    file.take(more).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > largest {
         let limit = format!("it is larger than {} MiB, the limit for such a file", largest >> 20);
         return Err(io::Error::other(limit));

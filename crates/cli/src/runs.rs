@@ -1,7 +1,7 @@
 //! The runs that a command is given: each a run's folder, its record, or a file of another program.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -164,8 +164,8 @@ impl Reader<'_> {
         keep: &impl Fn(Run) -> T,
     ) -> Result<Vec<(String, T)>, Failure> {
         let record = path.join(RECORD);
-        if record.exists() {
-            return Ok(vec![(String::new(), self.read_record(path, &record, keep)?)]);
+        if let Ok(opened) = regular(&record) {
+            return Ok(vec![(String::new(), self.read_opened(&opened, path, &record, keep)?)]);
         }
         if path.is_dir() {
             return match run_in(path) {
@@ -208,19 +208,34 @@ impl Reader<'_> {
         file: &Path,
         keep: &impl Fn(Run) -> T,
     ) -> Result<T, Failure> {
-        if let Some(unit) = self.units.unit().filter(|&unit| unit != Unit::Ns) {
-            return Err(Failure::new(format!("cannot read {} in {unit}", file.display()))
+        let opened = regular(file).map_err(|e| not_a_run(path, file, &e))?;
+        self.read_opened(&opened, path, file, keep)
+    }
+
+    fn refuse_unit(&self, file: &Path) -> Result<(), Failure> {
+        match self.units.unit().filter(|&unit| unit != Unit::Ns) {
+            None => Ok(()),
+            Some(unit) => Err(Failure::new(format!("cannot read {} in {unit}", file.display()))
                 .because("it is a run's record, which is always in ns")
                 .try_this(
                     "omit --unit; import the file that it was made from again: wakescope import \
                      FILE --unit …",
-                ));
+                )),
         }
+    }
+
+    fn read_opened<T>(
+        &self,
+        opened: &File,
+        path: &Path,
+        file: &Path,
+        keep: &impl Fn(Run) -> T,
+    ) -> Result<T, Failure> {
+        self.refuse_unit(file)?;
         let failure = |e| not_a_run(path, file, &e);
-        let opened = regular(file).map_err(failure)?;
         let length = opened.metadata().map_err(failure)?.len();
         let _alone = (length > SMALL).then(|| self.lock());
-        let text = read_file(&opened, length, LARGEST).map_err(failure)?;
+        let text = read_file(opened, length, LARGEST).map_err(failure)?;
         // The error may quote the record, which may be anybody's.
         Run::from_json(&text).map(keep).map_err(|e| {
             Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))

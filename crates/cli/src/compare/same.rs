@@ -1,6 +1,8 @@
 //! Runs that are named twice.
 
 use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use wakescope_report::style::clean;
@@ -11,9 +13,16 @@ use wakescope_store::RECORD;
 
 /// Refuses runs of which two are one, by what their paths lead to.
 pub(super) fn refuse_repetitions(runs: &[Observed]) -> Result<(), Failure> {
-    let places = parallel::each(runs, |named| Ok(place(&named.path)))?;
+    // To follow the links of all paths takes long; paths that lead to one run lead to one file.
+    let files = parallel::each(runs, |named| Ok(file(&named.path)))?;
+    let mut paths: HashMap<_, usize> = HashMap::new();
+    files.iter().for_each(|file| *paths.entry(file).or_default() += 1);
     let mut seen: HashMap<PathBuf, &Observed> = HashMap::new();
-    for (named, place) in runs.iter().zip(places) {
+    for (named, file) in runs.iter().zip(&files) {
+        if file.is_some() && paths.get(file) == Some(&1) {
+            continue;
+        }
+        let place = place(&named.path);
         if let Some(before) = seen.insert(place.clone(), named) {
             let [one, other] = [before, named].map(|n| n.path.display().to_string());
             return Err(repeated(&one, &other)
@@ -33,6 +42,12 @@ pub(super) fn repeated(one: &str, other: &str) -> Failure {
         }
     };
     Failure::new(what).try_this("name each run once; a copy of a run is not a second run")
+}
+
+/// The file that holds a run, by device and inode, which no other file has while it exists.
+fn file(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::metadata(path.join(RECORD)).or_else(|_| fs::metadata(path)).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 /// Where a run is, links followed: its folder, or its file, with what sets it apart there.
