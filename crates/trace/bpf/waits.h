@@ -308,7 +308,8 @@ INLINE void wait_ends(struct waits *waits, struct cpu *cpu, u32 number, struct t
 	wait_is_over(waits, all, task, prev, number, ns, steal < ns ? steal : ns);
 }
 
-SEC("tp_btf/sched_switch") int on_switch_of_others(u64 *ctx)
+/* `prev` makes room for `next`. */
+INLINE void follow_waits(u64 *ctx, struct cpu *cpu, u32 number)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
@@ -316,24 +317,19 @@ SEC("tp_btf/sched_switch") int on_switch_of_others(u64 *ctx)
 	struct waits *waits = pid ? bpf_map_lookup_elem(&waits_of, &pid) : 0;
 	int is_left = prev->pid && is_target(prev) && (ctx[0] || !sleeps(prev));
 	if (HOT(!is_left && !waits))
-		return 0;
-	u32 number = bpf_get_smp_processor_id();
-	struct cpu *cpu = cpu_of(number);
-	if (!cpu)
-		return 0;
+		return;
 	u64 now = bpf_ktime_get_ns();
 	struct rq *rq = (void *)runqueue(cpu);
 	if (waits)
 		wait_ends(waits, cpu, number, prev, next, now);
 	if (!is_left)
-		return 0;
+		return;
 	waits = wait_begins(prev, WAIT_PREEMPTED, now, rq ? READ(rq, clock) : 0);
 	if (!waits)
-		return 0;
+		return;
 	waits->stopped = realtime_throttled(cpu, prev);
 	describe(&waits->task, prev);
 	describe(&waits->taker, next);
-	return 0;
 }
 
 /* A thread was made ready, and is in the queue of its CPU. */
@@ -345,7 +341,7 @@ INLINE int is_queued(struct task_struct *task)
 	u32 pid = task->pid;
 	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
 	/* One that runs, or waits already, had only been about to sleep. */
-	if (bpf_get_current_task() == (u64)task || (FIELD_EXISTS(task->on_cpu) && task->on_cpu))
+	if (bpf_get_current_task() == (u64)task || (FIELD_EXISTS(task->on_cpu) && READ(task, on_cpu)))
 		return 0;
 	int waits_already = waits && waits->since;
 	u64 queued = 0;
@@ -372,13 +368,13 @@ SEC("tp_btf/sched_wakeup_new") int on_first_wakeup_of_others(u64 *ctx)
 	return is_queued((void *)ctx[0]);
 }
 
-SEC("tp_btf/sched_migrate_task") int on_migrate_of_others(u64 *ctx)
+/* A thread is moved to the queue of that CPU. */
+INLINE void wait_moves(struct task_struct *task, u32 number)
 {
-	struct task_struct *task = (void *)ctx[0];
 	u32 pid = task->pid;
 	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
 	if (!waits || !waits->since)
-		return 0;
+		return;
 	waits->moved = 1;
 	waits->stopped_before += stopped_in_queue(waits);
 	struct cfs_rq *queue = READ(task, se.cfs_rq);
@@ -390,24 +386,20 @@ SEC("tp_btf/sched_migrate_task") int on_migrate_of_others(u64 *ctx)
 		queues = READ(group, cfs_rq);
 	queue = 0;
 	if (queues)
-		bpf_probe_read_kernel(&queue, sizeof(queue), queues + (u32)ctx[1]);
+		bpf_probe_read_kernel(&queue, sizeof(queue), queues + number);
 	waits_in(waits, task, queue);
-	return 0;
 }
 
-/* Its number may be another thread's from now on. What it waited stays. */
-SEC("tp_btf/sched_process_free") int on_free_of_others(u64 *ctx)
+/* A thread is gone. Its number may be another's from now on. What it waited stays. */
+INLINE void end_of_waits(u32 pid)
 {
-	struct task_struct *task = (void *)ctx[0];
-	u32 pid = task->pid;
 	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
 	struct wait_counts *all = all_waits();
 	if (!waits || !all)
-		return 0;
+		return;
 	if (waits->since)
 		__sync_fetch_and_add(&all->broken, 1);
 	waits->since = 0;
 	waits->run_delay_earlier = waits->run_delay;
 	waits->ended = 1;
-	return 0;
 }

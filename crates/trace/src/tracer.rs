@@ -126,8 +126,7 @@ impl Tracer {
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
             if kernel.has(program.tracepoint) {
                 attach(&mut programs, program, &types)?;
-                let known = seen_with.iter().any(|name| name == program.tracepoint);
-                if is_told(program) && !known {
+                if is_told(program) {
                     seen_with.push(program.tracepoint.to_string());
                 }
             } else if !matches!(program.need, Need::IfThere | Need::ForBound | Need::ForSections) {
