@@ -28,7 +28,7 @@ static struct task_struct idle;
 static struct waits rows[100], blank;
 static int has_row[100];
 static struct wait_counts books;
-static struct control asked = { .start = 1000 };
+static struct control asked = { .start = 100000 };
 static u64 truth_sum[WAIT_KINDS], truth_count[WAIT_KINDS], truth_stopped;
 static int stops_queue_of[CPUS];
 static u64 seed, misses;
@@ -178,7 +178,7 @@ static void switches(u32 cpu)
 static void moves(struct thread *t)
 {
 	u32 to = !t->task.cpu;
-	if (t->where != WAITS || (t->task.__state && !t->task.sched_info.last_queued))
+	if (t->where != WAITS)
 		return;
 	dequeue(t);
 	wait_moves(&t->task, to);
