@@ -12,7 +12,7 @@ use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_attribution::{Abridged, Interrupts, Known, Machine, Seen, Tally};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Measured, ThreadWaits, WaitKind, Waits, Wakeup};
+use wakescope_core::explain::{Measured, Quota, Waits, Wakeup};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::memory::lift_lock_limit;
@@ -67,6 +67,9 @@ pub struct Options {
     pub sections: Option<BTreeSet<u32>>,
 }
 
+/// What is not seen of waits without the kernel's own account of them.
+const NO_ACCOUNT: &str = "the kernel's own account of waits (no CONFIG_SCHED_INFO)";
+
 /// The tracepoint of the interrupts that not every kernel shows.
 const NMIS: &str = "nmi_handler";
 
@@ -106,6 +109,8 @@ pub struct Tracer {
     shows: Shows,
     seen_with: Vec<String>,
     not_seen: Vec<String>,
+    /// The quota of the process that is followed, when the run began: it may end before the run.
+    quota_at_start: Option<Quota>,
 }
 
 impl Tracer {
@@ -188,6 +193,7 @@ impl Tracer {
             shows,
             seen_with,
             not_seen,
+            quota_at_start: None,
         })
     }
 
@@ -222,6 +228,9 @@ impl Tracer {
     pub fn begin(&mut self, start: MonoNs) -> Result<(), TraceError> {
         // 0 is no start.
         self.start = start.max(MonoNs(1));
+        if let Target::Process(pid) = self.options.target {
+            self.quota_at_start = quota::of_threads(Path::new("/proc"), std::iter::once(pid));
+        }
         self.set_control()
     }
 
@@ -332,6 +341,10 @@ impl Tracer {
         // Its symbols make room for those that are read now.
         let InShort { abridged, .. } = self.overflow.finish();
         let mut not_seen = self.not_seen;
+        let is_compared = |waits: &Waits| waits.schedstat.is_some() || waits.ended() == 0;
+        if !waits.as_ref().is_none_or(is_compared) {
+            not_seen.push(NO_ACCOUNT.to_string());
+        }
         let symbols = Symbols::read().unwrap_or_else(|why| {
             not_seen.push(format!("names of functions: {why}"));
             Symbols::default()
@@ -405,19 +418,10 @@ impl Tracer {
 
     /// All waits of others' threads, of a run that ended at `end`.
     fn waits(&self, end: MonoNs) -> Option<Waits> {
-        if matches!(self.options.target, Target::Probes(_)) {
-            return None;
+        match self.options.target {
+            Target::Probes(_) => None,
+            _ => waits::of_run(&self.programs, end, self.quota_at_start.as_ref()),
         }
-        let mut waits = waits::Counted::read(&self.programs)?.waits(end);
-        let is_throttled =
-            |thread: &&ThreadWaits| thread.kinds.iter().any(|row| row.kind == WaitKind::Throttled);
-        // Elsewhere the number is another thread's.
-        if has_kernels_numbers() {
-            let throttled = waits.threads.iter().filter(is_throttled);
-            let ids = throttled.filter_map(|thread| thread.task.pid);
-            waits.quota = quota::of_threads(Path::new("/proc"), ids);
-        }
-        Some(waits)
     }
 
     fn sections(&self) -> Option<sections::Counted> {
