@@ -152,7 +152,7 @@ SELDOM = "`explain`, probes at 100 ms"
 # Programs that do nothing where these have theirs that every switch runs through.
 CALLS = "programs that do nothing"
 CALLS_FOR_PROBES = "programs that do nothing, where probes need them"
-EACH_SWITCH = ["sched_waking", "sched_entry_tp", "sched_switch"]
+EACH_SWITCH = ["sched_waking", "sched_wakeup", "sched_entry_tp", "sched_switch"]
 EACH_SWITCH_FOR_PROBES = ["sched_entry_tp", "sched_switch"]
 
 # What of another's loss ours may be; and of ours, percent.

@@ -247,4 +247,27 @@ mod tests {
         "#]]
         .assert_eq(&report(&overlay));
     }
+
+    #[test]
+    fn waits_of_threads_are_listed_with_their_causes() {
+        let mut run = run_of(&[&[12_000; 3_000]]);
+        let mut waits = crate::explain::tests::hostile::waits("spin");
+        let [preempted, throttled] = &mut waits.kinds[..] else { panic!() };
+        (preempted.count, preempted.sum_ns) = (12, 240_000_000);
+        preempted.worst.as_mut().unwrap().ns = 20_000_000;
+        (throttled.count, throttled.sum_ns, throttled.worst) = (63, 6_300_000_000, None);
+        run.explanation =
+            Some(wakescope_core::explain::Explanation { waits: Some(waits), ..Default::default() });
+        let shown = waits_of(&run);
+        expect![[r#"
+            Waits of the followed threads:
+
+            - throttled 6.30 s, 63 ×
+            - preempted 240 ms, 12 ×, longest 20.0 ms (higher_priority_task `spin[4294967295] other -2147483648`)
+        "#]].assert_eq(&shown);
+    }
+
+    fn waits_of(run: &wakescope_core::run::Run) -> String {
+        waits(&Overlay::of(vec![Entry::of("run", run)]))
+    }
 }

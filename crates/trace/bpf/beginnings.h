@@ -327,17 +327,3 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 	tell_own_time(cpu, now);
 	return 0;
 }
-
-/* Not at its exit, which it may sleep in after that was told: only what is freed is woken no more. */
-SEC("tp_btf/sched_process_free") int on_free(u64 *ctx)
-{
-	struct task_struct *task = (void *)ctx[0];
-	u32 pid = task->pid;
-	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
-	if (!wakeup)
-		return 0;
-	if (wakeup->state != IDLE)
-		give_up(wakeup);
-	bpf_map_delete_elem(&wakeups, &pid);
-	return 0;
-}

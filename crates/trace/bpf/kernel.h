@@ -116,7 +116,8 @@ struct task_struct {
 	struct sched_entity se;
 	struct sched_dl_entity dl;
 	struct thread_info thread_info;
-	s32 on_cpu;
+	/* An int up to 6.18, a byte in 7.2: READ takes the byte that is 0 or 1 in both. */
+	u8 on_cpu;
 	struct sched_info sched_info;
 	/* From 6.18 on: whether a quota has stopped the task. */
 	_Bool throttled;

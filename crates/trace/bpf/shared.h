@@ -469,8 +469,9 @@ struct waits {
 	u64 throttled_since;
 	/* What queues stopped of it that it has left. */
 	u64 stopped_before;
-	/* What the kernel had counted then. */
+	/* What the kernel had counted then, and when it was moved last. */
 	u64 run_delay_since;
+	u64 run_delay_moved;
 	/* enum wait_kind */
 	u32 kind;
 	u32 cpu;

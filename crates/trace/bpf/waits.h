@@ -183,6 +183,10 @@ INLINE void wait_is_over(struct waits *waits, struct wait_counts *all, struct ta
 /* What the kernel has counted of these waits, when it has counted so much of the thread. */
 INLINE u64 run_delay_of(struct waits *waits, u64 counted)
 {
+	/* Another thread with the same number: it began with nothing. */
+	if (waits->ended)
+		waits->run_delay_base = 0;
+	waits->ended = 0;
 	return waits->run_delay_earlier + counted - waits->run_delay_base;
 }
 
@@ -215,6 +219,17 @@ INLINE void make_up(struct waits *waits, struct wait_counts *all, struct task_st
 	}
 }
 
+/* Whether a thread that is queued since then, with so much counted, still waits as it is known here. */
+INLINE int is_same_wait(struct waits *waits, u64 queued, u64 counted)
+{
+	if (!waits->since)
+		return 0;
+	/* Moved, it is queued anew, and what it waited before is counted. */
+	if (waits->moved)
+		return counted == waits->run_delay_moved;
+	return counted == waits->run_delay_since && (!queued || queued == waits->clock_since);
+}
+
 /* A wait begins. `clock` is the run queue's, as the kernel's own account has it; 0 if that has none. */
 INLINE struct waits *wait_begins(struct task_struct *task, u32 kind, u64 now, u64 clock)
 {
@@ -226,11 +241,6 @@ INLINE struct waits *wait_begins(struct task_struct *task, u32 kind, u64 now, u6
 	struct waits *waits = waits_of_thread(task, all);
 	if (!waits)
 		return 0;
-	if (waits->ended && FIELD_EXISTS(task->sched_info.run_delay)) {
-		/* Another thread with the same number. */
-		waits->run_delay_base = READ(task, sched_info.run_delay);
-		waits->ended = 0;
-	}
 	make_up(waits, all, task);
 	__sync_fetch_and_add(&all->begun, 1);
 	waits->since = now;
@@ -262,8 +272,7 @@ INLINE int compare_run_delay(struct waits *waits, struct wait_counts *all, struc
 	u64 queued = READ(task, sched_info.last_queued);
 	u64 counted = READ(task, sched_info.run_delay);
 	u64 last = queued && clock > queued ? clock - queued : 0;
-	int is_same = waits->since && (waits->moved || !queued || queued == waits->clock_since);
-	if (!is_same) {
+	if (!is_same_wait(waits, queued, counted)) {
 		u64 now = run_delay_of(waits, counted);
 		if (waits->since) {
 			make_up(waits, all, task);
@@ -279,7 +288,7 @@ INLINE int compare_run_delay(struct waits *waits, struct wait_counts *all, struc
 	}
 	waits->run_delay = run_delay_of(waits, counted) + last;
 	waits->compared++;
-	if (!queued && counted == waits->run_delay_since)
+	if (!queued)
 		/* Preempted when it was about to sleep: the kernel does not count that. */
 		waits->not_in_run_delay += ns;
 	else if (waits->moved)
@@ -308,7 +317,8 @@ INLINE void wait_ends(struct waits *waits, struct cpu *cpu, u32 number, struct t
 	wait_is_over(waits, all, task, prev, number, ns, steal < ns ? steal : ns);
 }
 
-SEC("tp_btf/sched_switch") int on_switch_of_others(u64 *ctx)
+/* `prev` makes room for `next`. */
+INLINE void follow_waits(u64 *ctx, struct cpu *cpu, u32 number)
 {
 	struct task_struct *prev = (void *)ctx[1];
 	struct task_struct *next = (void *)ctx[2];
@@ -316,24 +326,19 @@ SEC("tp_btf/sched_switch") int on_switch_of_others(u64 *ctx)
 	struct waits *waits = pid ? bpf_map_lookup_elem(&waits_of, &pid) : 0;
 	int is_left = prev->pid && is_target(prev) && (ctx[0] || !sleeps(prev));
 	if (HOT(!is_left && !waits))
-		return 0;
-	u32 number = bpf_get_smp_processor_id();
-	struct cpu *cpu = cpu_of(number);
-	if (!cpu)
-		return 0;
+		return;
 	u64 now = bpf_ktime_get_ns();
 	struct rq *rq = (void *)runqueue(cpu);
 	if (waits)
 		wait_ends(waits, cpu, number, prev, next, now);
 	if (!is_left)
-		return 0;
+		return;
 	waits = wait_begins(prev, WAIT_PREEMPTED, now, rq ? READ(rq, clock) : 0);
 	if (!waits)
-		return 0;
+		return;
 	waits->stopped = realtime_throttled(cpu, prev);
 	describe(&waits->task, prev);
 	describe(&waits->taker, next);
-	return 0;
 }
 
 /* A thread was made ready, and is in the queue of its CPU. */
@@ -345,17 +350,17 @@ INLINE int is_queued(struct task_struct *task)
 	u32 pid = task->pid;
 	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
 	/* One that runs, or waits already, had only been about to sleep. */
-	if (bpf_get_current_task() == (u64)task || (FIELD_EXISTS(task->on_cpu) && task->on_cpu))
+	if (bpf_get_current_task() == (u64)task || (FIELD_EXISTS(task->on_cpu) && READ(task, on_cpu)))
 		return 0;
-	int waits_already = waits && waits->since;
-	u64 queued = 0;
+	u64 queued = 0, counted = 0;
 	if (FIELD_EXISTS(task->sched_info.last_queued)) {
 		queued = READ(task, sched_info.last_queued);
-		if (!queued || (waits_already && queued == waits->clock_since))
+		counted = READ(task, sched_info.run_delay);
+		if (!queued)
 			return 0;
-	} else if (waits_already) {
-		return 0;
 	}
+	if (waits && is_same_wait(waits, queued, counted))
+		return 0;
 	waits = wait_begins(task, WAIT_WOKEN, now, queued);
 	if (waits)
 		describe(&waits->task, task);
@@ -372,14 +377,17 @@ SEC("tp_btf/sched_wakeup_new") int on_first_wakeup_of_others(u64 *ctx)
 	return is_queued((void *)ctx[0]);
 }
 
-SEC("tp_btf/sched_migrate_task") int on_migrate_of_others(u64 *ctx)
+/* A thread is moved to the queue of that CPU. */
+INLINE void wait_moves(struct task_struct *task, u32 number)
 {
-	struct task_struct *task = (void *)ctx[0];
 	u32 pid = task->pid;
 	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
 	if (!waits || !waits->since)
-		return 0;
+		return;
 	waits->moved = 1;
+	waits->run_delay_moved = 0;
+	if (FIELD_EXISTS(task->sched_info.run_delay))
+		waits->run_delay_moved = READ(task, sched_info.run_delay);
 	waits->stopped_before += stopped_in_queue(waits);
 	struct cfs_rq *queue = READ(task, se.cfs_rq);
 	struct task_group *group = 0;
@@ -390,24 +398,20 @@ SEC("tp_btf/sched_migrate_task") int on_migrate_of_others(u64 *ctx)
 		queues = READ(group, cfs_rq);
 	queue = 0;
 	if (queues)
-		bpf_probe_read_kernel(&queue, sizeof(queue), queues + (u32)ctx[1]);
+		bpf_probe_read_kernel(&queue, sizeof(queue), queues + number);
 	waits_in(waits, task, queue);
-	return 0;
 }
 
-/* Its number may be another thread's from now on. What it waited stays. */
-SEC("tp_btf/sched_process_free") int on_free_of_others(u64 *ctx)
+/* A thread is gone. Its number may be another's from now on. What it waited stays. */
+INLINE void end_of_waits(u32 pid)
 {
-	struct task_struct *task = (void *)ctx[0];
-	u32 pid = task->pid;
 	struct waits *waits = bpf_map_lookup_elem(&waits_of, &pid);
 	struct wait_counts *all = all_waits();
 	if (!waits || !all)
-		return 0;
+		return;
 	if (waits->since)
 		__sync_fetch_and_add(&all->broken, 1);
 	waits->since = 0;
 	waits->run_delay_earlier = waits->run_delay;
 	waits->ended = 1;
-	return 0;
 }

@@ -22,6 +22,8 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	u32 pid = task->pid;
+	if (targets != NAMED)
+		wait_moves(task, ctx[1]);
 	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
 	if (HOT(!wakeup) || wakeup->state != WOKEN)
 		return 0;
@@ -147,6 +149,8 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 {
 	u32 number = bpf_get_smp_processor_id();
 	struct cpu *cpu = cpu_of(number);
+	if (targets != NAMED && cpu)
+		follow_waits(ctx, cpu, number);
 	if (HOT(!cpu || !cpu->open))
 		return 0;
 	struct task_struct *prev = (void *)ctx[1];
@@ -166,6 +170,21 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	cpu->switched = now;
 	switch_in(ctx, cpu, number, prev, next, now);
 	tell_own_time(cpu, now);
+	return 0;
+}
+
+/* Not at its exit, which it may sleep in after that was told: only what is freed is woken no more. */
+SEC("tp_btf/sched_process_free") int on_free(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0];
+	u32 pid = task->pid;
+	end_of_waits(pid);
+	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	if (!wakeup)
+		return 0;
+	if (wakeup->state != IDLE)
+		give_up(wakeup);
+	bpf_map_delete_elem(&wakeups, &pid);
 	return 0;
 }
 

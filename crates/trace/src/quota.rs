@@ -67,12 +67,11 @@ impl Mounts {
             let mut parts = line.splitn(3, ':').skip(1);
             let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
             let is_cpu = controllers.split(',').any(|name| name == "cpu");
-            let (root, read): (_, fn(&Path) -> Option<(u64, u64)>) =
-                match (controllers.is_empty(), is_cpu) {
-                    (true, _) => (&self.unified, unified),
-                    (_, true) => (&self.cpu, older),
-                    _ => continue,
-                };
+            let (root, read): (_, ReadQuota) = match (controllers.is_empty(), is_cpu) {
+                (true, _) => (&self.unified, unified),
+                (_, true) => (&self.cpu, older),
+                _ => continue,
+            };
             // Outside of a cgroup namespace.
             let Some(root) = root.as_ref().filter(|_| !path.contains("..")) else { continue };
             for group in Path::new(path).ancestors() {
@@ -89,14 +88,17 @@ impl Mounts {
     }
 }
 
-/// Quota and period, microseconds, of a cgroup of the unified hierarchy; `None` without a quota.
+/// Reads quota and period, microseconds, of the cgroup at a place; `None` without a quota.
+type ReadQuota = fn(&Path) -> Option<(u64, u64)>;
+
+/// Of the unified hierarchy.
 fn unified(place: &Path) -> Option<(u64, u64)> {
     let text = fs::read_to_string(place.join("cpu.max")).ok()?;
     let (quota, period) = text.trim().split_once(' ')?;
     Some((quota.parse().ok()?, period.parse().ok()?))
 }
 
-/// The same of the older hierarchy.
+/// Of the older hierarchy.
 fn older(place: &Path) -> Option<(u64, u64)> {
     let read = |name| fs::read_to_string(place.join(name)).ok()?.trim().parse().ok();
     Some((read("cpu.cfs_quota_us")?, read("cpu.cfs_period_us")?))

@@ -316,6 +316,7 @@ pub(crate) struct Waits {
     pub(crate) throttled_since: u64,
     pub(crate) stopped_before: u64,
     pub(crate) run_delay_since: u64,
+    pub(crate) run_delay_moved: u64,
     pub(crate) kind: u32,
     pub(crate) cpu: u32,
     pub(crate) moved: u32,

@@ -12,7 +12,7 @@ use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_attribution::{Abridged, Interrupts, Machine, Seen, Tally, calibrate};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{By, Known, Measured, ThreadWaits, WaitKind, Waits, Wakeup};
+use wakescope_core::explain::{By, Known, Measured, Quota, Waits, Wakeup};
 use wakescope_core::plan::{Stimulus, Target};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
@@ -86,6 +86,9 @@ impl Options {
     }
 }
 
+/// What is not seen of waits without the kernel's own account of them.
+const NO_ACCOUNT: &str = "the kernel's own account of waits (no CONFIG_SCHED_INFO)";
+
 /// The tracepoint of the interrupts that not every kernel shows.
 const NMIS: &str = "nmi_handler";
 
@@ -129,6 +132,8 @@ pub struct Tracer {
     shows: Shows,
     seen_with: Vec<String>,
     not_seen: Vec<String>,
+    /// The quota of the process that is followed, when the run began: it may end before the run.
+    quota_at_start: Option<Quota>,
 }
 
 impl Tracer {
@@ -150,8 +155,7 @@ impl Tracer {
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
             if kernel.has(program.tracepoint) {
                 attach(&mut programs, program, &types)?;
-                let known = seen_with.iter().any(|name| name == program.tracepoint);
-                if is_told(program) && !known {
+                if is_told(program) {
                     seen_with.push(program.tracepoint.to_string());
                 }
             } else if !matches!(program.need, Need::IfThere | Need::ForBound | Need::ForSections) {
@@ -216,6 +220,7 @@ impl Tracer {
             shows,
             seen_with,
             not_seen,
+            quota_at_start: None,
         })
     }
 
@@ -250,6 +255,9 @@ impl Tracer {
     pub fn begin(&mut self, start: MonoNs) -> Result<(), TraceError> {
         // 0 is no start.
         self.start = start.max(MonoNs(1));
+        if let Target::Process { pid } | Target::Thread { tid: pid } = self.options.target {
+            self.quota_at_start = quota::of_threads(Path::new("/proc"), std::iter::once(pid));
+        }
         self.set_control()
     }
 
@@ -399,6 +407,10 @@ impl Tracer {
         // Its symbols make room for those that are read now.
         let InShort { abridged, .. } = self.overflow.finish();
         let mut not_seen = self.not_seen;
+        let is_compared = |waits: &Waits| waits.schedstat.is_some() || waits.ended() == 0;
+        if !waits.as_ref().is_none_or(is_compared) {
+            not_seen.push(NO_ACCOUNT.to_string());
+        }
         let symbols = Symbols::read().unwrap_or_else(|why| {
             not_seen.push(format!("names of functions: {why}"));
             Symbols::default()
@@ -475,19 +487,10 @@ impl Tracer {
 
     /// All waits of others' threads, of a run that ended at `end`.
     fn waits(&self, end: MonoNs) -> Option<Waits> {
-        if self.options.is_of_probes() {
-            return None;
+        match self.options.is_of_probes() {
+            true => None,
+            false => waits::of_run(&self.programs, end, self.quota_at_start.as_ref()),
         }
-        let mut waits = waits::Counted::read(&self.programs)?.waits(end);
-        let is_throttled =
-            |thread: &&ThreadWaits| thread.kinds.iter().any(|row| row.kind == WaitKind::Throttled);
-        // Elsewhere the number is another thread's.
-        if has_kernels_numbers() {
-            let throttled = waits.threads.iter().filter(is_throttled);
-            let ids = throttled.filter_map(|thread| thread.task.pid);
-            waits.quota = quota::of_threads(Path::new("/proc"), ids);
-        }
-        Some(waits)
     }
 
     fn sections(&self) -> Option<sections::Counted> {

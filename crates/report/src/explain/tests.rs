@@ -8,7 +8,7 @@ use super::*;
 use crate::text::tests::run_of;
 use runs::{bound, crowded, frame, frames, lossy, measured, serial, table};
 
-mod hostile;
+pub(crate) mod hostile;
 mod net;
 mod not_followed;
 mod ranking;

@@ -4,6 +4,7 @@ use wakescope_core::run::{LoadResult, Run, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
 
 use super::*;
+use crate::explain::tests::hostile::waits;
 use crate::explain::tests::runs::crowded;
 use crate::overlay::{Entry, Line};
 use crate::picture::tests::HOSTILE;
@@ -49,6 +50,23 @@ fn a_command_line_that_nobody_masked_is_masked_on_a_page() {
     assert!(!page.contains("secret"));
 }
 
+#[test]
+fn waits_of_threads_have_a_table() {
+    let mut run = crowded();
+    let title = "Waits of the followed threads";
+    assert!(!page(&Overlay::of(vec![Entry::of("run", &run)])).contains(title));
+    let mut of_threads = waits("spin");
+    of_threads.kinds.iter_mut().for_each(|row| row.sum_ns = 6_300_000_000);
+    of_threads.kinds[1].count = 63;
+    run.explanation.as_mut().unwrap().waits = Some(of_threads);
+    let page = page(&Overlay::of(vec![Entry::of("run", &run)]));
+    check_page(&page);
+    for part in [title, "throttled", "6.30 s", ">63<", "higher_priority_task", "to raise the quota"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
 fn hostile(text: &str) -> Run {
     let mut run = crowded();
     run.id = text.into();
@@ -78,6 +96,7 @@ fn hostile(text: &str) -> Run {
         episode.timeline.iter_mut().for_each(|step| step.event = happened());
     }
     run.causes.iter_mut().for_each(|row| row.culprit = Culprit::interrupt(text));
+    run.explanation.as_mut().unwrap().waits = Some(waits(text));
     run.source = Some(Source {
         tool: text.into(),
         version: Some(text.into()),

@@ -1,3 +1,7 @@
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
 use proptest::prelude::*;
 use wakescope_core::explain::{Cause, Culprit, NamedTask};
 
@@ -119,4 +123,37 @@ proptest! {
             prop_assert_eq!(row.worst.as_ref().map(|worst| worst.ns), longest);
         }
     }
+}
+
+/// The programs themselves, compiled for this host: on a machine that is drawn they count each wait as
+/// it is, and what a switch that they are not shown hides from them, the kernel's own count tells.
+#[test]
+fn programs_count_waits_as_they_are() {
+    let dir = std::env::temp_dir().join(format!("wakescope-books-{}", std::process::id()));
+    fs::create_dir(&dir).unwrap();
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for file in ["bpf/waits.h", "bpf/shared.h", "src/waits/host/bpf.h", "src/waits/host/books.c"] {
+        let file = crate_dir.join(file);
+        fs::copy(&file, dir.join(file.file_name().unwrap())).unwrap();
+    }
+    // All of these are made up in bpf.h.
+    for empty in ["kernel.h", "state.h", "beginnings.h"] {
+        fs::write(dir.join(empty), "#pragma once\n").unwrap();
+    }
+    let clang = std::env::var_os("CLANG").unwrap_or("clang".into());
+    let compile = ["-O1", "-w", "books.c", "-o", "books"];
+    let compiled = Command::new(clang).current_dir(&dir).args(compile).output().unwrap();
+    let errors = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{errors}");
+    for stops_queues in ["0", "1"] {
+        for misses in ["0", "20"] {
+            for seed in 1..=20 {
+                let words = [&seed.to_string(), stops_queues, misses];
+                let ran = Command::new(dir.join("books")).args(words).output().unwrap();
+                let said = String::from_utf8_lossy(&ran.stdout);
+                assert!(ran.status.success(), "books {}: {said}", words.join(" "));
+            }
+        }
+    }
+    fs::remove_dir_all(dir).unwrap();
 }

@@ -91,7 +91,8 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
     }
 }
 
-fn waits(name: &str) -> Waits {
+/// Waits of threads, of two kinds, with all figures as large as can be.
+pub(crate) fn waits(name: &str) -> Waits {
     let row = |kind, cause| WaitRow {
         kind,
         count: u64::MAX,

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The books of bpf/waits.h on a machine that is drawn: threads sleep, wake, are preempted, moved, stopped
+ * by a quota, end and begin again. It counts its threads' waits as the kernel does. Some switches are not
+ * shown to the programs, if that is asked for.
+ *
+ * books SEED STOPS_QUEUES MISSES: prints nothing if all is well.
+ */
+#include "waits.h"
+
+#define THREADS 6
+#define CPUS 2
+
+enum where { SLEEPS, WAITS, RUNS };
+
+static struct thread {
+	struct task_struct task;
+	enum where where;
+	/* The wait as it is: since when, and how long queues had been throttled then. */
+	u64 since, stopped;
+	u32 kind, moved;
+	int counts, may_be_stopped;
+} threads[THREADS];
+static struct rq rqs[CPUS];
+static struct cfs_rq queues[CPUS], *of_group[CPUS];
+static struct task_group group = { of_group };
+static struct task_struct idle;
+static struct waits rows[100], blank;
+static int has_row[100];
+static struct wait_counts books;
+static struct control asked = { .start = 100000 };
+static u64 truth_sum[WAIT_KINDS], truth_count[WAIT_KINDS], truth_stopped;
+static int stops_queue_of[CPUS];
+static u64 seed, misses;
+
+void *bpf_map_lookup_elem(void *map, const void *key)
+{
+	u32 pid = *(const u32 *)key;
+	if (map == &waits_of)
+		return has_row[pid] ? &rows[pid] : 0;
+	return map == &blank_waits ? (void *)&blank : map == &wait_counts ? (void *)&books : &asked;
+}
+
+long bpf_map_update_elem(void *map, const void *key, const void *value, u64 flags)
+{
+	u32 pid = *(const u32 *)key;
+	/* The last has no room. */
+	if (pid == THREADS)
+		return -1;
+	memcpy(&rows[pid], value, sizeof(blank));
+	has_row[pid] = 1;
+	return (long)map & flags & 0;
+}
+
+static u64 draw(u64 below)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (seed >> 33) % below;
+}
+
+static void check(int holds, const char *what, u64 a, u64 b)
+{
+	if (!holds) {
+		printf("%s: %llu, %llu\n", what, a, b);
+		exit(1);
+	}
+}
+
+/* How long the queue was throttled so far. */
+static u64 stopped_on(u32 cpu) { return throttled_time(&queues[cpu]); }
+
+static int is_shown(void) { return !misses || draw(misses); }
+
+static void enqueue(struct thread *t, u32 cpu)
+{
+	t->task.cpu = cpu;
+	t->task.se.cfs_rq = &queues[cpu];
+	if (!t->task.sched_info.last_queued)
+		t->task.sched_info.last_queued = rqs[cpu].clock;
+}
+
+static void dequeue(struct thread *t)
+{
+	u64 *since = &t->task.sched_info.last_queued;
+	if (*since)
+		t->task.sched_info.run_delay += rqs[t->task.cpu].clock - *since;
+	*since = 0;
+}
+
+static void begins(struct thread *t, u32 kind)
+{
+	t->where = WAITS;
+	t->since = now_ns;
+	t->kind = kind;
+	t->moved = 0;
+	t->counts = now_ns >= asked.start;
+	t->may_be_stopped = stops_queues || t->task.throttled;
+	t->stopped = t->may_be_stopped ? -stopped_on(t->task.cpu) : 0;
+}
+
+static void ends(struct thread *t)
+{
+	u64 ns = now_ns - t->since;
+	u64 stopped = t->stopped + (t->may_be_stopped ? stopped_on(t->task.cpu) : 0);
+	stopped = stopped < ns ? stopped : ns;
+	u32 kind = stopped && stopped >= ns - stopped ? WAIT_THROTTLED : t->moved ? WAIT_MIGRATED : t->kind;
+	if (!t->counts || t->task.pid == THREADS)
+		return;
+	truth_sum[kind] += ns;
+	truth_count[kind]++;
+	truth_stopped += stopped;
+}
+
+static void wakes(struct thread *t, u32 cpu)
+{
+	if (t->where == WAITS && !t->task.__state)
+		return;
+	t->task.__state = 0;
+	if (t->where == SLEEPS) {
+		enqueue(t, cpu);
+		begins(t, WAIT_WOKEN);
+	}
+	/* Others are told of as well, which had only been about to sleep. */
+	current = &idle;
+	if (is_shown())
+		on_wakeup_of_others((u64[]){ (u64)&t->task });
+}
+
+static struct thread *of_cpu(u32 cpu, enum where where)
+{
+	u32 first = draw(THREADS);
+	for (u32 i = 0; i < THREADS; i++) {
+		struct thread *t = &threads[(first + i) % THREADS];
+		if (t->where == where && t->task.cpu == cpu &&
+		    !(where == WAITS && (t->task.throttled || (stops_queues && stops_queue_of[cpu]))))
+			return t;
+	}
+	return 0;
+}
+
+static void switches(u32 cpu)
+{
+	struct thread *prev = of_cpu(cpu, RUNS), *next = of_cpu(cpu, WAITS);
+	u64 preempts = 0;
+	if (prev) {
+		u32 how = draw(4);
+		preempts = how < 2;
+		prev->task.__state = how == 1 ? draw(2) : how == 2;
+		if (how == 3 && !stops_queues && stops_queue_of[cpu]) {
+			if (!queues[cpu].throttled_clock_self)
+				queues[cpu].throttled_clock_self = rqs[cpu].clock;
+			prev->task.throttled = 1;
+		}
+	}
+	if (prev == next)
+		return;
+	u64 ctx[3] = { preempts, (u64)(prev ? &prev->task : &idle), (u64)(next ? &next->task : &idle) };
+	here = cpu;
+	current = (void *)ctx[1];
+	if (is_shown())
+		follow_waits(ctx, &cpus_here[cpu], cpu);
+	if (prev) {
+		prev->task.on_cpu = 0;
+		prev->where = SLEEPS;
+		if (preempts || !prev->task.__state)
+			begins(prev, WAIT_PREEMPTED);
+		if (!prev->task.__state)
+			enqueue(prev, cpu);
+	}
+	if (next) {
+		ends(next);
+		dequeue(next);
+		next->where = RUNS;
+		next->task.on_cpu = 1;
+	}
+}
+
+static void moves(struct thread *t)
+{
+	u32 to = !t->task.cpu;
+	if (t->where != WAITS)
+		return;
+	dequeue(t);
+	wait_moves(&t->task, to);
+	if (t->may_be_stopped)
+		t->stopped += stopped_on(t->task.cpu);
+	t->may_be_stopped = stops_queues || t->task.throttled;
+	if (t->may_be_stopped)
+		t->stopped -= stopped_on(to);
+	enqueue(t, to);
+	t->moved = 1;
+}
+
+static void throttles_or_not(u32 cpu)
+{
+	struct cfs_rq *queue = &queues[cpu];
+	stops_queue_of[cpu] = !stops_queue_of[cpu];
+	if (stops_queue_of[cpu] && stops_queues)
+		queue->throttled_clock_self = rqs[cpu].clock;
+	if (stops_queue_of[cpu] || !queue->throttled_clock_self)
+		return;
+	queue->throttled_clock_self_time += rqs[cpu].clock - queue->throttled_clock_self;
+	queue->throttled_clock_self = 0;
+	for (u32 i = 0; i < THREADS; i++)
+		if (threads[i].task.cpu == cpu)
+			threads[i].task.throttled = 0;
+}
+
+static void is_gone(struct thread *t)
+{
+	if (t->where != SLEEPS)
+		return;
+	end_of_waits(t->task.pid);
+	memset(&t->task.sched_info, 0, sizeof(t->task.sched_info));
+}
+
+static void compare(void)
+{
+	u64 open = 0, ended = 0, stopped = 0;
+	for (u32 pid = 1; pid <= THREADS; pid++) {
+		struct waits *row = &rows[pid];
+		struct thread *t = &threads[pid - 1];
+		open += row->since != 0;
+		for (u32 kind = 0; kind < WAIT_KINDS; kind++) {
+			ended += row->of[kind].count;
+			stopped += row->of[kind].stopped;
+			truth_sum[kind] -= row->of[kind].sum;
+			truth_count[kind] -= row->of[kind].count;
+		}
+		check(row->by_clock + row->unseen == row->run_delay, "run_delay", row->by_clock, row->run_delay);
+		if (has_row[pid] && t->where == RUNS && !misses)
+			check(row->run_delay_earlier + t->task.sched_info.run_delay - row->run_delay_base ==
+				      row->run_delay, "the kernel's", row->run_delay, pid);
+	}
+	check(books.begun == ended + open + books.broken, "begun", books.begun, ended + open);
+	check(books.ended == ended, "ended", books.ended, ended);
+	check(ended > 1000 && books.no_room > 10, "too few", ended, books.no_room);
+	if (misses) {
+		check(books.ends_missed && books.begins_missed, "nothing missed", books.ends_missed, 0);
+		return;
+	}
+	check(!books.ends_missed && !books.begins_missed && !books.broken, "missed", books.ends_missed,
+	      books.begins_missed);
+	for (u32 kind = 0; kind < WAIT_KINDS; kind++) {
+		check(!truth_sum[kind], "sum differs", kind, truth_sum[kind]);
+		check(!truth_count[kind], "count differs", kind, truth_count[kind]);
+	}
+	check(stopped == truth_stopped && stopped, "stopped", stopped, truth_stopped);
+}
+
+int main(int count, char **words)
+{
+	if (count != 4)
+		return 2;
+	seed = strtoull(words[1], 0, 10);
+	now_ns = 500;
+	stops_queues = atoi(words[2]);
+	misses = atoi(words[3]);
+	for (u32 cpu = 0; cpu < CPUS; cpu++) {
+		cpus_here[cpu].runqueue = (u64)&rqs[cpu];
+		of_group[cpu] = &queues[cpu];
+		queues[cpu] = (struct cfs_rq){ .rq = &rqs[cpu], .tg = &group };
+	}
+	for (u32 i = 0; i < THREADS; i++)
+		threads[i].task = (struct task_struct){ .pid = i + 1, .prio = 120, .se = { queues } };
+	for (u32 i = 0; i < 20000; i++) {
+		struct thread *t = &threads[draw(THREADS)];
+		u32 cpu = draw(CPUS);
+		now_ns += 1 + draw(500);
+		/* The queue's clock may stand still. */
+		for (u32 c = 0; c < CPUS; c++)
+			if (draw(3))
+				rqs[c].clock = now_ns;
+		switch (draw(8)) {
+		case 0 ... 1: wakes(t, t->where == SLEEPS ? cpu : t->task.cpu); break;
+		case 2 ... 4: switches(cpu); break;
+		case 5: moves(t); break;
+		case 6: throttles_or_not(cpu); break;
+		case 7: draw(4) ? (void)0 : is_gone(t); break;
+		}
+	}
+	compare();
+	return 0;
+}
