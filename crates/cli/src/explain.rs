@@ -110,23 +110,13 @@ pub(crate) struct ExplainArgs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     /// Which are late.
-    above: Above,
+    pub(crate) above: Above,
     /// Whether a bound is wanted.
-    bound: bool,
+    pub(crate) bound: bool,
     /// Whether every section is to be measured.
-    sections: bool,
-    /// How many of the latest the record lists.
-    worst: usize,
+    pub(crate) sections: bool,
     /// What the clock counts.
-    time_domain: TimeDomain,
-}
-
-impl ExplainArgs {
-    /// What is asked, whoever's wakeups it is about.
-    pub(crate) fn question(&self, time_domain: TimeDomain) -> Question {
-        let (above, bound, sections) = (self.above, self.bound, self.sections);
-        Question { above, bound, sections, worst: self.measure.worst.into(), time_domain }
-    }
+    pub(crate) time_domain: TimeDomain,
 }
 
 fn process_id(text: &str) -> Result<u32, String> {
@@ -151,7 +141,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
     let image = lines::choose(args.vmlinux.as_deref(), &host)?;
-    let mut follower = Follower::start(args.question(TimeDomain::Real), &plan, &host)?;
+    let ExplainArgs { above, bound, sections, .. } = *args;
+    let question = Question { above, bound, sections, time_domain: TimeDomain::Real };
+    let mut follower = Follower::start(question, &plan, &host)?;
     follower.read_files(image);
     measure::carry_out(&args.measure, plan, host, signals, &mut follower, &|run| shown(args, run))
 }
@@ -239,7 +231,7 @@ impl Follower {
     /// what is possible is its preemption model. Interrupts and sections count on the plan's CPUs, on
     /// all if there are none.
     pub(crate) fn start(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
-        let Question { above, bound, sections, worst, time_domain } = question;
+        let Question { above, bound, sections, time_domain } = question;
         if bound && plan.stimulus == Stimulus::Futex {
             return Err(Failure::new("--bound does not apply to --stimulus futex")
                 .because("it bounds the latency of wakeups by a timer, not that of a waker's call")
@@ -254,7 +246,7 @@ impl Follower {
             tail: above.tail(),
             preemptible: preemptible(host.preemption.model),
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
-            room: ROOM.max(worst),
+            room: ROOM.max(plan.worst),
             machine: Machine::of(host, time_domain),
             watch: bound.then(|| watch(&plan.cpus, host)),
             sections: sections.then(|| plan.cpus.iter().copied().collect()),

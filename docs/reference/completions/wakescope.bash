@@ -299,7 +299,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__bisect)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --repo --good --bad --build --image --json --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --repo --good --bad --build --image --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -326,6 +326,10 @@ _wakescope() {
                     return 0
                     ;;
                 --samples)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stimulus)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -495,7 +499,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__run)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --all-figures --json --markdown --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --all-figures --json --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -522,6 +526,10 @@ _wakescope() {
                     return 0
                     ;;
                 --samples)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --stimulus)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
