@@ -91,7 +91,7 @@ struct Order {
 
     /// The plan of the run, as JSON
     #[arg(value_parser = plan)]
-    plan: Plan,
+    plan: Box<Plan>,
 }
 
 #[derive(clap::Args)]
@@ -112,7 +112,7 @@ struct ExplainOrder {
     sections: bool,
 }
 
-fn plan(json: &str) -> Result<Plan, String> {
+fn plan(json: &str) -> Result<Box<Plan>, String> {
     serde_json::from_str(json).map_err(|e| format!("this is no plan of a run: {e}"))
 }
 
@@ -337,7 +337,7 @@ fn measure_quietly(
         None => &mut nobody,
     };
     let loads = measure::start_loads(&loads, default_dir(), seed)?;
-    let plan = plan.clone();
+    let plan = Plan::clone(plan);
     let request = Request { identity, plan, host, host_findings, loads, abandons_loads: true };
     let mut screen = Console { domain };
     driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
@@ -414,11 +414,11 @@ mod tests {
         let sent = Plan { load: vec!["find".into()], samples: Some(5), ..Plan::default() };
         let json = serde_json::to_string(&sent).unwrap();
         let Ok(Task::Measure(order)) = task(&["measure", "--seed", "7", &json]) else { panic!() };
-        assert_eq!((order.seed, &order.plan), (7, &sent));
+        assert_eq!((order.seed, &*order.plan), (7, &sent));
         assert_eq!(loads_of(&order.plan).unwrap().len(), 1);
         let words = ["explain", "--seed", "7", "--above", "50us", "--bound", &json];
         let Ok(Task::Explain(order)) = task(&words) else { panic!() };
-        assert_eq!((order.order.plan, order.bound, order.sections), (sent, true, false));
+        assert_eq!((*order.order.plan, order.bound, order.sections), (sent, true, false));
         assert_eq!(order.above.time_ns(), Some(50_000));
         let refused = task(&["measure", "--seed", "7", "{}"]).err().unwrap();
         assert!(refused.contains("this is no plan of a run: missing field"), "{refused}");

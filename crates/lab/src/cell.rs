@@ -35,7 +35,7 @@ pub enum Task {
     /// Tell what model it runs, also from its behaviour.
     Check,
     /// Measure.
-    Measure(Measurement),
+    Measure(Box<Measurement>),
 }
 
 /// What a guest is to measure. Times are virtual.

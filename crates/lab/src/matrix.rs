@@ -367,8 +367,9 @@ fn measure(
         let found = found.get(&(spec.kernel.clone(), spec.asked)).unwrap_or(&nothing);
         if let (Status::Ok, Some(booted)) = (found.status, by_name.get(spec.kernel.as_str())) {
             let Booted { kernel, guest, workshop } = booted;
-            let task =
-                Task::Measure(Measurement::of(plan, &spec.load, spec.seed, workshop.machine.cpus));
+            let cpus = workshop.machine.cpus;
+            let measurement = Measurement::of(plan, &spec.load, spec.seed, cpus);
+            let task = Task::Measure(Box::new(measurement));
             jobs.push(workshop.job(kernel, guest, spec.asked, task));
             places.push(cells.len());
         }
