@@ -178,7 +178,7 @@ fn expect_known_loads(plan: &Plan) -> Result<(), Failure> {
     for name in plan.loads.iter().flat_map(LoadSet::names) {
         if name.parse::<Spec>().is_err() {
             let known: Vec<&str> =
-                Spec::list().iter().map(|load| load.0).filter(|name| !name.contains(':')).collect();
+                Spec::list().map(|load| load.0).filter(|name| !name.contains(':')).collect();
             return Err(Failure::new(format!("there is no load `{}`", clean(name, 40)))
                 .try_this(format!("the loads are idle, {}", known.join(", "))));
         }
