@@ -129,25 +129,15 @@ pub(crate) struct ExplainArgs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     /// Which are late.
-    above: Above,
+    pub(crate) above: Above,
     /// Whether a bound is wanted.
-    bound: bool,
+    pub(crate) bound: bool,
     /// Whether every section is to be measured.
-    sections: bool,
+    pub(crate) sections: bool,
     /// What late time is to be ranked by beside its causes.
-    by: Option<By>,
-    /// How many of the latest the record lists.
-    worst: usize,
+    pub(crate) by: Option<By>,
     /// What the clock counts.
-    time_domain: TimeDomain,
-}
-
-impl ExplainArgs {
-    /// What is asked, whoever's wakeups it is about.
-    pub(crate) fn question(&self, time_domain: TimeDomain) -> Question {
-        let (above, bound, sections, by) = (self.above, self.bound, self.sections, self.by);
-        Question { above, bound, sections, by, worst: self.measure.worst.into(), time_domain }
-    }
+    pub(crate) time_domain: TimeDomain,
 }
 
 /// What `--by` takes.
@@ -178,7 +168,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
     let image = lines::choose(args.vmlinux.as_deref(), &host)?;
-    let mut follower = Follower::start(args.question(TimeDomain::Real), &plan, &host)?;
+    let ExplainArgs { above, bound, sections, by, .. } = *args;
+    let question = Question { above, bound, sections, by, time_domain: TimeDomain::Real };
+    let mut follower = Follower::start(question, &plan, &host)?;
     follower.read_files(image);
     measure::carry_out(&args.measure, plan, host, signals, &mut follower, &|run| shown(args, run))
 }
@@ -217,8 +209,7 @@ const WAKEUPS_AT_FIRST: u64 = WAKEUPS_HELD / 3;
 const PACE_OF_OTHERS: SpanNs = SpanNs(5_000_000);
 
 /// How many late wakeups are kept with all their events, 12 MB at the most, and twice that where a
-/// hypervisor took time. Those that the record
-/// lists are, if these are more.
+/// hypervisor took time. Those that the record lists are, if these are more.
 const ROOM: usize = 2_048;
 
 /// Follows wakeups while others measure.
@@ -247,7 +238,7 @@ impl Follower {
     /// what is possible is its preemption model. Interrupts and sections count on the plan's CPUs, on
     /// all if there are none.
     pub(crate) fn start(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
-        let Question { above, bound, sections, by, worst, time_domain } = question;
+        let Question { above, bound, sections, by, time_domain } = question;
         if bound && plan.stimulus == Stimulus::Futex {
             return Err(Failure::new("--bound does not apply to --stimulus futex")
                 .because("it bounds the latency of wakeups by a timer, not that of a waker's call")
@@ -262,7 +253,7 @@ impl Follower {
             tail: above.tail(),
             preemptible: preemptible(host.preemption.model),
             idle_states: host.idle.states.iter().map(|state| state.name.clone()).collect(),
-            room: ROOM.max(worst),
+            room: ROOM.max(plan.worst),
             machine: Machine::of(host, time_domain),
             watch: bound.then(|| watch(&plan.cpus, host)),
             sections: sections.then(|| plan.cpus.iter().copied().collect()),
@@ -276,7 +267,7 @@ impl Follower {
             origin: now,
             adapted: now,
             pace_at_first: pace_at_first(plan),
-            room: ROOM.max(worst),
+            room: ROOM.max(plan.worst),
             episodes: None,
             stored: None,
             afterwards: None,

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 use wakescope_core::behaviour::judge;
+use wakescope_core::explain::Above;
 use wakescope_core::host::KernelVersion;
 use wakescope_core::limitations::host_findings;
 use wakescope_core::plan::Plan;
@@ -20,6 +21,7 @@ use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::driver::{self, Screen, Storage};
 use wakescope_probe::host::{self, Files};
+use wakescope_probe::load::{Spec, default_dir};
 use wakescope_probe::measurement::{Identity, Progress, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_report::check::Check;
@@ -27,8 +29,8 @@ use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::guest::{drain, kernel_log, load_module, mount, restart, set_raw};
 use wakescope_sys::sched::{self, Schedule};
 
-use crate::explain::{ExplainArgs, Follower, Question};
-use crate::measure::{self, MeasureArgs};
+use crate::explain::{Follower, Question};
+use crate::measure;
 use crate::{Failure, Outcome, output};
 
 /// What a guest of the lab does, as its first process
@@ -74,8 +76,44 @@ impl TimeArg {
 enum Task {
     /// Tell what kernel this is, also from its behaviour
     Check,
-    Measure(Box<MeasureArgs>),
-    Explain(Box<ExplainArgs>),
+    /// Measure as a plan says
+    Measure(Order),
+    /// Measure as a plan says, and explain late wakeups
+    Explain(ExplainOrder),
+}
+
+/// What is to be measured
+#[derive(clap::Args)]
+struct Order {
+    /// Seed for the phase of the grid and for the contents of the loads' files
+    #[arg(long)]
+    seed: u64,
+
+    /// The plan of the run, as JSON
+    #[arg(value_parser = plan)]
+    plan: Box<Plan>,
+}
+
+#[derive(clap::Args)]
+struct ExplainOrder {
+    #[command(flatten)]
+    order: Order,
+
+    /// Wakeups count as late from this time or percentile on
+    #[arg(long, default_value = "p99.9")]
+    above: Above,
+
+    /// Compute an upper bound on the wakeup latency
+    #[arg(long)]
+    bound: bool,
+
+    /// Measure every section with interrupts or preemption off
+    #[arg(long)]
+    sections: bool,
+}
+
+fn plan(json: &str) -> Result<Box<Plan>, String> {
+    serde_json::from_str(json).map_err(|e| format!("this is no plan of a run: {e}"))
 }
 
 /// The arguments that are meant for wakescope. To the first process of a machine the kernel also
@@ -255,13 +293,16 @@ fn check(domain: TimeDomain) -> Result<Vec<Item>, Failure> {
     Ok(vec![Item::new(wakescope_lab::guest::CHECK, value.to_string())])
 }
 
-fn run_measurement(args: &MeasureArgs, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
-    let (run, _) = measure_quietly(args, None, domain)?;
+fn run_measurement(order: &Order, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
+    let (run, _) = measure_quietly(order, None, domain)?;
     Ok(vec![Item::new(RUN, run.to_json())])
 }
 
-fn run_explanation(args: &ExplainArgs, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
-    let (run, episodes) = measure_quietly(&args.measure, Some(args.question(domain)), domain)?;
+fn run_explanation(order: &ExplainOrder, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
+    let ExplainOrder { order, above, bound, sections } = order;
+    let (above, bound, sections) = (*above, *bound, *sections);
+    let question = Question { above, bound, sections, by: None, time_domain: domain };
+    let (run, episodes) = measure_quietly(order, Some(question), domain)?;
     let episodes = episodes.map(|episodes| Item::new(EPISODES, episodes));
     Ok([Item::new(RUN, run.to_json())].into_iter().chain(episodes).collect())
 }
@@ -273,35 +314,43 @@ fn run_explanation(args: &ExplainArgs, domain: TimeDomain) -> Result<Vec<Item>, 
 /// In real time it says on the console when it has begun: who disturbs the guest from outside waits
 /// for that. In virtual time nobody can, and a line costs time.
 fn measure_quietly(
-    args: &MeasureArgs,
+    order: &Order,
     question: Option<Question>,
     domain: TimeDomain,
 ) -> Result<(Run, Option<Vec<u8>>), Failure> {
-    let plan = measure::plan(args)?;
+    let Order { seed, ref plan } = *order;
+    let loads = loads_of(plan)?;
     let mut signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
     let identity = Identity {
         // Of which cell it is, the host knows.
         id: String::new(),
         started: measure::time_now(),
-        seed: args.seed,
+        seed,
         time_domain: domain,
     };
-    let host_findings = host_findings(&host, domain, measure::plan_cpus(&plan, &host));
+    let host_findings = host_findings(&host, domain, measure::plan_cpus(plan, &host));
     let mut nobody = Unobserved;
     let mut follower =
-        question.map(|question| Follower::start(question, &plan, &host)).transpose()?;
+        question.map(|question| Follower::start(question, plan, &host)).transpose()?;
     follower.iter_mut().for_each(Follower::store_in_memory);
     let observer: &mut dyn Observer = match &mut follower {
         Some(follower) => follower,
         None => &mut nobody,
     };
-    let loads = measure::start_loads(args)?;
+    let loads = measure::start_loads(&loads, default_dir(), seed)?;
+    let plan = Plan::clone(plan);
     let request = Request { identity, plan, host, host_findings, loads, abandons_loads: true };
     let mut screen = Console { domain };
     let run = driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
         .map_err(measure::explain)?;
     Ok((run, follower.and_then(Follower::stored)))
+}
+
+/// The loads that a plan names.
+fn loads_of(plan: &Plan) -> Result<Vec<Spec>, Failure> {
+    let read = |name: &String| name.parse::<Spec>().map_err(|e| Failure::new(e.to_string()));
+    plan.load.iter().map(read).collect()
 }
 
 /// Says when the measurement begins, in real time.
@@ -344,4 +393,39 @@ impl Storage for Nowhere {
     }
 
     fn checkpoint(&mut self, _: Run) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        guest: GuestArgs,
+    }
+
+    fn task(words: &[&str]) -> Result<Task, String> {
+        let first = ["lab-guest", "--results", "ttyS1", "--limit", "1s"];
+        let parsed = Alone::try_parse_from([&first[..], words].concat());
+        parsed.map(|alone| alone.guest.task).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_plan_arrives_as_it_was_sent() {
+        let sent = Plan { load: vec!["find".into()], samples: Some(5), ..Plan::default() };
+        let json = serde_json::to_string(&sent).unwrap();
+        let Ok(Task::Measure(order)) = task(&["measure", "--seed", "7", &json]) else { panic!() };
+        assert_eq!((order.seed, &*order.plan), (7, &sent));
+        assert_eq!(loads_of(&order.plan).unwrap().len(), 1);
+        let words = ["explain", "--seed", "7", "--above", "50us", "--bound", &json];
+        let Ok(Task::Explain(order)) = task(&words) else { panic!() };
+        assert_eq!((*order.order.plan, order.bound, order.sections), (sent, true, false));
+        assert_eq!(order.above.time_ns(), Some(50_000));
+        let refused = task(&["measure", "--seed", "7", "{}"]).err().unwrap();
+        assert!(refused.contains("this is no plan of a run: missing field"), "{refused}");
+        let odd = Plan { load: vec!["no load".into()], ..Plan::default() };
+        assert!(loads_of(&odd).is_err());
+    }
 }

@@ -111,7 +111,7 @@ fn specs(args: &LoadArgs) -> Result<Vec<Spec>, Failure> {
     })?;
     let specs = specs.concat();
     if specs.is_empty() {
-        let names: Vec<_> = Spec::list().iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = Spec::list().map(|(name, _)| name).collect();
         return Err(Failure::new("no load is named")
             .try_this(format!("name one or more of {}", names.join(", ")))
             .try_this("list the loads: wakescope load --list"));
@@ -120,8 +120,8 @@ fn specs(args: &LoadArgs) -> Result<Vec<Spec>, Failure> {
 }
 
 fn list() -> String {
-    let width = Spec::list().iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    Spec::list().iter().map(|(name, about)| format!(" {name:width$}  {about}\n")).collect()
+    let width = Spec::list().map(|(name, _)| name.len()).max().unwrap_or(0);
+    Spec::list().map(|(name, about)| format!(" {name:width$}  {about}\n")).collect()
 }
 
 /// Waits until all loads are set up. False if the user ends it before.

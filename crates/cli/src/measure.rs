@@ -1,6 +1,6 @@
 //! `wakescope measure`
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wakescope_core::date::Date;
 use wakescope_core::finding::{Finding, Severity};
@@ -81,7 +81,9 @@ pub(crate) fn carry_out(
     };
     let host_findings = host_findings(&host, TimeDomain::Real, plan_cpus(&plan, &host));
     let stores = observer.store_in(&mut storage.folder, &blank, args.redact);
-    let begun = stores.and_then(|()| start_loads(args)).and_then(|loads| {
+    let dir = args.load_dir.clone().unwrap_or_else(default_dir);
+    let loads = || start_loads(args.load.iter().flat_map(|l| &l.0), dir, args.seed);
+    let begun = stores.and_then(|()| loads()).and_then(|loads| {
         let request = Request { identity, plan, host, host_findings, loads, abandons_loads: false };
         driver::measure(request, observer, &mut signals, &mut Live::default(), &mut storage)
             .map_err(explain)
@@ -128,14 +130,17 @@ pub(crate) fn prepare_process() -> Result<EndSignals, Failure> {
 
 /// Starts the loads; they are then set up side by side. What loads of a killed run left behind is
 /// removed first, also where none is to be started.
-pub(crate) fn start_loads(args: &MeasureArgs) -> Result<Vec<Load>, Failure> {
-    let dir = args.load_dir.clone().unwrap_or_else(default_dir);
+pub(crate) fn start_loads<'a>(
+    loads: impl IntoIterator<Item = &'a Spec>,
+    dir: PathBuf,
+    seed: u64,
+) -> Result<Vec<Load>, Failure> {
     clean_up(&dir);
-    let options = Options { program: this_program(), dir, seed: args.seed };
+    let options = Options { program: this_program(), dir, seed };
     let start = |spec: &Spec| {
         Load::start(spec.clone(), &options).map_err(|e| explain(MeasureError::Load(e)))
     };
-    args.load.iter().flat_map(|l| &l.0).map(start).collect()
+    loads.into_iter().map(start).collect()
 }
 
 /// The CPUs that a run is about.

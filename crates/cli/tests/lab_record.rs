@@ -320,6 +320,7 @@ fn full() -> Lab {
         plan: "linux-journal".into(),
         repeat: "wakescope lab run --plan linux-journal".into(),
         settings: Settings {
+            stimulus: wakescope_core::plan::Stimulus::Timer,
             interval_ns: 500_000,
             samples: 4_000,
             warmup_ns: 50_000_000,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, Entry, Exceeded};
 use crate::explain::{Share, Unsound};
-use crate::plan::Policy;
+use crate::plan::{Policy, Stimulus};
 use crate::preemption::Model;
 use crate::unknown::{Unknown, keep_unknown};
 
@@ -115,6 +115,9 @@ impl Lab {
 /// What all cells of a lab have in common.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
+    /// What wakes the probes.
+    #[serde(default)]
+    pub stimulus: Stimulus,
     /// Period of the grid of wakeups, virtual ns.
     pub interval_ns: u64,
     /// Wakeups per cell.

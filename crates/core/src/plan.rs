@@ -75,6 +75,9 @@ impl fmt::Display for Stimulus {
     }
 }
 
+/// How many of the latest wakeups are kept unless more or fewer are asked for.
+pub const WORST: u16 = 10;
+
 /// The threads that wake probes, one for each. They have the probes' policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waker {

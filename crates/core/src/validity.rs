@@ -312,11 +312,9 @@ fn wakers(seen: &Observed, out: &mut Vec<Finding>) {
             // A waker that now and then finds the probe awake is not to be avoided.
             if not_asleep > calls / 100 { Warning } else { Note },
             format!(
-                "{} of {} found the probe still awake and {} no wakeup: the latency has no such                  {}",
+                "{} of {} found the probe still awake: no wakeup, and no sample",
                 grouped(not_asleep),
                 counted(calls, "wakeup call"),
-                one_or_many(not_asleep, "was", "were"),
-                one_or_many(not_asleep, "sample", "samples"),
             ),
             "use a longer --interval",
         ));
@@ -327,7 +325,8 @@ fn wakers(seen: &Observed, out: &mut Vec<Finding>) {
             "late-waker",
             if skipped > points / 10 { Warning } else { Note },
             format!(
-                "{} of {} {} left out, because the waker was late itself: what delayed it may                  have delayed wakeups too, and is not in the figures",
+                "{} of {} {} left out, because the waker was late itself: what delayed it may \
+                 have delayed wakeups too, and is not in the figures",
                 grouped(skipped),
                 counted(points, "wakeup call"),
                 one_or_many(skipped, "was", "were"),
@@ -491,6 +490,7 @@ mod tests {
         let got: Vec<_> = found.iter().map(|f| (f.code.as_str(), f.severity)).collect();
         assert_eq!(got, want, "{found:#?}");
         assert!(found.iter().all(|f| CODES.iter().any(|c| c.0 == f.code)));
+        assert!(found.iter().all(|f| !f.message.contains("  ")), "{found:#?}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use wakescope_core::episodes::Entry;
 use wakescope_core::explain::Above;
 use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::lab::Asked;
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::{Plan as RunPlan, Stimulus, WORST, Waker};
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
 use wakescope_store::write_new;
@@ -31,95 +31,84 @@ pub use again::Again;
 use crate::store::{CONSOLE, Ending, Failed, FailureKind, Ingredients, Label, Recipe, is_full};
 
 /// What a guest is to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Task {
     /// Tell what model it runs, also from its behaviour.
     Check,
     /// Measure.
-    Measure(Measurement),
+    Measure(Box<Measurement>),
 }
 
 /// What a guest is to measure. Times are virtual.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
     /// Under which loads.
     pub load: LoadSet,
     /// Of the phase of the grid and of what the loads do.
     pub seed: u64,
-    /// How many wakeups.
-    pub samples: u64,
-    /// Period of the grid.
-    pub interval: SpanNs,
-    /// How long the load runs alone, and then the probe unrecorded.
-    pub warmup: SpanNs,
-    /// The probe's policy.
-    pub policy: Policy,
-    /// Its priority.
-    pub priority: Option<u8>,
-    /// Whether late wakeups are explained.
-    pub explain: bool,
-    /// Which are late, if it is not to be the usual ones.
+    /// The plan of the run, which the guest gets as it is.
+    pub run: RunPlan,
+    /// What is to be explained of late wakeups, if they are.
+    pub explain: Option<Explain>,
+}
+
+/// What is to be explained.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Explain {
+    /// Which wakeups are late, if it is not to be the usual ones.
     pub above: Option<Above>,
     /// Whether sections are measured, too.
     pub sections: bool,
     /// Whether a bound is composed.
     pub bound: bool,
-    /// How many of the most delayed wakeups to list, if it is not to be the usual number.
-    pub worst: Option<u16>,
 }
 
 impl Measurement {
-    /// What `plan` measures under `load` with `seed`.
-    pub fn of(plan: &Plan, load: &LoadSet, seed: u64) -> Self {
-        Self {
-            load: load.clone(),
-            seed,
-            samples: plan.samples,
-            interval: plan.interval,
-            warmup: plan.warmup,
+    /// What `plan` measures under `load` with `seed` on a machine of so many CPUs.
+    pub fn of(plan: &Plan, load: &LoadSet, seed: u64, cpus: u32) -> Self {
+        let is_futex = plan.stimulus == Stimulus::Futex;
+        let run = RunPlan {
+            stimulus: plan.stimulus,
+            waker: is_futex.then(|| Waker::of_probe(plan.priority)),
+            interval_ns: plan.interval.0,
+            samples: Some(plan.samples),
             policy: plan.policy,
             priority: plan.priority,
-            explain: plan.explain,
-            above: plan.above,
-            sections: plan.sections,
-            bound: plan.bound,
-            worst: plan.worst,
-        }
+            policy_required: true,
+            cpus: (0..cpus).collect(),
+            load: load.names().iter().map(ToString::to_string).collect(),
+            warmup_ns: plan.warmup.0,
+            worst: plan.worst.unwrap_or(WORST).into(),
+            ..RunPlan::default()
+        };
+        let Plan { above, sections, bound, .. } = *plan;
+        let explain = plan.explain.then_some(Explain { above, sections, bound });
+        Self { load: load.clone(), seed, run, explain }
     }
 
     /// How long it takes if nothing is late.
     fn planned(&self) -> SpanNs {
-        SpanNs(self.samples.saturating_mul(self.interval.0).saturating_add(2 * self.warmup.0))
+        let RunPlan { samples, interval_ns, warmup_ns, .. } = self.run;
+        let measured_ns = samples.unwrap_or(0).saturating_mul(interval_ns);
+        SpanNs(measured_ns.saturating_add(2 * warmup_ns))
     }
 
-    /// The arguments of `wakescope measure`, or `explain`, which has them too.
+    /// The guest's arguments. The plan stands last, as JSON in one word: the kernel splits its command
+    /// line at blanks, and keeps quotes within a word.
     fn arguments(&self) -> String {
-        let Self { seed, samples, interval, warmup, policy, .. } = self;
-        let verb = if self.explain { "explain" } else { "measure" };
-        let mut all = format!(
-            "{verb} --samples {samples} --interval {}ns --warmup {}ns --seed {seed} --policy {policy}",
-            interval.0, warmup.0
-        );
-        if let Some(priority) = self.priority {
-            all += &format!(" --priority {priority}");
+        let mut all = match self.explain {
+            Some(_) => format!("explain --seed {}", self.seed),
+            None => format!("measure --seed {}", self.seed),
+        };
+        if let Some(Explain { above, sections, bound }) = self.explain {
+            all +=
+                &above.map(|above| format!(" --above {}", above.as_argument())).unwrap_or_default();
+            all += if sections { " --sections" } else { "" };
+            all += if bound { " --bound" } else { "" };
         }
-        if let Some(above) = self.above.filter(|_| self.explain) {
-            all += &format!(" --above {}", above.as_argument());
-        }
-        if self.explain && self.sections {
-            all += " --sections";
-        }
-        if self.explain && self.bound {
-            all += " --bound";
-        }
-        if let Some(worst) = self.worst {
-            all += &format!(" --worst {worst}");
-        }
-        let loads = self.load.names();
-        if !loads.is_empty() {
-            all += &format!(" --load {}", loads.join(","));
-        }
-        all
+        // Maps have string keys and numbers are finite: there is nothing that could fail.
+        let plan = serde_json::to_string(&self.run).unwrap_or_default();
+        format!("{all} {plan}")
     }
 }
 
@@ -400,5 +389,33 @@ mod tests {
         }
         assert_eq!(kept(&(head("") + &"x".repeat(EPISODES_MOST))), None);
         assert_eq!(episodes_of(&run, &[Item::new(RUN, "{}")]), None);
+    }
+
+    /// The words that the kernel makes of the end of its command line, which may hold no other blanks.
+    fn words(measurement: &Measurement) -> Vec<String> {
+        measurement.arguments().split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_guest_gets_the_plan_of_its_run_as_it_is() {
+        let mut plan = Plan::default();
+        let load: LoadSet = "find+disturb-fifo-300us".parse().unwrap();
+        let measurement = Measurement::of(&plan, &load, 7, 2);
+        let all = words(&measurement);
+        assert_eq!(all[..3], ["measure", "--seed", "7"]);
+        assert_eq!(serde_json::from_str::<RunPlan>(&all[3]).unwrap(), measurement.run);
+        assert_eq!((all.len(), measurement.run.cpus.as_slice()), (4, &[0, 1][..]));
+        assert_eq!(measurement.run.load, ["find", "disturb-fifo-300us"]);
+        assert_eq!(measurement.planned(), SpanNs(2_100_000_000));
+        plan.stimulus = Stimulus::Futex;
+        plan.priority = Some(50);
+        (plan.explain, plan.above, plan.sections) = (true, Some("50us".parse().unwrap()), true);
+        let measurement = Measurement::of(&plan, &load, 7, 1);
+        let all = words(&measurement);
+        assert_eq!(all[..6], ["explain", "--seed", "7", "--above", "50us", "--sections"]);
+        let run: RunPlan = serde_json::from_str(&all[6]).unwrap();
+        assert_eq!((run.stimulus, run.waker), (Stimulus::Futex, Some(Waker::of_probe(Some(50)))));
+        // Kernels take 2,048 characters (x86, arm64), of which the rest takes some 300.
+        assert!(measurement.arguments().len() < 1_000, "{all:?}");
     }
 }

@@ -202,6 +202,7 @@ fn settings(plan: &Plan, booted: &[Booted], equipment: &Equipment) -> Settings {
     let mut memo = Memo::open(&equipment.cache);
     let program = booted.first().and_then(|b| equipment.programs.get(&b.kernel.arch));
     Settings {
+        stimulus: plan.stimulus,
         interval_ns: plan.interval.0,
         samples: plan.samples,
         warmup_ns: plan.warmup.0,
@@ -356,7 +357,9 @@ fn measure(
         let found = found.get(&(spec.kernel.clone(), spec.asked)).unwrap_or(&nothing);
         if let (Status::Ok, Some(booted)) = (found.status, by_name.get(spec.kernel.as_str())) {
             let Booted { kernel, guest, workshop } = booted;
-            let task = Task::Measure(Measurement::of(plan, &spec.load, spec.seed));
+            let cpus = workshop.machine.cpus;
+            let measurement = Measurement::of(plan, &spec.load, spec.seed, cpus);
+            let task = Task::Measure(Box::new(measurement));
             jobs.push(workshop.job(kernel, guest, spec.asked, task));
             places.push(cells.len());
         }

@@ -4,6 +4,7 @@
 //! tomorrow. What differs between repetitions is in [`footer`] only.
 
 use wakescope_core::lab::{Asked, Lab};
+use wakescope_core::plan::Stimulus;
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
@@ -160,8 +161,13 @@ fn defaults(lab: &Lab) -> Option<String> {
 fn settings(lab: &Lab) -> String {
     let settings = &lab.settings;
     let priority = settings.priority.map(|p| format!(" {p}")).unwrap_or_default();
+    // The timer is the usual one.
+    let stimulus = match settings.stimulus {
+        Stimulus::Timer => String::new(),
+        other => format!(" by {other}"),
+    };
     format!(
-        "{} every {} of virtual time, {}{priority} · {}, {} MIPS · {}",
+        "{}{stimulus} every {} of virtual time, {}{priority} · {}, {} MIPS · {}",
         counted(settings.samples, "wakeup"),
         SpanNs(settings.interval_ns),
         settings.policy,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::explain::Above;
 use wakescope_core::lab::Asked;
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::{Policy, Stimulus};
 use wakescope_core::units::SpanNs;
 use wakescope_lab::plan::{
     CpuSpeed, LARGEST_FILE, LoadSet, Overrides, Plan, PlanError, Seeds, parse_margin, repeat,
@@ -46,6 +46,10 @@ pub(super) struct Asking {
     /// Wakeups per cell
     #[arg(long, value_name = "N")]
     samples: Option<u64>,
+
+    /// Source of the wakeups: timer or futex
+    #[arg(long, value_parser = stimulus, value_name = "STIMULUS")]
+    stimulus: Option<Stimulus>,
 
     /// Time from one timer expiry to the next, in virtual time
     #[arg(long, value_name = "TIME")]
@@ -105,6 +109,14 @@ pub(super) struct Asking {
     worst: Option<u16>,
 }
 
+fn stimulus(text: &str) -> Result<Stimulus, String> {
+    match text {
+        "timer" => Ok(Stimulus::Timer),
+        "futex" => Ok(Stimulus::Futex),
+        _ => Err("the lab supports timer and futex".into()),
+    }
+}
+
 fn policy(text: &str) -> Result<Policy, String> {
     match text {
         "fifo" => Ok(Policy::Fifo),
@@ -139,6 +151,7 @@ impl Asking {
             loads: said(&self.load),
             seeds: self.seeds.clone(),
             samples: self.samples,
+            stimulus: self.stimulus,
             interval: self.interval,
             warmup: self.warmup,
             cpu: self.cpu_mips,
@@ -165,7 +178,7 @@ fn expect_known_loads(plan: &Plan) -> Result<(), Failure> {
     for name in plan.loads.iter().flat_map(LoadSet::names) {
         if name.parse::<Spec>().is_err() {
             let known: Vec<&str> =
-                Spec::list().iter().map(|load| load.0).filter(|name| !name.contains(':')).collect();
+                Spec::list().map(|load| load.0).filter(|name| !name.contains(':')).collect();
             return Err(Failure::new(format!("there is no load `{}`", clean(name, 40)))
                 .try_this(format!("the loads are idle, {}", known.join(", "))));
         }

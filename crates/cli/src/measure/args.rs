@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, Waker};
+use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, WORST, Waker};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
@@ -65,7 +65,7 @@ pub(crate) struct MeasureArgs {
     idle_states: IdleStatesArg,
 
     /// Number of the most delayed wakeups to list in the record
-    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u16).range(0..=20_000))]
+    #[arg(long, value_name = "N", default_value_t = WORST, value_parser = clap::value_parser!(u16).range(0..=20_000))]
     pub(crate) worst: u16,
 
     /// Exit with 1 if the maximum (100us) or a percentile (p99.9=50us) is above this time

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use wakescope_core::explain::{Frame, Unsound};
+use wakescope_core::explain::{Frame, StepEvent, Unsound};
 use wakescope_core::lab::Status;
+use wakescope_core::plan::Waker;
 use wakescope_core::run::Run;
 
 use crate::common::bench::{Ended, Running};
@@ -63,6 +64,33 @@ fn a_bound_stands_beside_the_latest_wakeup() {
     let alone = bench.lab(&[&["run"][..], &WHAT, &["--bound"]].concat());
     assert_eq!(alone.code, Some(2), "{alone:?}");
     assert!(alone.stderr.contains("--explain"), "{alone:?}");
+}
+
+#[test]
+fn wakeups_by_another_thread_are_explained_in_a_guest() {
+    let Some(stock) = Stock::get("wakeups_by_another_thread_are_explained_in_a_guest") else {
+        return;
+    };
+    let bench = Bench::new(stock, "futex");
+    let what = ["--kernel", KERNEL, "--load", "idle", "--seeds", "1", "--samples", "200"];
+    let how = ["--stimulus", "futex", "--explain", "--above", "5us"];
+    let ran = bench.run(&[&what[..], &how].concat());
+    assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
+    let record = Path::new(ran.cell().run.as_ref().unwrap()).join("run.json");
+    let record = Run::from_json(&fs::read(record).unwrap()).unwrap();
+    assert_eq!(record.plan.waker, Some(Waker::of_probe(Some(90))));
+    let explanation = record.explanation.as_ref().unwrap();
+    assert_eq!((explanation.wakeups, explanation.not_followed), (200, 0), "{explanation:#?}");
+    // Each takes more than 5 virtual us, with the tracer's own work.
+    assert_eq!((explanation.late, explanation.explained), (200, 200), "{explanation:#?}");
+    for episode in &record.worst {
+        let StepEvent::MadeReady { by: Some(by), .. } = &episode.timeline[0].event else {
+            panic!("{:#?}", episode.timeline)
+        };
+        assert_eq!(by.comm, "wakescope-w/0");
+        let shares: u64 = episode.blame.iter().map(|share| share.ns).sum();
+        assert_eq!(shares, episode.wakeup_latency_ns);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! What a plan may hold.
 
+use wakescope_core::plan::{Policy, Stimulus};
 use wakescope_core::units::{SpanNs, grouped};
 
 use super::words::{is_margin, shortened};
@@ -136,8 +137,28 @@ impl Plan {
         }
     }
 
+    fn check_stimulus(&self) -> Result<(), PlanError> {
+        let (key, what, remedy) = match self.stimulus {
+            Stimulus::Any => {
+                let what = "nothing wakes the probe by itself".to_owned();
+                ("stimulus", what, "write timer or futex")
+            }
+            Stimulus::Futex if self.policy == Policy::Deadline => {
+                let what = "the policy deadline does not apply to the stimulus futex".to_owned();
+                ("policy", what, "use fifo, rr or other")
+            }
+            Stimulus::Futex if self.bound => {
+                let what = "a bound is that of wakeups by a timer".to_owned();
+                ("bound", what, "omit it, or use the stimulus timer")
+            }
+            Stimulus::Futex | Stimulus::Timer => return Ok(()),
+        };
+        Err(PlanError::value(key, what, remedy))
+    }
+
     fn check_probe(&self) -> Result<(), PlanError> {
         let Self { samples, interval, warmup, policy, priority, .. } = self;
+        self.check_stimulus()?;
         if !SAMPLES.contains(samples) {
             return Err(PlanError::value(
                 "samples",

@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::{Policy, Stimulus};
 use wakescope_core::units::{SpanError, SpanNs};
 
 use super::overrides::{from_word, parse_each, parse_limits};
@@ -28,6 +28,7 @@ struct File {
     loads: Option<Words>,
     seeds: Option<Spanned<SeedsWord>>,
     samples: Option<Spanned<u64>>,
+    stimulus: Option<Spanned<Stimulus>>,
     interval: Option<Spanned<String>>,
     warmup: Option<Spanned<String>>,
     cpu_mips: Option<Spanned<u64>>,
@@ -66,6 +67,7 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
     take(&mut plan.name, &file.name);
     take(&mut plan.description, &file.description);
     take(&mut plan.samples, &file.samples);
+    take(&mut plan.stimulus, &file.stimulus);
     take(&mut plan.explain, &file.explain);
     if let Some(list) = &file.kernels {
         plan.kernels = Kernels::of(words(list).map(str::to_owned).collect());
@@ -158,6 +160,7 @@ fn place(file: &File, key: &str, index: Option<usize>) -> Option<Range<usize>> {
         "loads" => list(&file.loads),
         "seeds" => of(&file.seeds),
         "samples" => of(&file.samples),
+        "stimulus" => of(&file.stimulus),
         "interval" => of(&file.interval),
         "warmup" => of(&file.warmup),
         "cpu_mips" => of(&file.cpu_mips),

@@ -12,6 +12,7 @@ preempt = ["none", "full"]
 loads = ["idle", "find+launch"]
 seeds = [3, 5]
 samples = 1000
+stimulus = "futex"
 interval = "1ms"
 warmup = "10ms"
 cpu_mips = 125
@@ -39,6 +40,7 @@ fn a_plan_with_every_key() {
         loads: vec!["idle".parse().unwrap(), "find+launch".parse().unwrap()],
         seeds: Seeds::List(vec![3, 5]),
         samples: 1_000,
+        stimulus: Stimulus::Futex,
         interval: SpanNs(1_000_000),
         warmup: SpanNs(10_000_000),
         cpu: CpuSpeed::of_mips(125).unwrap(),
@@ -102,7 +104,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "load = [\"find\"]",
         expect![
-            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `interval`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
+            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `interval`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
         ],
     );
     check(
@@ -174,6 +176,16 @@ fn errors_name_the_line_and_the_remedy() {
         "interval = 500",
         expect![
             "line 2: invalid type: integer `500`, expected a string → docs/reference/plan.md lists the keys of a plan"
+        ],
+    );
+    check(
+        "stimulus = \"any\"",
+        expect!["line 2: stimulus: nothing wakes the probe by itself → write timer or futex"],
+    );
+    check(
+        "stimulus = \"futex\"\npolicy = \"deadline\"",
+        expect![
+            "line 3: policy: the policy deadline does not apply to the stimulus futex → use fifo, rr or other"
         ],
     );
     check(

@@ -92,9 +92,9 @@ impl Load {
         };
         // A command may start what it likes; a namespace catches all of it. Loads of our own start
         // nothing that lasts, and process numbers in two namespaces would slow down their forks.
-        let child = match spec {
-            Spec::Exec(_) => start(Apart::Namespace).or_else(|_| start(Apart::Session))?,
-            _ => start(Apart::Session)?,
+        let child = match spec.kind().is_foreign {
+            true => start(Apart::Namespace).or_else(|_| start(Apart::Session))?,
+            false => start(Apart::Session)?,
         };
         Ok(Self {
             spec: spec.clone(),

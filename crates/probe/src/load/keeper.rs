@@ -79,7 +79,7 @@ fn become_ordinary() {
 
 /// Starts the thread that does the work.
 fn employ(spec: Spec, dir: PathBuf, seed: u64, desk: Arc<Desk>) -> io::Result<JoinHandle<()>> {
-    thread::Builder::new().name(spec.thread_name().into()).spawn(move || {
+    thread::Builder::new().name(spec.kind().thread_name.into()).spawn(move || {
         let result = match &spec {
             Spec::Find => find::run(&dir, seed, &desk),
             Spec::Launch => launch::run(&desk),

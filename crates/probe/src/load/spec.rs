@@ -23,37 +23,97 @@ pub enum Spec {
     Exec(String),
 }
 
-/// Names and what is behind them, in the order in which they are listed.
-const KINDS: [(&str, &str); 6] = [
-    ("find", "walks a tree of 12,000 files repeatedly, as find(1) does"),
-    ("launch", "starts a trivial program repeatedly and reads its output"),
-    ("file-move", "copies two large files over a third alternately, as cp(1) does"),
-    ("cpu", "keeps every allowed CPU busy"),
-    (
-        "disturb-KIND-TIME",
-        "delays wakeups in a known way: fifo, timers, syscall, softirq, throttle",
-    ),
-    ("exec:COMMAND", "runs a shell command, which must keep running"),
-];
+/// What is the same for all loads of a kind.
+pub(super) struct Kind {
+    /// How it is named.
+    name: &'static str,
+    /// What it does in a few words.
+    about: &'static str,
+    /// What a unit of its work is.
+    unit: &'static str,
+    /// A name without a parameter, short enough (15 bytes) to name a thread.
+    pub(super) thread_name: &'static str,
+    /// Whether it needs a directory to work in.
+    needs_directory: bool,
+    /// Whether it starts what it likes: its work is then known to itself only, and what it leaves
+    /// behind has to be caught.
+    pub(super) is_foreign: bool,
+}
+
+/// The kinds, in the order in which they are listed.
+const KINDS: [&Kind; 6] = [&FIND, &LAUNCH, &FILE_MOVE, &CPU, &DISTURB, &COMMAND];
+
+const FIND: Kind = Kind {
+    name: "find",
+    about: "walks a tree of 12,000 files repeatedly, as find(1) does",
+    unit: "files",
+    thread_name: "load-find",
+    needs_directory: true,
+    is_foreign: false,
+};
+const LAUNCH: Kind = Kind {
+    name: "launch",
+    about: "starts a trivial program repeatedly and reads its output",
+    unit: "programs",
+    thread_name: "load-launch",
+    needs_directory: false,
+    is_foreign: false,
+};
+const FILE_MOVE: Kind = Kind {
+    name: "file-move",
+    about: "copies two large files over a third alternately, as cp(1) does",
+    unit: "bytes",
+    thread_name: "load-file-move",
+    needs_directory: true,
+    is_foreign: false,
+};
+const CPU: Kind = Kind {
+    name: "cpu",
+    about: "keeps every allowed CPU busy",
+    unit: "loops",
+    thread_name: "load-cpu",
+    needs_directory: false,
+    is_foreign: false,
+};
+const DISTURB: Kind = Kind {
+    name: "disturb-KIND-TIME",
+    about: "delays wakeups in a known way: fifo, timers, syscall, softirq, throttle",
+    unit: "times",
+    thread_name: "load-disturb",
+    needs_directory: false,
+    is_foreign: false,
+};
+const COMMAND: Kind = Kind {
+    name: "exec:COMMAND",
+    about: "runs a shell command, which must keep running",
+    unit: "starts",
+    thread_name: "load-exec",
+    needs_directory: false,
+    is_foreign: true,
+};
 
 const EXEC: &str = "exec:";
 
 impl Spec {
     /// Every load: how it is named, and what it does in a few words.
-    pub fn list() -> &'static [(&'static str, &'static str)] {
-        &KINDS
+    pub fn list() -> impl Iterator<Item = (&'static str, &'static str)> {
+        KINDS.iter().map(|kind| (kind.name, kind.about))
+    }
+
+    pub(super) fn kind(&self) -> &'static Kind {
+        match self {
+            Self::Find => &FIND,
+            Self::Launch => &LAUNCH,
+            Self::FileMove => &FILE_MOVE,
+            Self::Cpu => &CPU,
+            Self::Disturb(_) => &DISTURB,
+            Self::Exec(_) => &COMMAND,
+        }
     }
 
     /// What a unit of its work is.
     pub fn unit(&self) -> &'static str {
-        match self {
-            Self::Find => "files",
-            Self::Launch => "programs",
-            Self::FileMove => "bytes",
-            Self::Cpu => "loops",
-            Self::Disturb(_) => "times",
-            Self::Exec(_) => "starts",
-        }
+        self.kind().unit
     }
 
     /// As one writes it: `exec:make -j4`. What is stored and shown is its name instead, which is what
@@ -77,36 +137,27 @@ impl Spec {
     /// Whether its work grows for as long as it is well. A command's does not: it is started once,
     /// and what it does then only it knows.
     pub fn counts_work(&self) -> bool {
-        !matches!(self, Self::Exec(_))
+        !self.kind().is_foreign
     }
 
     /// Whether it needs a directory to work in.
     pub fn needs_directory(&self) -> bool {
-        matches!(self, Self::Find | Self::FileMove)
+        self.kind().needs_directory
     }
 
-    /// A name without a parameter, short enough (15 bytes) to name a thread.
-    pub(super) fn thread_name(&self) -> &'static str {
-        match self {
-            Self::Find => "load-find",
-            Self::Launch => "load-launch",
-            Self::FileMove => "load-file-move",
-            Self::Cpu => "load-cpu",
-            Self::Disturb(_) => "load-disturb",
-            Self::Exec(_) => "load-exec",
-        }
+    /// The load without a parameter of this name.
+    fn plain(name: &str) -> Option<Self> {
+        let mut all = [Self::Find, Self::Launch, Self::FileMove, Self::Cpu].into_iter();
+        all.find(|spec| spec.kind().name == name)
     }
 }
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Find => f.pad("find"),
-            Self::Launch => f.pad("launch"),
-            Self::FileMove => f.pad("file-move"),
-            Self::Cpu => f.pad("cpu"),
             Self::Disturb(what) => what.fmt(f),
             Self::Exec(command) => f.pad(&format!("{EXEC}{}", command::program(command))),
+            plain => f.pad(plain.kind().name),
         }
     }
 }
@@ -115,21 +166,18 @@ impl FromStr for Spec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        Ok(match text {
-            "find" => Self::Find,
-            "launch" => Self::Launch,
-            "file-move" => Self::FileMove,
-            "cpu" => Self::Cpu,
-            _ if disturb::is_meant(text) => {
-                Self::Disturb(text.parse().map_err(SpecError::Disturbance)?)
-            }
-            _ => match text.strip_prefix(EXEC) {
-                Some(command) if command.contains('\0') => return Err(SpecError::NotText),
-                Some(command) if !command.trim().is_empty() => Self::Exec(command.into()),
-                Some(_) => return Err(SpecError::NoCommand),
-                None => return Err(SpecError::Unknown(text.chars().take(80).collect())),
-            },
-        })
+        if let Some(plain) = Self::plain(text) {
+            return Ok(plain);
+        }
+        if disturb::is_meant(text) {
+            return text.parse().map(Self::Disturb).map_err(SpecError::Disturbance);
+        }
+        match text.strip_prefix(EXEC) {
+            Some(command) if command.contains('\0') => Err(SpecError::NotText),
+            Some(command) if !command.trim().is_empty() => Ok(Self::Exec(command.into())),
+            Some(_) => Err(SpecError::NoCommand),
+            None => Err(SpecError::Unknown(text.chars().take(80).collect())),
+        }
     }
 }
 
@@ -166,7 +214,7 @@ impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(name) => {
-                let names: Vec<_> = KINDS.iter().map(|(name, _)| *name).collect();
+                let names: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
                 write!(f, "there is no load `{name}`; the loads are {}", names.join(", "))
             }
             Self::Disturbance(e) => e.fmt(f),
@@ -228,7 +276,7 @@ mod tests {
 
     #[test]
     fn loads_that_every_wakescope_has_stay_in_records_that_are_published() {
-        for (name, _) in Spec::list().iter().filter(|(name, _)| !name.starts_with(EXEC)) {
+        for (name, _) in Spec::list().filter(|(name, _)| !name.starts_with(EXEC)) {
             let spec: Spec = name.replace("KIND", "fifo").replace("TIME", "300us").parse().unwrap();
             let (name, unit) = (spec.to_string(), spec.unit().to_owned());
             let load = LoadResult { name: name.clone(), unit, ..LoadResult::default() };
@@ -241,11 +289,12 @@ mod tests {
 
     #[test]
     fn every_load_is_listed_once() {
-        for (name, _) in Spec::list() {
-            let name = name.replace("KIND", "fifo").replace("TIME", "1ms");
+        for (listed, _) in Spec::list() {
+            let name = listed.replace("KIND", "fifo").replace("TIME", "1ms");
             let spec: Spec = name.parse().unwrap();
-            assert_eq!(spec.as_argument(), name);
-            assert!(spec.thread_name().len() <= 15);
+            assert_eq!((spec.as_argument(), spec.kind().name), (name, listed));
+            assert_eq!(spec.counts_work(), spec.mark().is_none());
+            assert!(spec.kind().thread_name.len() <= 15);
         }
     }
 }

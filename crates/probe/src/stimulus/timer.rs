@@ -44,13 +44,16 @@ impl<A: Alarm> Stimulus for Timer<A> {
         }
         let (due, interval_ns) = (self.next, self.interval.0);
         let Some(woken) = self.alarm.sleep_until(due) else { return Waited::Stopped };
-        let late_ns = woken.since(due).0;
+        self.left -= 1;
+        self.next = MonoNs(due.0 + interval_ns);
+        let mut missed = 0;
         // A division costs as much as the rest of this; almost every wakeup does without.
-        let missed =
-            if late_ns < interval_ns { 0 } else { (late_ns / interval_ns).min(self.left - 1) };
-        self.left -= missed + 1;
-        // At most one interval beyond the present.
-        self.next = MonoNs(due.0 + (missed + 1) * interval_ns);
+        if woken >= self.next {
+            missed = (woken.since(due).0 / interval_ns).min(self.left);
+            self.left -= missed;
+            // At most one interval beyond the present.
+            self.next = MonoNs(self.next.0 + missed * interval_ns);
+        }
         Waited::Woken(Wakeup { due, woken, missed })
     }
 

@@ -306,6 +306,18 @@ fn comparisons_across_kernels_name_both() {
 }
 
 #[test]
+fn a_stimulus_that_is_not_the_usual_one_is_named() {
+    let mut lab = empty();
+    add(&mut lab, "6.1", "full", "idle", (5, 6), 7);
+    lab.settings.stimulus = wakescope_core::plan::Stimulus::Futex;
+    let told = text(&lab, Extent::All, Style::default());
+    assert!(
+        told.contains(" 4,000 wakeups by futex every 500 µs of virtual time, fifo 90 "),
+        "{told}"
+    );
+}
+
+#[test]
 fn hostile_names_do_not_reach_the_terminal() {
     let mut lab = empty();
     let hostile = "k\x1b]0;x\x07|`*\n\u{202e}";
