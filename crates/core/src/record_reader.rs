@@ -98,8 +98,8 @@ impl Cutter<'_> {
     fn cut_histogram(&mut self, mut at: usize) -> Option<usize> {
         let last_starts = std::mem::take(&mut self.starts);
         let last = self.histograms.last().map_or(&[][..], Vec::as_slice);
-        let mut buckets: Vec<Bucket> = Vec::with_capacity(room_for(last.len()));
-        let mut starts = Vec::with_capacity(room_for(last.len()));
+        let mut buckets: Vec<Bucket> = Vec::with_capacity(last.len() + 16);
+        let mut starts = Vec::with_capacity(last.len() + 16);
         let mut same = 0;
         loop {
             at = self.after_blanks(at);
@@ -128,8 +128,6 @@ impl Cutter<'_> {
                 _ => return None,
             }
         }
-        // After a long histogram there may be many short ones.
-        buckets.shrink_to_fit();
         self.histograms.push(buckets);
         self.starts = starts;
         Some(at)
@@ -137,7 +135,7 @@ impl Cutter<'_> {
 
     /// Parses numbers and nulls from `at` on, and returns where the text goes on after their end.
     fn cut_maxima(&mut self, mut at: usize) -> Option<usize> {
-        let mut maxima = Vec::with_capacity(room_for(self.maxima.last().map_or(256, Vec::len)));
+        let mut maxima = Vec::with_capacity(self.maxima.last().map_or(256, Vec::len));
         loop {
             at = self.after_blanks(at);
             let (max, end) = match self.text[at..].strip_prefix(b"null") {
@@ -152,7 +150,6 @@ impl Cutter<'_> {
                 _ => return None,
             }
         }
-        maxima.shrink_to_fit();
         self.maxima.push(maxima);
         Some(at)
     }
@@ -204,11 +201,6 @@ impl Cutter<'_> {
     fn byte(&self, at: usize) -> u8 {
         self.text.get(at).copied().unwrap_or(0)
     }
-}
-
-/// How many entries to have room for, at first, in a list after one of this length.
-fn room_for(last: usize) -> usize {
-    last.min(4_096) + 16
 }
 
 /// Whether a value after this text is that of `key`. In JSON, these bytes are nothing else: inside a

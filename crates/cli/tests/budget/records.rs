@@ -197,20 +197,6 @@ fn unknown_keys_take_no_more_than_their_text() {
     }
 }
 
-/// Lists are parsed with room for as many entries as the list before has.
-#[test]
-fn many_short_lists_after_a_long_one() {
-    let bench = Bench::new("budget-lists");
-    for (key, entry) in [("histogram", "[0,1,1]"), ("max_ns", "1")] {
-        let list = |count: usize| format!("{{\"{key}\":[{}]}}", vec![entry; count].join(","));
-        let lists = [vec![list(300_000 / entry.len())], vec![list(1); 24_000]].concat().join(",");
-        let record = record(|_| {});
-        let text = format!("{},\"zz\":[{lists}]}}", &record[..record.len() - 1]);
-        bench.write("run.json", text.as_bytes());
-        bench.check("report run.json", 40, Want::Read);
-    }
-}
-
 #[test]
 fn rows_and_columns_of_an_export() {
     let bench = Bench::new("budget-export");
