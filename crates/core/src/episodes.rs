@@ -3,8 +3,6 @@
 //!
 //! Each line is JSON: a [`Head`] says what holds for all [`Line`]s up to the next head.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 mod event;
@@ -292,40 +290,27 @@ impl Entry {
 const HEAD_BEGINS: &[u8] = b"{\"schema\"";
 
 /// Why a line cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// It is no JSON of this shape.
+    #[error("it is damaged: {0}")]
     Malformed(String),
     /// A head of another schema.
+    #[error("its schema is `{0}`, this wakescope reads `{SCHEMA}`")]
     Schema(String),
     /// The recorded answer does not add up to this wakeup latency, nanoseconds.
+    #[error("its components or its shares of blame do not add up to {0} ns")]
     Sum(u64),
     /// An event of this kind lacks this key.
+    #[error("an event of the kind {0} lacks `{1}`")]
     Lacks(&'static str, &'static str),
     /// It is longer than [`LONGEST_LINE`].
+    #[error("it is longer than {} MiB", LONGEST_LINE >> 20)]
     Long,
     /// No head comes before it.
+    #[error("no line with `schema` comes before it")]
     NoHead,
 }
-
-impl fmt::Display for LineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(why) => write!(f, "it is damaged: {why}"),
-            Self::Schema(schema) => {
-                write!(f, "its schema is `{schema}`, this wakescope reads `{SCHEMA}`")
-            }
-            Self::Sum(ns) => {
-                write!(f, "its components or its shares of blame do not add up to {ns} ns")
-            }
-            Self::Lacks(kind, key) => write!(f, "an event of the kind {kind} lacks `{key}`"),
-            Self::Long => write!(f, "it is longer than {} MiB", LONGEST_LINE >> 20),
-            Self::NoHead => write!(f, "no line with `schema` comes before it"),
-        }
-    }
-}
-
-impl std::error::Error for LineError {}
 
 #[cfg(test)]
 mod tests;

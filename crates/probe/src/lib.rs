@@ -3,10 +3,10 @@
 //! Nothing here prints.
 
 pub mod behaviour;
-pub mod claim;
 pub mod driver;
 pub mod host;
 pub mod load;
+pub mod measured_cpus;
 pub mod measurement;
 pub mod observer;
 pub mod prober;

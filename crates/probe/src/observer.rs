@@ -2,7 +2,6 @@
 //! others, are measured.
 
 use std::error::Error;
-use std::fmt;
 
 use wakescope_core::distribution::Distribution;
 use wakescope_core::run::Run;
@@ -31,12 +30,14 @@ pub trait Observer {
 }
 
 /// Why an observer cannot observe.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ObserverError {
     /// It cannot follow a probe.
-    Follow(ThreadId, Box<dyn Error + Send + Sync>),
+    #[error("cannot follow the probe with thread ID {}: {1}", .0.number())]
+    Follow(ThreadId, #[source] Box<dyn Error + Send + Sync>),
     /// It cannot begin.
-    Begin(Box<dyn Error + Send + Sync>),
+    #[error("cannot begin to follow wakeups: {0}")]
+    Begin(#[source] Box<dyn Error + Send + Sync>),
 }
 
 impl ObserverError {
@@ -44,23 +45,6 @@ impl ObserverError {
     pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         let (Self::Follow(_, cause) | Self::Begin(cause)) = self;
         &**cause
-    }
-}
-
-impl fmt::Display for ObserverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Follow(thread, cause) => {
-                write!(f, "cannot follow the probe with thread ID {}: {cause}", thread.number())
-            }
-            Self::Begin(cause) => write!(f, "cannot begin to follow wakeups: {cause}"),
-        }
-    }
-}
-
-impl Error for ObserverError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(self.cause())
     }
 }
 

@@ -16,8 +16,8 @@ use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
-use crate::claim::{Claim, claim};
 use crate::load::{Load, LoadError, abandon_all, finish_all};
+use crate::measured_cpus::{MeasuredCpus, announce};
 use crate::measurement::{
     CpuProgress, Identity, Measurement, Progress, Request, SampleSink, SavedSample,
 };
@@ -48,7 +48,7 @@ pub(crate) struct Session {
     probes: Vec<Probe>,
     origin: MonoNs,
     before: Surroundings,
-    claim: Claim,
+    measured_cpus: MeasuredCpus,
     abandons_loads: bool,
     _idle: Option<WakeLimit>,
     _pages: Option<SteadyPages>,
@@ -105,7 +105,7 @@ impl Session {
     ) -> Result<Self, MeasureError> {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
         let mut loads = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
-        let claim = claim(&plan.cpus);
+        let measured_cpus = announce(&plan.cpus);
         let idle = match plan.idle_states {
             IdleStates::AsIs => None,
             IdleStates::Shallow => Some(WakeLimit::request(0).map_err(MeasureError::IdleStates)?),
@@ -149,7 +149,7 @@ impl Session {
             probes,
             origin,
             before,
-            claim,
+            measured_cpus,
             abandons_loads,
             _idle: idle,
             _pages: pages,
@@ -272,7 +272,7 @@ impl Measurement for Session {
             clocksource,
             quota_stops: change.quota_stops,
             quota_stopped_ns: change.quota_stopped.0,
-            also_measured: self.claim.contested(),
+            also_measured: self.measured_cpus.shared(),
             loads,
             stalls,
             ended_by,

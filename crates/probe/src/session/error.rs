@@ -1,6 +1,5 @@
 //! Why a measurement could not begin, in words.
 
-use std::fmt;
 use std::io;
 
 use wakescope_core::units::SpanNs;
@@ -11,42 +10,27 @@ use crate::observer::ObserverError;
 use crate::schedule::words;
 
 /// Why a measurement could not begin.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     /// The schedule asked for is refused.
+    #[error("cannot run the probe under {}: {1}", words(*.0))]
     Schedule(Schedule, io::Error),
     /// A probe could not be started on a CPU.
+    #[error("cannot run a probe on CPU {0}: {1}")]
     Cpu(u32, io::Error),
     /// The interval is shorter than one wakeup takes: interval and that time.
+    #[error("an interval of {0} is too short: one sleep and wakeup takes {1} here")]
     Interval(SpanNs, SpanNs),
     /// Idle states cannot be limited.
+    #[error("cannot limit idle states: /dev/cpu_dma_latency: {0}")]
     IdleStates(io::Error),
     /// A load could not be started.
+    #[error(transparent)]
     Load(LoadError),
     /// The observer cannot observe.
+    #[error(transparent)]
     Observer(ObserverError),
     /// The user ended it before it began.
+    #[error("interrupted before the first wakeup was measured")]
     Ended,
 }
-
-impl fmt::Display for MeasureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Schedule(schedule, e) => {
-                write!(f, "cannot run the probe under {}: {e}", words(*schedule))
-            }
-            Self::Cpu(cpu, e) => write!(f, "cannot run a probe on CPU {cpu}: {e}"),
-            Self::Interval(interval, turnaround) => write!(
-                f,
-                "an interval of {interval} is too short: one sleep and wakeup takes {turnaround} \
-                 here"
-            ),
-            Self::IdleStates(e) => write!(f, "cannot limit idle states: /dev/cpu_dma_latency: {e}"),
-            Self::Load(e) => e.fmt(f),
-            Self::Observer(e) => e.fmt(f),
-            Self::Ended => write!(f, "interrupted before the first wakeup was measured"),
-        }
-    }
-}
-
-impl std::error::Error for MeasureError {}

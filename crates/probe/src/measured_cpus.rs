@@ -9,36 +9,36 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 /// It is a socket without a file: nothing is left behind however the process ends. Another network
 /// namespace, such as a container's, does not see it.
 #[derive(Debug, Default)]
-pub struct Claim {
+pub struct MeasuredCpus {
     held: Vec<(u32, UnixListener)>,
     taken: Vec<u32>,
 }
 
-/// Claims `cpus`. Nothing keeps two wakescopes from measuring one CPU, but each should know.
-pub fn claim(cpus: &[u32]) -> Claim {
-    let mut claim = Claim::default();
+/// Announces that `cpus` are measured. Nothing keeps two wakescopes from measuring one CPU, but each should know.
+pub fn announce(cpus: &[u32]) -> MeasuredCpus {
+    let mut announced = MeasuredCpus::default();
     for &cpu in cpus {
         let Ok(name) = SocketAddr::from_abstract_name(format!("wakescope-measures-cpu-{cpu}"))
         else {
             continue;
         };
         match UnixListener::bind_addr(&name) {
-            Ok(socket) => claim.held.push((cpu, socket)),
+            Ok(socket) => announced.held.push((cpu, socket)),
             Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
                 // Knocking tells the other one, which finds the connection when it ends.
                 let _ = UnixStream::connect_addr(&name);
-                claim.taken.push(cpu);
+                announced.taken.push(cpu);
             }
             // Without sockets nobody can be told, and the measurement does not depend on it.
             Err(_) => {}
         }
     }
-    claim
+    announced
 }
 
-impl Claim {
-    /// The claimed CPUs that another wakescope measured at any time since.
-    pub fn contested(&self) -> Vec<u32> {
+impl MeasuredCpus {
+    /// Those of the CPUs that another wakescope measured at any time since.
+    pub fn shared(&self) -> Vec<u32> {
         let knocked =
             |socket: &UnixListener| socket.set_nonblocking(true).is_ok() && socket.accept().is_ok();
         let mut cpus = self.taken.clone();
@@ -56,11 +56,11 @@ mod tests {
     fn the_second_is_told_until_the_first_ends() {
         // CPUs that no machine has, so that a measurement running here does not interfere.
         let cpu = 1_000_000 + std::process::id();
-        let first = claim(&[cpu, cpu + 2]);
-        assert!(first.contested().is_empty());
-        assert_eq!(claim(&[cpu, cpu + 1]).contested(), [cpu]);
-        assert_eq!(first.contested(), [cpu], "the first is told too");
+        let first = announce(&[cpu, cpu + 2]);
+        assert!(first.shared().is_empty());
+        assert_eq!(announce(&[cpu, cpu + 1]).shared(), [cpu]);
+        assert_eq!(first.shared(), [cpu], "the first is told too");
         drop(first);
-        assert!(claim(&[cpu]).contested().is_empty());
+        assert!(announce(&[cpu]).shared().is_empty());
     }
 }
