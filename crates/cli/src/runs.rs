@@ -168,7 +168,8 @@ impl Reader<'_> {
             return Ok(vec![(String::new(), self.read_opened(&opened, path, &record, keep)?)]);
         }
         if path.is_dir() {
-            return match run_in(path) {
+            // A record that is no file stands for no run.
+            return match run_in(path).filter(|file| file != path) {
                 Some(file) => self.read_each(&file, keep),
                 None => Ok(vec![(String::new(), self.read_record(path, &record, keep)?)]),
             };

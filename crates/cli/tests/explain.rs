@@ -4,6 +4,7 @@
 //! name that it is skipped, and why.
 
 use std::fs;
+use std::path::Path;
 
 use common::bench::Test;
 use common::measured::{allowed_cpus, names, record};
@@ -264,7 +265,17 @@ fn late_time_is_ranked_by_who_had_the_cpu() {
     let again = |by: &str| explain(&test, &[folder, "--by", by, "--json"]).stdout;
     let ranked = |by| Run::from_json(again(by).as_bytes()).unwrap().ranking.unwrap();
     assert_eq!(ranked("pid"), *ranking);
-    // Nothing but the worst is in the record.
+    // Of late wakeups that were not explained there are no episodes.
+    let explanation = run.explanation.as_ref().unwrap();
+    let stored = ranked("function");
+    let complete = explanation.explained == late;
+    assert_eq!(
+        (stored.by, stored.complete, stored.wakeups),
+        (By::Function, complete, explanation.explained)
+    );
+    assert_eq!(total_ns(&stored) + explanation.unexplained_ns, total_ns(ranking));
+    // Without episodes, nothing but the worst is in the record.
+    fs::remove_file(Path::new(folder).join("episodes.jsonl")).unwrap();
     let worst = ranked("function");
     assert_eq!((worst.by, worst.complete, worst.wakeups), (By::Function, false, 10));
     let worst_ns: u64 = run.worst.iter().map(|episode| episode.wakeup_latency_ns).sum();

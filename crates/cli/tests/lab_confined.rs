@@ -44,7 +44,7 @@ impl Fake {
         fs::set_permissions(&kernel, fs::Permissions::from_mode(0o600)).unwrap();
         // The least that looks like a static program for amd64.
         let mut program = vec![0; 64];
-        program[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        program[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         program[18] = 62;
         fs::write(test.dir.join("guest"), program).unwrap();
         let options =
@@ -174,7 +174,7 @@ fn an_emulator_reads_its_images_and_writes_its_outputs_only() {
     let quoted = |line| str::trim_start_matches(line, [' ', '│']);
     let shown: Vec<&str> = ended.stdout.lines().map(quoted).collect();
     for line in &want {
-        assert!(shown.contains(line), "{line:?} is not in {}", ended.stdout);
+        assert!(shown.contains(line), "{line:?} is not in {ended:?}");
     }
     for line in [
         "changed its kernel",

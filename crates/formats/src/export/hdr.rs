@@ -87,7 +87,7 @@ pub fn write_percentiles(run: &Run, values: Values, out: &mut impl Write) -> io:
             _ => writeln!(out, " {:>14.2}", all.count as f64 / beyond as f64)?,
         }
     }
-    let (mean, deviation) = moments(&all, places.unit_ns);
+    let (mean, deviation) = moments(&all, &places);
     let max_ns = all.max_ns.unwrap_or(0);
     let octaves = (64 - (max_ns | (SUB_BUCKETS - 1)).leading_zeros()) - SUB_BUCKETS.ilog2() + 1;
     writeln!(out, "#[Mean    = {mean:>12}, StdDeviation   = {deviation:>12.3}]")?;
@@ -145,18 +145,29 @@ impl Places {
     }
 }
 
-fn middle(bucket: &wakescope_core::histogram::Bucket) -> f64 {
-    (bucket.lower as f64 + (bucket.upper - 1) as f64) / 2.0
+/// The middle of the values that samples in `bucket` can have, as who reads the file knows them: to its
+/// resolution, and between the least and the largest of all.
+fn middle(
+    bucket: &wakescope_core::histogram::Bucket,
+    all: &Distribution,
+    resolution_ns: u64,
+) -> f64 {
+    let most = bucket.upper.saturating_sub(resolution_ns).max(bucket.lower);
+    let high = most.min(all.max_ns.unwrap_or(most));
+    let low = bucket.lower.max(all.min_ns.unwrap_or(0)).min(high);
+    (low as f64 + high as f64) / 2.0
 }
 
 /// The mean to a thousandth of a unit, and the standard deviation from the middle of each bucket.
-fn moments(d: &Distribution, unit_ns: u64) -> (String, f64) {
+fn moments(d: &Distribution, places: &Places) -> (String, f64) {
+    let &Places { unit_ns, resolution_ns, .. } = places;
     let count = d.count.max(1) as f64;
     // In whole numbers: a mean that was read from such a file stays what it was.
     let thousandth = u128::from(unit_ns) * u128::from(d.count.max(1));
     let mean_thousandths = (u128::from(d.sum_ns) * 1_000 + thousandth / 2) / thousandth;
     // About the mean of the middles: about the exact mean, samples of one bucket would deviate.
-    let middles = || d.histogram.buckets().iter().map(|b| (middle(b), b.count as f64));
+    let middles =
+        || d.histogram.buckets().iter().map(|b| (middle(b, d, resolution_ns), b.count as f64));
     let mean = middles().map(|(middle, count)| middle * count).sum::<f64>() / count;
     let sum: f64 = middles().map(|(middle, count)| (middle - mean).powi(2) * count).sum();
     let mean = exact(u64::try_from(mean_thousandths).unwrap_or(u64::MAX), 1_000);
