@@ -63,7 +63,7 @@ pub fn measure(
     observer: &mut dyn Observer,
     signals: &mut dyn Signals,
     screen: &mut dyn Screen,
-    storage: &mut dyn Storage,
+    storage: &mut impl Storage,
 ) -> Result<Run, MeasureError> {
     let is_of_others = request.plan.is_of_others();
     let mut pause = |span| {
@@ -82,7 +82,7 @@ fn carry_out(
     observer: &mut dyn Observer,
     signals: &mut dyn Signals,
     screen: &mut dyn Screen,
-    storage: &mut dyn Storage,
+    storage: &mut impl Storage,
 ) -> Run {
     screen.begin(measurement.plan());
     let drain = measurement.plan().save_samples.then_some(DRAIN);
