@@ -8,37 +8,36 @@ use std::thread;
 use std::time::Duration;
 
 use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
-use aya::programs::{BtfTracePoint, ProgramError};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::programs::BtfTracePoint;
+use aya::{Btf, Ebpf};
 use wakescope_attribution::{Abridged, Interrupts, Machine, Seen, Tally, calibrate};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{By, Known, Measured, Quota, Waits, Wakeup};
 use wakescope_core::plan::{Stimulus, Target};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
-use wakescope_sys::memory::lift_lock_limit;
 use wakescope_sys::shared::{Answers, Words};
 
 use crate::build_id::{build_id_of_kernel, build_ids};
 use crate::counted::Counted;
 use crate::decode::{Decoder, user_stacks};
-use crate::error::{TraceError, denied, innermost};
+use crate::error::TraceError;
 use crate::interference::{self, Watch};
 use crate::kept::{Kept, Late};
 use crate::kernel::Kernel;
-use crate::object;
 use crate::overflow::{InShort, Overflow};
-use crate::programs::{Need, PROGRAMS, Program};
+use crate::programs::{Need, PROGRAMS};
 use crate::sections::{self, Shows};
-use crate::shared::{
-    self, COMPONENTS, Control, Counts, FIGURES_WORDS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS,
-};
+use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECTION_KINDS};
 use crate::stack::{self, Walker};
 use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
 use crate::target::{Filter, has_kernels_numbers};
 use crate::users::NamePrograms;
 use crate::{quota, waits};
+use attaching::{attach, is_needed, is_told, load, possible_cpus};
+
+mod attaching;
 
 /// What is to be followed, and how.
 #[derive(Clone, Debug)]
@@ -531,14 +530,6 @@ fn modules_of<'a>(
     all.filter_map(|frame| frame.module.as_deref()).collect()
 }
 
-/// CPUs that there may ever be.
-fn possible_cpus() -> u32 {
-    aya::util::nr_cpus().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(1)
-}
-
-/// Threads of others that are followed at once: with what is kept of each, 7 MB.
-const MOST_FOLLOWED: u32 = 8_192;
-
 /// How long records are taken at a time. Where they come faster than they can be taken, the caller must
 /// still see signals and the end of its time; those that find no room are counted as lost.
 const A_WHILE: SpanNs = SpanNs(50_000_000);
@@ -549,110 +540,6 @@ fn for_a_while(now: impl Fn() -> MonoNs, mut take: impl FnMut() -> bool) {
     while take() && now() < end {}
 }
 
-/// How large the buffer of late wakeups is where they come on so many CPUs: a power of two, 64 MiB at
-/// the most.
-fn bytes_of_records(cpus: u32) -> u32 {
-    const MOST_CPUS: u32 = 32;
-    RECORDS_PER_CPU * cpus.clamp(1, MOST_CPUS).next_power_of_two()
-}
-
-fn load(
-    options: &Options,
-    filter: Filter,
-    kernel: &Kernel,
-    types: &Btf,
-    shows: Shows,
-    sleepers_call: Option<u64>,
-) -> Result<Ebpf, TraceError> {
-    let object = object::unpacked().map_err(|e| TraceError::Refused("object", e.to_string()))?;
-    let cpus = possible_cpus();
-    let (probes, followed, waking) = match options.is_of_probes() {
-        true => (options.probes.max(1), options.probes.max(1), options.probes),
-        false => (1, MOST_FOLLOWED, cpus),
-    };
-    let waits = !options.is_of_probes();
-    let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
-    // 0 stands for all that timers call.
-    let sleepers_call = sleepers_call.unwrap_or(0);
-    let preemptible = u32::from(options.preemptible == Some(true));
-    let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
-    let sees_irqs_off = u32::from(shows.sees_irqs());
-    let mut loader = EbpfLoader::new();
-    loader
-        .btf(Some(types))
-        .set_max_entries("cpus", cpus)
-        .set_max_entries("records", bytes_of_records(waking))
-        .set_max_entries("figures", options.places() * components)
-        .set_max_entries("responses", probes)
-        .set_max_entries("slots", probes)
-        .set_max_entries("wakeups", followed)
-        .set_max_entries("waits_of", if waits { followed } else { 1 })
-        .set_global("targets", &filter.targets, true)
-        .set_global("target_pid", &filter.pid, true)
-        .set_global("target_comm", &filter.comm, true)
-        .set_global("target_cgroup", &filter.cgroup, true)
-        .set_global("hrtimer_wakeup", &sleepers_call, true)
-        .set_global("preemptible", &preemptible, true)
-        .set_global("wants_bound", &wants_bound, true)
-        .set_global("sees_irqs_off", &sees_irqs_off, true);
-    if shows.any() {
-        let kinds = u32::try_from(SECTION_KINDS).unwrap_or(u32::MAX);
-        let slots = u32::try_from(SECTION_SLOTS).unwrap_or(u32::MAX);
-        loader
-            .set_max_entries("sections", cpus)
-            .set_max_entries("section_figures", cpus * kinds)
-            .set_max_entries("section_places", cpus * kinds * slots);
-    }
-    if wants_bound == 0 {
-        loader.set_max_entries("interference", 1);
-    }
-    let places: Vec<(&str, [i64; 2])> =
-        kernel.places.iter().map(|&(variable, place)| (variable, [place, 1])).collect();
-    for (variable, place) in &places {
-        loader.set_global(variable, place, true);
-    }
-    let loaded = loader.load(&object).or_else(|e| {
-        // Before 5.11, what BPF takes counted as locked memory, of which even root has little.
-        if denied(&e) && lift_lock_limit().is_ok() { loader.load(&object) } else { Err(e) }
-    });
-    loaded.map_err(|e| match denied(&e) {
-        true => TraceError::NotAllowed,
-        false => TraceError::Refused("maps", innermost(&e)),
-    })
-}
-
-/// Whether a program is worth telling of: of a pair one is, and none that only completes others.
-fn is_told(program: &Program) -> bool {
-    match program.need {
-        Need::ForBound => false,
-        Need::ForSections => program.tracepoint.ends_with("_disable"),
-        _ => !program.tracepoint.ends_with("_exit"),
-    }
-}
-
-fn is_needed(program: &Program, options: &Options, shows: Shows) -> bool {
-    let others = !options.is_of_probes();
-    match program.need {
-        Need::Always | Need::IfThere => true,
-        Need::IfTheyMove => others || !options.pinned,
-        Need::ForOthers => others,
-        Need::ForWakers => options.stimulus != Stimulus::Timer,
-        Need::ForBound => options.watch.is_some(),
-        Need::ForSections => shows.needs(program.tracepoint),
-    }
-}
-
-fn attach(programs: &mut Ebpf, program: &Program, types: &Btf) -> Result<(), TraceError> {
-    let refused = |e: ProgramError| TraceError::of_program(program.name, &e);
-    let found = programs.program_mut(program.name);
-    let found: &mut BtfTracePoint = found
-        .ok_or(TraceError::Refused(program.name, "it is not among those compiled".into()))?
-        .try_into()
-        .map_err(refused)?;
-    found.load(program.tracepoint, types).map_err(refused)?;
-    found.attach().map(drop).map_err(refused)
-}
-
 /// How late a wakeup must be to be among the latest: those that will be asked for in the end, and
 /// some more, for the share of late ones changes while a run lasts.
 fn worth_keeping(all: &Distribution, tail: f64) -> Option<u64> {
@@ -660,8 +547,10 @@ fn worth_keeping(all: &Distribution, tail: f64) -> Option<u64> {
     const LEAST: u64 = 64;
     /// How many times as many as will be asked for.
     const MORE: f64 = 4.0;
+    // Of a large share so many times as many are more than there are: then half of the others, too.
+    let share = (tail * MORE).min(f64::midpoint(1.0, tail));
     #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let wanted = (all.count as f64 * tail * MORE) as u64 + LEAST;
+    let wanted = (all.count as f64 * share) as u64 + LEAST;
     let mut above = 0;
     all.histogram.buckets().iter().rev().find_map(|bucket| {
         above += bucket.count;
@@ -686,12 +575,12 @@ mod tests {
     fn the_latest_are_worth_keeping_and_some_more() {
         // Buckets of 1 ns: each sample its own.
         let all = distribution(0..1_000);
-        for (tail, kept) in [(0.0, 64), (0.001, 68), (0.01, 104), (0.1, 464)] {
+        for (tail, kept) in [(0.0, 64), (0.001, 68), (0.01, 104), (0.1, 464), (0.5, 814)] {
             let keep_ns = worth_keeping(&all, tail).unwrap();
             assert_eq!(1_000 - keep_ns, kept, "{tail}");
         }
         // With fewer than that, all are.
-        assert_eq!(worth_keeping(&all, 0.5), None);
+        assert_eq!(worth_keeping(&all, 0.9), None);
         assert_eq!(worth_keeping(&distribution(0..63), 0.001), None);
         assert_eq!(worth_keeping(&distribution(0..64), 0.0), Some(0));
         assert_eq!(worth_keeping(&Distribution::default(), 0.001), None);
@@ -715,48 +604,5 @@ mod tests {
         assert_eq!(taken.get(), 10);
         for_a_while(now, || false);
         assert_eq!(taken.get(), 10);
-    }
-
-    #[test]
-    fn the_buffer_is_as_large_as_cpus_ask_for_and_a_power_of_two() {
-        let mib = |cpus| bytes_of_records(cpus) >> 20;
-        let of = [(0, 2), (1, 2), (2, 4), (3, 8), (24, 64), (32, 64), (33, 64), (u32::MAX, 64)];
-        assert_eq!(of.map(|(cpus, _)| mib(cpus)), of.map(|(_, mib)| mib));
-    }
-
-    #[test]
-    fn programs_are_attached_where_they_are_needed() {
-        let options = |target, pinned, stimulus| Options {
-            target,
-            stimulus,
-            probes: 2,
-            pinned,
-            above_ns: None,
-            tail: 0.001,
-            preemptible: None,
-            idle_states: Vec::new(),
-            room: 1,
-            machine: Machine::default(),
-            watch: None,
-            sections: None,
-            by: None,
-        };
-        let needed = |options: Options| {
-            let shows = Shows::default();
-            let needed = PROGRAMS.iter().filter(|program| is_needed(program, &options, shows));
-            needed.map(|program| program.tracepoint).collect::<Vec<_>>()
-        };
-        let (moves, waking) = ("sched_migrate_task", "sched_waking");
-        let probes = needed(options(Target::Probes, true, Stimulus::Timer));
-        assert!(!probes.contains(&moves) && !probes.contains(&waking), "{probes:?}");
-        let loose = needed(options(Target::Probes, false, Stimulus::Timer));
-        assert!(loose.contains(&moves) && !loose.contains(&waking), "{loose:?}");
-        let futex = needed(options(Target::Probes, true, Stimulus::Futex));
-        assert!(!futex.contains(&moves) && futex.contains(&waking), "{futex:?}");
-        let others = needed(options(Target::Process { pid: 1 }, true, Stimulus::Any));
-        let asked_for =
-            |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
-        let asked_for = PROGRAMS.iter().filter(asked_for).count();
-        assert!(asked_for > 0 && others.len() + asked_for == PROGRAMS.len());
     }
 }

@@ -1,0 +1,183 @@
+//! The programs, loaded with what they must know, and attached where they are needed.
+
+use aya::programs::{BtfTracePoint, ProgramError};
+use aya::{Btf, Ebpf, EbpfLoader};
+use wakescope_core::plan::Stimulus;
+use wakescope_sys::memory::lift_lock_limit;
+
+use super::Options;
+use crate::error::{TraceError, denied, innermost};
+use crate::interference::Watch;
+use crate::kernel::Kernel;
+use crate::object;
+use crate::programs::{Need, Program};
+use crate::sections::Shows;
+use crate::shared::{COMPONENTS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS};
+use crate::target::Filter;
+
+/// CPUs that there may ever be.
+pub(super) fn possible_cpus() -> u32 {
+    aya::util::nr_cpus().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(1)
+}
+
+/// Threads of others that are followed at once: with what is kept of each, 7 MB.
+const MOST_FOLLOWED: u32 = 8_192;
+
+/// How large the buffer of late wakeups is where they come on so many CPUs: a power of two, 64 MiB at
+/// the most.
+fn bytes_of_records(cpus: u32) -> u32 {
+    const MOST_CPUS: u32 = 32;
+    RECORDS_PER_CPU * cpus.clamp(1, MOST_CPUS).next_power_of_two()
+}
+
+pub(super) fn load(
+    options: &Options,
+    filter: Filter,
+    kernel: &Kernel,
+    types: &Btf,
+    shows: Shows,
+    sleepers_call: Option<u64>,
+) -> Result<Ebpf, TraceError> {
+    let object = object::unpacked().map_err(|e| TraceError::Refused("object", e.to_string()))?;
+    let cpus = possible_cpus();
+    let (probes, followed, waking) = match options.is_of_probes() {
+        true => (options.probes.max(1), options.probes.max(1), options.probes),
+        false => (1, MOST_FOLLOWED, cpus),
+    };
+    let waits = !options.is_of_probes();
+    let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
+    // 0 stands for all that timers call.
+    let sleepers_call = sleepers_call.unwrap_or(0);
+    let preemptible = u32::from(options.preemptible == Some(true));
+    let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
+    let sees_irqs_off = u32::from(shows.sees_irqs());
+    let mut loader = EbpfLoader::new();
+    loader
+        .btf(Some(types))
+        .set_max_entries("cpus", cpus)
+        .set_max_entries("records", bytes_of_records(waking))
+        .set_max_entries("figures", options.places() * components)
+        .set_max_entries("responses", probes)
+        .set_max_entries("slots", probes)
+        .set_max_entries("wakeups", followed)
+        .set_max_entries("waits_of", if waits { followed } else { 1 })
+        .set_global("targets", &filter.targets, true)
+        .set_global("target_pid", &filter.pid, true)
+        .set_global("target_comm", &filter.comm, true)
+        .set_global("target_cgroup", &filter.cgroup, true)
+        .set_global("hrtimer_wakeup", &sleepers_call, true)
+        .set_global("preemptible", &preemptible, true)
+        .set_global("wants_bound", &wants_bound, true)
+        .set_global("sees_irqs_off", &sees_irqs_off, true);
+    if shows.any() {
+        let kinds = u32::try_from(SECTION_KINDS).unwrap_or(u32::MAX);
+        let slots = u32::try_from(SECTION_SLOTS).unwrap_or(u32::MAX);
+        loader
+            .set_max_entries("sections", cpus)
+            .set_max_entries("section_figures", cpus * kinds)
+            .set_max_entries("section_places", cpus * kinds * slots);
+    }
+    if wants_bound == 0 {
+        loader.set_max_entries("interference", 1);
+    }
+    let places: Vec<(&str, [i64; 2])> =
+        kernel.places.iter().map(|&(variable, place)| (variable, [place, 1])).collect();
+    for (variable, place) in &places {
+        loader.set_global(variable, place, true);
+    }
+    let loaded = loader.load(&object).or_else(|e| {
+        // Before 5.11, what BPF takes counted as locked memory, of which even root has little.
+        if denied(&e) && lift_lock_limit().is_ok() { loader.load(&object) } else { Err(e) }
+    });
+    loaded.map_err(|e| match denied(&e) {
+        true => TraceError::NotAllowed,
+        false => TraceError::Refused("maps", innermost(&e)),
+    })
+}
+
+/// Whether a program is worth telling of: of a pair one is, and none that only completes others.
+pub(super) fn is_told(program: &Program) -> bool {
+    match program.need {
+        Need::ForBound => false,
+        Need::ForSections => program.tracepoint.ends_with("_disable"),
+        _ => !program.tracepoint.ends_with("_exit"),
+    }
+}
+
+pub(super) fn is_needed(program: &Program, options: &Options, shows: Shows) -> bool {
+    let others = !options.is_of_probes();
+    match program.need {
+        Need::Always | Need::IfThere => true,
+        Need::IfTheyMove => others || !options.pinned,
+        Need::ForOthers => others,
+        Need::ForWakers => options.stimulus != Stimulus::Timer,
+        Need::ForBound => options.watch.is_some(),
+        Need::ForSections => shows.needs(program.tracepoint),
+    }
+}
+
+pub(super) fn attach(
+    programs: &mut Ebpf,
+    program: &Program,
+    types: &Btf,
+) -> Result<(), TraceError> {
+    let refused = |e: ProgramError| TraceError::of_program(program.name, &e);
+    let found = programs.program_mut(program.name);
+    let found: &mut BtfTracePoint = found
+        .ok_or(TraceError::Refused(program.name, "it is not among those compiled".into()))?
+        .try_into()
+        .map_err(refused)?;
+    found.load(program.tracepoint, types).map_err(refused)?;
+    found.attach().map(drop).map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::programs::PROGRAMS;
+    use wakescope_attribution::Machine;
+    use wakescope_core::plan::Target;
+
+    #[test]
+    fn the_buffer_is_as_large_as_cpus_ask_for_and_a_power_of_two() {
+        let mib = |cpus| bytes_of_records(cpus) >> 20;
+        let of = [(0, 2), (1, 2), (2, 4), (3, 8), (24, 64), (32, 64), (33, 64), (u32::MAX, 64)];
+        assert_eq!(of.map(|(cpus, _)| mib(cpus)), of.map(|(_, mib)| mib));
+    }
+
+    #[test]
+    fn programs_are_attached_where_they_are_needed() {
+        let options = |target, pinned, stimulus| Options {
+            target,
+            stimulus,
+            probes: 2,
+            pinned,
+            above_ns: None,
+            tail: 0.001,
+            preemptible: None,
+            idle_states: Vec::new(),
+            room: 1,
+            machine: Machine::default(),
+            watch: None,
+            sections: None,
+            by: None,
+        };
+        let needed = |options: Options| {
+            let shows = Shows::default();
+            let needed = PROGRAMS.iter().filter(|program| is_needed(program, &options, shows));
+            needed.map(|program| program.tracepoint).collect::<Vec<_>>()
+        };
+        let (moves, waking) = ("sched_migrate_task", "sched_waking");
+        let probes = needed(options(Target::Probes, true, Stimulus::Timer));
+        assert!(!probes.contains(&moves) && !probes.contains(&waking), "{probes:?}");
+        let loose = needed(options(Target::Probes, false, Stimulus::Timer));
+        assert!(loose.contains(&moves) && !loose.contains(&waking), "{loose:?}");
+        let futex = needed(options(Target::Probes, true, Stimulus::Futex));
+        assert!(!futex.contains(&moves) && futex.contains(&waking), "{futex:?}");
+        let others = needed(options(Target::Process { pid: 1 }, true, Stimulus::Any));
+        let asked_for =
+            |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
+        let asked_for = PROGRAMS.iter().filter(asked_for).count();
+        assert!(asked_for > 0 && others.len() + asked_for == PROGRAMS.len());
+    }
+}
