@@ -26,9 +26,9 @@ pub(crate) const WAKEUP_LATENCY: usize = 4;
 pub(crate) const NET_OF_STEAL: usize = 5;
 /// Numbers of interrupts from here on are those of vectors that have no line.
 pub(crate) const NO_LINE: u32 = 1 << 31;
-/// The number of NMIs.
 /// The stimulus of a wakeup that was due before its thread slept.
 pub(crate) const AWAKE: u32 = 4;
+/// The number of NMIs.
 pub(crate) const AN_NMI: u32 = NO_LINE + 0x100;
 /// Numbers from here on are those of softirqs.
 pub(crate) const A_SOFTIRQ: u32 = NO_LINE + 0x200;
