@@ -15,7 +15,7 @@ use wakescope_core::random::Random;
 /// that stays stands for twice as many.
 const MOST: usize = 32_768;
 
-/// The most culprits that are told apart; all others of a cause are one.
+/// The most culprits with a group of their own. All others of a cause share one group.
 const MOST_CULPRITS: usize = 16_384;
 
 /// A length that the longest is asked for: what of a share counts for it.
@@ -208,7 +208,7 @@ impl Abridged {
         counts
     }
 
-    /// Whose the time of those at least so late was, to be ranked.
+    /// The shares of each wakeup that is at least so late, to be ranked.
     pub(crate) fn parts(
         &self,
         above_ns: u64,

@@ -17,7 +17,7 @@ use wakescope_core::explain::{
 };
 use wakescope_core::run::{Episode, Run};
 
-/// The most changes that are told apart in the record.
+/// The most changes that the record lists.
 const MOST_CHANGES: usize = 100;
 
 /// Attributes the episodes of a run anew, one after the other.

@@ -77,8 +77,8 @@ impl Key for Subject {
     }
 }
 
-/// Whose time a share was, by what it is asked by. Time in which none of these is known to have run is its
-/// cause's.
+/// The subject of a share: the thread, task, function or module that had its time, as `by` asks. If none of
+/// that kind is known, the cause stands in.
 pub(crate) fn subject(share: &Share, by: By) -> Subject {
     let of_cause = Subject::Cause { cause: share.cause };
     if share.cause == Cause::Unexplained {

@@ -175,8 +175,8 @@ impl driver::Storage for Storage<'_> {
 
     fn checkpoint(&mut self, mut run: Run) {
         self.args.redact_if_asked(&mut run);
-        // If there is no room now there may be later, and the last version is still whole. Only
-        // what is the matter at the end counts, and that is told then.
+        // A full disk is no error yet: the last version is still whole, and the record is written once
+        // more at the end, which reports one.
         let _ = self.folder.write(self.writer.write(&mut run));
     }
 }

@@ -78,7 +78,7 @@ pub struct Attributed {
     pub wakeup: Wakeup,
     /// What it was made of.
     pub components: Components,
-    /// Whose it was, the largest share first.
+    /// What its time was blamed on, the largest share first.
     pub blame: Vec<Share>,
 }
 

@@ -205,7 +205,7 @@ pub struct Episode {
     /// What it was made of, if it was explained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub components: Option<Components>,
-    /// Whose it was, the largest share first, if it was explained. The shares add up to the
+    /// What its time was blamed on, the largest share first, if it was explained. The shares add up to the
     /// wakeup latency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blame: Vec<Share>,

@@ -13,7 +13,7 @@ pub(super) struct Nested {
 }
 
 impl Nested {
-    /// Whose its time is.
+    /// What its time is blamed on.
     pub(super) fn blame(&self) -> (Cause, Culprit) {
         match &self.what {
             What::SoftirqEntry(number) => {

@@ -1,4 +1,4 @@
-//! Whose time it is that neither an interrupt nor a softirq takes.
+//! The rules of blame for time that neither an interrupt nor a softirq takes.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use wakescope_core::explain::{
 };
 use wakescope_core::units::MonoNs;
 
-/// Whose time it is: so much of it the first one's, the rest the second one's.
+/// How a stretch of time is divided: the first label gets so much of it, the second one the rest.
 #[derive(Clone, Debug)]
 pub(super) struct Split {
     pub(super) at_most_ns: u64,

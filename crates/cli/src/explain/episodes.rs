@@ -91,7 +91,7 @@ impl Episodes {
         for episode in attributed {
             piece += &text(episode, origin.0, self.redacts);
         }
-        // If there is no room now there may be later; what counts is told at the end.
+        // A full disk is no error yet: the file is written whole at the end, which reports one.
         let _ = file.append(piece.as_bytes());
     }
 

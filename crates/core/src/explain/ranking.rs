@@ -53,7 +53,7 @@ impl FromStr for By {
     }
 }
 
-/// Whose time it was.
+/// What a row of a ranking is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Subject {
@@ -93,7 +93,7 @@ pub struct Ranking {
 /// The time of one subject.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankingRow {
-    /// Whose time.
+    /// What the row is about.
     pub subject: Subject,
     /// In how many of the wakeups it has a share.
     pub episodes: u64,

@@ -62,7 +62,7 @@ fn title(ranking: &Ranking, explanation: &Explanation) -> String {
     format!("late time by {by}: {of}")
 }
 
-/// Whose time: `rm[412] other`, `ext4_readdir [ext4]`.
+/// The name of a row: `rm[412] other`, `ext4_readdir [ext4]`.
 fn subject(subject: &Subject, by: By) -> String {
     match subject {
         Subject::Function(function) => match &function.module {
