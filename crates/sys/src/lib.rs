@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 pub mod bpf;
+pub mod cage;
 pub mod clock;
 pub mod counter;
 pub mod file;

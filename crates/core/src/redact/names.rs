@@ -4,10 +4,27 @@
 pub const REDACTED: &str = "[redacted]";
 
 /// Loads that every wakescope has, and their groups.
-const LOADS: [&str; 5] = ["find", "launch", "file-move", "cpu", "stress-kernel"];
+const LOADS: [&str; 13] = [
+    "find",
+    "launch",
+    "file-move",
+    "cpu",
+    "fifos-mmap",
+    "p3-fpu",
+    "fs",
+    "crashme",
+    "fork",
+    "memory",
+    "sync",
+    "truncate",
+    "stress-kernel",
+];
 
 /// What they count.
-const UNITS: [&str; 6] = ["files", "programs", "bytes", "loops", "times", "starts"];
+const UNITS: [&str; 14] = [
+    "files", "programs", "bytes", "loops", "turns", "matrices", "steps", "attempts", "forks",
+    "pages", "syncs", "lengths", "times", "starts",
+];
 
 /// What is removed is marked; an empty text says already that there is nothing.
 pub(super) fn remove(text: &mut String) {
