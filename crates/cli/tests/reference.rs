@@ -61,7 +61,7 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     for policy in [Policy::Other, Policy::Fifo, Policy::Rr, Policy::Deadline] {
         names(&|run| run.plan.policy = policy);
     }
-    for stimulus in [Stimulus::Timer, Stimulus::Futex, Stimulus::Any] {
+    for stimulus in Stimulus::OF_PROBES.iter().copied().chain([Stimulus::Any]) {
         names(&|run| run.plan.stimulus = stimulus);
     }
     for idle in [IdleStates::AsIs, IdleStates::Shallow] {
