@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::source::{Quantity, Source};
+
 mod stimulus;
 mod target;
 
@@ -133,6 +135,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What the values of a run made as this plan are: what its stimulus gives, unless another program,
+    /// the `source`, measured something.
+    pub fn quantity(&self, source: Option<&Source>) -> Quantity {
+        source.map_or(self.stimulus.quantity(), |source| source.quantity)
+    }
+
     /// Whether each wakeup is that of an expiry, so that a late one may have swallowed further expiries
     /// that were due regardless of it.
     pub fn counts_expiries(&self) -> bool {

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::source::Quantity;
+
 /// What events cause the wakeups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -42,6 +44,11 @@ impl Stimulus {
     /// What it has in common with others.
     pub fn family(self) -> Family {
         self.row().1
+    }
+
+    /// What the values of a run are.
+    pub fn quantity(self) -> Quantity {
+        Quantity::WakeupLatency
     }
 
     /// What causes the wakeups, in a few words.
