@@ -27,6 +27,7 @@ mod report;
 mod runs;
 mod samples;
 mod screen;
+mod stimuli;
 mod trace_failure;
 mod trend;
 mod unit;
