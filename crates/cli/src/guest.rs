@@ -21,7 +21,7 @@ use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::driver::{self, Screen, Storage};
 use wakescope_probe::host::{self, Files};
-use wakescope_probe::load::{Spec, default_dir};
+use wakescope_probe::load::{Spec, default_dir, parse_list};
 use wakescope_probe::measurement::{Identity, Progress, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_report::check::Check;
@@ -350,8 +350,8 @@ fn measure_quietly(
 
 /// The loads that a plan names.
 fn loads_of(plan: &Plan) -> Result<Vec<Spec>, Failure> {
-    let read = |name: &String| name.parse::<Spec>().map_err(|e| Failure::new(e.to_string()));
-    plan.load.iter().map(read).collect()
+    let read = |name: &String| parse_list(name).map_err(|e| Failure::new(e.to_string()));
+    plan.load.iter().map(read).collect::<Result<Vec<_>, _>>().map(|lists| lists.concat())
 }
 
 /// Says when the measurement begins, in real time.

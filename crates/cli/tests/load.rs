@@ -7,7 +7,9 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use common::bench::{
     Disk, NOBODY, PATIENCE, Running, Test, eventually, eventually_some, kill, skip,
 };
+use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Load, LoadError, Options, Spec, abandon_all};
+use wakescope_sys::clock;
 use wakescope_sys::file::effective_user;
 use wakescope_sys::sched::{Schedule, set_schedule};
 use wakescope_sys::signal::EndSignals;
@@ -18,6 +20,10 @@ const BUILT_IN: [&str; 4] = ["find", "launch", "file-move", "cpu"];
 
 /// A shell with a child, a grandchild that it lost, and a child that left its session.
 const FAMILY: &str = "exec:sleep 1000 & (sleep 1000 &) ; setsid sleep 1000 & wait";
+
+fn spec(name: &str) -> Spec {
+    name.parse().unwrap()
+}
 
 #[test]
 fn every_built_in_load_works_and_cleans_up() {
@@ -43,6 +49,40 @@ fn every_built_in_load_works_and_cleans_up() {
         assert!(result.work > 0 && result.per_second > 0.0, "{result:?}");
         assert!(result.before_per_second.is_some(), "{result:?}");
         assert_eq!((result.name.as_str(), result.unit.as_str()), (name, unit));
+        test.assert_nothing_is_left();
+    }
+}
+
+/// CPU time that a process has used.
+fn cpu_time(pid: i32) -> SpanNs {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<_> = stat[stat.rfind(')').unwrap() + 1..].split_whitespace().collect();
+    // Fields 14 and 15 of proc(5), counted from the state, field 3; in hundredths of a second.
+    let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+    SpanNs(ticks * 10_000_000)
+}
+
+#[test]
+fn a_load_uses_no_more_time_than_its_intensity() {
+    // Of time that a load is given less is left for work, never more: a busy machine cannot fail this.
+    const TOLERANCE: SpanNs = SpanNs(100_000_000);
+    let threads = wakescope_sys::sched::affinity().unwrap().len() as u64;
+    for (name, percent, threads) in [("cpu@10%", 10, threads), ("find@20%", 20, 1)] {
+        let test = Test::new("intensity");
+        let mut load = test.start(name);
+        load.wait_ready(PATIENCE).unwrap();
+        load.mark();
+        let (begin, before) = (clock::now(), cpu_time(load.pid()));
+        let first = load.status().work;
+        eventually(&format!("{name} works, and enough time has passed"), || {
+            load.status().work > first && clock::now().since(begin) >= SpanNs(2_000_000_000)
+        });
+        let used = cpu_time(load.pid()).0 - before.0;
+        let most = clock::now().since(begin).0 * threads * percent / 100 + TOLERANCE.0;
+        assert!(used <= most, "{name}: {used} ns of at most {most}");
+        let result = load.finish();
+        assert_eq!((result.name.as_str(), result.alive), (name, true));
+        assert!(result.work > 0, "{result:?}");
         test.assert_nothing_is_left();
     }
 }
@@ -101,6 +141,12 @@ fn bad_arguments_are_refused_with_a_remedy() {
         (&["find,fnid"], "no load `fnid`"),
         (&[], "find, launch, file-move, cpu, disturb-KIND-TIME, exec:COMMAND"),
         (&["exec:"], "needs a command"),
+        (&["find@0%"], "from 1 to 100, as in find@25%"),
+        (&["find@200%"], "from 1 to 100, as in find@25%"),
+        (&["find@x"], "from 1 to 100, as in find@25%"),
+        (&["nosuch@5%"], "no load `nosuch`"),
+        (&["disturb-fifo-1ms@5%"], "a disturbance has no intensity"),
+        (&["exec:make@5%"], "a command has no intensity"),
         (&["disturb-fifo"], "as in disturb-fifo-300us"),
         (&["disturb-fifo-1h"], "from 20.0 µs to 50.0 ms"),
         (&["find", "--duration", "0s"], "longer --duration"),
@@ -272,14 +318,14 @@ fn abandoned_loads_tell_what_they_did_and_leave_their_files() {
 fn a_load_that_cannot_start_says_why() {
     let test = Test::new("no-start");
     let options = Options { program: test.dir.join("missing"), ..test.options() };
-    let error = Load::start(Spec::Cpu, &options).unwrap_err();
+    let error = Load::start(spec("cpu"), &options).unwrap_err();
     assert!(error.to_string().contains("No such file"), "{error}");
     let options = Options { dir: "/does/not/exist".into(), ..test.options() };
-    let error = Load::start(Spec::Find, &options).unwrap().wait_ready(PATIENCE).unwrap_err();
+    let error = Load::start(spec("find"), &options).unwrap().wait_ready(PATIENCE).unwrap_err();
     assert!(matches!(error, LoadError::Died { .. }), "{error}");
     // A program that knows nothing of loads.
     let options = Options { program: "/bin/true".into(), ..test.options() };
-    let error = Load::start(Spec::Cpu, &options).unwrap().wait_ready(PATIENCE).unwrap_err();
+    let error = Load::start(spec("cpu"), &options).unwrap().wait_ready(PATIENCE).unwrap_err();
     assert!(error.to_string().contains("exit status 0"), "{error}");
 }
 

@@ -120,6 +120,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("governor", "the CPU changes its frequency"),
     ("busy-probe", "another wakescope measures on the same CPU"),
     ("load-died", "a load ended, or did no work, during the run"),
+    ("load-left-out", "a part of the requested load could not run on this machine"),
     ("load-stalled", "a load did no work for a while"),
     ("lost-records", "records of late wakeups were lost before they were explained"),
     ("episodes-not-stored", "what was seen of late wakeups could not be stored"),

@@ -35,6 +35,8 @@ pub struct Observed {
     pub also_measured: Vec<u32>,
     /// What the loads did.
     pub loads: Vec<LoadResult>,
+    /// What was left out of the requested loads.
+    pub left_out: Vec<LeftOut>,
     /// Loads that stopped working for a while: name, and the longest such time.
     pub stalls: Vec<(String, u64)>,
     /// What ended the run early.
@@ -44,6 +46,17 @@ pub struct Observed {
     /// Share of the CPU that real-time tasks may use before they are throttled, in parts per
     /// million; `None` where nothing throttles them.
     pub rt_share_ppm: Option<u64>,
+}
+
+/// A part of the requested load that could not run on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// What was left out: a load of a group, or a part of a load.
+    pub part: String,
+    /// The group or load.
+    pub of: String,
+    /// Why it could not run.
+    pub reason: String,
 }
 
 /// What was seen of one probe thread.
@@ -436,6 +449,14 @@ fn loads(seen: &Observed, out: &mut Vec<Finding>) {
             ));
         }
     }
+    for LeftOut { part, of, reason } in &seen.left_out {
+        out.push(Finding::new(
+            "load-left-out",
+            Warning,
+            format!("{part} was left out of the load {of}: {reason}"),
+            "compare it with runs that left out the same",
+        ));
+    }
     for (name, longest_ns) in &seen.stalls {
         out.push(Finding::new(
             "load-stalled",
@@ -549,6 +570,8 @@ mod tests {
         check(|_, s| s.also_measured = vec![0], &[("busy-probe", Warning)]);
         check(|p, _| p.idle_states = IdleStates::Shallow, &[("idle-limited", Note)]);
         check(|_, s| s.stalls = vec![("find".into(), 9)], &[("load-stalled", Note)]);
+        let left_out = LeftOut { part: "fs".into(), of: "all".into(), reason: "full".into() };
+        check(|_, s| s.left_out = vec![left_out], &[("load-left-out", Warning)]);
         check(|_, s| s.ended_by = Some("SIGINT".into()), &[("interrupted", Note)]);
         check(|_, s| s.not_saved = Some("ENOSPC".into()), &[("not-saved", Warning)]);
         let dead = LoadResult { name: "find".into(), work: 5, alive: false, ..Default::default() };

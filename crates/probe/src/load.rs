@@ -24,7 +24,9 @@ mod exec;
 mod file_move;
 mod find;
 mod handle;
+mod intensity;
 mod keeper;
+mod kinds;
 mod launch;
 mod random;
 mod report;
@@ -38,7 +40,7 @@ pub use keeper::{KEEPER_VERB, keep};
 pub use launch::launched_output;
 pub use scratch::clean_up_leftovers;
 pub use seen::Status;
-pub use spec::{Spec, SpecError, parse_list};
+pub use spec::{Spec, SpecError, name_in, parse_list};
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

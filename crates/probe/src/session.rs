@@ -10,13 +10,13 @@ use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_core::validity::{Observed, findings};
+use wakescope_core::validity::{LeftOut, Observed, findings};
 use wakescope_sys::memory::SteadyPages;
 use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
-use crate::load::{Load, LoadError, abandon_all, finish_all};
+use crate::load::{Load, LoadError, abandon_all, finish_all, name_in};
 use crate::measured_cpus::{MeasuredCpus, announce};
 use crate::measurement::{
     CpuProgress, Identity, Measurement, Progress, Request, SampleSink, SavedSample,
@@ -45,6 +45,7 @@ pub(crate) struct Session {
     policy_refused: Option<String>,
     memory_refused: Option<String>,
     loads: Vec<Running>,
+    left_out: Vec<LeftOut>,
     probes: Vec<Probe>,
     origin: MonoNs,
     before: Surroundings,
@@ -104,7 +105,8 @@ impl Session {
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
-        let mut loads = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
+        let (mut loads, left_out) = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
+        name_in(&mut plan, loads.iter().map(|running| running.load.spec()));
         let measured_cpus = announce(&plan.cpus);
         let idle = match plan.idle_states {
             IdleStates::AsIs => None,
@@ -146,6 +148,7 @@ impl Session {
             policy_refused,
             memory_refused,
             loads,
+            left_out,
             probes,
             origin,
             before,
@@ -274,6 +277,7 @@ impl Measurement for Session {
             quota_stopped_ns: change.quota_stopped.0,
             also_measured: self.measured_cpus.shared(),
             loads,
+            left_out: std::mem::take(&mut self.left_out),
             stalls,
             ended_by,
             not_saved: unsaved.cause,
@@ -308,31 +312,16 @@ impl Probe {
     }
 }
 
-/// Waits until the loads are set up, and lets them run alone for a while.
+/// Waits until the loads are set up, and lets them run alone for a while. Also tells what of them was
+/// left out.
 fn settle_loads(
-    mut loads: Vec<Load>,
+    loads: Vec<Load>,
     alone: SpanNs,
     pause: &mut dyn FnMut(SpanNs) -> bool,
-) -> Result<Vec<Running>, MeasureError> {
-    let deadline = clock::now().after(LOAD_PATIENCE);
-    for load in &mut loads {
-        // In short waits, so that the user can end it meanwhile.
-        while let Err(e) = load.wait_ready(SpanNs(50_000_000)) {
-            if load.status().ready {
-                // It began and died since. The run will say so, as if it had died a moment later.
-                break;
-            }
-            let waiting = matches!(e, LoadError::NotReady { .. }) && clock::now() < deadline;
-            if !waiting {
-                return Err(MeasureError::Load(e));
-            }
-            if pause(SpanNs(0)) {
-                return Err(MeasureError::Ended);
-            }
-        }
-    }
+) -> Result<(Vec<Running>, Vec<LeftOut>), MeasureError> {
+    let (mut loads, left_out) = set_up(loads, pause)?;
     if loads.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), left_out));
     }
     // Two halves: only where they are alike is it known how fast the loads are by themselves.
     for half in [SpanNs(alone.0 / 2), SpanNs(alone.0 - alone.0 / 2)] {
@@ -341,7 +330,60 @@ fn settle_loads(
             return Err(MeasureError::Ended);
         }
     }
-    Ok(loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) }).collect())
+    let running = loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) });
+    Ok((running.collect(), left_out))
+}
+
+/// Waits until the loads are set up. Those of a group that cannot run are left out, unless none of
+/// the loads can.
+fn set_up(
+    loads: Vec<Load>,
+    pause: &mut dyn FnMut(SpanNs) -> bool,
+) -> Result<(Vec<Load>, Vec<LeftOut>), MeasureError> {
+    let deadline = clock::now().after(LOAD_PATIENCE);
+    let (mut all, mut left_out, mut refused) = (Vec::new(), Vec::new(), None);
+    for mut load in loads {
+        match wait_ready(&mut load, deadline, pause) {
+            Ok(()) => {
+                left_out.extend(load.omissions());
+                all.push(load);
+            }
+            Err(MeasureError::Load(e)) => {
+                let Some(part) = load.can_be_left_out(&e) else {
+                    return Err(MeasureError::Load(e));
+                };
+                left_out.push(part);
+                refused.get_or_insert(e);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    match refused {
+        Some(e) if all.is_empty() => Err(MeasureError::Load(e)),
+        _ => Ok((all, left_out)),
+    }
+}
+
+fn wait_ready(
+    load: &mut Load,
+    deadline: MonoNs,
+    pause: &mut dyn FnMut(SpanNs) -> bool,
+) -> Result<(), MeasureError> {
+    // In short waits, so that the user can end it meanwhile.
+    while let Err(e) = load.wait_ready(SpanNs(50_000_000)) {
+        if load.status().ready {
+            // It began and died since. The run will say so, as if it had died a moment later.
+            break;
+        }
+        let waiting = matches!(e, LoadError::NotReady { .. }) && clock::now() < deadline;
+        if !waiting {
+            return Err(MeasureError::Load(e));
+        }
+        if pause(SpanNs(0)) {
+            return Err(MeasureError::Ended);
+        }
+    }
+    Ok(())
 }
 
 /// Starts a probe per CPU, all prepared and waiting.

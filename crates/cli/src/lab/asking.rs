@@ -11,7 +11,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_lab::plan::{
     CpuSpeed, LARGEST_FILE, LoadSet, Overrides, Plan, PlanError, Seeds, parse_margin, repeat,
 };
-use wakescope_probe::load::Spec;
+use wakescope_probe::load::{Spec, SpecError, parse_list};
 use wakescope_report::style::clean;
 use wakescope_stats::cells::parse_limit;
 use wakescope_sys::input::open_input_or_pipe;
@@ -176,10 +176,14 @@ fn said<T: Clone>(list: &[T]) -> Option<Vec<T>> {
 /// A load that nobody knows is not to be found out by the guests, one after the other.
 fn expect_known_loads(plan: &Plan) -> Result<(), Failure> {
     for name in plan.loads.iter().flat_map(LoadSet::names) {
-        if name.parse::<Spec>().is_err() {
+        if let Err(e) = parse_list(name) {
             let known: Vec<&str> =
                 Spec::list().map(|load| load.0).filter(|name| !name.contains(':')).collect();
-            return Err(Failure::new(format!("there is no load `{}`", clean(name, 40)))
+            let what = match e {
+                SpecError::Unknown(name) => format!("there is no load `{name}`"),
+                e => e.to_string(),
+            };
+            return Err(Failure::new(clean(&what, 200))
                 .try_this(format!("the loads are idle, {}", known.join(", "))));
         }
     }

@@ -8,7 +8,7 @@ use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, WORST, Wa
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
-use wakescope_probe::load::{Spec, parse_list};
+use wakescope_probe::load::{Spec, name_in, parse_list};
 use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
@@ -161,7 +161,6 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         ))
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
-    let loads = || args.load.iter().flat_map(|l| &l.0);
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
     let (stimulus, waker) = match args.stimulus {
         StimulusArg::Timer => (Stimulus::Timer, None),
@@ -177,7 +176,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         )
         .try_this("use --policy fifo, rr or other"));
     }
-    Ok(Plan {
+    let mut plan = Plan {
         target: Target::Probes,
         stimulus,
         interval_ns: args.interval.0,
@@ -188,8 +187,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         policy_required: args.policy.is_some() || args.priority.is_some(),
         waker,
         cpus: cpus(args.cpus.as_ref())?,
-        load: loads().map(Spec::to_string).collect(),
-        load_marks: load_marks(loads()),
+        load: Vec::new(),
+        load_marks: Vec::new(),
         warmup_ns: args.warmup.0,
         idle_states: match args.idle_states {
             IdleStatesArg::AsIs => IdleStates::AsIs,
@@ -198,13 +197,9 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         worst: args.worst.into(),
         fail_above: args.fail_above.iter().map(Limit::as_argument).collect(),
         save_samples: args.save_samples,
-    })
-}
-
-/// What tells commands among the loads apart; nothing where no load is a command.
-fn load_marks<'a>(loads: impl Iterator<Item = &'a Spec>) -> Vec<String> {
-    let marks: Vec<String> = loads.map(|load| load.mark().unwrap_or_default()).collect();
-    if marks.iter().all(String::is_empty) { Vec::new() } else { marks }
+    };
+    name_in(&mut plan, args.load.iter().flat_map(|list| &list.0));
+    Ok(plan)
 }
 
 /// Above what applications use, below the kernel's own threads that must come first (99).

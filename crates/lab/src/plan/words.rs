@@ -48,9 +48,9 @@ impl FromStr for LoadSet {
         }
         let mut names = Vec::new();
         for name in text.split('+') {
-            let well_formed = !name.is_empty()
-                && name.len() <= 32
-                && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+            let is_plain =
+                |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-@%".contains(&b);
+            let well_formed = !name.is_empty() && name.len() <= 32 && name.bytes().all(is_plain);
             if !well_formed {
                 return Err(format!(
                     "`{shown}` is not a load; write find, or find+launch for both"
@@ -247,6 +247,7 @@ mod tests {
         check::<LoadSet>("idle", Ok("idle"));
         check::<LoadSet>("find", Ok("find"));
         check::<LoadSet>("find+file-move", Ok("find+file-move"));
+        check::<LoadSet>("find@25%+cpu", Ok("find@25%+cpu"));
         check::<LoadSet>("", Err("is not a load"));
         check::<LoadSet>("find+", Err("is not a load"));
         check::<LoadSet>("find,launch", Err("is not a load"));

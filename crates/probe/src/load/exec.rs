@@ -14,7 +14,9 @@ use wakescope_sys::process::{
 };
 
 use super::desk::{Desk, fault};
+use super::kinds::Job;
 use super::report::Report;
+use super::spec::command_of;
 
 const SHELL: &str = "/bin/sh";
 
@@ -27,9 +29,11 @@ const LAST_WORDS: usize = 2048;
 /// How long it may take to end all that the command started.
 const END_PATIENCE: SpanNs = SpanNs(5_000_000_000);
 
-/// Runs `command` in a shell until the desk says stop. A command that ends is a fault: a load
+/// Runs the command in a shell until the desk says stop. A command that ends is a fault: a load
 /// lasts, and what comes after its end would be measured without one.
-pub(super) fn run(command: &str, desk: &Desk) -> Result<(), String> {
+pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
+    let desk = job.desk;
+    let command = command_of(job.name).unwrap_or_default();
     if !Path::new(SHELL).exists() {
         return Err(format!("a command needs a shell, but {SHELL} does not exist"));
     }

@@ -33,6 +33,8 @@ pub(super) struct Seen {
     pub(super) grew_at: Option<MonoNs>,
     pub(super) fault: Option<String>,
     pub(super) last_words: Option<String>,
+    /// What it leaves out, and why.
+    pub(super) omissions: Vec<(String, String)>,
     /// Marks that were requested, and the numbers of those that bound the window.
     pub(super) marks: u32,
     pub(super) begin_mark: Option<u32>,
@@ -56,6 +58,12 @@ impl Seen {
             }
             Report::LastWords(words) => {
                 self.last_words.get_or_insert(words);
+                return;
+            }
+            Report::Omission(part, reason) => {
+                if self.omissions.len() < MOST_OMISSIONS {
+                    self.omissions.push((part, reason));
+                }
                 return;
             }
             Report::Ready(reading) => {
@@ -139,6 +147,9 @@ impl Seen {
     }
 }
 
+/// No load has more parts than this.
+const MOST_OMISSIONS: usize = 16;
+
 /// Rates of which one is at most so many times the other are the same: halves of a second of file-move,
 /// which moves some dozen files in it, differ by less.
 const STEADY: f64 = 1.25;
@@ -175,7 +186,7 @@ mod tests {
 
     #[track_caller]
     fn check(reports: &[Report], work: u64, per_second: f64, before: Option<f64>) {
-        let got = result(&Spec::Find, reports);
+        let got = result(&"find".parse().unwrap(), reports);
         assert_eq!((got.work, got.per_second), (work, per_second), "{reports:?}");
         assert_eq!(got.before_per_second, before, "{reports:?}");
     }
@@ -231,13 +242,13 @@ mod tests {
     #[test]
     fn the_first_fault_is_the_one_that_is_told() {
         let faults = ["disk full", "file missing"].map(|f| Report::Fault(f.into()));
-        let got = result(&Spec::Cpu, &faults);
+        let got = result(&"cpu".parse().unwrap(), &faults);
         assert_eq!((got.alive, got.fault.as_str()), (false, "disk full"));
     }
 
     #[test]
     fn a_command_is_one_start_and_no_rate() {
-        let spec = Spec::Exec("x".into());
+        let spec: Spec = "exec:x".parse().unwrap();
         let got = result(&spec, &[Report::Ready(reading(1, 1)), Report::Beat(reading(2, 1))]);
         assert_eq!((got.work, got.unit.as_str(), got.per_second), (1, "starts", 0.0));
         assert!(got.alive);
@@ -248,7 +259,7 @@ mod tests {
         let reports = ["words", "fault"].map(|kind| format!("{kind} secret").parse().unwrap());
         let [words, _] = reports.clone();
         let fault = Report::Fault("the command ended with exit status 2".into());
-        let got = result(&Spec::Exec("x".into()), &[words, fault]);
+        let got = result(&"exec:x".parse().unwrap(), &[words, fault]);
         assert_eq!(got.last_words, "secret");
         assert!(!serde_json::to_string(&got).unwrap().contains("secret"));
         let told = got.fault_with_last_words();
