@@ -4,10 +4,36 @@
 pub const REDACTED: &str = "[redacted]";
 
 /// Loads that every wakescope has, and their groups.
-const LOADS: [&str; 5] = ["find", "launch", "file-move", "cpu", "stress-kernel"];
+const LOADS: [&str; 13] = [
+    "find",
+    "launch",
+    "file-move",
+    "cpu",
+    "stress-kernel",
+    "ttcp",
+    "network",
+    "hackbench",
+    "interrupts",
+    "serial-pty",
+    "printk",
+    "dbench",
+    "stress-ng",
+];
 
 /// What they count.
-const UNITS: [&str; 6] = ["files", "programs", "bytes", "loops", "times", "starts"];
+const UNITS: [&str; 11] = [
+    "files",
+    "programs",
+    "bytes",
+    "loops",
+    "times",
+    "starts",
+    "packets",
+    "messages",
+    "requests",
+    "lines",
+    "operations",
+];
 
 /// What is removed is marked; an empty text says already that there is nothing.
 pub(super) fn remove(text: &mut String) {
@@ -62,8 +88,8 @@ pub(super) fn is_unit(unit: &str) -> bool {
 pub(super) fn redact_name_of_load(name: &mut String) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
     let is_disturbance = name.starts_with("disturb-") && name.chars().all(is_plain);
-    if name.starts_with("exec:") {
-        *name = format!("exec:{REDACTED}");
+    if let Some(kind) = ["exec:", "serial:"].iter().find(|kind| name.starts_with(**kind)) {
+        *name = format!("{kind}{REDACTED}");
     } else if !LOADS.contains(&without_intensity(name)) && !is_disturbance {
         remove(name);
     }
@@ -122,6 +148,9 @@ mod tests {
             ("disturb-x y", REDACTED),
             ("exec:make", "exec:[redacted]"),
             ("exec:[redacted]", "exec:[redacted]"),
+            ("serial:ttyS1", "serial:[redacted]"),
+            ("stress-ng", "stress-ng"),
+            ("stress-ng:--secret", REDACTED),
             ("other", REDACTED),
             ("", ""),
         ] {
