@@ -1,11 +1,12 @@
 //! Loads that use what a machine may lack: a network, terminals, the kernel's log, programs.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::process::Command;
 
-use common::bench::{PATIENCE, Running, Test, eventually, kill, skip};
+use common::bench::{PATIENCE, Running, Test, eventually, eventually_some, kill, skip};
 use wakescope_sys::file::effective_user;
 use wakescope_sys::network::leave_for_a_new_one;
 use wakescope_sys::process::wait_readable;
@@ -34,6 +35,50 @@ fn programs(test: &'static str) -> impl Iterator<Item = &'static str> {
         is_there
     };
     PROGRAMS.into_iter().filter(is_there).map(|(load, _)| load)
+}
+
+/// The processes that descend from `pid`, with their names. Not by the test's mark: stress-ng writes over
+/// the environment of its children.
+fn descendants(pid: i32) -> BTreeMap<i32, String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    let all = pids.filter_map(|pid| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (begin, end) = (stat.find('(')?, stat.rfind(')')?);
+        let parent = stat[end + 1..].split_whitespace().nth(1)?.parse::<i32>().ok()?;
+        Some((pid, parent, stat[begin + 1..end].to_owned()))
+    });
+    let all: Vec<_> = all.collect();
+    let (mut found, mut parents) = (BTreeMap::new(), vec![pid]);
+    while let Some(parent) = parents.pop() {
+        for (pid, _, name) in all.iter().filter(|(_, of, _)| *of == parent) {
+            found.insert(*pid, name.clone());
+            parents.push(*pid);
+        }
+    }
+    found
+}
+
+/// Fails unless all processes of `family` end.
+#[track_caller]
+fn assert_gone(family: &BTreeMap<i32, String>) {
+    eventually(&format!("all of {family:?} are gone"), || {
+        family.iter().all(|(pid, name)| {
+            let found = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            // The number may be another's by now.
+            found.trim() != name
+        })
+    });
+}
+
+/// Waits until a program of [`PROGRAMS`] has children that work, and returns all that descends from
+/// `pid`.
+fn family_at_work(pid: i32, program: &str) -> BTreeMap<i32, String> {
+    eventually_some("its children work", || {
+        let family = descendants(pid);
+        let is_it = |name: &&String| name.starts_with(program);
+        (family.values().filter(is_it).count() >= 2).then_some(family)
+    })
 }
 
 #[test]
@@ -77,22 +122,32 @@ fn loads_end_when_their_parent_is_killed() {
         let test = Test::new("machine-killed");
         let mut running = test.run(&[name]);
         running.await_line("running:");
+        let program = name.split(':').next().unwrap();
+        let family = match PROGRAMS.iter().any(|(load, _)| *load == name) {
+            true => family_at_work(running.pid(), program),
+            false => descendants(running.pid()),
+        };
         kill("KILL", &[running.pid()]);
         test.assert_nothing_is_left();
+        assert_gone(&family);
     }
 }
 
 #[test]
 fn programs_run_until_they_are_ended_with_all_their_children() {
-    for name in programs("programs_run_until_they_are_ended") {
-        let test = Test::new("machine-program");
+    // As root in a PID namespace, and as a user who may not make one.
+    let users = [false, true].into_iter().filter(|nobody| !nobody || effective_user() == 0);
+    let programs: Vec<_> = programs("programs_run_until_they_are_ended").collect();
+    for (nobody, name) in users.flat_map(|nobody| programs.iter().map(move |name| (nobody, *name)))
+    {
+        let mut test = Test::new("machine-program");
+        if nobody {
+            test.become_nobody();
+        }
         let mut running = test.run(&[name, "--json"]);
         running.await_line("running:");
         let program = name.split(':').next().unwrap();
-        // The parent, and a child that does the work.
-        eventually("its children work", || {
-            test.processes().values().filter(|command| command.contains(program)).count() >= 4
-        });
+        let family = family_at_work(running.pid(), program);
         kill("INT", &[running.pid()]);
         let out = running.output();
         assert_eq!(out.code, Some(0), "{name}: {out:?}");
@@ -100,6 +155,7 @@ fn programs_run_until_they_are_ended_with_all_their_children() {
         // What its arguments are is nobody's business.
         assert_eq!(json["load"][0]["name"], program);
         test.assert_nothing_is_left();
+        assert_gone(&family);
     }
 }
 

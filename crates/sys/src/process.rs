@@ -355,6 +355,16 @@ pub fn kill_child(pid: i32) -> io::Result<()> {
     signal_child(pid, libc::SIGKILL)
 }
 
+/// Kills all other processes of the PID namespace that this one is the first of. Fails with `ESRCH` if
+/// there are none, and without killing any if this is not the first.
+pub fn kill_namespace() -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    // SAFETY: sends a signal to whom this process can see, which is its namespace, but for itself.
+    checked(unsafe { libc::kill(-1, libc::SIGKILL) }).map(drop)
+}
+
 /// Asks the process `pid` to end (SIGTERM). It must be a child of this one that was not waited for.
 pub fn terminate_child(pid: i32) -> io::Result<()> {
     signal_child(pid, libc::SIGTERM)

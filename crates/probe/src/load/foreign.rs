@@ -10,8 +10,8 @@ use std::time::Duration;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::process::{
-    Apart, Environment, Exit, Program, Start, adopt_orphans, collect_any, kill_child, pipe,
-    set_nonblocking, terminate_child, wait_readable,
+    Apart, Environment, Exit, Program, Start, adopt_orphans, collect_any, kill_child,
+    kill_namespace, pipe, set_nonblocking, terminate_child, wait_readable,
 };
 
 use super::desk::{Desk, fault};
@@ -181,22 +181,25 @@ fn ask_to_end(child: i32) {
     }
 }
 
-/// Kills all that the command started. Those that lose their parent by that become children of
-/// this process, so it goes on until it has none.
+/// Kills all that the program started, and waits until it is gone: it must not make files while its
+/// directory is removed. Those that lose their parent by that become children of this process, so it
+/// goes on until it has none.
 fn end_descendants() {
-    // The first process of a PID namespace takes all others along, and sees them in /proc by
-    // numbers that mean nothing inside.
-    if std::process::id() == 1 {
-        return;
-    }
     let deadline = clock::now().after(END_PATIENCE);
     while clock::now() < deadline {
-        let children = children();
-        if children.is_empty() {
-            break;
-        }
-        for pid in children {
-            let _ = kill_child(pid);
+        // In a PID namespace, /proc shows other numbers, but all others there are descendants.
+        if std::process::id() == 1 {
+            if kill_namespace().is_err() {
+                break;
+            }
+        } else {
+            let children = children();
+            if children.is_empty() {
+                break;
+            }
+            for pid in children {
+                let _ = kill_child(pid);
+            }
         }
         while collect_any().is_some() {}
         thread::sleep(Duration::from_millis(1));
