@@ -11,7 +11,7 @@ use wakescope_core::plan::Plan;
 use wakescope_core::record_writer::RecordWriter;
 use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
 use wakescope_core::units::SpanNs;
-use wakescope_probe::load::{Load, Options, Spec, default_dir, this_program};
+use wakescope_probe::load::{Load, LoadError, Options, Spec, default_dir, this_program};
 use wakescope_probe::measurement::{Identity, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_probe::session::{MeasureError, outcome};
@@ -281,6 +281,7 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         }
         MeasureError::IdleStates(_) => failure.try_this("run as root, or leave idle states as \
              they are: --idle-states as-is"),
+        MeasureError::Load(LoadError::Died { remedy: Some(remedy), .. }) => failure.try_this(remedy),
         MeasureError::Load(_) => failure
             .try_this("list the loads: wakescope load --list; use another directory for their \
                  files: --load-dir DIR"),

@@ -180,7 +180,7 @@ const REFUSED: [(&str, &str); 44] = [
     ("--policy batch", "possible values: other, fifo, rr, deadline"),
     ("--stimulus rtc", "possible values: timer"),
     ("--idle-states deep", "possible values: as-is, shallow"),
-    ("--load fnid", "the loads are find, launch, file-move, cpu, disturb-KIND-TIME, exec:COMMAND"),
+    ("--load fnid", "the loads are find, launch, file-move, cpu, "),
     ("--load exec:", "needs a command"),
     ("--load find --load-dir /does/not/exist", "another directory for their files: --load-dir"),
     ("--warmup 2h", "at most 1.00 h is possible"),

@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::atomic::AtomicU32;
 
+use wakescope_core::units::SpanNs;
+
 use crate::checked;
 
 /// How a wait ended.
@@ -37,6 +39,26 @@ pub fn wait(word: &AtomicU32, expected: u32) -> Waited {
         // EAGAIN. No other error is possible for such a word.
         _ => Waited::Changed,
     }
+}
+
+/// Sleeps on `word` as [`wait`] does, but for `most` at most. Returns also when a signal handler ran.
+pub fn wait_at_most(word: &AtomicU32, expected: u32, most: SpanNs) {
+    // u64 nanoseconds are less than 2^35 seconds, and the rest is below 10^9: both fit.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+    let most = libc::timespec {
+        tv_sec: (most.0 / 1_000_000_000) as libc::time_t,
+        tv_nsec: (most.0 % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `word` and `most` are live for the call, aligned, and only read.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            &raw const most,
+        )
+    };
 }
 
 /// Wakes one thread that sleeps on `word`; whether there was one.
@@ -78,6 +100,13 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(sleeper.join().unwrap(), (Waited::Woken, 7));
+    }
+
+    #[test]
+    fn a_wait_can_end_by_itself() {
+        wait_at_most(&AtomicU32::new(7), 7, SpanNs(1));
+        // The word differs: no sleep, or this would take an hour.
+        wait_at_most(&AtomicU32::new(7), 6, SpanNs(3_600_000_000_000));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! programs are the only ones with `unsafe`.
 #![allow(unsafe_code)]
 
+pub mod barrier;
 pub mod bpf;
 pub mod cage;
 pub mod clock;
@@ -28,6 +29,7 @@ pub mod repeat;
 pub mod sched;
 pub mod shared;
 pub mod signal;
+pub mod terminal;
 pub mod timer_file;
 
 /// The result of a call that reports failure as -1 and the reason in `errno`.
