@@ -9,8 +9,10 @@ use wakescope_core::recorder::Recorder;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::units::{MonoNs, SpanNs};
 
+pub mod availability;
 pub mod futex;
 pub mod place;
+pub mod sleep;
 pub mod timer;
 
 use place::Place;

@@ -3,7 +3,11 @@
 use std::io;
 use std::sync::atomic::AtomicU32;
 
+use wakescope_core::units::MonoNs;
+
 use crate::checked;
+
+const NS_PER_S: u64 = 1_000_000_000;
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,36 @@ pub fn wait(word: &AtomicU32, expected: u32) -> Waited {
     }
 }
 
+/// Sleeps on `word`, which nobody changes from 0, until `expiry`. Returns early, with `Interrupted`,
+/// when a signal handler ran, and with another error if another thread woke it.
+#[inline]
+pub fn sleep_until(word: &AtomicU32, expiry: MonoNs) -> io::Result<()> {
+    // The system call of this number takes two words of the machine, whatever the C library's
+    // `timespec` is. They hold what 68 years of uptime take.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+    let time = [(expiry.0 / NS_PER_S) as libc::c_long, (expiry.0 % NS_PER_S) as libc::c_long];
+    // SAFETY: `word` and `time` are live for the call, aligned, and only read. A wait with a mask,
+    // unlike one without, takes a point of CLOCK_MONOTONIC.
+    let rc = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
+            0,
+            time.as_ptr(),
+            std::ptr::null::<u32>(),
+            libc::FUTEX_BITSET_MATCH_ANY,
+        )
+    };
+    if rc == 0 {
+        return Err(io::ErrorKind::Other.into());
+    }
+    match io::Error::last_os_error() {
+        e if e.raw_os_error() == Some(libc::ETIMEDOUT) => Ok(()),
+        e => Err(e),
+    }
+}
+
 /// Wakes one thread that sleeps on `word`; whether there was one.
 #[inline]
 pub fn wake_one(word: &AtomicU32) -> io::Result<bool> {
@@ -57,9 +91,11 @@ pub fn wake_one(word: &AtomicU32) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
     use crate::signal::{ThreadHandle, allow_interrupts};
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
+    use wakescope_core::units::SpanNs;
 
     #[test]
     fn a_word_that_has_changed_is_told_from_a_sleep() {
@@ -78,6 +114,18 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(sleeper.join().unwrap(), (Waited::Woken, 7));
+    }
+
+    #[test]
+    fn a_wait_can_have_an_end() {
+        let word = AtomicU32::new(0);
+        let expiry = clock::now().after(SpanNs(2_000_000));
+        sleep_until(&word, expiry).unwrap();
+        assert!(clock::now() >= expiry);
+        assert_eq!(
+            sleep_until(&AtomicU32::new(1), expiry).unwrap_err().raw_os_error(),
+            Some(libc::EAGAIN)
+        );
     }
 
     #[test]

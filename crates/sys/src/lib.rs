@@ -8,6 +8,7 @@
 pub mod bpf;
 pub mod clock;
 pub mod counter;
+pub mod empty_epoll;
 pub mod file;
 pub mod folder;
 pub mod futex;
@@ -21,6 +22,7 @@ pub mod network;
 pub mod pipe;
 pub mod pm_qos;
 pub mod poll_set;
+pub mod posix_timer;
 pub mod process;
 pub mod record_lock;
 pub mod repeat;
