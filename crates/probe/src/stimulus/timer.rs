@@ -33,6 +33,8 @@ impl<A> Timer<A> {
 }
 
 impl<A: Alarm> Stimulus for Timer<A> {
+    const HAS_INTERVAL: bool = true;
+
     fn begin(&mut self, grid: Grid) {
         (self.next, self.interval, self.left) = (grid.start, grid.interval, grid.points);
     }
