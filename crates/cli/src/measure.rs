@@ -279,6 +279,10 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
             let enough = SpanNs((turnaround.0 * 2).max(50_000).next_multiple_of(10_000));
             failure.try_this(format!("use --interval {} or more", enough.as_argument()))
         }
+        MeasureError::Stimulus(_, e) => {
+            let (cause, remedy) = e.cause_and_remedy();
+            failure.because(cause).try_this(remedy)
+        }
         MeasureError::IdleStates(_) => failure.try_this("run as root, or leave idle states as \
              they are: --idle-states as-is"),
         MeasureError::Load(LoadError::Died { remedy: Some(remedy), .. }) => failure.try_this(remedy),

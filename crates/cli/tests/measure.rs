@@ -10,7 +10,7 @@ use common::measured::{
 };
 use wakescope_core::finding::Severity;
 use wakescope_core::limit::Outcome;
-use wakescope_core::plan::{IdleStates, Policy, Stimulus, Waker};
+use wakescope_core::plan::{Family, IdleStates, Policy, Stimulus, Waker};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::file::effective_user;
@@ -61,6 +61,33 @@ fn a_probe_can_be_woken_by_another_thread() {
     // The number of wakeups ends it, too.
     let run = test.measured(&["--stimulus", "futex", "--samples", "100", "--interval", "500us"]);
     assert!(run.threads.iter().all(|thread| thread.woken.count == 100), "{:?}", run.threads);
+}
+
+#[test]
+fn every_timer_on_the_grid_keeps_the_same_books() {
+    let test = Test::new("grid");
+    let grid = |s: &&Stimulus| s.family() == Family::Grid;
+    for &stimulus in Stimulus::OF_PROBES.iter().filter(grid) {
+        let how = ["--stimulus", stimulus.name(), "--interval", "500us"];
+        let ended = test.measure(&[&how[..], &["--duration", "250ms", "--json"]].concat());
+        if stimulus == Stimulus::Epoll && ended.stderr.contains("epoll_pwait2") {
+            let told = (ended.code, ended.stderr.contains("futex-timeout"));
+            assert_eq!(told, (Some(2), true), "{ended:?}");
+            continue;
+        }
+        let run = Run::from_json(ended.stdout.as_bytes()).expect(&ended.stderr);
+        assert_eq!((run.state, run.plan.stimulus), (State::Complete, stimulus));
+        for thread in &run.threads {
+            // A late wakeup has swallowed the expiries until then, and none is lost.
+            assert_eq!(thread.expiries.count, 500, "{stimulus}: {thread:?}");
+            assert_eq!(thread.woken.count + thread.missed, 500, "{stimulus}: {thread:?}");
+            assert!(thread.woken.min_ns > Some(0), "{stimulus}: {thread:?}");
+        }
+        assert!(run.validity.findings.iter().all(|f| f.code != "early"), "{run:?}");
+        // The number of wakeups ends it, too.
+        let run = test.measured(&[&how[..], &["--samples", "50"]].concat());
+        assert!(run.threads.iter().all(|thread| thread.woken.count == 50), "{:?}", run.threads);
+    }
 }
 
 #[test]

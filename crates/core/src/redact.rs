@@ -214,6 +214,7 @@ fn keep_thread(thread: &Thread) {
         page_faults: _,
         woken: _,
         expiries: _,
+        interval_deviation: _,
         maxima: _,
         overflow: _,
     } = thread;

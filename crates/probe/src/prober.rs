@@ -10,13 +10,17 @@ use wakescope_core::recorder::{Recorder, Snapshot};
 use wakescope_core::ring::Ring;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::empty_epoll::EmptyEpoll;
 use wakescope_sys::memory::PageFaults;
+use wakescope_sys::posix_timer::PosixTimer;
 use wakescope_sys::sched::{self, Schedule, ThreadId};
 use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
+use wakescope_sys::timer_file::TimerFile;
 
 use crate::stimulus::futex::{FutexWakeups, WakerPlace};
 use crate::stimulus::place::Cpu;
+use crate::stimulus::sleep::{FutexTimeout, Nanosleep, SignalHandler, SignalWait};
 use crate::stimulus::timer::{KernelTimer, Timer};
 use crate::stimulus::{Ending, Grid, Stimulus, sample};
 
@@ -219,16 +223,24 @@ fn live(
     let (answers, announcements) = (task.answers.take(), task.announcements.take());
     let waker = WakerPlace { cpu: task.cpu, schedule: task.waker };
     let stop = &shared.stop;
+    macro_rules! on_grid {
+        ($sleep:expr) => {
+            probe(&task, shared, say_ready, times, || {
+                Ok(Timer::new(KernelTimer::new($sleep, stop, answers)))
+            })
+        };
+    }
     match task.stimulus {
         plan::Stimulus::Futex => probe(&task, shared, say_ready, times, || {
             FutexWakeups::start(waker, stop, answers, announcements)
         }),
         // A probe is woken by nothing else.
-        plan::Stimulus::Timer | plan::Stimulus::Any => {
-            probe(&task, shared, say_ready, times, || {
-                Ok(Timer::new(KernelTimer::new(stop, answers)))
-            })
-        }
+        plan::Stimulus::Timer | plan::Stimulus::Any => on_grid!(Nanosleep),
+        plan::Stimulus::Timerfd => on_grid!(TimerFile::new()?),
+        plan::Stimulus::Signal => on_grid!(SignalHandler(PosixTimer::with_handler()?)),
+        plan::Stimulus::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
+        plan::Stimulus::FutexTimeout => on_grid!(FutexTimeout::default()),
+        plan::Stimulus::Epoll => on_grid!(EmptyEpoll::new()?),
     }
 }
 

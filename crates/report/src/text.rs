@@ -14,6 +14,7 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 use crate::domain;
 use crate::findings::{self, Notes};
 use crate::headline::Headline;
+use crate::intervals;
 use crate::plot;
 use crate::quantity;
 use crate::style::{Style, clean};
@@ -26,6 +27,10 @@ pub fn report(run: &Run, style: Style) -> String {
     let proven = tail::block(run, style);
     if !proven.is_empty() {
         let _ = write!(out, "\n{proven}");
+    }
+    let intervals = intervals::block(run);
+    if !intervals.is_empty() {
+        let _ = write!(out, "\n{intervals}");
     }
     let all = run.expiries();
     if all.count > 0 {

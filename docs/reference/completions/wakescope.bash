@@ -196,7 +196,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -334,7 +334,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -534,7 +534,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -692,7 +692,7 @@ _wakescope() {
             fi
             case "${prev}" in
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)

@@ -40,6 +40,11 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'P
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l probe -d 'Also infer the preemption model from behaviour: time wakeups during long system calls on one CPU, for some seconds'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
 futex\t'Another thread, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
@@ -74,6 +79,11 @@ function\t''
 module\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'Number of the worst wakeups to show in full' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
 futex\t'Another thread, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
@@ -212,6 +222,11 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
 futex\t'Another thread, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
@@ -254,6 +269,11 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
 futex\t'Another thread, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r

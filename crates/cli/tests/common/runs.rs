@@ -12,6 +12,7 @@ use wakescope_core::explain::{
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
+use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::maxima::Maxima;
 use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, Waker};
@@ -105,6 +106,10 @@ pub(crate) fn full_run() -> Run {
             page_faults: 4,
             woken,
             expiries,
+            interval_deviation: Some(IntervalDeviation {
+                longer: distribution(&[1, 2, 3_000]),
+                shorter: distribution(&[7, 900]),
+            }),
             maxima: Some(Maxima { slot_ns: 1 << 20, max_ns: vec![Some(8_123), None] }),
             overflow: Some(Overflow { from_ns: 8_000, count: 1 }),
         }],

@@ -14,6 +14,16 @@ pub enum Stimulus {
     /// A timer on an absolute grid of `CLOCK_MONOTONIC`.
     #[default]
     Timer,
+    /// A timer that is a file, which the probe reads.
+    Timerfd,
+    /// A POSIX timer, whose signal a handler takes.
+    Signal,
+    /// A POSIX timer, whose signal the probe waits for.
+    Sigwait,
+    /// The absolute time-out of a wait for a futex.
+    FutexTimeout,
+    /// The time-out of a wait for files.
+    Epoll,
     /// Another thread, through a futex.
     Futex,
     /// Whatever wakes the threads that are followed.
@@ -34,7 +44,15 @@ pub enum Family {
 
 impl Stimulus {
     /// Those that wake a probe, in the order in which they are listed.
-    pub const OF_PROBES: &'static [Self] = &[Self::Timer, Self::Futex];
+    pub const OF_PROBES: &'static [Self] = &[
+        Self::Timer,
+        Self::Timerfd,
+        Self::Signal,
+        Self::Sigwait,
+        Self::FutexTimeout,
+        Self::Epoll,
+        Self::Futex,
+    ];
 
     /// How it is named in commands, plans and records.
     pub fn name(self) -> &'static str {
@@ -66,6 +84,15 @@ impl Stimulus {
         match self {
             Self::Timer => {
                 ("timer", Grid, "A timer that expires on an absolute grid of CLOCK_MONOTONIC")
+            }
+            Self::Timerfd => ("timerfd", Grid, "A timerfd on the same grid, by a blocking read"),
+            Self::Signal => ("signal", Grid, "A POSIX timer on the same grid, by a signal handler"),
+            Self::Sigwait => ("sigwait", Grid, "A POSIX timer on the same grid, by sigwaitinfo"),
+            Self::FutexTimeout => {
+                ("futex-timeout", Grid, "The time-out of a futex, at points of the same grid")
+            }
+            Self::Epoll => {
+                ("epoll", Grid, "The time-out of epoll_pwait2, at points of the same grid")
             }
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
             Self::Any => ("any", Others, "Whatever wakes the threads that are followed"),
@@ -121,7 +148,7 @@ mod tests {
     fn other_names_are_answered_with_those_there_are() {
         for name in ["any", "Timer", "", "fnutex"] {
             let refusal = name.parse::<Stimulus>().unwrap_err().to_string();
-            let want = format!("there is no stimulus `{name}`; the stimuli are timer, futex");
+            let want = format!("there is no stimulus `{name}`; the stimuli are timer, timerfd, ");
             assert!(refusal.starts_with(&want), "{refusal}");
         }
     }

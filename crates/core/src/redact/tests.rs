@@ -137,6 +137,7 @@ fn full() -> Run {
             max_ns: None,
             percentiles: [(marker(), None)].into(),
             percentiles_at_most: [(marker(), 1)].into(),
+            interval_deviation: None,
             not_excluded_every_ns: None,
         },
         other: other(),
@@ -178,6 +179,7 @@ fn thread() -> Thread {
         page_faults: 0,
         woken: distribution(),
         expiries: distribution(),
+        interval_deviation: None,
         maxima: None,
         overflow: Some(Overflow { from_ns: 1, count: 1 }),
     }

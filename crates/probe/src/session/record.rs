@@ -97,6 +97,7 @@ impl Ended {
             page_faults: self.page_faults(),
             woken: self.seen.woken,
             expiries: self.seen.expiries,
+            interval_deviation: Some(self.seen.deviation).filter(|d| d.count() > 0),
             maxima: Some(self.seen.maxima),
             overflow: None,
         }

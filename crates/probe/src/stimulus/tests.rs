@@ -73,6 +73,32 @@ fn each_expiry_counts_once_whatever_the_stalls() {
 }
 
 #[test]
+fn the_time_between_wakeups_is_compared_with_the_interval() {
+    // Late by 5, 900, 5, then one that swallows an expiry, and one that comes after it.
+    for (lateness, want) in [
+        (&[5][..], &[0, 0, 0, 0, 0, 0, 0][..]),
+        (&[5, 900, 5, 1_200], &[895, -895, 1_195, -195, 895, -895]),
+    ] {
+        let recorder = Recorder::new(0);
+        let ending = run(&mut timer(lateness, 1_000, 8), &mut home(), &recorder);
+        let seen = recorder.snapshot();
+        let got = seen.deviation.figures().unwrap();
+        assert_eq!((ending, got.count), (Ending::Done, want.len() as u64), "{lateness:?}");
+        // There is one less of them than wakeups: what came before the first does not count.
+        assert_eq!(got.count, seen.woken.count - 1);
+        assert_eq!(Some(got.min_ns), want.iter().min().copied());
+        assert_eq!(Some(got.max_ns), want.iter().max().copied());
+        let sum = want.iter().sum::<i64>() as f64;
+        assert!((got.mean_ns * want.len() as f64 - sum).abs() < 1e-6, "{got:?}");
+    }
+    // Whoever is woken by another thread keeps no interval.
+    let recorder = Recorder::new(0);
+    let woken = |at| Waited::Woken(Wakeup { due: MonoNs(at), woken: MonoNs(at), missed: 0 });
+    run(&mut Given(vec![woken(5_000), woken(9_000)].into_iter()), &mut home(), &recorder);
+    assert_eq!(recorder.snapshot().deviation.count(), 0);
+}
+
+#[test]
 fn a_number_of_wakeups_ends_the_run_too() {
     let (recorder, stop) = (Recorder::new(0), AtomicBool::new(false));
     let ring = Ring::new(64);

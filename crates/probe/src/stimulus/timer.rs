@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_sys::clock;
 use wakescope_sys::shared::Answers;
 use wakescope_sys::timer_file::TimerFile;
 
+use super::sleep::Sleep;
 use super::{Grid, Stimulus, Waited, Wakeup};
 
 /// Sleeps, and tells when it woke: the machine, or a simulation of one in tests.
@@ -33,6 +33,8 @@ impl<A> Timer<A> {
 }
 
 impl<A: Alarm> Stimulus for Timer<A> {
+    const HAS_INTERVAL: bool = true;
+
     fn begin(&mut self, grid: Grid) {
         (self.next, self.interval, self.left) = (grid.start, grid.interval, grid.points);
     }
@@ -67,8 +69,9 @@ impl<A: Alarm> Stimulus for Timer<A> {
     }
 }
 
-/// The machine's own timer.
-pub struct KernelTimer<'a> {
+/// The machine's own timer, waited for by `S`.
+pub struct KernelTimer<'a, S> {
+    sleep: S,
     stop: &'a AtomicBool,
     /// Where answers go, for whoever follows the thread from the kernel.
     answers: Option<Answers>,
@@ -76,19 +79,23 @@ pub struct KernelTimer<'a> {
     watchdog: Option<TimerFile>,
 }
 
-impl<'a> KernelTimer<'a> {
+impl<'a, S: Sleep> KernelTimer<'a, S> {
     /// A timer whose sleeps end once `stop` is set. Whoever follows the thread gets its answers.
-    pub fn new(stop: &'a AtomicBool, answers: Option<Answers>) -> Self {
+    pub fn new(sleep: S, stop: &'a AtomicBool, answers: Option<Answers>) -> Self {
         // Only whoever follows the thread has a use for it.
         let watchdog = answers.as_ref().and_then(|_| TimerFile::new().ok());
-        Self { stop, answers, watchdog }
+        Self { sleep, stop, answers, watchdog }
     }
 
-    /// Lets the watchdog expire some time after `expiry`. Before the sleep, so that it delays nothing
-    /// that is measured.
+    /// Tells whoever follows the thread when the wakeup is due, and lets the watchdog expire some time
+    /// after that. Before the sleep, so that it delays nothing that is measured.
     #[inline]
     fn watch(&self, expiry: MonoNs) {
-        let (Some(watchdog), Some(answers)) = (&self.watchdog, &self.answers) else { return };
+        let Some(answers) = &self.answers else { return };
+        if !S::RECOGNISED {
+            answers.announce(expiry.0);
+        }
+        let Some(watchdog) = &self.watchdog else { return };
         let patience = answers.patience();
         if patience > 0 {
             // Without it less is seen, and the wakeup is as late.
@@ -97,20 +104,27 @@ impl<'a> KernelTimer<'a> {
     }
 }
 
-impl Alarm for KernelTimer<'_> {
+impl<S: Sleep> Alarm for KernelTimer<'_, S> {
     #[inline]
     fn sleep_until(&mut self, expiry: MonoNs) -> Option<MonoNs> {
         self.watch(expiry);
+        self.sleep.arm(expiry).ok()?;
         // A sleep is broken off by the signal that ends the run, and by nothing else here: all
-        // other signals are blocked, and after SIGSTOP and SIGCONT the kernel sleeps on by itself.
-        while clock::sleep_until(expiry).is_err() {
-            if self.stop.load(Ordering::Relaxed) {
-                return None;
+        // other signals are blocked. After SIGSTOP and SIGCONT the kernel sleeps on by itself, or the
+        // sleep is broken off as well.
+        let now = loop {
+            match self.sleep.until(expiry) {
+                Ok(now) => break now,
+                Err(_) if self.stop.load(Ordering::Relaxed) => return None,
+                Err(_) => {}
             }
-        }
-        let now = clock::now();
+        };
         if let Some(answers) = &mut self.answers {
             answers.put(expiry.0, now.0);
+            if !S::RECOGNISED {
+                // It is over, also if the thread did not have to sleep.
+                answers.announce(0);
+            }
         }
         Some(now)
     }
@@ -119,7 +133,10 @@ impl Alarm for KernelTimer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stimulus::sleep::Nanosleep;
+    use std::io;
     use std::os::fd::AsFd;
+    use wakescope_sys::clock;
     use wakescope_sys::record_lock::nameless_file;
     use wakescope_sys::shared::Words;
 
@@ -130,7 +147,7 @@ mod tests {
         let words = Words::map(file.as_fd(), Answers::WORDS).unwrap();
         let answers = || words.answers(0).unwrap();
         let stop = AtomicBool::new(false);
-        let mut timer = KernelTimer::new(&stop, Some(answers()));
+        let mut timer = KernelTimer::new(Nanosleep, &stop, Some(answers()));
         let mut sleep = |patience| {
             answers().set_patience(patience);
             let expiry = clock::now().after(SpanNs(1_000_000));
@@ -144,5 +161,50 @@ mod tests {
         // Anew before each sleep; and as it was, where nobody wants to know.
         assert!(sleep(2 * hour).unwrap() > hour);
         assert!(sleep(0).unwrap() > hour);
+    }
+
+    /// A sleep during which a tracer would find the announcement.
+    struct Looking<'a>(&'a Words, Vec<u64>);
+
+    impl Sleep for Looking<'_> {
+        fn until(&mut self, expiry: MonoNs) -> io::Result<MonoNs> {
+            self.1.push(self.0.load(1));
+            Ok(expiry)
+        }
+    }
+
+    #[test]
+    fn a_wakeup_that_no_tracer_recognises_is_announced_until_it_is_answered() {
+        let file = nameless_file().unwrap();
+        file.set_len((Answers::WORDS * size_of::<u64>()) as u64).unwrap();
+        let words = Words::map(file.as_fd(), Answers::WORDS).unwrap();
+        let stop = AtomicBool::new(false);
+        let looking = Looking(&words, Vec::new());
+        let mut timer = KernelTimer::new(looking, &stop, words.answers(0));
+        for expiry in [500, 600] {
+            assert_eq!(timer.sleep_until(MonoNs(expiry)), Some(MonoNs(expiry)));
+            assert_eq!(words.load(1), 0);
+        }
+        assert_eq!(timer.sleep.1, [500, 600]);
+        let mut timer = KernelTimer::new(Nanosleep, &stop, words.answers(0));
+        words.store(1, 7);
+        assert!(timer.sleep_until(MonoNs(1)).is_some());
+        assert_eq!(words.load(1), 7, "it is recognised, and the word is somebody else's");
+    }
+
+    #[test]
+    fn a_stopped_sleep_ends_and_one_that_was_only_broken_off_goes_on() {
+        struct Broken(u32);
+        impl Sleep for Broken {
+            fn until(&mut self, expiry: MonoNs) -> io::Result<MonoNs> {
+                self.0 += 1;
+                if self.0 < 3 { Err(io::ErrorKind::Interrupted.into()) } else { Ok(expiry) }
+            }
+        }
+        for (stopped, want, times) in [(false, Some(MonoNs(9)), 3), (true, None, 1)] {
+            let stop = AtomicBool::new(stopped);
+            let mut timer = KernelTimer::new(Broken(0), &stop, None);
+            assert_eq!((timer.sleep_until(MonoNs(9)), timer.sleep.0), (want, times));
+        }
     }
 }

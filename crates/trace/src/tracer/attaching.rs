@@ -2,7 +2,6 @@
 
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
-use wakescope_core::plan::Stimulus;
 use wakescope_sys::memory::lift_lock_limit;
 
 use super::Options;
@@ -48,6 +47,7 @@ pub(super) fn load(
     let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
     // 0 stands for all that timers call.
     let sleepers_call = sleepers_call.unwrap_or(0);
+    let announced = u32::from(options.announces());
     let preemptible = u32::from(options.preemptible == Some(true));
     let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
     let sees_irqs_off = u32::from(shows.sees_irqs());
@@ -66,6 +66,7 @@ pub(super) fn load(
         .set_global("target_pid", &filter.pid, true)
         .set_global("target_comm", &filter.comm, true)
         .set_global("target_cgroup", &filter.cgroup, true)
+        .set_global("announced", &announced, true)
         .set_global("hrtimer_wakeup", &sleepers_call, true)
         .set_global("preemptible", &preemptible, true)
         .set_global("wants_bound", &wants_bound, true)
@@ -112,7 +113,7 @@ pub(super) fn is_needed(program: &Program, options: &Options, shows: Shows) -> b
         Need::Always | Need::IfThere => true,
         Need::IfTheyMove => others || !options.pinned,
         Need::ForOthers => others,
-        Need::ForWakers => options.stimulus != Stimulus::Timer,
+        Need::ForWakers => options.announces(),
         Need::ForBound => options.watch.is_some(),
         Need::ForSections => shows.needs(program.tracepoint),
     }
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
     use crate::programs::PROGRAMS;
     use wakescope_attribution::Machine;
-    use wakescope_core::plan::Target;
+    use wakescope_core::plan::{Stimulus, Target};
     use wakescope_testing::skip;
 
     fn options(target: Target, pinned: bool, stimulus: Stimulus) -> Options {
@@ -180,6 +181,8 @@ mod tests {
         assert!(loose.contains(&moves) && !loose.contains(&waking), "{loose:?}");
         let futex = needed(options(Target::Probes, true, Stimulus::Futex));
         assert!(!futex.contains(&moves) && futex.contains(&waking), "{futex:?}");
+        let timerfd = needed(options(Target::Probes, true, Stimulus::Timerfd));
+        assert_eq!(timerfd, futex);
         let others = needed(options(Target::Process { pid: 1 }, true, Stimulus::Any));
         let asked_for =
             |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
