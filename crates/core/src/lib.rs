@@ -20,6 +20,7 @@ pub mod instruments;
 pub mod lab;
 pub mod limit;
 pub mod limitations;
+pub mod line;
 pub mod maxima;
 pub mod observation;
 pub mod percentile;

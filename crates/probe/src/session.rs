@@ -1,10 +1,12 @@
 //! A measurement by probes of this process, one for each CPU.
 
 use std::io;
+use std::path::Path;
 
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
-use wakescope_core::plan::{IdleStates, Plan};
+use wakescope_core::line::Line;
+use wakescope_core::plan::{IdleStates, LinePlan, Plan};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
@@ -16,6 +18,7 @@ use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
+use crate::line::{LineError, Port};
 use crate::load::{Load, LoadError, abandon_all, finish_all};
 use crate::measured_cpus::{MeasuredCpus, announce};
 use crate::measurement::{
@@ -24,6 +27,7 @@ use crate::measurement::{
 use crate::observer::Observer;
 use crate::prober::{Prober, Ready, Task, Times};
 use crate::schedule::{same, schedule_of_waker, settle_schedule, words};
+use crate::stimulus::line::LineSeen;
 use crate::surroundings::Surroundings;
 
 mod error;
@@ -48,6 +52,7 @@ pub(crate) struct Session {
     probes: Vec<Probe>,
     origin: MonoNs,
     before: Surroundings,
+    line: Option<Line>,
     measured_cpus: MeasuredCpus,
     abandons_loads: bool,
     _idle: Option<WakeLimit>,
@@ -104,6 +109,8 @@ impl Session {
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
+        let port = take_line(&plan).map_err(MeasureError::Line)?;
+        let line = port.as_ref().map(|port| port.line.clone());
         let mut loads = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
         let measured_cpus = announce(&plan.cpus);
         let idle = match plan.idle_states {
@@ -114,7 +121,7 @@ impl Session {
             settle_schedule(&mut plan).map_err(|(wanted, e)| MeasureError::Schedule(wanted, e))?;
         // Loads run by now, and keep the huge pages that they would have without being measured.
         let pages = SteadyPages::keep().ok();
-        let probes = start_probes(&plan, schedule, observer)?;
+        let probes = start_probes(&plan, schedule, port, observer)?;
         // All that the loop touches is there by now: code, stacks, recorders.
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
@@ -149,6 +156,7 @@ impl Session {
             probes,
             origin,
             before,
+            line,
             measured_cpus,
             abandons_loads,
             _idle: idle,
@@ -167,9 +175,21 @@ impl Session {
         }
     }
 
+    /// Adds to what is known of the line what its probe saw, and returns why it was lost, if it was.
+    fn finish_line(&mut self, ended: &[Ended]) -> Option<String> {
+        let line = self.line.as_mut()?;
+        let seen = ended.iter().find_map(Ended::line)?;
+        let LineSeen { unanswered, stray, left_out, fault } = seen;
+        (line.unanswered, line.stray, line.left_out) = (*unanswered, *stray, *left_out);
+        fault.clone()
+    }
+
     fn record(&self, ended: Vec<Ended>, state: State, all: Vec<Finding>) -> Run {
         let origin_ns = self.origin.0;
-        record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all)
+        let mut run =
+            record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all);
+        run.line.clone_from(&self.line);
+        run
     }
 }
 
@@ -257,6 +277,7 @@ impl Measurement for Session {
         for probe in &mut ended {
             probe.lost += unsaved.lost.get(&probe.cpu).copied().unwrap_or(0);
         }
+        let line_fault = self.finish_line(&ended);
         let stalled = |r: &Running| (r.load.spec().to_string(), r.stalled.0);
         let stalls = self.loads.iter().filter(|r| r.stalled > STALL).map(stalled).collect();
         let loads = std::mem::take(&mut self.loads).into_iter().map(|running| running.load);
@@ -275,7 +296,9 @@ impl Measurement for Session {
             also_measured: self.measured_cpus.shared(),
             loads,
             stalls,
-            ended_by,
+            ended_by: ended_by.or_else(|| line_fault.clone()),
+            line: self.line.clone(),
+            line_fault,
             not_saved: unsaved.cause,
             rt_share_ppm: rt_share_ppm(&self.host),
         };
@@ -344,14 +367,23 @@ fn settle_loads(
     Ok(loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) }).collect())
 }
 
-/// Starts a probe per CPU, all prepared and waiting.
+/// Takes the line of the plan, if it has one, and finds out what answers there.
+fn take_line(plan: &Plan) -> Result<Option<Port>, LineError> {
+    let Some(LinePlan { device, baud }) = &plan.line else { return Ok(None) };
+    let mut port = Port::open(Path::new(device), *baud)?;
+    port.greet()?;
+    Ok(Some(port))
+}
+
+/// Starts a probe per CPU, all prepared and waiting. The first gets the line, if there is one.
 fn start_probes(
     plan: &Plan,
     schedule: Schedule,
+    mut line: Option<Port>,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
-    let task = |rank, cpu| {
+    let mut task = |rank, cpu| {
         let (answers, announcements) = (observer.answers(rank), observer.answers(rank));
         Task {
             cpu,
@@ -360,6 +392,7 @@ fn start_probes(
             ring_slots,
             stimulus: plan.stimulus,
             waker: schedule_of_waker(plan),
+            line: line.take(),
             answers,
             announcements,
         }

@@ -16,6 +16,8 @@ pub enum Stimulus {
     Timer,
     /// Another thread, through a futex.
     Futex,
+    /// A byte over a line, answered by another machine.
+    Line,
     /// Whatever wakes the threads that are followed.
     Any,
 }
@@ -28,13 +30,15 @@ pub enum Family {
     Grid,
     /// Another thread wakes the probe: what is measured begins with that thread's call.
     Waker,
+    /// The probe sends on a grid, and its answer comes from another machine.
+    Line,
     /// It is not the probe's doing what wakes these threads.
     Others,
 }
 
 impl Stimulus {
     /// Those that wake a probe, in the order in which they are listed.
-    pub const OF_PROBES: &'static [Self] = &[Self::Timer, Self::Futex];
+    pub const OF_PROBES: &'static [Self] = &[Self::Timer, Self::Futex, Self::Line];
 
     /// How it is named in commands, plans and records.
     pub fn name(self) -> &'static str {
@@ -48,7 +52,10 @@ impl Stimulus {
 
     /// What the values of a run are.
     pub fn quantity(self) -> Quantity {
-        Quantity::WakeupLatency
+        match self.family() {
+            Family::Line => Quantity::RoundTrip,
+            Family::Grid | Family::Waker | Family::Others => Quantity::WakeupLatency,
+        }
     }
 
     /// What causes the wakeups, in a few words.
@@ -68,6 +75,11 @@ impl Stimulus {
                 ("timer", Grid, "A timer that expires on an absolute grid of CLOCK_MONOTONIC")
             }
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
+            Self::Line => (
+                "line",
+                Family::Line,
+                "A byte over a serial line (--line), answered by `wakescope respond`",
+            ),
             Self::Any => ("any", Others, "Whatever wakes the threads that are followed"),
         }
     }
@@ -121,7 +133,7 @@ mod tests {
     fn other_names_are_answered_with_those_there_are() {
         for name in ["any", "Timer", "", "fnutex"] {
             let refusal = name.parse::<Stimulus>().unwrap_err().to_string();
-            let want = format!("there is no stimulus `{name}`; the stimuli are timer, futex");
+            let want = format!("there is no stimulus `{name}`; the stimuli are timer, futex, line");
             assert!(refusal.starts_with(&want), "{refusal}");
         }
     }

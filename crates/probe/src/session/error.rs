@@ -5,6 +5,7 @@ use std::io;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::Schedule;
 
+use crate::line::LineError;
 use crate::load::LoadError;
 use crate::observer::ObserverError;
 use crate::schedule::words;
@@ -27,6 +28,9 @@ pub enum MeasureError {
     /// A load could not be started.
     #[error(transparent)]
     Load(LoadError),
+    /// The line cannot be used.
+    #[error(transparent)]
+    Line(LineError),
     /// The observer cannot observe.
     #[error(transparent)]
     Observer(ObserverError),
