@@ -80,7 +80,8 @@ impl Line {
         let mut out = Vec::new();
         if let Some(fault) = fault {
             let message = format!("the line was lost during the run: {fault}");
-            let hint = "see why it ended (`wakescope respond` says so at its end), and measure again";
+            let hint =
+                "see why it ended (`wakescope respond` says so at its end), and measure again";
             out.push(Finding::new("line-lost", Warning, message, hint));
         }
         self.exchange_findings(answered, &mut out);

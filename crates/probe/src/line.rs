@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::line::{AnsweredBy, Attachment, Line, transmission};
@@ -33,6 +34,9 @@ pub enum LineError {
     /// Its settings cannot be changed.
     #[error("cannot set up the line {0}: {1}")]
     Settings(PathBuf, io::Error),
+    /// Bytes would be sent faster than it takes them: the interval, and what a byte takes.
+    #[error("an interval of {1} is too short for the line {0}: a byte takes {2}")]
+    Interval(PathBuf, SpanNs, SpanNs),
     /// Nothing answered.
     #[error("nothing answers on the line {0}")]
     NoAnswer(PathBuf),
@@ -68,6 +72,11 @@ impl Port {
     pub fn open(path: &Path, baud: u32) -> Result<Self, LineError> {
         let failed = |e| LineError::Open(path.to_owned(), e);
         let path = fs::canonicalize(path).map_err(failed)?;
+        let about = fs::metadata(&path).map_err(failed)?;
+        // Opening alone has effects on some devices, such as a watchdog.
+        if is_other(serial::numbers(about.rdev())) || !about.file_type().is_char_device() {
+            return Err(LineError::NotALine(path));
+        }
         let file = serial::open(&path).map_err(|e| match e.kind() {
             io::ErrorKind::ResourceBusy => LineError::Busy(path.clone()),
             _ => LineError::Open(path.clone(), e),
@@ -92,7 +101,7 @@ impl Port {
             return Err(LineError::OwnTerminal(path));
         }
         let number = serial::device_number(&file).unwrap_or_default();
-        let device = Device(format!("/sys/dev/char/{}:{}", number.0, number.1).into());
+        let device = Device::numbered(number);
         if device.text("console").is_some_and(|text| text.starts_with('Y')) {
             return Err(LineError::Console(path));
         }
@@ -212,7 +221,18 @@ struct Device(PathBuf);
 /// Major numbers of the lines of pseudoterminals (Documentation/admin-guide/devices.txt).
 const PSEUDOTERMINALS: std::ops::RangeInclusive<u32> = 136..=143;
 
+/// Whether a device is known to be no line: one of another kind, or a terminal of this machine's screen.
+fn is_other(number: (u32, u32)) -> bool {
+    // Of lines of pseudoterminals nothing is known there.
+    let class = fs::read_link(Device::numbered(number).0.join("subsystem"));
+    class.is_ok_and(|class| !class.ends_with("tty")) || matches!(number, (4, 0..=63) | (5, _))
+}
+
 impl Device {
+    fn numbered((major, minor): (u32, u32)) -> Self {
+        Self(format!("/sys/dev/char/{major}:{minor}").into())
+    }
+
     fn text(&self, name: &str) -> Option<String> {
         fs::read_to_string(self.0.join(name)).ok()
     }

@@ -371,6 +371,10 @@ fn settle_loads(
 fn take_line(plan: &Plan) -> Result<Option<Port>, LineError> {
     let Some(LinePlan { device, baud }) = &plan.line else { return Ok(None) };
     let mut port = Port::open(Path::new(device), *baud)?;
+    let (interval, byte) = (SpanNs(plan.interval_ns), SpanNs(port.line.transmission_ns / 2));
+    if interval < byte {
+        return Err(LineError::Interval(port.path.clone(), interval, byte));
+    }
     port.greet()?;
     Ok(Some(port))
 }

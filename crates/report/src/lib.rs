@@ -12,6 +12,7 @@ mod headline;
 pub mod html;
 pub mod lab;
 pub mod lab_progress;
+mod line;
 pub mod load;
 pub mod markdown;
 pub mod overlay;

@@ -52,8 +52,12 @@ fn set_close_on_exec(file: &File) -> io::Result<()> {
 
 /// The major and minor number of the device.
 pub fn device_number(line: &File) -> io::Result<(u32, u32)> {
-    let device = line.metadata()?.rdev();
-    Ok((libc::major(device), libc::minor(device)))
+    line.metadata().map(|about| numbers(about.rdev()))
+}
+
+/// The major and minor number in one that has both.
+pub fn numbers(device: u64) -> (u32, u32) {
+    (libc::major(device), libc::minor(device))
 }
 
 /// The settings of a line.

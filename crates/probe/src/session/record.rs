@@ -164,16 +164,21 @@ pub(super) fn judge(run: &Run, complete: bool) -> Vec<Judgement> {
         .iter()
         .filter_map(|text| text.parse::<Limit>().ok())
         .map(|limit| limit.judge(&expiries, run.validity.verdict, complete))
-        .map(|judgement| unless_unanswered(run, judgement))
+        .map(|judgement| unless_doubtful(run, judgement))
         .collect()
 }
 
-/// Bytes without an answer may have taken longer than any limit: with them, no run passes one.
-fn unless_unanswered(run: &Run, mut judgement: Judgement) -> Judgement {
-    let unanswered = run.line.as_ref().map_or(0, |line| line.unanswered);
-    if unanswered > 0 && judgement.outcome == Outcome::Pass {
+/// A byte without an answer may have taken longer than any limit, and one that answers nothing may have
+/// been taken for an answer: with such bytes, no run passes a limit.
+fn unless_doubtful(run: &Run, mut judgement: Judgement) -> Judgement {
+    let doubt = run.line.as_ref().and_then(|line| match (line.unanswered, line.stray) {
+        (0, 0) => None,
+        (0, stray) => Some(format!("{} answered nothing", counted(stray, "byte"))),
+        (unanswered, _) => Some(format!("{} got no answer", counted(unanswered, "byte"))),
+    });
+    if let Some(reason) = doubt.filter(|_| judgement.outcome == Outcome::Pass) {
         judgement.outcome = Outcome::Inconclusive;
-        judgement.reason = format!("{} got no answer", counted(unanswered, "byte"));
+        judgement.reason = reason;
     }
     judgement
 }
