@@ -21,6 +21,7 @@ pub mod interval_deviation;
 pub mod lab;
 pub mod limit;
 pub mod limitations;
+pub mod line;
 pub mod maxima;
 pub mod observation;
 pub mod percentile;

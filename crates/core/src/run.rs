@@ -13,6 +13,7 @@ use crate::histogram::Histogram;
 use crate::host::Host;
 use crate::interval_deviation::{DeviationFigures, IntervalDeviation};
 use crate::limit::Judgement;
+use crate::line::Line;
 use crate::maxima::Maxima;
 use crate::percentile::Percentile;
 use crate::plan::Plan;
@@ -78,6 +79,9 @@ pub struct Run {
     /// What the loads did.
     #[serde(default)]
     pub load: Vec<LoadResult>,
+    /// The line of round trips; `None` where nothing went over one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<Line>,
     /// The latest wakeups, worst first.
     #[serde(default)]
     pub worst: Vec<Episode>,

@@ -2,6 +2,7 @@
 
 use crate::finding::{Finding, Severity};
 use crate::limit::Limit;
+use crate::line::Line;
 use crate::plan::{IdleStates, Plan, Policy};
 use crate::run::LoadResult;
 use crate::units::{SpanNs, counted, grouped, one_or_many};
@@ -41,6 +42,10 @@ pub struct Observed {
     pub stalls: Vec<(String, u64)>,
     /// What ended the run early.
     pub ended_by: Option<String>,
+    /// The line, if bytes went over one.
+    pub line: Option<Line>,
+    /// Why the line was lost, if it was.
+    pub line_fault: Option<String>,
     /// Why the run could not be saved completely.
     pub not_saved: Option<String>,
     /// Share of the CPU that real-time tasks may use before they are throttled, in parts per
@@ -106,6 +111,7 @@ pub fn findings(plan: &Plan, seen: &Observed) -> Vec<Finding> {
     }
     samples(plan, seen, &mut out);
     wakers(seen, &mut out);
+    lines(seen, &mut out);
     clocks(seen, &mut out);
     surroundings(plan, seen, &mut out);
     loads(seen, &mut out);
@@ -350,6 +356,13 @@ fn wakers(seen: &Observed, out: &mut Vec<Finding>) {
     }
 }
 
+/// Of round trips over a line.
+fn lines(seen: &Observed, out: &mut Vec<Finding>) {
+    let Some(line) = &seen.line else { return };
+    let answered = seen.threads.iter().map(|t| t.woken).sum();
+    out.append(&mut line.findings(answered, seen.line_fault.as_deref()));
+}
+
 fn clocks(seen: &Observed, out: &mut Vec<Finding>) {
     let (before, after) = &seen.clocksource;
     if before != after {
@@ -559,6 +572,13 @@ mod tests {
         check(|_, s| s.threads[0].not_asleep = 11, &[("not-asleep", Warning)]);
         check(|_, s| s.threads[0].skipped = 111, &[("late-waker", Note)]);
         check(|_, s| s.threads[0].skipped = 120, &[("late-waker", Warning)]);
+        check(
+            |_, s| {
+                s.line = Some(Line { unanswered: 1, ..Line::default() });
+                s.line_fault = Some("closed".into());
+            },
+            &[("line-lost", Warning), ("line-unanswered", Warning)],
+        );
         check(|_, s| s.threads[0].missed = 500, &[("overload", Warning)]);
         check(|_, s| s.threads[0].cpu_share_ppm = 900_000, &[("rt-throttling", Warning)]);
         check(|p, _| p.fail_above = vec!["p99.9=1ms".into()], &[("few-samples", Warning)]);

@@ -18,7 +18,9 @@ use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
 use wakescope_sys::timer_file::TimerFile;
 
+use crate::line::Port;
 use crate::stimulus::futex::{FutexWakeups, WakerPlace};
+use crate::stimulus::line::{LineSeen, RoundTrips};
 use crate::stimulus::place::Cpu;
 use crate::stimulus::sleep::{FutexTimeout, Nanosleep, SignalHandler, SignalWait};
 use crate::stimulus::timer::{KernelTimer, Timer};
@@ -44,6 +46,8 @@ pub struct Task {
     pub stimulus: plan::Stimulus,
     /// The schedule of the thread that wakes it, if one does.
     pub waker: Schedule,
+    /// The line that its stimulus goes over, if it does.
+    pub line: Option<Port>,
     /// Where its answers go.
     pub answers: Option<Answers>,
     /// Where it is announced when a wakeup is due that another thread causes.
@@ -85,6 +89,8 @@ pub struct Report {
     pub ending: Ending,
     /// Stimuli that were left out, since what was to cause them was late itself.
     pub skipped: u64,
+    /// What was seen on its line beside answers, if it has one.
+    pub line: Option<LineSeen>,
     /// Page faults in the loop.
     pub faults: PageFaults,
     /// CPU time that the loop used.
@@ -234,6 +240,14 @@ fn live(
         plan::Stimulus::Futex => probe(&task, shared, say_ready, times, || {
             FutexWakeups::start(waker, stop, answers, announcements)
         }),
+        plan::Stimulus::Line => {
+            let port = task.line.take();
+            probe(&task, shared, say_ready, times, || {
+                let port = port.ok_or_else(|| io::Error::other("there is no line"))?;
+                let answered_by = port.line.answered_by;
+                Ok(RoundTrips::new(port, answered_by, stop))
+            })
+        }
         // A probe is woken by nothing else.
         plan::Stimulus::Timer | plan::Stimulus::Any => on_grid!(Nanosleep),
         plan::Stimulus::Timerfd => on_grid!(TimerFile::new()?),
@@ -338,6 +352,7 @@ fn measure(
     Report {
         ending,
         skipped: stimulus.skipped(),
+        line: stimulus.line(),
         faults: faults_after.since(faults),
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),

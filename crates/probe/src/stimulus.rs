@@ -11,6 +11,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 
 pub mod availability;
 pub mod futex;
+pub mod line;
 pub mod place;
 pub mod sleep;
 pub mod timer;
@@ -29,6 +30,10 @@ pub trait Stimulus {
     fn period(&self) -> SpanNs;
     /// Points of the grid without a stimulus: what was to cause it was late itself.
     fn skipped(&self) -> u64;
+    /// What was seen on the line beside answers, where there is one.
+    fn line(&self) -> Option<line::LineSeen> {
+        None
+    }
 }
 
 /// When stimuli come: at `start`, and from there every `interval`.

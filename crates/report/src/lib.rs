@@ -13,6 +13,7 @@ pub mod html;
 mod intervals;
 pub mod lab;
 pub mod lab_progress;
+mod line;
 pub mod load;
 pub mod markdown;
 pub mod overlay;

@@ -29,6 +29,7 @@ pub mod process;
 pub mod record_lock;
 pub mod repeat;
 pub mod sched;
+pub mod serial;
 pub mod shared;
 pub mod signal;
 pub mod terminal;

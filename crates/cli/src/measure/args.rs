@@ -13,6 +13,7 @@ use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
 use crate::Failure;
+use crate::line::LineArgs;
 use crate::stimuli::stimuli;
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
@@ -24,6 +25,9 @@ pub(crate) struct MeasureArgs {
     /// Source of the wakeups
     #[arg(long, default_value = Stimulus::default().name(), value_parser = stimuli())]
     stimulus: Stimulus,
+
+    #[command(flatten)]
+    line: LineArgs,
 
     /// Time from one timer expiry to the next, on each CPU
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
@@ -157,15 +161,20 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
     let stimulus = args.stimulus;
     let waker = stimulus.needs_waker().then(|| Waker::of_probe(priority));
-    if waker.is_some() && policy == Policy::Deadline {
+    if (waker.is_some() || stimulus == Stimulus::Line) && policy == Policy::Deadline {
         return Err(Failure::new(format!(
             "--policy deadline does not apply to --stimulus {stimulus}"
         ))
         .because(
-            "a SCHED_DEADLINE probe is throttled by its own period, which a waker does not \
-                 keep",
+            "a SCHED_DEADLINE probe is throttled by its own period, which what wakes it does \
+                 not keep",
         )
         .try_this("use --policy fifo, rr or other"));
+    }
+    let line = args.line.plan(stimulus)?;
+    let mut cpus = cpus(args.cpus.as_ref())?;
+    if line.is_some() {
+        one_cpu(&mut cpus, args.cpus.is_some())?;
     }
     let mut plan = Plan {
         target: Target::Probes,
@@ -177,7 +186,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         priority,
         policy_required: args.policy.is_some() || args.priority.is_some(),
         waker,
-        cpus: cpus(args.cpus.as_ref())?,
+        line,
+        cpus,
         load: Vec::new(),
         load_marks: Vec::new(),
         warmup_ns: args.warmup.0,
@@ -211,6 +221,16 @@ fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
                  or taskset",
             )),
     }
+}
+
+/// A line has one sender: on the first CPU, unless another is asked for.
+fn one_cpu(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
+    if is_asked && cpus.len() > 1 {
+        return Err(Failure::new("--stimulus line has one sender, but --cpus names several CPUs")
+            .try_this("name the CPU that sends and receives: --cpus 0"));
+    }
+    cpus.truncate(1);
+    Ok(())
 }
 
 /// A year: longer is surely a slip of the pen.

@@ -14,8 +14,9 @@ use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
 use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
+use wakescope_core::line::{AnsweredBy, Attachment, Line};
 use wakescope_core::maxima::Maxima;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, Waker};
+use wakescope_core::plan::{IdleStates, LinePlan, Plan, Policy, Stimulus, Target, Waker};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{Episode, LoadResult, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
@@ -83,6 +84,17 @@ pub(crate) fn full_run() -> Run {
         }),
         host: full_host(),
         plan: full_plan(),
+        line: Some(Line {
+            attachment: Attachment::Usb,
+            baud: Some(115_200),
+            transmission_ns: 173_611,
+            latency_timer_ms: Some(16),
+            receive_trigger_bytes: Some(8),
+            answered_by: AnsweredBy::Responder,
+            unanswered: 1,
+            stray: 2,
+            left_out: 3,
+        }),
         validity: Validity::of(vec![Finding::new(
             "steal",
             Severity::Warning,
@@ -504,6 +516,7 @@ fn full_plan() -> Plan {
         priority: Some(90),
         policy_required: true,
         waker: Some(Waker::of_probe(Some(90))),
+        line: Some(LinePlan { device: "/dev/ttyUSB0".into(), baud: 115_200 }),
         cpus: vec![1],
         load: vec!["find".into(), "exec:make".into()],
         load_marks: vec![String::new(), "0123456789abcdef".into()],

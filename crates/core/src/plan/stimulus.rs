@@ -26,6 +26,8 @@ pub enum Stimulus {
     Epoll,
     /// Another thread, through a futex.
     Futex,
+    /// A byte over a line, answered by another machine.
+    Line,
     /// Whatever wakes the threads that are followed.
     Any,
 }
@@ -38,6 +40,8 @@ pub enum Family {
     Grid,
     /// Another thread wakes the probe: what is measured begins with that thread's call.
     Waker,
+    /// The probe sends on a grid, and its answer comes from another machine.
+    Line,
     /// It is not the probe's doing what wakes these threads.
     Others,
 }
@@ -52,6 +56,7 @@ impl Stimulus {
         Self::FutexTimeout,
         Self::Epoll,
         Self::Futex,
+        Self::Line,
     ];
 
     /// How it is named in commands, plans and records.
@@ -66,7 +71,10 @@ impl Stimulus {
 
     /// What the values of a run are.
     pub fn quantity(self) -> Quantity {
-        Quantity::WakeupLatency
+        match self.family() {
+            Family::Line => Quantity::RoundTrip,
+            Family::Grid | Family::Waker | Family::Others => Quantity::WakeupLatency,
+        }
     }
 
     /// What causes the wakeups, in a few words.
@@ -95,6 +103,11 @@ impl Stimulus {
                 ("epoll", Grid, "The time-out of epoll_pwait2, at points of the same grid")
             }
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
+            Self::Line => (
+                "line",
+                Family::Line,
+                "A byte over a serial line (--line), answered by `wakescope respond`",
+            ),
             Self::Any => ("any", Others, "Whatever wakes the threads that are followed"),
         }
     }

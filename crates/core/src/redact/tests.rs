@@ -15,7 +15,7 @@ use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
 use crate::host::{Clock, Idle, IdleState, RtLimits};
 use crate::limit::Outcome;
-use crate::plan::{IdleStates, Policy, Stimulus, Target};
+use crate::plan::{IdleStates, LinePlan, Policy, Stimulus, Target};
 use crate::preemption::{Model, Preemption, Unread};
 use crate::run::{Overflow, SCHEMA, State, Summary, TimeDomain};
 use crate::source::{Omission, Quantity};
@@ -277,6 +277,7 @@ fn plan() -> Plan {
         priority: None,
         policy_required: false,
         waker: None,
+        line: Some(LinePlan { device: marker(), baud: 115_200 }),
         cpus: vec![0],
         load: vec![marker(), format!("exec:{MARKER}"), format!("disturb-{MARKER}_1")],
         load_marks: vec![marker()],

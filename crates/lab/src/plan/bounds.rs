@@ -144,6 +144,10 @@ impl Plan {
                 let what = "nothing wakes the probe by itself".to_owned();
                 ("stimulus", what, "omit it, or use the stimulus timer")
             }
+            Family::Line => {
+                let what = "a guest of the lab has no line to another machine".to_owned();
+                ("stimulus", what, "omit it, or use the stimulus timer")
+            }
             Family::Waker if self.policy == Policy::Deadline => {
                 let what = format!("the policy deadline does not apply to the stimulus {stimulus}");
                 ("policy", what, "use fifo, rr or other")

@@ -6,6 +6,7 @@ use wakescope_core::plan::Stimulus;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::Schedule;
 
+use crate::line::LineError;
 use crate::load::LoadError;
 use crate::observer::ObserverError;
 use crate::schedule::words;
@@ -32,6 +33,9 @@ pub enum MeasureError {
     /// A load could not be started.
     #[error(transparent)]
     Load(LoadError),
+    /// The line cannot be used.
+    #[error(transparent)]
+    Line(LineError),
     /// The observer cannot observe.
     #[error(transparent)]
     Observer(ObserverError),
