@@ -22,8 +22,20 @@ const LOADS: [&str; 13] = [
 
 /// What they count.
 const UNITS: [&str; 14] = [
-    "files", "programs", "bytes", "loops", "turns", "matrices", "steps", "attempts", "forks",
-    "pages", "syncs", "lengths", "times", "starts",
+    "files",
+    "programs",
+    "bytes",
+    "loops",
+    "turns",
+    "products",
+    "steps",
+    "attempts",
+    "forks",
+    "pages",
+    "syncs",
+    "truncations",
+    "times",
+    "starts",
 ];
 
 /// What is removed is marked; an empty text says already that there is nothing.
