@@ -510,6 +510,40 @@ fn a_small_disk_is_refused_or_used_in_part() {
 }
 
 #[test]
+fn a_run_names_the_loads_that_ran_and_a_finding_those_left_out() {
+    let test = Test::new("left-out");
+    let Some(disk) = Disk::mount(&test.loads, "size=1m", "a_run_names_the_loads") else { return };
+    let dir = test.loads.to_str().unwrap();
+    let measure = |load: &str| {
+        let args =
+            ["measure", "--samples", "20", "--cpus", "0", "--policy", "other", "--out", "run"];
+        let out = test.ended(&[&args[..], &["--json", "--load-dir", dir, "--load", load]].concat());
+        let _ = fs::remove_dir_all(test.dir.join("run"));
+        out
+    };
+    let out = measure("fork,stress-kernel@50%");
+    assert_eq!(out.code, Some(0), "{out:?}");
+    let run: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
+    let planned: Vec<_> = run["plan"]["load"].as_array().unwrap().iter().collect();
+    let ran: Vec<_> = run["load"].as_array().unwrap().iter().map(|load| &load["name"]).collect();
+    assert_eq!(planned, ran);
+    assert!(ran.iter().any(|name| *name == "p3-fpu@50%") && *ran[0] == "fork", "{ran:?}");
+    assert!(ran.iter().all(|name| *name != "fs@50%"), "{ran:?}");
+    let findings = run["validity"]["findings"].as_array().unwrap();
+    let left_out = findings.iter().find(|finding| {
+        let message = finding["message"].as_str().unwrap();
+        message.starts_with("fs@50% was left out of the load stress-kernel: ")
+    });
+    assert_eq!(left_out.unwrap()["code"], "load-left-out", "{findings:?}");
+    // One that is named by itself is no part that could be left out.
+    let out = measure("fork,fs@50%");
+    assert_eq!(out.code, Some(2), "{out:?}");
+    assert!(out.stderr.contains("fs needs 64") && out.stderr.contains("--load-dir"), "{out:?}");
+    test.assert_nothing_is_left();
+    drop(disk);
+}
+
+#[test]
 fn no_privileges_are_needed() {
     if effective_user() != 0 {
         return skip("no_privileges_are_needed", "only root can be without, the others are anyway");

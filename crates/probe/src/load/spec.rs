@@ -274,7 +274,7 @@ mod tests {
         check("find,launch,file-move,cpu", Ok(&["find", "launch", "file-move", "cpu"]));
         check("cpu,exec:a,b c", Ok(&["cpu", "exec:a,b c"]));
         check("exec:find,cpu", Ok(&["exec:find,cpu"]));
-        check("fnid", Err("no load `fnid`; the loads are find, launch, file-move, cpu, disturb-"));
+        check("fnid", Err("no load `fnid`; the loads are find, launch, file-move, cpu, "));
         check("find,", Err("no load ``"));
         check(",find", Err("no load ``"));
         check("Find", Err("no load `Find`"));
