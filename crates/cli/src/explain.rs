@@ -7,7 +7,7 @@ use wakescope_attribution::{Machine, account, stand_in};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, By};
 use wakescope_core::host::Host;
-use wakescope_core::plan::{Plan, Policy, Stimulus, Target};
+use wakescope_core::plan::{Plan, Policy, Target};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -239,8 +239,9 @@ impl Follower {
     /// all if there are none.
     pub(crate) fn start(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
         let Question { above, bound, sections, by, time_domain } = question;
-        if bound && plan.stimulus == Stimulus::Futex {
-            return Err(Failure::new("--bound does not apply to --stimulus futex")
+        if bound && plan.stimulus.needs_waker() {
+            let stimulus = plan.stimulus;
+            return Err(Failure::new(format!("--bound does not apply to --stimulus {stimulus}"))
                 .because("it bounds the latency of wakeups by a timer, not that of a waker's call")
                 .try_this("omit --bound, or use --stimulus timer"));
         }

@@ -61,7 +61,7 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     for policy in [Policy::Other, Policy::Fifo, Policy::Rr, Policy::Deadline] {
         names(&|run| run.plan.policy = policy);
     }
-    for stimulus in [Stimulus::Timer, Stimulus::Futex, Stimulus::Any] {
+    for stimulus in Stimulus::OF_PROBES.iter().copied().chain([Stimulus::Any]) {
         names(&|run| run.plan.stimulus = stimulus);
     }
     for idle in [IdleStates::AsIs, IdleStates::Shallow] {
@@ -72,8 +72,8 @@ fn every_name_of_an_enumeration_fits_the_schema() {
         names(&|run| run.source.as_mut().unwrap().omission = omission);
     }
     use Quantity::{Gap, IntervalDeviation, IrqLatency, RequestLatency, RunqueueDelay};
-    use Quantity::{ThreadLatency, UserLatency, WakeupLatency};
-    let own = [WakeupLatency, IrqLatency, ThreadLatency, UserLatency];
+    use Quantity::{RoundTrip, ThreadLatency, UserLatency, WakeupLatency};
+    let own = [WakeupLatency, IrqLatency, ThreadLatency, UserLatency, RoundTrip];
     for quantity in own.into_iter().chain([IntervalDeviation, Gap, RunqueueDelay, RequestLatency]) {
         names(&|run| run.source.as_mut().unwrap().quantity = quantity);
     }

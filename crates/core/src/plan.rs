@@ -4,8 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::source::{Quantity, Source};
+
+mod stimulus;
 mod target;
 
+pub use stimulus::{Family, Stimulus, UnknownStimulus};
 pub use target::Target;
 
 /// A scheduling policy for the probe.
@@ -50,29 +54,6 @@ pub enum IdleStates {
     AsIs,
     /// Ask for the shallowest (0 µs through PM QoS) while measuring.
     Shallow,
-}
-
-/// What events cause the wakeups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stimulus {
-    /// A timer on an absolute grid of `CLOCK_MONOTONIC`.
-    #[default]
-    Timer,
-    /// Another thread on the same CPU, through a futex.
-    Futex,
-    /// Whatever wakes the threads that are followed.
-    Any,
-}
-
-impl fmt::Display for Stimulus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Timer => "timer",
-            Self::Futex => "futex",
-            Self::Any => "any",
-        })
-    }
 }
 
 /// How many of the latest wakeups are kept unless more or fewer are asked for.
@@ -154,10 +135,16 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What the values of a run made as this plan are: what its stimulus gives, unless another program,
+    /// the `source`, measured something.
+    pub fn quantity(&self, source: Option<&Source>) -> Quantity {
+        source.map_or(self.stimulus.quantity(), |source| source.quantity)
+    }
+
     /// Whether each wakeup is that of an expiry, so that a late one may have swallowed further expiries
     /// that were due regardless of it.
     pub fn counts_expiries(&self) -> bool {
-        self.stimulus == Stimulus::Timer
+        self.stimulus.family() == Family::Grid
     }
 
     /// Whether the wakeups are those of other threads: then the run has no probes, and what concerns

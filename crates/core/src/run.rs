@@ -16,7 +16,7 @@ use crate::maxima::Maxima;
 use crate::percentile::Percentile;
 use crate::plan::Plan;
 use crate::record_reader;
-use crate::source::Source;
+use crate::source::{Quantity, Source};
 use crate::stated::Quantile;
 use crate::tail::bound::Bound;
 pub use crate::time_domain::TimeDomain;
@@ -353,6 +353,11 @@ impl RunError {
 }
 
 impl Run {
+    /// What the values are: what the stimulus gives, unless another program measured something.
+    pub fn quantity(&self) -> Quantity {
+        self.plan.quantity(self.source.as_ref())
+    }
+
     /// Reads a record and checks that it is consistent.
     pub fn from_json(text: &[u8]) -> Result<Self, RunError> {
         let run = match record_reader::read(text).filter(|run| run.schema == SCHEMA) {

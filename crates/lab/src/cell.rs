@@ -9,7 +9,7 @@ use wakescope_core::episodes::Entry;
 use wakescope_core::explain::Above;
 use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::lab::Asked;
-use wakescope_core::plan::{Plan as RunPlan, Stimulus, WORST, Waker};
+use wakescope_core::plan::{Plan as RunPlan, WORST, Waker};
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
 use wakescope_store::write_new;
@@ -66,10 +66,9 @@ pub struct Explain {
 impl Measurement {
     /// What `plan` measures under `load` with `seed` on a machine of so many CPUs.
     pub fn of(plan: &Plan, load: &LoadSet, seed: u64, cpus: u32) -> Self {
-        let is_futex = plan.stimulus == Stimulus::Futex;
         let run = RunPlan {
             stimulus: plan.stimulus,
-            waker: is_futex.then(|| Waker::of_probe(plan.priority)),
+            waker: plan.stimulus.needs_waker().then(|| Waker::of_probe(plan.priority)),
             interval_ns: plan.interval.0,
             samples: Some(plan.samples),
             policy: plan.policy,
@@ -364,6 +363,8 @@ fn keep(folder: &Path, items: &[Item], names: &[&str]) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use wakescope_core::plan::Stimulus;
+
     use super::*;
     use wakescope_core::episodes::Head;
 

@@ -31,6 +31,7 @@ pub fn report(run: &Run, style: Style) -> String {
     if all.count > 0 {
         let kind = run.time_domain.before_unit();
         let what = match (&run.source, run.plan.counts_expiries()) {
+            _ if !quantity::is_wakeup(run) => format!("samples by {kind}{}", run.quantity()),
             (Some(source), _) => format!("samples by {kind}{}", source.quantity),
             (None, true) => format!("expiries by {kind}lateness"),
             (None, false) => format!("wakeups by {kind}lateness"),
@@ -123,7 +124,10 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
     let counted = match (&run.source, run.plan.is_of_others()) {
         (Some(source), _) => samples_of(run, source),
         (None, false) => {
-            let what = if run.plan.counts_expiries() { "expiry" } else { "wakeup" };
+            let what = match run.plan.counts_expiries() {
+                true => "expiry",
+                false => quantity::words(run.quantity()).one,
+            };
             let count = counted(summary.count, what);
             format!("{count} at {}{cpus}", SpanNs(run.plan.interval_ns))
         }

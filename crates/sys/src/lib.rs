@@ -7,6 +7,7 @@
 
 pub mod barrier;
 pub mod bpf;
+pub mod cage;
 pub mod clock;
 pub mod counter;
 pub mod file;

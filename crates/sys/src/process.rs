@@ -127,6 +127,19 @@ impl Start<'_> {
     }
 }
 
+/// Starts a process that ends at once, with status 0, and executes nothing.
+pub fn fork_that_exits() -> io::Result<Child> {
+    // SAFETY: a fork, as the child gets memory of its own. It makes one system call and never returns.
+    let pid = unsafe {
+        let pid = fork(libc::SIGCHLD);
+        if pid == 0 {
+            libc::_exit(0);
+        }
+        checked(pid)?
+    };
+    Ok(Child { pid, leads_group: false, exit: None })
+}
+
 /// Forks with `flags`. Not `fork(3)`, which takes none.
 ///
 /// # Safety

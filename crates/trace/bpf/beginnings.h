@@ -191,14 +191,14 @@ INLINE void timer_event(struct cpu *cpu, u64 function, u64 now)
 	struct event *last = &cpu->ring[(cpu->seen - 1) & (RING - 1)];
 	struct event *first = &cpu->ring[(cpu->seen - 2) & (RING - 1)];
 	if (cpu->seen >= 2 && last->kind == TIMER_EXIT && first->kind == TIMER_ENTRY &&
-	    first->value == function) {
-		first->number++;
+	    first->timer.function == function) {
+		first->timer.count++;
 		cpu->seen--;
 		return;
 	}
-	struct event *event = next_event(cpu, TIMER_ENTRY, now);
-	event->value = function;
-	event->number = 1;
+	struct timer *timer = &next_event(cpu, TIMER_ENTRY, now)->timer;
+	timer->function = function;
+	timer->count = 1;
 }
 
 /* The threads that the loader named sleep by a timer of their own: which task it wakes tells who. */

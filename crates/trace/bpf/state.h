@@ -185,8 +185,8 @@ INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
 {
 	struct event *event = &cpu->ring[cpu->seen & (RING - 1)];
 	cpu->seen++;
-	event->at = at;
-	event->steal = stolen(cpu);
+	event->at_ns = at;
+	event->steal_ns = stolen(cpu);
 	event->kind = kind;
 	return event;
 }
@@ -201,5 +201,5 @@ INLINE void tell_own_time(struct cpu *cpu, u64 began)
 		return;
 	cpu->traces = 0;
 	u64 now = bpf_ktime_get_ns();
-	next_event(cpu, TRACER, now)->value = now - began;
+	next_event(cpu, TRACER, now)->own_time.duration_ns = now - began;
 }

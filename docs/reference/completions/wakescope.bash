@@ -334,7 +334,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -534,7 +534,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)

@@ -17,6 +17,7 @@ use wakescope_stats::cells::parse_limit;
 use wakescope_sys::input::open_input_or_pipe;
 
 use crate::Failure;
+use crate::stimuli::stimuli;
 
 /// The arguments that make a plan.
 #[derive(clap::Args)]
@@ -47,8 +48,8 @@ pub(super) struct Asking {
     #[arg(long, value_name = "N")]
     samples: Option<u64>,
 
-    /// Source of the wakeups: timer or futex
-    #[arg(long, value_parser = stimulus, value_name = "STIMULUS")]
+    /// Source of the wakeups
+    #[arg(long, value_parser = stimuli(), value_name = "STIMULUS")]
     stimulus: Option<Stimulus>,
 
     /// Time from one timer expiry to the next, in virtual time
@@ -107,14 +108,6 @@ pub(super) struct Asking {
     /// Number of the most delayed wakeups to list in each record
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     worst: Option<u16>,
-}
-
-fn stimulus(text: &str) -> Result<Stimulus, String> {
-    match text {
-        "timer" => Ok(Stimulus::Timer),
-        "futex" => Ok(Stimulus::Futex),
-        _ => Err("the lab supports timer and futex".into()),
-    }
 }
 
 fn policy(text: &str) -> Result<Policy, String> {

@@ -13,6 +13,7 @@ use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
 use crate::Failure;
+use crate::stimuli::stimuli;
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
 #[derive(clap::Args)]
@@ -21,8 +22,8 @@ use crate::Failure;
 )]
 pub(crate) struct MeasureArgs {
     /// Source of the wakeups
-    #[arg(long, value_enum, default_value = "timer")]
-    stimulus: StimulusArg,
+    #[arg(long, default_value = Stimulus::default().name(), value_parser = stimuli())]
+    stimulus: Stimulus,
 
     /// Time from one timer expiry to the next, on each CPU
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
@@ -97,14 +98,6 @@ pub(crate) struct MeasureArgs {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum StimulusArg {
-    /// A timer that expires on an absolute grid of CLOCK_MONOTONIC
-    Timer,
-    /// Another thread on the same CPU, through a futex
-    Futex,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
 enum PolicyArg {
     Other,
     Fifo,
@@ -162,10 +155,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
-    let (stimulus, waker) = match args.stimulus {
-        StimulusArg::Timer => (Stimulus::Timer, None),
-        StimulusArg::Futex => (Stimulus::Futex, Some(Waker::of_probe(priority))),
-    };
+    let stimulus = args.stimulus;
+    let waker = stimulus.needs_waker().then(|| Waker::of_probe(priority));
     if waker.is_some() && policy == Policy::Deadline {
         return Err(Failure::new(format!(
             "--policy deadline does not apply to --stimulus {stimulus}"

@@ -4,12 +4,19 @@
 pub const REDACTED: &str = "[redacted]";
 
 /// Loads that every wakescope has, and their groups.
-const LOADS: [&str; 13] = [
+const LOADS: &[&str] = &[
     "find",
     "launch",
     "file-move",
     "cpu",
-    "stress-kernel",
+    "fifos-mmap",
+    "p3-fpu",
+    "fs",
+    "crashme",
+    "fork",
+    "memory",
+    "sync",
+    "truncate",
     "ttcp",
     "network",
     "hackbench",
@@ -18,21 +25,30 @@ const LOADS: [&str; 13] = [
     "printk",
     "dbench",
     "stress-ng",
+    "stress-kernel",
 ];
 
 /// What they count.
-const UNITS: [&str; 11] = [
+const UNITS: &[&str] = &[
     "files",
     "programs",
     "bytes",
     "loops",
-    "times",
-    "starts",
+    "turns",
+    "matrices",
+    "steps",
+    "attempts",
+    "forks",
+    "pages",
+    "syncs",
+    "lengths",
     "packets",
     "messages",
     "requests",
     "lines",
     "operations",
+    "times",
+    "starts",
 ];
 
 /// What is removed is marked; an empty text says already that there is nothing.

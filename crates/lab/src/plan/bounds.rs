@@ -1,6 +1,6 @@
 //! What a plan may hold.
 
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::plan::{Family, Policy};
 use wakescope_core::units::{SpanNs, grouped};
 
 use super::words::{is_margin, shortened};
@@ -138,20 +138,21 @@ impl Plan {
     }
 
     fn check_stimulus(&self) -> Result<(), PlanError> {
-        let (key, what, remedy) = match self.stimulus {
-            Stimulus::Any => {
+        let stimulus = self.stimulus;
+        let (key, what, remedy) = match stimulus.family() {
+            Family::Others => {
                 let what = "nothing wakes the probe by itself".to_owned();
-                ("stimulus", what, "write timer or futex")
+                ("stimulus", what, "omit it, or use the stimulus timer")
             }
-            Stimulus::Futex if self.policy == Policy::Deadline => {
-                let what = "the policy deadline does not apply to the stimulus futex".to_owned();
+            Family::Waker if self.policy == Policy::Deadline => {
+                let what = format!("the policy deadline does not apply to the stimulus {stimulus}");
                 ("policy", what, "use fifo, rr or other")
             }
-            Stimulus::Futex if self.bound => {
+            Family::Waker if self.bound => {
                 let what = "a bound is that of wakeups by a timer".to_owned();
                 ("bound", what, "omit it, or use the stimulus timer")
             }
-            Stimulus::Futex | Stimulus::Timer => return Ok(()),
+            Family::Waker | Family::Grid => return Ok(()),
         };
         Err(PlanError::value(key, what, remedy))
     }

@@ -180,7 +180,9 @@ fn errors_name_the_line_and_the_remedy() {
     );
     check(
         "stimulus = \"any\"",
-        expect!["line 2: stimulus: nothing wakes the probe by itself → write timer or futex"],
+        expect![
+            "line 2: stimulus: nothing wakes the probe by itself → omit it, or use the stimulus timer"
+        ],
     );
     check(
         "stimulus = \"futex\"\npolicy = \"deadline\"",

@@ -34,7 +34,7 @@ impl Budget {
 }
 
 /// Memory that can be had without swapping, within the limits of this process's cgroups.
-fn available_memory() -> u64 {
+pub(super) fn available_memory() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(available_in);
     // Without /proc nothing is known; a machine that runs Linux has this much.
     let machine = machine.unwrap_or(16 << 20);

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::desk::Desk;
 use super::{
-    cpu, dbench, disturb, exec, file_move, find, hackbench, interrupts, launch, network, printk,
-    serial, stress_ng, ttcp,
+    cpu, crashme, dbench, disturb, exec, fifos_mmap, file_move, find, fork, fs, hackbench,
+    interrupts, launch, memory, network, p3_fpu, printk, serial, stress_ng, sync, truncate, ttcp,
 };
 
 /// What is the same for all loads of a kind.
@@ -75,7 +75,7 @@ impl Job<'_> {
 
 /// The loads, in the order in which they are listed. A new one is a row here, a file with its `run`,
 /// and its name and unit among those that `core::redact` keeps.
-pub(super) static KINDS: [Kind; 15] = [
+pub(super) static KINDS: [Kind; 23] = [
     Kind {
         name: "find",
         about: "walks a tree of 12,000 files repeatedly, as find(1) does",
@@ -183,6 +183,78 @@ pub(super) static KINDS: [Kind; 15] = [
         needs_directory: true,
         form: Form::Program,
         run: dbench::run,
+    },
+    Kind {
+        name: "fifos-mmap",
+        about: "two processes alternate between a FIFO and a mapped file",
+        unit: "turns",
+        thread_name: "load-fifos-mmap",
+        needs_directory: true,
+        form: Form::Plain,
+        run: fifos_mmap::run,
+    },
+    Kind {
+        name: "p3-fpu",
+        about: "multiplies matrices of floating-point numbers on every allowed CPU",
+        unit: "matrices",
+        thread_name: "load-p3-fpu",
+        needs_directory: false,
+        form: Form::Plain,
+        run: p3_fpu::run,
+    },
+    Kind {
+        name: "fs",
+        about: "writes, reads, truncates and extends files with holes",
+        unit: "steps",
+        thread_name: "load-fs",
+        needs_directory: true,
+        form: Form::Plain,
+        run: fs::run,
+    },
+    Kind {
+        name: "crashme",
+        about: "executes random bytes, in processes that can harm nothing",
+        unit: "attempts",
+        thread_name: "load-crashme",
+        needs_directory: false,
+        form: Form::Plain,
+        run: crashme::run,
+    },
+    Kind {
+        name: "fork",
+        about: "starts processes that end at once",
+        unit: "forks",
+        thread_name: "load-fork",
+        needs_directory: false,
+        form: Form::Plain,
+        run: fork::run,
+    },
+    Kind {
+        name: "memory",
+        about: "maps memory, touches each page and unmaps it, on every allowed CPU",
+        unit: "pages",
+        thread_name: "load-memory",
+        needs_directory: false,
+        form: Form::Plain,
+        run: memory::run,
+    },
+    Kind {
+        name: "sync",
+        about: "writes to a file and waits until the disk has it",
+        unit: "syncs",
+        thread_name: "load-sync",
+        needs_directory: true,
+        form: Form::Plain,
+        run: sync::run,
+    },
+    Kind {
+        name: "truncate",
+        about: "lets a file grow and cuts it short",
+        unit: "lengths",
+        thread_name: "load-truncate",
+        needs_directory: true,
+        form: Form::Plain,
+        run: truncate::run,
     },
     Kind {
         name: "disturb-KIND-TIME",
