@@ -367,7 +367,8 @@ fn provide(need: Need) -> Result<(), Failure> {
         ),
         Need::KernelLog => (
             "allow programs to write to the kernel's log",
-            fs::write("/proc/sys/kernel/printk_devkmsg", "on"),
+            // Without the end of the line the kernel refuses it.
+            fs::write("/proc/sys/kernel/printk_devkmsg", "on\n"),
         ),
         // As one of a group, the load itself says that it is not there.
         Need::Machine => return Ok(()),

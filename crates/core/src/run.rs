@@ -625,6 +625,7 @@ pub(crate) mod tests {
             }],
             net_of_steal: None,
             ranking: None,
+            line: None,
             source: None,
             summary: Summary::default(),
             other: serde_json::from_value(serde_json::json!({"later": later})).unwrap(),

@@ -35,7 +35,7 @@ pub(super) struct Asking {
     #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
     preempt: Vec<Asked>,
 
-    /// Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; a combination as find+launch
+    /// Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch
     #[arg(long, value_name = "LOAD,…", value_delimiter = ',')]
     load: Vec<LoadSet>,
 

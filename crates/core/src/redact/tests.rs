@@ -15,6 +15,7 @@ use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
 use crate::host::{Clock, Idle, IdleState, RtLimits};
 use crate::limit::Outcome;
+use crate::line::Line;
 use crate::plan::{IdleStates, LinePlan, Policy, Stimulus, Target};
 use crate::preemption::{Model, Preemption, Unread};
 use crate::run::{Overflow, SCHEMA, State, Summary, TimeDomain};
@@ -119,6 +120,7 @@ fn full() -> Run {
         explanation: Some(explanation()),
         components: Some(ComponentTable::default()),
         causes: vec![cause_row()],
+        line: Some(Line::default()),
         net_of_steal: Some(NetOfSteal {
             above_ns: 1,
             above: marker(),

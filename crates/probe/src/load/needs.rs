@@ -16,13 +16,12 @@ pub enum Need {
 }
 
 /// Loads that need anything, by the first part of their names.
-const NEEDS: [(&str, Need); 9] = [
+const NEEDS: [(&str, Need); 8] = [
     ("ttcp", Need::Loopback),
     ("network", Need::Loopback),
     ("serial-pty", Need::PseudoTerminals),
     ("printk", Need::KernelLog),
     ("dbench", Need::Machine),
-    ("nfs-compile", Need::Machine),
     ("serial:", Need::Machine),
     ("stress-ng:", Need::Machine),
     ("exec:", Need::Machine),
