@@ -612,6 +612,7 @@ pub(crate) mod tests {
             limits: Vec::new(),
             threads: threads.collect(),
             load: Vec::new(),
+            line: None,
             worst: vec![explained(text)],
             explanation: Some(Explanation { above: text.into(), ..Default::default() }),
             components: Some(ComponentTable {

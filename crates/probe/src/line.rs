@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use wakescope_core::line::{AnsweredBy, Attachment, Line, transmission};
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::serial::{self, Settings};
 use wakescope_sys::{clock, file};
 
@@ -146,47 +146,51 @@ impl Port {
     /// Finds out what answers at the other end. It takes two seconds at most.
     pub fn greet(&mut self) -> Result<(), LineError> {
         let deadline = clock::now().after(PATIENCE);
-        let mut all: Option<AnsweredBy> = None;
+        let mut known = None;
         let mut others = 0_u32;
-        let failed = |path: &Path, e| LineError::Failed(path.to_owned(), e);
         for byte in GREETING {
-            self.file.write_all(&[byte]).map_err(|e| failed(&self.path, e))?;
-            loop {
-                let left = deadline.since(clock::now());
-                let is_there = left.0 > 0
-                    && serial::wait_readable(&self.file, left)
-                        .or_else(unless_interrupted)
-                        .map_err(|e| failed(&self.path, e))?;
-                if !is_there && clock::now() >= deadline {
+            let sent = self.file.write_all(&[byte]);
+            sent.map_err(|e| self.failed(e))?;
+            known = Some(loop {
+                let Some(came) = self.byte_until(deadline).map_err(|e| self.failed(e))? else {
                     return Err(match others {
                         0 => LineError::NoAnswer(self.path.clone()),
                         _ => LineError::OtherBytes(self.path.clone()),
                     });
-                }
-                let mut came = [0];
-                match self.file.read(&mut came) {
-                    Ok(1) => {}
-                    Ok(_) => return Err(failed(&self.path, closed())),
-                    Err(e) if is_passing(&e) => continue,
-                    Err(e) => return Err(failed(&self.path, e)),
-                }
+                };
                 let by = [AnsweredBy::Responder, AnsweredBy::Echo]
                     .into_iter()
-                    .find(|by| by.answer(byte) == came[0]);
-                match (by, all) {
-                    (Some(by), None) => all = Some(by),
-                    (Some(by), Some(before)) if by == before => {}
+                    .find(|by| by.answer(byte) == came && known.is_none_or(|known| known == *by));
+                match by {
+                    Some(by) => break by,
                     // What an earlier sender left on its way comes first.
-                    _ => {
-                        others += 1;
-                        continue;
-                    }
+                    None => others += 1,
                 }
-                break;
+            });
+        }
+        self.line.answered_by = known.unwrap_or_default();
+        Ok(())
+    }
+
+    /// The next byte that comes until `deadline`; `None` if none does.
+    fn byte_until(&mut self, deadline: MonoNs) -> io::Result<Option<u8>> {
+        loop {
+            let left = deadline.since(clock::now());
+            if left.0 == 0 {
+                return Ok(None);
+            }
+            let mut came = [0];
+            match serial::wait_readable(&self.file, left).and_then(|_| self.file.read(&mut came)) {
+                Ok(0) => return Err(closed()),
+                Ok(_) => return Ok(Some(came[0])),
+                Err(e) if is_passing(&e) => {}
+                Err(e) => return Err(e),
             }
         }
-        self.line.answered_by = all.unwrap_or_default();
-        Ok(())
+    }
+
+    fn failed(&self, e: io::Error) -> LineError {
+        LineError::Failed(self.path.clone(), closed_or(e))
     }
 }
 
@@ -201,18 +205,23 @@ impl Drop for Port {
     }
 }
 
-/// The error of a line that was closed at its other end, which reads as its end.
+/// The error of a line that has ended, which reads as the end of a file.
 pub(crate) fn closed() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "it was closed at its other end")
+    let told = "its other end was closed, or its device is gone";
+    io::Error::new(io::ErrorKind::UnexpectedEof, told)
 }
+
+/// The same of a call that failed: the kernel reports an ended line as EIO where it had begun to wait.
+pub(crate) fn closed_or(e: io::Error) -> io::Error {
+    if e.raw_os_error() == Some(EIO) { closed() } else { e }
+}
+
+/// Input/output error, on every architecture.
+const EIO: i32 = 5;
 
 /// Whether a call that failed so will succeed later.
 pub(crate) fn is_passing(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-fn unless_interrupted(e: io::Error) -> io::Result<bool> {
-    if is_passing(&e) { Ok(false) } else { Err(e) }
 }
 
 /// The folder of a device in /sys.

@@ -11,7 +11,7 @@ use wakescope_sys::process::set_blocking;
 use wakescope_sys::sched::{self, Schedule, ThreadId};
 use wakescope_sys::signal::ThreadHandle;
 
-use crate::line::{Port, closed, is_passing};
+use crate::line::{Port, closed, closed_or, is_passing};
 
 /// The loop needs little stack.
 const STACK_BYTES: usize = 64 << 10;
@@ -101,7 +101,7 @@ fn answer(mut line: &File, shared: &Shared) -> io::Result<()> {
             Ok(0) => return Err(closed()),
             Ok(count) => count,
             Err(e) if is_passing(&e) => continue,
-            Err(e) => return Err(e),
+            Err(e) => return Err(closed_or(e)),
         };
         bytes[..count].iter_mut().for_each(|byte| *byte = AnsweredBy::Responder.answer(*byte));
         let mut sent = 0;
@@ -109,7 +109,7 @@ fn answer(mut line: &File, shared: &Shared) -> io::Result<()> {
             match line.write(&bytes[sent..count]) {
                 Ok(more) => sent += more,
                 Err(e) if is_passing(&e) => {}
-                Err(e) => return Err(e),
+                Err(e) => return Err(closed_or(e)),
             }
         }
         shared.answered.fetch_add(sent as u64, Ordering::Relaxed);

@@ -116,6 +116,7 @@ fn full() -> Run {
         }],
         threads: vec![thread()],
         load: vec![load()],
+        line: Some(crate::line::Line::default()),
         worst: vec![episode()],
         explanation: Some(explanation()),
         components: Some(ComponentTable::default()),

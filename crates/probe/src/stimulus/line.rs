@@ -13,7 +13,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::{clock, serial};
 
 use super::{Grid, Stimulus, Waited, Wakeup};
-use crate::line::{Port, closed, is_passing};
+use crate::line::{Port, closed, closed_or, is_passing};
 
 /// How long an answer is waited for.
 const PATIENCE: SpanNs = SpanNs(1_000_000_000);
@@ -227,7 +227,7 @@ impl Wire for Port {
             Ok(1) => Ok(Some(at)),
             Ok(_) => Ok(None),
             Err(e) if is_passing(&e) => Ok(None),
-            Err(e) => Err(e),
+            Err(e) => Err(closed_or(e)),
         }
     }
 
@@ -241,7 +241,7 @@ impl Wire for Port {
         match self.file.read(into) {
             Ok(0) => Err(closed()),
             Ok(count) => Ok((at, count)),
-            Err(e) => Err(e),
+            Err(e) => Err(closed_or(e)),
         }
     }
 }

@@ -138,7 +138,7 @@ fn late_answers_are_never_taken_for_those_of_later_bytes() {
 fn a_line_without_answers_ends_the_run_and_so_does_one_that_is_closed() {
     for (does, want) in [
         (Does::Ignores, "nothing answers any more"),
-        (Does::Closes, "it was closed at its other end"),
+        (Does::Closes, "its other end was closed, or its device is gone"),
     ] {
         let (took, seen, ended) =
             run(u64::MAX, |number| if number < 50 { Does::Answers(9) } else { does });
