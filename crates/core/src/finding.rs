@@ -101,6 +101,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("early", "wakeups came before their expiry, so a clock or timer is wrong"),
     ("not-asleep", "wakeup calls found the probe still awake, and woke nobody"),
     ("late-waker", "wakeup calls were left out, because the waker was late itself"),
+    ("rtc-phase", "the due times of wakeups are known only to within a stated time"),
     ("no-samples", "a CPU, or the followed threads, gave no sample"),
     ("few-samples", "there are too few samples for a requested percentile"),
     ("overload", "the interval is so short that many expiries were missed"),

@@ -4,9 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+mod rate;
 mod stimulus;
 mod target;
 
+pub use rate::{NoRate, Rate};
 pub use stimulus::{Family, Stimulus, UnknownStimulus};
 pub use target::Target;
 

@@ -125,6 +125,10 @@ pub struct Thread {
     /// Stimuli that were left out, since the waker was late itself.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
+    /// How much later than stated the expiries may have been: the latencies are overstated by that at
+    /// most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub due_uncertainty_ns: u64,
     /// Page faults while measuring, minor and major.
     #[serde(default)]
     pub page_faults: u64,

@@ -12,8 +12,10 @@ use wakescope_core::units::{MonoNs, SpanNs};
 pub mod availability;
 pub mod futex;
 pub mod place;
+pub mod rtc;
 pub mod sleep;
 pub mod timer;
+pub mod watch;
 
 use place::Place;
 
@@ -29,6 +31,10 @@ pub trait Stimulus {
     fn period(&self) -> SpanNs;
     /// Points of the grid without a stimulus: what was to cause it was late itself.
     fn skipped(&self) -> u64;
+    /// How much later than stated the wakeups may have been due: so much less late they were, at most.
+    fn due_uncertainty(&self) -> SpanNs {
+        SpanNs(0)
+    }
 }
 
 /// When stimuli come: at `start`, and from there every `interval`.

@@ -176,6 +176,7 @@ fn thread() -> Thread {
         migrated: 0,
         not_asleep: 0,
         skipped: 0,
+        due_uncertainty_ns: 0,
         page_faults: 0,
         woken: distribution(),
         expiries: distribution(),
