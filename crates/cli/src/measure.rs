@@ -283,7 +283,7 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         }
         MeasureError::Stimulus(_, e) => {
             let (cause, remedy) = e.cause_and_remedy();
-            failure.because(cause).try_this(remedy)
+            cause.into_iter().fold(failure, Failure::because).try_this(remedy)
         }
         MeasureError::IdleStates(_) => failure.try_this("run as root, or leave idle states as \
              they are: --idle-states as-is"),

@@ -107,6 +107,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("line-left-out", "no byte was sent at some points of the grid"),
     ("line-echo", "bytes came back as they were sent, so no `wakescope respond` answered"),
     ("line-buffered", "the near end of the line holds received bytes back"),
+    ("rtc-phase", "the due times of wakeups are known only to within a stated time"),
     ("no-samples", "a CPU, or the followed threads, gave no sample"),
     ("few-samples", "there are too few samples for a requested percentile"),
     ("overload", "the interval is so short that many expiries were missed"),

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::{Quantity, Source};
 
+mod rate;
 mod stimulus;
 mod target;
 
+pub use rate::{NoRate, Rate};
 pub use stimulus::{Family, Stimulus, UnknownStimulus};
 pub use target::Target;
 

@@ -233,6 +233,7 @@ fn keep_thread(thread: &Thread) {
         migrated: _,
         not_asleep: _,
         skipped: _,
+        due_uncertainty_ns: _,
         page_faults: _,
         woken: _,
         expiries: _,

@@ -129,6 +129,10 @@ pub struct Thread {
     /// Stimuli that were left out, since the waker was late itself.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
+    /// How much later than stated the expiries may have been: the latencies are overstated by that at
+    /// most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub due_uncertainty_ns: u64,
     /// Page faults while measuring, minor and major.
     #[serde(default)]
     pub page_faults: u64,
@@ -626,7 +630,6 @@ pub(crate) mod tests {
             }],
             net_of_steal: None,
             ranking: None,
-            line: None,
             source: None,
             summary: Summary::default(),
             other: serde_json::from_value(serde_json::json!({"later": later})).unwrap(),

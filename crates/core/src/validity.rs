@@ -11,6 +11,9 @@ use Severity::{Error, Note, Warning};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// A phase that is not known better than that is worth a new measurement: a call takes about 1 µs.
+const WIDE_PHASE_NS: u64 = 10_000;
+
 /// What was seen while measuring, beside the samples. Times in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
@@ -83,6 +86,8 @@ pub struct ThreadObserved {
     pub not_asleep: u64,
     /// Stimuli that were left out, since the waker was late itself.
     pub skipped: u64,
+    /// How much later than stated wakeups may have been due.
+    pub due_uncertainty_ns: u64,
     /// Samples that could not be written to the sample file.
     pub lost: u64,
     /// Page faults in the loop, served from memory.
@@ -218,6 +223,22 @@ fn thread_findings(
                 one_or_many(t.early, "its", "their")
             ),
             "check `dmesg` for clocksource messages",
+        );
+    }
+    if t.due_uncertainty_ns > 0 {
+        let wide = t.due_uncertainty_ns > WIDE_PHASE_NS;
+        add(
+            "rtc-phase",
+            if wide { Warning } else { Note },
+            format!(
+                "latencies on CPU {cpu} are overstated, all by the same time between 0 and {}",
+                SpanNs(t.due_uncertainty_ns)
+            ),
+            if wide {
+                "measure again; the interrupt was switched on in a disturbed moment"
+            } else {
+                ""
+            },
         );
     }
     if t.major_faults + t.minor_faults > 0 {
@@ -561,6 +582,8 @@ mod tests {
         check(|p, _| p.policy = Policy::Other, &[("unprivileged", Note), ("timer-slack", Warning)]);
         check(|_, s| s.memory_refused = Some("EPERM".into()), &[("memory-not-locked", Warning)]);
         check(|_, s| s.threads[0].other_schedule = Some("other".into()), &[("policy", Error)]);
+        check(|_, s| s.threads[0].due_uncertainty_ns = 900, &[("rtc-phase", Note)]);
+        check(|_, s| s.threads[0].due_uncertainty_ns = 10_001, &[("rtc-phase", Warning)]);
         check(|_, s| s.threads[0].migrated = 1, &[("migrated", Error)]);
         check(|_, s| s.threads[0].pinned = false, &[("not-pinned", Warning)]);
         check(|_, s| s.threads[0].early = 1, &[("early", Error)]);

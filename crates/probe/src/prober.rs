@@ -19,11 +19,14 @@ use wakescope_sys::signal::ThreadHandle;
 use wakescope_sys::timer_file::TimerFile;
 
 use crate::line::Port;
+use crate::stimulus::availability;
 use crate::stimulus::futex::{FutexWakeups, WakerPlace};
 use crate::stimulus::line::{LineSeen, RoundTrips};
 use crate::stimulus::place::Cpu;
+use crate::stimulus::rtc::RtcTicks;
 use crate::stimulus::sleep::{FutexTimeout, Nanosleep, SignalHandler, SignalWait};
 use crate::stimulus::timer::{KernelTimer, Timer};
+use crate::stimulus::watch::Watch;
 use crate::stimulus::{Ending, Grid, Stimulus, sample};
 
 /// The loop needs a few hundred bytes of stack; the rest is for starting and ending the thread.
@@ -44,6 +47,8 @@ pub struct Task {
     pub ring_slots: usize,
     /// What wakes it.
     pub stimulus: plan::Stimulus,
+    /// The interval of its wakeups.
+    pub interval: SpanNs,
     /// The schedule of the thread that wakes it, if one does.
     pub waker: Schedule,
     /// The line that its stimulus goes over, if it does.
@@ -91,6 +96,8 @@ pub struct Report {
     pub skipped: u64,
     /// What was seen on its line beside answers, if it has one.
     pub line: Option<LineSeen>,
+    /// See [`Stimulus::due_uncertainty`].
+    pub due_uncertainty: SpanNs,
     /// Page faults in the loop.
     pub faults: PageFaults,
     /// CPU time that the loop used.
@@ -255,6 +262,13 @@ fn live(
         plan::Stimulus::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
         plan::Stimulus::FutexTimeout => on_grid!(FutexTimeout::default()),
         plan::Stimulus::Epoll => on_grid!(EmptyEpoll::new()?),
+        plan::Stimulus::Rtc => probe(&task, shared, say_ready, times, || {
+            let rtc = availability::open_rtc(task.interval).map_err(io::Error::other)?;
+            Ok(RtcTicks::new(rtc, stop, Watch::new(answers, true)))
+        }),
+        plan::Stimulus::RtcGrid => probe(&task, shared, say_ready, times, || {
+            Ok(Timer::of_rate(KernelTimer::new(Nanosleep, stop, answers)))
+        }),
     }
 }
 
@@ -353,6 +367,7 @@ fn measure(
         ending,
         skipped: stimulus.skipped(),
         line: stimulus.line(),
+        due_uncertainty: stimulus.due_uncertainty(),
         faults: faults_after.since(faults),
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),

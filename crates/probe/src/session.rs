@@ -439,6 +439,7 @@ fn start_probes(
             worst: plan.worst,
             ring_slots,
             stimulus: plan.stimulus,
+            interval: SpanNs(plan.interval_ns),
             waker: schedule_of_waker(plan),
             line: line.take(),
             answers,

@@ -13,8 +13,10 @@ pub mod availability;
 pub mod futex;
 pub mod line;
 pub mod place;
+pub mod rtc;
 pub mod sleep;
 pub mod timer;
+pub mod watch;
 
 use place::Place;
 
@@ -33,6 +35,10 @@ pub trait Stimulus {
     /// What was seen on the line beside answers, where there is one.
     fn line(&self) -> Option<line::LineSeen> {
         None
+    }
+    /// How much later than stated the wakeups may have been due: so much less late they were, at most.
+    fn due_uncertainty(&self) -> SpanNs {
+        SpanNs(0)
     }
 }
 

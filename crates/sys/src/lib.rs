@@ -28,6 +28,7 @@ pub mod posix_timer;
 pub mod process;
 pub mod record_lock;
 pub mod repeat;
+pub mod rtc;
 pub mod sched;
 pub mod serial;
 pub mod shared;

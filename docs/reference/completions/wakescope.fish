@@ -45,8 +45,11 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
@@ -84,8 +87,11 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
@@ -227,6 +233,8 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
@@ -274,6 +282,8 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, WORST, Waker};
+use wakescope_core::plan::{IdleStates, Plan, Policy, Rate, Stimulus, Target, WORST, Waker};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
@@ -29,9 +29,13 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     line: LineArgs,
 
-    /// Time from one timer expiry to the next, on each CPU
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
-    interval: SpanNs,
+    /// Time from one timer expiry to the next, on each CPU [default: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
+    interval: Option<SpanNs>,
+
+    /// Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]
+    #[arg(long, value_name = "HZ", conflicts_with = "interval", allow_hyphen_values = true)]
+    rtc_hz: Option<Rate>,
 
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
@@ -142,19 +146,19 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         return Err(Failure::new(format!("--policy {policy} has no --priority"))
             .try_this("omit --priority, or use --policy fifo or rr"));
     }
-    if args.samples.is_none() && args.duration < args.interval {
+    let interval = interval_of(args)?;
+    if args.samples.is_none() && args.duration < interval {
         return Err(Failure::new(format!(
             "--duration {} is shorter than one --interval of {}",
             args.duration.as_argument(),
-            args.interval.as_argument()
+            interval.as_argument()
         ))
         .try_this("measure for at least a few intervals"));
     }
-    if args.samples.is_some_and(|n| n.checked_mul(args.interval.0).is_none_or(|ns| ns > LONGEST.0))
-    {
+    if args.samples.is_some_and(|n| n.checked_mul(interval.0).is_none_or(|ns| ns > LONGEST.0)) {
         return Err(Failure::new(format!(
             "so many --samples at an interval of {} take longer than {LONGEST}",
-            args.interval
+            interval
         ))
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
@@ -179,7 +183,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     let mut plan = Plan {
         target: Target::Probes,
         stimulus,
-        interval_ns: args.interval.0,
+        interval_ns: interval.0,
         duration_ns: args.samples.is_none().then_some(args.duration.0),
         samples: args.samples,
         policy,
@@ -202,6 +206,29 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     name_in(&mut plan, args.load.iter().flat_map(|list| &list.0));
     Ok(plan)
 }
+
+/// The interval that was asked for, or whose rate was.
+fn interval_of(args: &MeasureArgs) -> Result<SpanNs, Failure> {
+    let stimulus = args.stimulus;
+    match (args.interval, args.rtc_hz) {
+        (interval, None) if !stimulus.keeps_rate() => Ok(interval.unwrap_or(DEFAULT_INTERVAL)),
+        (_, Some(_)) if !stimulus.keeps_rate() => {
+            Err(Failure::new(format!("--rtc-hz does not apply to --stimulus {stimulus}"))
+                .try_this("use --interval, or --stimulus rtc or rtc-grid"))
+        }
+        (None, rate) => Ok(rate.unwrap_or(Rate::REALFEEL).interval()),
+        (Some(interval), _) if Rate::of(interval).is_some() => Ok(interval),
+        (Some(interval), _) => Err(Failure::new(format!(
+            "--interval {} is not that of a real-time clock's rate",
+            interval.as_argument()
+        ))
+        .because("its rates are powers of two from 2 to 8192 Hz")
+        .try_this("use --rtc-hz, as in --rtc-hz 2048; or another --stimulus")),
+    }
+}
+
+/// A usual period of control loops.
+const DEFAULT_INTERVAL: SpanNs = SpanNs(1_000_000);
 
 /// Above what applications use, below the kernel's own threads that must come first (99).
 const DEFAULT_PRIORITY: u8 = 90;

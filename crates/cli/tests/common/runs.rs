@@ -115,6 +115,7 @@ pub(crate) fn full_run() -> Run {
             migrated: 3,
             not_asleep: 4,
             skipped: 5,
+            due_uncertainty_ns: 800,
             page_faults: 4,
             woken,
             expiries,

@@ -24,6 +24,10 @@ pub enum Stimulus {
     FutexTimeout,
     /// The time-out of a wait for files.
     Epoll,
+    /// The periodic interrupt of a real-time clock.
+    Rtc,
+    /// A timer on the grid that a real-time clock would have.
+    RtcGrid,
     /// Another thread, through a futex.
     Futex,
     /// A byte over a line, answered by another machine.
@@ -55,6 +59,8 @@ impl Stimulus {
         Self::Sigwait,
         Self::FutexTimeout,
         Self::Epoll,
+        Self::Rtc,
+        Self::RtcGrid,
         Self::Futex,
         Self::Line,
     ];
@@ -87,6 +93,12 @@ impl Stimulus {
         self.family() == Family::Waker
     }
 
+    /// Whether the grid is that of a real-time clock's [`Rate`](super::Rate), so that only the
+    /// intervals of these are possible.
+    pub fn keeps_rate(self) -> bool {
+        matches!(self, Self::Rtc | Self::RtcGrid)
+    }
+
     fn row(self) -> (&'static str, Family, &'static str) {
         use Family::{Grid, Others, Waker};
         match self {
@@ -102,6 +114,10 @@ impl Stimulus {
             Self::Epoll => {
                 ("epoll", Grid, "The time-out of epoll_pwait2, at points of the same grid")
             }
+            Self::Rtc => {
+                ("rtc", Grid, "The periodic interrupt of the real-time clock, as realfeel")
+            }
+            Self::RtcGrid => ("rtc-grid", Grid, "A timer on the grid of a real-time clock's rate"),
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
             Self::Line => (
                 "line",

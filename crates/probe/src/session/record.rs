@@ -85,6 +85,10 @@ impl Ended {
         self.report.as_ref()?.line.as_ref()
     }
 
+    fn due_uncertainty_ns(&self) -> u64 {
+        self.report.as_ref().map_or(0, |report| report.due_uncertainty.0)
+    }
+
     /// When its CPU went away, from the start of the run.
     pub(super) fn cpu_lost_at_ns(&self) -> Option<u64> {
         match self.report.as_ref()?.ending {
@@ -101,6 +105,7 @@ impl Ended {
             migrated: self.seen.migrated,
             not_asleep: self.seen.not_asleep,
             skipped: self.skipped(),
+            due_uncertainty_ns: self.due_uncertainty_ns(),
             page_faults: self.page_faults(),
             woken: self.seen.woken,
             expiries: self.seen.expiries,
@@ -123,6 +128,7 @@ impl Ended {
             early: self.seen.early,
             not_asleep: self.seen.not_asleep,
             skipped: self.skipped(),
+            due_uncertainty_ns: self.due_uncertainty_ns(),
             lost: self.lost,
             minor_faults: report.map_or(0, |r| r.faults.minor),
             major_faults: report.map_or(0, |r| r.faults.major),

@@ -99,6 +99,25 @@ fn the_time_between_wakeups_is_compared_with_the_interval() {
 }
 
 #[test]
+fn the_grid_of_a_rate_does_not_drift() {
+    // At 2048 Hz, 488,281.25 ns, and no nanosecond more or less in a day; also across stalls.
+    for lateness in [&[5][..], &[5, 488_277, 12, 1_953_120, 1_953_125, 900_000_000]] {
+        let points = 2_048 * 3_600;
+        let mut timer = Timer::of_rate(Simulated { now: 0, lateness, turn: 0 });
+        timer.begin(Grid { start: ORIGIN, interval: SpanNs(488_281), points });
+        let mut index = 0_u64;
+        while let Waited::Woken(Wakeup { due, woken, missed }) = timer.wait() {
+            let at = |index: u64| ORIGIN.0 + index * 1_000_000_000 / 2_048;
+            assert_eq!(due.0, at(index));
+            let passed = at(index + missed) <= woken.0 && at(index + missed + 1) > woken.0;
+            assert!(passed || index + missed + 1 == points, "{index} {missed}");
+            index += missed + 1;
+        }
+        assert_eq!(index, points);
+    }
+}
+
+#[test]
 fn a_number_of_wakeups_ends_the_run_too() {
     let (recorder, stop) = (Recorder::new(0), AtomicBool::new(false));
     let ring = Ring::new(64);
