@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use wakescope_core::behaviour::judge;
 use wakescope_core::explain::Above;
 use wakescope_core::host::KernelVersion;
 use wakescope_core::limitations::host_findings;
-use wakescope_core::plan::Plan;
+use wakescope_core::plan::{Plan, Stimulus};
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_lab::guest::{EPISODES, FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
@@ -27,6 +28,7 @@ use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_report::check::Check;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::guest::{drain, kernel_log, load_module, mount, restart, set_raw};
+use wakescope_sys::network::bring_loopback_up;
 use wakescope_sys::sched::{self, Schedule};
 
 use crate::explain::{Follower, Question};
@@ -321,6 +323,7 @@ fn measure_quietly(
 ) -> Result<(Run, Option<Vec<u8>>), Failure> {
     let Order { seed, ref plan } = *order;
     let loads = loads_of(plan)?;
+    bring_up_what_wakes(plan.stimulus);
     let mut signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
     let identity = Identity {
@@ -346,6 +349,15 @@ fn measure_quietly(
     let run = driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
         .map_err(measure::explain)?;
     Ok((run, follower.and_then(Follower::stored)))
+}
+
+/// Brings up the loopback device for stimuli that need it. Where that fails, their refusal says why.
+fn bring_up_what_wakes(stimulus: Stimulus) {
+    if matches!(stimulus, Stimulus::Udp | Stimulus::Tcp) {
+        if let Ok(socket) = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)) {
+            let _ = bring_loopback_up(&socket);
+        }
+    }
 }
 
 /// The loads that a plan names.

@@ -7,7 +7,7 @@ use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::limit::Outcome as Judged;
 use wakescope_core::limitations::host_findings;
-use wakescope_core::plan::Plan;
+use wakescope_core::plan::{Plan, Stimulus};
 use wakescope_core::record_writer::RecordWriter;
 use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
 use wakescope_core::units::SpanNs;
@@ -30,6 +30,7 @@ use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, output};
 
 mod args;
+mod wakers;
 
 pub(crate) use args::MeasureArgs;
 pub(crate) use args::plan;
@@ -266,6 +267,7 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         MeasureError::Schedule(..) => failure.try_this(
             "a SCHED_DEADLINE period must be at least 100 µs (kernel.sched_deadline_period_min_us): try a longer --interval, or --policy fifo",
         ),
+        MeasureError::Stimulus(stimulus, e) => cannot_wake(failure, stimulus, &e),
         MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::WouldBlock => failure
             .because("this user (ulimit -u) or this cgroup (pids.max) has reached its limit of \
                  threads")
@@ -290,6 +292,32 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         },
         MeasureError::Ended => failure.try_this("do not interrupt it before it shows the first \
              figures"),
+    }
+}
+
+/// Why a channel cannot be opened, and what to do.
+fn cannot_wake(failure: Failure, stimulus: Stimulus, cause: &std::io::Error) -> Failure {
+    let is_absent = cause.kind() == std::io::ErrorKind::Unsupported;
+    match stimulus {
+        Stimulus::Udp | Stimulus::Tcp => failure
+            .because("it needs the loopback device, without a firewall in the way")
+            .try_this("bring the device up: ip link set lo up; or use --stimulus socketpair"),
+        Stimulus::Mqueue if is_absent => failure
+            .because("this kernel is built without POSIX message queues (CONFIG_POSIX_MQUEUE)")
+            .try_this("use another stimulus, such as --stimulus pipe"),
+        Stimulus::Mqueue => failure
+            .because("this user has too little room for message queues, or the system has")
+            .try_this("raise ulimit -q, or fs.mqueue.queues_max; or use another stimulus"),
+        Stimulus::SysvSemaphore if is_absent => failure
+            .because("this kernel is built without System V IPC (CONFIG_SYSVIPC)")
+            .try_this("use another stimulus, such as --stimulus semaphore"),
+        Stimulus::SysvSemaphore => failure
+            .because("there are too many System V semaphores (kernel.sem), see ipcs -s")
+            .try_this("remove those that nobody uses, or use --stimulus semaphore"),
+        Stimulus::Condvar if is_absent => failure
+            .because("this kernel has no futexes that inherit priorities (CONFIG_FUTEX_PI)")
+            .try_this("use another stimulus, such as --stimulus futex"),
+        _ => failure.try_this("use another stimulus, such as --stimulus futex"),
     }
 }
 

@@ -10,12 +10,14 @@ use common::measured::{
 };
 use wakescope_core::finding::Severity;
 use wakescope_core::limit::Outcome;
-use wakescope_core::plan::{IdleStates, Policy, Stimulus, Waker};
+use wakescope_core::plan::{IdleStates, Policy};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::file::effective_user;
 
 mod common;
+#[path = "measure/wakers.rs"]
+mod wakers;
 
 #[test]
 fn samples_are_what_was_asked_for_on_every_cpu() {
@@ -41,35 +43,6 @@ fn each_expiry_of_the_duration_counts_once() {
         assert_eq!(thread.expiries.count, 500, "{thread:?}");
     }
     assert_eq!(names(&test.run_folder()), [RECORD]);
-}
-
-#[test]
-fn a_probe_can_be_woken_by_another_thread() {
-    let test = Test::new("futex");
-    let args = ["--stimulus", "futex", "--duration", "500ms", "--interval", "500us"];
-    let run = test.measured(&args);
-    assert_eq!((run.state, run.plan.stimulus), (State::Complete, Stimulus::Futex));
-    let waker = run.plan.waker.expect("a waker");
-    assert_eq!(waker, Waker::of_probe(run.plan.priority));
-    for thread in &run.threads {
-        // Each call was a wakeup or is accounted for; one may fall while the probe is late.
-        let calls = thread.woken.count + thread.not_asleep + thread.skipped;
-        assert!(thread.woken.count > 0 && calls <= 1_000, "{thread:?}");
-        assert!(thread.woken.min_ns > Some(0), "{thread:?}");
-        assert_eq!(thread.expiries.count, thread.woken.count + thread.missed);
-    }
-    // The number of wakeups ends it, too.
-    let run = test.measured(&["--stimulus", "futex", "--samples", "100", "--interval", "500us"]);
-    assert!(run.threads.iter().all(|thread| thread.woken.count == 100), "{:?}", run.threads);
-}
-
-#[test]
-fn what_a_waker_cannot_do_is_refused_with_a_remedy() {
-    let test = Test::new("futex-refused");
-    let ended = test.measure(&["--stimulus", "futex", "--policy", "deadline"]);
-    assert_eq!(ended.code, Some(2), "{ended:?}");
-    let want = "--policy deadline does not apply to --stimulus futex";
-    assert!(ended.stderr.contains(want) && ended.stderr.contains("--policy fifo"), "{ended:?}");
 }
 
 #[test]

@@ -15,9 +15,10 @@ use wakescope_sys::sched::{self, Schedule, ThreadId};
 use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
 
-use crate::stimulus::futex::{FutexWakeups, WakerPlace};
+use crate::stimulus::channel::{Channel, ForChannel, for_channel};
 use crate::stimulus::place::Cpu;
 use crate::stimulus::timer::{KernelTimer, Timer};
+use crate::stimulus::waker::{Followed, WakerPlace, WakerWakeups};
 use crate::stimulus::{Ending, Grid, Stimulus, sample};
 
 /// The loop needs a few hundred bytes of stack; the rest is for starting and ending the thread.
@@ -38,8 +39,8 @@ pub struct Task {
     pub ring_slots: usize,
     /// What wakes it.
     pub stimulus: plan::Stimulus,
-    /// The schedule of the thread that wakes it, if one does.
-    pub waker: Schedule,
+    /// Where the thread is that wakes it, if one does.
+    pub waker: WakerPlace,
     /// Where its answers go.
     pub answers: Option<Answers>,
     /// Where it is announced when a wakeup is due that another thread causes.
@@ -216,19 +217,36 @@ fn live(
     say_ready: &SyncSender<io::Result<Ready>>,
     times: &Receiver<Times>,
 ) -> Option<Report> {
-    let (answers, announcements) = (task.answers.take(), task.announcements.take());
-    let waker = WakerPlace { cpu: task.cpu, schedule: task.waker };
-    let stop = &shared.stop;
-    match task.stimulus {
-        plan::Stimulus::Futex => probe(&task, shared, say_ready, times, || {
-            FutexWakeups::start(waker, stop, answers, announcements)
-        }),
-        // A probe is woken by nothing else.
-        plan::Stimulus::Timer | plan::Stimulus::Any => {
-            probe(&task, shared, say_ready, times, || {
-                Ok(Timer::new(KernelTimer::new(stop, answers)))
-            })
-        }
+    if task.stimulus.needs_waker() {
+        return for_channel(task.stimulus, WokenByAnother { task, shared, say_ready, times })?;
+    }
+    let (answers, stop) = (task.answers.take(), &shared.stop);
+    // A probe is woken by nothing else.
+    probe(&task, shared, say_ready, times, || Ok(Timer::new(KernelTimer::new(stop, answers))))
+}
+
+/// What a probe needs that another thread wakes.
+struct WokenByAnother<'a> {
+    task: Task,
+    shared: &'a Shared,
+    say_ready: &'a SyncSender<io::Result<Ready>>,
+    times: &'a Receiver<Times>,
+}
+
+impl ForChannel for WokenByAnother<'_> {
+    type Output = Option<Report>;
+
+    fn with<C: Channel>(self) -> Option<Report> {
+        let Self { mut task, shared, say_ready, times } = self;
+        let place = task.waker;
+        let followed = Followed {
+            answers: task.answers.take(),
+            announcements: task.announcements.take(),
+            watches: place.cpu == task.cpu,
+        };
+        probe(&task, shared, say_ready, times, || {
+            WakerWakeups::<C>::start(place, &shared.stop, followed)
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
-use wakescope_core::plan::{IdleStates, Plan};
+use wakescope_core::plan::{Between, IdleStates, Plan};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
@@ -24,6 +24,9 @@ use crate::measurement::{
 use crate::observer::Observer;
 use crate::prober::{Prober, Ready, Task, Times};
 use crate::schedule::{same, schedule_of_waker, settle_schedule, words};
+use crate::stimulus::channel;
+use crate::stimulus::channel::sysv_semaphore::remove_leftovers;
+use crate::stimulus::waker::WakerPlace;
 use crate::surroundings::Surroundings;
 
 mod error;
@@ -104,6 +107,8 @@ impl Session {
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
+        remove_leftovers();
+        check_stimulus(&plan)?;
         let mut loads = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
         let measured_cpus = announce(&plan.cpus);
         let idle = match plan.idle_states {
@@ -283,7 +288,7 @@ impl Measurement for Session {
         // What was seen in the run tells more than what was to be expected of the host.
         self.host_findings.retain(|expected| all.iter().all(|found| found.code != expected.code));
         all.append(&mut self.host_findings);
-        let lost = ended.iter().filter(|e| e.cpu_lost_at_ns().is_some()).count();
+        let lost = ended.iter().filter(|e| e.is_lost()).count();
         let early = observed.ended_by.is_some() || lost == ended.len();
         let state = if early { State::Interrupted } else { State::Complete };
         let mut run = self.record(ended, state, all);
@@ -306,6 +311,13 @@ impl Probe {
             other_schedule: None,
         }
     }
+}
+
+/// Whether what wakes the probes exists here.
+fn check_stimulus(plan: &Plan) -> Result<(), MeasureError> {
+    let between = plan.waker.as_ref().map_or(Between::Threads, |waker| waker.between);
+    channel::check(plan.stimulus, between)
+        .map_err(|cause| MeasureError::Stimulus(plan.stimulus, cause))
 }
 
 /// Waits until the loads are set up, and lets them run alone for a while.
@@ -359,7 +371,7 @@ fn start_probes(
             worst: plan.worst,
             ring_slots,
             stimulus: plan.stimulus,
-            waker: schedule_of_waker(plan),
+            waker: waker_place(plan, rank, cpu),
             answers,
             announcements,
         }
@@ -390,6 +402,16 @@ fn start_probes(
         Err(MeasureError::Interval(interval, turnaround))
     } else {
         Ok(probes)
+    }
+}
+
+/// Where the thread is that wakes the probe of `cpu`, if one does.
+fn waker_place(plan: &Plan, rank: usize, cpu: u32) -> WakerPlace {
+    let waker = plan.waker.as_ref();
+    WakerPlace {
+        cpu: waker.map_or(cpu, |waker| waker.cpu(rank, cpu)),
+        schedule: schedule_of_waker(plan),
+        between: waker.map_or(Between::Threads, |waker| waker.between),
     }
 }
 

@@ -7,7 +7,9 @@
 
 pub mod bpf;
 pub mod clock;
+pub mod condition;
 pub mod counter;
+pub mod event_count;
 pub mod file;
 pub mod folder;
 pub mod futex;
@@ -17,6 +19,7 @@ pub mod landlock;
 pub mod machine;
 pub mod mapped_file;
 pub mod memory;
+pub mod message_queue;
 pub mod network;
 pub mod pipe;
 pub mod pm_qos;
@@ -25,9 +28,13 @@ pub mod process;
 pub mod record_lock;
 pub mod repeat;
 pub mod sched;
+pub mod semaphore;
+pub mod semaphore_set;
 pub mod shared;
+pub mod shared_page;
 pub mod signal;
 pub mod timer_file;
+pub mod wake_signal;
 
 /// The result of a call that reports failure as -1 and the reason in `errno`.
 fn checked(rc: libc::c_int) -> std::io::Result<libc::c_int> {

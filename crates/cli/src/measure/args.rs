@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, WORST, Waker};
+use wakescope_core::plan::{Between, IdleStates, Plan, Policy, Stimulus, Target, WORST};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
@@ -13,6 +13,7 @@ use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
 use crate::Failure;
+use crate::measure::wakers::{Asked, Place, Places, between};
 use crate::stimuli::stimuli;
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
@@ -24,6 +25,16 @@ pub(crate) struct MeasureArgs {
     /// Source of the wakeups
     #[arg(long, default_value = Stimulus::default().name(), value_parser = stimuli())]
     stimulus: Stimulus,
+
+    /// What wakes a probe through a stimulus with a waker: another thread of its process, or another
+    /// process [default: threads]
+    #[arg(long, value_name = "threads|processes", value_parser = between)]
+    between: Option<Between>,
+
+    /// Where the waker runs: on the probe's CPU, on the next one, or on CPU A for a probe on CPU B
+    /// [default: same-cpu]
+    #[arg(long, value_name = "same-cpu|cross-cpu|A:B")]
+    place: Option<Place>,
 
     /// Time from one timer expiry to the next, on each CPU
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
@@ -157,17 +168,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     let loads = || args.load.iter().flat_map(|l| &l.0);
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
     let stimulus = args.stimulus;
-    let waker = stimulus.needs_waker().then(|| Waker::of_probe(priority));
-    if waker.is_some() && policy == Policy::Deadline {
-        return Err(Failure::new(format!(
-            "--policy deadline does not apply to --stimulus {stimulus}"
-        ))
-        .because(
-            "a SCHED_DEADLINE probe is throttled by its own period, which a waker does not \
-                 keep",
-        )
-        .try_this("use --policy fifo, rr or other"));
-    }
+    let Places { cpus, waker } = places(args, policy, priority)?;
     Ok(Plan {
         target: Target::Probes,
         stimulus,
@@ -178,7 +179,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         priority,
         policy_required: args.policy.is_some() || args.priority.is_some(),
         waker,
-        cpus: cpus(args.cpus.as_ref())?,
+        cpus,
         load: loads().map(Spec::to_string).collect(),
         load_marks: load_marks(loads()),
         warmup_ns: args.warmup.0,
@@ -192,6 +193,15 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     })
 }
 
+/// Where the probes are, and who wakes them.
+fn places(args: &MeasureArgs, policy: Policy, priority: Option<u8>) -> Result<Places, Failure> {
+    let MeasureArgs { stimulus, between, place, .. } = *args;
+    let allowed = allowed_cpus()?;
+    let cpus = cpus(args.cpus.as_ref(), &allowed)?;
+    let asked = Asked { stimulus, between, place };
+    asked.places(policy, priority, cpus, args.cpus.is_some(), &allowed)
+}
+
 /// What tells commands among the loads apart; nothing where no load is a command.
 fn load_marks<'a>(loads: impl Iterator<Item = &'a Spec>) -> Vec<String> {
     let marks: Vec<String> = loads.map(|load| load.mark().unwrap_or_default()).collect();
@@ -202,20 +212,23 @@ fn load_marks<'a>(loads: impl Iterator<Item = &'a Spec>) -> Vec<String> {
 const DEFAULT_PRIORITY: u8 = 90;
 
 /// The CPUs to measure: those asked for, of those that this process may use.
-fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
-    let allowed = sched::affinity().map_err(|e| {
-        Failure::new(format!("cannot find out which CPUs this process may use: {e}"))
-    })?;
-    let Some(CpuList(asked)) = asked else { return Ok(allowed) };
+fn cpus(asked: Option<&CpuList>, allowed: &[u32]) -> Result<Vec<u32>, Failure> {
+    let Some(CpuList(asked)) = asked else { return Ok(allowed.to_vec()) };
     match asked.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(asked.clone()),
         Some(cpu) => Err(Failure::new(format!("this process may not use CPU {cpu}"))
-            .because(format!("it may use {}", cpu_ranges(&allowed)))
+            .because(format!("it may use {}", cpu_ranges(allowed)))
             .try_this(
                 "name some of these with --cpus; the others are offline, or excluded by a cpuset \
                  or taskset",
             )),
     }
+}
+
+/// The CPUs that this process may use.
+fn allowed_cpus() -> Result<Vec<u32>, Failure> {
+    sched::affinity()
+        .map_err(|e| Failure::new(format!("cannot find out which CPUs this process may use: {e}")))
 }
 
 /// A year: longer is surely a slip of the pen.

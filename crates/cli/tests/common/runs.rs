@@ -14,7 +14,7 @@ use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::maxima::Maxima;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, Waker};
+use wakescope_core::plan::{Between, IdleStates, Placement, Plan, Policy, Stimulus, Target, Waker};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{Episode, LoadResult, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
@@ -498,7 +498,12 @@ fn full_plan() -> Plan {
         policy: Policy::Fifo,
         priority: Some(90),
         policy_required: true,
-        waker: Some(Waker::of_probe(Some(90))),
+        waker: Some(Waker {
+            placement: Placement::CrossCpu,
+            cpus: vec![1],
+            between: Between::Processes,
+            ..Waker::of_probe(Some(90))
+        }),
         cpus: vec![1],
         load: vec!["find".into(), "exec:make".into()],
         load_marks: vec![String::new(), "0123456789abcdef".into()],

@@ -14,6 +14,26 @@ pub enum Stimulus {
     Timer,
     /// Another thread, through a futex.
     Futex,
+    /// Another thread, through a pipe.
+    Pipe,
+    /// Another thread, through an eventfd.
+    Eventfd,
+    /// Another thread, through a pair of Unix sockets.
+    Socketpair,
+    /// Another thread, through UDP over the loopback device.
+    Udp,
+    /// Another thread, through TCP over the loopback device.
+    Tcp,
+    /// Another thread, through a POSIX message queue.
+    Mqueue,
+    /// Another thread, through a POSIX semaphore.
+    Semaphore,
+    /// Another thread, through a System V semaphore.
+    SysvSemaphore,
+    /// Another thread, by a signal.
+    Kill,
+    /// Another thread, through a condition variable.
+    Condvar,
     /// Whatever wakes the threads that are followed.
     Any,
 }
@@ -32,7 +52,20 @@ pub enum Family {
 
 impl Stimulus {
     /// Those that wake a probe, in the order in which they are listed.
-    pub const OF_PROBES: &'static [Self] = &[Self::Timer, Self::Futex];
+    pub const OF_PROBES: &'static [Self] = &[
+        Self::Timer,
+        Self::Futex,
+        Self::Pipe,
+        Self::Eventfd,
+        Self::Socketpair,
+        Self::Udp,
+        Self::Tcp,
+        Self::Mqueue,
+        Self::Semaphore,
+        Self::SysvSemaphore,
+        Self::Kill,
+        Self::Condvar,
+    ];
 
     /// How it is named in commands, plans and records.
     pub fn name(self) -> &'static str {
@@ -61,6 +94,20 @@ impl Stimulus {
                 ("timer", Grid, "A timer that expires on an absolute grid of CLOCK_MONOTONIC")
             }
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
+            Self::Pipe => ("pipe", Waker, "Another thread, through a pipe"),
+            Self::Eventfd => ("eventfd", Waker, "Another thread, through an eventfd"),
+            Self::Socketpair => ("socketpair", Waker, "Another thread, through Unix sockets"),
+            Self::Udp => ("udp", Waker, "Another thread, through UDP over the loopback device"),
+            Self::Tcp => ("tcp", Waker, "Another thread, through TCP over the loopback device"),
+            Self::Mqueue => ("mqueue", Waker, "Another thread, through a POSIX message queue"),
+            Self::Semaphore => ("semaphore", Waker, "Another thread, through a POSIX semaphore"),
+            Self::SysvSemaphore => {
+                ("sysv-semaphore", Waker, "Another thread, through a System V semaphore")
+            }
+            Self::Kill => ("kill", Waker, "Another thread, by a signal that the probe waits for"),
+            Self::Condvar => {
+                ("condvar", Waker, "Another thread, through a condition variable with PI mutex")
+            }
             Self::Any => ("any", Others, "Whatever wakes the threads that are followed"),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use wakescope_core::plan::Stimulus;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::Schedule;
 
@@ -15,6 +16,9 @@ pub enum MeasureError {
     /// The schedule asked for is refused.
     #[error("cannot run the probe under {}: {1}", words(*.0))]
     Schedule(Schedule, io::Error),
+    /// The kernel has not what wakes the probes, or does not let this user have it.
+    #[error("cannot use --stimulus {0}: {1}")]
+    Stimulus(Stimulus, io::Error),
     /// A probe could not be started on a CPU.
     #[error("cannot run a probe on CPU {0}: {1}")]
     Cpu(u32, io::Error),
