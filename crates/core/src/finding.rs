@@ -96,6 +96,10 @@ pub const CODES: &[(&str, &str)] = &[
     ("migrated", "wakeups happened on another CPU than the one that counts them"),
     ("not-pinned", "the probe could not be bound to its CPU"),
     ("cpu-lost", "a CPU went offline, or became forbidden, during the run"),
+    (
+        "waker-lost",
+        "a probe could not be woken any more, because its waker or their channel was gone",
+    ),
     ("memory-not-locked", "the probe's memory was not locked, so it may be paged out"),
     ("page-faults", "the measuring loop took page faults"),
     ("early", "wakeups came before their expiry, so a clock or timer is wrong"),

@@ -102,6 +102,8 @@ pub struct ThreadObserved {
     pub cpu_share_ppm: u64,
     /// When its CPU went away, from the start of the run.
     pub cpu_lost_at_ns: Option<u64>,
+    /// When, from the start of the run, and why nothing could wake it any more.
+    pub stimulus_lost: Option<(u64, String)>,
     /// Why the loop ended with an error.
     pub failure: Option<String>,
 }
@@ -179,6 +181,19 @@ fn thread_findings(
                 one_or_many(t.woken, "is", "are")
             ),
             "see why it was taken offline, or measure other CPUs: --cpus",
+        );
+    }
+    if let Some((at_ns, why)) = &t.stimulus_lost {
+        add(
+            "waker-lost",
+            Warning,
+            format!(
+                "nothing could wake the probe on CPU {cpu} after {}: {why}; its {} until then {} kept",
+                SpanNs(*at_ns),
+                counted(t.woken, "wakeup"),
+                one_or_many(t.woken, "is", "are")
+            ),
+            "see what ended it, and measure again",
         );
     }
     if !t.pinned {
@@ -589,6 +604,8 @@ mod tests {
         check(|_, s| s.threads[0].early = 1, &[("early", Error)]);
         check(|_, s| s.threads[0].minor_faults = 1, &[("page-faults", Warning)]);
         check(|_, s| s.threads[0].cpu_lost_at_ns = Some(5), &[("cpu-lost", Warning)]);
+        let lost = Some((5, "it has ended".to_owned()));
+        check(|_, s| s.threads[0].stimulus_lost = lost, &[("waker-lost", Warning)]);
         check(|_, s| s.threads[0].woken = 0, &[("no-samples", Error)]);
         check(|_, s| s.threads[0].lost = 7, &[("lost-samples", Warning)]);
         check(|_, s| s.threads[0].not_asleep = 10, &[("not-asleep", Note)]);

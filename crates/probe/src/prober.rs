@@ -20,12 +20,13 @@ use wakescope_sys::timer_file::TimerFile;
 
 use crate::line::Port;
 use crate::stimulus::availability;
-use crate::stimulus::futex::{FutexWakeups, WakerPlace};
+use crate::stimulus::channel::{Channel, ForChannel, for_channel};
 use crate::stimulus::line::{LineSeen, RoundTrips};
 use crate::stimulus::place::Cpu;
 use crate::stimulus::rtc::RtcTicks;
 use crate::stimulus::sleep::{FutexTimeout, Nanosleep, SignalHandler, SignalWait};
 use crate::stimulus::timer::{KernelTimer, Timer};
+use crate::stimulus::waker::{Followed, WakerPlace, WakerWakeups};
 use crate::stimulus::watch::Watch;
 use crate::stimulus::{Ending, Grid, Stimulus, sample};
 
@@ -47,10 +48,10 @@ pub struct Task {
     pub ring_slots: usize,
     /// What wakes it.
     pub stimulus: plan::Stimulus,
+    /// Where the thread is that wakes it, if one does.
+    pub waker: WakerPlace,
     /// The interval of its wakeups.
     pub interval: SpanNs,
-    /// The schedule of the thread that wakes it, if one does.
-    pub waker: Schedule,
     /// The line that its stimulus goes over, if it does.
     pub line: Option<Port>,
     /// Where its answers go.
@@ -233,9 +234,8 @@ fn live(
     say_ready: &SyncSender<io::Result<Ready>>,
     times: &Receiver<Times>,
 ) -> Option<Report> {
-    let (answers, announcements) = (task.answers.take(), task.announcements.take());
-    let waker = WakerPlace { cpu: task.cpu, schedule: task.waker };
-    let stop = &shared.stop;
+    use plan::Stimulus as S;
+    let (answers, stop) = (task.answers.take(), &shared.stop);
     macro_rules! on_grid {
         ($sleep:expr) => {
             probe(&task, shared, say_ready, times, || {
@@ -244,10 +244,7 @@ fn live(
         };
     }
     match task.stimulus {
-        plan::Stimulus::Futex => probe(&task, shared, say_ready, times, || {
-            FutexWakeups::start(waker, stop, answers, announcements)
-        }),
-        plan::Stimulus::Line => {
+        S::Line => {
             let port = task.line.take();
             probe(&task, shared, say_ready, times, || {
                 let port = port.ok_or_else(|| io::Error::other("there is no line"))?;
@@ -256,19 +253,58 @@ fn live(
             })
         }
         // A probe is woken by nothing else.
-        plan::Stimulus::Timer | plan::Stimulus::Any => on_grid!(Nanosleep),
-        plan::Stimulus::Timerfd => on_grid!(TimerFile::new()?),
-        plan::Stimulus::Signal => on_grid!(SignalHandler(PosixTimer::with_handler()?)),
-        plan::Stimulus::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
-        plan::Stimulus::FutexTimeout => on_grid!(FutexTimeout::default()),
-        plan::Stimulus::Epoll => on_grid!(EmptyEpoll::new()?),
-        plan::Stimulus::Rtc => probe(&task, shared, say_ready, times, || {
+        S::Timer | S::Any => on_grid!(Nanosleep),
+        S::Timerfd => on_grid!(TimerFile::new()?),
+        S::Signal => on_grid!(SignalHandler(PosixTimer::with_handler()?)),
+        S::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
+        S::FutexTimeout => on_grid!(FutexTimeout::default()),
+        S::Epoll => on_grid!(EmptyEpoll::new()?),
+        S::Rtc => probe(&task, shared, say_ready, times, || {
             let rtc = availability::open_rtc(task.interval).map_err(io::Error::other)?;
             Ok(RtcTicks::new(rtc, stop, Watch::new(answers, true)))
         }),
-        plan::Stimulus::RtcGrid => probe(&task, shared, say_ready, times, || {
+        S::Futex
+        | S::Pipe
+        | S::Eventfd
+        | S::Socketpair
+        | S::Udp
+        | S::Tcp
+        | S::Mqueue
+        | S::Semaphore
+        | S::SysvSemaphore
+        | S::Kill
+        | S::Condvar => {
+            task.answers = answers;
+            for_channel(task.stimulus, WokenByAnother { task, shared, say_ready, times })?
+        }
+        S::RtcGrid => probe(&task, shared, say_ready, times, || {
             Ok(Timer::of_rate(KernelTimer::new(Nanosleep, stop, answers)))
         }),
+    }
+}
+
+/// What a probe needs that another thread wakes.
+struct WokenByAnother<'a> {
+    task: Task,
+    shared: &'a Shared,
+    say_ready: &'a SyncSender<io::Result<Ready>>,
+    times: &'a Receiver<Times>,
+}
+
+impl ForChannel for WokenByAnother<'_> {
+    type Output = Option<Report>;
+
+    fn with<C: Channel>(self) -> Option<Report> {
+        let Self { mut task, shared, say_ready, times } = self;
+        let place = task.waker;
+        let followed = Followed {
+            answers: task.answers.take(),
+            announcements: task.announcements.take(),
+            watches: place.cpu == task.cpu,
+        };
+        probe(&task, shared, say_ready, times, || {
+            WakerWakeups::<C>::start(place, &shared.stop, followed)
+        })
     }
 }
 

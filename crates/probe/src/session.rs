@@ -6,7 +6,7 @@ use std::path::Path;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::line::Line;
-use wakescope_core::plan::{IdleStates, LinePlan, Plan};
+use wakescope_core::plan::{Between, IdleStates, LinePlan, Plan};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
@@ -28,7 +28,9 @@ use crate::observer::Observer;
 use crate::prober::{Prober, Ready, Task, Times};
 use crate::schedule::{same, schedule_of_waker, settle_schedule, words};
 use crate::stimulus::availability;
+use crate::stimulus::channel::sysv_semaphore::remove_leftovers;
 use crate::stimulus::line::LineSeen;
+use crate::stimulus::waker::WakerPlace;
 use crate::surroundings::Surroundings;
 
 mod error;
@@ -111,6 +113,7 @@ impl Session {
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
+        remove_leftovers();
         availability::check(&plan).map_err(|e| MeasureError::Stimulus(plan.stimulus, e))?;
         let port = take_line(&plan).map_err(MeasureError::Line)?;
         let line = port.as_ref().map(|port| port.line.clone());
@@ -312,7 +315,7 @@ impl Measurement for Session {
         // What was seen in the run tells more than what was to be expected of the host.
         self.host_findings.retain(|expected| all.iter().all(|found| found.code != expected.code));
         all.append(&mut self.host_findings);
-        let lost = ended.iter().filter(|e| e.cpu_lost_at_ns().is_some()).count();
+        let lost = ended.iter().filter(|e| e.is_lost()).count();
         let early = observed.ended_by.is_some() || lost == ended.len();
         let state = if early { State::Interrupted } else { State::Complete };
         let mut run = self.record(ended, state, all);
@@ -440,8 +443,8 @@ fn start_probes(
             ring_slots,
             stimulus: plan.stimulus,
             interval: SpanNs(plan.interval_ns),
-            waker: schedule_of_waker(plan),
             line: line.take(),
+            waker: waker_place(plan, rank, cpu),
             answers,
             announcements,
         }
@@ -472,6 +475,16 @@ fn start_probes(
         Err(MeasureError::Interval(interval, turnaround))
     } else {
         Ok(probes)
+    }
+}
+
+/// Where the thread is that wakes the probe of `cpu`, if one does.
+fn waker_place(plan: &Plan, rank: usize, cpu: u32) -> WakerPlace {
+    let waker = plan.waker.as_ref();
+    WakerPlace {
+        cpu: waker.map_or(cpu, |waker| waker.cpu(rank, cpu)),
+        schedule: schedule_of_waker(plan),
+        between: waker.map_or(Between::Threads, |waker| waker.between),
     }
 }
 

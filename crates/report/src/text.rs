@@ -6,7 +6,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::plan::{IdleStates, Plan, Target};
+use wakescope_core::plan::{Between, IdleStates, Placement, Plan, Target};
 use wakescope_core::run::{Run, State};
 use wakescope_core::source::Source;
 use wakescope_core::units::{SpanNs, counted, grouped};
@@ -262,6 +262,7 @@ pub fn plan(plan: &Plan) -> String {
         return format!("wakeups of {}", target(&plan.target));
     }
     let mut parts = vec![format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns))];
+    parts.extend(waker(plan));
     parts.push(match plan.priority {
         Some(priority) => format!("{} {priority}", plan.policy),
         None => plan.policy.to_string(),
@@ -277,6 +278,21 @@ pub fn plan(plan: &Plan) -> String {
         parts.push("idle states shallow".into());
     }
     parts.join(" · ")
+}
+
+/// What is unusual about the wakers: `woken by a process on CPU 1`.
+fn waker(plan: &Plan) -> Option<String> {
+    let waker = plan.waker.as_ref()?;
+    let who = match waker.between {
+        Between::Threads => "thread",
+        Between::Processes => "process",
+    };
+    match (waker.placement, waker.cpus.as_slice()) {
+        (Placement::SameCpu, _) if waker.between == Between::Threads => None,
+        (Placement::SameCpu, _) => Some(format!("woken by a {who}")),
+        (Placement::CrossCpu, [cpu]) => Some(format!("woken by a {who} on CPU {cpu}")),
+        (Placement::CrossCpu, _) => Some(format!("woken by a {who} on another CPU")),
+    }
 }
 
 /// Whose wakeups these are: `process 4711`.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Rate, Stimulus, Target, WORST, Waker};
+use wakescope_core::plan::{Between, IdleStates, Plan, Policy, Rate, Stimulus, Target, WORST};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
@@ -14,6 +14,7 @@ use wakescope_sys::sched;
 
 use crate::Failure;
 use crate::line::LineArgs;
+use crate::measure::wakers::{Asked, Place, Places, between};
 use crate::stimuli::stimuli;
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
@@ -28,6 +29,16 @@ pub(crate) struct MeasureArgs {
 
     #[command(flatten)]
     line: LineArgs,
+
+    /// What wakes a probe through a stimulus with a waker: another thread of its process, or another
+    /// process [default: threads]
+    #[arg(long, value_name = "threads|processes", value_parser = between)]
+    between: Option<Between>,
+
+    /// Where the waker runs: on the probe's CPU, on the next one, or on CPU A for a probe on CPU B
+    /// [default: same-cpu]
+    #[arg(long, value_name = "same-cpu|cross-cpu|A:B")]
+    place: Option<Place>,
 
     /// Time from one timer expiry to the next, on each CPU [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
@@ -164,19 +175,15 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     }
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
     let stimulus = args.stimulus;
-    let waker = stimulus.needs_waker().then(|| Waker::of_probe(priority));
-    if (waker.is_some() || stimulus == Stimulus::Line) && policy == Policy::Deadline {
-        return Err(Failure::new(format!(
-            "--policy deadline does not apply to --stimulus {stimulus}"
-        ))
-        .because(
-            "a SCHED_DEADLINE probe is throttled by its own period, which what wakes it does \
-                 not keep",
-        )
-        .try_this("use --policy fifo, rr or other"));
+    if stimulus == Stimulus::Line && policy == Policy::Deadline {
+        return Err(Failure::new("--policy deadline does not apply to --stimulus line")
+            .because(
+                "a SCHED_DEADLINE probe is throttled by its own period, which answers do not keep",
+            )
+            .try_this("use --policy fifo, rr or other"));
     }
     let line = args.line.plan(stimulus)?;
-    let mut cpus = cpus(args.cpus.as_ref())?;
+    let Places { mut cpus, waker } = places(args, policy, priority)?;
     if line.is_some() {
         one_cpu(&mut cpus, args.cpus.is_some())?;
     }
@@ -227,6 +234,15 @@ fn interval_of(args: &MeasureArgs) -> Result<SpanNs, Failure> {
     }
 }
 
+/// Where the probes are, and who wakes them.
+fn places(args: &MeasureArgs, policy: Policy, priority: Option<u8>) -> Result<Places, Failure> {
+    let MeasureArgs { stimulus, between, place, .. } = *args;
+    let allowed = allowed_cpus()?;
+    let cpus = cpus(args.cpus.as_ref(), &allowed)?;
+    let asked = Asked { stimulus, between, place };
+    asked.places(policy, priority, cpus, args.cpus.is_some(), &allowed)
+}
+
 /// A usual period of control loops.
 const DEFAULT_INTERVAL: SpanNs = SpanNs(1_000_000);
 
@@ -234,15 +250,12 @@ const DEFAULT_INTERVAL: SpanNs = SpanNs(1_000_000);
 const DEFAULT_PRIORITY: u8 = 90;
 
 /// The CPUs to measure: those asked for, of those that this process may use.
-fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
-    let allowed = sched::affinity().map_err(|e| {
-        Failure::new(format!("cannot find out which CPUs this process may use: {e}"))
-    })?;
-    let Some(CpuList(asked)) = asked else { return Ok(allowed) };
+fn cpus(asked: Option<&CpuList>, allowed: &[u32]) -> Result<Vec<u32>, Failure> {
+    let Some(CpuList(asked)) = asked else { return Ok(allowed.to_vec()) };
     match asked.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(asked.clone()),
         Some(cpu) => Err(Failure::new(format!("this process may not use CPU {cpu}"))
-            .because(format!("it may use {}", cpu_ranges(&allowed)))
+            .because(format!("it may use {}", cpu_ranges(allowed)))
             .try_this(
                 "name some of these with --cpus; the others are offline, or excluded by a cpuset \
                  or taskset",
@@ -258,6 +271,12 @@ fn one_cpu(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
     }
     cpus.truncate(1);
     Ok(())
+}
+
+/// The CPUs that this process may use.
+fn allowed_cpus() -> Result<Vec<u32>, Failure> {
+    sched::affinity()
+        .map_err(|e| Failure::new(format!("cannot find out which CPUs this process may use: {e}")))
 }
 
 /// A year: longer is surely a slip of the pen.

@@ -16,7 +16,9 @@ use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::line::{AnsweredBy, Attachment, Line};
 use wakescope_core::maxima::Maxima;
-use wakescope_core::plan::{IdleStates, LinePlan, Plan, Policy, Stimulus, Target, Waker};
+use wakescope_core::plan::{
+    Between, IdleStates, LinePlan, Placement, Plan, Policy, Stimulus, Target, Waker,
+};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{Episode, LoadResult, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
@@ -516,7 +518,12 @@ fn full_plan() -> Plan {
         policy: Policy::Fifo,
         priority: Some(90),
         policy_required: true,
-        waker: Some(Waker::of_probe(Some(90))),
+        waker: Some(Waker {
+            placement: Placement::CrossCpu,
+            cpus: vec![1],
+            between: Between::Processes,
+            ..Waker::of_probe(Some(90))
+        }),
         line: Some(LinePlan { device: "/dev/ttyUSB0".into(), baud: 115_200 }),
         cpus: vec![1],
         load: vec!["find".into(), "exec:make".into()],

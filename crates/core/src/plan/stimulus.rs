@@ -30,6 +30,26 @@ pub enum Stimulus {
     RtcGrid,
     /// Another thread, through a futex.
     Futex,
+    /// Another thread, through a pipe.
+    Pipe,
+    /// Another thread, through an eventfd.
+    Eventfd,
+    /// Another thread, through a pair of Unix sockets.
+    Socketpair,
+    /// Another thread, through UDP over the loopback device.
+    Udp,
+    /// Another thread, through TCP over the loopback device.
+    Tcp,
+    /// Another thread, through a POSIX message queue.
+    Mqueue,
+    /// Another thread, through a POSIX semaphore.
+    Semaphore,
+    /// Another thread, through a System V semaphore.
+    SysvSemaphore,
+    /// Another thread, by a signal.
+    Kill,
+    /// Another thread, through a condition variable.
+    Condvar,
     /// A byte over a line, answered by another machine.
     Line,
     /// Whatever wakes the threads that are followed.
@@ -62,6 +82,16 @@ impl Stimulus {
         Self::Rtc,
         Self::RtcGrid,
         Self::Futex,
+        Self::Pipe,
+        Self::Eventfd,
+        Self::Socketpair,
+        Self::Udp,
+        Self::Tcp,
+        Self::Mqueue,
+        Self::Semaphore,
+        Self::SysvSemaphore,
+        Self::Kill,
+        Self::Condvar,
         Self::Line,
     ];
 
@@ -119,6 +149,20 @@ impl Stimulus {
             }
             Self::RtcGrid => ("rtc-grid", Grid, "A timer on the grid of a real-time clock's rate"),
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
+            Self::Pipe => ("pipe", Waker, "Another thread, through a pipe"),
+            Self::Eventfd => ("eventfd", Waker, "Another thread, through an eventfd"),
+            Self::Socketpair => ("socketpair", Waker, "Another thread, through Unix sockets"),
+            Self::Udp => ("udp", Waker, "Another thread, through UDP over the loopback device"),
+            Self::Tcp => ("tcp", Waker, "Another thread, through TCP over the loopback device"),
+            Self::Mqueue => ("mqueue", Waker, "Another thread, through a POSIX message queue"),
+            Self::Semaphore => ("semaphore", Waker, "Another thread, through a POSIX semaphore"),
+            Self::SysvSemaphore => {
+                ("sysv-semaphore", Waker, "Another thread, through a System V semaphore")
+            }
+            Self::Kill => ("kill", Waker, "Another thread, by a signal that the probe waits for"),
+            Self::Condvar => {
+                ("condvar", Waker, "Another thread, through a condition variable with PI mutex")
+            }
             Self::Line => (
                 "line",
                 Family::Line,

@@ -93,8 +93,21 @@ impl Ended {
     pub(super) fn cpu_lost_at_ns(&self) -> Option<u64> {
         match self.report.as_ref()?.ending {
             Ending::CpuLost(due) => Some(due.0),
-            Ending::Done | Ending::Stopped => None,
+            Ending::Done | Ending::Stopped | Ending::StimulusLost(..) => None,
         }
+    }
+
+    /// When, from the start of the run, and why nothing could wake the probe any more.
+    fn stimulus_lost(&self) -> Option<(u64, String)> {
+        match self.report.as_ref()?.ending {
+            Ending::StimulusLost(last_due, loss) => Some((last_due.0, loss.to_string())),
+            Ending::Done | Ending::Stopped | Ending::CpuLost(_) => None,
+        }
+    }
+
+    /// Whether it ended before the run did.
+    pub(super) fn is_lost(&self) -> bool {
+        self.cpu_lost_at_ns().is_some() || self.stimulus_lost().is_some()
     }
 
     fn into_thread(self) -> Thread {
@@ -139,6 +152,7 @@ impl Ended {
             slack_ns: report.and_then(|r| r.slack.as_ref().ok()).map_or(0, |s| s.0),
             cpu_share_ppm: report.and_then(share).unwrap_or(0),
             cpu_lost_at_ns: self.cpu_lost_at_ns(),
+            stimulus_lost: self.stimulus_lost(),
             failure: report.is_none().then(|| "its thread died".into()),
         }
     }
