@@ -60,7 +60,7 @@ fn available_in(meminfo: &str) -> Option<u64> {
 }
 
 /// The cgroup of /proc/self/cgroup in the unified hierarchy, without the slash before it.
-fn group_path(cgroup: &str) -> Option<String> {
+pub(super) fn group_path(cgroup: &str) -> Option<String> {
     let path = cgroup.lines().find_map(|l| l.strip_prefix("0::/"))?;
     // Never out of the hierarchy, whatever the file says.
     (!path.split('/').any(|part| part == "..")).then(|| path.into())

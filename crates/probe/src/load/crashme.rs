@@ -18,24 +18,26 @@ pub(super) const PART: &str = "launched:crashme";
 /// How many bytes are executed at a time. What they jump to is memory of their process, or nothing.
 const LENGTH: usize = 4096;
 
-/// The bytes of these calls are known, and so is what has to become of them.
-const EXIT: &str = "exit";
-const FORBIDDEN: &str = "forbidden";
-
-/// What `EXIT` ends with.
-const STATUS: i32 = 7;
-
-/// What a forbidden call ends with.
-const KILLED: Exit = Exit::Signal(9);
+/// Bytes whose end is known, and is seen before any random ones are executed.
+const TRIALS: [(&str, Exit); 4] = [
+    // They are executed: exit(7).
+    ("exit", Exit::Status(7)),
+    // No file is open: exit(errno of read(0)), which is EBADF.
+    ("files", Exit::Status(9)),
+    // They do not run for long: SIGPROF after 10 ms.
+    ("loop", Exit::Signal(27)),
+    // A call that strict seccomp forbids kills: getppid().
+    ("forbidden", Exit::Signal(9)),
+];
 
 /// Executes random bytes until the desk says stop. Each process is waited for, so there is never more
 /// than one.
 pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let &Job { seed, desk, .. } = job;
     let caller = Caller::new().map_err(|e| format!("cannot make a pipe: {e}"))?;
-    // Nothing random is executed before it is seen that the cage holds.
-    caller.expect(EXIT, Exit::Status(STATUS))?;
-    caller.expect(FORBIDDEN, KILLED)?;
+    for (bytes, exit) in TRIALS {
+        caller.expect(bytes, exit)?;
+    }
     desk.ready();
     let mut random = Random::new(seed);
     while !desk.stopping() {
@@ -101,43 +103,44 @@ const CONFINE: &str = "cannot confine a process that executes random bytes";
 
 /// The bytes of this name, or the random ones of this number.
 fn bytes_of(name: &str) -> Option<Vec<u8>> {
-    let known = |name| machine_code(name).map(|(code, _)| code.to_vec());
-    if matches!(name, EXIT | FORBIDDEN) {
-        return known(name);
+    let trials = &TRIALS.map(|(trial, _)| trial);
+    if let Some(index) = trials.iter().position(|trial| *trial == name) {
+        return MACHINE_CODE.get(index).map(|code| code.to_vec());
     }
-    let seed = name.parse().ok()?;
     let mut bytes = vec![0; LENGTH];
-    Random::new(seed).fill(&mut bytes);
+    Random::new(name.parse().ok()?).fill(&mut bytes);
     Some(bytes)
 }
 
-/// Calls exit(7), or a call that strict seccomp forbids: getppid(2).
+/// What the trials execute.
 #[cfg(target_arch = "x86_64")]
-fn machine_code(name: &str) -> Option<(&'static [u8], &'static str)> {
-    Some(match name {
-        EXIT => (b"\xbf\x07\0\0\0\xb8\x3c\0\0\0\x0f\x05", "mov edi, 7; mov eax, 60; syscall"),
-        FORBIDDEN => (b"\xb8\x6e\0\0\0\x0f\x05\xc3", "mov eax, 110; syscall; ret"),
-        _ => return None,
-    })
-}
+const MACHINE_CODE: &[&[u8]] = &[
+    // mov edi, 7; mov eax, 60; syscall
+    b"\xbf\x07\0\0\0\xb8\x3c\0\0\0\x0f\x05",
+    // xor eax, eax; xor edi, edi; mov rsi, rsp; mov edx, 1; syscall; neg eax; mov edi, eax;
+    // mov eax, 60; syscall
+    b"\x31\xc0\x31\xff\x48\x89\xe6\xba\x01\0\0\0\x0f\x05\xf7\xd8\x89\xc7\xb8\x3c\0\0\0\x0f\x05",
+    // jmp $
+    b"\xeb\xfe",
+    // mov eax, 110; syscall; ret
+    b"\xb8\x6e\0\0\0\x0f\x05\xc3",
+];
 
 #[cfg(target_arch = "aarch64")]
-fn machine_code(name: &str) -> Option<(&'static [u8], &'static str)> {
-    Some(match name {
-        EXIT => {
-            (b"\xe0\x00\x80\xd2\xa8\x0b\x80\xd2\x01\x00\x00\xd4", "mov x0, 7; mov x8, 93; svc 0")
-        }
-        FORBIDDEN => {
-            (b"\xa8\x15\x80\xd2\x01\x00\x00\xd4\xc0\x03\x5f\xd6", "mov x8, 173; svc 0; ret")
-        }
-        _ => return None,
-    })
-}
+const MACHINE_CODE: &[&[u8]] = &[
+    // mov x0, 7; mov x8, 93; svc 0
+    b"\xe0\x00\x80\xd2\xa8\x0b\x80\xd2\x01\x00\x00\xd4",
+    // mov x0, 0; mov x1, sp; mov x2, 1; mov x8, 63; svc 0; neg x0, x0; mov x8, 93; svc 0
+    b"\x00\x00\x80\xd2\xe1\x03\x00\x91\x22\x00\x80\xd2\xe8\x07\x80\xd2\x01\x00\x00\xd4\
+      \xe0\x03\x00\xcb\xa8\x0b\x80\xd2\x01\x00\x00\xd4",
+    // b .
+    b"\x00\x00\x00\x14",
+    // mov x8, 173; svc 0; ret
+    b"\xa8\x15\x80\xd2\x01\x00\x00\xd4\xc0\x03\x5f\xd6",
+];
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn machine_code(_: &str) -> Option<(&'static [u8], &'static str)> {
-    None
-}
+const MACHINE_CODE: &[&[u8]] = &[];
 
 /// Executes the bytes of this name, in this process, which does not survive it.
 pub(super) fn play(name: &str) -> Result<(), String> {
@@ -155,6 +158,7 @@ mod tests {
         assert_eq!((random[0] == random[1], random[0] == random[2]), (true, false));
         assert_eq!(random[0].len(), LENGTH);
         assert_eq!(bytes_of("other"), None);
-        assert_eq!(bytes_of(EXIT).is_some(), bytes_of(FORBIDDEN).is_some());
+        let known = TRIALS.map(|(trial, _)| bytes_of(trial).map_or(0, |bytes| bytes.len()));
+        assert!(MACHINE_CODE.is_empty() || known.iter().all(|length| *length > 1), "{known:?}");
     }
 }

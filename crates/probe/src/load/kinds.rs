@@ -196,7 +196,7 @@ pub(super) static KINDS: [Kind; 23] = [
     Kind {
         name: "p3-fpu",
         about: "multiplies matrices of floating-point numbers on every allowed CPU",
-        unit: "matrices",
+        unit: "products",
         thread_name: "load-p3-fpu",
         needs_directory: false,
         form: Form::Plain,
@@ -250,7 +250,7 @@ pub(super) static KINDS: [Kind; 23] = [
     Kind {
         name: "truncate",
         about: "lets a file grow and cuts it short",
-        unit: "lengths",
+        unit: "truncations",
         thread_name: "load-truncate",
         needs_directory: true,
         form: Form::Plain,
