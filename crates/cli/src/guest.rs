@@ -324,7 +324,7 @@ fn measure_quietly(
     let Order { seed, ref plan } = *order;
     let loads = loads_of(plan)?;
     let mut signals = measure::prepare_process()?;
-    loads.iter().filter_map(Spec::need).try_for_each(provide)?;
+    provide_all(&loads)?;
     let host = host::read(&plan.cpus);
     let identity = Identity {
         // Of which cell it is, the host knows.
@@ -349,6 +349,17 @@ fn measure_quietly(
     let run = driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
         .map_err(measure::explain)?;
     Ok((run, follower.and_then(Follower::stored)))
+}
+
+/// Provides what the loads need. One of a group that lacks something says so itself, and is left out.
+fn provide_all(loads: &[Spec]) -> Result<(), Failure> {
+    for spec in loads {
+        let provided = spec.need().map_or(Ok(()), provide);
+        if spec.group().is_none() {
+            provided?;
+        }
+    }
+    Ok(())
 }
 
 /// Provides what a load needs. A guest that runs no such load has it not: all that is done shifts
