@@ -325,7 +325,7 @@ fn measure_quietly(
     let loads = loads_of(plan)?;
     bring_up_what_wakes(plan.stimulus);
     let mut signals = measure::prepare_process()?;
-    loads.iter().filter_map(Spec::need).try_for_each(provide)?;
+    provide_all(&loads)?;
     let host = host::read(&plan.cpus);
     let identity = Identity {
         // Of which cell it is, the host knows.
@@ -350,6 +350,17 @@ fn measure_quietly(
     let run = driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
         .map_err(measure::explain)?;
     Ok((run, follower.and_then(Follower::stored)))
+}
+
+/// Provides what the loads need. One of a group that lacks something says so itself, and is left out.
+fn provide_all(loads: &[Spec]) -> Result<(), Failure> {
+    for spec in loads {
+        let provided = spec.need().map_or(Ok(()), provide);
+        if spec.group().is_none() {
+            provided?;
+        }
+    }
+    Ok(())
 }
 
 /// Provides what a load needs. A guest that runs no such load has it not: all that is done shifts

@@ -7,7 +7,7 @@ use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::limit::Outcome as Judged;
 use wakescope_core::limitations::host_findings;
-use wakescope_core::plan::{Plan};
+use wakescope_core::plan::Plan;
 use wakescope_core::record_writer::RecordWriter;
 use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
 use wakescope_core::source::Quantity;
