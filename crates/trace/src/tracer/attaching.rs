@@ -53,7 +53,7 @@ pub(super) fn load(
     let preemptible = u32::from(options.preemptible == Some(true));
     let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
     let sees_irqs_off = u32::from(shows.sees_irqs());
-    let also_followed = u32::from(waits) * ALL_WAITS | u32::from(shows.any()) * ALL_SECTIONS;
+    let also_followed = u32::from(waits) * ALL_WAITS + u32::from(shows.any()) * ALL_SECTIONS;
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(types))
