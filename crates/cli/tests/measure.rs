@@ -53,7 +53,7 @@ fn every_timer_on_the_grid_keeps_the_same_books() {
         let rate =
             if stimulus.keeps_rate() { ["--rtc-hz", "2048"] } else { ["--interval", "500us"] };
         let how = [&["--stimulus", stimulus.name()][..], &rate].concat();
-        let points = if stimulus.keeps_rate() { 513 } else { 500 };
+        let points = if stimulus.keeps_rate() { 512 } else { 500 };
         let ended = test.measure(&[&how[..], &["--duration", "250ms", "--json"]].concat());
         if stimulus == Stimulus::Epoll && ended.stderr.contains("epoll_pwait2") {
             let told = (ended.code, ended.stderr.contains("futex-timeout"));

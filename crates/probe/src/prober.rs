@@ -34,7 +34,7 @@ use crate::stimulus::{Ending, Grid, Stimulus, sample};
 const STACK_BYTES: usize = 128 << 10;
 
 /// More than enough time to reset a recorder.
-const RESET: SpanNs = SpanNs(2_000_000);
+const RESET: SpanNs = SpanNs(4_000_000);
 
 /// What a probe is to do.
 pub struct Task {
@@ -412,7 +412,7 @@ fn measure(
     }
 }
 
-/// The wakeups before the run. Resetting the recorder afterwards writes half a megabyte, which must
+/// The wakeups before the run. Resetting the recorder afterwards writes more than a megabyte, which must
 /// not make the first wakeup that counts a late one.
 fn warm_up(times: Times) -> Grid {
     let span = times.origin.since(times.warmup.after(RESET));

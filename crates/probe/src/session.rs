@@ -142,7 +142,7 @@ impl Session {
                 origin,
                 phase: probe.phase,
                 interval: SpanNs(plan.interval_ns),
-                expiries: plan.duration_ns.map_or(u64::MAX, |d| d.div_ceil(plan.interval_ns)),
+                expiries: plan.duration_ns.map_or(u64::MAX, |d| plan.points_in(SpanNs(d))),
                 wakeups: plan.samples.unwrap_or(u64::MAX),
             });
         }

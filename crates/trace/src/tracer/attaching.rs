@@ -185,6 +185,7 @@ mod tests {
         assert!(!futex.contains(&moves) && futex.contains(&waking), "{futex:?}");
         let timerfd = needed(options(Target::Probes, true, Stimulus::Timerfd));
         assert_eq!(timerfd, futex);
+        assert_eq!(needed(options(Target::Probes, true, Stimulus::RtcGrid)), probes);
         let others = needed(options(Target::Process { pid: 1 }, true, Stimulus::Any));
         let asked_for =
             |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
