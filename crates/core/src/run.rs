@@ -9,7 +9,6 @@ use crate::explain::{
     CauseRow, ComponentTable, Components, Explanation, NetOfSteal, Ranking, Share, Step,
 };
 use crate::finding::Validity;
-use crate::histogram::Histogram;
 use crate::host::Host;
 use crate::limit::Judgement;
 use crate::maxima::Maxima;
@@ -379,11 +378,11 @@ impl Run {
         Distribution::of_all(&self.threads, |thread| &thread.expiries)
     }
 
-    /// All its histograms.
-    pub(crate) fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
+    /// All its distributions.
+    pub(crate) fn distributions_mut(&mut self) -> impl Iterator<Item = &mut Distribution> {
         let of_threads = self.threads.iter_mut().flat_map(|t| [&mut t.woken, &mut t.expiries]);
         let of_components = self.components.iter_mut().flat_map(ComponentTable::parts_mut);
-        of_threads.chain(of_components).map(|distribution| &mut distribution.histogram)
+        of_threads.chain(of_components)
     }
 
     /// Lateness per wakeup, over all threads.
@@ -506,6 +505,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::explain::{Culprit, Frame, StepEvent};
     use crate::finding::Verdict;
+    use crate::histogram::Histogram;
     use proptest::prelude::*;
 
     fn distribution(samples: &[u64]) -> Distribution {
