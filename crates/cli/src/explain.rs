@@ -31,8 +31,10 @@ mod others;
 mod stored;
 
 /// What a probe is told, and means nothing where none is started.
-const NOT_OF_OTHERS: [&str; 10] = [
+const NOT_OF_OTHERS: [&str; 12] = [
     "stimulus",
+    "between",
+    "place",
     "interval",
     "cpus",
     "policy",

@@ -1,6 +1,7 @@
 //! The arguments of `wakescope measure`, and what they mean on this machine.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
@@ -13,8 +14,9 @@ use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
 use crate::Failure;
-use crate::measure::wakers::{Asked, Place, Places, between};
-use crate::stimuli::stimuli;
+use crate::measure::series;
+use crate::measure::wakers::{Asked, Place, Places, one_cpu};
+use crate::stimuli::{Chosen, stimuli_or_all};
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
 #[derive(clap::Args)]
@@ -23,18 +25,20 @@ use crate::stimuli::stimuli;
 )]
 pub(crate) struct MeasureArgs {
     /// Source of the wakeups
-    #[arg(long, default_value = Stimulus::default().name(), value_parser = stimuli())]
-    stimulus: Stimulus,
+    ///
+    /// `all` measures one after the other, and prints a table.
+    #[arg(long, value_name = "STIMULUS", default_value = Stimulus::default().name(), value_parser = stimuli_or_all())]
+    stimulus: Chosen,
 
-    /// What wakes a probe through a stimulus with a waker: another thread of its process, or another
-    /// process [default: threads]
-    #[arg(long, value_name = "threads|processes", value_parser = between)]
-    between: Option<Between>,
+    /// What wakes a probe through a stimulus with a waker: another thread of its process, another
+    /// process, or first one and then the other [default: threads]
+    #[arg(long, value_name = "threads|processes|both")]
+    pub(super) between: Option<BetweenArg>,
 
-    /// Where the waker runs: on the probe's CPU, on the next one, or on CPU A for a probe on CPU B
-    /// [default: same-cpu]
-    #[arg(long, value_name = "same-cpu|cross-cpu|A:B")]
-    place: Option<Place>,
+    /// Where the waker runs: on the probe's CPU, on the next one, or on CPU A for a probe on CPU B;
+    /// matrix measures all pairs of CPUs, one after the other [default: same-cpu]
+    #[arg(long, value_name = "same-cpu|cross-cpu|A:B|matrix")]
+    pub(super) place: Option<PlaceArg>,
 
     /// Time from one timer expiry to the next, on each CPU
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
@@ -128,7 +132,64 @@ struct CpuList(Vec<u32>);
 #[derive(Clone, Debug)]
 pub(super) struct Loads(pub(super) Vec<Spec>);
 
+/// What `--between` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BetweenArg {
+    One(Between),
+    Both,
+}
+
+impl FromStr for BetweenArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "threads" => Ok(Self::One(Between::Threads)),
+            "processes" => Ok(Self::One(Between::Processes)),
+            "both" => Ok(Self::Both),
+            _ => Err("write threads, processes or both".into()),
+        }
+    }
+}
+
+/// What `--place` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlaceArg {
+    One(Place),
+    Matrix,
+}
+
+impl FromStr for PlaceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "matrix" { Ok(Self::Matrix) } else { text.parse().map(Self::One) }
+    }
+}
+
 impl MeasureArgs {
+    /// The stimulus; `None` for all of them.
+    pub(super) fn stimulus(&self) -> Option<Stimulus> {
+        match self.stimulus {
+            Chosen::One(stimulus) => Some(stimulus),
+            Chosen::All => None,
+        }
+    }
+
+    pub(super) fn one_between(&self) -> Option<Between> {
+        match self.between {
+            Some(BetweenArg::One(between)) => Some(between),
+            Some(BetweenArg::Both) | None => None,
+        }
+    }
+
+    pub(super) fn one_place(&self) -> Option<Place> {
+        match self.place {
+            Some(PlaceArg::One(place)) => Some(place),
+            Some(PlaceArg::Matrix) | None => None,
+        }
+    }
+
     /// Makes a run such as can be published, if that was asked for.
     pub(crate) fn redact_if_asked(&self, run: &mut Run) {
         if self.redact {
@@ -137,8 +198,19 @@ impl MeasureArgs {
     }
 }
 
-/// What the arguments mean on this machine.
+/// What the arguments mean on this machine, if they ask for one run.
 pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
+    if let Some(varied) = series::varied(args)? {
+        return Err(Failure::new(format!("{} measures several runs", varied.option()))
+            .because("one run is explained at a time")
+            .try_this("name one value, or use wakescope measure"));
+    }
+    let stimulus = args.stimulus().unwrap_or_default();
+    plan_of(args, Asked { stimulus, between: args.one_between(), place: args.one_place() })
+}
+
+/// What the arguments mean on this machine, for probes that are woken as `asked`.
+pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure> {
     let policy = args.policy.map_or(Policy::Fifo, |policy| match policy {
         PolicyArg::Other => Policy::Other,
         PolicyArg::Fifo => Policy::Fifo,
@@ -167,8 +239,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     }
     let loads = || args.load.iter().flat_map(|l| &l.0);
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
-    let stimulus = args.stimulus;
-    let Places { cpus, waker } = places(args, policy, priority)?;
+    let stimulus = asked.stimulus;
+    let Places { cpus, waker } = places(args, asked, policy, priority)?;
     Ok(Plan {
         target: Target::Probes,
         stimulus,
@@ -194,12 +266,23 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
 }
 
 /// Where the probes are, and who wakes them.
-fn places(args: &MeasureArgs, policy: Policy, priority: Option<u8>) -> Result<Places, Failure> {
-    let MeasureArgs { stimulus, between, place, .. } = *args;
+fn places(
+    args: &MeasureArgs,
+    asked: Asked,
+    policy: Policy,
+    priority: Option<u8>,
+) -> Result<Places, Failure> {
     let allowed = allowed_cpus()?;
     let cpus = cpus(args.cpus.as_ref(), &allowed)?;
-    let asked = Asked { stimulus, between, place };
-    asked.places(policy, priority, cpus, args.cpus.is_some(), &allowed)
+    // Those of a matrix are all of its pairs.
+    let is_named = args.cpus.is_some() && args.place != Some(PlaceArg::Matrix);
+    asked.places(policy, priority, cpus, is_named, &allowed)
+}
+
+/// The CPUs of a matrix, two at least.
+pub(super) fn cpus_of_matrix(args: &MeasureArgs) -> Result<Vec<u32>, Failure> {
+    let cpus = cpus(args.cpus.as_ref(), &allowed_cpus()?)?;
+    if cpus.len() < 2 { Err(one_cpu("matrix", &cpus)) } else { Ok(cpus) }
 }
 
 /// What tells commands among the loads apart; nothing where no load is a command.
