@@ -31,10 +31,12 @@ mod others;
 mod stored;
 
 /// What a probe is told, and means nothing where none is started.
-const NOT_OF_OTHERS: [&str; 13] = [
+const NOT_OF_OTHERS: [&str; 15] = [
     "stimulus",
     "line",
     "baud",
+    "between",
+    "place",
     "interval",
     "rtc_hz",
     "cpus",

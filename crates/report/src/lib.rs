@@ -22,6 +22,7 @@ pub mod plot;
 pub mod progress;
 mod quantity;
 pub mod realfeel;
+pub mod series;
 pub mod style;
 pub mod table;
 pub mod tail;

@@ -1,6 +1,7 @@
 //! The arguments of `wakescope measure`, and what they mean on this machine.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
@@ -14,8 +15,9 @@ use wakescope_sys::sched;
 
 use crate::Failure;
 use crate::line::LineArgs;
-use crate::measure::wakers::{Asked, Place, Places, between};
-use crate::stimuli::stimuli;
+use crate::measure::series;
+use crate::measure::wakers::{Asked, Place, Places, one_cpu};
+use crate::stimuli::{Chosen, stimuli_or_all};
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
 #[derive(clap::Args)]
@@ -24,21 +26,23 @@ use crate::stimuli::stimuli;
 )]
 pub(crate) struct MeasureArgs {
     /// Source of the wakeups
-    #[arg(long, default_value = Stimulus::default().name(), value_parser = stimuli())]
-    stimulus: Stimulus,
+    ///
+    /// `all` measures one after the other, and prints a table.
+    #[arg(long, value_name = "STIMULUS", default_value = Stimulus::default().name(), value_parser = stimuli_or_all())]
+    stimulus: Chosen,
 
     #[command(flatten)]
     line: LineArgs,
 
-    /// What wakes a probe through a stimulus with a waker: another thread of its process, or another
-    /// process [default: threads]
-    #[arg(long, value_name = "threads|processes", value_parser = between)]
-    between: Option<Between>,
+    /// What wakes a probe through a stimulus with a waker: another thread of its process, another
+    /// process, or first one and then the other [default: threads]
+    #[arg(long, value_name = "threads|processes|both")]
+    pub(super) between: Option<BetweenArg>,
 
-    /// Where the waker runs: on the probe's CPU, on the next one, or on CPU A for a probe on CPU B
-    /// [default: same-cpu]
-    #[arg(long, value_name = "same-cpu|cross-cpu|A:B")]
-    place: Option<Place>,
+    /// Where the waker runs: on the probe's CPU, on the next one, or on CPU A for a probe on CPU B;
+    /// matrix measures all pairs of CPUs, one after the other [default: same-cpu]
+    #[arg(long, value_name = "same-cpu|cross-cpu|A:B|matrix")]
+    pub(super) place: Option<PlaceArg>,
 
     /// Time from one timer expiry to the next, on each CPU [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
@@ -136,7 +140,64 @@ struct CpuList(Vec<u32>);
 #[derive(Clone, Debug)]
 pub(super) struct Loads(pub(super) Vec<Spec>);
 
+/// What `--between` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BetweenArg {
+    One(Between),
+    Both,
+}
+
+impl FromStr for BetweenArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "threads" => Ok(Self::One(Between::Threads)),
+            "processes" => Ok(Self::One(Between::Processes)),
+            "both" => Ok(Self::Both),
+            _ => Err("write threads, processes or both".into()),
+        }
+    }
+}
+
+/// What `--place` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlaceArg {
+    One(Place),
+    Matrix,
+}
+
+impl FromStr for PlaceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "matrix" { Ok(Self::Matrix) } else { text.parse().map(Self::One) }
+    }
+}
+
 impl MeasureArgs {
+    /// The stimulus; `None` for all of them.
+    pub(super) fn stimulus(&self) -> Option<Stimulus> {
+        match self.stimulus {
+            Chosen::One(stimulus) => Some(stimulus),
+            Chosen::All => None,
+        }
+    }
+
+    pub(super) fn one_between(&self) -> Option<Between> {
+        match self.between {
+            Some(BetweenArg::One(between)) => Some(between),
+            Some(BetweenArg::Both) | None => None,
+        }
+    }
+
+    pub(super) fn one_place(&self) -> Option<Place> {
+        match self.place {
+            Some(PlaceArg::One(place)) => Some(place),
+            Some(PlaceArg::Matrix) | None => None,
+        }
+    }
+
     /// Makes a run such as can be published, if that was asked for.
     pub(crate) fn redact_if_asked(&self, run: &mut Run) {
         if self.redact {
@@ -145,8 +206,19 @@ impl MeasureArgs {
     }
 }
 
-/// What the arguments mean on this machine.
+/// What the arguments mean on this machine, if they ask for one run.
 pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
+    if let Some(varied) = series::varied(args)? {
+        return Err(Failure::new(format!("{} measures several runs", varied.option()))
+            .because("one run is explained at a time")
+            .try_this("name one value, or use wakescope measure"));
+    }
+    let stimulus = args.stimulus().unwrap_or_default();
+    plan_of(args, Asked { stimulus, between: args.one_between(), place: args.one_place() })
+}
+
+/// What the arguments mean on this machine, for probes that are woken as `asked`.
+pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure> {
     let policy = args.policy.map_or(Policy::Fifo, |policy| match policy {
         PolicyArg::Other => Policy::Other,
         PolicyArg::Fifo => Policy::Fifo,
@@ -157,7 +229,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         return Err(Failure::new(format!("--policy {policy} has no --priority"))
             .try_this("omit --priority, or use --policy fifo or rr"));
     }
-    let interval = interval_of(args)?;
+    let interval = interval_of(args, asked.stimulus)?;
     if args.samples.is_none() && args.duration < interval {
         return Err(Failure::new(format!(
             "--duration {} is shorter than one --interval of {}",
@@ -174,7 +246,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
-    let stimulus = args.stimulus;
+    let stimulus = asked.stimulus;
     if stimulus == Stimulus::Line && policy == Policy::Deadline {
         return Err(Failure::new("--policy deadline does not apply to --stimulus line")
             .because(
@@ -183,9 +255,9 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
             .try_this("use --policy fifo, rr or other"));
     }
     let line = args.line.plan(stimulus)?;
-    let Places { mut cpus, waker } = places(args, policy, priority)?;
+    let Places { mut cpus, waker } = places(args, asked, policy, priority)?;
     if line.is_some() {
-        one_cpu(&mut cpus, args.cpus.is_some())?;
+        one_sender(&mut cpus, args.cpus.is_some())?;
     }
     let mut plan = Plan {
         target: Target::Probes,
@@ -215,8 +287,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
 }
 
 /// The interval that was asked for, or whose rate was.
-fn interval_of(args: &MeasureArgs) -> Result<SpanNs, Failure> {
-    let stimulus = args.stimulus;
+fn interval_of(args: &MeasureArgs, stimulus: Stimulus) -> Result<SpanNs, Failure> {
     match (args.interval, args.rtc_hz) {
         (interval, None) if !stimulus.keeps_rate() => Ok(interval.unwrap_or(DEFAULT_INTERVAL)),
         (_, Some(_)) if !stimulus.keeps_rate() => {
@@ -235,12 +306,23 @@ fn interval_of(args: &MeasureArgs) -> Result<SpanNs, Failure> {
 }
 
 /// Where the probes are, and who wakes them.
-fn places(args: &MeasureArgs, policy: Policy, priority: Option<u8>) -> Result<Places, Failure> {
-    let MeasureArgs { stimulus, between, place, .. } = *args;
+fn places(
+    args: &MeasureArgs,
+    asked: Asked,
+    policy: Policy,
+    priority: Option<u8>,
+) -> Result<Places, Failure> {
     let allowed = allowed_cpus()?;
     let cpus = cpus(args.cpus.as_ref(), &allowed)?;
-    let asked = Asked { stimulus, between, place };
-    asked.places(policy, priority, cpus, args.cpus.is_some(), &allowed)
+    // Those of a matrix are all of its pairs.
+    let is_named = args.cpus.is_some() && args.place != Some(PlaceArg::Matrix);
+    asked.places(policy, priority, cpus, is_named, &allowed)
+}
+
+/// The CPUs of a matrix, two at least.
+pub(super) fn cpus_of_matrix(args: &MeasureArgs) -> Result<Vec<u32>, Failure> {
+    let cpus = cpus(args.cpus.as_ref(), &allowed_cpus()?)?;
+    if cpus.len() < 2 { Err(one_cpu("matrix", &cpus)) } else { Ok(cpus) }
 }
 
 /// A usual period of control loops.
@@ -264,7 +346,7 @@ fn cpus(asked: Option<&CpuList>, allowed: &[u32]) -> Result<Vec<u32>, Failure> {
 }
 
 /// A line has one sender: on the first CPU, unless another is asked for.
-fn one_cpu(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
+fn one_sender(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
     if is_asked && cpus.len() > 1 {
         return Err(Failure::new("--stimulus line has one sender, but --cpus names several CPUs")
             .try_this("name the CPU that sends and receives: --cpus 0"));

@@ -7,7 +7,7 @@ use wakescope_core::plan::{Between, Placement, Policy, Stimulus, Waker};
 
 use crate::Failure;
 
-/// What `--place` takes.
+/// Where a waker runs, as `--place` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// The waker is on the CPU of its probe.
@@ -30,18 +30,10 @@ impl FromStr for Place {
                 .split_once(':')
                 .and_then(|(waker, probe)| Some(Self::Pair(cpu(waker)?, cpu(probe)?)))
                 .ok_or_else(|| {
-                    "write same-cpu, cross-cpu, or the CPUs of waker and probe, as in 0:1".into()
+                    "write same-cpu, cross-cpu, matrix, or the CPUs of waker and probe, as in 0:1"
+                        .into()
                 }),
         }
-    }
-}
-
-/// What `--between` takes.
-pub(crate) fn between(text: &str) -> Result<Between, String> {
-    match text {
-        "threads" => Ok(Between::Threads),
-        "processes" => Ok(Between::Processes),
-        _ => Err("write threads or processes".into()),
     }
 }
 
@@ -87,7 +79,7 @@ impl Asked {
             Place::CrossCpu => {
                 let wakers: Option<Vec<u32>> =
                     cpus.iter().map(|&cpu| next_after(cpu, allowed)).collect();
-                across(cpus, wakers.ok_or_else(|| one_cpu(allowed))?)
+                across(cpus, wakers.ok_or_else(|| one_cpu("cross-cpu", allowed))?)
             }
             Place::Pair(of_waker, of_probe) => {
                 check_pair(of_waker, of_probe, is_named, allowed)?;
@@ -131,10 +123,11 @@ fn next_after(cpu: u32, allowed: &[u32]) -> Option<u32> {
     after.filter(|&other| other != cpu)
 }
 
-fn one_cpu(allowed: &[u32]) -> Failure {
-    Failure::new("--place cross-cpu needs two CPUs")
-        .because(format!("this process may only use CPU {}", cpu_ranges(allowed)))
-        .try_this("use --place same-cpu; or allow more CPUs: see cpusets and taskset")
+/// The refusal of a place for which one CPU is not enough.
+pub(super) fn one_cpu(place: &str, cpus: &[u32]) -> Failure {
+    Failure::new(format!("--place {place} needs two CPUs"))
+        .because(format!("there is only CPU {}", cpu_ranges(cpus)))
+        .try_this("use --place same-cpu; or allow more CPUs: see --cpus, cpusets and taskset")
 }
 
 fn check_pair(

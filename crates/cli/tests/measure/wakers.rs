@@ -160,3 +160,117 @@ fn what_a_waker_cannot_do_is_refused_with_a_remedy() {
     let want = "--policy deadline does not apply to --stimulus futex";
     assert!(ended.stderr.contains(want) && ended.stderr.contains("--policy fifo"), "{ended:?}");
 }
+
+/// The rows of a table: names, and whether they have figures.
+fn rows(text: &str) -> Vec<(String, bool)> {
+    let lines = text.lines().skip(1).take_while(|line| !line.is_empty());
+    let row = |line: &str| {
+        let (name, _) = line.trim().split_once([' ', ':'])?;
+        Some((name.to_owned(), !line.contains("not measured")))
+    };
+    lines.filter_map(row).filter(|(name, _)| name != "largest").collect()
+}
+
+#[test]
+fn all_stimuli_are_measured_one_after_the_other() {
+    let test = Test::new("all");
+    let args = ["--stimulus", "all", "--samples", "50", "--warmup", "10ms", "--out", "all"];
+    let ended = test.measure(&args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let names: Vec<String> = rows(&ended.stdout).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), Stimulus::OF_PROBES.len(), "{}", ended.stdout);
+    for (name, is_measured) in rows(&ended.stdout) {
+        let stimulus = name.parse::<Stimulus>().unwrap();
+        if is_measured {
+            let run = record(&test.dir.join("all").join(&name));
+            assert_eq!((run.plan.stimulus, run.state), (stimulus, State::Complete));
+        }
+    }
+    // The folder of the series is one of runs, which other verbs read.
+    let shown = test.ended(&["report", "all"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    // A second series does not mix with the first.
+    let again = test.measure(&args);
+    assert!(again.code == Some(2) && again.stderr.contains("already holds a run"), "{again:?}");
+}
+
+#[test]
+fn what_a_kernel_lacks_is_named_in_the_table() {
+    const TEST: &str = "what_a_kernel_lacks_is_named_in_the_table";
+    let test = Test::new("lacks");
+    let mut apart = test.program(Path::new("unshare"));
+    apart.args(["-n", env!("CARGO_BIN_EXE_wakescope"), "measure", "--stimulus", "all"]);
+    let ended = Running::start(apart.args(["--samples", "20", "--warmup", "10ms"])).output();
+    if ended.stderr.contains("unshare failed") {
+        return skip(TEST, "a network of one's own is not permitted");
+    }
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for (name, is_measured) in rows(&ended.stdout) {
+        if ["udp", "tcp"].contains(&name.as_str()) {
+            assert!(!is_measured, "{}", ended.stdout);
+        } else if ["futex", "pipe"].contains(&name.as_str()) {
+            assert!(is_measured, "{}", ended.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_series_that_is_interrupted_keeps_its_runs() {
+    let test = Test::new("interrupted-series");
+    let args = ["--stimulus", "pipe", "--between", "both", "--duration", "1h", "--out", "both"];
+    let running = test.start_measure(&args);
+    let out = test.dir.join("both").join("threads");
+    eventually_some("the first run begins", || out.join(RECORD).exists().then_some(()));
+    await_samples_in(&out);
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("ended early: 1 more were not begun"), "{}", ended.stdout);
+    assert_eq!(record(&out).state, State::Interrupted);
+    assert!(!test.dir.join("both").join("processes").exists());
+}
+
+#[test]
+fn pairs_of_cpus_are_a_matrix_in_text_and_json() {
+    let test = Test::new("matrix");
+    let cpus = allowed_cpus();
+    let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+    if first == last {
+        return skip("pairs_of_cpus_are_a_matrix_in_text_and_json", "there is one CPU");
+    }
+    let named = format!("{first},{last}");
+    let args = ["--stimulus", "eventfd", "--place", "matrix", "--cpus", &named];
+    let length = ["--samples", "50", "--warmup", "10ms", "--out"];
+    let ended = test.measure(&[&args[..], &length, &["text"]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains(&format!("probe on CPU {last}")), "{}", ended.stdout);
+    let ended = test.measure(&[&args[..], &length, &["json", "--json"]].concat());
+    let printed: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(printed["schema"], "wakescope.series/1");
+    let runs = printed["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4);
+    for row in runs {
+        let run = record(&test.dir.join(row["path"].as_str().unwrap()));
+        let of_probe = run.plan.cpus[0];
+        let of_waker = run.plan.waker.as_ref().unwrap().cpu(0, of_probe);
+        assert_eq!(row["name"], format!("{of_waker}:{of_probe}"));
+        assert_eq!(row["count"], 50);
+        assert_eq!(row["max_ns"].as_u64(), run.summary.max_ns);
+    }
+}
+
+#[test]
+fn series_that_make_no_sense_are_refused() {
+    let test = Test::new("no-series");
+    for (args, want) in [
+        (&["--stimulus", "all", "--between", "both"][..], "does not go together with"),
+        (&["--between", "both"], "--between does not apply to --stimulus timer"),
+        (&["--stimulus", "pipe", "--between", "both", "--policy", "deadline"], "--policy deadline"),
+    ] {
+        let ended = test.measure(args);
+        assert!(ended.code == Some(2) && ended.stderr.contains(want), "{args:?}: {ended:?}");
+        assert_eq!(test.runs(), Vec::<PathBuf>::new());
+    }
+    let ended = test.ended(&["explain", "--stimulus", "all"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("several runs"), "{ended:?}");
+}
