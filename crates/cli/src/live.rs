@@ -26,6 +26,8 @@ const WONDER: SpanNs = SpanNs(2_000_000_000);
 /// Shows how a measurement stands.
 pub(crate) struct Live {
     title: String,
+    /// Whether gaps are shown, not wakeups.
+    is_busy: bool,
     screen: Option<Screen>,
     recent: Vec<VecDeque<u64>>,
     started: MonoNs,
@@ -36,7 +38,14 @@ impl Default for Live {
     fn default() -> Self {
         let started = clock::now();
         let screen = Screen::of_terminal();
-        Self { title: String::new(), screen, recent: Vec::new(), started, has_told: false }
+        Self {
+            title: String::new(),
+            is_busy: false,
+            screen,
+            recent: Vec::new(),
+            started,
+            has_told: false,
+        }
     }
 }
 
@@ -51,7 +60,9 @@ impl driver::Screen for Live {
     }
 
     fn begin(&mut self, plan: &Plan) {
-        self.title = format!("measuring wakeups  {}", text::plan(plan));
+        self.is_busy = plan.stimulus.is_busy();
+        let what = if self.is_busy { "gaps" } else { "wakeups" };
+        self.title = format!("measuring {what}  {}", text::plan(plan));
     }
 
     fn pace(&self) -> Option<SpanNs> {
@@ -91,7 +102,10 @@ impl driver::Screen for Live {
             Some(screen) => {
                 screen.draw(&block(&self.title, elapsed, progress.total, &lines, HEIGHT));
             }
-            None => output::tell(&line(elapsed, progress.total, &lines)),
+            None => {
+                let what = if self.is_busy { "gap" } else { "expiry" };
+                output::tell(&line(elapsed, progress.total, what, &lines));
+            }
         }
     }
 

@@ -30,6 +30,7 @@ use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, output};
 
 mod args;
+mod own_options;
 
 pub(crate) use args::MeasureArgs;
 pub(crate) use args::plan;
@@ -73,7 +74,7 @@ pub(crate) fn carry_out(
         folder: RunFolder::create(
             args.out.as_deref(),
             &identity.started,
-            args.save_samples,
+            args.save_samples.then(|| blank.quantity()),
             blank.to_json().as_bytes(),
         )?,
         args,
@@ -184,7 +185,7 @@ impl driver::Storage for Storage<'_> {
 /// Prints what is `shown` of `run`, and where that lies if it was saved.
 pub(crate) fn show(mut shown: String, run: &Run, saved: Option<&Path>) -> Result<(), Failure> {
     if let Some(path) = saved {
-        shown += &footer(run, path, can_be_explained());
+        shown += &footer(run, path, !run.plan.stimulus.is_busy() && can_be_explained());
     }
     output::print(&shown)
 }

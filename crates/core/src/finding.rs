@@ -101,6 +101,8 @@ pub const CODES: &[(&str, &str)] = &[
     ("early", "wakeups came before their expiry, so a clock or timer is wrong"),
     ("not-asleep", "wakeup calls found the probe still awake, and woke nobody"),
     ("late-waker", "wakeup calls were left out, because the waker was late itself"),
+    ("coarse-loop", "a turn of the loop that looks for gaps is too long"),
+    ("compute-time", "audio fragments did not take the time to compute that was asked for"),
     ("no-samples", "a CPU, or the followed threads, gave no sample"),
     ("few-samples", "there are too few samples for a requested percentile"),
     ("overload", "the interval is so short that many expiries were missed"),

@@ -93,9 +93,9 @@ impl From<Run> for Observation {
 }
 
 impl Observation {
-    /// What the values are: wakeup latencies, unless another program measured something else.
+    /// See [`Run::quantity`].
     pub fn quantity(&self) -> Quantity {
-        self.source.as_ref().map(|source| source.quantity).unwrap_or_default()
+        self.source.as_ref().map_or(self.plan.stimulus.quantity(), |source| source.quantity)
     }
 }
 

@@ -5,7 +5,7 @@
 //! with the same bytes as result; docs/benchmarks.md has what it costs.
 
 use crate::histogram::{Bucket, Histogram, SCALE_BUCKETS, bucket_of, edges_of};
-use crate::run::Run;
+use crate::run::{Run, Thread};
 
 /// A writer that remembers the text of edges that it has written before.
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ impl Run {
 
 /// The histograms of the threads, in the order in which a record holds them.
 fn histograms_of(run: &mut Run) -> impl Iterator<Item = &mut Histogram> {
-    run.threads.iter_mut().flat_map(|t| [&mut t.woken.histogram, &mut t.expiries.histogram])
+    run.threads.iter_mut().flat_map(Thread::histograms_mut)
 }
 
 /// A bucket's text, or the beginning of it.

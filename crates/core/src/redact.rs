@@ -123,6 +123,9 @@ fn redact_plan(plan: &mut Plan) {
         stimulus: _,
         target,
         interval_ns: _,
+        gap_from_ns: _,
+        // Times and counts.
+        audio: _,
         duration_ns: _,
         samples: _,
         policy: _,
@@ -212,6 +215,9 @@ fn keep_thread(thread: &Thread) {
         not_asleep: _,
         skipped: _,
         page_faults: _,
+        spin: _,
+        // Figures only.
+        audio: _,
         woken: _,
         expiries: _,
         maxima: _,

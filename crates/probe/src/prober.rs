@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 
+use wakescope_core::audio::{self, AudioPlan, AudioRecorder};
 use wakescope_core::plan;
 use wakescope_core::recorder::{Recorder, Snapshot};
 use wakescope_core::ring::Ring;
+use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::memory::PageFaults;
@@ -15,8 +17,10 @@ use wakescope_sys::sched::{self, Schedule, ThreadId};
 use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
 
+use crate::stimulus::audio::{Arithmetic, Audio};
 use crate::stimulus::futex::{FutexWakeups, WakerPlace};
 use crate::stimulus::place::Cpu;
+use crate::stimulus::spin::{MachineClock, Spin};
 use crate::stimulus::timer::{KernelTimer, Timer};
 use crate::stimulus::{Ending, Grid, Stimulus, sample};
 
@@ -38,6 +42,10 @@ pub struct Task {
     pub ring_slots: usize,
     /// What wakes it.
     pub stimulus: plan::Stimulus,
+    /// The virtual sound card, if one wakes it.
+    pub audio: Option<AudioPlan>,
+    /// From which length on a gap counts, if it never sleeps.
+    pub gap_from: SpanNs,
     /// The schedule of the thread that wakes it, if one does.
     pub waker: Schedule,
     /// Where its answers go.
@@ -81,6 +89,8 @@ pub struct Report {
     pub ending: Ending,
     /// Stimuli that were left out, since what was to cause them was late itself.
     pub skipped: u64,
+    /// What a loop that never sleeps did.
+    pub spin: Option<run::Spin>,
     /// Page faults in the loop.
     pub faults: PageFaults,
     /// CPU time that the loop used.
@@ -96,6 +106,8 @@ pub struct Report {
 /// Shared between a probe and those who watch it.
 struct Shared {
     recorder: Recorder,
+    /// What the virtual sound card sees, if there is one.
+    audio: Option<Arc<AudioRecorder>>,
     ring: Option<Ring>,
     stop: AtomicBool,
     /// Set once warm-up is over and the recorder holds nothing but samples.
@@ -118,6 +130,7 @@ impl Prober {
     pub fn spawn(task: Task) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             recorder: Recorder::new(task.worst),
+            audio: task.audio.map(|plan| Arc::new(AudioRecorder::new(plan))),
             ring: (task.ring_slots > 0).then(|| Ring::new(task.ring_slots)),
             stop: AtomicBool::new(false),
             measuring: AtomicBool::new(false),
@@ -156,6 +169,13 @@ impl Prober {
         }
     }
 
+    /// What the virtual sound card has seen, if there is one.
+    pub fn audio(&self) -> Option<audio::Audio> {
+        let is_measuring = self.shared.measuring.load(Ordering::Acquire);
+        let audio = self.shared.audio.as_ref()?;
+        Some(if is_measuring { audio.snapshot() } else { audio::Audio::default() })
+    }
+
     /// See [`Recorder::recent`].
     pub fn recent(&self) -> (u64, u64) {
         self.shared.recorder.recent()
@@ -189,7 +209,11 @@ impl Prober {
         let measured = self.shared.measuring.load(Ordering::Acquire);
         // The writer is gone, so the copy succeeds at once.
         let seen = if measured { self.shared.recorder.snapshot() } else { Snapshot::default() };
-        Past { seen, report, shared: self.shared }
+        let of_card = |audio: &Arc<AudioRecorder>| {
+            if measured { audio.snapshot() } else { audio::Audio::default() }
+        };
+        let audio = self.shared.audio.as_ref().map(of_card);
+        Past { seen, audio, report, shared: self.shared }
     }
 }
 
@@ -197,6 +221,8 @@ impl Prober {
 pub struct Past {
     /// All of its statistics.
     pub seen: Snapshot,
+    /// What the virtual sound card saw, if there was one.
+    pub audio: Option<audio::Audio>,
     /// What it saw beside its samples; `None` if it never measured.
     pub report: Option<Report>,
     shared: Arc<Shared>,
@@ -222,6 +248,14 @@ fn live(
     match task.stimulus {
         plan::Stimulus::Futex => probe(&task, shared, say_ready, times, || {
             FutexWakeups::start(waker, stop, answers, announcements)
+        }),
+        plan::Stimulus::Spin => probe(&task, shared, say_ready, times, || {
+            Ok(Spin::new(MachineClock, stop, task.gap_from))
+        }),
+        plan::Stimulus::Audio => probe(&task, shared, say_ready, times, || {
+            let of_card = shared.audio.clone().ok_or(io::ErrorKind::InvalidInput)?;
+            let work = Arithmetic::calibrated(SpanNs(of_card.plan().compute_ns()));
+            Ok(Audio::new(KernelTimer::new(stop, answers), work, of_card, stop))
         }),
         // A probe is woken by nothing else.
         plan::Stimulus::Timer | plan::Stimulus::Any => {
@@ -326,6 +360,7 @@ fn measure(
     Report {
         ending,
         skipped: stimulus.skipped(),
+        spin: stimulus.spin(),
         faults: faults_after.since(faults),
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),

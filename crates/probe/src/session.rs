@@ -2,9 +2,10 @@
 
 use std::io;
 
+use wakescope_core::audio::Audio;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
-use wakescope_core::plan::{IdleStates, Plan};
+use wakescope_core::plan::{GAP_FROM_NS, IdleStates, Plan};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
@@ -61,6 +62,8 @@ struct Probe {
     phase: SpanNs,
     /// The last copy of its statistics.
     seen: Snapshot,
+    /// That of its virtual sound card, if it has one.
+    audio: Option<Audio>,
     /// Another schedule than the one asked for, if it was ever found under one.
     other_schedule: Option<String>,
 }
@@ -119,16 +122,18 @@ impl Session {
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
         let warmup = clock::now().after(SETTLE);
-        let seed_phase = SpanNs(Random::new(identity.seed).number() % plan.interval_ns);
+        let seed_phase = SpanNs(Random::new(identity.seed).number() % plan.interval_ns.max(1));
         let origin = warmup.after(SpanNs(plan.warmup_ns)).after(seed_phase);
         observer.begin(origin).map_err(MeasureError::Observer)?;
+        // Where there is no grid, time itself is the finest.
+        let interval = SpanNs(plan.interval_ns.max(1));
         for probe in &probes {
             probe.prober.go(Times {
                 warmup,
                 origin,
                 phase: probe.phase,
-                interval: SpanNs(plan.interval_ns),
-                expiries: plan.duration_ns.map_or(u64::MAX, |d| d.div_ceil(plan.interval_ns)),
+                interval,
+                expiries: plan.duration_ns.map_or(u64::MAX, |d| d.div_ceil(interval.0)),
                 wakeups: plan.samples.unwrap_or(u64::MAX),
             });
         }
@@ -164,12 +169,13 @@ impl Session {
     fn look(&mut self) {
         for probe in &mut self.probes {
             probe.seen = probe.prober.snapshot();
+            probe.audio = probe.prober.audio();
         }
     }
 
     fn record(&self, ended: Vec<Ended>, state: State, all: Vec<Finding>) -> Run {
-        let origin_ns = self.origin.0;
-        record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all)
+        let times = (self.origin, clock::now().since(self.origin));
+        record::run(&self.identity, &self.plan, &self.host, times, ended, state, all)
     }
 }
 
@@ -250,8 +256,8 @@ impl Measurement for Session {
             let past = prober.end();
             drain(cpu, past.ring(), sink);
             let lost = past.ring().map_or(0, Ring::lost);
-            let (seen, report) = (past.seen, past.report);
-            ended.push(Ended { cpu, ready, phase, seen, lost, report, other_schedule });
+            let (seen, audio, report) = (past.seen, past.audio, past.report);
+            ended.push(Ended { cpu, ready, phase, seen, audio, lost, report, other_schedule });
         }
         let unsaved = sink.close();
         for probe in &mut ended {
@@ -301,6 +307,7 @@ impl Probe {
             ready: self.ready,
             phase: self.phase,
             seen: self.seen.clone(),
+            audio: self.audio.clone(),
             lost: self.prober.ring().map_or(0, |r| r.lost()),
             report: None,
             other_schedule: None,
@@ -359,6 +366,8 @@ fn start_probes(
             worst: plan.worst,
             ring_slots,
             stimulus: plan.stimulus,
+            audio: plan.audio,
+            gap_from: SpanNs(plan.gap_from_ns.unwrap_or(GAP_FROM_NS)),
             waker: schedule_of_waker(plan),
             answers,
             announcements,
@@ -380,13 +389,14 @@ fn start_probes(
             ready,
             phase,
             seen: Snapshot::default(),
+            audio: None,
             other_schedule: None,
         });
     }
     // Of the fastest CPU: one that is held up just now says nothing about what is possible.
     let turnaround = probes.iter().map(|p| p.ready.turnaround).min().unwrap_or_default();
     let interval = SpanNs(plan.interval_ns);
-    if interval < turnaround {
+    if interval < turnaround && !plan.stimulus.is_busy() {
         Err(MeasureError::Interval(interval, turnaround))
     } else {
         Ok(probes)

@@ -7,10 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use wakescope_core::recorder::Recorder;
 use wakescope_core::ring::{Ring, Sample};
+use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
 
+pub mod audio;
 pub mod futex;
 pub mod place;
+pub mod spin;
 pub mod timer;
 
 use place::Place;
@@ -25,6 +28,10 @@ pub trait Stimulus {
     fn period(&self) -> SpanNs;
     /// Points of the grid without a stimulus: what was to cause it was late itself.
     fn skipped(&self) -> u64;
+    /// What a loop that never sleeps did since [`Stimulus::begin`]; `None` if the thread sleeps.
+    fn spin(&self) -> Option<run::Spin> {
+        None
+    }
 }
 
 /// When stimuli come: at `start`, and from there every `interval`.

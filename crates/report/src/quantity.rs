@@ -48,7 +48,7 @@ const SAMPLES: Words = Words {
 
 /// What a run's values are.
 pub(crate) fn of(run: &Run) -> Quantity {
-    run.source.as_ref().map(|source| source.quantity).unwrap_or_default()
+    run.quantity()
 }
 
 /// Whether a run's values are wakeup latencies.

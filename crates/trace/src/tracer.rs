@@ -147,8 +147,7 @@ impl Tracer {
         let sleepers_call = known.get(SLEEPERS_CALL).copied();
         let mut programs = load(&options, filter, &kernel, &types, shows, sleepers_call)?;
         let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
-        if sleepers_call.is_none() && options.is_of_probes() && options.stimulus == Stimulus::Timer
-        {
+        if sleepers_call.is_none() && options.is_of_probes() && options.stimulus.is_by_timer() {
             not_seen.push(UNSURE_TIMERS.to_string());
         }
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {

@@ -12,6 +12,7 @@ use wakescope_probe::load::{Spec, parse_list};
 use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
+use super::own_options::OwnOptions;
 use crate::Failure;
 use crate::stimuli::stimuli;
 
@@ -25,9 +26,12 @@ pub(crate) struct MeasureArgs {
     #[arg(long, default_value = Stimulus::default().name(), value_parser = stimuli())]
     stimulus: Stimulus,
 
-    /// Time from one timer expiry to the next, on each CPU
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
-    interval: SpanNs,
+    /// Time from one timer expiry to the next, on each CPU [default: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
+    interval: Option<SpanNs>,
+
+    #[command(flatten)]
+    own: OwnOptions,
 
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
@@ -37,11 +41,11 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "N", value_parser = samples, conflicts_with = "duration", allow_hyphen_values = true)]
     samples: Option<u64>,
 
-    /// CPUs to measure, as in 0,2-3 [default: all that this process may use]
+    /// CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Scheduling policy of the probe [default: fifo, or other where fifo is not allowed]
+    /// Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin]
     #[arg(long, value_enum)]
     policy: Option<PolicyArg>,
 
@@ -128,7 +132,10 @@ impl MeasureArgs {
 
 /// What the arguments mean on this machine.
 pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
-    let policy = args.policy.map_or(Policy::Fifo, |policy| match policy {
+    let (stimulus, interval) = (args.stimulus, args.interval.unwrap_or(DEFAULT_INTERVAL));
+    // A loop that never sleeps must not take a whole CPU from everybody unless the user says so.
+    let usual = if stimulus.is_busy() { Policy::Other } else { Policy::Fifo };
+    let policy = args.policy.map_or(usual, |policy| match policy {
         PolicyArg::Other => Policy::Other,
         PolicyArg::Fifo => Policy::Fifo,
         PolicyArg::Rr => Policy::Rr,
@@ -138,25 +145,23 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         return Err(Failure::new(format!("--policy {policy} has no --priority"))
             .try_this("omit --priority, or use --policy fifo or rr"));
     }
-    if args.samples.is_none() && args.duration < args.interval {
+    if args.samples.is_none() && args.duration < interval {
         return Err(Failure::new(format!(
             "--duration {} is shorter than one --interval of {}",
             args.duration.as_argument(),
-            args.interval.as_argument()
+            interval.as_argument()
         ))
         .try_this("measure for at least a few intervals"));
     }
-    if args.samples.is_some_and(|n| n.checked_mul(args.interval.0).is_none_or(|ns| ns > LONGEST.0))
-    {
+    if args.samples.is_some_and(|n| n.checked_mul(interval.0).is_none_or(|ns| ns > LONGEST.0)) {
         return Err(Failure::new(format!(
             "so many --samples at an interval of {} take longer than {LONGEST}",
-            args.interval
+            interval
         ))
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
     let loads = || args.load.iter().flat_map(|l| &l.0);
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
-    let stimulus = args.stimulus;
     let waker = stimulus.needs_waker().then(|| Waker::of_probe(priority));
     if waker.is_some() && policy == Policy::Deadline {
         return Err(Failure::new(format!(
@@ -168,17 +173,23 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         )
         .try_this("use --policy fifo, rr or other"));
     }
-    Ok(Plan {
+    let mut plan = Plan {
         target: Target::Probes,
         stimulus,
-        interval_ns: args.interval.0,
+        interval_ns: interval.0,
         duration_ns: args.samples.is_none().then_some(args.duration.0),
         samples: args.samples,
         policy,
         priority,
         policy_required: args.policy.is_some() || args.priority.is_some(),
         waker,
-        cpus: cpus(args.cpus.as_ref())?,
+        audio: None,
+        gap_from_ns: None,
+        cpus: match (stimulus, cpus(args.cpus.as_ref())?) {
+            // An audio program is one thread, and uses most of its CPU.
+            (Stimulus::Audio, all) if args.cpus.is_none() => all.into_iter().take(1).collect(),
+            (_, cpus) => cpus,
+        },
         load: loads().map(Spec::to_string).collect(),
         load_marks: load_marks(loads()),
         warmup_ns: args.warmup.0,
@@ -189,7 +200,9 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         worst: args.worst.into(),
         fail_above: args.fail_above.iter().map(Limit::as_argument).collect(),
         save_samples: args.save_samples,
-    })
+    };
+    args.own.complete(&mut plan, args.interval)?;
+    Ok(plan)
 }
 
 /// What tells commands among the loads apart; nothing where no load is a command.
@@ -197,6 +210,9 @@ fn load_marks<'a>(loads: impl Iterator<Item = &'a Spec>) -> Vec<String> {
     let marks: Vec<String> = loads.map(|load| load.mark().unwrap_or_default()).collect();
     if marks.iter().all(String::is_empty) { Vec::new() } else { marks }
 }
+
+/// Where no other is asked for.
+const DEFAULT_INTERVAL: SpanNs = SpanNs(1_000_000);
 
 /// Above what applications use, below the kernel's own threads that must come first (99).
 const DEFAULT_PRIORITY: u8 = 90;
@@ -221,7 +237,7 @@ fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
 /// A year: longer is surely a slip of the pen.
 const LONGEST: SpanNs = SpanNs(366 * 86_400_000_000_000);
 
-fn bounded(text: &str, least: SpanNs, most: SpanNs) -> Result<SpanNs, String> {
+pub(super) fn bounded(text: &str, least: SpanNs, most: SpanNs) -> Result<SpanNs, String> {
     let span: SpanNs = text.parse().map_err(|e: wakescope_core::units::SpanError| e.to_string())?;
     if span < least {
         Err(format!("at least {least} is needed"))

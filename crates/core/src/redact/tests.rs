@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::*;
+use crate::audio::{Audio, AudioPlan};
 use crate::distribution::Distribution;
 use crate::explain::{
     Anew, Answer, Bound, By, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
@@ -17,7 +18,7 @@ use crate::host::{Clock, Idle, IdleState, RtLimits};
 use crate::limit::Outcome;
 use crate::plan::{IdleStates, Policy, Stimulus, Target};
 use crate::preemption::{Model, Preemption, Unread};
-use crate::run::{Overflow, SCHEMA, State, Summary, TimeDomain};
+use crate::run::{Overflow, SCHEMA, Spin, State, Summary, TimeDomain};
 use crate::source::{Omission, Quantity};
 use crate::unknown::Unknown;
 
@@ -176,9 +177,11 @@ fn thread() -> Thread {
         not_asleep: 0,
         skipped: 0,
         page_faults: 0,
+        spin: Some(Spin { loops: 4, observed_ns: 5 }),
         woken: distribution(),
         expiries: distribution(),
         maxima: None,
+        audio: Some(Audio { compute: distribution(), ..Audio::default() }),
         overflow: Some(Overflow { from_ns: 1, count: 1 }),
     }
 }
@@ -275,6 +278,8 @@ fn plan() -> Plan {
         priority: None,
         policy_required: false,
         waker: None,
+        audio: Some(AudioPlan { fragment_ns: 1, fragments: 2, share_ppm: 3 }),
+        gap_from_ns: Some(1_000),
         cpus: vec![0],
         load: vec![marker(), format!("exec:{MARKER}"), format!("disturb-{MARKER}_1")],
         load_marks: vec![marker()],

@@ -1,12 +1,14 @@
 //! From what the probes hold to the run record.
 
-use wakescope_core::finding::{Finding, Validity};
+use wakescope_core::audio::Audio;
+use wakescope_core::finding::{Finding, Validity, Verdict};
 use wakescope_core::host::Host;
 use wakescope_core::limit::{Judgement, Limit, Outcome};
+use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::Plan;
 use wakescope_core::recorder::Snapshot;
-use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread};
-use wakescope_core::units::SpanNs;
+use wakescope_core::run::{Episode, Run, SCHEMA, Spin, State, Thread};
+use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::validity::ThreadObserved;
 use wakescope_sys::sched::Schedule;
 
@@ -21,24 +23,29 @@ pub(super) struct Ended {
     pub(super) ready: Ready,
     pub(super) phase: SpanNs,
     pub(super) seen: Snapshot,
+    pub(super) audio: Option<Audio>,
     pub(super) lost: u64,
     pub(super) report: Option<Report>,
     pub(super) other_schedule: Option<String>,
 }
 
-/// The record of what `ended` holds.
+/// The record of what `ended` holds, of a run that began at `origin` and has lasted for `elapsed`.
 pub(super) fn run(
     identity: &Identity,
     plan: &Plan,
     host: &Host,
-    origin_ns: u64,
+    (origin, elapsed): (MonoNs, SpanNs),
     ended: Vec<Ended>,
     state: State,
     all: Vec<Finding>,
 ) -> Run {
     let interval_ns = plan.interval_ns;
     let measured = |e: &Ended| {
-        let points = e.seen.expiries.count + e.seen.not_asleep + e.skipped();
+        if plan.stimulus.is_busy() {
+            return e.spin().map_or(elapsed.0, |spin| spin.observed_ns);
+        }
+        let silent = e.audio.as_ref().map_or(0, |audio| audio.silent);
+        let points = e.seen.expiries.count + e.seen.not_asleep + e.skipped() + silent;
         e.phase.0 + points.saturating_mul(interval_ns)
     };
     let measured_ns = ended.iter().map(measured).max().unwrap_or(0);
@@ -48,7 +55,7 @@ pub(super) fn run(
         id: identity.id.clone(),
         started: identity.started.clone(),
         duration_ns: plan.duration_ns.map_or(measured_ns, |planned| measured_ns.min(planned)),
-        origin_ns,
+        origin_ns: origin.0,
         time_domain: identity.time_domain,
         seed: identity.seed,
         state,
@@ -78,6 +85,10 @@ impl Ended {
         self.report.as_ref().map_or(0, |report| report.skipped)
     }
 
+    fn spin(&self) -> Option<Spin> {
+        self.report.as_ref()?.spin
+    }
+
     /// When its CPU went away, from the start of the run.
     pub(super) fn cpu_lost_at_ns(&self) -> Option<u64> {
         match self.report.as_ref()?.ending {
@@ -95,9 +106,11 @@ impl Ended {
             not_asleep: self.seen.not_asleep,
             skipped: self.skipped(),
             page_faults: self.page_faults(),
+            spin: self.spin(),
             woken: self.seen.woken,
             expiries: self.seen.expiries,
             maxima: Some(self.seen.maxima),
+            audio: self.audio,
             overflow: None,
         }
     }
@@ -115,6 +128,13 @@ impl Ended {
             early: self.seen.early,
             not_asleep: self.seen.not_asleep,
             skipped: self.skipped(),
+            loops: self.spin().map_or(0, |spin| spin.loops),
+            observed_ns: self.spin().map_or(0, |spin| spin.observed_ns),
+            compute_ns: self
+                .audio
+                .as_ref()
+                .and_then(|a| a.compute.percentile(Percentile::SHOWN[0])),
+            gaps_ns: self.seen.woken.sum_ns,
             lost: self.lost,
             minor_faults: report.map_or(0, |r| r.faults.minor),
             major_faults: report.map_or(0, |r| r.faults.major),
@@ -152,12 +172,22 @@ fn worst(ended: &[Ended], keep: usize) -> Vec<Episode> {
 /// How the run stands to each of its limits.
 pub(super) fn judge(run: &Run, complete: bool) -> Vec<Judgement> {
     let expiries = run.expiries();
-    run.plan
-        .fail_above
-        .iter()
-        .filter_map(|text| text.parse::<Limit>().ok())
-        .map(|limit| limit.judge(&expiries, run.validity.verdict, complete))
-        .collect()
+    // A loop that ran to the end and was never interrupted has kept every limit on its gaps.
+    let is_spotless = run.plan.stimulus.is_busy()
+        && complete
+        && expiries.count == 0
+        && run.validity.verdict != Verdict::Invalid;
+    let judge = |limit: Limit| match is_spotless && limit.percentile.is_none() {
+        true => Judgement {
+            limit: limit.to_string(),
+            limit_ns: limit.above.0,
+            observed_ns: None,
+            outcome: Outcome::Pass,
+            reason: String::new(),
+        },
+        false => limit.judge(&expiries, run.validity.verdict, complete),
+    };
+    run.plan.fail_above.iter().filter_map(|text| text.parse().ok()).map(judge).collect()
 }
 
 /// How the run stands to all of its limits: the worst of the judgements.

@@ -8,6 +8,7 @@ use super::scene::{Anchor, DASHES, Ink, LARGE, NORMAL, Point, SMALL, Scene, Shap
 use super::width::{fitting, text_width};
 use crate::domain;
 use crate::overlay::{Line, Overlay};
+use crate::quantity;
 use crate::style::clean;
 
 /// Where a plot lies in its picture.
@@ -273,8 +274,8 @@ pub(super) fn lateness(overlay: &Overlay) -> String {
     let mut quantities: Vec<String> = Vec::new();
     for entry in &overlay.entries {
         let name = match &entry.run.source {
-            Some(source) => source.quantity.to_string(),
-            None => "lateness of wakeups".into(),
+            None if quantity::is_wakeup(&entry.run) => "lateness of wakeups".into(),
+            _ => quantity::of(&entry.run).to_string(),
         };
         if !quantities.contains(&name) {
             quantities.push(name);

@@ -2,7 +2,6 @@
 
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
-use wakescope_core::plan::Stimulus;
 use wakescope_sys::memory::lift_lock_limit;
 
 use super::Options;
@@ -110,7 +109,7 @@ pub(super) fn is_needed(program: &Program, options: &Options, shows: Shows) -> b
         Need::Always | Need::IfThere => true,
         Need::IfTheyMove => others || !options.pinned,
         Need::ForOthers => others,
-        Need::ForWakers => options.stimulus != Stimulus::Timer,
+        Need::ForWakers => !options.stimulus.is_by_timer(),
         Need::ForBound => options.watch.is_some(),
         Need::ForSections => shows.needs(program.tracepoint),
     }
@@ -136,6 +135,7 @@ mod tests {
     use super::*;
     use crate::programs::PROGRAMS;
     use wakescope_attribution::Machine;
+    use wakescope_core::plan::Stimulus;
     use wakescope_core::plan::Target;
 
     #[test]
