@@ -262,9 +262,7 @@ fn thread_findings(
                 t.cpu_share_ppm / 10_000
             ),
             match plan.stimulus {
-                Stimulus::Spin => {
-                    "omit --policy; or switch throttling off while measuring: sysctl kernel.sched_rt_runtime_us=-1"
-                }
+                Stimulus::Spin => "omit --policy",
                 Stimulus::Audio => "use a smaller --share",
                 _ => "use a longer --interval",
             },

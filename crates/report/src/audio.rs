@@ -30,7 +30,7 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
     )];
     if let Some(max_ns) = all.cycles.max_ns {
         said.push(format!(
-            "Longest cycle {} of the {} that the buffer lasts; {} within 1 ms of {}, {} within 2 ms.",
+            "Longest cycle {} (buffer: {}); {} within 1 ms of {}, {} within 2 ms.",
             span(max_ns),
             span(plan.buffer_ns()),
             share(all.cycles_within_1ms, all.cycles.count),
@@ -103,7 +103,7 @@ pub(crate) mod tests {
         let said = sentences(&run());
         let want = [
             "2,000 fragments: 1 overrun, 1 fragment of silence.",
-            "Longest cycle 10.0 ms of the 8.70 ms that the buffer lasts; 99.94 % within 1 ms of 2.90 ms, \
+            "Longest cycle 10.0 ms (buffer: 8.70 ms); 99.94 % within 1 ms of 2.90 ms, \
              99.94 % within 2 ms.",
             "Longest computing 2.48 ms; 99.00 % within 0.1 ms of 2.32 ms, all 2,000 within 0.2 ms.",
         ];
