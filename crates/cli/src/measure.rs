@@ -31,6 +31,7 @@ use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, line, output};
 
 mod args;
+mod own_options;
 mod series;
 mod wakers;
 
@@ -116,7 +117,7 @@ fn keep(
         folder: RunFolder::create(
             out,
             &identity.started,
-            args.save_samples,
+            args.save_samples.then(|| blank.quantity()),
             blank.to_json().as_bytes(),
         )?,
         args,

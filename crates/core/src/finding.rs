@@ -112,6 +112,8 @@ pub const CODES: &[(&str, &str)] = &[
     ("line-echo", "bytes came back as they were sent, so no `wakescope respond` answered"),
     ("line-buffered", "the near end of the line holds received bytes back"),
     ("rtc-phase", "the due times of wakeups are known only to within a stated time"),
+    ("coarse-loop", "a turn of the loop that looks for gaps is too long"),
+    ("compute-time", "audio fragments did not take the time to compute that was asked for"),
     ("no-samples", "a CPU, or the followed threads, gave no sample"),
     ("few-samples", "there are too few samples for a requested percentile"),
     ("overload", "the interval is so short that many expiries were missed"),

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audio::AudioPlan;
 use crate::source::{Quantity, Source};
 use crate::units::SpanNs;
 
@@ -58,6 +59,10 @@ pub enum IdleStates {
     /// Ask for the shallowest (0 µs through PM QoS) while measuring.
     Shallow,
 }
+
+/// The length from which gaps in a busy loop count, unless another is asked for: 1 µs. It is several
+/// times what the loop itself takes, and less than any interrupt.
+pub const GAP_FROM_NS: u64 = 1_000;
 
 /// How many of the latest wakeups are kept unless more or fewer are asked for.
 pub const WORST: u16 = 10;
@@ -150,7 +155,7 @@ pub struct Plan {
     pub target: Target,
     /// What events cause the wakeups.
     pub stimulus: Stimulus,
-    /// The grid's period.
+    /// The grid's period; 0 where the stimulus has no grid.
     pub interval_ns: u64,
     /// The span of the grid that is measured; `None` if `samples` ends the run.
     pub duration_ns: Option<u64>,
@@ -169,6 +174,12 @@ pub struct Plan {
     /// The line that bytes go over, where the stimulus is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<LinePlan>,
+    /// The virtual sound card; `None` where the stimulus is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<AudioPlan>,
+    /// The length from which a gap counts; `None` where the probe sleeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_from_ns: Option<u64>,
     /// The measured CPUs, one probe thread each.
     pub cpus: Vec<u32>,
     /// Loads, by name.

@@ -8,7 +8,7 @@
 
 use crate::distribution::Distribution;
 use crate::histogram::{Bucket, Histogram};
-use crate::run::Run;
+use crate::run::{Run, Thread};
 
 mod blocks;
 
@@ -49,15 +49,12 @@ fn read_parts(text: &[u8], parts: Parts) -> Option<Run> {
         place.histogram = Histogram::unchecked(buckets);
     }
     let mut maxima = Cuts::of(maxima);
-    for thread in &mut run.threads {
-        match thread.maxima.as_mut().map(|maxima| &mut maxima.max_ns) {
-            Some(of) if parts == Parts::Expiries && !of.is_empty() => thread.maxima = None,
-            Some(of) => {
-                if let [Some(mark)] = of[..] {
-                    *of = maxima.take(mark)?;
-                }
-            }
-            None => {}
+    for place in run.threads.iter_mut().flat_map(Thread::maxima_mut) {
+        match place.max_ns[..] {
+            [] => {}
+            _ if parts == Parts::Expiries => place.max_ns = Vec::new(),
+            [Some(mark)] => place.max_ns = maxima.take(mark)?,
+            _ => {}
         }
     }
     (histograms.left == 0 && maxima.left == 0).then_some(run)

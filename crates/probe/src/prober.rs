@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 
+use wakescope_core::audio::{self, AudioPlan, AudioRecorder};
 use wakescope_core::plan;
 use wakescope_core::recorder::{Recorder, Snapshot};
 use wakescope_core::ring::Ring;
+use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::empty_epoll::EmptyEpoll;
@@ -19,12 +21,14 @@ use wakescope_sys::signal::ThreadHandle;
 use wakescope_sys::timer_file::TimerFile;
 
 use crate::line::Port;
+use crate::stimulus::audio::{Arithmetic, Audio};
 use crate::stimulus::availability;
 use crate::stimulus::channel::{Channel, ForChannel, for_channel};
 use crate::stimulus::line::{LineSeen, RoundTrips};
 use crate::stimulus::place::Cpu;
 use crate::stimulus::rtc::RtcTicks;
 use crate::stimulus::sleep::{FutexTimeout, Nanosleep, SignalHandler, SignalWait};
+use crate::stimulus::spin::{MachineClock, Spin};
 use crate::stimulus::timer::{KernelTimer, Timer};
 use crate::stimulus::waker::{Followed, WakerPlace, WakerWakeups};
 use crate::stimulus::watch::Watch;
@@ -54,6 +58,10 @@ pub struct Task {
     pub interval: SpanNs,
     /// The line that its stimulus goes over, if it does.
     pub line: Option<Port>,
+    /// The virtual sound card, if one wakes it.
+    pub audio: Option<AudioPlan>,
+    /// From which length on a gap counts, if it never sleeps.
+    pub gap_from: SpanNs,
     /// Where its answers go.
     pub answers: Option<Answers>,
     /// Where it is announced when a wakeup is due that another thread causes.
@@ -99,6 +107,8 @@ pub struct Report {
     pub line: Option<LineSeen>,
     /// See [`Stimulus::due_uncertainty`].
     pub due_uncertainty: SpanNs,
+    /// What a loop that never sleeps did.
+    pub spin: Option<run::Spin>,
     /// Page faults in the loop.
     pub faults: PageFaults,
     /// CPU time that the loop used.
@@ -114,6 +124,8 @@ pub struct Report {
 /// Shared between a probe and those who watch it.
 struct Shared {
     recorder: Recorder,
+    /// What the virtual sound card sees, if there is one.
+    audio: Option<Arc<AudioRecorder>>,
     ring: Option<Ring>,
     stop: AtomicBool,
     /// Set once warm-up is over and the recorder holds nothing but samples.
@@ -136,6 +148,7 @@ impl Prober {
     pub fn spawn(task: Task) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             recorder: Recorder::new(task.worst),
+            audio: task.audio.map(|plan| Arc::new(AudioRecorder::new(plan))),
             ring: (task.ring_slots > 0).then(|| Ring::new(task.ring_slots)),
             stop: AtomicBool::new(false),
             measuring: AtomicBool::new(false),
@@ -174,6 +187,13 @@ impl Prober {
         }
     }
 
+    /// What the virtual sound card has seen, if there is one.
+    pub fn audio(&self) -> Option<audio::Audio> {
+        let is_measuring = self.shared.measuring.load(Ordering::Acquire);
+        let audio = self.shared.audio.as_ref()?;
+        Some(if is_measuring { audio.snapshot() } else { audio::Audio::default() })
+    }
+
     /// See [`Recorder::recent`].
     pub fn recent(&self) -> (u64, u64) {
         self.shared.recorder.recent()
@@ -207,7 +227,11 @@ impl Prober {
         let measured = self.shared.measuring.load(Ordering::Acquire);
         // The writer is gone, so the copy succeeds at once.
         let seen = if measured { self.shared.recorder.snapshot() } else { Snapshot::default() };
-        Past { seen, report, shared: self.shared }
+        let of_card = |audio: &Arc<AudioRecorder>| {
+            if measured { audio.snapshot() } else { audio::Audio::default() }
+        };
+        let audio = self.shared.audio.as_ref().map(of_card);
+        Past { seen, audio, report, shared: self.shared }
     }
 }
 
@@ -215,6 +239,8 @@ impl Prober {
 pub struct Past {
     /// All of its statistics.
     pub seen: Snapshot,
+    /// What the virtual sound card saw, if there was one.
+    pub audio: Option<audio::Audio>,
     /// What it saw beside its samples; `None` if it never measured.
     pub report: Option<Report>,
     shared: Arc<Shared>,
@@ -252,6 +278,14 @@ fn live(
                 Ok(RoundTrips::new(port, answered_by, stop))
             })
         }
+        S::Spin => probe(&task, shared, say_ready, times, || {
+            Ok(Spin::new(MachineClock, stop, task.gap_from))
+        }),
+        S::Audio => probe(&task, shared, say_ready, times, || {
+            let of_card = shared.audio.clone().ok_or(io::ErrorKind::InvalidInput)?;
+            let work = Arithmetic::calibrated(SpanNs(of_card.plan().compute_ns()));
+            Ok(Audio::new(KernelTimer::new(Nanosleep, stop, answers), work, of_card, stop))
+        }),
         // A probe is woken by nothing else.
         S::Timer | S::Any => on_grid!(Nanosleep),
         S::Timerfd => on_grid!(TimerFile::new()?),
@@ -404,6 +438,7 @@ fn measure(
         skipped: stimulus.skipped(),
         line: stimulus.line(),
         due_uncertainty: stimulus.due_uncertainty(),
+        spin: stimulus.spin(),
         faults: faults_after.since(faults),
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),

@@ -3,10 +3,11 @@
 use std::io;
 use std::path::Path;
 
+use wakescope_core::audio::Audio;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::line::Line;
-use wakescope_core::plan::{Between, IdleStates, LinePlan, Plan};
+use wakescope_core::plan::{Between, GAP_FROM_NS, IdleStates, LinePlan, Plan};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
@@ -70,6 +71,8 @@ struct Probe {
     phase: SpanNs,
     /// The last copy of its statistics.
     seen: Snapshot,
+    /// That of its virtual sound card, if it has one.
+    audio: Option<Audio>,
     /// Another schedule than the one asked for, if it was ever found under one.
     other_schedule: Option<String>,
 }
@@ -133,15 +136,17 @@ impl Session {
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
         let warmup = clock::now().after(SETTLE);
-        let seed_phase = SpanNs(Random::new(identity.seed).number() % plan.interval_ns);
+        let seed_phase = SpanNs(Random::new(identity.seed).number() % plan.interval_ns.max(1));
         let origin = warmup.after(SpanNs(plan.warmup_ns)).after(seed_phase);
         observer.begin(origin).map_err(MeasureError::Observer)?;
+        // Where there is no grid, time itself is the finest.
+        let interval = SpanNs(plan.interval_ns.max(1));
         for probe in &probes {
             probe.prober.go(Times {
                 warmup,
                 origin,
                 phase: probe.phase,
-                interval: SpanNs(plan.interval_ns),
+                interval,
                 expiries: plan.duration_ns.map_or(u64::MAX, |d| plan.points_in(SpanNs(d))),
                 wakeups: plan.samples.unwrap_or(u64::MAX),
             });
@@ -180,6 +185,7 @@ impl Session {
     fn look(&mut self) {
         for probe in &mut self.probes {
             probe.seen = probe.prober.snapshot();
+            probe.audio = probe.prober.audio();
         }
     }
 
@@ -193,9 +199,8 @@ impl Session {
     }
 
     fn record(&self, ended: Vec<Ended>, state: State, all: Vec<Finding>) -> Run {
-        let origin_ns = self.origin.0;
-        let mut run =
-            record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all);
+        let times = (self.origin, clock::now().since(self.origin));
+        let mut run = record::run(&self.identity, &self.plan, &self.host, times, ended, state, all);
         run.line.clone_from(&self.line);
         run
     }
@@ -278,8 +283,8 @@ impl Measurement for Session {
             let past = prober.end();
             drain(cpu, past.ring(), sink);
             let lost = past.ring().map_or(0, Ring::lost);
-            let (seen, report) = (past.seen, past.report);
-            ended.push(Ended { cpu, ready, phase, seen, lost, report, other_schedule });
+            let (seen, audio, report) = (past.seen, past.audio, past.report);
+            ended.push(Ended { cpu, ready, phase, seen, audio, lost, report, other_schedule });
         }
         let unsaved = sink.close();
         for probe in &mut ended {
@@ -333,6 +338,7 @@ impl Probe {
             ready: self.ready,
             phase: self.phase,
             seen: self.seen.clone(),
+            audio: self.audio.clone(),
             lost: self.prober.ring().map_or(0, |r| r.lost()),
             report: None,
             other_schedule: None,
@@ -445,6 +451,8 @@ fn start_probes(
             interval: SpanNs(plan.interval_ns),
             line: line.take(),
             waker: waker_place(plan, rank, cpu),
+            audio: plan.audio,
+            gap_from: SpanNs(plan.gap_from_ns.unwrap_or(GAP_FROM_NS)),
             answers,
             announcements,
         }
@@ -465,13 +473,14 @@ fn start_probes(
             ready,
             phase,
             seen: Snapshot::default(),
+            audio: None,
             other_schedule: None,
         });
     }
     // Of the fastest CPU: one that is held up just now says nothing about what is possible.
     let turnaround = probes.iter().map(|p| p.ready.turnaround).min().unwrap_or_default();
     let interval = SpanNs(plan.interval_ns);
-    if interval < turnaround {
+    if interval < turnaround && !plan.stimulus.is_busy() {
         Err(MeasureError::Interval(interval, turnaround))
     } else {
         Ok(probes)

@@ -8,14 +8,17 @@ use std::{fmt, io};
 
 use wakescope_core::recorder::Recorder;
 use wakescope_core::ring::{Ring, Sample};
+use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
 
+pub mod audio;
 pub mod availability;
 pub(crate) mod channel;
 pub mod line;
 pub mod place;
 pub mod rtc;
 pub mod sleep;
+pub mod spin;
 pub mod timer;
 pub mod waker;
 pub mod watch;
@@ -41,6 +44,10 @@ pub trait Stimulus {
     /// How much later than stated the wakeups may have been due: so much less late they were, at most.
     fn due_uncertainty(&self) -> SpanNs {
         SpanNs(0)
+    }
+    /// What a loop that never sleeps did since [`Stimulus::begin`]; `None` if the thread sleeps.
+    fn spin(&self) -> Option<run::Spin> {
+        None
     }
 }
 

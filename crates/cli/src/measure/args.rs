@@ -13,6 +13,7 @@ use wakescope_probe::load::{Spec, name_in, parse_list};
 use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
+use super::own_options::OwnOptions;
 use crate::Failure;
 use crate::line::LineArgs;
 use crate::measure::series;
@@ -52,6 +53,9 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "HZ", conflicts_with = "interval", allow_hyphen_values = true)]
     rtc_hz: Option<Rate>,
 
+    #[command(flatten)]
+    own: OwnOptions,
+
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: SpanNs,
@@ -60,11 +64,11 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "N", value_parser = samples, conflicts_with = "duration", allow_hyphen_values = true)]
     samples: Option<u64>,
 
-    /// CPUs to measure, as in 0,2-3 [default: all that this process may use]
+    /// CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Scheduling policy of the probe [default: fifo, or other where fifo is not allowed]
+    /// Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin]
     #[arg(long, value_enum)]
     policy: Option<PolicyArg>,
 
@@ -219,7 +223,9 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
 
 /// What the arguments mean on this machine, for probes that are woken as `asked`.
 pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure> {
-    let policy = args.policy.map_or(Policy::Fifo, |policy| match policy {
+    // A loop that never sleeps must not take a whole CPU from everybody unless the user says so.
+    let usual = if asked.stimulus.is_busy() { Policy::Other } else { Policy::Fifo };
+    let policy = args.policy.map_or(usual, |policy| match policy {
         PolicyArg::Other => Policy::Other,
         PolicyArg::Fifo => Policy::Fifo,
         PolicyArg::Rr => Policy::Rr,
@@ -256,6 +262,10 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
     }
     let line = args.line.plan(stimulus)?;
     let Places { mut cpus, waker } = places(args, asked, policy, priority)?;
+    if stimulus == Stimulus::Audio && args.cpus.is_none() {
+        // An audio program is one thread, and uses most of its CPU.
+        cpus.truncate(1);
+    }
     if line.is_some() {
         one_sender(&mut cpus, args.cpus.is_some())?;
     }
@@ -270,6 +280,8 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
         policy_required: args.policy.is_some() || args.priority.is_some(),
         waker,
         line,
+        audio: None,
+        gap_from_ns: None,
         cpus,
         load: Vec::new(),
         load_marks: Vec::new(),
@@ -283,6 +295,7 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
         save_samples: args.save_samples,
     };
     name_in(&mut plan, args.load.iter().flat_map(|list| &list.0));
+    args.own.complete(&mut plan, args.interval)?;
     Ok(plan)
 }
 
@@ -364,7 +377,7 @@ fn allowed_cpus() -> Result<Vec<u32>, Failure> {
 /// A year: longer is surely a slip of the pen.
 const LONGEST: SpanNs = SpanNs(366 * 86_400_000_000_000);
 
-fn bounded(text: &str, least: SpanNs, most: SpanNs) -> Result<SpanNs, String> {
+pub(super) fn bounded(text: &str, least: SpanNs, most: SpanNs) -> Result<SpanNs, String> {
     let span: SpanNs = text.parse().map_err(|e: wakescope_core::units::SpanError| e.to_string())?;
     if span < least {
         Err(format!("at least {least} is needed"))

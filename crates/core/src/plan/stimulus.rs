@@ -52,6 +52,10 @@ pub enum Stimulus {
     Condvar,
     /// A byte over a line, answered by another machine.
     Line,
+    /// A virtual sound card that has room for a fragment.
+    Audio,
+    /// Nothing: the probe reads the clock in a loop and never sleeps.
+    Spin,
     /// Whatever wakes the threads that are followed.
     Any,
 }
@@ -62,10 +66,15 @@ pub enum Family {
     /// The kernel wakes the probe at points of an absolute grid: a late wakeup may have swallowed
     /// further expiries that were due regardless of it.
     Grid,
+    /// A card wakes the probe when its buffer has room: a late wakeup swallows nothing, because the
+    /// buffer makes up for it.
+    Card,
     /// Another thread wakes the probe: what is measured begins with that thread's call.
     Waker,
     /// The probe sends on a grid, and its answer comes from another machine.
     Line,
+    /// Nothing wakes the probe, because it never sleeps: what counts is when it was kept from running.
+    Busy,
     /// It is not the probe's doing what wakes these threads.
     Others,
 }
@@ -93,6 +102,8 @@ impl Stimulus {
         Self::Kill,
         Self::Condvar,
         Self::Line,
+        Self::Audio,
+        Self::Spin,
     ];
 
     /// How it is named in commands, plans and records.
@@ -109,13 +120,19 @@ impl Stimulus {
     pub fn quantity(self) -> Quantity {
         match self.family() {
             Family::Line => Quantity::RoundTrip,
-            Family::Grid | Family::Waker | Family::Others => Quantity::WakeupLatency,
+            Family::Busy => Quantity::Gap,
+            Family::Grid | Family::Card | Family::Waker | Family::Others => Quantity::WakeupLatency,
         }
     }
 
     /// What causes the wakeups, in a few words.
     pub fn about(self) -> &'static str {
         self.row().2
+    }
+
+    /// Whether the probe never sleeps. Then it has no interval, and no wakeups that could be followed.
+    pub fn is_busy(self) -> bool {
+        self.family() == Family::Busy
     }
 
     /// Whether another thread wakes each probe.
@@ -132,11 +149,11 @@ impl Stimulus {
     /// Whether the probe sleeps with clock_nanosleep: then a tracer sees by the kernel's timer alone whom
     /// it wakes and when that was due. All others announce it.
     pub fn is_plain_sleep(self) -> bool {
-        matches!(self, Self::Timer | Self::RtcGrid)
+        matches!(self, Self::Timer | Self::RtcGrid | Self::Audio)
     }
 
     fn row(self) -> (&'static str, Family, &'static str) {
-        use Family::{Grid, Others, Waker};
+        use Family::{Busy, Card, Grid, Others, Waker};
         match self {
             Self::Timer => {
                 ("timer", Grid, "A timer that expires on an absolute grid of CLOCK_MONOTONIC")
@@ -174,6 +191,10 @@ impl Stimulus {
                 Family::Line,
                 "A byte over a serial line (--line), answered by `wakescope respond`",
             ),
+            Self::Audio => {
+                ("audio", Card, "A virtual sound card that plays what the probe computes")
+            }
+            Self::Spin => ("spin", Busy, "None: a loop reads the clock and counts the gaps"),
             Self::Any => ("any", Others, "Whatever wakes the threads that are followed"),
         }
     }
