@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,12 +22,13 @@ use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::driver::{self, Screen, Storage};
 use wakescope_probe::host::{self, Files};
-use wakescope_probe::load::{Spec, default_dir, parse_list};
+use wakescope_probe::load::{Need, Spec, default_dir, parse_list};
 use wakescope_probe::measurement::{Identity, Progress, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_report::check::Check;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::guest::{drain, kernel_log, load_module, mount, restart, set_raw};
+use wakescope_sys::network::bring_loopback_up;
 use wakescope_sys::sched::{self, Schedule};
 
 use crate::explain::{Follower, Question};
@@ -322,6 +324,7 @@ fn measure_quietly(
     let Order { seed, ref plan } = *order;
     let loads = loads_of(plan)?;
     let mut signals = measure::prepare_process()?;
+    loads.iter().filter_map(Spec::need).try_for_each(provide)?;
     let host = host::read(&plan.cpus);
     let identity = Identity {
         // Of which cell it is, the host knows.
@@ -346,6 +349,31 @@ fn measure_quietly(
     let run = driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
         .map_err(measure::explain)?;
     Ok((run, follower.and_then(Follower::stored)))
+}
+
+/// Provides what a load needs. A guest that runs no such load has it not: all that is done shifts
+/// what is measured.
+fn provide(need: Need) -> Result<(), Failure> {
+    const TERMINALS: &str = "/dev/pts";
+    let (what, done) = match need {
+        Need::Loopback => (
+            "bring the loopback interface up",
+            UdpSocket::bind("0.0.0.0:0").and_then(|any| bring_loopback_up(&any)),
+        ),
+        Need::PseudoTerminals => (
+            "mount devpts",
+            fs::create_dir_all(TERMINALS)
+                .and_then(|()| mount("devpts", TERMINALS, "ptmxmode=0666")),
+        ),
+        Need::KernelLog => (
+            "allow programs to write to the kernel's log",
+            // Without the end of the line the kernel refuses it.
+            fs::write("/proc/sys/kernel/printk_devkmsg", "on\n"),
+        ),
+        // As one of a group, the load itself says that it is not there.
+        Need::Machine => return Ok(()),
+    };
+    done.map_err(|e| Failure::new(format!("cannot {what}: {e}")))
 }
 
 /// The loads that a plan names.

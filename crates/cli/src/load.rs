@@ -258,7 +258,7 @@ fn tell_results(
         None => Ok(Outcome::Done),
         Some(dead) => {
             let (load, fault) = (dead.name.clone(), dead.fault_with_last_words());
-            Err(failure_of(LoadError::Died { load, fault }))
+            Err(failure_of(LoadError::Died { load, fault, remedy: None }))
         }
     }
 }
@@ -273,6 +273,9 @@ fn failure_of(e: LoadError) -> Failure {
     | LoadError::Died { load, .. }
     | LoadError::NotReady { load, .. }) = &e;
     let failure = Failure::new(clean(&e.to_string(), 400));
+    if let LoadError::Died { remedy: Some(remedy), .. } = &e {
+        return failure.try_this(remedy);
+    }
     if load.parse().is_ok_and(|spec: Spec| spec.needs_directory()) {
         return failure.try_this("use another directory: --dir DIR");
     }

@@ -160,9 +160,9 @@ fn results_are_printed_as_a_table_or_as_json() {
 fn bad_arguments_are_refused_with_a_remedy() {
     let test = Test::new("arguments");
     for (args, told) in [
-        (&["fnid"][..], "truncate, disturb-KIND-TIME, exec:COMMAND, stress-kernel"),
+        (&["fnid"][..], "find, launch, file-move, cpu, "),
         (&["find,fnid"], "no load `fnid`"),
-        (&[], "truncate, disturb-KIND-TIME, exec:COMMAND, stress-kernel"),
+        (&[], "find, launch, file-move, cpu, "),
         (&["exec:"], "needs a command"),
         (&["find@0%"], "from 1 to 100, as in find@25%"),
         (&["find@200%"], "from 1 to 100, as in find@25%"),

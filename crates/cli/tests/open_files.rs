@@ -76,6 +76,11 @@ fn loads_work_or_name_the_limit_of_open_files() {
         ("truncate", Some(24)),
         ("exec:while :; do sleep 1; done", Some(24)),
         ("disturb-fifo-300us", Some(16)),
+        ("ttcp", Some(24)),
+        ("network", None),
+        ("hackbench", None),
+        ("interrupts", Some(16)),
+        ("serial-pty", Some(24)),
     ] {
         check_all(&["load", load, "--duration", "1ms"], works_with);
     }

@@ -5,10 +5,12 @@
 //! programs are the only ones with `unsafe`.
 #![allow(unsafe_code)]
 
+pub mod barrier;
 pub mod bpf;
 pub mod cage;
 pub mod clock;
 pub mod counter;
+pub mod empty_epoll;
 pub mod file;
 pub mod folder;
 pub mod futex;
@@ -22,12 +24,16 @@ pub mod network;
 pub mod pipe;
 pub mod pm_qos;
 pub mod poll_set;
+pub mod posix_timer;
 pub mod process;
 pub mod record_lock;
 pub mod repeat;
+pub mod rtc;
 pub mod sched;
+pub mod serial;
 pub mod shared;
 pub mod signal;
+pub mod terminal;
 pub mod timer_file;
 
 /// The result of a call that reports failure as -1 and the reason in `errno`.

@@ -365,11 +365,30 @@ pub fn adopt_orphans() -> io::Result<()> {
 
 /// Kills the process `pid`, which must be a child of this one that was not waited for.
 pub fn kill_child(pid: i32) -> io::Result<()> {
+    signal_child(pid, libc::SIGKILL)
+}
+
+/// Kills all other processes of the PID namespace that this one is the first of. Fails with `ESRCH` if
+/// there are none, and without killing any if this is not the first.
+pub fn kill_namespace() -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    // SAFETY: sends a signal to whom this process can see, which is its namespace, but for itself.
+    checked(unsafe { libc::kill(-1, libc::SIGKILL) }).map(drop)
+}
+
+/// Asks the process `pid` to end (SIGTERM). It must be a child of this one that was not waited for.
+pub fn terminate_child(pid: i32) -> io::Result<()> {
+    signal_child(pid, libc::SIGTERM)
+}
+
+fn signal_child(pid: i32, signal: libc::c_int) -> io::Result<()> {
     if pid <= 0 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     // SAFETY: sends a signal; the caller vouches for the number.
-    checked(unsafe { libc::kill(pid, libc::SIGKILL) }).map(drop)
+    checked(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
 /// A pipe, first the end to read from. Programs that are started do not inherit it.

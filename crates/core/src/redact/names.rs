@@ -4,7 +4,7 @@
 pub const REDACTED: &str = "[redacted]";
 
 /// Loads that every wakescope has, and their groups.
-const LOADS: [&str; 13] = [
+const LOADS: &[&str] = &[
     "find",
     "launch",
     "file-move",
@@ -18,10 +18,18 @@ const LOADS: [&str; 13] = [
     "sync",
     "truncate",
     "stress-kernel",
+    "ttcp",
+    "network",
+    "hackbench",
+    "interrupts",
+    "serial-pty",
+    "printk",
+    "dbench",
+    "stress-ng",
 ];
 
 /// What they count.
-const UNITS: [&str; 14] = [
+const UNITS: &[&str] = &[
     "files",
     "programs",
     "bytes",
@@ -36,6 +44,11 @@ const UNITS: [&str; 14] = [
     "truncations",
     "times",
     "starts",
+    "packets",
+    "messages",
+    "requests",
+    "lines",
+    "operations",
 ];
 
 /// What is removed is marked; an empty text says already that there is nothing.
@@ -91,8 +104,8 @@ pub(super) fn is_unit(unit: &str) -> bool {
 pub(super) fn redact_name_of_load(name: &mut String) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
     let is_disturbance = name.starts_with("disturb-") && name.chars().all(is_plain);
-    if name.starts_with("exec:") {
-        *name = format!("exec:{REDACTED}");
+    if let Some(kind) = ["exec:", "serial:"].iter().find(|kind| name.starts_with(**kind)) {
+        *name = format!("{kind}{REDACTED}");
     } else if !LOADS.contains(&without_intensity(name)) && !is_disturbance {
         remove(name);
     }
@@ -151,6 +164,9 @@ mod tests {
             ("disturb-x y", REDACTED),
             ("exec:make", "exec:[redacted]"),
             ("exec:[redacted]", "exec:[redacted]"),
+            ("serial:ttyS1", "serial:[redacted]"),
+            ("stress-ng", "stress-ng"),
+            ("stress-ng:--secret", REDACTED),
             ("other", REDACTED),
             ("", ""),
         ] {

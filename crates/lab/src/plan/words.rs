@@ -41,9 +41,11 @@ impl FromStr for LoadSet {
         if text == IDLE {
             return Ok(Self(Vec::new()));
         }
-        if text.starts_with("exec:") {
+        // What follows is a command, its arguments or a device.
+        if ["exec:", "stress-ng:", "serial:"].iter().any(|kind| text.starts_with(kind)) {
             return Err(format!(
-                "`{shown}` needs a shell, but a guest has none; name find, launch or file-move"
+                "`{shown}` needs a program or a device, but a guest has neither; name find, launch \
+                 or file-move"
             ));
         }
         let mut names = Vec::new();
@@ -254,7 +256,9 @@ mod tests {
         check::<LoadSet>("Find", Err("is not a load"));
         check::<LoadSet>("find+idle", Err("omit `idle`"));
         check::<LoadSet>("find+find", Err("find twice"));
-        check::<LoadSet>("exec:make", Err("needs a shell"));
+        for text in ["exec:make", "stress-ng:--cpu 1", "serial:ttyS0"] {
+            check::<LoadSet>(text, Err("needs a program or a device"));
+        }
         check::<LoadSet>(&"x".repeat(10_000), Err("xxx…"));
     }
 

@@ -119,6 +119,11 @@ impl Desk {
         let _ = reports.write(line.as_bytes());
     }
 
+    /// Reports what the user can do about the fault that the work ends with next.
+    pub(super) fn advise(&self, remedy: &str) {
+        self.say(&Report::Remedy(remedy.into()));
+    }
+
     /// Reports what must not get lost.
     pub(super) fn say(&self, report: &Report) {
         let line = format!("{report}\n");

@@ -130,6 +130,7 @@ impl Load {
             (false, _) => Err(LoadError::Died {
                 load: self.spec.to_string(),
                 fault: self.seen.result(&self.spec, &status).fault_with_last_words(),
+                remedy: self.seen.remedy.clone(),
             }),
         }
     }
@@ -364,6 +365,8 @@ pub enum LoadError {
         load: String,
         /// Why.
         fault: String,
+        /// What the user can do about it, as far as the load knows.
+        remedy: Option<String>,
     },
     /// It was not set up in time.
     #[error("the load `{load}` was not ready within {patience}")]

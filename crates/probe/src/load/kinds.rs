@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::desk::Desk;
 use super::{
-    cpu, crashme, disturb, exec, fifos_mmap, file_move, find, fork, fs, launch, memory, p3_fpu,
-    sync, truncate,
+    cpu, crashme, dbench, disturb, exec, fifos_mmap, file_move, find, fork, fs, hackbench,
+    interrupts, launch, memory, network, p3_fpu, printk, serial, stress_ng, sync, truncate, ttcp,
 };
 
 /// What is the same for all loads of a kind.
@@ -38,6 +38,19 @@ pub(super) enum Form {
     /// A command of the user's: `exec:make`. It starts what it likes: its work is then known to
     /// itself only, and what it leaves behind has to be caught.
     Command,
+    /// Nothing more, but it runs a program of the machine's that starts what it likes: `dbench`.
+    Program,
+    /// Arguments of the user's for such a program: `stress-ng:--cpu 2`.
+    Arguments,
+    /// A serial port: `serial:ttyS1`.
+    Port,
+}
+
+impl Form {
+    /// Whether it starts what it likes.
+    pub(super) fn is_foreign(self) -> bool {
+        matches!(self, Self::Command | Self::Program | Self::Arguments)
+    }
 }
 
 /// What a load is given.
@@ -53,9 +66,16 @@ pub(super) struct Job<'a> {
     pub(super) desk: &'a Desk,
 }
 
+impl Job<'_> {
+    /// What the name of the load holds after its first colon.
+    pub(super) fn argument(&self) -> &str {
+        self.name.split_once(':').map_or("", |(_, argument)| argument)
+    }
+}
+
 /// The loads, in the order in which they are listed. A new one is a row here, a file with its `run`,
 /// and its name and unit among those that `core::redact` keeps.
-pub(super) static KINDS: [Kind; 14] = [
+pub(super) static KINDS: &[Kind] = &[
     Kind {
         name: "find",
         about: "walks a tree of 12,000 files repeatedly, as find(1) does",
@@ -165,6 +185,78 @@ pub(super) static KINDS: [Kind; 14] = [
         run: truncate::run,
     },
     Kind {
+        name: "ttcp",
+        about: "sends bulk data over TCP on the loopback interface, both ways, as ttcp(1)",
+        unit: "bytes",
+        thread_name: "load-ttcp",
+        needs_directory: false,
+        form: Form::Plain,
+        run: ttcp::run,
+    },
+    Kind {
+        name: "network",
+        about: "sends small packets through many sockets on the loopback interface",
+        unit: "packets",
+        thread_name: "load-network",
+        needs_directory: false,
+        form: Form::Plain,
+        run: network::run,
+    },
+    Kind {
+        name: "hackbench",
+        about: "groups of 20 senders and 20 receivers pass messages, as hackbench(8)",
+        unit: "messages",
+        thread_name: "load-hackbench",
+        needs_directory: false,
+        form: Form::Plain,
+        run: hackbench::run,
+    },
+    Kind {
+        name: "interrupts",
+        about: "causes timer interrupts on every CPU, and interrupts from CPU to CPU",
+        unit: "requests",
+        thread_name: "load-interrupts",
+        needs_directory: false,
+        form: Form::Plain,
+        run: interrupts::run,
+    },
+    Kind {
+        name: "serial:PORT",
+        about: "writes to a serial port without pause, as in serial:ttyS1",
+        unit: "bytes",
+        thread_name: "load-serial",
+        needs_directory: false,
+        form: Form::Port,
+        run: serial::run,
+    },
+    Kind {
+        name: "serial-pty",
+        about: "the same with a pseudo-terminal in place of a port",
+        unit: "bytes",
+        thread_name: "load-serial-pty",
+        needs_directory: false,
+        form: Form::Plain,
+        run: serial::run_pty,
+    },
+    Kind {
+        name: "printk",
+        about: "writes 100 lines a second to the kernel's log, 100,000 at most",
+        unit: "lines",
+        thread_name: "load-printk",
+        needs_directory: false,
+        form: Form::Plain,
+        run: printk::run,
+    },
+    Kind {
+        name: "dbench",
+        about: "runs dbench, if it is installed: files as clients of a server use them",
+        unit: "operations",
+        thread_name: "load-dbench",
+        needs_directory: true,
+        form: Form::Program,
+        run: dbench::run,
+    },
+    Kind {
         name: "disturb-KIND-TIME",
         about: "delays wakeups in a known way: fifo, timers, syscall, softirq, throttle",
         unit: "times",
@@ -172,6 +264,15 @@ pub(super) static KINDS: [Kind; 14] = [
         needs_directory: false,
         form: Form::Disturbance,
         run: disturb::run,
+    },
+    Kind {
+        name: "stress-ng:ARGS",
+        about: "runs stress-ng with arguments, if it is installed",
+        unit: "starts",
+        thread_name: "load-stress-ng",
+        needs_directory: true,
+        form: Form::Arguments,
+        run: stress_ng::run,
     },
     Kind {
         name: "exec:COMMAND",

@@ -15,6 +15,7 @@ const LONGEST_FAULT: usize = 240;
 /// How reports begin that hold text.
 const FAULT: &str = "fault";
 const LAST_WORDS: &str = "words";
+const REMEDY: &str = "remedy";
 const OMISSION: &str = "omits";
 
 /// How far the work was at a point in time.
@@ -35,6 +36,8 @@ pub(super) enum Report {
     Mark(u32, Reading),
     /// The last line that a command said. It may say anything, and is not kept.
     LastWords(String),
+    /// What the user can do about the fault that follows.
+    Remedy(String),
     /// A part of its work, in one word, that it leaves out, and why.
     Omission(String, String),
     /// Why there will be no more work.
@@ -49,6 +52,7 @@ impl fmt::Display for Report {
             Self::Mark(n, r) => write!(f, "mark {n} {} {}", r.at.0, r.work),
             Self::Fault(text) => write!(f, "{FAULT} {}", one_line(text)),
             Self::LastWords(text) => write!(f, "{LAST_WORDS} {}", one_line(text)),
+            Self::Remedy(text) => write!(f, "{REMEDY} {}", one_line(text)),
             Self::Omission(part, reason) => write!(f, "{OMISSION} {part} {}", one_line(reason)),
         }
     }
@@ -73,6 +77,7 @@ impl FromStr for Report {
         match kind {
             FAULT => return Ok(Self::Fault(text())),
             LAST_WORDS => return Ok(Self::LastWords(text())),
+            REMEDY => return Ok(Self::Remedy(text())),
             OMISSION => {
                 let (part, reason) = rest.split_once(' ').ok_or(NoReport)?;
                 return Ok(Self::Omission(shortened(part), shortened(reason)));
@@ -108,6 +113,7 @@ mod tests {
             Report::Fault(String::new()),
             Report::Omission("reclaim".into(), "no cgroup".into()),
             Report::LastWords("make: *** [all] Error 2".into()),
+            Report::Remedy("apt-get install make".into()),
         ] {
             let line = report.to_string();
             assert_eq!(line.parse(), Ok(report), "{line}");

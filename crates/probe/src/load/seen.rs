@@ -33,6 +33,7 @@ pub(super) struct Seen {
     pub(super) grew_at: Option<MonoNs>,
     pub(super) fault: Option<String>,
     pub(super) last_words: Option<String>,
+    pub(super) remedy: Option<String>,
     /// What it leaves out, and why.
     pub(super) omissions: Vec<(String, String)>,
     /// Marks that were requested, and the numbers of those that bound the window.
@@ -58,6 +59,10 @@ impl Seen {
             }
             Report::LastWords(words) => {
                 self.last_words.get_or_insert(words);
+                return;
+            }
+            Report::Remedy(remedy) => {
+                self.remedy.get_or_insert(remedy);
                 return;
             }
             Report::Omission(part, reason) => {
@@ -98,9 +103,12 @@ impl Seen {
     /// What the load did in the measured window.
     pub(super) fn result(&self, spec: &Spec, status: &Status) -> LoadResult {
         if !spec.counts_work() {
+            // What a program says of its work is up to a second old: too old for a rate.
+            let in_window = window(self.begin.or(self.ready), self.end.or(self.last));
+            let told = spec.is_told_work().then(|| in_window.map_or(0, |(work, _)| work));
             return LoadResult {
                 name: spec.to_string(),
-                work: status.work,
+                work: told.unwrap_or(status.work),
                 unit: spec.unit().into(),
                 alive: status.alive,
                 fault: status.fault.clone(),
@@ -252,6 +260,19 @@ mod tests {
         let got = result(&spec, &[Report::Ready(reading(1, 1)), Report::Beat(reading(2, 1))]);
         assert_eq!((got.work, got.unit.as_str(), got.per_second), (1, "starts", 0.0));
         assert!(got.alive);
+    }
+
+    #[test]
+    fn what_a_program_says_of_its_work_is_of_the_window_and_makes_no_rate() {
+        let spec: Spec = "dbench".parse().unwrap();
+        let reports = [
+            Report::Ready(reading(1, 0)),
+            Report::Mark(2, reading(2, 50)),
+            Report::Mark(3, reading(4, 350)),
+        ];
+        let got = result(&spec, &reports);
+        assert_eq!((got.work, got.unit.as_str(), got.per_second), (300, "operations", 0.0));
+        assert_eq!(got.before_per_second, None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::command;
 use super::disturb::{self, Disturbance, DisturbanceError};
 use super::intensity::Intensity;
 use super::kinds::{Form, GROUPS, KINDS, Kind};
+use super::serial::{NoPort, Port};
 
 /// Which load, and how much of the time it works.
 #[derive(Clone, Debug)]
@@ -22,6 +23,8 @@ pub struct Spec {
 }
 
 const EXEC: &str = "exec:";
+const STRESS_NG: &str = "stress-ng:";
+const SERIAL: &str = "serial";
 
 impl Spec {
     /// Every load and group: how it is named, and what it does in a few words.
@@ -64,10 +67,10 @@ impl Spec {
         format!("{}{}", self.name, self.intensity)
     }
 
-    /// What tells a command from others of the same program, and says nothing else; `None` for what
-    /// is no command, or where that cannot be had.
+    /// What tells a command, or arguments, from others of the same program, and says nothing else;
+    /// `None` for what has none, or where that cannot be had.
     pub fn mark(&self) -> Option<String> {
-        self.command().and_then(command::mark)
+        foreign_parts(&self.name).and_then(|(_, text)| command::mark(text))
     }
 
     /// Whether its work grows for as long as it is well. A command's does not: it is started once,
@@ -78,7 +81,12 @@ impl Spec {
 
     /// Whether it starts what it likes.
     pub(super) fn is_foreign(&self) -> bool {
-        self.kind.form == Form::Command
+        self.kind.form.is_foreign()
+    }
+
+    /// Whether its program says now and then how much work it did.
+    pub(super) fn is_told_work(&self) -> bool {
+        self.kind.form == Form::Program
     }
 
     /// Whether it needs a directory to work in.
@@ -86,27 +94,39 @@ impl Spec {
         self.kind.needs_directory
     }
 
-    fn command(&self) -> Option<&str> {
-        command_of(&self.name)
+    /// A load that works all the time.
+    fn full(kind: &'static Kind, name: String) -> Self {
+        Self { kind, name, intensity: Intensity::FULL, group: None }
     }
 
-    /// A load that works all the time.
-    fn full(form: Form, name: &str) -> Option<Self> {
-        let mut kinds = KINDS.iter().filter(|kind| kind.form == form);
-        let kind = kinds.find(|kind| form != Form::Plain || kind.name == name)?;
-        Some(Self { kind, name: name.into(), intensity: Intensity::FULL, group: None })
+    /// The load whose name holds nothing more.
+    fn plain(name: &str) -> Option<Self> {
+        let is_plain = |kind: &&Kind| matches!(kind.form, Form::Plain | Form::Program);
+        let kind = KINDS.iter().filter(is_plain).find(|kind| kind.name == name)?;
+        Some(Self::full(kind, name.into()))
+    }
+
+    /// A load whose name holds more, of which there is one.
+    fn of_form(form: Form, name: String) -> Option<Self> {
+        KINDS.iter().find(|kind| kind.form == form).map(|kind| Self::full(kind, name))
     }
 }
 
-/// The command that `exec:COMMAND` names.
-pub(super) fn command_of(name: &str) -> Option<&str> {
-    name.strip_prefix(EXEC)
+/// The form and the text of what starts what the user likes: `exec:COMMAND`, `stress-ng:ARGS`.
+fn foreign_parts(name: &str) -> Option<(Form, &str)> {
+    [(EXEC, Form::Command), (STRESS_NG, Form::Arguments)]
+        .into_iter()
+        .find_map(|(prefix, form)| Some((form, name.strip_prefix(prefix)?)))
 }
 
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.command() {
-            Some(command) => f.pad(&format!("{EXEC}{}", command::program(command))),
+        match foreign_parts(&self.name) {
+            Some((Form::Command, command)) => {
+                f.pad(&format!("{EXEC}{}", command::program(command)))
+            }
+            // The program alone.
+            Some(_) => f.pad(STRESS_NG.trim_end_matches(':')),
             None => f.pad(&self.as_argument()),
         }
     }
@@ -117,35 +137,56 @@ impl FromStr for Spec {
 
     /// Reads the name of one load, which no group is.
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        if let Some(command) = command_of(text) {
-            return of_command(text, command);
+        if let Some((form, command)) = foreign_parts(text) {
+            return of_command(text, form, command);
         }
         let (name, intensity) = split_intensity(text)?;
         let unknown = || SpecError::Unknown(shortened(name));
         if !disturb::is_meant(name) {
-            let plain = Self::full(Form::Plain, name).ok_or_else(unknown)?;
+            let plain = match port_in(name) {
+                Some(port) => of_port(port)?,
+                None => Self::plain(name).ok_or_else(unknown)?,
+            };
+            if intensity.is_some() && plain.is_foreign() {
+                return Err(SpecError::NoIntensity("an installed program"));
+            }
             return Ok(Self { intensity: intensity.unwrap_or(Intensity::FULL), ..plain });
         }
         let what: Disturbance = name.parse().map_err(SpecError::Disturbance)?;
         match intensity {
             Some(_) => Err(SpecError::NoIntensity("a disturbance")),
-            None => Self::full(Form::Disturbance, &what.to_string()).ok_or_else(unknown),
+            None => Self::of_form(Form::Disturbance, what.to_string()).ok_or_else(unknown),
         }
     }
 }
 
-fn of_command(text: &str, command: &str) -> Result<Spec, SpecError> {
+/// The port that `serial:PORT` names; empty if it should and does not.
+fn port_in(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix(SERIAL)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix(':') }
+}
+
+fn of_port(port: &str) -> Result<Spec, SpecError> {
+    let wrong = || SpecError::NoPort(shortened(port));
+    let port: Port = port.parse().map_err(|NoPort| wrong())?;
+    Spec::of_form(Form::Port, format!("{SERIAL}:{port}")).ok_or_else(wrong)
+}
+
+fn of_command(text: &str, form: Form, command: &str) -> Result<Spec, SpecError> {
     if command.contains('\0') {
         return Err(SpecError::NotText);
     }
     if command.trim().is_empty() {
-        return Err(SpecError::NoCommand);
+        return Err(match form {
+            Form::Command => SpecError::NoCommand,
+            _ => SpecError::NoArguments,
+        });
     }
     // All that follows `exec:` is the command. One that ends like this is hardly meant as such.
     if command.rsplit_once('@').is_some_and(|(_, end)| end.parse::<Intensity>().is_ok()) {
         return Err(SpecError::NoIntensity("a command"));
     }
-    Spec::full(Form::Command, text).ok_or_else(|| SpecError::Unknown(shortened(text)))
+    Spec::of_form(form, text.into()).ok_or_else(|| SpecError::Unknown(shortened(text)))
 }
 
 /// The name before `@25%`, and the intensity if there is one.
@@ -178,7 +219,7 @@ pub fn parse_list(text: &str) -> Result<Vec<Spec>, SpecError> {
     let mut rest = Some(text).filter(|t| !t.is_empty());
     while let Some(text) = rest {
         let (name, more) = match text.split_once(',') {
-            Some((name, more)) if !name.starts_with(EXEC) => (name, Some(more)),
+            Some((name, more)) if foreign_parts(name).is_none() => (name, Some(more)),
             _ => (text, None),
         };
         match group(name)? {
@@ -218,6 +259,10 @@ pub enum SpecError {
     NoIntensity(&'static str),
     /// `exec:` without a command.
     NoCommand,
+    /// `stress-ng:` without arguments.
+    NoArguments,
+    /// This names no serial port.
+    NoPort(String),
     /// A command with a NUL in it.
     NotText,
 }
@@ -241,6 +286,14 @@ impl fmt::Display for SpecError {
             Self::NoCommand => {
                 f.write_str("`exec:` needs a command, as in exec:'while :; do make; done'")
             }
+            Self::NoArguments => {
+                f.write_str("`stress-ng:` needs arguments, as in stress-ng:'--cpu 2'")
+            }
+            Self::NoPort(text) => write!(
+                f,
+                "`{text}` is not the kernel's name of a serial port; name one, as in serial:ttyS0, or \
+                 use a pseudo-terminal: serial-pty"
+            ),
             Self::NotText => f.write_str("a command cannot hold a NUL character"),
         }
     }
@@ -294,6 +347,18 @@ mod tests {
         check("disturb-fifo-1ms@50%", Err("a disturbance has no intensity; omit `@`"));
         check("exec:make@50%", Err("a command has no intensity; omit `@`"));
         check("exec:ssh me@home", Ok(&["exec:ssh me@home"]));
+        // Ports, and arguments of programs.
+        check("serial:/dev/ttyS1,cpu", Ok(&["serial:ttyS1", "cpu"]));
+        check("serial:ttyS1@25%", Ok(&["serial:ttyS1@25%"]));
+        for text in ["serial", "serial:", "serial:/tmp/x", "serial:sda"] {
+            check(text, Err("name one, as in serial:ttyS0"));
+        }
+        check("serialX", Err("no load `serialX`"));
+        check("cpu,stress-ng:--vm 1 --x a,b", Ok(&["cpu", "stress-ng:--vm 1 --x a,b"]));
+        check("stress-ng: ", Err("needs arguments"));
+        check("stress-ng", Err("no load `stress-ng`"));
+        check("stress-ng:--cpu 1@25%", Err("has no intensity"));
+        check("dbench@25%", Err("has no intensity"));
     }
 
     #[test]
@@ -302,6 +367,9 @@ mod tests {
         assert_eq!(spec.to_string(), "exec:make");
         assert_eq!(spec.as_argument(), "exec:PASSWORD=secret /bin/make -j4");
         assert_eq!(spec.mark(), spec.clone().mark());
+        let spec: Spec = "stress-ng:--temp-path /home/secret".parse().unwrap();
+        assert_eq!(spec.to_string(), "stress-ng");
+        assert!(spec.mark().is_some() && spec.as_argument().ends_with("secret"));
         assert_eq!("find".parse::<Spec>().unwrap().mark(), None);
     }
 
@@ -309,13 +377,16 @@ mod tests {
     fn examples() -> impl Iterator<Item = (Spec, &'static str)> {
         KINDS.iter().map(|kind| {
             let name = kind.name.replace("KIND", "fifo").replace("TIME", "1ms");
+            let name = name.replace("PORT", "ttyS0").replace("ARGS", "--cpu 1");
             (name.parse().unwrap(), kind.name)
         })
     }
 
     #[test]
     fn loads_that_every_wakescope_has_stay_in_records_that_are_published() {
-        for (spec, _) in examples().filter(|(spec, _)| !spec.is_foreign()) {
+        let is_named_by_all =
+            |spec: &Spec| matches!(spec.kind.form, Form::Plain | Form::Disturbance);
+        for (spec, _) in examples().filter(|(spec, _)| is_named_by_all(spec)) {
             let part = format!("{spec}@25%").parse::<Spec>();
             for name in [Some(spec.clone()), part.ok()].iter().flatten().map(Spec::to_string) {
                 let unit = spec.unit().to_owned();
@@ -334,7 +405,9 @@ mod tests {
             assert_eq!(spec.kind().name, listed);
             assert_eq!(Spec::list().filter(|(name, _)| *name == listed).count(), 1);
             assert_eq!(spec.as_argument().parse::<Spec>().unwrap().name, spec.name);
-            assert_eq!(spec.counts_work(), spec.mark().is_none());
+            assert_eq!(spec.is_foreign(), !spec.counts_work());
+            // A program is known by its name.
+            assert_eq!(spec.mark().is_some(), spec.is_foreign() && !spec.is_told_work());
             assert!(spec.kind().thread_name.len() <= 15);
         }
     }
