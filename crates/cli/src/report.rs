@@ -35,7 +35,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// The picture for --format svg or png: exceedance, histogram, cpus, course, components, causes, episodes [default: exceedance]
+    /// The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes [default: exceedance]
     #[arg(long, value_name = "NAME", hide_possible_values = true)]
     picture: Option<Picture>,
 
@@ -148,7 +148,7 @@ fn refuse_several(args: &ReportArgs, format: Format) -> Result<(), Failure> {
 
 fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
     refuse_several(args, format)?;
-    let mut named = runs::read_all(&args.run, &args.units, |run| run)?;
+    let mut named = runs::read_all(&args.run, &args.units)?;
     if matches!(format, Format::Html | Format::Svg | Format::Png | Format::Md) {
         // First, because runs of one file belong together, and a redacted run does not name its file.
         overlaid::refuse_mixtures(&named, args.mix_quantities)?;
