@@ -18,12 +18,14 @@ mod guest;
 mod import;
 mod input;
 mod lab;
+mod line;
 mod live;
 mod load;
 mod measure;
 mod output;
 mod parallel;
 mod report;
+mod respond;
 mod runs;
 mod samples;
 mod screen;
@@ -52,6 +54,7 @@ enum Verb {
     Measure(Box<measure::MeasureArgs>),
     Explain(Box<explain::ExplainArgs>),
     Load(load::LoadArgs),
+    Respond(respond::RespondArgs),
     Report(report::ReportArgs),
     Import(import::ImportArgs),
     Compare(compare::CompareArgs),
@@ -113,6 +116,7 @@ pub fn main() -> ExitCode {
         Verb::Measure(args) => measure::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Load(args) => load::run(&args),
+        Verb::Respond(args) => respond::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Compare(args) => compare::run(&args),

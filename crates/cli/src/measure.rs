@@ -10,6 +10,7 @@ use wakescope_core::limitations::host_findings;
 use wakescope_core::plan::Plan;
 use wakescope_core::record_writer::RecordWriter;
 use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
+use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Load, LoadError, Options, Spec, default_dir, this_program};
 use wakescope_probe::measurement::{Identity, Request, SampleSink, SavedSample, Unsaved};
@@ -27,7 +28,7 @@ use crate::folder::RunFolder;
 use crate::live::Live;
 use crate::load::clean_up;
 use crate::trace_failure::cannot_trace;
-use crate::{Failure, Outcome, output};
+use crate::{Failure, Outcome, line, output};
 
 mod args;
 
@@ -184,7 +185,7 @@ impl driver::Storage for Storage<'_> {
 /// Prints what is `shown` of `run`, and where that lies if it was saved.
 pub(crate) fn show(mut shown: String, run: &Run, saved: Option<&Path>) -> Result<(), Failure> {
     if let Some(path) = saved {
-        shown += &footer(run, path, can_be_explained());
+        shown += &footer(run, path, can_be_explained(run));
     }
     output::print(&shown)
 }
@@ -203,9 +204,10 @@ fn footer(run: &Run, path: &Path, can_be_explained: bool) -> String {
     format!("{line}{}{why}\n", if fits { "   " } else { "\n " })
 }
 
-/// Whether it is likely that wakeups can be followed here: more is only known by trying.
-fn can_be_explained() -> bool {
-    effective_user() == 0 && Path::new("/sys/kernel/btf/vmlinux").exists()
+/// Whether it is likely that what was measured can be followed here: more is only known by trying.
+fn can_be_explained(run: &Run) -> bool {
+    let is_of_wakeups = run.quantity() == Quantity::WakeupLatency;
+    is_of_wakeups && effective_user() == 0 && Path::new("/sys/kernel/btf/vmlinux").exists()
 }
 
 /// The record of a run that has not begun: what is found if the process is killed before it has.
@@ -279,12 +281,17 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
             let enough = SpanNs((turnaround.0 * 2).max(50_000).next_multiple_of(10_000));
             failure.try_this(format!("use --interval {} or more", enough.as_argument()))
         }
+        MeasureError::Stimulus(_, e) => {
+            let (cause, remedy) = e.cause_and_remedy();
+            cause.into_iter().fold(failure, Failure::because).try_this(remedy)
+        }
         MeasureError::IdleStates(_) => failure.try_this("run as root, or leave idle states as \
              they are: --idle-states as-is"),
         MeasureError::Load(LoadError::Died { remedy: Some(remedy), .. }) => failure.try_this(remedy),
         MeasureError::Load(_) => failure
             .try_this("list the loads: wakescope load --list; use another directory for their \
                  files: --load-dir DIR"),
+        MeasureError::Line(e) => line::explain(&e),
         MeasureError::Observer(e) => match e.cause().downcast_ref() {
             Some(cause) => cannot_trace(cause),
             None => failure,

@@ -107,8 +107,13 @@ fn only_one_file_prints() {
 fn only_one_crate_opens_files_to_write() {
     // A load's own files, in a folder of its own that it has entered; and files of the kernel, of a
     // constant path or a device's name, that no other user can replace.
-    const EXCEPT: [&str; 8] = [
+    const EXCEPT: [&str; 13] = [
+        "crates/probe/src/load/fifos_mmap.rs",
         "crates/probe/src/load/file_move.rs",
+        "crates/probe/src/load/fs.rs",
+        "crates/probe/src/load/memory/own_cgroup.rs",
+        "crates/probe/src/load/sync.rs",
+        "crates/probe/src/load/truncate.rs",
         "crates/probe/src/load/keeper.rs",
         "crates/probe/src/load/foreign.rs",
         "crates/probe/src/load/printk.rs",

@@ -6,6 +6,7 @@
 use crate::distribution::Distribution;
 use crate::finding::Validity;
 use crate::host::Host;
+use crate::line::Line;
 use crate::plan::Plan;
 use crate::run::{LoadResult, Run, State, Thread};
 use crate::source::{Quantity, Source};
@@ -36,6 +37,8 @@ pub struct Observation {
     pub validity: Validity,
     /// See [`Run::load`].
     pub load: Vec<LoadResult>,
+    /// See [`Run::line`].
+    pub line: Option<Line>,
     /// What is exact of each thread.
     pub threads: Vec<ThreadSums>,
     /// Lateness per expiry, over all threads.
@@ -88,6 +91,7 @@ impl From<Run> for Observation {
             plan: run.plan,
             validity: run.validity,
             load: run.load,
+            line: run.line,
         }
     }
 }

@@ -1,10 +1,12 @@
 //! A measurement by probes of this process, one for each CPU.
 
 use std::io;
+use std::path::Path;
 
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
-use wakescope_core::plan::{IdleStates, Plan};
+use wakescope_core::line::Line;
+use wakescope_core::plan::{IdleStates, LinePlan, Plan};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
@@ -16,6 +18,7 @@ use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
+use crate::line::{LineError, Port};
 use crate::load::{Load, LoadError, abandon_all, finish_all, name_in};
 use crate::measured_cpus::{MeasuredCpus, announce};
 use crate::measurement::{
@@ -24,6 +27,8 @@ use crate::measurement::{
 use crate::observer::Observer;
 use crate::prober::{Prober, Ready, Task, Times};
 use crate::schedule::{same, schedule_of_waker, settle_schedule, words};
+use crate::stimulus::availability;
+use crate::stimulus::line::LineSeen;
 use crate::surroundings::Surroundings;
 
 mod error;
@@ -49,6 +54,7 @@ pub(crate) struct Session {
     probes: Vec<Probe>,
     origin: MonoNs,
     before: Surroundings,
+    line: Option<Line>,
     measured_cpus: MeasuredCpus,
     abandons_loads: bool,
     _idle: Option<WakeLimit>,
@@ -105,6 +111,9 @@ impl Session {
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
+        availability::check(&plan).map_err(|e| MeasureError::Stimulus(plan.stimulus, e))?;
+        let port = take_line(&plan).map_err(MeasureError::Line)?;
+        let line = port.as_ref().map(|port| port.line.clone());
         let (mut loads, left_out) = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
         name_in(&mut plan, loads.iter().map(|running| running.load.spec()));
         let measured_cpus = announce(&plan.cpus);
@@ -116,7 +125,7 @@ impl Session {
             settle_schedule(&mut plan).map_err(|(wanted, e)| MeasureError::Schedule(wanted, e))?;
         // Loads run by now, and keep the huge pages that they would have without being measured.
         let pages = SteadyPages::keep().ok();
-        let probes = start_probes(&plan, schedule, observer)?;
+        let probes = start_probes(&plan, schedule, port, observer)?;
         // All that the loop touches is there by now: code, stacks, recorders.
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
@@ -152,6 +161,7 @@ impl Session {
             probes,
             origin,
             before,
+            line,
             measured_cpus,
             abandons_loads,
             _idle: idle,
@@ -170,9 +180,21 @@ impl Session {
         }
     }
 
+    /// Adds to what is known of the line what its probe saw, and returns why it was lost, if it was.
+    fn finish_line(&mut self, ended: &[Ended]) -> Option<String> {
+        let line = self.line.as_mut()?;
+        let seen = ended.iter().find_map(Ended::line)?;
+        let LineSeen { unanswered, stray, left_out, fault } = seen;
+        (line.unanswered, line.stray, line.left_out) = (*unanswered, *stray, *left_out);
+        fault.clone()
+    }
+
     fn record(&self, ended: Vec<Ended>, state: State, all: Vec<Finding>) -> Run {
         let origin_ns = self.origin.0;
-        record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all)
+        let mut run =
+            record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all);
+        run.line.clone_from(&self.line);
+        run
     }
 }
 
@@ -260,6 +282,7 @@ impl Measurement for Session {
         for probe in &mut ended {
             probe.lost += unsaved.lost.get(&probe.cpu).copied().unwrap_or(0);
         }
+        let line_fault = self.finish_line(&ended);
         let stalled = |r: &Running| (r.load.spec().to_string(), r.stalled.0);
         let stalls = self.loads.iter().filter(|r| r.stalled > STALL).map(stalled).collect();
         let loads = std::mem::take(&mut self.loads).into_iter().map(|running| running.load);
@@ -279,7 +302,9 @@ impl Measurement for Session {
             loads,
             left_out: std::mem::take(&mut self.left_out),
             stalls,
-            ended_by,
+            ended_by: ended_by.or_else(|| line_fault.clone()),
+            line: self.line.clone(),
+            line_fault,
             not_saved: unsaved.cause,
             rt_share_ppm: rt_share_ppm(&self.host),
         };
@@ -386,14 +411,27 @@ fn wait_ready(
     Ok(())
 }
 
-/// Starts a probe per CPU, all prepared and waiting.
+/// Takes the line of the plan, if it has one, and finds out what answers there.
+fn take_line(plan: &Plan) -> Result<Option<Port>, LineError> {
+    let Some(LinePlan { device, baud }) = &plan.line else { return Ok(None) };
+    let mut port = Port::open(Path::new(device), *baud)?;
+    let (interval, byte) = (SpanNs(plan.interval_ns), SpanNs(port.line.transmission_ns / 2));
+    if interval < byte {
+        return Err(LineError::Interval(port.path.clone(), interval, byte));
+    }
+    port.greet()?;
+    Ok(Some(port))
+}
+
+/// Starts a probe per CPU, all prepared and waiting. The first gets the line, if there is one.
 fn start_probes(
     plan: &Plan,
     schedule: Schedule,
+    mut line: Option<Port>,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
-    let task = |rank, cpu| {
+    let mut task = |rank, cpu| {
         let (answers, announcements) = (observer.answers(rank), observer.answers(rank));
         Task {
             cpu,
@@ -401,7 +439,9 @@ fn start_probes(
             worst: plan.worst,
             ring_slots,
             stimulus: plan.stimulus,
+            interval: SpanNs(plan.interval_ns),
             waker: schedule_of_waker(plan),
+            line: line.take(),
             answers,
             announcements,
         }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "interference.h"
+#include "sections.h"
 #include "state.h"
 
 /* What is known of an interrupt, or 0: nothing counts before the run, nor where there is no room. */
@@ -196,7 +197,10 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 
 SEC("tp_btf/nmi_handler") int on_nmi_handler(u64 *ctx)
 {
-	struct cpu *cpu = this_cpu();
+	u32 number = bpf_get_smp_processor_id();
+	struct cpu *cpu = cpu_of(number);
+	if (COLD(measures_sections))
+		nmi_in_section(number);
 	if (!cpu)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
@@ -216,9 +220,11 @@ SEC("tp_btf/nmi_handler") int on_nmi_handler(u64 *ctx)
 SEC("tp_btf/cpu_idle") int on_cpu_idle(u64 *ctx)
 {
 	struct cpu *cpu = cpu_of(ctx[1]);
-	/* The state is (u32)-1 when idle ends. */
+	/* 0 when idle ends. */
 	if (cpu)
 		cpu->idle = (u32)ctx[0] + 1;
+	if (COLD(measures_sections))
+		idle_in_section(ctx[1], ctx[0]);
 	return 0;
 }
 

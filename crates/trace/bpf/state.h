@@ -11,6 +11,11 @@ const volatile u32 targets = NAMED;
 const volatile u32 target_pid = 0;
 const volatile u64 target_comm[2] = {};
 const volatile u64 target_cgroup = 0;
+/*
+ * Whether named threads announce when a wakeup is due, since it does not follow from a timer that wakes
+ * a sleeping task.
+ */
+const volatile u32 announced = 0;
 /* Where hrtimers of sleeping tasks call back; 0 if that is not known. */
 const volatile u64 hrtimer_wakeup = 0;
 /*

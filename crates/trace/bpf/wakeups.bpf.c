@@ -156,6 +156,8 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 {
 	u32 number = bpf_get_smp_processor_id();
 	struct cpu *cpu = cpu_of(number);
+	if (COLD(measures_sections))
+		switch_in_section(number);
 	if (targets != NAMED && cpu)
 		follow_waits(ctx, cpu, number);
 	if (HOT(!cpu || !cpu->open))

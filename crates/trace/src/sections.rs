@@ -55,15 +55,9 @@ impl Shows {
         self.irq && self.preempt
     }
 
-    /// Whether what is to be seen takes the tracepoint.
+    /// Whether what is to be seen takes the tracepoint, which is that of an edge.
     pub(crate) fn needs(self, tracepoint: &str) -> bool {
-        if IRQ_EDGES.contains(&tracepoint) {
-            self.irq
-        } else if PREEMPT_EDGES.contains(&tracepoint) {
-            self.preempt
-        } else {
-            self.any()
-        }
+        if IRQ_EDGES.contains(&tracepoint) { self.irq } else { self.preempt }
     }
 
     /// What goes unseen, with a remedy if somebody asked for it.

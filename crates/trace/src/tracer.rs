@@ -80,6 +80,12 @@ impl Options {
         self.target == Target::Probes
     }
 
+    /// Whether wakeups are known by something else than the timer of a sleep, which tells by itself whom
+    /// it wakes and when that is due.
+    fn announces(&self) -> bool {
+        self.stimulus != Stimulus::Timer
+    }
+
     /// How many threads, or CPUs, have figures of their own.
     fn places(&self) -> u32 {
         if self.is_of_probes() { self.probes.max(1) } else { possible_cpus() }
@@ -148,8 +154,7 @@ impl Tracer {
         let sleepers_call = known.get(SLEEPERS_CALL).copied();
         let mut programs = load(&options, filter, &kernel, &types, shows, sleepers_call)?;
         let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
-        if sleepers_call.is_none() && options.is_of_probes() && options.stimulus == Stimulus::Timer
-        {
+        if sleepers_call.is_none() && options.is_of_probes() && !options.announces() {
             not_seen.push(UNSURE_TIMERS.to_string());
         }
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {

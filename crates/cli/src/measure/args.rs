@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, WORST, Waker};
+use wakescope_core::plan::{IdleStates, Plan, Policy, Rate, Stimulus, Target, WORST, Waker};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
@@ -13,6 +13,7 @@ use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
 use crate::Failure;
+use crate::line::LineArgs;
 use crate::stimuli::stimuli;
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
@@ -25,9 +26,16 @@ pub(crate) struct MeasureArgs {
     #[arg(long, default_value = Stimulus::default().name(), value_parser = stimuli())]
     stimulus: Stimulus,
 
-    /// Time from one timer expiry to the next, on each CPU
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
-    interval: SpanNs,
+    #[command(flatten)]
+    line: LineArgs,
+
+    /// Time from one timer expiry to the next, on each CPU [default: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
+    interval: Option<SpanNs>,
+
+    /// Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]
+    #[arg(long, value_name = "HZ", conflicts_with = "interval", allow_hyphen_values = true)]
+    rtc_hz: Option<Rate>,
 
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
@@ -138,46 +146,52 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         return Err(Failure::new(format!("--policy {policy} has no --priority"))
             .try_this("omit --priority, or use --policy fifo or rr"));
     }
-    if args.samples.is_none() && args.duration < args.interval {
+    let interval = interval_of(args)?;
+    if args.samples.is_none() && args.duration < interval {
         return Err(Failure::new(format!(
             "--duration {} is shorter than one --interval of {}",
             args.duration.as_argument(),
-            args.interval.as_argument()
+            interval.as_argument()
         ))
         .try_this("measure for at least a few intervals"));
     }
-    if args.samples.is_some_and(|n| n.checked_mul(args.interval.0).is_none_or(|ns| ns > LONGEST.0))
-    {
+    if args.samples.is_some_and(|n| n.checked_mul(interval.0).is_none_or(|ns| ns > LONGEST.0)) {
         return Err(Failure::new(format!(
             "so many --samples at an interval of {} take longer than {LONGEST}",
-            args.interval
+            interval
         ))
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
     let stimulus = args.stimulus;
     let waker = stimulus.needs_waker().then(|| Waker::of_probe(priority));
-    if waker.is_some() && policy == Policy::Deadline {
+    if (waker.is_some() || stimulus == Stimulus::Line) && policy == Policy::Deadline {
         return Err(Failure::new(format!(
             "--policy deadline does not apply to --stimulus {stimulus}"
         ))
         .because(
-            "a SCHED_DEADLINE probe is throttled by its own period, which a waker does not \
-                 keep",
+            "a SCHED_DEADLINE probe is throttled by its own period, which what wakes it does \
+                 not keep",
         )
         .try_this("use --policy fifo, rr or other"));
+    }
+    let line = args.line.plan(stimulus)?;
+    let mut cpus = cpus(args.cpus.as_ref())?;
+    if line.is_some() {
+        one_cpu(&mut cpus, args.cpus.is_some())?;
     }
     let mut plan = Plan {
         target: Target::Probes,
         stimulus,
-        interval_ns: args.interval.0,
+        interval_ns: interval.0,
         duration_ns: args.samples.is_none().then_some(args.duration.0),
         samples: args.samples,
         policy,
         priority,
         policy_required: args.policy.is_some() || args.priority.is_some(),
         waker,
-        cpus: cpus(args.cpus.as_ref())?,
+        line,
+        cpus,
         load: Vec::new(),
         load_marks: Vec::new(),
         warmup_ns: args.warmup.0,
@@ -192,6 +206,29 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
     name_in(&mut plan, args.load.iter().flat_map(|list| &list.0));
     Ok(plan)
 }
+
+/// The interval that was asked for, or whose rate was.
+fn interval_of(args: &MeasureArgs) -> Result<SpanNs, Failure> {
+    let stimulus = args.stimulus;
+    match (args.interval, args.rtc_hz) {
+        (interval, None) if !stimulus.keeps_rate() => Ok(interval.unwrap_or(DEFAULT_INTERVAL)),
+        (_, Some(_)) if !stimulus.keeps_rate() => {
+            Err(Failure::new(format!("--rtc-hz does not apply to --stimulus {stimulus}"))
+                .try_this("use --interval, or --stimulus rtc or rtc-grid"))
+        }
+        (None, rate) => Ok(rate.unwrap_or(Rate::REALFEEL).interval()),
+        (Some(interval), _) if Rate::of(interval).is_some() => Ok(interval),
+        (Some(interval), _) => Err(Failure::new(format!(
+            "--interval {} is not that of a real-time clock's rate",
+            interval.as_argument()
+        ))
+        .because("its rates are powers of two from 2 to 8192 Hz")
+        .try_this("use --rtc-hz, as in --rtc-hz 2048; or another --stimulus")),
+    }
+}
+
+/// A usual period of control loops.
+const DEFAULT_INTERVAL: SpanNs = SpanNs(1_000_000);
 
 /// Above what applications use, below the kernel's own threads that must come first (99).
 const DEFAULT_PRIORITY: u8 = 90;
@@ -211,6 +248,16 @@ fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
                  or taskset",
             )),
     }
+}
+
+/// A line has one sender: on the first CPU, unless another is asked for.
+fn one_cpu(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
+    if is_asked && cpus.len() > 1 {
+        return Err(Failure::new("--stimulus line has one sender, but --cpus names several CPUs")
+            .try_this("name the CPU that sends and receives: --cpus 0"));
+    }
+    cpus.truncate(1);
+    Ok(())
 }
 
 /// A year: longer is surely a slip of the pen.

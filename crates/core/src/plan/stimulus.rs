@@ -14,8 +14,24 @@ pub enum Stimulus {
     /// A timer on an absolute grid of `CLOCK_MONOTONIC`.
     #[default]
     Timer,
+    /// A timer that is a file, which the probe reads.
+    Timerfd,
+    /// A POSIX timer, whose signal a handler takes.
+    Signal,
+    /// A POSIX timer, whose signal the probe waits for.
+    Sigwait,
+    /// The absolute time-out of a wait for a futex.
+    FutexTimeout,
+    /// The time-out of a wait for files.
+    Epoll,
+    /// The periodic interrupt of a real-time clock.
+    Rtc,
+    /// A timer on the grid that a real-time clock would have.
+    RtcGrid,
     /// Another thread, through a futex.
     Futex,
+    /// A byte over a line, answered by another machine.
+    Line,
     /// Whatever wakes the threads that are followed.
     Any,
 }
@@ -28,13 +44,26 @@ pub enum Family {
     Grid,
     /// Another thread wakes the probe: what is measured begins with that thread's call.
     Waker,
+    /// The probe sends on a grid, and its answer comes from another machine.
+    Line,
     /// It is not the probe's doing what wakes these threads.
     Others,
 }
 
 impl Stimulus {
     /// Those that wake a probe, in the order in which they are listed.
-    pub const OF_PROBES: &'static [Self] = &[Self::Timer, Self::Futex];
+    pub const OF_PROBES: &'static [Self] = &[
+        Self::Timer,
+        Self::Timerfd,
+        Self::Signal,
+        Self::Sigwait,
+        Self::FutexTimeout,
+        Self::Epoll,
+        Self::Rtc,
+        Self::RtcGrid,
+        Self::Futex,
+        Self::Line,
+    ];
 
     /// How it is named in commands, plans and records.
     pub fn name(self) -> &'static str {
@@ -48,7 +77,10 @@ impl Stimulus {
 
     /// What the values of a run are.
     pub fn quantity(self) -> Quantity {
-        Quantity::WakeupLatency
+        match self.family() {
+            Family::Line => Quantity::RoundTrip,
+            Family::Grid | Family::Waker | Family::Others => Quantity::WakeupLatency,
+        }
     }
 
     /// What causes the wakeups, in a few words.
@@ -61,13 +93,37 @@ impl Stimulus {
         self.family() == Family::Waker
     }
 
+    /// Whether the grid is that of a real-time clock's [`Rate`](super::Rate), so that only the
+    /// intervals of these are possible.
+    pub fn keeps_rate(self) -> bool {
+        matches!(self, Self::Rtc | Self::RtcGrid)
+    }
+
     fn row(self) -> (&'static str, Family, &'static str) {
         use Family::{Grid, Others, Waker};
         match self {
             Self::Timer => {
                 ("timer", Grid, "A timer that expires on an absolute grid of CLOCK_MONOTONIC")
             }
+            Self::Timerfd => ("timerfd", Grid, "A timerfd on the same grid, by a blocking read"),
+            Self::Signal => ("signal", Grid, "A POSIX timer on the same grid, by a signal handler"),
+            Self::Sigwait => ("sigwait", Grid, "A POSIX timer on the same grid, by sigwaitinfo"),
+            Self::FutexTimeout => {
+                ("futex-timeout", Grid, "The time-out of a futex, at points of the same grid")
+            }
+            Self::Epoll => {
+                ("epoll", Grid, "The time-out of epoll_pwait2, at points of the same grid")
+            }
+            Self::Rtc => {
+                ("rtc", Grid, "The periodic interrupt of the real-time clock, as realfeel")
+            }
+            Self::RtcGrid => ("rtc-grid", Grid, "A timer on the grid of a real-time clock's rate"),
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
+            Self::Line => (
+                "line",
+                Family::Line,
+                "A byte over a serial line (--line), answered by `wakescope respond`",
+            ),
             Self::Any => ("any", Others, "Whatever wakes the threads that are followed"),
         }
     }
@@ -121,7 +177,7 @@ mod tests {
     fn other_names_are_answered_with_those_there_are() {
         for name in ["any", "Timer", "", "fnutex"] {
             let refusal = name.parse::<Stimulus>().unwrap_err().to_string();
-            let want = format!("there is no stimulus `{name}`; the stimuli are timer, futex");
+            let want = format!("there is no stimulus `{name}`; the stimuli are timer, timerfd, ");
             assert!(refusal.starts_with(&want), "{refusal}");
         }
     }

@@ -17,6 +17,7 @@ const LOADS: &[&str] = &[
     "memory",
     "sync",
     "truncate",
+    "stress-kernel",
     "ttcp",
     "network",
     "hackbench",
@@ -25,7 +26,6 @@ const LOADS: &[&str] = &[
     "printk",
     "dbench",
     "stress-ng",
-    "stress-kernel",
 ];
 
 /// What they count.
@@ -42,13 +42,13 @@ const UNITS: &[&str] = &[
     "pages",
     "syncs",
     "truncations",
+    "times",
+    "starts",
     "packets",
     "messages",
     "requests",
     "lines",
     "operations",
-    "times",
-    "starts",
 ];
 
 /// What is removed is marked; an empty text says already that there is nothing.

@@ -86,7 +86,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         let join = |thread: thread::ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|_| Err("a thread panicked".into()))
         };
-        threads.into_iter().map(join).collect()
+        threads.into_iter().try_for_each(join)
     })
 }
 

@@ -2,12 +2,15 @@
 
 use std::io;
 
+use wakescope_core::plan::Stimulus;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::Schedule;
 
+use crate::line::LineError;
 use crate::load::LoadError;
 use crate::observer::ObserverError;
 use crate::schedule::words;
+use crate::stimulus::availability::Unavailable;
 
 /// Why a measurement could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -21,12 +24,18 @@ pub enum MeasureError {
     /// The interval is shorter than one wakeup takes: interval and that time.
     #[error("an interval of {0} is too short: one sleep and wakeup takes {1} here")]
     Interval(SpanNs, SpanNs),
+    /// The stimulus cannot be had here.
+    #[error("cannot wake the probe by {0}: {1}")]
+    Stimulus(Stimulus, Unavailable),
     /// Idle states cannot be limited.
     #[error("cannot limit idle states: /dev/cpu_dma_latency: {0}")]
     IdleStates(io::Error),
     /// A load could not be started.
     #[error(transparent)]
     Load(LoadError),
+    /// The line cannot be used.
+    #[error(transparent)]
+    Line(LineError),
     /// The observer cannot observe.
     #[error(transparent)]
     Observer(ObserverError),

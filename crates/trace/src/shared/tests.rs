@@ -192,7 +192,7 @@ fn layouts() -> Vec<Layout> {
         ),
         layout!(
             "wait_counts",
-            WaitCounts { begun, ended, ends_missed, begins_missed, broken, no_room }
+            WaitCounts { begun, ended, ends_missed, begins_missed, broken, no_room, open }
         ),
     ]
 }
