@@ -31,11 +31,12 @@ mod others;
 mod stored;
 
 /// What a probe is told, and means nothing where none is started.
-const NOT_OF_OTHERS: [&str; 12] = [
+const NOT_OF_OTHERS: [&str; 13] = [
     "stimulus",
     "line",
     "baud",
     "interval",
+    "rtc_hz",
     "cpus",
     "policy",
     "priority",

@@ -4,6 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use wakescope_core::behaviour::judge;
 use wakescope_core::explain::Above;
 use wakescope_core::host::KernelVersion;
 use wakescope_core::limitations::host_findings;
-use wakescope_core::plan::Plan;
+use wakescope_core::plan::{Plan, Stimulus};
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_lab::guest::{EPISODES, FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
@@ -21,12 +22,13 @@ use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::driver::{self, Screen, Storage};
 use wakescope_probe::host::{self, Files};
-use wakescope_probe::load::{Spec, default_dir};
+use wakescope_probe::load::{Need, Spec, default_dir, parse_list};
 use wakescope_probe::measurement::{Identity, Progress, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_report::check::Check;
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::guest::{drain, kernel_log, load_module, mount, restart, set_raw};
+use wakescope_sys::network::bring_loopback_up;
 use wakescope_sys::sched::{self, Schedule};
 
 use crate::explain::{Follower, Question};
@@ -321,7 +323,9 @@ fn measure_quietly(
 ) -> Result<(Run, Option<Vec<u8>>), Failure> {
     let Order { seed, ref plan } = *order;
     let loads = loads_of(plan)?;
+    bring_up_what_wakes(plan.stimulus);
     let mut signals = measure::prepare_process()?;
+    provide_all(&loads)?;
     let host = host::read(&plan.cpus);
     let identity = Identity {
         // Of which cell it is, the host knows.
@@ -348,10 +352,55 @@ fn measure_quietly(
     Ok((run, follower.and_then(Follower::stored)))
 }
 
+/// Provides what the loads need. One of a group that lacks something says so itself, and is left out.
+fn provide_all(loads: &[Spec]) -> Result<(), Failure> {
+    for spec in loads {
+        let provided = spec.need().map_or(Ok(()), provide);
+        if spec.group().is_none() {
+            provided?;
+        }
+    }
+    Ok(())
+}
+
+/// Provides what a load needs. A guest that runs no such load has it not: all that is done shifts
+/// what is measured.
+fn provide(need: Need) -> Result<(), Failure> {
+    const TERMINALS: &str = "/dev/pts";
+    let (what, done) = match need {
+        Need::Loopback => (
+            "bring the loopback interface up",
+            UdpSocket::bind("0.0.0.0:0").and_then(|any| bring_loopback_up(&any)),
+        ),
+        Need::PseudoTerminals => (
+            "mount devpts",
+            fs::create_dir_all(TERMINALS)
+                .and_then(|()| mount("devpts", TERMINALS, "ptmxmode=0666")),
+        ),
+        Need::KernelLog => (
+            "allow programs to write to the kernel's log",
+            // Without the end of the line the kernel refuses it.
+            fs::write("/proc/sys/kernel/printk_devkmsg", "on\n"),
+        ),
+        // As one of a group, the load itself says that it is not there.
+        Need::Machine => return Ok(()),
+    };
+    done.map_err(|e| Failure::new(format!("cannot {what}: {e}")))
+}
+
+/// Brings up the loopback device for stimuli that need it. Where that fails, their refusal says why.
+fn bring_up_what_wakes(stimulus: Stimulus) {
+    if matches!(stimulus, Stimulus::Udp | Stimulus::Tcp) {
+        if let Ok(socket) = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)) {
+            let _ = bring_loopback_up(&socket);
+        }
+    }
+}
+
 /// The loads that a plan names.
 fn loads_of(plan: &Plan) -> Result<Vec<Spec>, Failure> {
-    let read = |name: &String| name.parse::<Spec>().map_err(|e| Failure::new(e.to_string()));
-    plan.load.iter().map(read).collect()
+    let read = |name: &String| parse_list(name).map_err(|e| Failure::new(e.to_string()));
+    plan.load.iter().map(read).collect::<Result<Vec<_>, _>>().map(|lists| lists.concat())
 }
 
 /// Says when the measurement begins, in real time.

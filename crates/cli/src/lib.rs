@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use wakescope_probe::load::launched_output;
+use wakescope_probe::load::{launched_output, play_part};
 use wakescope_sys::signal;
 
 mod check;
@@ -140,6 +140,12 @@ fn run<C: Parser>(carry_out: impl FnOnce(C) -> Result<Outcome, Failure>) -> Exit
     if let Some(text) = launched_output(std::env::args_os().nth(1).as_deref()) {
         let printed = output::print_own(text);
         return ExitCode::from(u8::from(printed.is_err()));
+    }
+    if let Some(played) = play_part(std::env::args_os().skip(1)) {
+        if let Err(fault) = &played {
+            output::tell(fault);
+        }
+        return ExitCode::from(u8::from(played.is_err()));
     }
     signal::fail_beyond_file_size();
     let cli = match C::try_parse_from(guest::arguments(std::env::args_os())) {

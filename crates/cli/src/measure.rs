@@ -12,7 +12,7 @@ use wakescope_core::record_writer::RecordWriter;
 use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
 use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
-use wakescope_probe::load::{Load, Options, Spec, default_dir, this_program};
+use wakescope_probe::load::{Load, LoadError, Options, Spec, default_dir, this_program};
 use wakescope_probe::measurement::{Identity, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_probe::session::{MeasureError, outcome};
@@ -31,6 +31,7 @@ use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, line, output};
 
 mod args;
+mod wakers;
 
 pub(crate) use args::MeasureArgs;
 pub(crate) use args::plan;
@@ -281,8 +282,13 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
             let enough = SpanNs((turnaround.0 * 2).max(50_000).next_multiple_of(10_000));
             failure.try_this(format!("use --interval {} or more", enough.as_argument()))
         }
+        MeasureError::Stimulus(_, e) => {
+            let (cause, remedy) = e.cause_and_remedy();
+            cause.into_iter().fold(failure, Failure::because).try_this(remedy)
+        }
         MeasureError::IdleStates(_) => failure.try_this("run as root, or leave idle states as \
              they are: --idle-states as-is"),
+        MeasureError::Load(LoadError::Died { remedy: Some(remedy), .. }) => failure.try_this(remedy),
         MeasureError::Load(_) => failure
             .try_this("list the loads: wakescope load --list; use another directory for their \
                  files: --load-dir DIR"),

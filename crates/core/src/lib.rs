@@ -17,6 +17,7 @@ pub mod harmless;
 pub mod histogram;
 pub mod host;
 pub mod instruments;
+pub mod interval_deviation;
 pub mod lab;
 pub mod limit;
 pub mod limitations;

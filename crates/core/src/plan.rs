@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::source::{Quantity, Source};
 
+mod rate;
 mod stimulus;
 mod target;
 
+pub use rate::{NoRate, Rate};
 pub use stimulus::{Family, Stimulus, UnknownStimulus};
 pub use target::Target;
 
@@ -60,12 +62,44 @@ pub enum IdleStates {
 pub const WORST: u16 = 10;
 
 /// The threads that wake probes, one for each. They have the probes' policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waker {
     /// Where they run.
     pub placement: Placement,
     /// Their priority, for policies that have one.
     pub priority: Option<u8>,
+    /// Where `placement` is another CPU: that of each waker, in the order of the measured CPUs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
+    /// Whether they are threads of the probes' process.
+    #[serde(default, skip_serializing_if = "Between::is_threads")]
+    pub between: Between,
+}
+
+/// What a probe and its waker are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Between {
+    /// Two threads of one process.
+    #[default]
+    Threads,
+    /// Two processes.
+    Processes,
+}
+
+impl Between {
+    fn is_threads(&self) -> bool {
+        *self == Self::Threads
+    }
+}
+
+impl fmt::Display for Between {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Threads => "threads",
+            Self::Processes => "processes",
+        })
+    }
 }
 
 /// Where a waker runs.
@@ -74,6 +108,8 @@ pub struct Waker {
 pub enum Placement {
     /// On the CPU of its probe, which it is bound to.
     SameCpu,
+    /// On another CPU than its probe, which it is bound to.
+    CrossCpu,
 }
 
 impl Waker {
@@ -81,7 +117,19 @@ impl Waker {
     /// 1 there is none.
     pub fn of_probe(priority: Option<u8>) -> Self {
         let priority = priority.map(|priority| priority.saturating_sub(1).max(1));
-        Self { placement: Placement::SameCpu, priority }
+        let (cpus, between) = (Vec::new(), Between::Threads);
+        Self { placement: Placement::SameCpu, priority, cpus, between }
+    }
+
+    /// The same wakers for probes of this priority.
+    #[must_use]
+    pub fn with_probe(self, priority: Option<u8>) -> Self {
+        Self { priority: Self::of_probe(priority).priority, ..self }
+    }
+
+    /// The CPU of the waker of the probe at `rank`, which measures the CPU `probe`.
+    pub fn cpu(&self, rank: usize, probe: u32) -> u32 {
+        self.cpus.get(rank).copied().unwrap_or(probe)
     }
 }
 

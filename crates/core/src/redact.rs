@@ -26,7 +26,7 @@ pub use names::REDACTED;
 use names::{is_unit, redact_name_of_load, remove};
 
 /// Findings whose sentences name loads or files.
-const WITH_NAMES: [&str; 3] = ["load-died", "load-stalled", "not-saved"];
+const WITH_NAMES: [&str; 4] = ["load-died", "load-left-out", "load-stalled", "not-saved"];
 
 /// The code of a finding that nobody here knows. Codes are words.
 const UNKNOWN_CODE: &str = "redacted";
@@ -233,9 +233,11 @@ fn keep_thread(thread: &Thread) {
         migrated: _,
         not_asleep: _,
         skipped: _,
+        due_uncertainty_ns: _,
         page_faults: _,
         woken: _,
         expiries: _,
+        interval_deviation: _,
         maxima: _,
         overflow: _,
     } = thread;

@@ -11,6 +11,7 @@ use crate::explain::{
 use crate::finding::Validity;
 use crate::histogram::Histogram;
 use crate::host::Host;
+use crate::interval_deviation::{DeviationFigures, IntervalDeviation};
 use crate::limit::Judgement;
 use crate::line::Line;
 use crate::maxima::Maxima;
@@ -128,6 +129,10 @@ pub struct Thread {
     /// Stimuli that were left out, since the waker was late itself.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
+    /// How much later than stated the expiries may have been: the latencies are overstated by that at
+    /// most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub due_uncertainty_ns: u64,
     /// Page faults while measuring, minor and major.
     #[serde(default)]
     pub page_faults: u64,
@@ -135,12 +140,26 @@ pub struct Thread {
     pub woken: Distribution,
     /// One value per expiry, also of those that a late wakeup swallowed.
     pub expiries: Distribution,
+    /// How the times between wakeups deviate from the interval; `None` where there is no interval, or
+    /// it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_deviation: Option<IntervalDeviation>,
     /// The largest lateness over the course of the run, per expiry; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maxima: Option<Maxima>,
     /// Where another program's histogram ended; `None` where it did not or that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflow: Option<Overflow>,
+}
+
+impl Thread {
+    /// Its histograms, in the order in which they are written.
+    fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
+        let of_intervals = self.interval_deviation.iter_mut();
+        let of_intervals = of_intervals.flat_map(|i| [&mut i.longer, &mut i.shorter]);
+        let own = [&mut self.woken, &mut self.expiries];
+        own.into_iter().chain(of_intervals).map(|distribution| &mut distribution.histogram)
+    }
 }
 
 /// The end of another program's histogram, and the samples beyond it, of which only the bounds are
@@ -263,6 +282,9 @@ pub struct Summary {
     /// Upper bounds of the percentiles of which another program's file tells no more.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub percentiles_at_most: BTreeMap<String, u64>,
+    /// How the times between wakeups deviate from the interval; `None` where that was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_deviation: Option<DeviationFigures>,
     /// At 95 %, one expiry later than `max_ns` in each such span is not excluded. Where it is known how
     /// late ones come in bursts, that is counted (see docs/tail.md).
     pub not_excluded_every_ns: Option<u64>,
@@ -388,16 +410,29 @@ impl Run {
         Distribution::of_all(&self.threads, |thread| &thread.expiries)
     }
 
+    /// The histograms of its threads, in the order in which they are written.
+    pub(crate) fn histograms_of_threads_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
+        self.threads.iter_mut().flat_map(Thread::histograms_mut)
+    }
+
     /// All its histograms.
     pub(crate) fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
-        let of_threads = self.threads.iter_mut().flat_map(|t| [&mut t.woken, &mut t.expiries]);
+        let of_threads = self.threads.iter_mut().flat_map(Thread::histograms_mut);
         let of_components = self.components.iter_mut().flat_map(ComponentTable::parts_mut);
-        of_threads.chain(of_components).map(|distribution| &mut distribution.histogram)
+        of_threads.chain(of_components.map(|part| &mut part.histogram))
     }
 
     /// Lateness per wakeup, over all threads.
     pub fn woken(&self) -> Distribution {
         Distribution::of_all(&self.threads, |thread| &thread.woken)
+    }
+
+    /// How the times between wakeups deviate from the interval, over all threads; `None` where that was
+    /// not recorded of all of them.
+    pub fn interval_deviation(&self) -> Option<IntervalDeviation> {
+        let mut threads = self.threads.iter().filter(|t| t.woken.count > 0);
+        let first = threads.next()?.interval_deviation.clone()?;
+        threads.try_fold(first, |sum, thread| Some(sum.merged(thread.interval_deviation.as_ref()?)))
     }
 
     /// Expiries without a wakeup of their own, over all threads.
@@ -429,6 +464,7 @@ impl Run {
                     Quantile::Known(_) => None,
                 })
                 .collect(),
+            interval_deviation: self.interval_deviation().and_then(|all| all.figures()),
             not_excluded_every_ns: Bound::of(&all, self.course().as_ref(), self.duration_ns)
                 .and_then(|bound| bound.every_ns),
         };
@@ -484,6 +520,10 @@ impl Run {
                 let fault = t.maxima.as_ref()?.fault()?;
                 Some(format!("threads[{i}].maxima: {fault}"))
             };
+            let of_intervals = || {
+                let fault = t.interval_deviation.as_ref()?.fault()?;
+                Some(format!("threads[{i}].interval_deviation.{fault}"))
+            };
             let of_overflow = || {
                 let over = t.overflow.filter(|over| over.count > t.woken.count)?;
                 Some(format!(
@@ -492,7 +532,7 @@ impl Run {
                 ))
             };
             let of_both = || inside("woken", &t.woken).or_else(|| inside("expiries", &t.expiries));
-            of_both().or_else(of_maxima).or_else(of_overflow).or_else(|| {
+            of_both().or_else(of_intervals).or_else(of_maxima).or_else(of_overflow).or_else(|| {
                 let expected = t.woken.count.checked_add(t.missed);
                 (expected != Some(t.expiries.count)).then(|| {
                     format!(

@@ -11,6 +11,9 @@ use Severity::{Error, Note, Warning};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// A phase that is not known better than that is worth a new measurement: a call takes about 1 µs.
+const WIDE_PHASE_NS: u64 = 10_000;
+
 /// What was seen while measuring, beside the samples. Times in nanoseconds.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
@@ -36,6 +39,8 @@ pub struct Observed {
     pub also_measured: Vec<u32>,
     /// What the loads did.
     pub loads: Vec<LoadResult>,
+    /// What was left out of the requested loads.
+    pub left_out: Vec<LeftOut>,
     /// Loads that stopped working for a while: name, and the longest such time.
     pub stalls: Vec<(String, u64)>,
     /// What ended the run early.
@@ -49,6 +54,17 @@ pub struct Observed {
     /// Share of the CPU that real-time tasks may use before they are throttled, in parts per
     /// million; `None` where nothing throttles them.
     pub rt_share_ppm: Option<u64>,
+}
+
+/// A part of the requested load that could not run on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// What was left out: a load of a group, or a part of a load.
+    pub part: String,
+    /// The group or load.
+    pub of: String,
+    /// Why it could not run.
+    pub reason: String,
 }
 
 /// What was seen of one probe thread.
@@ -70,6 +86,8 @@ pub struct ThreadObserved {
     pub not_asleep: u64,
     /// Stimuli that were left out, since the waker was late itself.
     pub skipped: u64,
+    /// How much later than stated wakeups may have been due.
+    pub due_uncertainty_ns: u64,
     /// Samples that could not be written to the sample file.
     pub lost: u64,
     /// Page faults in the loop, served from memory.
@@ -84,6 +102,8 @@ pub struct ThreadObserved {
     pub cpu_share_ppm: u64,
     /// When its CPU went away, from the start of the run.
     pub cpu_lost_at_ns: Option<u64>,
+    /// When, from the start of the run, and why nothing could wake it any more.
+    pub stimulus_lost: Option<(u64, String)>,
     /// Why the loop ended with an error.
     pub failure: Option<String>,
 }
@@ -163,6 +183,19 @@ fn thread_findings(
             "see why it was taken offline, or measure other CPUs: --cpus",
         );
     }
+    if let Some((at_ns, why)) = &t.stimulus_lost {
+        add(
+            "waker-lost",
+            Warning,
+            format!(
+                "nothing could wake the probe on CPU {cpu} after {}: {why}; its {} until then {} kept",
+                SpanNs(*at_ns),
+                counted(t.woken, "wakeup"),
+                one_or_many(t.woken, "is", "are")
+            ),
+            "see what ended it, and measure again",
+        );
+    }
     if !t.pinned {
         add(
             "not-pinned",
@@ -205,6 +238,22 @@ fn thread_findings(
                 one_or_many(t.early, "its", "their")
             ),
             "check `dmesg` for clocksource messages",
+        );
+    }
+    if t.due_uncertainty_ns > 0 {
+        let wide = t.due_uncertainty_ns > WIDE_PHASE_NS;
+        add(
+            "rtc-phase",
+            if wide { Warning } else { Note },
+            format!(
+                "latencies on CPU {cpu} are overstated, all by the same time between 0 and {}",
+                SpanNs(t.due_uncertainty_ns)
+            ),
+            if wide {
+                "measure again; the interrupt was switched on in a disturbed moment"
+            } else {
+                ""
+            },
         );
     }
     if t.major_faults + t.minor_faults > 0 {
@@ -449,6 +498,14 @@ fn loads(seen: &Observed, out: &mut Vec<Finding>) {
             ));
         }
     }
+    for LeftOut { part, of, reason } in &seen.left_out {
+        out.push(Finding::new(
+            "load-left-out",
+            Warning,
+            format!("{part} was left out of the load {of}: {reason}"),
+            "compare it with runs that left out the same",
+        ));
+    }
     for (name, longest_ns) in &seen.stalls {
         out.push(Finding::new(
             "load-stalled",
@@ -540,11 +597,15 @@ mod tests {
         check(|p, _| p.policy = Policy::Other, &[("unprivileged", Note), ("timer-slack", Warning)]);
         check(|_, s| s.memory_refused = Some("EPERM".into()), &[("memory-not-locked", Warning)]);
         check(|_, s| s.threads[0].other_schedule = Some("other".into()), &[("policy", Error)]);
+        check(|_, s| s.threads[0].due_uncertainty_ns = 900, &[("rtc-phase", Note)]);
+        check(|_, s| s.threads[0].due_uncertainty_ns = 10_001, &[("rtc-phase", Warning)]);
         check(|_, s| s.threads[0].migrated = 1, &[("migrated", Error)]);
         check(|_, s| s.threads[0].pinned = false, &[("not-pinned", Warning)]);
         check(|_, s| s.threads[0].early = 1, &[("early", Error)]);
         check(|_, s| s.threads[0].minor_faults = 1, &[("page-faults", Warning)]);
         check(|_, s| s.threads[0].cpu_lost_at_ns = Some(5), &[("cpu-lost", Warning)]);
+        let lost = Some((5, "it has ended".to_owned()));
+        check(|_, s| s.threads[0].stimulus_lost = lost, &[("waker-lost", Warning)]);
         check(|_, s| s.threads[0].woken = 0, &[("no-samples", Error)]);
         check(|_, s| s.threads[0].lost = 7, &[("lost-samples", Warning)]);
         check(|_, s| s.threads[0].not_asleep = 10, &[("not-asleep", Note)]);
@@ -569,6 +630,8 @@ mod tests {
         check(|_, s| s.also_measured = vec![0], &[("busy-probe", Warning)]);
         check(|p, _| p.idle_states = IdleStates::Shallow, &[("idle-limited", Note)]);
         check(|_, s| s.stalls = vec![("find".into(), 9)], &[("load-stalled", Note)]);
+        let left_out = LeftOut { part: "fs".into(), of: "all".into(), reason: "full".into() };
+        check(|_, s| s.left_out = vec![left_out], &[("load-left-out", Warning)]);
         check(|_, s| s.ended_by = Some("SIGINT".into()), &[("interrupted", Note)]);
         check(|_, s| s.not_saved = Some("ENOSPC".into()), &[("not-saved", Warning)]);
         let dead = LoadResult { name: "find".into(), work: 5, alive: false, ..Default::default() };

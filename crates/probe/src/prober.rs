@@ -10,16 +10,24 @@ use wakescope_core::recorder::{Recorder, Snapshot};
 use wakescope_core::ring::Ring;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::empty_epoll::EmptyEpoll;
 use wakescope_sys::memory::PageFaults;
+use wakescope_sys::posix_timer::PosixTimer;
 use wakescope_sys::sched::{self, Schedule, ThreadId};
 use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
+use wakescope_sys::timer_file::TimerFile;
 
 use crate::line::Port;
-use crate::stimulus::futex::{FutexWakeups, WakerPlace};
+use crate::stimulus::availability;
+use crate::stimulus::channel::{Channel, ForChannel, for_channel};
 use crate::stimulus::line::{LineSeen, RoundTrips};
 use crate::stimulus::place::Cpu;
+use crate::stimulus::rtc::RtcTicks;
+use crate::stimulus::sleep::{FutexTimeout, Nanosleep, SignalHandler, SignalWait};
 use crate::stimulus::timer::{KernelTimer, Timer};
+use crate::stimulus::waker::{Followed, WakerPlace, WakerWakeups};
+use crate::stimulus::watch::Watch;
 use crate::stimulus::{Ending, Grid, Stimulus, sample};
 
 /// The loop needs a few hundred bytes of stack; the rest is for starting and ending the thread.
@@ -40,8 +48,10 @@ pub struct Task {
     pub ring_slots: usize,
     /// What wakes it.
     pub stimulus: plan::Stimulus,
-    /// The schedule of the thread that wakes it, if one does.
-    pub waker: Schedule,
+    /// Where the thread is that wakes it, if one does.
+    pub waker: WakerPlace,
+    /// The interval of its wakeups.
+    pub interval: SpanNs,
     /// The line that its stimulus goes over, if it does.
     pub line: Option<Port>,
     /// Where its answers go.
@@ -87,6 +97,8 @@ pub struct Report {
     pub skipped: u64,
     /// What was seen on its line beside answers, if it has one.
     pub line: Option<LineSeen>,
+    /// See [`Stimulus::due_uncertainty`].
+    pub due_uncertainty: SpanNs,
     /// Page faults in the loop.
     pub faults: PageFaults,
     /// CPU time that the loop used.
@@ -222,14 +234,17 @@ fn live(
     say_ready: &SyncSender<io::Result<Ready>>,
     times: &Receiver<Times>,
 ) -> Option<Report> {
-    let (answers, announcements) = (task.answers.take(), task.announcements.take());
-    let waker = WakerPlace { cpu: task.cpu, schedule: task.waker };
-    let stop = &shared.stop;
+    use plan::Stimulus as S;
+    let (answers, stop) = (task.answers.take(), &shared.stop);
+    macro_rules! on_grid {
+        ($sleep:expr) => {
+            probe(&task, shared, say_ready, times, || {
+                Ok(Timer::new(KernelTimer::new($sleep, stop, answers)))
+            })
+        };
+    }
     match task.stimulus {
-        plan::Stimulus::Futex => probe(&task, shared, say_ready, times, || {
-            FutexWakeups::start(waker, stop, answers, announcements)
-        }),
-        plan::Stimulus::Line => {
+        S::Line => {
             let port = task.line.take();
             probe(&task, shared, say_ready, times, || {
                 let port = port.ok_or_else(|| io::Error::other("there is no line"))?;
@@ -238,11 +253,58 @@ fn live(
             })
         }
         // A probe is woken by nothing else.
-        plan::Stimulus::Timer | plan::Stimulus::Any => {
-            probe(&task, shared, say_ready, times, || {
-                Ok(Timer::new(KernelTimer::new(stop, answers)))
-            })
+        S::Timer | S::Any => on_grid!(Nanosleep),
+        S::Timerfd => on_grid!(TimerFile::new()?),
+        S::Signal => on_grid!(SignalHandler(PosixTimer::with_handler()?)),
+        S::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
+        S::FutexTimeout => on_grid!(FutexTimeout::default()),
+        S::Epoll => on_grid!(EmptyEpoll::new()?),
+        S::Rtc => probe(&task, shared, say_ready, times, || {
+            let rtc = availability::open_rtc(task.interval).map_err(io::Error::other)?;
+            Ok(RtcTicks::new(rtc, stop, Watch::new(answers, true)))
+        }),
+        S::Futex
+        | S::Pipe
+        | S::Eventfd
+        | S::Socketpair
+        | S::Udp
+        | S::Tcp
+        | S::Mqueue
+        | S::Semaphore
+        | S::SysvSemaphore
+        | S::Kill
+        | S::Condvar => {
+            task.answers = answers;
+            for_channel(task.stimulus, WokenByAnother { task, shared, say_ready, times })?
         }
+        S::RtcGrid => probe(&task, shared, say_ready, times, || {
+            Ok(Timer::of_rate(KernelTimer::new(Nanosleep, stop, answers)))
+        }),
+    }
+}
+
+/// What a probe needs that another thread wakes.
+struct WokenByAnother<'a> {
+    task: Task,
+    shared: &'a Shared,
+    say_ready: &'a SyncSender<io::Result<Ready>>,
+    times: &'a Receiver<Times>,
+}
+
+impl ForChannel for WokenByAnother<'_> {
+    type Output = Option<Report>;
+
+    fn with<C: Channel>(self) -> Option<Report> {
+        let Self { mut task, shared, say_ready, times } = self;
+        let place = task.waker;
+        let followed = Followed {
+            answers: task.answers.take(),
+            announcements: task.announcements.take(),
+            watches: place.cpu == task.cpu,
+        };
+        probe(&task, shared, say_ready, times, || {
+            WakerWakeups::<C>::start(place, &shared.stop, followed)
+        })
     }
 }
 
@@ -341,6 +403,7 @@ fn measure(
         ending,
         skipped: stimulus.skipped(),
         line: stimulus.line(),
+        due_uncertainty: stimulus.due_uncertainty(),
         faults: faults_after.since(faults),
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),

@@ -6,20 +6,20 @@ use std::path::Path;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::line::Line;
-use wakescope_core::plan::{IdleStates, LinePlan, Plan};
+use wakescope_core::plan::{Between, IdleStates, LinePlan, Plan};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_core::validity::{Observed, findings};
+use wakescope_core::validity::{LeftOut, Observed, findings};
 use wakescope_sys::memory::SteadyPages;
 use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
 use crate::line::{LineError, Port};
-use crate::load::{Load, LoadError, abandon_all, finish_all};
+use crate::load::{Load, LoadError, abandon_all, finish_all, name_in};
 use crate::measured_cpus::{MeasuredCpus, announce};
 use crate::measurement::{
     CpuProgress, Identity, Measurement, Progress, Request, SampleSink, SavedSample,
@@ -27,7 +27,10 @@ use crate::measurement::{
 use crate::observer::Observer;
 use crate::prober::{Prober, Ready, Task, Times};
 use crate::schedule::{same, schedule_of_waker, settle_schedule, words};
+use crate::stimulus::availability;
+use crate::stimulus::channel::sysv_semaphore::remove_leftovers;
 use crate::stimulus::line::LineSeen;
+use crate::stimulus::waker::WakerPlace;
 use crate::surroundings::Surroundings;
 
 mod error;
@@ -49,6 +52,7 @@ pub(crate) struct Session {
     policy_refused: Option<String>,
     memory_refused: Option<String>,
     loads: Vec<Running>,
+    left_out: Vec<LeftOut>,
     probes: Vec<Probe>,
     origin: MonoNs,
     before: Surroundings,
@@ -109,9 +113,12 @@ impl Session {
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
+        remove_leftovers();
+        availability::check(&plan).map_err(|e| MeasureError::Stimulus(plan.stimulus, e))?;
         let port = take_line(&plan).map_err(MeasureError::Line)?;
         let line = port.as_ref().map(|port| port.line.clone());
-        let mut loads = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
+        let (mut loads, left_out) = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
+        name_in(&mut plan, loads.iter().map(|running| running.load.spec()));
         let measured_cpus = announce(&plan.cpus);
         let idle = match plan.idle_states {
             IdleStates::AsIs => None,
@@ -153,6 +160,7 @@ impl Session {
             policy_refused,
             memory_refused,
             loads,
+            left_out,
             probes,
             origin,
             before,
@@ -295,6 +303,7 @@ impl Measurement for Session {
             quota_stopped_ns: change.quota_stopped.0,
             also_measured: self.measured_cpus.shared(),
             loads,
+            left_out: std::mem::take(&mut self.left_out),
             stalls,
             ended_by: ended_by.or_else(|| line_fault.clone()),
             line: self.line.clone(),
@@ -306,7 +315,7 @@ impl Measurement for Session {
         // What was seen in the run tells more than what was to be expected of the host.
         self.host_findings.retain(|expected| all.iter().all(|found| found.code != expected.code));
         all.append(&mut self.host_findings);
-        let lost = ended.iter().filter(|e| e.cpu_lost_at_ns().is_some()).count();
+        let lost = ended.iter().filter(|e| e.is_lost()).count();
         let early = observed.ended_by.is_some() || lost == ended.len();
         let state = if early { State::Interrupted } else { State::Complete };
         let mut run = self.record(ended, state, all);
@@ -331,31 +340,16 @@ impl Probe {
     }
 }
 
-/// Waits until the loads are set up, and lets them run alone for a while.
+/// Waits until the loads are set up, and lets them run alone for a while. Also tells what of them was
+/// left out.
 fn settle_loads(
-    mut loads: Vec<Load>,
+    loads: Vec<Load>,
     alone: SpanNs,
     pause: &mut dyn FnMut(SpanNs) -> bool,
-) -> Result<Vec<Running>, MeasureError> {
-    let deadline = clock::now().after(LOAD_PATIENCE);
-    for load in &mut loads {
-        // In short waits, so that the user can end it meanwhile.
-        while let Err(e) = load.wait_ready(SpanNs(50_000_000)) {
-            if load.status().ready {
-                // It began and died since. The run will say so, as if it had died a moment later.
-                break;
-            }
-            let waiting = matches!(e, LoadError::NotReady { .. }) && clock::now() < deadline;
-            if !waiting {
-                return Err(MeasureError::Load(e));
-            }
-            if pause(SpanNs(0)) {
-                return Err(MeasureError::Ended);
-            }
-        }
-    }
+) -> Result<(Vec<Running>, Vec<LeftOut>), MeasureError> {
+    let (mut loads, left_out) = set_up(loads, pause)?;
     if loads.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), left_out));
     }
     // Two halves: only where they are alike is it known how fast the loads are by themselves.
     for half in [SpanNs(alone.0 / 2), SpanNs(alone.0 - alone.0 / 2)] {
@@ -364,7 +358,60 @@ fn settle_loads(
             return Err(MeasureError::Ended);
         }
     }
-    Ok(loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) }).collect())
+    let running = loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) });
+    Ok((running.collect(), left_out))
+}
+
+/// Waits until the loads are set up. Those of a group that cannot run are left out, unless none of
+/// the loads can.
+fn set_up(
+    loads: Vec<Load>,
+    pause: &mut dyn FnMut(SpanNs) -> bool,
+) -> Result<(Vec<Load>, Vec<LeftOut>), MeasureError> {
+    let deadline = clock::now().after(LOAD_PATIENCE);
+    let (mut all, mut left_out, mut refused) = (Vec::new(), Vec::new(), None);
+    for mut load in loads {
+        match wait_ready(&mut load, deadline, pause) {
+            Ok(()) => {
+                left_out.extend(load.omissions());
+                all.push(load);
+            }
+            Err(MeasureError::Load(e)) => {
+                let Some(part) = load.can_be_left_out(&e) else {
+                    return Err(MeasureError::Load(e));
+                };
+                left_out.push(part);
+                refused.get_or_insert(e);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    match refused {
+        Some(e) if all.is_empty() => Err(MeasureError::Load(e)),
+        _ => Ok((all, left_out)),
+    }
+}
+
+fn wait_ready(
+    load: &mut Load,
+    deadline: MonoNs,
+    pause: &mut dyn FnMut(SpanNs) -> bool,
+) -> Result<(), MeasureError> {
+    // In short waits, so that the user can end it meanwhile.
+    while let Err(e) = load.wait_ready(SpanNs(50_000_000)) {
+        if load.status().ready {
+            // It began and died since. The run will say so, as if it had died a moment later.
+            break;
+        }
+        let waiting = matches!(e, LoadError::NotReady { .. }) && clock::now() < deadline;
+        if !waiting {
+            return Err(MeasureError::Load(e));
+        }
+        if pause(SpanNs(0)) {
+            return Err(MeasureError::Ended);
+        }
+    }
+    Ok(())
 }
 
 /// Takes the line of the plan, if it has one, and finds out what answers there.
@@ -395,8 +442,9 @@ fn start_probes(
             worst: plan.worst,
             ring_slots,
             stimulus: plan.stimulus,
-            waker: schedule_of_waker(plan),
+            interval: SpanNs(plan.interval_ns),
             line: line.take(),
+            waker: waker_place(plan, rank, cpu),
             answers,
             announcements,
         }
@@ -427,6 +475,16 @@ fn start_probes(
         Err(MeasureError::Interval(interval, turnaround))
     } else {
         Ok(probes)
+    }
+}
+
+/// Where the thread is that wakes the probe of `cpu`, if one does.
+fn waker_place(plan: &Plan, rank: usize, cpu: u32) -> WakerPlace {
+    let waker = plan.waker.as_ref();
+    WakerPlace {
+        cpu: waker.map_or(cpu, |waker| waker.cpu(rank, cpu)),
+        schedule: schedule_of_waker(plan),
+        between: waker.map_or(Between::Threads, |waker| waker.between),
     }
 }
 

@@ -4,20 +4,28 @@
 //! when the wakeup was due and when the thread woke.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fmt, io};
 
 use wakescope_core::recorder::Recorder;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::units::{MonoNs, SpanNs};
 
-pub mod futex;
+pub mod availability;
+pub(crate) mod channel;
 pub mod line;
 pub mod place;
+pub mod rtc;
+pub mod sleep;
 pub mod timer;
+pub mod waker;
+pub mod watch;
 
 use place::Place;
 
 /// Wakes the calling thread again and again.
 pub trait Stimulus {
+    /// Whether the wakeups come at an interval from which the time between two of them can deviate.
+    const HAS_INTERVAL: bool = false;
     /// Prepares the wakeups on `grid`, in place of those before.
     fn begin(&mut self, grid: Grid);
     /// Waits for the next wakeup. The clock is read first thing after it.
@@ -29,6 +37,10 @@ pub trait Stimulus {
     /// What was seen on the line beside answers, where there is one.
     fn line(&self) -> Option<line::LineSeen> {
         None
+    }
+    /// How much later than stated the wakeups may have been due: so much less late they were, at most.
+    fn due_uncertainty(&self) -> SpanNs {
+        SpanNs(0)
     }
 }
 
@@ -54,6 +66,32 @@ pub enum Waited {
     Done,
     /// The run is to end.
     Stopped,
+    /// No further stimulus can come.
+    Lost(Loss),
+}
+
+/// Why no further stimulus can come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The process that wakes the probe has ended.
+    WakerEnded,
+    /// The last stimulus never arrived.
+    NeverArrived,
+    /// The call that wakes failed, or the one that waits, with this number of an error.
+    Failed(i32),
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WakerEnded => f.write_str("the process that wakes the probe has ended"),
+            Self::NeverArrived => f.write_str("a wakeup never arrived"),
+            Self::Failed(0) => f.write_str("the other side of the channel is gone"),
+            Self::Failed(errno) => {
+                write!(f, "the channel failed: {}", io::Error::from_raw_os_error(*errno))
+            }
+        }
+    }
 }
 
 /// A wakeup.
@@ -76,6 +114,8 @@ pub enum Ending {
     Stopped,
     /// The CPU went away before the wakeup due then, from the start of the run.
     CpuLost(SpanNs),
+    /// No further stimulus could come after the one due then, from the start of the run.
+    StimulusLost(SpanNs, Loss),
 }
 
 /// Waits for each wakeup, `most` at most, and records how late it came, times from `origin`.
@@ -83,8 +123,8 @@ pub enum Ending {
 /// Nothing here allocates, locks, prints or fails, and the only system calls are the wait and, before
 /// it, that which arms a watchdog, if somebody looks on.
 #[inline]
-pub fn sample(
-    stimulus: &mut impl Stimulus,
+pub fn sample<S: Stimulus>(
+    stimulus: &mut S,
     place: &mut impl Place,
     most: u64,
     origin: MonoNs,
@@ -94,6 +134,8 @@ pub fn sample(
 ) -> Ending {
     let period_ns = stimulus.period().0;
     let mut left = most;
+    let mut last = None;
+    let mut last_due_ns = 0;
     while left > 0 {
         let Wakeup { due, woken, missed } = match stimulus.wait() {
             Waited::Woken(wakeup) => wakeup,
@@ -103,11 +145,13 @@ pub fn sample(
             }
             Waited::Done => return Ending::Done,
             Waited::Stopped => return Ending::Stopped,
+            Waited::Lost(loss) => return Ending::StimulusLost(SpanNs(last_due_ns), loss),
         };
         if stop.load(Ordering::Relaxed) {
             return Ending::Stopped;
         }
         let due_ns = due.since(origin).0;
+        last_due_ns = due_ns;
         if !place.is_home() {
             if !place.go_home() {
                 return Ending::CpuLost(SpanNs(due_ns));
@@ -119,6 +163,14 @@ pub fn sample(
             0
         });
         recorder.record(due_ns, late_ns, missed, period_ns);
+        if S::HAS_INTERVAL {
+            if let Some(last) = last.replace(woken.0) {
+                let deviation_ns = woken.0.wrapping_sub(last).wrapping_sub(period_ns);
+                // Negative where the wakeup before was the later one.
+                #[allow(clippy::cast_possible_wrap)]
+                recorder.record_deviation(due_ns, deviation_ns as i64);
+            }
+        }
         if let Some(ring) = samples {
             ring.push(Sample { due_ns, late_ns });
         }

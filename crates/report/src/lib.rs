@@ -10,6 +10,7 @@ pub mod explain;
 mod findings;
 mod headline;
 pub mod html;
+mod intervals;
 pub mod lab;
 pub mod lab_progress;
 mod line;

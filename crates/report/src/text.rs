@@ -6,7 +6,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::plan::{IdleStates, Plan, Target};
+use wakescope_core::plan::{Between, IdleStates, Placement, Plan, Target};
 use wakescope_core::run::{Run, State};
 use wakescope_core::source::Source;
 use wakescope_core::units::{SpanNs, counted, grouped};
@@ -14,6 +14,7 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 use crate::domain;
 use crate::findings::{self, Notes};
 use crate::headline::Headline;
+use crate::intervals;
 use crate::line;
 use crate::plot;
 use crate::quantity;
@@ -27,6 +28,10 @@ pub fn report(run: &Run, style: Style) -> String {
     let proven = tail::block(run, style);
     if !proven.is_empty() {
         let _ = write!(out, "\n{proven}");
+    }
+    let intervals = intervals::block(run);
+    if !intervals.is_empty() {
+        let _ = write!(out, "\n{intervals}");
     }
     let all = run.expiries();
     if all.count > 0 {
@@ -257,6 +262,7 @@ pub fn plan(plan: &Plan) -> String {
         return format!("wakeups of {}", target(&plan.target));
     }
     let mut parts = vec![format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns))];
+    parts.extend(waker(plan));
     parts.push(match plan.priority {
         Some(priority) => format!("{} {priority}", plan.policy),
         None => plan.policy.to_string(),
@@ -272,6 +278,21 @@ pub fn plan(plan: &Plan) -> String {
         parts.push("idle states shallow".into());
     }
     parts.join(" · ")
+}
+
+/// What is unusual about the wakers: `woken by a process on CPU 1`.
+fn waker(plan: &Plan) -> Option<String> {
+    let waker = plan.waker.as_ref()?;
+    let who = match waker.between {
+        Between::Threads => "thread",
+        Between::Processes => "process",
+    };
+    match (waker.placement, waker.cpus.as_slice()) {
+        (Placement::SameCpu, _) if waker.between == Between::Threads => None,
+        (Placement::SameCpu, _) => Some(format!("woken by a {who}")),
+        (Placement::CrossCpu, [cpu]) => Some(format!("woken by a {who} on CPU {cpu}")),
+        (Placement::CrossCpu, _) => Some(format!("woken by a {who} on another CPU")),
+    }
 }
 
 /// Whose wakeups these are: `process 4711`.

@@ -13,6 +13,9 @@ use crate::checked;
 use crate::signal::resets_file_size;
 
 pub mod confined;
+mod copy;
+
+pub use copy::fork;
 
 /// A program with its arguments, as `execv` wants them.
 #[derive(Clone, Debug)]
@@ -107,7 +110,7 @@ impl Start<'_> {
         // their own. Other threads may hold locks at this moment, so the child keeps to calls
         // that are safe in a signal handler, allocates nothing, and never returns from the block.
         let pid = unsafe {
-            let pid = fork(namespace | libc::SIGCHLD);
+            let pid = clone_process(namespace | libc::SIGCHLD);
             if pid == 0 {
                 let errno = plan.execute().to_ne_bytes();
                 libc::write(sink.as_raw_fd(), errno.as_ptr().cast(), errno.len());
@@ -127,11 +130,24 @@ impl Start<'_> {
     }
 }
 
+/// Starts a process that ends at once, with status 0, and executes nothing.
+pub fn fork_that_exits() -> io::Result<Child> {
+    // SAFETY: a fork, as the child gets memory of its own. It makes one system call and never returns.
+    let pid = unsafe {
+        let pid = clone_process(libc::SIGCHLD);
+        if pid == 0 {
+            libc::_exit(0);
+        }
+        checked(pid)?
+    };
+    Ok(Child { pid, leads_group: false, exit: None })
+}
+
 /// Forks with `flags`. Not `fork(3)`, which takes none.
 ///
 /// # Safety
 /// In the child, only calls that are safe in a signal handler may follow.
-unsafe fn fork(flags: libc::c_int) -> libc::pid_t {
+unsafe fn clone_process(flags: libc::c_int) -> libc::pid_t {
     let flags = libc::c_long::from(flags);
     // SAFETY: no new stack, no pointer: the child goes on with a copy of this one.
     let pid = unsafe {
@@ -292,6 +308,18 @@ impl Child {
         })
     }
 
+    /// Waits until it ends, or a signal handler runs in this thread (`None`).
+    pub fn wait_interruptibly(&mut self) -> Option<Exit> {
+        let mut status = 0;
+        // SAFETY: `status` is live and writable.
+        match checked(unsafe { libc::waitpid(self.pid, &raw mut status, 0) }) {
+            Ok(_) => self.exit = Some(exit_of(status)),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.exit = Some(Exit::Unknown),
+        }
+        self.exit
+    }
+
     /// Kills it, and the rest of a group that it leads. It remains to be waited for.
     pub fn kill(&self) {
         if self.exit.is_none() {
@@ -352,11 +380,30 @@ pub fn adopt_orphans() -> io::Result<()> {
 
 /// Kills the process `pid`, which must be a child of this one that was not waited for.
 pub fn kill_child(pid: i32) -> io::Result<()> {
+    signal_child(pid, libc::SIGKILL)
+}
+
+/// Kills all other processes of the PID namespace that this one is the first of. Fails with `ESRCH` if
+/// there are none, and without killing any if this is not the first.
+pub fn kill_namespace() -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    // SAFETY: sends a signal to whom this process can see, which is its namespace, but for itself.
+    checked(unsafe { libc::kill(-1, libc::SIGKILL) }).map(drop)
+}
+
+/// Asks the process `pid` to end (SIGTERM). It must be a child of this one that was not waited for.
+pub fn terminate_child(pid: i32) -> io::Result<()> {
+    signal_child(pid, libc::SIGTERM)
+}
+
+fn signal_child(pid: i32, signal: libc::c_int) -> io::Result<()> {
     if pid <= 0 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     // SAFETY: sends a signal; the caller vouches for the number.
-    checked(unsafe { libc::kill(pid, libc::SIGKILL) }).map(drop)
+    checked(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
 /// A pipe, first the end to read from. Programs that are started do not inherit it.

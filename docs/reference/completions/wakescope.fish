@@ -30,7 +30,6 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "check" -d 'Show
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'Measure wakeup latency, and check whether the numbers can be trusted'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "explain" -d 'Explain late wakeups: which component was late, and what caused it'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads without measuring, and print how much work they did'
-complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "respond" -d 'Answer each byte of a serial line at once, for `wakescope measure --stimulus line` at its other end'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show runs as text, an HTML page, a picture or Markdown, or export them to other programs\' formats'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "import" -d 'Convert results of cyclictest, rtla, jitterdebugger and other programs into runs'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "compare" -d 'Test whether one set of runs is worse than another'
@@ -41,11 +40,16 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'P
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l probe -d 'Also infer the preemption model from behaviour: time wakeups during long system calls on one CPU, for some seconds'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'
-line\t'A byte over a serial line (--line), answered by `wakescope respond`'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l line -d 'Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
+futex\t'Another thread, through a futex'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
@@ -78,11 +82,16 @@ function\t''
 module\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'Number of the worst wakeups to show in full' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'
-line\t'A byte over a serial line (--line), answered by `wakescope respond`'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l line -d 'Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
+futex\t'Another thread, through a futex'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
@@ -113,11 +122,6 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l seed -d 'Se
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l json -d 'Print the result as JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l list -d 'List the loads'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -s h -l help -d 'Print help'
-complete -c wakescope -n "__fish_wakescope_using_subcommand respond" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand respond" -l priority -d 'Real-time priority of the thread that answers, 1 to 99 [default: 90, or none where that is not allowed]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand respond" -l cpu -d 'CPU to bind that thread to [default: any]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand respond" -l pty -d 'Make a pseudoterminal and answer on it, for a sender on this machine'
-complete -c wakescope -n "__fish_wakescope_using_subcommand respond" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l format -d 'Output format [default: by the ending of -o FILE, else text]' -r -f -a "text\t'For people: verdict, table, findings, histogram'
 html\t'A page in one file, with pictures, tables, and exact values at the pointer'
 svg\t'One picture, for papers and slides'
@@ -220,12 +224,18 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l kernel -d 'Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in old/bzImage' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l preempt -d 'Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l load -d 'Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; a combination as find+launch' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l load -d 'Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'
-line\t'A byte over a serial line (--line), answered by `wakescope respond`'"
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
+futex\t'Another thread, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
@@ -263,12 +273,18 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l kernel -d 'Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in old/bzImage' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l preempt -d 'Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l load -d 'Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; a combination as find+launch' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l load -d 'Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'
-line\t'A byte over a serial line (--line), answered by `wakescope respond`'"
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
+futex\t'Another thread, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r

@@ -4,16 +4,17 @@ use std::path::PathBuf;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus, Target, WORST, Waker};
+use wakescope_core::plan::{Between, IdleStates, Plan, Policy, Rate, Stimulus, Target, WORST};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
-use wakescope_probe::load::{Spec, parse_list};
+use wakescope_probe::load::{Spec, name_in, parse_list};
 use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
 use crate::Failure;
 use crate::line::LineArgs;
+use crate::measure::wakers::{Asked, Place, Places, between};
 use crate::stimuli::stimuli;
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
@@ -29,9 +30,23 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     line: LineArgs,
 
-    /// Time from one timer expiry to the next, on each CPU
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
-    interval: SpanNs,
+    /// What wakes a probe through a stimulus with a waker: another thread of its process, or another
+    /// process [default: threads]
+    #[arg(long, value_name = "threads|processes", value_parser = between)]
+    between: Option<Between>,
+
+    /// Where the waker runs: on the probe's CPU, on the next one, or on CPU A for a probe on CPU B
+    /// [default: same-cpu]
+    #[arg(long, value_name = "same-cpu|cross-cpu|A:B")]
+    place: Option<Place>,
+
+    /// Time from one timer expiry to the next, on each CPU [default: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
+    interval: Option<SpanNs>,
+
+    /// Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]
+    #[arg(long, value_name = "HZ", conflicts_with = "interval", allow_hyphen_values = true)]
+    rtc_hz: Option<Rate>,
 
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
@@ -142,45 +157,40 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         return Err(Failure::new(format!("--policy {policy} has no --priority"))
             .try_this("omit --priority, or use --policy fifo or rr"));
     }
-    if args.samples.is_none() && args.duration < args.interval {
+    let interval = interval_of(args)?;
+    if args.samples.is_none() && args.duration < interval {
         return Err(Failure::new(format!(
             "--duration {} is shorter than one --interval of {}",
             args.duration.as_argument(),
-            args.interval.as_argument()
+            interval.as_argument()
         ))
         .try_this("measure for at least a few intervals"));
     }
-    if args.samples.is_some_and(|n| n.checked_mul(args.interval.0).is_none_or(|ns| ns > LONGEST.0))
-    {
+    if args.samples.is_some_and(|n| n.checked_mul(interval.0).is_none_or(|ns| ns > LONGEST.0)) {
         return Err(Failure::new(format!(
             "so many --samples at an interval of {} take longer than {LONGEST}",
-            args.interval
+            interval
         ))
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
-    let loads = || args.load.iter().flat_map(|l| &l.0);
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
     let stimulus = args.stimulus;
-    let waker = stimulus.needs_waker().then(|| Waker::of_probe(priority));
-    if (waker.is_some() || stimulus == Stimulus::Line) && policy == Policy::Deadline {
-        return Err(Failure::new(format!(
-            "--policy deadline does not apply to --stimulus {stimulus}"
-        ))
-        .because(
-            "a SCHED_DEADLINE probe is throttled by its own period, which what wakes it does \
-                 not keep",
-        )
-        .try_this("use --policy fifo, rr or other"));
+    if stimulus == Stimulus::Line && policy == Policy::Deadline {
+        return Err(Failure::new("--policy deadline does not apply to --stimulus line")
+            .because(
+                "a SCHED_DEADLINE probe is throttled by its own period, which answers do not keep",
+            )
+            .try_this("use --policy fifo, rr or other"));
     }
     let line = args.line.plan(stimulus)?;
-    let mut cpus = cpus(args.cpus.as_ref())?;
+    let Places { mut cpus, waker } = places(args, policy, priority)?;
     if line.is_some() {
         one_cpu(&mut cpus, args.cpus.is_some())?;
     }
-    Ok(Plan {
+    let mut plan = Plan {
         target: Target::Probes,
         stimulus,
-        interval_ns: args.interval.0,
+        interval_ns: interval.0,
         duration_ns: args.samples.is_none().then_some(args.duration.0),
         samples: args.samples,
         policy,
@@ -189,8 +199,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         waker,
         line,
         cpus,
-        load: loads().map(Spec::to_string).collect(),
-        load_marks: load_marks(loads()),
+        load: Vec::new(),
+        load_marks: Vec::new(),
         warmup_ns: args.warmup.0,
         idle_states: match args.idle_states {
             IdleStatesArg::AsIs => IdleStates::AsIs,
@@ -199,28 +209,53 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         worst: args.worst.into(),
         fail_above: args.fail_above.iter().map(Limit::as_argument).collect(),
         save_samples: args.save_samples,
-    })
+    };
+    name_in(&mut plan, args.load.iter().flat_map(|list| &list.0));
+    Ok(plan)
 }
 
-/// What tells commands among the loads apart; nothing where no load is a command.
-fn load_marks<'a>(loads: impl Iterator<Item = &'a Spec>) -> Vec<String> {
-    let marks: Vec<String> = loads.map(|load| load.mark().unwrap_or_default()).collect();
-    if marks.iter().all(String::is_empty) { Vec::new() } else { marks }
+/// The interval that was asked for, or whose rate was.
+fn interval_of(args: &MeasureArgs) -> Result<SpanNs, Failure> {
+    let stimulus = args.stimulus;
+    match (args.interval, args.rtc_hz) {
+        (interval, None) if !stimulus.keeps_rate() => Ok(interval.unwrap_or(DEFAULT_INTERVAL)),
+        (_, Some(_)) if !stimulus.keeps_rate() => {
+            Err(Failure::new(format!("--rtc-hz does not apply to --stimulus {stimulus}"))
+                .try_this("use --interval, or --stimulus rtc or rtc-grid"))
+        }
+        (None, rate) => Ok(rate.unwrap_or(Rate::REALFEEL).interval()),
+        (Some(interval), _) if Rate::of(interval).is_some() => Ok(interval),
+        (Some(interval), _) => Err(Failure::new(format!(
+            "--interval {} is not that of a real-time clock's rate",
+            interval.as_argument()
+        ))
+        .because("its rates are powers of two from 2 to 8192 Hz")
+        .try_this("use --rtc-hz, as in --rtc-hz 2048; or another --stimulus")),
+    }
 }
+
+/// Where the probes are, and who wakes them.
+fn places(args: &MeasureArgs, policy: Policy, priority: Option<u8>) -> Result<Places, Failure> {
+    let MeasureArgs { stimulus, between, place, .. } = *args;
+    let allowed = allowed_cpus()?;
+    let cpus = cpus(args.cpus.as_ref(), &allowed)?;
+    let asked = Asked { stimulus, between, place };
+    asked.places(policy, priority, cpus, args.cpus.is_some(), &allowed)
+}
+
+/// A usual period of control loops.
+const DEFAULT_INTERVAL: SpanNs = SpanNs(1_000_000);
 
 /// Above what applications use, below the kernel's own threads that must come first (99).
 const DEFAULT_PRIORITY: u8 = 90;
 
 /// The CPUs to measure: those asked for, of those that this process may use.
-fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
-    let allowed = sched::affinity().map_err(|e| {
-        Failure::new(format!("cannot find out which CPUs this process may use: {e}"))
-    })?;
-    let Some(CpuList(asked)) = asked else { return Ok(allowed) };
+fn cpus(asked: Option<&CpuList>, allowed: &[u32]) -> Result<Vec<u32>, Failure> {
+    let Some(CpuList(asked)) = asked else { return Ok(allowed.to_vec()) };
     match asked.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(asked.clone()),
         Some(cpu) => Err(Failure::new(format!("this process may not use CPU {cpu}"))
-            .because(format!("it may use {}", cpu_ranges(&allowed)))
+            .because(format!("it may use {}", cpu_ranges(allowed)))
             .try_this(
                 "name some of these with --cpus; the others are offline, or excluded by a cpuset \
                  or taskset",
@@ -236,6 +271,12 @@ fn one_cpu(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
     }
     cpus.truncate(1);
     Ok(())
+}
+
+/// The CPUs that this process may use.
+fn allowed_cpus() -> Result<Vec<u32>, Failure> {
+    sched::affinity()
+        .map_err(|e| Failure::new(format!("cannot find out which CPUs this process may use: {e}")))
 }
 
 /// A year: longer is surely a slip of the pen.

@@ -12,10 +12,13 @@ use wakescope_core::explain::{
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
+use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::line::{AnsweredBy, Attachment, Line};
 use wakescope_core::maxima::Maxima;
-use wakescope_core::plan::{IdleStates, LinePlan, Plan, Policy, Stimulus, Target, Waker};
+use wakescope_core::plan::{
+    Between, IdleStates, LinePlan, Placement, Plan, Policy, Stimulus, Target, Waker,
+};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{Episode, LoadResult, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
@@ -114,9 +117,14 @@ pub(crate) fn full_run() -> Run {
             migrated: 3,
             not_asleep: 4,
             skipped: 5,
+            due_uncertainty_ns: 800,
             page_faults: 4,
             woken,
             expiries,
+            interval_deviation: Some(IntervalDeviation {
+                longer: distribution(&[1, 2, 3_000]),
+                shorter: distribution(&[7, 900]),
+            }),
             maxima: Some(Maxima { slot_ns: 1 << 20, max_ns: vec![Some(8_123), None] }),
             overflow: Some(Overflow { from_ns: 8_000, count: 1 }),
         }],
@@ -510,7 +518,12 @@ fn full_plan() -> Plan {
         policy: Policy::Fifo,
         priority: Some(90),
         policy_required: true,
-        waker: Some(Waker::of_probe(Some(90))),
+        waker: Some(Waker {
+            placement: Placement::CrossCpu,
+            cpus: vec![1],
+            between: Between::Processes,
+            ..Waker::of_probe(Some(90))
+        }),
         line: Some(LinePlan { device: "/dev/ttyUSB0".into(), baud: 115_200 }),
         cpus: vec![1],
         load: vec!["find".into(), "exec:make".into()],

@@ -14,8 +14,42 @@ pub enum Stimulus {
     /// A timer on an absolute grid of `CLOCK_MONOTONIC`.
     #[default]
     Timer,
+    /// A timer that is a file, which the probe reads.
+    Timerfd,
+    /// A POSIX timer, whose signal a handler takes.
+    Signal,
+    /// A POSIX timer, whose signal the probe waits for.
+    Sigwait,
+    /// The absolute time-out of a wait for a futex.
+    FutexTimeout,
+    /// The time-out of a wait for files.
+    Epoll,
+    /// The periodic interrupt of a real-time clock.
+    Rtc,
+    /// A timer on the grid that a real-time clock would have.
+    RtcGrid,
     /// Another thread, through a futex.
     Futex,
+    /// Another thread, through a pipe.
+    Pipe,
+    /// Another thread, through an eventfd.
+    Eventfd,
+    /// Another thread, through a pair of Unix sockets.
+    Socketpair,
+    /// Another thread, through UDP over the loopback device.
+    Udp,
+    /// Another thread, through TCP over the loopback device.
+    Tcp,
+    /// Another thread, through a POSIX message queue.
+    Mqueue,
+    /// Another thread, through a POSIX semaphore.
+    Semaphore,
+    /// Another thread, through a System V semaphore.
+    SysvSemaphore,
+    /// Another thread, by a signal.
+    Kill,
+    /// Another thread, through a condition variable.
+    Condvar,
     /// A byte over a line, answered by another machine.
     Line,
     /// Whatever wakes the threads that are followed.
@@ -38,7 +72,28 @@ pub enum Family {
 
 impl Stimulus {
     /// Those that wake a probe, in the order in which they are listed.
-    pub const OF_PROBES: &'static [Self] = &[Self::Timer, Self::Futex, Self::Line];
+    pub const OF_PROBES: &'static [Self] = &[
+        Self::Timer,
+        Self::Timerfd,
+        Self::Signal,
+        Self::Sigwait,
+        Self::FutexTimeout,
+        Self::Epoll,
+        Self::Rtc,
+        Self::RtcGrid,
+        Self::Futex,
+        Self::Pipe,
+        Self::Eventfd,
+        Self::Socketpair,
+        Self::Udp,
+        Self::Tcp,
+        Self::Mqueue,
+        Self::Semaphore,
+        Self::SysvSemaphore,
+        Self::Kill,
+        Self::Condvar,
+        Self::Line,
+    ];
 
     /// How it is named in commands, plans and records.
     pub fn name(self) -> &'static str {
@@ -68,13 +123,46 @@ impl Stimulus {
         self.family() == Family::Waker
     }
 
+    /// Whether the grid is that of a real-time clock's [`Rate`](super::Rate), so that only the
+    /// intervals of these are possible.
+    pub fn keeps_rate(self) -> bool {
+        matches!(self, Self::Rtc | Self::RtcGrid)
+    }
+
     fn row(self) -> (&'static str, Family, &'static str) {
         use Family::{Grid, Others, Waker};
         match self {
             Self::Timer => {
                 ("timer", Grid, "A timer that expires on an absolute grid of CLOCK_MONOTONIC")
             }
+            Self::Timerfd => ("timerfd", Grid, "A timerfd on the same grid, by a blocking read"),
+            Self::Signal => ("signal", Grid, "A POSIX timer on the same grid, by a signal handler"),
+            Self::Sigwait => ("sigwait", Grid, "A POSIX timer on the same grid, by sigwaitinfo"),
+            Self::FutexTimeout => {
+                ("futex-timeout", Grid, "The time-out of a futex, at points of the same grid")
+            }
+            Self::Epoll => {
+                ("epoll", Grid, "The time-out of epoll_pwait2, at points of the same grid")
+            }
+            Self::Rtc => {
+                ("rtc", Grid, "The periodic interrupt of the real-time clock, as realfeel")
+            }
+            Self::RtcGrid => ("rtc-grid", Grid, "A timer on the grid of a real-time clock's rate"),
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
+            Self::Pipe => ("pipe", Waker, "Another thread, through a pipe"),
+            Self::Eventfd => ("eventfd", Waker, "Another thread, through an eventfd"),
+            Self::Socketpair => ("socketpair", Waker, "Another thread, through Unix sockets"),
+            Self::Udp => ("udp", Waker, "Another thread, through UDP over the loopback device"),
+            Self::Tcp => ("tcp", Waker, "Another thread, through TCP over the loopback device"),
+            Self::Mqueue => ("mqueue", Waker, "Another thread, through a POSIX message queue"),
+            Self::Semaphore => ("semaphore", Waker, "Another thread, through a POSIX semaphore"),
+            Self::SysvSemaphore => {
+                ("sysv-semaphore", Waker, "Another thread, through a System V semaphore")
+            }
+            Self::Kill => ("kill", Waker, "Another thread, by a signal that the probe waits for"),
+            Self::Condvar => {
+                ("condvar", Waker, "Another thread, through a condition variable with PI mutex")
+            }
             Self::Line => (
                 "line",
                 Family::Line,
@@ -133,7 +221,7 @@ mod tests {
     fn other_names_are_answered_with_those_there_are() {
         for name in ["any", "Timer", "", "fnutex"] {
             let refusal = name.parse::<Stimulus>().unwrap_err().to_string();
-            let want = format!("there is no stimulus `{name}`; the stimuli are timer, futex, line");
+            let want = format!("there is no stimulus `{name}`; the stimuli are timer, timerfd, ");
             assert!(refusal.starts_with(&want), "{refusal}");
         }
     }

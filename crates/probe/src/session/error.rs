@@ -2,6 +2,7 @@
 
 use std::io;
 
+use wakescope_core::plan::Stimulus;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::Schedule;
 
@@ -9,6 +10,7 @@ use crate::line::LineError;
 use crate::load::LoadError;
 use crate::observer::ObserverError;
 use crate::schedule::words;
+use crate::stimulus::availability::Unavailable;
 
 /// Why a measurement could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,9 @@ pub enum MeasureError {
     /// The interval is shorter than one wakeup takes: interval and that time.
     #[error("an interval of {0} is too short: one sleep and wakeup takes {1} here")]
     Interval(SpanNs, SpanNs),
+    /// The stimulus cannot be had here.
+    #[error("cannot wake the probe by {0}: {1}")]
+    Stimulus(Stimulus, Unavailable),
     /// Idle states cannot be limited.
     #[error("cannot limit idle states: /dev/cpu_dma_latency: {0}")]
     IdleStates(io::Error),

@@ -85,12 +85,29 @@ impl Ended {
         self.report.as_ref()?.line.as_ref()
     }
 
+    fn due_uncertainty_ns(&self) -> u64 {
+        self.report.as_ref().map_or(0, |report| report.due_uncertainty.0)
+    }
+
     /// When its CPU went away, from the start of the run.
     pub(super) fn cpu_lost_at_ns(&self) -> Option<u64> {
         match self.report.as_ref()?.ending {
             Ending::CpuLost(due) => Some(due.0),
-            Ending::Done | Ending::Stopped => None,
+            Ending::Done | Ending::Stopped | Ending::StimulusLost(..) => None,
         }
+    }
+
+    /// When, from the start of the run, and why nothing could wake the probe any more.
+    fn stimulus_lost(&self) -> Option<(u64, String)> {
+        match self.report.as_ref()?.ending {
+            Ending::StimulusLost(last_due, loss) => Some((last_due.0, loss.to_string())),
+            Ending::Done | Ending::Stopped | Ending::CpuLost(_) => None,
+        }
+    }
+
+    /// Whether it ended before the run did.
+    pub(super) fn is_lost(&self) -> bool {
+        self.cpu_lost_at_ns().is_some() || self.stimulus_lost().is_some()
     }
 
     fn into_thread(self) -> Thread {
@@ -101,9 +118,11 @@ impl Ended {
             migrated: self.seen.migrated,
             not_asleep: self.seen.not_asleep,
             skipped: self.skipped(),
+            due_uncertainty_ns: self.due_uncertainty_ns(),
             page_faults: self.page_faults(),
             woken: self.seen.woken,
             expiries: self.seen.expiries,
+            interval_deviation: Some(self.seen.deviation).filter(|d| d.count() > 0),
             maxima: Some(self.seen.maxima),
             overflow: None,
         }
@@ -122,6 +141,7 @@ impl Ended {
             early: self.seen.early,
             not_asleep: self.seen.not_asleep,
             skipped: self.skipped(),
+            due_uncertainty_ns: self.due_uncertainty_ns(),
             lost: self.lost,
             minor_faults: report.map_or(0, |r| r.faults.minor),
             major_faults: report.map_or(0, |r| r.faults.major),
@@ -132,6 +152,7 @@ impl Ended {
             slack_ns: report.and_then(|r| r.slack.as_ref().ok()).map_or(0, |s| s.0),
             cpu_share_ppm: report.and_then(share).unwrap_or(0),
             cpu_lost_at_ns: self.cpu_lost_at_ns(),
+            stimulus_lost: self.stimulus_lost(),
             failure: report.is_none().then(|| "its thread died".into()),
         }
     }
