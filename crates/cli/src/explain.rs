@@ -7,7 +7,7 @@ use wakescope_attribution::{Machine, account, stand_in};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, By};
 use wakescope_core::host::Host;
-use wakescope_core::plan::{Plan, Policy, Target};
+use wakescope_core::plan::{Plan, Policy, Stimulus, Target};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -31,11 +31,14 @@ mod others;
 mod stored;
 
 /// What a probe is told, and means nothing where none is started.
-const NOT_OF_OTHERS: [&str; 12] = [
+const NOT_OF_OTHERS: [&str; 15] = [
     "stimulus",
     "between",
     "place",
+    "line",
+    "baud",
     "interval",
+    "rtc_hz",
     "cpus",
     "policy",
     "priority",
@@ -167,6 +170,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
         Some(target) => others::plan(args, target)?,
         None => measure::plan(&args.measure)?,
     };
+    refuse_line(&plan)?;
     let signals = measure::prepare_process()?;
     let host = host::read(&plan.cpus);
     let image = lines::choose(args.vmlinux.as_deref(), &host)?;
@@ -175,6 +179,19 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let mut follower = Follower::start(question, &plan, &host)?;
     follower.read_files(image);
     measure::carry_out(&args.measure, plan, host, signals, &mut follower, &|run| shown(args, run))
+}
+
+/// Refuses round trips: most of one is spent where no tracer of this machine sees it.
+fn refuse_line(plan: &Plan) -> Result<(), Failure> {
+    if plan.stimulus != Stimulus::Line {
+        return Ok(());
+    }
+    Err(Failure::new("--stimulus line cannot be explained")
+        .because("a round trip is spent on the wire and on two machines, of which this one sees only one")
+        .try_this(
+            "explain the other machine's part there, while this one measures: wakescope explain \
+             --comm wakescope-r",
+        ))
 }
 
 fn target(args: &ExplainArgs) -> Option<Target> {

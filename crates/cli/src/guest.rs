@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::driver::{self, Screen, Storage};
 use wakescope_probe::host::{self, Files};
-use wakescope_probe::load::{Spec, default_dir};
+use wakescope_probe::load::{Need, Spec, default_dir, parse_list};
 use wakescope_probe::measurement::{Identity, Progress, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_report::check::Check;
@@ -323,8 +323,11 @@ fn measure_quietly(
 ) -> Result<(Run, Option<Vec<u8>>), Failure> {
     let Order { seed, ref plan } = *order;
     let loads = loads_of(plan)?;
-    bring_up_what_wakes(plan.stimulus);
+    if matches!(plan.stimulus, Stimulus::Udp | Stimulus::Tcp) {
+        provide(Need::Loopback)?;
+    }
     let mut signals = measure::prepare_process()?;
+    loads.iter().filter_map(Spec::need).try_for_each(provide)?;
     let host = host::read(&plan.cpus);
     let identity = Identity {
         // Of which cell it is, the host knows.
@@ -351,19 +354,35 @@ fn measure_quietly(
     Ok((run, follower.and_then(Follower::stored)))
 }
 
-/// Brings up the loopback device for stimuli that need it. Where that fails, their refusal says why.
-fn bring_up_what_wakes(stimulus: Stimulus) {
-    if matches!(stimulus, Stimulus::Udp | Stimulus::Tcp) {
-        if let Ok(socket) = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)) {
-            let _ = bring_loopback_up(&socket);
-        }
-    }
+/// Provides what a load needs. A guest that runs no such load has it not: all that is done shifts
+/// what is measured.
+fn provide(need: Need) -> Result<(), Failure> {
+    const TERMINALS: &str = "/dev/pts";
+    let (what, done) = match need {
+        Need::Loopback => (
+            "bring the loopback interface up",
+            UdpSocket::bind("0.0.0.0:0").and_then(|any| bring_loopback_up(&any)),
+        ),
+        Need::PseudoTerminals => (
+            "mount devpts",
+            fs::create_dir_all(TERMINALS)
+                .and_then(|()| mount("devpts", TERMINALS, "ptmxmode=0666")),
+        ),
+        Need::KernelLog => (
+            "allow programs to write to the kernel's log",
+            // Without the end of the line the kernel refuses it.
+            fs::write("/proc/sys/kernel/printk_devkmsg", "on\n"),
+        ),
+        // As one of a group, the load itself says that it is not there.
+        Need::Machine => return Ok(()),
+    };
+    done.map_err(|e| Failure::new(format!("cannot {what}: {e}")))
 }
 
 /// The loads that a plan names.
 fn loads_of(plan: &Plan) -> Result<Vec<Spec>, Failure> {
-    let read = |name: &String| name.parse::<Spec>().map_err(|e| Failure::new(e.to_string()));
-    plan.load.iter().map(read).collect()
+    let read = |name: &String| parse_list(name).map_err(|e| Failure::new(e.to_string()));
+    plan.load.iter().map(read).collect::<Result<Vec<_>, _>>().map(|lists| lists.concat())
 }
 
 /// Says when the measurement begins, in real time.

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use wakescope_probe::load::launched_output;
+use wakescope_probe::load::{launched_output, play_part};
 use wakescope_sys::signal;
 
 mod check;
@@ -18,12 +18,14 @@ mod guest;
 mod import;
 mod input;
 mod lab;
+mod line;
 mod live;
 mod load;
 mod measure;
 mod output;
 mod parallel;
 mod report;
+mod respond;
 mod runs;
 mod samples;
 mod screen;
@@ -52,6 +54,7 @@ enum Verb {
     Measure(Box<measure::MeasureArgs>),
     Explain(Box<explain::ExplainArgs>),
     Load(load::LoadArgs),
+    Respond(respond::RespondArgs),
     Report(report::ReportArgs),
     Import(import::ImportArgs),
     Compare(compare::CompareArgs),
@@ -113,6 +116,7 @@ pub fn main() -> ExitCode {
         Verb::Measure(args) => measure::run(&args),
         Verb::Explain(args) => explain::run(&args),
         Verb::Load(args) => load::run(&args),
+        Verb::Respond(args) => respond::run(&args),
         Verb::Report(args) => report::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Compare(args) => compare::run(&args),
@@ -136,6 +140,12 @@ fn run<C: Parser>(carry_out: impl FnOnce(C) -> Result<Outcome, Failure>) -> Exit
     if let Some(text) = launched_output(std::env::args_os().nth(1).as_deref()) {
         let printed = output::print_own(text);
         return ExitCode::from(u8::from(printed.is_err()));
+    }
+    if let Some(played) = play_part(std::env::args_os().skip(1)) {
+        if let Err(fault) = &played {
+            output::tell(fault);
+        }
+        return ExitCode::from(u8::from(played.is_err()));
     }
     signal::fail_beyond_file_size();
     let cli = match C::try_parse_from(guest::arguments(std::env::args_os())) {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use wakescope_core::plan::Plan;
+use wakescope_core::source::Quantity;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_probe::driver;
 use wakescope_probe::measurement::Progress;
@@ -26,6 +27,8 @@ const WONDER: SpanNs = SpanNs(2_000_000_000);
 /// Shows how a measurement stands.
 pub(crate) struct Live {
     title: String,
+    /// What one sample is called.
+    sample: &'static str,
     screen: Option<Screen>,
     recent: Vec<VecDeque<u64>>,
     started: MonoNs,
@@ -36,7 +39,14 @@ impl Default for Live {
     fn default() -> Self {
         let started = clock::now();
         let screen = Screen::of_terminal();
-        Self { title: String::new(), screen, recent: Vec::new(), started, has_told: false }
+        Self {
+            title: String::new(),
+            sample: "",
+            screen,
+            recent: Vec::new(),
+            started,
+            has_told: false,
+        }
     }
 }
 
@@ -51,7 +61,10 @@ impl driver::Screen for Live {
     }
 
     fn begin(&mut self, plan: &Plan) {
-        self.title = format!("measuring wakeups  {}", text::plan(plan));
+        self.sample = text::sample_of(plan);
+        let what =
+            if plan.quantity(None) == Quantity::WakeupLatency { "wakeup" } else { self.sample };
+        self.title = format!("measuring {what}s  {}", text::plan(plan));
     }
 
     fn pace(&self) -> Option<SpanNs> {
@@ -91,7 +104,7 @@ impl driver::Screen for Live {
             Some(screen) => {
                 screen.draw(&block(&self.title, elapsed, progress.total, &lines, HEIGHT));
             }
-            None => output::tell(&line(elapsed, progress.total, &lines)),
+            None => output::tell(&line(elapsed, progress.total, &lines, self.sample)),
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use wakescope_core::run::LoadResult;
 use wakescope_core::units::{MonoNs, SpanNs, grouped};
+use wakescope_core::validity::LeftOut;
 use wakescope_probe::load::{
     Load, LoadError, Options, Spec, clean_up_leftovers, default_dir, finish_all, keep, parse_list,
     this_program,
@@ -35,10 +36,11 @@ const WIDTH: usize = 79;
 #[command(after_help = "\
 Examples:
   wakescope load find launch file-move --duration 10s
+  wakescope load find@25% cpu@50%
   wakescope load exec:'while :; do make clean all; done'")]
 pub(crate) struct LoadArgs {
-    /// Loads to run: find, launch, file-move, cpu, disturb-KIND-TIME or exec:COMMAND; also as a
-    /// list, find,launch
+    /// Loads to run, which --list lists; also as a list, find,launch. `find@25%` works for 25 % of
+    /// the time
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -80,17 +82,17 @@ pub(crate) fn run(args: &LoadArgs) -> Result<Outcome, Failure> {
     clean_up(&dir);
     let options = Options { program: this_program(), dir, seed: args.seed };
     let loads = specs.into_iter().map(|spec| Load::start(spec, &options));
-    let mut loads: Vec<Load> = loads.collect::<Result<_, _>>().map_err(failure_of)?;
-    if !await_set_up(&mut loads, &signals)? {
+    let loads: Vec<Load> = loads.collect::<Result<_, _>>().map_err(failure_of)?;
+    let Some((mut loads, left_out)) = await_set_up(loads, &signals)? else {
         return Ok(Outcome::Done);
-    }
+    };
     for load in &mut loads {
         load.mark();
     }
     let begin = clock::now();
     watch(&mut loads, &signals, begin, args.duration);
     let duration = clock::now().since(begin);
-    tell_results(args, &finish_all(loads), duration)
+    tell_results(args, &finish_all(loads), &left_out, duration)
 }
 
 /// Removes what loads of a killed wakescope left in `dir`, and says so.
@@ -124,28 +126,56 @@ fn list() -> String {
     Spec::list().map(|(name, about)| format!(" {name:width$}  {about}\n")).collect()
 }
 
-/// Waits until all loads are set up. False if the user ends it before.
-fn await_set_up(loads: &mut [Load], signals: &EndSignals) -> Result<bool, Failure> {
+/// Waits until all loads are set up. Those of a group that cannot run are left out, unless none can.
+/// `None` if the user ends it before.
+fn await_set_up(
+    loads: Vec<Load>,
+    signals: &EndSignals,
+) -> Result<Option<(Vec<Load>, Vec<LeftOut>)>, Failure> {
     let deadline = clock::now().after(SET_UP_PATIENCE);
-    for load in loads.iter_mut() {
-        loop {
-            match load.wait_ready(LOOK) {
-                Ok(()) => break,
-                Err(LoadError::NotReady { .. }) if clock::now() < deadline => {}
-                Err(LoadError::NotReady { load, .. }) => {
-                    let patience = SET_UP_PATIENCE;
-                    return Err(failure_of(LoadError::NotReady { load, patience }));
+    let (mut ready, mut left_out, mut refused) = (Vec::new(), Vec::new(), None);
+    for mut load in loads {
+        match await_ready(&mut load, deadline, signals) {
+            Ok(false) => return Ok(None),
+            Ok(true) => {
+                left_out.extend(load.omissions());
+                ready.push(load);
+            }
+            Err(e) => match load.can_be_left_out(&e) {
+                None => return Err(failure_of(e)),
+                Some(part) => {
+                    left_out.push(part);
+                    refused.get_or_insert(e);
                 }
-                Err(e) => return Err(failure_of(e)),
-            }
-            if signals.wait(SpanNs(0)).is_some() {
-                return Ok(false);
-            }
+            },
         }
     }
-    let names: Vec<_> = loads.iter().map(|load| clean(&load.spec().to_string(), 40)).collect();
+    if let Some(e) = refused.filter(|_| ready.is_empty()) {
+        return Err(failure_of(e));
+    }
+    for LeftOut { part, of, reason } in &left_out {
+        output::tell(&clean(&format!("left {part} out of {of}: {reason}"), 300));
+    }
+    let names: Vec<_> = ready.iter().map(|load| clean(&load.spec().to_string(), 40)).collect();
     output::tell(&format!("running: {}", names.join(", ")));
-    Ok(true)
+    Ok(Some((ready, left_out)))
+}
+
+/// Waits until a load is set up. False if the user ends it before.
+fn await_ready(load: &mut Load, deadline: MonoNs, signals: &EndSignals) -> Result<bool, LoadError> {
+    loop {
+        match load.wait_ready(LOOK) {
+            Ok(()) => return Ok(true),
+            Err(LoadError::NotReady { .. }) if clock::now() < deadline => {}
+            Err(LoadError::NotReady { load, .. }) => {
+                return Err(LoadError::NotReady { load, patience: SET_UP_PATIENCE });
+            }
+            Err(e) => return Err(e),
+        }
+        if signals.wait(SpanNs(0)).is_some() {
+            return Ok(false);
+        }
+    }
 }
 
 /// Shows progress until the user ends it, the time is over or a load has died.
@@ -209,6 +239,7 @@ fn minutes(span: SpanNs) -> String {
 fn tell_results(
     args: &LoadArgs,
     results: &[LoadResult],
+    left_out: &[LeftOut],
     duration: SpanNs,
 ) -> Result<Outcome, Failure> {
     output::print(&if args.json {
@@ -217,6 +248,7 @@ fn tell_results(
             "seed": args.seed,
             "duration_ns": duration.0,
             "load": results,
+            "left_out": left_out.iter().map(json_of).collect::<Vec<_>>(),
         });
         format!("{result}\n")
     } else {
@@ -226,9 +258,14 @@ fn tell_results(
         None => Ok(Outcome::Done),
         Some(dead) => {
             let (load, fault) = (dead.name.clone(), dead.fault_with_last_words());
-            Err(failure_of(LoadError::Died { load, fault }))
+            Err(failure_of(LoadError::Died { load, fault, remedy: None }))
         }
     }
+}
+
+fn json_of(left_out: &LeftOut) -> serde_json::Value {
+    let LeftOut { part, of, reason } = left_out;
+    json!({ "part": part, "of": of, "reason": reason })
 }
 
 fn failure_of(e: LoadError) -> Failure {
@@ -236,6 +273,9 @@ fn failure_of(e: LoadError) -> Failure {
     | LoadError::Died { load, .. }
     | LoadError::NotReady { load, .. }) = &e;
     let failure = Failure::new(clean(&e.to_string(), 400));
+    if let LoadError::Died { remedy: Some(remedy), .. } = &e {
+        return failure.try_this(remedy);
+    }
     if load.parse().is_ok_and(|spec: Spec| spec.needs_directory()) {
         return failure.try_this("use another directory: --dir DIR");
     }

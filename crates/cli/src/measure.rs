@@ -7,11 +7,12 @@ use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::limit::Outcome as Judged;
 use wakescope_core::limitations::host_findings;
-use wakescope_core::plan::{Plan, Stimulus};
+use wakescope_core::plan::Plan;
 use wakescope_core::record_writer::RecordWriter;
 use wakescope_core::run::{Run, SCHEMA, State, TimeDomain};
+use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
-use wakescope_probe::load::{Load, Options, Spec, default_dir, this_program};
+use wakescope_probe::load::{Load, LoadError, Options, Spec, default_dir, this_program};
 use wakescope_probe::measurement::{Identity, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_probe::session::{MeasureError, outcome};
@@ -27,7 +28,7 @@ use crate::folder::RunFolder;
 use crate::live::Live;
 use crate::load::clean_up;
 use crate::trace_failure::cannot_trace;
-use crate::{Failure, Outcome, output};
+use crate::{Failure, Outcome, line, output};
 
 mod args;
 mod series;
@@ -216,7 +217,7 @@ impl driver::Storage for Storage<'_> {
 /// Prints what is `shown` of `run`, and where that lies if it was saved.
 pub(crate) fn show(mut shown: String, run: &Run, saved: Option<&Path>) -> Result<(), Failure> {
     if let Some(path) = saved {
-        shown += &footer(run, path, can_be_explained());
+        shown += &footer(run, path, can_be_explained(run));
     }
     output::print(&shown)
 }
@@ -235,9 +236,10 @@ fn footer(run: &Run, path: &Path, can_be_explained: bool) -> String {
     format!("{line}{}{why}\n", if fits { "   " } else { "\n " })
 }
 
-/// Whether it is likely that wakeups can be followed here: more is only known by trying.
-fn can_be_explained() -> bool {
-    effective_user() == 0 && Path::new("/sys/kernel/btf/vmlinux").exists()
+/// Whether it is likely that what was measured can be followed here: more is only known by trying.
+fn can_be_explained(run: &Run) -> bool {
+    let is_of_wakeups = run.quantity() == Quantity::WakeupLatency;
+    is_of_wakeups && effective_user() == 0 && Path::new("/sys/kernel/btf/vmlinux").exists()
 }
 
 /// The record of a run that has not begun: what is found if the process is killed before it has.
@@ -298,7 +300,6 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         MeasureError::Schedule(..) => failure.try_this(
             "a SCHED_DEADLINE period must be at least 100 µs (kernel.sched_deadline_period_min_us): try a longer --interval, or --policy fifo",
         ),
-        MeasureError::Stimulus(stimulus, e) => cannot_wake(failure, stimulus, &e),
         MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::WouldBlock => failure
             .because("this user (ulimit -u) or this cgroup (pids.max) has reached its limit of \
                  threads")
@@ -312,43 +313,23 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
             let enough = SpanNs((turnaround.0 * 2).max(50_000).next_multiple_of(10_000));
             failure.try_this(format!("use --interval {} or more", enough.as_argument()))
         }
+        MeasureError::Stimulus(_, e) => {
+            let (cause, remedy) = e.cause_and_remedy();
+            cause.into_iter().fold(failure, Failure::because).try_this(remedy)
+        }
         MeasureError::IdleStates(_) => failure.try_this("run as root, or leave idle states as \
              they are: --idle-states as-is"),
+        MeasureError::Load(LoadError::Died { remedy: Some(remedy), .. }) => failure.try_this(remedy),
         MeasureError::Load(_) => failure
             .try_this("list the loads: wakescope load --list; use another directory for their \
                  files: --load-dir DIR"),
+        MeasureError::Line(e) => line::explain(&e),
         MeasureError::Observer(e) => match e.cause().downcast_ref() {
             Some(cause) => cannot_trace(cause),
             None => failure,
         },
         MeasureError::Ended => failure.try_this("do not interrupt it before it shows the first \
              figures"),
-    }
-}
-
-/// Why a channel cannot be opened, and what to do.
-fn cannot_wake(failure: Failure, stimulus: Stimulus, cause: &std::io::Error) -> Failure {
-    let is_absent = cause.kind() == std::io::ErrorKind::Unsupported;
-    match stimulus {
-        Stimulus::Udp | Stimulus::Tcp => failure
-            .because("it needs the loopback device, without a firewall in the way")
-            .try_this("bring the device up: ip link set lo up; or use --stimulus socketpair"),
-        Stimulus::Mqueue if is_absent => failure
-            .because("this kernel is built without POSIX message queues (CONFIG_POSIX_MQUEUE)")
-            .try_this("use another stimulus, such as --stimulus pipe"),
-        Stimulus::Mqueue => failure
-            .because("this user has too little room for message queues, or the system has")
-            .try_this("raise ulimit -q, or fs.mqueue.queues_max; or use another stimulus"),
-        Stimulus::SysvSemaphore if is_absent => failure
-            .because("this kernel is built without System V IPC (CONFIG_SYSVIPC)")
-            .try_this("use another stimulus, such as --stimulus semaphore"),
-        Stimulus::SysvSemaphore => failure
-            .because("there are too many System V semaphores (kernel.sem), see ipcs -s")
-            .try_this("remove those that nobody uses, or use --stimulus semaphore"),
-        Stimulus::Condvar if is_absent => failure
-            .because("this kernel has no futexes that inherit priorities (CONFIG_FUTEX_PI)")
-            .try_this("use another stimulus, such as --stimulus futex"),
-        _ => failure.try_this("use another stimulus, such as --stimulus futex"),
     }
 }
 

@@ -133,7 +133,7 @@ pub(crate) fn read_in(path: &Path, units: &UnitArgs) -> Result<Run, Failure> {
         let file = path.display();
         let failure = Failure::new(format!("{file} holds {} runs", runs.len()));
         return Err(runs.iter().take(8).fold(failure, |failure, (name, run)| {
-            let quantity = run.source.as_ref().map(|s| s.quantity).unwrap_or_default();
+            let quantity = run.quantity();
             failure.try_this(format!("{file}#{name}, {quantity}"))
         }));
     }

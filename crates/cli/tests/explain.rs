@@ -13,7 +13,7 @@ use wakescope_attribution::without_stolen;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{By, NetOfSteal, Ranking, StepEvent};
 use wakescope_core::histogram::Bucket;
-use wakescope_core::plan::Stimulus;
+use wakescope_core::plan::{Family, Stimulus};
 use wakescope_core::run::{Episode, Run, State};
 
 mod common;
@@ -122,6 +122,36 @@ fn check_followed_from_the_call(stimulus: Stimulus, between: &str, waker_cpu: u3
     assert!(text.contains(&format!("made ready by {waker}[")), "{text}");
     let found = |code: &str| run.validity.findings.iter().any(|finding| finding.code == code);
     assert!(!found("contradictory-counts") && !found("contradictory-tracer"), "{text}");
+}
+
+#[test]
+fn every_timer_on_the_grid_is_followed_from_when_it_is_due() {
+    if !can_follow("every_timer_on_the_grid_is_followed_from_when_it_is_due") {
+        return;
+    }
+    let cpu = a_cpu();
+    let grid = |s: &&Stimulus| s.family() == Family::Grid && **s != Stimulus::Rtc;
+    for &stimulus in Stimulus::OF_PROBES.iter().filter(grid) {
+        let test = Test::new(stimulus.name());
+        let how = ["--stimulus", stimulus.name(), "--duration", "1s", "--cpus", &cpu];
+        let interval = if stimulus.keeps_rate() { "488281ns" } else { "500us" };
+        let many = ["--interval", interval, "--above", "p90", "--worst", "400", "--out", "run"];
+        let (run, text) = explained(&test, &[&how[..], &many].concat());
+        assert_eq!((run.state, run.plan.stimulus), (State::Complete, stimulus));
+        assert_parts_add_up(&run);
+        assert_shares_add_up(&run);
+        let told = run.explanation.as_ref().unwrap();
+        assert!(told.not_followed <= told.wakeups / 10, "{stimulus}: {told:?}");
+        // All but those that found the probe awake began with an interrupt.
+        let timers = run.worst.iter().filter(|w| {
+            let first = w.timeline.first().map(|step| &step.event);
+            matches!(first, Some(StepEvent::TimerExpiry { .. }))
+        });
+        let explained = run.worst.iter().filter(|w| !w.blame.is_empty()).count();
+        assert!(timers.count() * 2 > explained && explained > 0, "{stimulus}: {text}");
+        let found = |code: &str| run.validity.findings.iter().any(|finding| finding.code == code);
+        assert!(!found("contradictory-counts") && !found("contradictory-tracer"), "{text}");
+    }
 }
 
 /// The components of all wakeups, against what the probe itself measured.

@@ -10,7 +10,7 @@ use common::measured::{
 };
 use wakescope_core::finding::Severity;
 use wakescope_core::limit::Outcome;
-use wakescope_core::plan::{IdleStates, Policy};
+use wakescope_core::plan::{Family, IdleStates, Policy, Stimulus};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::file::effective_user;
@@ -43,6 +43,69 @@ fn each_expiry_of_the_duration_counts_once() {
         assert_eq!(thread.expiries.count, 500, "{thread:?}");
     }
     assert_eq!(names(&test.run_folder()), [RECORD]);
+}
+
+#[test]
+fn every_timer_on_the_grid_keeps_the_same_books() {
+    let test = Test::new("grid");
+    let grid = |s: &&Stimulus| s.family() == Family::Grid && **s != Stimulus::Rtc;
+    for &stimulus in Stimulus::OF_PROBES.iter().filter(grid) {
+        let rate =
+            if stimulus.keeps_rate() { ["--rtc-hz", "2048"] } else { ["--interval", "500us"] };
+        let how = [&["--stimulus", stimulus.name()][..], &rate].concat();
+        let points = if stimulus.keeps_rate() { 513 } else { 500 };
+        let ended = test.measure(&[&how[..], &["--duration", "250ms", "--json"]].concat());
+        if stimulus == Stimulus::Epoll && ended.stderr.contains("epoll_pwait2") {
+            let told = (ended.code, ended.stderr.contains("futex-timeout"));
+            assert_eq!(told, (Some(2), true), "{ended:?}");
+            continue;
+        }
+        let run = Run::from_json(ended.stdout.as_bytes()).expect(&ended.stderr);
+        assert_eq!((run.state, run.plan.stimulus), (State::Complete, stimulus));
+        for thread in &run.threads {
+            // A late wakeup has swallowed the expiries until then, and none is lost.
+            assert_eq!(thread.expiries.count, 500, "{stimulus}: {thread:?}");
+            assert_eq!(thread.woken.count + thread.missed, points, "{stimulus}: {thread:?}");
+            assert!(thread.woken.min_ns > Some(0), "{stimulus}: {thread:?}");
+        }
+        assert!(run.validity.findings.iter().all(|f| f.code != "early"), "{run:?}");
+        let deviation = run.summary.interval_deviation.expect("pairs of wakeups");
+        let pairs: u64 = run.threads.iter().map(|t| t.woken.count - 1).sum();
+        assert!(deviation.count == pairs && deviation.max_ns > deviation.min_ns, "{deviation:?}");
+        // The number of wakeups ends it, too.
+        let run = test.measured(&[&how[..], &["--samples", "50"]].concat());
+        assert!(run.threads.iter().all(|thread| thread.woken.count == 50), "{:?}", run.threads);
+    }
+}
+
+#[test]
+fn a_real_time_clock_that_cannot_be_had_is_refused_with_a_remedy() {
+    let test = Test::new("rtc");
+    let cpu = allowed_cpus()[0].to_string();
+    for (args, want, remedy) in [
+        (
+            &["--stimulus", "rtc", "--interval", "500us"][..],
+            "a real-time clock's rate",
+            "--rtc-hz 2048",
+        ),
+        (&["--stimulus", "rtc-grid", "--rtc-hz", "1000"], "power of two", "2048"),
+        (
+            &["--stimulus", "timer", "--rtc-hz", "2048"],
+            "does not apply to --stimulus timer",
+            "rtc-grid",
+        ),
+    ] {
+        let ended = test.measure(args);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(want) && ended.stderr.contains(remedy), "{ended:?}");
+    }
+    if !Path::new("/dev/rtc0").exists() && !Path::new("/dev/rtc").exists() {
+        let ended = test.measure(&["--stimulus", "rtc", "--cpus", &cpu]);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let told =
+            ended.stderr.contains("cannot wake the probe by rtc: this machine has no /dev/rtc0");
+        assert!(told && ended.stderr.contains("--stimulus rtc-grid"), "{ended:?}");
+    }
 }
 
 #[test]
@@ -153,7 +216,7 @@ const REFUSED: [(&str, &str); 44] = [
     ("--policy batch", "possible values: other, fifo, rr, deadline"),
     ("--stimulus rtc", "possible values: timer"),
     ("--idle-states deep", "possible values: as-is, shallow"),
-    ("--load fnid", "the loads are find, launch, file-move, cpu, disturb-KIND-TIME, exec:COMMAND"),
+    ("--load fnid", "the loads are find, launch, file-move, cpu, "),
     ("--load exec:", "needs a command"),
     ("--load find --load-dir /does/not/exist", "another directory for their files: --load-dir"),
     ("--warmup 2h", "at most 1.00 h is possible"),

@@ -66,8 +66,21 @@ fn loads_work_or_name_the_limit_of_open_files() {
         ("launch", Some(24)),
         ("file-move", Some(24)),
         ("cpu", Some(16)),
+        ("fifos-mmap", Some(32)),
+        ("p3-fpu", Some(16)),
+        ("fs", Some(24)),
+        ("crashme", Some(24)),
+        ("fork@50%", Some(16)),
+        ("memory", Some(16)),
+        ("sync", Some(24)),
+        ("truncate", Some(24)),
         ("exec:while :; do sleep 1; done", Some(24)),
         ("disturb-fifo-300us", Some(16)),
+        ("ttcp", Some(24)),
+        ("network", None),
+        ("hackbench", None),
+        ("interrupts", Some(16)),
+        ("serial-pty", Some(24)),
     ] {
         check_all(&["load", load, "--duration", "1ms"], works_with);
     }

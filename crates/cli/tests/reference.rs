@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use wakescope_core::explain::{Cause, Evidence};
 use wakescope_core::finding::{CODES, Finding, Severity, Validity};
 use wakescope_core::limit::Outcome;
+use wakescope_core::line::{AnsweredBy, Attachment};
 use wakescope_core::plan::{Between, IdleStates, Placement, Plan, Policy, Stimulus};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, State, TimeDomain};
@@ -73,13 +74,19 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     for idle in [IdleStates::AsIs, IdleStates::Shallow] {
         names(&|run| run.plan.idle_states = idle);
     }
+    for attachment in [Attachment::Uart, Attachment::Usb, Attachment::Pseudoterminal] {
+        names(&|run| run.line.as_mut().unwrap().attachment = attachment);
+    }
+    for answered_by in [AnsweredBy::Responder, AnsweredBy::Echo] {
+        names(&|run| run.line.as_mut().unwrap().answered_by = answered_by);
+    }
     use Omission::{Counted, Relative, Skipped};
     for omission in [Counted, Skipped, Relative, Omission::None, Omission::Unknown] {
         names(&|run| run.source.as_mut().unwrap().omission = omission);
     }
     use Quantity::{Gap, IntervalDeviation, IrqLatency, RequestLatency, RunqueueDelay};
-    use Quantity::{ThreadLatency, UserLatency, WakeupLatency};
-    let own = [WakeupLatency, IrqLatency, ThreadLatency, UserLatency];
+    use Quantity::{RoundTrip, ThreadLatency, UserLatency, WakeupLatency};
+    let own = [WakeupLatency, IrqLatency, ThreadLatency, UserLatency, RoundTrip];
     for quantity in own.into_iter().chain([IntervalDeviation, Gap, RunqueueDelay, RequestLatency]) {
         names(&|run| run.source.as_mut().unwrap().quantity = quantity);
     }

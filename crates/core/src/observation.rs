@@ -6,6 +6,7 @@
 use crate::distribution::Distribution;
 use crate::finding::Validity;
 use crate::host::Host;
+use crate::line::Line;
 use crate::plan::Plan;
 use crate::run::{LoadResult, Run, State, Thread};
 use crate::source::{Quantity, Source};
@@ -36,6 +37,8 @@ pub struct Observation {
     pub validity: Validity,
     /// See [`Run::load`].
     pub load: Vec<LoadResult>,
+    /// See [`Run::line`].
+    pub line: Option<Line>,
     /// What is exact of each thread.
     pub threads: Vec<ThreadSums>,
     /// Lateness per expiry, over all threads.
@@ -88,14 +91,15 @@ impl From<Run> for Observation {
             plan: run.plan,
             validity: run.validity,
             load: run.load,
+            line: run.line,
         }
     }
 }
 
 impl Observation {
-    /// What the values are: wakeup latencies, unless another program measured something else.
+    /// See [`Run::quantity`].
     pub fn quantity(&self) -> Quantity {
-        self.source.as_ref().map(|source| source.quantity).unwrap_or_default()
+        self.plan.quantity(self.source.as_ref())
     }
 }
 

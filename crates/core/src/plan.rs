@@ -4,9 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::source::{Quantity, Source};
+
+mod rate;
 mod stimulus;
 mod target;
 
+pub use rate::{NoRate, Rate};
 pub use stimulus::{Family, Stimulus, UnknownStimulus};
 pub use target::Target;
 
@@ -129,6 +133,15 @@ impl Waker {
     }
 }
 
+/// The line of a stimulus that goes over one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinePlan {
+    /// The path of its device, without links: `/dev/ttyUSB0`.
+    pub device: String,
+    /// Bits per second, which mean nothing on a pseudoterminal.
+    pub baud: u32,
+}
+
 /// Everything asked for. Times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -152,6 +165,9 @@ pub struct Plan {
     /// The thread that wakes each probe, where the stimulus needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waker: Option<Waker>,
+    /// The line that bytes go over, where the stimulus is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<LinePlan>,
     /// The measured CPUs, one probe thread each.
     pub cpus: Vec<u32>,
     /// Loads, by name.
@@ -179,6 +195,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What the values of a run made as this plan are: what its stimulus gives, unless another program,
+    /// the `source`, measured something.
+    pub fn quantity(&self, source: Option<&Source>) -> Quantity {
+        source.map_or(self.stimulus.quantity(), |source| source.quantity)
+    }
+
     /// Whether each wakeup is that of an expiry, so that a late one may have swallowed further expiries
     /// that were due regardless of it.
     pub fn counts_expiries(&self) -> bool {

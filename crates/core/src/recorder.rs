@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use Ordering::{Acquire, Relaxed, Release};
 
 use crate::distribution::Distribution;
+use crate::interval_deviation::IntervalDeviation;
 use crate::maxima::Maxima;
 
 mod course;
@@ -46,6 +47,8 @@ pub struct Snapshot {
     pub early: u64,
     /// Stimuli that came before the thread slept. They are no wakeups.
     pub not_asleep: u64,
+    /// How the times between wakeups deviate from the interval, where that is recorded.
+    pub deviation: IntervalDeviation,
     /// The latest wakeups, worst first.
     pub worst: Vec<Late>,
     /// The largest lateness over the course of the run, per expiry.
@@ -59,6 +62,9 @@ pub struct Recorder {
     woken: Tally,
     /// Expiries that a late wakeup swallowed. Kept apart so that a wakeup in time costs one count.
     swallowed: Tally,
+    /// Times between wakeups that were longer than the interval, and those that were shorter.
+    longer: Tally,
+    shorter: Tally,
     migrated: AtomicU64,
     early: AtomicU64,
     not_asleep: AtomicU64,
@@ -75,6 +81,8 @@ impl Recorder {
             version: AtomicU64::new(0),
             woken: Tally::new(),
             swallowed: Tally::new(),
+            longer: Tally::new(),
+            shorter: Tally::new(),
             migrated: AtomicU64::new(0),
             early: AtomicU64::new(0),
             not_asleep: AtomicU64::new(0),
@@ -109,6 +117,19 @@ impl Recorder {
         self.version.store(version + 2, Release);
     }
 
+    /// Records by how much the time since the wakeup before was longer than the interval, or, if
+    /// negative, shorter, beside the record of the wakeup due at `due_ns`. Only the recording thread
+    /// may.
+    #[inline]
+    pub fn record_deviation(&self, due_ns: u64, deviation_ns: i64) {
+        let version = self.version.load(Relaxed);
+        self.version.store(version + 1, Relaxed);
+        fence(Release);
+        let tally = if deviation_ns < 0 { &self.shorter } else { &self.longer };
+        tally.count(deviation_ns.unsigned_abs(), due_ns);
+        self.version.store(version + 2, Release);
+    }
+
     /// Forgets everything. Only the recording thread may.
     ///
     /// It also touches every page that recording will touch, so that none of them faults later.
@@ -118,6 +139,8 @@ impl Recorder {
         fence(Release);
         self.woken.reset();
         self.swallowed.reset();
+        self.longer.reset();
+        self.shorter.reset();
         self.worst.reset();
         self.course.reset();
         for cell in [&self.migrated, &self.early, &self.not_asleep, &self.now, &self.recent_max] {
@@ -185,6 +208,8 @@ impl Recorder {
         Figures {
             woken: self.woken.extremes(),
             swallowed: self.swallowed.extremes(),
+            longer: self.longer.extremes(),
+            shorter: self.shorter.extremes(),
             migrated: self.migrated.load(Relaxed),
             early: self.early.load(Relaxed),
             not_asleep: self.not_asleep.load(Relaxed),
@@ -196,8 +221,13 @@ impl Recorder {
     /// The counts of the values between the extremes. A sample is counted before it becomes an
     /// extreme, and one that came since and lies beyond them is left out: what is counted is a
     /// distribution with these extremes, whatever is written meanwhile.
-    fn counts(&self, figures: &Figures) -> [Counts; 2] {
-        [self.woken.counts(&figures.woken), self.swallowed.counts(&figures.swallowed)]
+    fn counts(&self, figures: &Figures) -> [Counts; 4] {
+        [
+            self.woken.counts(&figures.woken),
+            self.swallowed.counts(&figures.swallowed),
+            self.longer.counts(&figures.longer),
+            self.shorter.counts(&figures.shorter),
+        ]
     }
 }
 
@@ -205,6 +235,8 @@ impl Recorder {
 struct Figures {
     woken: Extremes,
     swallowed: Extremes,
+    longer: Extremes,
+    shorter: Extremes,
     migrated: u64,
     early: u64,
     not_asleep: u64,
@@ -212,7 +244,8 @@ struct Figures {
     maxima: Maxima,
 }
 
-fn snapshot_of(figures: Figures, [woken, swallowed]: [Counts; 2]) -> Snapshot {
+fn snapshot_of(figures: Figures, counts: [Counts; 4]) -> Snapshot {
+    let [woken, swallowed, longer, shorter] = counts;
     let missed = swallowed.total();
     let expiries = match missed {
         0 => woken.distribution(&figures.woken),
@@ -227,6 +260,10 @@ fn snapshot_of(figures: Figures, [woken, swallowed]: [Counts; 2]) -> Snapshot {
         migrated: figures.migrated,
         early: figures.early,
         not_asleep: figures.not_asleep,
+        deviation: IntervalDeviation {
+            longer: longer.distribution(&figures.longer),
+            shorter: shorter.distribution(&figures.shorter),
+        },
         worst,
         maxima: figures.maxima,
     }
@@ -274,6 +311,8 @@ mod tests {
         r.record(6 * MS, 100 * MS + 300_000, 100, MS);
         r.count_migration();
         r.count_not_asleep();
+        r.record_deviation(6 * MS, -5);
+        r.record_deviation(6 * MS, 5);
         r.reset();
         assert_eq!(r.snapshot(), nothing());
         r.record(MS, 7, 0, MS);
@@ -297,6 +336,7 @@ mod tests {
             let writer = scope.spawn(|| {
                 for i in 1..200_000_u64 {
                     r.record(i * MS, (i % 3_000) * 700 + 2, i % 3, 1);
+                    r.record_deviation(i * MS, (i % 3_000) as i64 * 700 - 1_000_000);
                 }
             });
             let mut seen = 0;
@@ -306,10 +346,23 @@ mod tests {
                 assert_eq!(s.expiries.fault(), None);
                 assert_eq!(s.expiries.count, s.woken.count + s.missed);
                 assert!(s.woken.count >= seen, "time went back");
+                assert_eq!(s.deviation.fault(), None);
                 seen = s.woken.count;
             }
         });
         assert_eq!(r.snapshot().woken.count, 199_999);
+    }
+
+    #[test]
+    fn an_interval_that_is_too_short_is_as_exact_as_one_that_is_too_long() {
+        let r = Recorder::new(0);
+        for (i, deviation) in (1..).zip([300_700, -300_701, 0, i64::MAX, i64::MIN + 1]) {
+            r.record_deviation(i * MS, deviation);
+        }
+        let s = r.snapshot().deviation;
+        assert_eq!((s.longer.count, s.shorter.count, s.fault()), (3, 2, None));
+        assert_eq!((s.longer.min_ns, s.longer.max_ns), (Some(0), Some(i64::MAX.unsigned_abs())));
+        assert_eq!((s.shorter.min_ns, s.shorter.max_at_ns), (Some(300_701), Some(5 * MS)));
     }
 
     proptest! {

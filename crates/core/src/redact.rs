@@ -8,7 +8,8 @@ use crate::explain::{Explanation, NetOfSteal, Sections};
 use crate::finding::{CODES, Finding, Validity};
 use crate::host::Host;
 use crate::limit::Judgement;
-use crate::plan::{Plan, Target};
+use crate::line::Line;
+use crate::plan::{LinePlan, Plan, Target};
 use crate::run::{Episode, LoadResult, Run, Thread};
 use crate::source::Source;
 
@@ -25,7 +26,7 @@ pub use names::REDACTED;
 use names::{is_unit, redact_name_of_load, remove};
 
 /// Findings whose sentences name loads or files.
-const WITH_NAMES: [&str; 3] = ["load-died", "load-stalled", "not-saved"];
+const WITH_NAMES: [&str; 4] = ["load-died", "load-left-out", "load-stalled", "not-saved"];
 
 /// The code of a finding that nobody here knows. Codes are words.
 const UNKNOWN_CODE: &str = "redacted";
@@ -52,6 +53,7 @@ pub fn redact(run: &mut Run) {
         limits,
         threads,
         load,
+        line,
         worst,
         explanation,
         components: _,
@@ -68,6 +70,7 @@ pub fn redact(run: &mut Run) {
     limits.iter_mut().for_each(keep_limit);
     threads.iter().for_each(keep_thread);
     load.iter_mut().for_each(redact_load);
+    line.iter().for_each(keep_line);
     worst.iter_mut().for_each(redact_episode);
     explanation.iter_mut().for_each(redact_explanation);
     causes.iter_mut().for_each(explained::redact_row);
@@ -129,6 +132,7 @@ fn redact_plan(plan: &mut Plan) {
         priority: _,
         policy_required: _,
         waker: _,
+        line,
         cpus: _,
         load,
         load_marks,
@@ -140,6 +144,9 @@ fn redact_plan(plan: &mut Plan) {
         save_samples: _,
     } = plan;
     redact_target(target);
+    if let Some(LinePlan { device, baud: _ }) = line {
+        remove(device);
+    }
     load.iter_mut().for_each(redact_name_of_load);
     // They belong to a machine, and to commands of it.
     load_marks.clear();
@@ -202,6 +209,21 @@ fn keep_limit(limit: &mut Judgement) {
     let Judgement { limit: _, limit_ns: _, observed_ns: _, outcome: _, reason: _ } = limit;
 }
 
+/// A line has figures only, and words of this program.
+fn keep_line(line: &Line) {
+    let Line {
+        attachment: _,
+        baud: _,
+        transmission_ns: _,
+        latency_timer_ms: _,
+        receive_trigger_bytes: _,
+        answered_by: _,
+        unanswered: _,
+        stray: _,
+        left_out: _,
+    } = line;
+}
+
 /// A thread has figures only.
 fn keep_thread(thread: &Thread) {
     let Thread {
@@ -211,9 +233,11 @@ fn keep_thread(thread: &Thread) {
         migrated: _,
         not_asleep: _,
         skipped: _,
+        due_uncertainty_ns: _,
         page_faults: _,
         woken: _,
         expiries: _,
+        interval_deviation: _,
         maxima: _,
         overflow: _,
     } = thread;

@@ -11,12 +11,14 @@ use crate::explain::{
 use crate::finding::Validity;
 use crate::histogram::Histogram;
 use crate::host::Host;
+use crate::interval_deviation::{DeviationFigures, IntervalDeviation};
 use crate::limit::Judgement;
+use crate::line::Line;
 use crate::maxima::Maxima;
 use crate::percentile::Percentile;
 use crate::plan::Plan;
 use crate::record_reader;
-use crate::source::Source;
+use crate::source::{Quantity, Source};
 use crate::stated::Quantile;
 use crate::tail::bound::Bound;
 pub use crate::time_domain::TimeDomain;
@@ -77,6 +79,9 @@ pub struct Run {
     /// What the loads did.
     #[serde(default)]
     pub load: Vec<LoadResult>,
+    /// The line of round trips; `None` where nothing went over one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<Line>,
     /// The latest wakeups, worst first.
     #[serde(default)]
     pub worst: Vec<Episode>,
@@ -124,6 +129,10 @@ pub struct Thread {
     /// Stimuli that were left out, since the waker was late itself.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
+    /// How much later than stated the expiries may have been: the latencies are overstated by that at
+    /// most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub due_uncertainty_ns: u64,
     /// Page faults while measuring, minor and major.
     #[serde(default)]
     pub page_faults: u64,
@@ -131,12 +140,26 @@ pub struct Thread {
     pub woken: Distribution,
     /// One value per expiry, also of those that a late wakeup swallowed.
     pub expiries: Distribution,
+    /// How the times between wakeups deviate from the interval; `None` where there is no interval, or
+    /// it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_deviation: Option<IntervalDeviation>,
     /// The largest lateness over the course of the run, per expiry; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maxima: Option<Maxima>,
     /// Where another program's histogram ended; `None` where it did not or that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflow: Option<Overflow>,
+}
+
+impl Thread {
+    /// Its histograms, in the order in which they are written.
+    fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
+        let of_intervals = self.interval_deviation.iter_mut();
+        let of_intervals = of_intervals.flat_map(|i| [&mut i.longer, &mut i.shorter]);
+        let own = [&mut self.woken, &mut self.expiries];
+        own.into_iter().chain(of_intervals).map(|distribution| &mut distribution.histogram)
+    }
 }
 
 /// The end of another program's histogram, and the samples beyond it, of which only the bounds are
@@ -259,6 +282,9 @@ pub struct Summary {
     /// Upper bounds of the percentiles of which another program's file tells no more.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub percentiles_at_most: BTreeMap<String, u64>,
+    /// How the times between wakeups deviate from the interval; `None` where that was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_deviation: Option<DeviationFigures>,
     /// At 95 %, one expiry later than `max_ns` in each such span is not excluded. Where it is known how
     /// late ones come in bursts, that is counted (see docs/tail.md).
     pub not_excluded_every_ns: Option<u64>,
@@ -353,6 +379,11 @@ impl RunError {
 }
 
 impl Run {
+    /// What the values are: what the stimulus gives, unless another program measured something.
+    pub fn quantity(&self) -> Quantity {
+        self.plan.quantity(self.source.as_ref())
+    }
+
     /// Reads a record and checks that it is consistent.
     pub fn from_json(text: &[u8]) -> Result<Self, RunError> {
         let run = match record_reader::read(text).filter(|run| run.schema == SCHEMA) {
@@ -379,16 +410,29 @@ impl Run {
         Distribution::of_all(&self.threads, |thread| &thread.expiries)
     }
 
+    /// The histograms of its threads, in the order in which they are written.
+    pub(crate) fn histograms_of_threads_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
+        self.threads.iter_mut().flat_map(Thread::histograms_mut)
+    }
+
     /// All its histograms.
     pub(crate) fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
-        let of_threads = self.threads.iter_mut().flat_map(|t| [&mut t.woken, &mut t.expiries]);
+        let of_threads = self.threads.iter_mut().flat_map(Thread::histograms_mut);
         let of_components = self.components.iter_mut().flat_map(ComponentTable::parts_mut);
-        of_threads.chain(of_components).map(|distribution| &mut distribution.histogram)
+        of_threads.chain(of_components.map(|part| &mut part.histogram))
     }
 
     /// Lateness per wakeup, over all threads.
     pub fn woken(&self) -> Distribution {
         Distribution::of_all(&self.threads, |thread| &thread.woken)
+    }
+
+    /// How the times between wakeups deviate from the interval, over all threads; `None` where that was
+    /// not recorded of all of them.
+    pub fn interval_deviation(&self) -> Option<IntervalDeviation> {
+        let mut threads = self.threads.iter().filter(|t| t.woken.count > 0);
+        let first = threads.next()?.interval_deviation.clone()?;
+        threads.try_fold(first, |sum, thread| Some(sum.merged(thread.interval_deviation.as_ref()?)))
     }
 
     /// Expiries without a wakeup of their own, over all threads.
@@ -420,6 +464,7 @@ impl Run {
                     Quantile::Known(_) => None,
                 })
                 .collect(),
+            interval_deviation: self.interval_deviation().and_then(|all| all.figures()),
             not_excluded_every_ns: Bound::of(&all, self.course().as_ref(), self.duration_ns)
                 .and_then(|bound| bound.every_ns),
         };
@@ -475,6 +520,10 @@ impl Run {
                 let fault = t.maxima.as_ref()?.fault()?;
                 Some(format!("threads[{i}].maxima: {fault}"))
             };
+            let of_intervals = || {
+                let fault = t.interval_deviation.as_ref()?.fault()?;
+                Some(format!("threads[{i}].interval_deviation.{fault}"))
+            };
             let of_overflow = || {
                 let over = t.overflow.filter(|over| over.count > t.woken.count)?;
                 Some(format!(
@@ -483,7 +532,7 @@ impl Run {
                 ))
             };
             let of_both = || inside("woken", &t.woken).or_else(|| inside("expiries", &t.expiries));
-            of_both().or_else(of_maxima).or_else(of_overflow).or_else(|| {
+            of_both().or_else(of_intervals).or_else(of_maxima).or_else(of_overflow).or_else(|| {
                 let expected = t.woken.count.checked_add(t.missed);
                 (expected != Some(t.expiries.count)).then(|| {
                     format!(
@@ -567,6 +616,7 @@ pub(crate) mod tests {
             limits: Vec::new(),
             threads: threads.collect(),
             load: Vec::new(),
+            line: None,
             worst: vec![explained(text)],
             explanation: Some(Explanation { above: text.into(), ..Default::default() }),
             components: Some(ComponentTable {

@@ -55,6 +55,8 @@ pub enum Quantity {
     RunqueueDelay,
     /// From asking to being answered.
     RequestLatency,
+    /// From sending a byte over a line until its answer was there.
+    RoundTrip,
     /// The file does not tell what its values are.
     Unknown,
 }
@@ -70,6 +72,7 @@ impl fmt::Display for Quantity {
             Self::Gap => "gap in a busy loop",
             Self::RunqueueDelay => "delay on the run queue",
             Self::RequestLatency => "latency of a request",
+            Self::RoundTrip => "round trip",
             Self::Unknown => "value of unknown kind",
         })
     }

@@ -2,6 +2,7 @@
 
 use crate::finding::{Finding, Severity};
 use crate::limit::Limit;
+use crate::line::Line;
 use crate::plan::{IdleStates, Plan, Policy};
 use crate::run::LoadResult;
 use crate::units::{SpanNs, counted, grouped, one_or_many};
@@ -9,6 +10,9 @@ use crate::units::{SpanNs, counted, grouped, one_or_many};
 use Severity::{Error, Note, Warning};
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// A phase that is not known better than that is worth a new measurement: a call takes about 1 µs.
+const WIDE_PHASE_NS: u64 = 10_000;
 
 /// What was seen while measuring, beside the samples. Times in nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -35,15 +39,32 @@ pub struct Observed {
     pub also_measured: Vec<u32>,
     /// What the loads did.
     pub loads: Vec<LoadResult>,
+    /// What was left out of the requested loads.
+    pub left_out: Vec<LeftOut>,
     /// Loads that stopped working for a while: name, and the longest such time.
     pub stalls: Vec<(String, u64)>,
     /// What ended the run early.
     pub ended_by: Option<String>,
+    /// The line, if bytes went over one.
+    pub line: Option<Line>,
+    /// Why the line was lost, if it was.
+    pub line_fault: Option<String>,
     /// Why the run could not be saved completely.
     pub not_saved: Option<String>,
     /// Share of the CPU that real-time tasks may use before they are throttled, in parts per
     /// million; `None` where nothing throttles them.
     pub rt_share_ppm: Option<u64>,
+}
+
+/// A part of the requested load that could not run on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// What was left out: a load of a group, or a part of a load.
+    pub part: String,
+    /// The group or load.
+    pub of: String,
+    /// Why it could not run.
+    pub reason: String,
 }
 
 /// What was seen of one probe thread.
@@ -65,6 +86,8 @@ pub struct ThreadObserved {
     pub not_asleep: u64,
     /// Stimuli that were left out, since the waker was late itself.
     pub skipped: u64,
+    /// How much later than stated wakeups may have been due.
+    pub due_uncertainty_ns: u64,
     /// Samples that could not be written to the sample file.
     pub lost: u64,
     /// Page faults in the loop, served from memory.
@@ -95,6 +118,7 @@ pub fn findings(plan: &Plan, seen: &Observed) -> Vec<Finding> {
     }
     samples(plan, seen, &mut out);
     wakers(seen, &mut out);
+    lines(seen, &mut out);
     clocks(seen, &mut out);
     surroundings(plan, seen, &mut out);
     loads(seen, &mut out);
@@ -214,6 +238,22 @@ fn thread_findings(
                 one_or_many(t.early, "its", "their")
             ),
             "check `dmesg` for clocksource messages",
+        );
+    }
+    if t.due_uncertainty_ns > 0 {
+        let wide = t.due_uncertainty_ns > WIDE_PHASE_NS;
+        add(
+            "rtc-phase",
+            if wide { Warning } else { Note },
+            format!(
+                "latencies on CPU {cpu} are overstated, all by the same time between 0 and {}",
+                SpanNs(t.due_uncertainty_ns)
+            ),
+            if wide {
+                "measure again; the interrupt was switched on in a disturbed moment"
+            } else {
+                ""
+            },
         );
     }
     if t.major_faults + t.minor_faults > 0 {
@@ -352,6 +392,13 @@ fn wakers(seen: &Observed, out: &mut Vec<Finding>) {
     }
 }
 
+/// Of round trips over a line.
+fn lines(seen: &Observed, out: &mut Vec<Finding>) {
+    let Some(line) = &seen.line else { return };
+    let answered = seen.threads.iter().map(|t| t.woken).sum();
+    out.append(&mut line.findings(answered, seen.line_fault.as_deref()));
+}
+
 fn clocks(seen: &Observed, out: &mut Vec<Finding>) {
     let (before, after) = &seen.clocksource;
     if before != after {
@@ -451,6 +498,14 @@ fn loads(seen: &Observed, out: &mut Vec<Finding>) {
             ));
         }
     }
+    for LeftOut { part, of, reason } in &seen.left_out {
+        out.push(Finding::new(
+            "load-left-out",
+            Warning,
+            format!("{part} was left out of the load {of}: {reason}"),
+            "compare it with runs that left out the same",
+        ));
+    }
     for (name, longest_ns) in &seen.stalls {
         out.push(Finding::new(
             "load-stalled",
@@ -542,6 +597,8 @@ mod tests {
         check(|p, _| p.policy = Policy::Other, &[("unprivileged", Note), ("timer-slack", Warning)]);
         check(|_, s| s.memory_refused = Some("EPERM".into()), &[("memory-not-locked", Warning)]);
         check(|_, s| s.threads[0].other_schedule = Some("other".into()), &[("policy", Error)]);
+        check(|_, s| s.threads[0].due_uncertainty_ns = 900, &[("rtc-phase", Note)]);
+        check(|_, s| s.threads[0].due_uncertainty_ns = 10_001, &[("rtc-phase", Warning)]);
         check(|_, s| s.threads[0].migrated = 1, &[("migrated", Error)]);
         check(|_, s| s.threads[0].pinned = false, &[("not-pinned", Warning)]);
         check(|_, s| s.threads[0].early = 1, &[("early", Error)]);
@@ -555,6 +612,13 @@ mod tests {
         check(|_, s| s.threads[0].not_asleep = 11, &[("not-asleep", Warning)]);
         check(|_, s| s.threads[0].skipped = 111, &[("late-waker", Note)]);
         check(|_, s| s.threads[0].skipped = 120, &[("late-waker", Warning)]);
+        check(
+            |_, s| {
+                s.line = Some(Line { unanswered: 1, ..Line::default() });
+                s.line_fault = Some("closed".into());
+            },
+            &[("line-lost", Warning), ("line-unanswered", Warning)],
+        );
         check(|_, s| s.threads[0].missed = 500, &[("overload", Warning)]);
         check(|_, s| s.threads[0].cpu_share_ppm = 900_000, &[("rt-throttling", Warning)]);
         check(|p, _| p.fail_above = vec!["p99.9=1ms".into()], &[("few-samples", Warning)]);
@@ -566,6 +630,8 @@ mod tests {
         check(|_, s| s.also_measured = vec![0], &[("busy-probe", Warning)]);
         check(|p, _| p.idle_states = IdleStates::Shallow, &[("idle-limited", Note)]);
         check(|_, s| s.stalls = vec![("find".into(), 9)], &[("load-stalled", Note)]);
+        let left_out = LeftOut { part: "fs".into(), of: "all".into(), reason: "full".into() };
+        check(|_, s| s.left_out = vec![left_out], &[("load-left-out", Warning)]);
         check(|_, s| s.ended_by = Some("SIGINT".into()), &[("interrupted", Note)]);
         check(|_, s| s.not_saved = Some("ENOSPC".into()), &[("not-saved", Warning)]);
         let dead = LoadResult { name: "find".into(), work: 5, alive: false, ..Default::default() };

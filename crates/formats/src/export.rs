@@ -92,12 +92,12 @@ fn seconds(ns: u64) -> String {
 /// What a file says of itself at its head, which `import` reads again: who wrote it, which values
 /// they are, in which time and unit, and what they are where that is no wakeup latency.
 fn head(run: &Run, values: Values, unit: &str) -> String {
-    let quantity = match &run.source {
-        Some(source) if source.quantity != Quantity::WakeupLatency => {
-            let name = serde_json::to_value(source.quantity).unwrap_or_default();
+    let quantity = match run.quantity() {
+        Quantity::WakeupLatency => String::new(),
+        other => {
+            let name = serde_json::to_value(other).unwrap_or_default();
             format!(", quantity {}", name.as_str().unwrap_or("unknown"))
         }
-        _ => String::new(),
     };
     format!("{}: {values}, {}{unit}{quantity}", writer(), run.time_domain.before_unit())
 }

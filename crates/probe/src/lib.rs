@@ -5,11 +5,13 @@
 pub mod behaviour;
 pub mod driver;
 pub mod host;
+pub mod line;
 pub mod load;
 pub mod measured_cpus;
 pub mod measurement;
 pub mod observer;
 pub mod prober;
+pub mod respond;
 pub mod schedule;
 pub mod session;
 pub mod stimulus;

@@ -18,42 +18,80 @@
 mod budget;
 mod command;
 mod cpu;
+mod crashme;
+mod crew;
+mod dbench;
 mod desk;
 mod disturb;
 mod exec;
+mod fifos_mmap;
 mod file_move;
 mod find;
+mod foreign;
+mod fork;
+mod fs;
+mod hackbench;
 mod handle;
+mod installed;
+mod intensity;
+mod interrupts;
 mod keeper;
+mod kinds;
 mod launch;
+mod loopback;
+mod memory;
+mod needs;
+mod network;
+mod p3_fpu;
+mod printk;
 mod random;
 mod report;
 mod scratch;
 mod seen;
+mod serial;
 mod spec;
+mod stress_ng;
+mod sync;
+mod truncate;
+mod ttcp;
 
 pub use disturb::{Disturbance, DisturbanceError};
 pub use handle::{Load, LoadError, Options, abandon_all, finish_all};
 pub use keeper::{KEEPER_VERB, keep};
 pub use launch::launched_output;
+pub use needs::Need;
 pub use scratch::clean_up_leftovers;
 pub use seen::Status;
-pub use spec::{Spec, SpecError, parse_list};
+pub use spec::{Spec, SpecError, name_in, parse_list};
 
+use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 /// Where loads make their files if nobody says otherwise: `$TMPDIR`, or `/tmp`.
 pub fn default_dir() -> PathBuf {
     env::temp_dir()
 }
 
+/// Has this process play the part of a load that it was started for, if its `arguments` (after the
+/// program's name) say so; to be asked before anything else is done. The result is how that went.
+pub fn play_part(mut arguments: impl Iterator<Item = OsString>) -> Option<Result<(), String>> {
+    let part = arguments.next()?;
+    if part == fifos_mmap::PART {
+        return Some(fifos_mmap::play());
+    }
+    (part == crashme::PART).then(|| {
+        let bytes = arguments.next().unwrap_or_default();
+        crashme::play(&bytes.to_string_lossy())
+    })
+}
+
 /// The program that is running, by a path that executes it.
 pub fn this_program() -> PathBuf {
     use std::os::unix::fs::MetadataExt;
     let link = Path::new("/proc/self/exe");
-    let identity = |path: &Path| fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
-    match (fs::read_link(link), identity(link)) {
+    let identity = |path: &Path| std::fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
+    match (std::fs::read_link(link), identity(link)) {
         // By its own path if that still leads to it: tools then show its name, and not `exe`.
         (Ok(path), Some(this)) if identity(&path) == Some(this) => path,
         (_, Some(_)) => link.into(),

@@ -10,15 +10,24 @@ use wakescope_core::recorder::{Recorder, Snapshot};
 use wakescope_core::ring::Ring;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::empty_epoll::EmptyEpoll;
 use wakescope_sys::memory::PageFaults;
+use wakescope_sys::posix_timer::PosixTimer;
 use wakescope_sys::sched::{self, Schedule, ThreadId};
 use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
+use wakescope_sys::timer_file::TimerFile;
 
+use crate::line::Port;
+use crate::stimulus::availability;
 use crate::stimulus::channel::{Channel, ForChannel, for_channel};
+use crate::stimulus::line::{LineSeen, RoundTrips};
 use crate::stimulus::place::Cpu;
+use crate::stimulus::rtc::RtcTicks;
+use crate::stimulus::sleep::{FutexTimeout, Nanosleep, SignalHandler, SignalWait};
 use crate::stimulus::timer::{KernelTimer, Timer};
 use crate::stimulus::waker::{Followed, WakerPlace, WakerWakeups};
+use crate::stimulus::watch::Watch;
 use crate::stimulus::{Ending, Grid, Stimulus, sample};
 
 /// The loop needs a few hundred bytes of stack; the rest is for starting and ending the thread.
@@ -39,8 +48,12 @@ pub struct Task {
     pub ring_slots: usize,
     /// What wakes it.
     pub stimulus: plan::Stimulus,
+    /// The interval of its wakeups.
+    pub interval: SpanNs,
     /// Where the thread is that wakes it, if one does.
     pub waker: WakerPlace,
+    /// The line that its stimulus goes over, if it does.
+    pub line: Option<Port>,
     /// Where its answers go.
     pub answers: Option<Answers>,
     /// Where it is announced when a wakeup is due that another thread causes.
@@ -82,6 +95,10 @@ pub struct Report {
     pub ending: Ending,
     /// Stimuli that were left out, since what was to cause them was late itself.
     pub skipped: u64,
+    /// What was seen on its line beside answers, if it has one.
+    pub line: Option<LineSeen>,
+    /// See [`Stimulus::due_uncertainty`].
+    pub due_uncertainty: SpanNs,
     /// Page faults in the loop.
     pub faults: PageFaults,
     /// CPU time that the loop used.
@@ -221,8 +238,37 @@ fn live(
         return for_channel(task.stimulus, WokenByAnother { task, shared, say_ready, times })?;
     }
     let (answers, stop) = (task.answers.take(), &shared.stop);
-    // A probe is woken by nothing else.
-    probe(&task, shared, say_ready, times, || Ok(Timer::new(KernelTimer::new(stop, answers))))
+    macro_rules! on_grid {
+        ($sleep:expr) => {
+            probe(&task, shared, say_ready, times, || {
+                Ok(Timer::new(KernelTimer::new($sleep, stop, answers)))
+            })
+        };
+    }
+    match task.stimulus {
+        plan::Stimulus::Line => {
+            let port = task.line.take();
+            probe(&task, shared, say_ready, times, || {
+                let port = port.ok_or_else(|| io::Error::other("there is no line"))?;
+                let answered_by = port.line.answered_by;
+                Ok(RoundTrips::new(port, answered_by, stop))
+            })
+        }
+        plan::Stimulus::Timerfd => on_grid!(TimerFile::new()?),
+        plan::Stimulus::Signal => on_grid!(SignalHandler(PosixTimer::with_handler()?)),
+        plan::Stimulus::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
+        plan::Stimulus::FutexTimeout => on_grid!(FutexTimeout::default()),
+        plan::Stimulus::Epoll => on_grid!(EmptyEpoll::new()?),
+        plan::Stimulus::Rtc => probe(&task, shared, say_ready, times, || {
+            let rtc = availability::open_rtc(task.interval).map_err(io::Error::other)?;
+            Ok(RtcTicks::new(rtc, stop, Watch::new(answers, true)))
+        }),
+        plan::Stimulus::RtcGrid => probe(&task, shared, say_ready, times, || {
+            Ok(Timer::of_rate(KernelTimer::new(Nanosleep, stop, answers)))
+        }),
+        // A probe is woken by nothing else.
+        _ => on_grid!(Nanosleep),
+    }
 }
 
 /// What a probe needs that another thread wakes.
@@ -344,6 +390,8 @@ fn measure(
     Report {
         ending,
         skipped: stimulus.skipped(),
+        line: stimulus.line(),
+        due_uncertainty: stimulus.due_uncertainty(),
         faults: faults_after.since(faults),
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),

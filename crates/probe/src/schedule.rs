@@ -9,7 +9,7 @@ use wakescope_sys::sched::{self, Schedule};
 /// The schedule that the plan asks for, or the best that this user may have where the plan only
 /// states a default; then the plan is changed to say so. With it, why the default was refused.
 /// The error is that of the schedule that must be and is refused.
-pub(crate) fn settle_schedule(
+pub fn settle_schedule(
     plan: &mut Plan,
 ) -> Result<(Schedule, Option<String>), (Schedule, io::Error)> {
     let wanted = schedule_of(plan);

@@ -1,22 +1,25 @@
 //! A measurement by probes of this process, one for each CPU.
 
 use std::io;
+use std::path::Path;
 
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
-use wakescope_core::plan::{Between, IdleStates, Plan};
+use wakescope_core::line::Line;
+use wakescope_core::plan::{Between, IdleStates, LinePlan, Plan};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_core::validity::{Observed, findings};
+use wakescope_core::validity::{LeftOut, Observed, findings};
 use wakescope_sys::memory::SteadyPages;
 use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
-use crate::load::{Load, LoadError, abandon_all, finish_all};
+use crate::line::{LineError, Port};
+use crate::load::{Load, LoadError, abandon_all, finish_all, name_in};
 use crate::measured_cpus::{MeasuredCpus, announce};
 use crate::measurement::{
     CpuProgress, Identity, Measurement, Progress, Request, SampleSink, SavedSample,
@@ -24,8 +27,9 @@ use crate::measurement::{
 use crate::observer::Observer;
 use crate::prober::{Prober, Ready, Task, Times};
 use crate::schedule::{same, schedule_of_waker, settle_schedule, words};
-use crate::stimulus::channel;
+use crate::stimulus::availability;
 use crate::stimulus::channel::sysv_semaphore::remove_leftovers;
+use crate::stimulus::line::LineSeen;
 use crate::stimulus::waker::WakerPlace;
 use crate::surroundings::Surroundings;
 
@@ -48,9 +52,11 @@ pub(crate) struct Session {
     policy_refused: Option<String>,
     memory_refused: Option<String>,
     loads: Vec<Running>,
+    left_out: Vec<LeftOut>,
     probes: Vec<Probe>,
     origin: MonoNs,
     before: Surroundings,
+    line: Option<Line>,
     measured_cpus: MeasuredCpus,
     abandons_loads: bool,
     _idle: Option<WakeLimit>,
@@ -108,8 +114,11 @@ impl Session {
     ) -> Result<Self, MeasureError> {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
         remove_leftovers();
-        check_stimulus(&plan)?;
-        let mut loads = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
+        availability::check(&plan).map_err(|e| MeasureError::Stimulus(plan.stimulus, e))?;
+        let port = take_line(&plan).map_err(MeasureError::Line)?;
+        let line = port.as_ref().map(|port| port.line.clone());
+        let (mut loads, left_out) = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
+        name_in(&mut plan, loads.iter().map(|running| running.load.spec()));
         let measured_cpus = announce(&plan.cpus);
         let idle = match plan.idle_states {
             IdleStates::AsIs => None,
@@ -119,7 +128,7 @@ impl Session {
             settle_schedule(&mut plan).map_err(|(wanted, e)| MeasureError::Schedule(wanted, e))?;
         // Loads run by now, and keep the huge pages that they would have without being measured.
         let pages = SteadyPages::keep().ok();
-        let probes = start_probes(&plan, schedule, observer)?;
+        let probes = start_probes(&plan, schedule, port, observer)?;
         // All that the loop touches is there by now: code, stacks, recorders.
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
@@ -151,9 +160,11 @@ impl Session {
             policy_refused,
             memory_refused,
             loads,
+            left_out,
             probes,
             origin,
             before,
+            line,
             measured_cpus,
             abandons_loads,
             _idle: idle,
@@ -172,9 +183,21 @@ impl Session {
         }
     }
 
+    /// Adds to what is known of the line what its probe saw, and returns why it was lost, if it was.
+    fn finish_line(&mut self, ended: &[Ended]) -> Option<String> {
+        let line = self.line.as_mut()?;
+        let seen = ended.iter().find_map(Ended::line)?;
+        let LineSeen { unanswered, stray, left_out, fault } = seen;
+        (line.unanswered, line.stray, line.left_out) = (*unanswered, *stray, *left_out);
+        fault.clone()
+    }
+
     fn record(&self, ended: Vec<Ended>, state: State, all: Vec<Finding>) -> Run {
         let origin_ns = self.origin.0;
-        record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all)
+        let mut run =
+            record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all);
+        run.line.clone_from(&self.line);
+        run
     }
 }
 
@@ -262,6 +285,7 @@ impl Measurement for Session {
         for probe in &mut ended {
             probe.lost += unsaved.lost.get(&probe.cpu).copied().unwrap_or(0);
         }
+        let line_fault = self.finish_line(&ended);
         let stalled = |r: &Running| (r.load.spec().to_string(), r.stalled.0);
         let stalls = self.loads.iter().filter(|r| r.stalled > STALL).map(stalled).collect();
         let loads = std::mem::take(&mut self.loads).into_iter().map(|running| running.load);
@@ -279,8 +303,11 @@ impl Measurement for Session {
             quota_stopped_ns: change.quota_stopped.0,
             also_measured: self.measured_cpus.shared(),
             loads,
+            left_out: std::mem::take(&mut self.left_out),
             stalls,
-            ended_by,
+            ended_by: ended_by.or_else(|| line_fault.clone()),
+            line: self.line.clone(),
+            line_fault,
             not_saved: unsaved.cause,
             rt_share_ppm: rt_share_ppm(&self.host),
         };
@@ -313,38 +340,16 @@ impl Probe {
     }
 }
 
-/// Whether what wakes the probes exists here.
-fn check_stimulus(plan: &Plan) -> Result<(), MeasureError> {
-    let between = plan.waker.as_ref().map_or(Between::Threads, |waker| waker.between);
-    channel::check(plan.stimulus, between)
-        .map_err(|cause| MeasureError::Stimulus(plan.stimulus, cause))
-}
-
-/// Waits until the loads are set up, and lets them run alone for a while.
+/// Waits until the loads are set up, and lets them run alone for a while. Also tells what of them was
+/// left out.
 fn settle_loads(
-    mut loads: Vec<Load>,
+    loads: Vec<Load>,
     alone: SpanNs,
     pause: &mut dyn FnMut(SpanNs) -> bool,
-) -> Result<Vec<Running>, MeasureError> {
-    let deadline = clock::now().after(LOAD_PATIENCE);
-    for load in &mut loads {
-        // In short waits, so that the user can end it meanwhile.
-        while let Err(e) = load.wait_ready(SpanNs(50_000_000)) {
-            if load.status().ready {
-                // It began and died since. The run will say so, as if it had died a moment later.
-                break;
-            }
-            let waiting = matches!(e, LoadError::NotReady { .. }) && clock::now() < deadline;
-            if !waiting {
-                return Err(MeasureError::Load(e));
-            }
-            if pause(SpanNs(0)) {
-                return Err(MeasureError::Ended);
-            }
-        }
-    }
+) -> Result<(Vec<Running>, Vec<LeftOut>), MeasureError> {
+    let (mut loads, left_out) = set_up(loads, pause)?;
     if loads.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), left_out));
     }
     // Two halves: only where they are alike is it known how fast the loads are by themselves.
     for half in [SpanNs(alone.0 / 2), SpanNs(alone.0 - alone.0 / 2)] {
@@ -353,17 +358,83 @@ fn settle_loads(
             return Err(MeasureError::Ended);
         }
     }
-    Ok(loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) }).collect())
+    let running = loads.into_iter().map(|load| Running { load, stalled: SpanNs(0) });
+    Ok((running.collect(), left_out))
 }
 
-/// Starts a probe per CPU, all prepared and waiting.
+/// Waits until the loads are set up. Those of a group that cannot run are left out, unless none of
+/// the loads can.
+fn set_up(
+    loads: Vec<Load>,
+    pause: &mut dyn FnMut(SpanNs) -> bool,
+) -> Result<(Vec<Load>, Vec<LeftOut>), MeasureError> {
+    let deadline = clock::now().after(LOAD_PATIENCE);
+    let (mut all, mut left_out, mut refused) = (Vec::new(), Vec::new(), None);
+    for mut load in loads {
+        match wait_ready(&mut load, deadline, pause) {
+            Ok(()) => {
+                left_out.extend(load.omissions());
+                all.push(load);
+            }
+            Err(MeasureError::Load(e)) => {
+                let Some(part) = load.can_be_left_out(&e) else {
+                    return Err(MeasureError::Load(e));
+                };
+                left_out.push(part);
+                refused.get_or_insert(e);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    match refused {
+        Some(e) if all.is_empty() => Err(MeasureError::Load(e)),
+        _ => Ok((all, left_out)),
+    }
+}
+
+fn wait_ready(
+    load: &mut Load,
+    deadline: MonoNs,
+    pause: &mut dyn FnMut(SpanNs) -> bool,
+) -> Result<(), MeasureError> {
+    // In short waits, so that the user can end it meanwhile.
+    while let Err(e) = load.wait_ready(SpanNs(50_000_000)) {
+        if load.status().ready {
+            // It began and died since. The run will say so, as if it had died a moment later.
+            break;
+        }
+        let waiting = matches!(e, LoadError::NotReady { .. }) && clock::now() < deadline;
+        if !waiting {
+            return Err(MeasureError::Load(e));
+        }
+        if pause(SpanNs(0)) {
+            return Err(MeasureError::Ended);
+        }
+    }
+    Ok(())
+}
+
+/// Takes the line of the plan, if it has one, and finds out what answers there.
+fn take_line(plan: &Plan) -> Result<Option<Port>, LineError> {
+    let Some(LinePlan { device, baud }) = &plan.line else { return Ok(None) };
+    let mut port = Port::open(Path::new(device), *baud)?;
+    let (interval, byte) = (SpanNs(plan.interval_ns), SpanNs(port.line.transmission_ns / 2));
+    if interval < byte {
+        return Err(LineError::Interval(port.path.clone(), interval, byte));
+    }
+    port.greet()?;
+    Ok(Some(port))
+}
+
+/// Starts a probe per CPU, all prepared and waiting. The first gets the line, if there is one.
 fn start_probes(
     plan: &Plan,
     schedule: Schedule,
+    mut line: Option<Port>,
     observer: &mut dyn Observer,
 ) -> Result<Vec<Probe>, MeasureError> {
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
-    let task = |rank, cpu| {
+    let mut task = |rank, cpu| {
         let (answers, announcements) = (observer.answers(rank), observer.answers(rank));
         Task {
             cpu,
@@ -371,7 +442,9 @@ fn start_probes(
             worst: plan.worst,
             ring_slots,
             stimulus: plan.stimulus,
+            interval: SpanNs(plan.interval_ns),
             waker: waker_place(plan, rank, cpu),
+            line: line.take(),
             answers,
             announcements,
         }

@@ -10,15 +10,22 @@ use wakescope_core::recorder::Recorder;
 use wakescope_core::ring::{Ring, Sample};
 use wakescope_core::units::{MonoNs, SpanNs};
 
+pub mod availability;
 pub(crate) mod channel;
+pub mod line;
 pub mod place;
+pub mod rtc;
+pub mod sleep;
 pub mod timer;
 pub mod waker;
+pub mod watch;
 
 use place::Place;
 
 /// Wakes the calling thread again and again.
 pub trait Stimulus {
+    /// Whether the wakeups come at an interval from which the time between two of them can deviate.
+    const HAS_INTERVAL: bool = false;
     /// Prepares the wakeups on `grid`, in place of those before.
     fn begin(&mut self, grid: Grid);
     /// Waits for the next wakeup. The clock is read first thing after it.
@@ -27,6 +34,14 @@ pub trait Stimulus {
     fn period(&self) -> SpanNs;
     /// Points of the grid without a stimulus: what was to cause it was late itself.
     fn skipped(&self) -> u64;
+    /// What was seen on the line beside answers, where there is one.
+    fn line(&self) -> Option<line::LineSeen> {
+        None
+    }
+    /// How much later than stated the wakeups may have been due: so much less late they were, at most.
+    fn due_uncertainty(&self) -> SpanNs {
+        SpanNs(0)
+    }
 }
 
 /// When stimuli come: at `start`, and from there every `interval`.
@@ -108,8 +123,8 @@ pub enum Ending {
 /// Nothing here allocates, locks, prints or fails, and the only system calls are the wait and, before
 /// it, that which arms a watchdog, if somebody looks on.
 #[inline]
-pub fn sample(
-    stimulus: &mut impl Stimulus,
+pub fn sample<S: Stimulus>(
+    stimulus: &mut S,
     place: &mut impl Place,
     most: u64,
     origin: MonoNs,
@@ -119,7 +134,7 @@ pub fn sample(
 ) -> Ending {
     let period_ns = stimulus.period().0;
     let mut left = most;
-    let mut last_due_ns = 0;
+    let (mut last, mut last_due_ns) = (None, 0);
     while left > 0 {
         let Wakeup { due, woken, missed } = match stimulus.wait() {
             Waited::Woken(wakeup) => wakeup,
@@ -147,6 +162,14 @@ pub fn sample(
             0
         });
         recorder.record(due_ns, late_ns, missed, period_ns);
+        if S::HAS_INTERVAL {
+            if let Some(last) = last.replace(woken.0) {
+                let deviation_ns = woken.0.wrapping_sub(last).wrapping_sub(period_ns);
+                // Negative where the wakeup before was the later one.
+                #[allow(clippy::cast_possible_wrap)]
+                recorder.record_deviation(due_ns, deviation_ns as i64);
+            }
+        }
         if let Some(ring) = samples {
             ring.push(Sample { due_ns, late_ns });
         }

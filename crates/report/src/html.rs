@@ -52,6 +52,7 @@ fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
         legend(overlay),
         exceedance(overlay),
         histogram(overlay),
+        values::intervals(overlay),
         cpus::section(overlay),
         course(overlay),
         tail(overlay),

@@ -51,8 +51,8 @@ pub fn block(title: &str, elapsed: SpanNs, total: SpanNs, cpus: &[Line], height:
     lines.join("\n")
 }
 
-/// The line that is printed now and then where there is no terminal.
-pub fn line(elapsed: SpanNs, total: SpanNs, cpus: &[Line]) -> String {
+/// The line that is printed now and then where there is no terminal. `sample` is what one is called.
+pub fn line(elapsed: SpanNs, total: SpanNs, cpus: &[Line], sample: &str) -> String {
     let all = cpus.iter().fold(Distribution::default(), |sum, l| sum.merged(&l.expiries));
     let missed: u64 = cpus.iter().map(|l| l.missed).sum();
     let p999 = "p99.9".parse().ok().and_then(|p| all.percentile(p));
@@ -60,7 +60,7 @@ pub fn line(elapsed: SpanNs, total: SpanNs, cpus: &[Line]) -> String {
         "{} / {}: {}, p99.9 {}, max {}, missed {}",
         clock(elapsed),
         clock(total),
-        counted(all.count, "expiry"),
+        counted(all.count, sample),
         span_or_dash(p999),
         span_or_dash(all.max_ns),
         grouped(missed)
@@ -161,8 +161,12 @@ mod tests {
 
     #[test]
     fn a_line_for_logs() {
-        let line =
-            line(SpanNs(3_723_000_000_000), SpanNs(50_400_000_000_000), &[cpu(0, &[12_000; 4])]);
+        let line = line(
+            SpanNs(3_723_000_000_000),
+            SpanNs(50_400_000_000_000),
+            &[cpu(0, &[12_000; 4])],
+            "expiry",
+        );
         assert_eq!(line, "1:02:03 / 14:00:00: 4 expiries, p99.9 –, max 12.0 µs, missed 3");
     }
 }

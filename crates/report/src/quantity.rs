@@ -48,7 +48,7 @@ const SAMPLES: Words = Words {
 
 /// What a run's values are.
 pub(crate) fn of(run: &Run) -> Quantity {
-    run.source.as_ref().map(|source| source.quantity).unwrap_or_default()
+    run.quantity()
 }
 
 /// Whether a run's values are wakeup latencies.
@@ -75,6 +75,7 @@ pub(crate) fn words(quantity: Quantity) -> Words {
         Quantity::Gap => long("gap", "gaps", "length"),
         Quantity::RunqueueDelay => long("delay", "delays", "length"),
         Quantity::RequestLatency => long("request", "requests", "latency"),
+        Quantity::RoundTrip => long("round trip", "round trips", "time"),
         Quantity::Unknown => Words { one: "value", many: "values", ..SAMPLES },
     }
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use wakescope_core::distribution::Distribution;
+use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
 use wakescope_core::source::Quantity;
@@ -71,7 +72,44 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     }
     line(format_args!("{:>9.5} % not above {} ms, the maximum", 100.0, ms(max_ns)));
     line(format_args!("{}", five_nines(&all)));
+    if let Some(deviation) = run.interval_deviation() {
+        out.push_str(&intervals(&deviation, thresholds, domain));
+    }
     out
+}
+
+/// The same of what he measured: the time from one sample to the next, without the interval. Some are
+/// negative; their share is that of the samples that deviate by less, either way.
+fn intervals(all: &IntervalDeviation, thresholds: &[SpanNs], domain: &str) -> String {
+    let Some(figures) = all.figures() else { return String::new() };
+    let mut out = format!("# deviation of the interval in {domain}ms\n");
+    let mut line = |text: std::fmt::Arguments<'_>| {
+        let _ = writeln!(out, "{text}");
+    };
+    let spread = figures.standard_deviation_ns / 1e6;
+    line(format_args!("samples {}", figures.count));
+    line(format_args!("minimum {}", signed_ms(figures.min_ns)));
+    line(format_args!("maximum {}", signed_ms(figures.max_ns)));
+    line(format_args!("mean {:.6}", figures.mean_ns / 1e6));
+    line(format_args!("variance {:.6}", spread.powi(2)));
+    line(format_args!("standard deviation {spread:.6}"));
+    let most = figures.max_ns.unsigned_abs().max(figures.min_ns.unsigned_abs());
+    for threshold in thresholds.iter().filter(|t| t.0 <= most) {
+        let below = |d: &Distribution| d.histogram.count_below(threshold.0);
+        let below = below(&all.longer) + below(&all.shorter);
+        line(format_args!(
+            "{:>9.5} % below {} ms either way ({})",
+            percent(below, figures.count),
+            plain_ms(threshold.0),
+            plainly(below)
+        ));
+    }
+    out
+}
+
+fn signed_ms(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    format!("{sign}{}", ms(ns.unsigned_abs()))
 }
 
 /// `1 sample`, `20000 samples`: without separators, as the block of 2002 has its numbers.
@@ -161,6 +199,33 @@ mod tests {
             five nines: 20000 samples are too few; 200000 are needed
         "#]]
         .assert_eq(&block(&run_of(&[&samples]), &thresholds()));
+    }
+
+    #[test]
+    fn the_time_between_samples_has_a_block_of_its_own() {
+        let distribution = |values: &[u64]| {
+            let mut run = run_of(&[values]);
+            std::mem::take(&mut run.threads[0].woken)
+        };
+        let mut run = run_of(&[&[52_000; 5]]);
+        run.threads[0].interval_deviation = Some(IntervalDeviation {
+            longer: distribution(&[1_000, 250_000]),
+            shorter: distribution(&[90_000, 150_007]),
+        });
+        let told = block(&run, &thresholds());
+        let (_, told) = told.split_once("are needed\n").unwrap();
+        expect![[r#"
+            # deviation of the interval in ms
+            samples 4
+            minimum -0.150007
+            maximum 0.250000
+            mean 0.002748
+            variance 0.023252
+            standard deviation 0.152488
+             50.00000 % below 0.1 ms either way (2 samples)
+             75.00000 % below 0.2 ms either way (3 samples)
+        "#]]
+        .assert_eq(told);
     }
 
     #[test]

@@ -14,6 +14,8 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 use crate::domain;
 use crate::findings::{self, Notes};
 use crate::headline::Headline;
+use crate::intervals;
+use crate::line;
 use crate::plot;
 use crate::quantity;
 use crate::style::{Style, clean};
@@ -27,10 +29,15 @@ pub fn report(run: &Run, style: Style) -> String {
     if !proven.is_empty() {
         let _ = write!(out, "\n{proven}");
     }
+    let intervals = intervals::block(run);
+    if !intervals.is_empty() {
+        let _ = write!(out, "\n{intervals}");
+    }
     let all = run.expiries();
     if all.count > 0 {
         let kind = run.time_domain.before_unit();
         let what = match (&run.source, run.plan.counts_expiries()) {
+            _ if !quantity::is_wakeup(run) => format!("samples by {kind}{}", run.quantity()),
             (Some(source), _) => format!("samples by {kind}{}", source.quantity),
             (None, true) => format!("expiries by {kind}lateness"),
             (None, false) => format!("wakeups by {kind}lateness"),
@@ -123,8 +130,7 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
     let counted = match (&run.source, run.plan.is_of_others()) {
         (Some(source), _) => samples_of(run, source),
         (None, false) => {
-            let what = if run.plan.counts_expiries() { "expiry" } else { "wakeup" };
-            let count = counted(summary.count, what);
+            let count = counted(summary.count, sample_of(&run.plan));
             format!("{count} at {}{cpus}", SpanNs(run.plan.interval_ns))
         }
         (None, true) => counted(summary.count, "wakeup"),
@@ -138,6 +144,14 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
         (Some(_), Some(what)) => format!("{counted}.\nNot excluded at 95 %: {what}.\n"),
         (Some(_), None) => format!("{counted}: too few to bound the rate of larger ones.\n"),
         _ => String::new(),
+    }
+}
+
+/// What one sample of a run made as `plan` is: `expiry`, `wakeup`, `round trip`.
+pub fn sample_of(plan: &Plan) -> &'static str {
+    match plan.counts_expiries() {
+        true => "expiry",
+        false => quantity::words(plan.quantity(None)).one,
     }
 }
 
@@ -200,7 +214,8 @@ pub(crate) fn machine(run: &Run) -> String {
         parts.push(format!("{} guest", clean(hypervisor, 30)));
     }
     parts.retain(|p| !p.is_empty());
-    format!(" {}\n {preemption}\n {}\n", parts.join(" · "), plan(&run.plan))
+    let line = line::sentence(run).map(|told| format!(" {told}\n")).unwrap_or_default();
+    format!(" {}\n {preemption}\n {}\n{line}", parts.join(" · "), plan(&run.plan))
 }
 
 /// Which program measured it and how, as far as its file tells.

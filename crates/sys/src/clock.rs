@@ -66,13 +66,18 @@ fn nanoseconds(time: libc::timespec) -> u64 {
 /// Sleeps until `wakeup`. Returns early, with `Interrupted`, when a signal handler ran.
 #[inline]
 pub fn sleep_until(wakeup: MonoNs) -> io::Result<()> {
+    absolute_sleep(&timespec(wakeup.0))
+}
+
+/// So many nanoseconds, as the C library counts them.
+#[inline]
+pub(crate) fn timespec(ns: u64) -> libc::timespec {
     // u64 nanoseconds are less than 2^35 seconds, and the rest is below 10^9: both fit.
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
-    let time = libc::timespec {
-        tv_sec: (wakeup.0 / NS_PER_S) as libc::time_t,
-        tv_nsec: (wakeup.0 % NS_PER_S) as libc::c_long,
-    };
-    absolute_sleep(&time)
+    libc::timespec {
+        tv_sec: (ns / NS_PER_S) as libc::time_t,
+        tv_nsec: (ns % NS_PER_S) as libc::c_long,
+    }
 }
 
 /// The system call itself. The C library's wrapper is a cancellation point, which costs more

@@ -50,6 +50,13 @@ pub fn sealed_copy(file: &mut File) -> io::Result<File> {
     Ok(copy)
 }
 
+/// Makes a FIFO that only this user may use.
+pub fn make_fifo(path: &Path) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: the string is live and ends in NUL.
+    checked(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }).map(drop)
+}
+
 /// Exchanges the names of two files: at no moment is either name without a file.
 pub fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     let (a, b) = (c_path(a)?, c_path(b)?);

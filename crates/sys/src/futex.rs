@@ -3,7 +3,11 @@
 use std::io;
 use std::sync::atomic::AtomicU32;
 
+use wakescope_core::units::{MonoNs, SpanNs};
+
 use crate::checked;
+
+const NS_PER_S: u64 = 1_000_000_000;
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +70,55 @@ pub fn wait(word: &AtomicU32, expected: u32, scope: Scope) -> Waited {
     Waited::of(rc)
 }
 
+/// Sleeps on `word` as [`wait`] does, but for `most` at most. Returns also when a signal handler ran.
+pub fn wait_at_most(word: &AtomicU32, expected: u32, most: SpanNs) {
+    let most = time_of(most.0);
+    // SAFETY: `word` and `most` are live for the call, aligned, and only read.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            expected,
+            most.as_ptr(),
+        )
+    };
+}
+
+/// Sleeps on `word`, which nobody changes from 0, until `expiry`. Returns early, with `Interrupted`,
+/// when a signal handler ran, and with another error if another thread woke it.
+#[inline]
+pub fn sleep_until(word: &AtomicU32, expiry: MonoNs) -> io::Result<()> {
+    let time = time_of(expiry.0);
+    // SAFETY: `word` and `time` are live for the call, aligned, and only read. A wait with a mask,
+    // unlike one without, takes a point of CLOCK_MONOTONIC.
+    let rc = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
+            0,
+            time.as_ptr(),
+            std::ptr::null::<u32>(),
+            libc::FUTEX_BITSET_MATCH_ANY,
+        )
+    };
+    if rc == 0 {
+        return Err(io::ErrorKind::Other.into());
+    }
+    match io::Error::last_os_error() {
+        e if e.raw_os_error() == Some(libc::ETIMEDOUT) => Ok(()),
+        e => Err(e),
+    }
+}
+
+/// Seconds and nanoseconds as the system call of this number takes them: two words of the machine,
+/// whatever the C library's `timespec` is. They hold what 68 years of uptime take.
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+fn time_of(ns: u64) -> [libc::c_long; 2] {
+    [(ns / NS_PER_S) as libc::c_long, (ns % NS_PER_S) as libc::c_long]
+}
+
 /// Wakes one thread that sleeps on `word`; whether there was one.
 #[inline]
 pub fn wake_one(word: &AtomicU32, scope: Scope) -> io::Result<bool> {
@@ -79,9 +132,11 @@ pub fn wake_one(word: &AtomicU32, scope: Scope) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
     use crate::signal::{ThreadHandle, allow_interrupts};
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
+    use wakescope_core::units::SpanNs;
 
     #[test]
     fn a_word_that_has_changed_is_told_from_a_sleep() {
@@ -100,6 +155,25 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(sleeper.join().unwrap(), (Waited::Woken, 7));
+    }
+
+    #[test]
+    fn a_wait_can_end_by_itself() {
+        wait_at_most(&AtomicU32::new(7), 7, SpanNs(1));
+        // The word differs: no sleep, or this would take an hour.
+        wait_at_most(&AtomicU32::new(7), 6, SpanNs(3_600_000_000_000));
+    }
+
+    #[test]
+    fn a_wait_can_have_an_end() {
+        let word = AtomicU32::new(0);
+        let expiry = clock::now().after(SpanNs(2_000_000));
+        sleep_until(&word, expiry).unwrap();
+        assert!(clock::now() >= expiry);
+        assert_eq!(
+            sleep_until(&AtomicU32::new(1), expiry).unwrap_err().raw_os_error(),
+            Some(libc::EAGAIN)
+        );
     }
 
     #[test]

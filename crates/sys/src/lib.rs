@@ -5,10 +5,13 @@
 //! programs are the only ones with `unsafe`.
 #![allow(unsafe_code)]
 
+pub mod barrier;
 pub mod bpf;
+pub mod cage;
 pub mod clock;
 pub mod condition;
 pub mod counter;
+pub mod empty_epoll;
 pub mod event_count;
 pub mod file;
 pub mod folder;
@@ -24,15 +27,19 @@ pub mod network;
 pub mod pipe;
 pub mod pm_qos;
 pub mod poll_set;
+pub mod posix_timer;
 pub mod process;
 pub mod record_lock;
 pub mod repeat;
+pub mod rtc;
 pub mod sched;
 pub mod semaphore;
 pub mod semaphore_set;
+pub mod serial;
 pub mod shared;
 pub mod shared_page;
 pub mod signal;
+pub mod terminal;
 pub mod timer_file;
 pub mod wake_signal;
 

@@ -1,5 +1,7 @@
 //! Locked memory and page faults.
 
+use std::ops::{Deref, DerefMut};
+use std::ptr::{self, NonNull};
 use std::{io, mem};
 
 use crate::checked;
@@ -80,6 +82,67 @@ impl PageFaults {
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self { minor: self.minor - earlier.minor, major: self.major - earlier.major }
+    }
+}
+
+/// Memory of this process alone, mapped for as long as this lives. It is zero at first, and none of it
+/// is there until it is touched.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+impl Mapping {
+    /// So many bytes, more than 0.
+    pub fn new(length: usize) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: the kernel chooses the place, and nothing is there yet.
+        let start = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // The call has not failed, so it gave an address.
+        Ok(Self { start: NonNull::new(start.cast()).unwrap_or(NonNull::dangling()), length })
+    }
+
+    /// Has the kernel make no huge pages of it: each page then faults by itself.
+    pub fn no_huge_pages(&mut self) -> io::Result<()> {
+        self.advise(libc::MADV_NOHUGEPAGE)
+    }
+
+    /// Lets the kernel take the memory back when it is short of it. What was taken back is zero.
+    pub fn free_lazily(&mut self) -> io::Result<()> {
+        self.advise(libc::MADV_FREE)
+    }
+
+    fn advise(&mut self, advice: libc::c_int) -> io::Result<()> {
+        // SAFETY: the range is that of the mapping, which is borrowed for writing: its bytes may change.
+        checked(unsafe { libc::madvise(self.start.as_ptr().cast(), self.length, advice) }).map(drop)
+    }
+}
+
+impl Deref for Mapping {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: so many bytes are mapped there, readable, for as long as this value lives.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl DerefMut for Mapping {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and writable; nobody else has them.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that was made, and nobody has a byte of it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
 

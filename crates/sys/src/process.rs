@@ -130,6 +130,19 @@ impl Start<'_> {
     }
 }
 
+/// Starts a process that ends at once, with status 0, and executes nothing.
+pub fn fork_that_exits() -> io::Result<Child> {
+    // SAFETY: a fork, as the child gets memory of its own. It makes one system call and never returns.
+    let pid = unsafe {
+        let pid = clone_process(libc::SIGCHLD);
+        if pid == 0 {
+            libc::_exit(0);
+        }
+        checked(pid)?
+    };
+    Ok(Child { pid, leads_group: false, exit: None })
+}
+
 /// Forks with `flags`. Not `fork(3)`, which takes none.
 ///
 /// # Safety
@@ -367,11 +380,30 @@ pub fn adopt_orphans() -> io::Result<()> {
 
 /// Kills the process `pid`, which must be a child of this one that was not waited for.
 pub fn kill_child(pid: i32) -> io::Result<()> {
+    signal_child(pid, libc::SIGKILL)
+}
+
+/// Kills all other processes of the PID namespace that this one is the first of. Fails with `ESRCH` if
+/// there are none, and without killing any if this is not the first.
+pub fn kill_namespace() -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    // SAFETY: sends a signal to whom this process can see, which is its namespace, but for itself.
+    checked(unsafe { libc::kill(-1, libc::SIGKILL) }).map(drop)
+}
+
+/// Asks the process `pid` to end (SIGTERM). It must be a child of this one that was not waited for.
+pub fn terminate_child(pid: i32) -> io::Result<()> {
+    signal_child(pid, libc::SIGTERM)
+}
+
+fn signal_child(pid: i32, signal: libc::c_int) -> io::Result<()> {
     if pid <= 0 {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     // SAFETY: sends a signal; the caller vouches for the number.
-    checked(unsafe { libc::kill(pid, libc::SIGKILL) }).map(drop)
+    checked(unsafe { libc::kill(pid, signal) }).map(drop)
 }
 
 /// A pipe, first the end to read from. Programs that are started do not inherit it.

@@ -17,23 +17,17 @@ impl TimerFile {
     /// A timer that is not armed.
     pub fn new() -> io::Result<Self> {
         // SAFETY: takes two numbers.
-        let fd = checked(unsafe {
-            libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK)
-        })?;
+        let fd =
+            checked(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) })?;
         // SAFETY: the descriptor is new, and nobody else has it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     /// Lets it expire once, at `expiry`.
     pub fn arm(&self, expiry: MonoNs) -> io::Result<()> {
-        // u64 nanoseconds are less than 2^35 seconds, and the rest is below 10^9: both fit.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
         let time = libc::itimerspec {
             it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
-            it_value: libc::timespec {
-                tv_sec: (expiry.0 / NS_PER_S) as libc::time_t,
-                tv_nsec: (expiry.0 % NS_PER_S) as libc::c_long,
-            },
+            it_value: clock::timespec(expiry.0),
         };
         let flags = libc::TFD_TIMER_ABSTIME;
         // SAFETY: `time` is live and only read; the old setting is not asked for.
@@ -41,6 +35,17 @@ impl TimerFile {
             libc::timerfd_settime(self.0.as_raw_fd(), flags, &raw const time, std::ptr::null_mut())
         })
         .map(drop)
+    }
+
+    /// Sleeps until it expires, by a blocking read. Returns early, with `Interrupted`, when a signal
+    /// handler ran.
+    #[inline]
+    pub fn wait(&self) -> io::Result<()> {
+        let mut expiries = [0_u8; 8];
+        // SAFETY: `expiries` is live and writable for as many bytes.
+        let rc =
+            unsafe { libc::read(self.0.as_raw_fd(), expiries.as_mut_ptr().cast(), expiries.len()) };
+        if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// When it will expire; `None` if it is not armed, or has expired.
@@ -69,6 +74,10 @@ mod tests {
         let timer = TimerFile::new().unwrap();
         let due = clock::now().after(SpanNs(1_000_000));
         assert_eq!(timer.due().unwrap(), None);
+        timer.arm(due).unwrap();
+        timer.wait().unwrap();
+        assert!(clock::now() >= due);
+        let due = clock::now().after(SpanNs(1_000_000));
         timer.arm(due).unwrap();
         let file = File::from(timer.0);
         assert!(process::wait_readable(&file, SpanNs(60_000_000_000)).unwrap());

@@ -191,17 +191,20 @@ INLINE void timer_event(struct cpu *cpu, u64 function, u64 now)
 	struct event *last = &cpu->ring[(cpu->seen - 1) & (RING - 1)];
 	struct event *first = &cpu->ring[(cpu->seen - 2) & (RING - 1)];
 	if (cpu->seen >= 2 && last->kind == TIMER_EXIT && first->kind == TIMER_ENTRY &&
-	    first->value == function) {
-		first->number++;
+	    first->timer.function == function) {
+		first->timer.count++;
 		cpu->seen--;
 		return;
 	}
-	struct event *event = next_event(cpu, TIMER_ENTRY, now);
-	event->value = function;
-	event->number = 1;
+	struct timer *timer = &next_event(cpu, TIMER_ENTRY, now)->timer;
+	timer->function = function;
+	timer->count = 1;
 }
 
-/* The threads that the loader named sleep by a timer of their own: which task it wakes tells who. */
+/*
+ * Threads that the loader named and that announce nothing sleep by a timer of their own: which task it
+ * wakes tells who. All others are known once they are woken.
+ */
 SEC("tp_btf/hrtimer_expire_entry") int on_timer_entry(u64 *ctx)
 {
 	struct hrtimer *timer = (void *)ctx[0];
@@ -213,7 +216,7 @@ SEC("tp_btf/hrtimer_expire_entry") int on_timer_entry(u64 *ctx)
 	timer_event(cpu, function, now);
 	if (cpu->waiting && now >= cpu->look_at)
 		look_again(ctx, cpu, now);
-	if (targets != NAMED) {
+	if (targets != NAMED || announced) {
 		cpu->timer_due = due_of(timer, timer->node.expires);
 		return 0;
 	}
@@ -258,9 +261,10 @@ INLINE int is_target(struct task_struct *task)
 }
 
 /*
- * A named thread is woken by a waker of ours, which has announced when the wakeup is due: it read the
- * clock just before. An announcement is taken once: with none, the thread is woken by something else,
- * as by the timer of a sleep after it has measured.
+ * A named thread is woken at the time that was announced: by a waker of ours, which read the clock just
+ * before, or in the function of a timer, whatever lies between that and the thread. An announcement is
+ * taken once: with none, the thread is woken by something else, as by the timer of a sleep after it has
+ * measured.
  */
 INLINE void begin_announced(void *ctx, struct task_struct *task)
 {
@@ -276,7 +280,7 @@ INLINE void begin_announced(void *ctx, struct task_struct *task)
 	if (!due || due > now)
 		return;
 	WRITE_ONCE(answers->announced, 0);
-	begin(ctx, wakeup, task, pid, due, now, cpu->irq_depth ? 3 : 2);
+	begin(ctx, wakeup, task, pid, due, now, cpu->timer_due ? 1 : cpu->irq_depth ? 3 : 2);
 	tell_own_time(cpu, now);
 }
 

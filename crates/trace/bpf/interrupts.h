@@ -3,6 +3,7 @@
 #pragma once
 
 #include "interference.h"
+#include "sections.h"
 #include "state.h"
 
 /* What is known of an interrupt, or 0: nothing counts before the run, nor where there is no room. */
@@ -36,7 +37,21 @@ INLINE void goes(struct cpu *cpu, u32 number, u64 who, u64 now)
 
 /* --- Interrupts ------------------------------------------------------------------------------ */
 
-INLINE void irq_entry(u32 number, struct irqaction *action)
+/* The number of an interrupt among all that a bound is composed of. */
+INLINE u32 number_of(u32 vector, u32 line)
+{
+	return vector ? A_VECTOR + vector : line;
+}
+
+INLINE struct irq *irq_event(struct cpu *cpu, u32 kind, u32 vector, u32 line, u64 now)
+{
+	struct irq *irq = &next_event(cpu, kind, now)->irq;
+	irq->vector = vector;
+	irq->line = line;
+	return irq;
+}
+
+INLINE void irq_entry(u32 vector, u32 line, struct irqaction *action)
 {
 	struct cpu *cpu = this_cpu();
 	if (!cpu)
@@ -45,28 +60,28 @@ INLINE void irq_entry(u32 number, struct irqaction *action)
 	if (cpu->irq_depth == 0)
 		cpu->irq_entry = now;
 	cpu->irq_depth++;
-	struct event *event = next_event(cpu, IRQ_ENTRY, now);
-	event->number = number;
-	event->name[0] = 0;
+	struct irq *irq = irq_event(cpu, IRQ_ENTRY, vector, line, now);
+	irq->name[0] = 0;
 	if (action)
-		bpf_probe_read_kernel_str(event->name, sizeof(event->name), action->name);
+		bpf_probe_read_kernel_str(irq->name, sizeof(irq->name), action->name);
 	if (COLD(wants_bound)) {
 		cpu->action = (u64)action;
-		struct interference *known = comes(cpu, number, (u64)action, now);
+		struct interference *known =
+			comes(cpu, number_of(vector, line), (u64)action, now);
 		if (known && action && !known->name[0])
 			bpf_probe_read_kernel_str(known->name, sizeof(known->name), action->name);
 	}
 }
 
-INLINE void irq_exit(u32 number, struct irqaction *action)
+INLINE void irq_exit(u32 vector, u32 line, struct irqaction *action)
 {
 	struct cpu *cpu = this_cpu();
 	if (!cpu)
 		return;
 	u64 now = bpf_ktime_get_ns();
-	next_event(cpu, IRQ_EXIT, now)->number = number;
+	irq_event(cpu, IRQ_EXIT, vector, line, now);
 	if (COLD(wants_bound))
-		goes(cpu, number, (u64)action, now);
+		goes(cpu, number_of(vector, line), (u64)action, now);
 	/* Attached in the middle of one, the end is seen first. */
 	if (cpu->irq_depth > 0)
 		cpu->irq_depth--;
@@ -86,12 +101,12 @@ INLINE void irq_exit(u32 number, struct irqaction *action)
 #define VECTOR(name, number)                                                                       \
 	SEC("tp_btf/" #name "_entry") int on_##name##_entry(u64 *ctx)                              \
 	{                                                                                          \
-		irq_entry(NO_LINE + number, 0);                                                    \
+		irq_entry(number, 0, 0);                                                            \
 		return 0;                                                                          \
 	}                                                                                          \
 	SEC("tp_btf/" #name "_exit") int on_##name##_exit(u64 *ctx)                                \
 	{                                                                                          \
-		irq_exit(NO_LINE + number, 0);                                                     \
+		irq_exit(number, 0, 0);                                                             \
 		return 0;                                                                          \
 	}
 
@@ -118,13 +133,13 @@ SEC("tp_btf/ipi_entry") int on_ipi_entry(u64 *ctx)
 	if (!cpu)
 		return 0;
 	struct event *last = &cpu->ring[(cpu->seen - 1) & (RING - 1)];
-	cpu->ipi_has_line = cpu->irq_depth && last->kind == IRQ_ENTRY && last->number < NO_LINE;
+	cpu->ipi_has_line = cpu->irq_depth && last->kind == IRQ_ENTRY && !last->irq.vector;
 	if (!cpu->ipi_has_line)
-		irq_entry(NO_LINE + IPI, 0);
-	struct event *entry = &cpu->ring[(cpu->seen - 1) & (RING - 1)];
+		irq_entry(IPI, 0, 0);
+	struct irq *entry = &cpu->ring[(cpu->seen - 1) & (RING - 1)].irq;
 	bpf_probe_read_kernel_str(entry->name, sizeof(entry->name), (void *)ctx[0]);
 	if (COLD(wants_bound) && cpu->ipi_has_line) {
-		struct interference *known = counted_interference(entry->number, cpu->action);
+		struct interference *known = counted_interference(entry->line, cpu->action);
 		if (known)
 			__builtin_memcpy(known->name, entry->name, sizeof(known->name));
 	}
@@ -137,20 +152,20 @@ SEC("tp_btf/ipi_exit") int on_ipi_exit(u64 *ctx)
 	if (!cpu)
 		return 0;
 	if (!cpu->ipi_has_line)
-		irq_exit(NO_LINE + IPI, 0);
+		irq_exit(IPI, 0, 0);
 	cpu->ipi_has_line = 0;
 	return 0;
 }
 
 SEC("tp_btf/irq_handler_entry") int on_irq_handler_entry(u64 *ctx)
 {
-	irq_entry(ctx[0], (void *)ctx[1]);
+	irq_entry(NO_VECTOR, ctx[0], (void *)ctx[1]);
 	return 0;
 }
 
 SEC("tp_btf/irq_handler_exit") int on_irq_handler_exit(u64 *ctx)
 {
-	irq_exit(ctx[0], (void *)ctx[1]);
+	irq_exit(NO_VECTOR, ctx[0], (void *)ctx[1]);
 	return 0;
 }
 
@@ -161,7 +176,7 @@ SEC("tp_btf/softirq_entry") int on_softirq_entry(u64 *ctx)
 		return 0;
 	cpu->softirq = ctx[0] + 1;
 	if (COLD(cpu->open))
-		next_event(cpu, SOFTIRQ_ENTRY, bpf_ktime_get_ns())->number = ctx[0];
+		next_event(cpu, SOFTIRQ_ENTRY, bpf_ktime_get_ns())->softirq.number = ctx[0];
 	if (COLD(wants_bound == SOFTIRQS_TOO))
 		comes(cpu, A_SOFTIRQ + ctx[0], 0, bpf_ktime_get_ns());
 	return 0;
@@ -174,7 +189,7 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 		return 0;
 	cpu->softirq = 0;
 	if (COLD(cpu->open))
-		next_event(cpu, SOFTIRQ_EXIT, bpf_ktime_get_ns())->number = ctx[0];
+		next_event(cpu, SOFTIRQ_EXIT, bpf_ktime_get_ns())->softirq.number = ctx[0];
 	if (COLD(wants_bound == SOFTIRQS_TOO))
 		goes(cpu, A_SOFTIRQ + ctx[0], 0, bpf_ktime_get_ns());
 	return 0;
@@ -182,13 +197,16 @@ SEC("tp_btf/softirq_exit") int on_softirq_exit(u64 *ctx)
 
 SEC("tp_btf/nmi_handler") int on_nmi_handler(u64 *ctx)
 {
-	struct cpu *cpu = this_cpu();
+	u32 number = bpf_get_smp_processor_id();
+	struct cpu *cpu = cpu_of(number);
+	if (COLD(measures_sections))
+		nmi_in_section(number);
 	if (!cpu)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
-	struct event *event = next_event(cpu, NMI, now);
-	event->address = ctx[0];
-	event->value = ctx[1];
+	struct nmi *nmi = &next_event(cpu, NMI, now)->nmi;
+	nmi->handler = ctx[0];
+	nmi->duration_ns = ctx[1];
 	if (COLD(wants_bound)) {
 		struct interference *known = counted_interference(AN_NMI, ctx[0]);
 		if (known) {
@@ -202,9 +220,11 @@ SEC("tp_btf/nmi_handler") int on_nmi_handler(u64 *ctx)
 SEC("tp_btf/cpu_idle") int on_cpu_idle(u64 *ctx)
 {
 	struct cpu *cpu = cpu_of(ctx[1]);
-	/* The state is (u32)-1 when idle ends. */
+	/* 0 when idle ends. */
 	if (cpu)
 		cpu->idle = (u32)ctx[0] + 1;
+	if (COLD(measures_sections))
+		idle_in_section(ctx[1], ctx[0]);
 	return 0;
 }
 

@@ -13,6 +13,8 @@
 
 /* Whether this kernel shows when interrupts go off and on, and somebody wants to know. */
 const volatile u32 sees_irqs_off = 0;
+/* The same of interrupts or preemption. */
+const volatile u32 measures_sections = 0;
 
 MAP(MAP_ARRAY, u32, struct sections, 1, 0) sections SEC(".maps");
 /* Per CPU: SECTION_KINDS of them. Mapped, as `figures` are. */
@@ -262,25 +264,27 @@ SEC("tp_btf/preempt_disable") int on_preempt_disable(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_switch") int on_switch_in_section(u64 *ctx)
+INLINE void switch_in_section(u32 cpu)
 {
-	struct sections *all = sections_of(bpf_get_smp_processor_id());
+	struct sections *all = sections_of(cpu);
 	if (!all)
-		return 0;
+		return;
 	all->preempt.flags |= SWITCHED;
 	all->either.flags |= SWITCHED;
-	return 0;
 }
 
+/* The state that cpu_idle tells when idle ends. */
+#define NOT_IDLE (~0U)
+
 /* The idle task has preemption off at all times: what counts of it is from where it wakes. */
-SEC("tp_btf/cpu_idle") int on_idle_in_section(u64 *ctx)
+INLINE void idle_in_section(u32 cpu, u32 state)
 {
-	struct sections *all = sections_of(ctx[1]);
+	struct sections *all = sections_of(cpu);
 	if (!all)
-		return 0;
+		return;
 	u64 now = bpf_ktime_get_ns();
 	all->irq.at = 0;
-	all->asleep = (u32)ctx[0] != ~0U;
+	all->asleep = state != NOT_IDLE;
 	if (all->asleep) {
 		all->preempt.at = 0;
 		all->either.at = 0;
@@ -288,17 +292,15 @@ SEC("tp_btf/cpu_idle") int on_idle_in_section(u64 *ctx)
 		open(&all->preempt, all, now, 0, 0);
 		open(&all->either, all, now, 0, 0);
 	}
-	return 0;
 }
 
 /*
  * Not every kernel tells that interrupts are on again when an NMI returns: what began with one has no
  * end of its own.
  */
-SEC("tp_btf/nmi_handler") int on_nmi_in_section(u64 *ctx)
+INLINE void nmi_in_section(u32 cpu)
 {
-	struct sections *all = sections_of(bpf_get_smp_processor_id());
+	struct sections *all = sections_of(cpu);
 	if (all && all->irq.at)
 		all->irq.flags |= HAD_NMI;
-	return 0;
 }

@@ -43,8 +43,10 @@ enum kind {
 	TRACER,
 };
 
-/* Interrupts that have no name of their own: events IRQ_ENTRY and IRQ_EXIT with number NO_LINE + one of these. */
+/* Interrupts that have no line, and no name of their own. */
 enum vector {
+	/* It has a line. */
+	NO_VECTOR = 0,
 	LOCAL_TIMER = 1,
 	RESCHEDULE,
 	CALL_FUNCTION,
@@ -58,30 +60,83 @@ enum vector {
 	SPURIOUS,
 	PLATFORM_IPI,
 };
-#define NO_LINE (1U << 31)
+
+/* IRQ_ENTRY, and IRQ_EXIT without the name. */
+struct irq {
+	/* enum vector */
+	u32 vector;
+	/* The number of its line, if it has one. */
+	u32 line;
+	/* That of the line; of an IPI, its reason. Cut where it is longer. */
+	char name[16];
+};
+
+/* TIMER_ENTRY */
+struct timer {
+	/* The address of what it calls. */
+	u64 function;
+	/* How many in a row call that. */
+	u32 count;
+	u32 pad;
+};
+
+/* SOFTIRQ_ENTRY, SOFTIRQ_EXIT */
+struct softirq {
+	u32 number;
+	u32 pad;
+};
+
+/* NMI: one that has ended. */
+struct nmi {
+	/* The address of its handler. */
+	u64 handler;
+	/* How long it took. */
+	u64 duration_ns;
+};
+
+/* A thread as the scheduler sees it: priorities are -1 to 139, and policies a handful. */
+struct switched {
+	u32 pid;
+	s16 prio;
+	u16 policy;
+};
+
+/*
+ * SWITCH. The thread that is left is described, too: the switch to it may not have been seen, as where
+ * nobody waited for the CPU.
+ */
+struct cpu_switch {
+	struct switched prev;
+	struct switched next;
+	/* That of `next`. */
+	char comm[16];
+	/* Whether real-time tasks are throttled. */
+	u32 throttled;
+	u32 pad;
+};
+
+/* TRACER */
+struct own_time {
+	/* How long the program took that ends. */
+	u64 duration_ns;
+};
 
 struct event {
-	u64 at;
+	/* When, on the monotonic clock. */
+	u64 at_ns;
 	/* The CPU's clock of stolen time; 0 if there is none. */
-	u64 steal;
-	/* NMI, TRACER: how long. TIMER_ENTRY: the function. SWITCH: whether real-time tasks are throttled. */
-	u64 value;
-	/*
-	 * NMI: the handler. SWITCH: the thread that is left, from bit 32 on its priority, and from bit 48
-	 * on its policy: the switch before may not have been seen, as where nobody waited for the CPU.
-	 */
-	u64 address;
-	/* enum kind */
+	u64 steal_ns;
+	/* enum kind, which tells what else there is to read; nothing for those that are not named below. */
 	u32 kind;
-	/*
-	 * IRQ_…: the line or NO_LINE + vector. SOFTIRQ_…: its number. SWITCH: the thread that is next.
-	 * TIMER_ENTRY: how many timers in a row have the function.
-	 */
-	u32 number;
-	s32 prio;
-	u32 policy;
-	/* SWITCH: the name of the task that is next. IRQ_ENTRY: that of the line. */
-	char name[16];
+	u32 pad;
+	union {
+		struct irq irq;
+		struct timer timer;
+		struct softirq softirq;
+		struct nmi nmi;
+		struct cpu_switch cpu_switch;
+		struct own_time own_time;
+	};
 };
 
 struct task {
@@ -249,13 +304,14 @@ enum component {
 /* Of what takes time from everything else: on which CPU, what, and which of those that share a line or NMI. */
 struct source {
 	u32 cpu;
-	/* The line, NO_LINE + vector, AN_NMI, or A_SOFTIRQ + its number. */
+	/* The line, A_VECTOR + enum vector, AN_NMI, or A_SOFTIRQ + its number. */
 	u32 number;
 	/* The address of the line's action, or of the NMI's handler. */
 	u64 who;
 };
-#define AN_NMI (NO_LINE + 0x100)
-#define A_SOFTIRQ (NO_LINE + 0x200)
+#define A_VECTOR (1U << 31)
+#define AN_NMI (A_VECTOR + 0x100)
+#define A_SOFTIRQ (A_VECTOR + 0x200)
 
 /* Arrivals that are looked back upon, a power of two. */
 #define ARRIVALS 8
@@ -512,4 +568,6 @@ struct wait_counts {
 	u64 broken;
 	/* Of threads for which there was no room. */
 	u64 no_room;
+	/* Those that go on now. */
+	u64 open;
 };

@@ -11,6 +11,11 @@ const volatile u32 targets = NAMED;
 const volatile u32 target_pid = 0;
 const volatile u64 target_comm[2] = {};
 const volatile u64 target_cgroup = 0;
+/*
+ * Whether named threads announce when a wakeup is due, since it does not follow from a timer that wakes
+ * a sleeping task.
+ */
+const volatile u32 announced = 0;
 /* Where hrtimers of sleeping tasks call back; 0 if that is not known. */
 const volatile u64 hrtimer_wakeup = 0;
 /*
@@ -185,8 +190,8 @@ INLINE struct event *next_event(struct cpu *cpu, u32 kind, u64 at)
 {
 	struct event *event = &cpu->ring[cpu->seen & (RING - 1)];
 	cpu->seen++;
-	event->at = at;
-	event->steal = stolen(cpu);
+	event->at_ns = at;
+	event->steal_ns = stolen(cpu);
 	event->kind = kind;
 	return event;
 }
@@ -201,5 +206,5 @@ INLINE void tell_own_time(struct cpu *cpu, u64 began)
 		return;
 	cpu->traces = 0;
 	u64 now = bpf_ktime_get_ns();
-	next_event(cpu, TRACER, now)->value = now - began;
+	next_event(cpu, TRACER, now)->own_time.duration_ns = now - began;
 }

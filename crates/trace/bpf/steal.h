@@ -48,12 +48,12 @@ INLINE void begin_stolen(struct wakeup *wakeup, struct cpu *waits, u64 now)
 		struct event *event = &waits->ring[(waits->seen - back) & (RING - 1)];
 		if (back > waits->seen)
 			break;
-		if (event->at < wakeup->due) {
-			before = event->steal;
+		if (event->at_ns < wakeup->due) {
+			before = event->steal_ns;
 			break;
 		}
-		reading = event->steal;
-		at = event->at;
+		reading = event->steal_ns;
+		at = event->at_ns;
 	}
 	wakeup->steal_read = before;
 	wakeup->steal_read_at = wakeup->due;

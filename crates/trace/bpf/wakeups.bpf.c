@@ -145,10 +145,19 @@ INLINE void switch_out(struct task_struct *prev, struct task_struct *next)
 		answered(wakeup, waited, pid, prev);
 }
 
+INLINE void describe_thread(struct switched *to, struct task_struct *task)
+{
+	to->pid = task->pid;
+	to->prio = task->prio;
+	to->policy = task->policy;
+}
+
 SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 {
 	u32 number = bpf_get_smp_processor_id();
 	struct cpu *cpu = cpu_of(number);
+	if (COLD(measures_sections))
+		switch_in_section(number);
 	if (targets != NAMED && cpu)
 		follow_waits(ctx, cpu, number);
 	if (HOT(!cpu || !cpu->open))
@@ -160,13 +169,11 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 	cpu->irq_depth = 0;
 	if (targets == NAMED)
 		switch_out(prev, next);
-	struct event *event = next_event(cpu, SWITCH, now);
-	event->number = next->pid;
-	event->value = throttles(cpu);
-	event->address = (u32)prev->pid | (u64)(prev->prio & 0xffff) << 32 | (u64)prev->policy << 48;
-	event->prio = next->prio;
-	event->policy = next->policy;
-	bpf_probe_read_kernel(event->name, sizeof(event->name), &next->comm);
+	struct cpu_switch *cpu_switch = &next_event(cpu, SWITCH, now)->cpu_switch;
+	describe_thread(&cpu_switch->prev, prev);
+	describe_thread(&cpu_switch->next, next);
+	cpu_switch->throttled = throttles(cpu);
+	bpf_probe_read_kernel(cpu_switch->comm, sizeof(cpu_switch->comm), &next->comm);
 	cpu->switched = now;
 	switch_in(ctx, cpu, number, prev, next, now);
 	tell_own_time(cpu, now);

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aya::maps::{HashMap, MapData};
 use wakescope_attribution::softirq_name;
-use wakescope_core::explain::{Culprit, Interference, Work};
+use wakescope_core::explain::{Culprit, Interference, Interrupt, Work};
+use wakescope_decode::{Irq, Vector, interrupt_name};
 
-use crate::decode::interrupt_name;
-use crate::shared::{self, A_SOFTIRQ, AN_NMI, Source, window_ns};
+use crate::shared::{self, A_SOFTIRQ, A_VECTOR, AN_NMI, Source, window_ns};
 use crate::symbols::Symbols;
 
 /// Whose interference is counted, for a bound.
@@ -66,7 +66,14 @@ fn culprit(source: &Source, figures: &shared::Interference, symbols: &Symbols) -
             let number = u8::try_from(number - A_SOFTIRQ).unwrap_or(u8::MAX);
             Culprit::softirq(&softirq_name(number))
         }
-        number => Culprit::interrupt(&interrupt_name(number, &figures.name)),
+        number => {
+            let irq = match number.checked_sub(A_VECTOR) {
+                Some(vector) => Irq::Vector(Vector::of(vector)),
+                None => Irq::Line(number),
+            };
+            let Interrupt(name) = interrupt_name(irq, &figures.name);
+            Culprit::interrupt(&name)
+        }
     }
 }
 
@@ -98,7 +105,7 @@ mod tests {
     #[test]
     fn the_worst_of_all_cpus_counts() {
         let on = |cpu, number| Source { cpu, number, who: 0 };
-        let timer = shared::NO_LINE + 1;
+        let timer = A_VECTOR + 1;
         let counted = Counted(vec![
             (on(0, timer), figures(900, &[5, 20], "")),
             (on(1, timer), figures(700, &[7, 11, 40], "")),

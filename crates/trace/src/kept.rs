@@ -3,77 +3,29 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashSet};
 
-use crate::shared::{
-    COPIED_BYTES, EVENTS, Event, FRAMES, Head, LONG_BYTES, RECORD_BYTES, RING, StackCopy, Wakeup,
-    from_bytes,
-};
+use wakescope_core::units::MonoNs;
+use wakescope_decode::KernelWakeup;
 
-/// A wakeup with what its CPU saw.
-#[derive(Clone)]
-pub(crate) struct Late {
-    pub(crate) wakeup: Wakeup,
-    pub(crate) events: Vec<Event>,
-    pub(crate) lost: u32,
-}
+use crate::shared::EVENTS;
 
-impl Late {
-    /// What a record says; `None` if it is too short for one. What a stack is that it has a copy of,
-    /// `walk` says.
-    pub(crate) fn of(record: &[u8], walk: impl FnOnce(&StackCopy) -> Vec<u64>) -> Option<Self> {
-        let mut head = from_bytes::<Head>(record)?;
-        let (rest, copy) = record.split_at(copy_at(record));
-        if let Some(copy) = from_bytes::<StackCopy>(copy).filter(|copy| copy.registers != 0) {
-            put_stack(&mut head.wakeup, &walk(&copy));
-        }
-        let events = rest[size_of::<Head>()..].chunks_exact(size_of::<Event>());
-        let events = events.take((head.events as usize).min(RING));
-        let events: Vec<Event> =
-            events.filter_map(from_bytes::<Event>).map(|event| *event).collect();
-        // Events that it states and does not hold are lost as well.
-        let missing = head.events.saturating_sub(u32::try_from(events.len()).unwrap_or(u32::MAX));
-        Some(Self { wakeup: head.wakeup, events, lost: head.events_lost.saturating_add(missing) })
-    }
+/// Which wakeup it is: when it was due, and on which CPU.
+pub(crate) type Key = (u64, u32);
 
-    pub(crate) fn late_ns(&self) -> u64 {
-        self.wakeup.response.saturating_sub(self.wakeup.due)
-    }
-
-    /// How much of that was stolen, by the clock of the CPU.
-    pub(crate) fn stolen_ns(&self) -> u64 {
-        self.wakeup.stolen.min(self.late_ns())
-    }
-
-    /// How late it was without stolen time.
-    pub(crate) fn net_ns(&self) -> u64 {
-        self.late_ns() - self.stolen_ns()
-    }
-}
-
-/// Where the events of a record end, and its copy begins if it has one: its length tells.
-fn copy_at(record: &[u8]) -> usize {
-    match record.len() {
-        COPIED_BYTES => RECORD_BYTES,
-        bytes => bytes.min(LONG_BYTES),
-    }
-}
-
-/// Gives the wakeup what was found of its stack, as if the kernel had done so.
-fn put_stack(wakeup: &mut Wakeup, frames: &[u64]) {
-    let count = frames.len().min(FRAMES);
-    wakeup.stack[..count].copy_from_slice(&frames[..count]);
-    wakeup.stack_bytes = i32::try_from(count * size_of::<u64>()).unwrap_or(0);
+/// The key of `late`.
+pub(crate) fn key_of(late: &KernelWakeup) -> Key {
+    (late.marks.due.0, late.cpu)
 }
 
 /// A wakeup in its place: by lateness, then by time, for which are kept must not depend on the order in
 /// which CPUs are read.
 struct Placed {
-    key: (u64, Reverse<u64>, u32),
-    late: Late,
+    key: (u64, Reverse<MonoNs>, u32),
+    late: KernelWakeup,
 }
 
 impl Placed {
-    fn new(ns: u64, late: Late) -> Self {
-        Self { key: (ns, Reverse(late.wakeup.due), late.wakeup.cpu), late }
+    fn new(ns: u64, late: KernelWakeup) -> Self {
+        Self { key: (ns, Reverse(late.marks.due), late.cpu), late }
     }
 }
 
@@ -100,19 +52,19 @@ impl Eq for Placed {}
 /// Those that are largest by one measure of lateness.
 struct Largest {
     heap: BinaryHeap<Reverse<Placed>>,
-    measure: fn(&Late) -> u64,
+    measure: fn(&KernelWakeup) -> u64,
     room: usize,
     /// Of all of them.
     events: usize,
 }
 
 impl Largest {
-    fn by(measure: fn(&Late) -> u64, room: usize) -> Self {
+    fn by(measure: fn(&KernelWakeup) -> u64, room: usize) -> Self {
         Self { heap: BinaryHeap::new(), measure, room, events: 0 }
     }
 
     /// Takes `late`; where there is no room for it, or for its events, gives the least late back.
-    fn add(&mut self, late: Late) -> Vec<Late> {
+    fn add(&mut self, late: KernelWakeup) -> Vec<KernelWakeup> {
         self.events += late.events.len();
         self.heap.push(Reverse(Placed::new((self.measure)(&late), late)));
         let mut too_many = Vec::new();
@@ -137,8 +89,8 @@ impl Kept {
     /// With room for so many of each kind.
     pub(crate) fn with_room_for(room: usize) -> Self {
         Self {
-            latest: Largest::by(Late::late_ns, room),
-            latest_net: Largest::by(Late::net_ns, room),
+            latest: Largest::by(KernelWakeup::latency_ns, room),
+            latest_net: Largest::by(KernelWakeup::net_ns, room),
             any_stolen: false,
         }
     }
@@ -146,8 +98,8 @@ impl Kept {
     /// Takes `late`; where there is no room for it, or for its events, gives others back. As long as
     /// nothing was stolen, those that are given back are less late without stolen time, too, than all
     /// that are kept.
-    pub(crate) fn add(&mut self, late: Late) -> Vec<Late> {
-        self.any_stolen |= late.stolen_ns() > 0;
+    pub(crate) fn add(&mut self, late: KernelWakeup) -> Vec<KernelWakeup> {
+        self.any_stolen |= late.stolen_of_it_ns() > 0;
         let less_late = self.latest.add(late);
         match self.any_stolen {
             false => less_late,
@@ -157,21 +109,25 @@ impl Kept {
 
     /// Which of those that are not among `stored` come next, the latest first, `most` at the most. They
     /// are among `stored` then.
-    pub(crate) fn next_to_store(&self, stored: &mut HashSet<(u64, u32)>, most: usize) -> Vec<Late> {
-        let key = |late: &Late| (late.wakeup.due, late.wakeup.cpu);
+    pub(crate) fn next_to_store(
+        &self,
+        stored: &mut HashSet<Key>,
+        most: usize,
+    ) -> Vec<KernelWakeup> {
         let kept = self.latest.heap.iter().chain(&self.latest_net.heap);
         let kept = kept.map(|Reverse(placed)| &placed.late);
-        let mut next: Vec<&Late> = kept.filter(|late| !stored.contains(&key(late))).collect();
-        next.sort_unstable_by_key(|late| Reverse((late.late_ns(), Reverse(late.wakeup.due))));
+        let mut next: Vec<&KernelWakeup> =
+            kept.filter(|late| !stored.contains(&key_of(late))).collect();
+        next.sort_unstable_by_key(|late| Reverse((late.latency_ns(), Reverse(late.marks.due))));
         next.truncate(most);
-        stored.extend(next.iter().map(|late| key(late)));
+        stored.extend(next.iter().copied().map(key_of));
         next.into_iter().cloned().collect()
     }
 
     /// All, the latest first.
-    pub(crate) fn into_latest_first(self) -> Vec<Late> {
+    pub(crate) fn into_latest_first(self) -> Vec<KernelWakeup> {
         let all = self.latest.heap.into_iter().chain(self.latest_net.heap);
-        let all = all.map(|Reverse(placed)| Placed::new(placed.late.late_ns(), placed.late));
+        let all = all.map(|Reverse(placed)| Placed::new(placed.late.latency_ns(), placed.late));
         let mut all: Vec<Placed> = all.collect();
         all.sort_unstable_by(|a, b| b.cmp(a));
         all.into_iter().map(|placed| placed.late).collect()
@@ -182,16 +138,28 @@ impl Kept {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use wakescope_core::explain::Marks;
+    use wakescope_decode::{KernelEvent, Payload};
+
+    use crate::shared::RING;
+
+    const EVENT: KernelEvent =
+        KernelEvent { at: MonoNs(0), steal_ns: 0, payload: Payload::SchedEntry };
+
+    /// One that was due then, and so late.
+    fn wakeup(due: u64, late: u64) -> KernelWakeup {
+        let (due, response) = (MonoNs(due), MonoNs(due + late));
+        KernelWakeup { marks: Marks { due, response, ..Marks::default() }, ..Default::default() }
+    }
 
     #[test]
     fn the_latest_are_kept_in_order() {
         let mut kept = Kept::with_room_for(3);
         for (due, late) in [(1, 50), (2, 10), (3, 70), (4, 50), (5, 5)] {
-            let wakeup = Wakeup { due, response: due + late, ..Default::default() };
-            kept.add(Late { wakeup, events: Vec::new(), lost: 0 });
+            kept.add(wakeup(due, late));
         }
         let all: Vec<_> =
-            kept.into_latest_first().iter().map(|l| (l.wakeup.due, l.late_ns())).collect();
+            kept.into_latest_first().iter().map(|l| (l.marks.due.0, l.latency_ns())).collect();
         assert_eq!(all, [(3, 70), (1, 50), (4, 50)]);
     }
 
@@ -204,11 +172,10 @@ mod tests {
             let late = |(number, &(ns, quarters)): (usize, &(u64, u64))| {
                 let due = 10_000 + number as u64;
                 let stolen = ns * quarters / 4;
-                let wakeup = Wakeup { due, response: due + ns, stolen, ..Default::default() };
-                Late { wakeup, events: Vec::new(), lost: 0 }
+                KernelWakeup { stolen_ns: stolen, ..wakeup(due, ns) }
             };
-            let latest = |by: fn(&Late) -> u64| {
-                let mut all: Vec<Late> = drawn.iter().enumerate().map(late).collect();
+            let latest = |by: fn(&KernelWakeup) -> u64| {
+                let mut all: Vec<KernelWakeup> = drawn.iter().enumerate().map(late).collect();
                 all.sort_by_key(|late| Reverse(by(late)));
                 all.iter().take(room).map(by).collect::<Vec<u64>>()
             };
@@ -216,14 +183,14 @@ mod tests {
             let given: usize = drawn.iter().enumerate().map(|d| kept.add(late(d)).len()).sum();
             let kept = kept.into_latest_first();
             prop_assert_eq!(given + kept.len(), drawn.len());
-            for by in [Late::late_ns, Late::net_ns] {
+            for by in [KernelWakeup::latency_ns, KernelWakeup::net_ns] {
                 let mut held: Vec<u64> = kept.iter().map(by).collect();
                 held.sort_by_key(|&ns| Reverse(ns));
                 held.truncate(room);
                 prop_assert_eq!(held, latest(by));
             }
             // Where nothing was stolen, nothing is kept twice as long.
-            let any_stolen = drawn.iter().enumerate().any(|d| late(d).stolen_ns() > 0);
+            let any_stolen = drawn.iter().enumerate().any(|d| late(d).stolen_of_it_ns() > 0);
             prop_assert!(any_stolen || kept.len() <= room);
         }
     }
@@ -232,13 +199,12 @@ mod tests {
     fn each_is_stored_once_the_latest_first() {
         let mut kept = Kept::with_room_for(3);
         let add = |kept: &mut Kept, late: u64| {
-            let wakeup = Wakeup { due: 1_000 - late, response: 1_000, ..Default::default() };
-            kept.add(Late { wakeup, events: Vec::new(), lost: 0 });
+            kept.add(wakeup(1_000 - late, late));
         };
         let mut stored = HashSet::new();
         let mut next = |kept: &Kept| {
             let next = kept.next_to_store(&mut stored, 2);
-            next.iter().map(Late::late_ns).collect::<Vec<_>>()
+            next.iter().map(KernelWakeup::latency_ns).collect::<Vec<_>>()
         };
         [10, 30, 20].into_iter().for_each(|late| add(&mut kept, late));
         assert_eq!(next(&kept), [30, 20]);
@@ -252,9 +218,9 @@ mod tests {
     fn those_with_very_many_events_leave_less_room_for_others() {
         let mut kept = Kept::with_room_for(8);
         let add = |kept: &mut Kept, late: u64, events: usize| {
-            let wakeup = Wakeup { response: late, ..Default::default() };
-            let gone = kept.add(Late { wakeup, events: vec![Event::default(); events], lost: 0 });
-            gone.iter().map(Late::late_ns).collect::<Vec<_>>()
+            let events = vec![EVENT; events];
+            let gone = kept.add(KernelWakeup { events, ..wakeup(0, late) });
+            gone.iter().map(KernelWakeup::latency_ns).collect::<Vec<_>>()
         };
         for late in 1..=6 {
             assert_eq!(add(&mut kept, late, 10), [0; 0]);

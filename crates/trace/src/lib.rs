@@ -5,9 +5,7 @@
 #![allow(unsafe_code)]
 
 mod build_id;
-mod code;
 mod counted;
-mod decode;
 mod error;
 mod image;
 mod interference;
@@ -17,6 +15,7 @@ mod object;
 mod overflow;
 mod programs;
 mod quota;
+mod record;
 mod sections;
 mod shared;
 mod stack;

@@ -1,4 +1,4 @@
-//! Late wakeups for which there is no room: explained while the run goes on, and kept in short.
+//! KernelWakeup wakeups for which there is no room: explained while the run goes on, and kept in short.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, SendError, Sender, SyncSender, channel, sync_channel};
@@ -6,11 +6,9 @@ use std::thread::{self, JoinHandle};
 
 use wakescope_attribution::{Abridged, blame, components};
 use wakescope_core::explain::{By, Known, Wakeup};
+use wakescope_decode::{Decoder, KernelWakeup};
 
-use crate::decode::Decoder;
-use crate::kept::Late;
 use crate::symbols::Symbols;
-use crate::users::UserNames;
 
 /// How many wait to be explained together, with 6 kB each.
 const BATCH: usize = 256;
@@ -19,12 +17,12 @@ const BATCH: usize = 256;
 /// what then finds no room in the kernel's buffer is counted there.
 const BATCHES: usize = 4;
 
-/// Late wakeups that had to make room for later ones.
+/// KernelWakeup wakeups that had to make room for later ones.
 ///
 /// A thread of their own explains them: to read the kernel's functions and to explain the first batch
 /// took 331 ms on two busy CPUs, in which nobody would take anything out of the kernel's buffer.
 pub(crate) struct Overflow {
-    waiting: Vec<Late>,
+    waiting: Vec<KernelWakeup>,
     /// There from the first batch on.
     explainer: Option<Explainer>,
     /// For where no thread can be had.
@@ -42,12 +40,12 @@ enum Work {
     /// Explain these, and keep the answers in short.
     Explain(Batch),
     /// Decode these, and hand them back.
-    Decode(Vec<Late>, u64),
+    Decode(Vec<KernelWakeup>, u64),
 }
 
 /// What is explained together, with what is known by then.
 struct Batch {
-    late: Vec<Late>,
+    late: Vec<KernelWakeup>,
     known: Known,
     /// See [`Decoder::least_depth`].
     least_depth: u64,
@@ -69,7 +67,7 @@ impl Overflow {
         Self { waiting: Vec::new(), explainer: None, in_place }
     }
 
-    pub(crate) fn extend(&mut self, late: impl IntoIterator<Item = Late>) {
+    pub(crate) fn extend(&mut self, late: impl IntoIterator<Item = KernelWakeup>) {
         self.waiting.extend(late);
     }
 
@@ -106,7 +104,7 @@ impl Overflow {
     }
 
     /// Has `late` decoded, for [`Self::decoded`]; whether the thread has time for that.
-    pub(crate) fn decode(&mut self, late: Vec<Late>, least_depth: u64) -> bool {
+    pub(crate) fn decode(&mut self, late: Vec<KernelWakeup>, least_depth: u64) -> bool {
         self.explainer().work.try_send(Work::Decode(late, least_depth)).is_ok()
     }
 
@@ -171,10 +169,10 @@ impl InShort {
         }
     }
 
-    fn decoded(&self, late: &[Late], least_depth: u64, symbols: &Symbols) -> Vec<Wakeup> {
+    fn decoded(&self, late: &[KernelWakeup], least_depth: u64, symbols: &Symbols) -> Vec<Wakeup> {
         let decoder = Decoder {
-            symbols,
-            users: &UserNames::default(),
+            kernel_frame: &|address| symbols.frame(address),
+            user_frame: &|_, _| None,
             least_depth,
             preemptible: self.preemptible,
             idle_states: &self.idle_states,
@@ -186,19 +184,20 @@ impl InShort {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shared::Wakeup;
+    use wakescope_core::explain::Marks;
+    use wakescope_core::units::MonoNs;
 
-    fn late(number: usize) -> Late {
+    fn late(number: usize) -> KernelWakeup {
         let due = 1_000_000 * (1 + number as u64);
-        let wakeup = Wakeup {
-            due,
-            irq_entry: due + 100,
-            irq_exit: due + 200,
-            switch_in: due + 300,
-            response: due + 1_000 + number as u64,
-            ..Wakeup::default()
+        let marks = Marks {
+            due: MonoNs(due),
+            irq_entry: Some(MonoNs(due + 100)),
+            irq_exit: Some(MonoNs(due + 200)),
+            sched_entry: None,
+            switch_in: Some(MonoNs(due + 300)),
+            response: MonoNs(due + 1_000 + number as u64),
         };
-        Late { wakeup, events: Vec::new(), lost: 0 }
+        KernelWakeup { marks, ..KernelWakeup::default() }
     }
 
     #[test]

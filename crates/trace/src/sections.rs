@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use aya::maps::{Array, MapData};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Edge, Longest, Measured, SectionKind, SectionPlace};
+use wakescope_decode::is_tracing;
 use wakescope_sys::shared::Words;
 
 use crate::counted::distribution;
-use crate::decode::{is_tracing, stack, task};
 use crate::programs::{IRQ_EDGES, PREEMPT_EDGES};
+use crate::record::{stack, task_of};
 use crate::shared::{self, FIGURES_WORDS, SECTION_KINDS, SECTION_SLOTS};
 use crate::symbols::Symbols;
 
@@ -54,15 +55,9 @@ impl Shows {
         self.irq && self.preempt
     }
 
-    /// Whether what is to be seen takes the tracepoint.
+    /// Whether what is to be seen takes the tracepoint, which is that of an edge.
     pub(crate) fn needs(self, tracepoint: &str) -> bool {
-        if IRQ_EDGES.contains(&tracepoint) {
-            self.irq
-        } else if PREEMPT_EDGES.contains(&tracepoint) {
-            self.preempt
-        } else {
-            self.any()
-        }
+        if IRQ_EDGES.contains(&tracepoint) { self.irq } else { self.preempt }
     }
 
     /// What goes unseen, with a remedy if somebody asked for it.
@@ -223,7 +218,7 @@ impl Kind {
             Longest {
                 begin: edge(section.begin, section.begin_parent),
                 end: edge(section.end, section.end_parent),
-                task: Some(task(&longest.task).named()),
+                task: Some(task_of(&longest.task).decoded().named()),
                 frames: frames.map(|&frame| symbols.frame(frame)).collect(),
             }
         });

@@ -24,14 +24,14 @@ pub(crate) const COMPONENTS: usize = 6;
 /// The wakeup latency, and the same without stolen time.
 pub(crate) const WAKEUP_LATENCY: usize = 4;
 pub(crate) const NET_OF_STEAL: usize = 5;
-/// Numbers of interrupts from here on are those of vectors that have no line.
-pub(crate) const NO_LINE: u32 = 1 << 31;
+/// Numbers of sources of interference from here on are those of vectors that have no line.
+pub(crate) const A_VECTOR: u32 = 1 << 31;
 /// The stimulus of a wakeup that was due before its thread slept.
 pub(crate) const AWAKE: u32 = 4;
 /// The number of NMIs.
-pub(crate) const AN_NMI: u32 = NO_LINE + 0x100;
+pub(crate) const AN_NMI: u32 = A_VECTOR + 0x100;
 /// Numbers from here on are those of softirqs.
-pub(crate) const A_SOFTIRQ: u32 = NO_LINE + 0x200;
+pub(crate) const A_SOFTIRQ: u32 = A_VECTOR + 0x200;
 /// Arrivals of an interrupt that are looked back upon.
 pub(crate) const ARRIVALS: usize = 8;
 /// Lengths of windows of time.
@@ -63,20 +63,110 @@ pub(crate) mod kind {
     pub(crate) const TRACER: u32 = 12;
 }
 
-/// See `struct event`.
+/// See `struct event`. What its payload is, its kind tells: see [`Payload`].
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Event {
-    pub(crate) at: u64,
-    pub(crate) steal: u64,
-    pub(crate) value: u64,
-    pub(crate) address: u64,
+    pub(crate) at_ns: u64,
+    pub(crate) steal_ns: u64,
     pub(crate) kind: u32,
-    pub(crate) number: u32,
-    pub(crate) prio: i32,
-    pub(crate) policy: u32,
+    pub(crate) pad: u32,
+    pub(crate) payload: [u64; PAYLOAD_WORDS],
+}
+
+/// Words of the union in `struct event`.
+const PAYLOAD_WORDS: usize = 5;
+
+impl Event {
+    /// Its payload, read as that of its kind.
+    pub(crate) fn payload<P: Payload>(&self) -> P {
+        const { assert!(size_of::<P>() <= size_of::<[u64; PAYLOAD_WORDS]>()) };
+        // SAFETY: the payload has as many bytes, checked above, and is aligned to the largest integer;
+        // any bytes are a value of such a type.
+        unsafe { std::ptr::from_ref(&self.payload).cast::<P>().read() }
+    }
+}
+
+/// What an event of some kind has beside its time.
+///
+/// # Safety
+///
+/// Of integers and arrays of integers alone, laid out as in C without gaps, so that any bytes are one.
+pub(crate) unsafe trait Payload: Copy {}
+
+/// See `struct irq`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Irq {
+    pub(crate) vector: u32,
+    pub(crate) line: u32,
     pub(crate) name: [u8; 16],
 }
+
+/// See `struct timer`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Timer {
+    pub(crate) function: u64,
+    pub(crate) count: u32,
+    pub(crate) pad: u32,
+}
+
+/// See `struct softirq`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Softirq {
+    pub(crate) number: u32,
+    pub(crate) pad: u32,
+}
+
+/// See `struct nmi`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Nmi {
+    pub(crate) handler: u64,
+    pub(crate) duration_ns: u64,
+}
+
+/// See `struct switched`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Switched {
+    pub(crate) pid: u32,
+    pub(crate) prio: i16,
+    pub(crate) policy: u16,
+}
+
+/// See `struct cpu_switch`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CpuSwitch {
+    pub(crate) prev: Switched,
+    pub(crate) next: Switched,
+    pub(crate) comm: [u8; 16],
+    pub(crate) throttled: u32,
+    pub(crate) pad: u32,
+}
+
+/// See `struct own_time`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct OwnTime {
+    pub(crate) duration_ns: u64,
+}
+
+// SAFETY: of integers and arrays of them, with gaps filled by `pad`.
+unsafe impl Payload for Irq {}
+// SAFETY: as above.
+unsafe impl Payload for Timer {}
+// SAFETY: as above.
+unsafe impl Payload for Softirq {}
+// SAFETY: as above.
+unsafe impl Payload for Nmi {}
+// SAFETY: as above.
+unsafe impl Payload for CpuSwitch {}
+// SAFETY: as above.
+unsafe impl Payload for OwnTime {}
 
 /// See `struct task`.
 #[repr(C)]
@@ -344,6 +434,7 @@ pub(crate) struct WaitCounts {
     pub(crate) begins_missed: u64,
     pub(crate) broken: u64,
     pub(crate) no_room: u64,
+    pub(crate) open: u64,
 }
 
 /// See `struct control`.
@@ -403,110 +494,4 @@ pub(crate) fn from_bytes<T: Pod>(bytes: &[u8]) -> Option<Box<T>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fmt::Write;
-    use std::mem::offset_of;
-    use std::process::Command;
-
-    use wakescope_sys::shared::Answers;
-
-    /// Asks the compiler of the programs whether it sees the same layouts.
-    #[test]
-    fn layouts_are_those_of_the_programs() {
-        let mut source = String::from("#include \"shared.h\"\n");
-        let mut same = |c: &str, rust: usize| {
-            writeln!(source, "_Static_assert({c} == {rust}, \"{c}\");").unwrap();
-        };
-        same("sizeof(struct event)", size_of::<Event>());
-        same("__builtin_offsetof(struct event, name)", offset_of!(Event, name));
-        same("sizeof(struct task)", size_of::<Task>());
-        same("sizeof(struct wakeup)", size_of::<Wakeup>());
-        same("__builtin_offsetof(struct wakeup, stolen)", offset_of!(Wakeup, stolen));
-        same("__builtin_offsetof(struct wakeup, link)", offset_of!(Wakeup, link));
-        same("__builtin_offsetof(struct wakeup, waits)", offset_of!(Wakeup, waits));
-        same("__builtin_offsetof(struct wakeup, state)", offset_of!(Wakeup, state));
-        same("__builtin_offsetof(struct wakeup, before_link)", offset_of!(Wakeup, before_link));
-        same("__builtin_offsetof(struct wakeup, user_bytes)", offset_of!(Wakeup, user_bytes));
-        same("__builtin_offsetof(struct wakeup, task)", offset_of!(Wakeup, task));
-        same("__builtin_offsetof(struct wakeup, away)", offset_of!(Wakeup, away));
-        same("__builtin_offsetof(struct wakeup, away_user)", offset_of!(Wakeup, away_user));
-        same("sizeof(struct record)", RECORD_BYTES);
-        same("__builtin_offsetof(struct record, event)", size_of::<Head>());
-        same("__builtin_offsetof(struct record, events_lost)", offset_of!(Head, events_lost));
-        same("sizeof(struct copied_record)", COPIED_BYTES);
-        same("__builtin_offsetof(struct copied_record, copy)", RECORD_BYTES);
-        same("sizeof(struct long_record)", LONG_BYTES + size_of::<StackCopy>());
-        same("__builtin_offsetof(struct long_record, event)", size_of::<Head>());
-        same("__builtin_offsetof(struct long_record, events_lost)", offset_of!(Head, events_lost));
-        same("__builtin_offsetof(struct long_record, copy)", LONG_BYTES);
-        same("sizeof(struct figures)", FIGURES_WORDS * size_of::<u64>());
-        same("__builtin_offsetof(struct figures, buckets)", FIGURES_HEAD * size_of::<u64>());
-        same("sizeof(((struct figures *)0)->buckets[0])", size_of::<u64>());
-        same("sizeof(struct counts)", size_of::<Counts>());
-        same("__builtin_offsetof(struct counts, wakeups)", offset_of!(Counts, wakeups));
-        same("__builtin_offsetof(struct counts, contended)", offset_of!(Counts, contended));
-        same("sizeof(struct control)", size_of::<Control>());
-        same("__builtin_offsetof(struct control, look)", offset_of!(Control, look));
-        same("sizeof(struct source)", size_of::<Source>());
-        same("sizeof(struct interference)", size_of::<Interference>());
-        same("__builtin_offsetof(struct interference, least)", offset_of!(Interference, least));
-        same("__builtin_offsetof(struct interference, windows)", offset_of!(Interference, windows));
-        same("1UL << WINDOW_SHIFT(WINDOWS - 1)", usize::try_from(window_ns(WINDOWS - 1)).unwrap());
-        same("__builtin_offsetof(struct interference, name)", offset_of!(Interference, name));
-        same("sizeof(struct section)", size_of::<Section>());
-        same("__builtin_offsetof(struct section, worst)", offset_of!(Section, worst));
-        same("sizeof(struct longest)", size_of::<Longest>());
-        same("__builtin_offsetof(struct longest, stack)", offset_of!(Longest, stack));
-        same("sizeof(struct sections)", size_of::<Sections>());
-        same("__builtin_offsetof(struct sections, handlers)", offset_of!(Sections, handlers));
-        same("__builtin_offsetof(struct sections, longest)", offset_of!(Sections, longest));
-        same("sizeof(struct waits_of_kind)", size_of::<WaitsOfKind>());
-        same("__builtin_offsetof(struct waits_of_kind, taker)", offset_of!(WaitsOfKind, taker));
-        same("sizeof(struct waits)", size_of::<Waits>());
-        same("__builtin_offsetof(struct waits, kind)", offset_of!(Waits, kind));
-        same("__builtin_offsetof(struct waits, run_delay)", offset_of!(Waits, run_delay));
-        same("__builtin_offsetof(struct waits, of)", offset_of!(Waits, of));
-        same("WAIT_KINDS", WAIT_KINDS);
-        same("sizeof(struct wait_counts)", size_of::<WaitCounts>());
-        same("RECORDS_PER_CPU", RECORDS_PER_CPU as usize);
-        same("SECTION_KINDS", SECTION_KINDS);
-        same("SECTION_SLOTS", SECTION_SLOTS);
-        same("AWAKE", AWAKE as usize);
-        same("AN_NMI", AN_NMI as usize);
-        same("A_SOFTIRQ", A_SOFTIRQ as usize);
-        same("__builtin_offsetof(struct wakeup, code)", offset_of!(Wakeup, code));
-        same("CODE", CODE);
-        same("sizeof(struct stack_copy)", size_of::<StackCopy>());
-        same("__builtin_offsetof(struct stack_copy, bytes)", offset_of!(StackCopy, bytes));
-        same("PIECES", PIECES);
-        same("PIECE", PIECE);
-        same("__builtin_offsetof(struct wakeup, copy)", offset_of!(Wakeup, copy));
-        same("__builtin_offsetof(struct wakeup, copied_on)", offset_of!(Wakeup, copied_on));
-        same("sizeof(struct answers)", Answers::WORDS * size_of::<u64>());
-        same("COMPONENTS", COMPONENTS);
-        same("WAKEUP_LATENCY", WAKEUP_LATENCY);
-        same("NET_OF_STEAL", NET_OF_STEAL);
-        same("CONTENTION_END", kind::CONTENTION_END as usize);
-        same("SWITCH", kind::SWITCH as usize);
-        same("TRACER", kind::TRACER as usize);
-        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
-        let file = std::env::temp_dir().join(format!("wakescope-{}.c", std::process::id()));
-        std::fs::write(&file, &source).unwrap();
-        let clang = std::env::var_os("CLANG").unwrap_or("clang".into());
-        let ended = Command::new(clang)
-            .args(["-target", "bpf", "-fsyntax-only", "-I", dir])
-            .arg(&file)
-            .output();
-        std::fs::remove_file(&file).unwrap();
-        let ended = ended.unwrap();
-        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-    }
-
-    #[test]
-    fn too_few_bytes_are_nothing() {
-        assert!(from_bytes::<Counts>(&[0; 79]).is_none());
-        let counts = from_bytes::<Counts>(&[1; 82]).unwrap();
-        assert_eq!(counts.wakeups, u64::from_ne_bytes([1; 8]));
-    }
-}
+mod tests;

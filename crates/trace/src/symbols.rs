@@ -133,16 +133,6 @@ impl Symbols {
         from.split('\n').next().unwrap_or_default()
     }
 
-    /// Whether two addresses are in the same function; `None` where one of them is in none.
-    pub(crate) fn are_in_one(&self, address: u64, other: u64) -> Option<bool> {
-        // What seldom runs of a function lies elsewhere.
-        let whole = |address| {
-            let name = self.name(self.at(address)?);
-            Some(name.strip_suffix(".cold").unwrap_or(name))
-        };
-        Some(whole(address)? == whole(other)?)
-    }
-
     /// The place `address` in its function. Where that has no name, no more is told: addresses of the
     /// kernel are nobody else's business.
     pub(crate) fn frame(&self, address: u64) -> Frame {
@@ -348,21 +338,6 @@ ffffffffc0000000 t in_module\t[module]
             // Reports cut what is longer.
             let length = told.map_or(0, |why| format!("names of functions: {why}").len());
             assert!(length <= 80, "{length}: {why:?}");
-        }
-    }
-
-    #[test]
-    fn the_parts_of_a_function_are_one() {
-        let list = "10 t a\n20 t b\n30 t a.cold\n40 t a.part.0\n";
-        let symbols = Symbols::from_list(list.as_bytes()).unwrap();
-        for (other, want) in [
-            (0x1f, Some(true)),
-            (0x20, Some(false)),
-            (0x30, Some(true)),
-            (0x40, Some(false)),
-            (1, None),
-        ] {
-            assert_eq!(symbols.are_in_one(0x12, other), want, "{other:#x}");
         }
     }
 

@@ -15,18 +15,19 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{By, Known, Measured, Quota, Waits, Wakeup};
 use wakescope_core::plan::{Stimulus, Target};
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_decode::{Decoder, KernelWakeup, UserStack};
 use wakescope_sys::clock;
 use wakescope_sys::shared::{Answers, Words};
 
 use crate::build_id::{build_id_of_kernel, build_ids};
 use crate::counted::Counted;
-use crate::decode::{Decoder, user_stacks};
 use crate::error::TraceError;
 use crate::interference::{self, Watch};
-use crate::kept::{Kept, Late};
+use crate::kept::{Kept, Key, key_of};
 use crate::kernel::Kernel;
 use crate::overflow::{InShort, Overflow};
 use crate::programs::{Need, PROGRAMS};
+use crate::record::wakeup_of;
 use crate::sections::{self, Shows};
 use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECTION_KINDS};
 use crate::stack::{self, Walker};
@@ -79,6 +80,12 @@ impl Options {
         self.target == Target::Probes
     }
 
+    /// Whether wakeups are known by something else than the timer of a sleep, which tells by itself whom
+    /// it wakes and when that is due.
+    fn announces(&self) -> bool {
+        self.stimulus != Stimulus::Timer
+    }
+
     /// How many threads, or CPUs, have figures of their own.
     fn places(&self) -> u32 {
         if self.is_of_probes() { self.probes.max(1) } else { possible_cpus() }
@@ -121,7 +128,7 @@ pub struct Tracer {
     read: u64,
     kept: Kept,
     /// Those that were decoded to be stored while the run lasts, by expiry and CPU.
-    stored: HashSet<(u64, u32)>,
+    stored: HashSet<Key>,
     overflow: Overflow,
     /// Where programs copy stacks instead of having the kernel walk them.
     walker: Option<Walker>,
@@ -147,8 +154,7 @@ impl Tracer {
         let sleepers_call = known.get(SLEEPERS_CALL).copied();
         let mut programs = load(&options, filter, &kernel, &types, shows, sleepers_call)?;
         let (mut seen_with, mut not_seen) = (Vec::new(), kernel.unseen());
-        if sleepers_call.is_none() && options.is_of_probes() && options.stimulus == Stimulus::Timer
-        {
+        if sleepers_call.is_none() && options.is_of_probes() && !options.announces() {
             not_seen.push(UNSURE_TIMERS.to_string());
         }
         for program in PROGRAMS.iter().filter(|p| is_needed(p, &options, shows)) {
@@ -294,14 +300,14 @@ impl Tracer {
         let Some(record) = self.records.next() else { return false };
         self.read += 1;
         let walker = &mut self.walker;
-        let late = Late::of(&record, |copy| match walker {
+        let late = wakeup_of(&record, |copy| match walker {
             Some(walker) => walker.walk(copy),
             None => Vec::new(),
         });
         drop(record);
         let Some(late) = late else { return true };
         if let Some(users) = &mut self.users {
-            for (pid, stack) in user_stacks(&late) {
+            for (pid, stack) in late.user_stacks() {
                 users.look_up(pid, stack);
             }
         }
@@ -347,7 +353,7 @@ impl Tracer {
     /// its own: [`Self::decoded`] has them when they are ready. Functions of programs are not named.
     pub fn decode_latest(&mut self, most: usize) {
         let next = self.kept.next_to_store(&mut self.stored, most);
-        let keys: Vec<_> = next.iter().map(|late| (late.wakeup.due, late.wakeup.cpu)).collect();
+        let keys: Vec<Key> = next.iter().map(key_of).collect();
         let least_depth = self.counts().least_depth;
         if !next.is_empty() && !self.overflow.decode(next, least_depth) {
             keys.iter().for_each(|key| {
@@ -414,11 +420,11 @@ impl Tracer {
             not_seen.push(format!("names of functions: {why}"));
             Symbols::default()
         });
-        let of_programs: Vec<_> = late.iter().flat_map(user_stacks).collect();
+        let of_programs: Vec<UserStack> = late.iter().flat_map(KernelWakeup::user_stacks).collect();
         let users = self.users.as_ref().map(|users| users.name(&of_programs)).unwrap_or_default();
         let decoder = Decoder {
-            symbols: &symbols,
-            users: &users,
+            kernel_frame: &|address| symbols.frame(address),
+            user_frame: &|pid, address| users.get(&(pid, address)).cloned(),
             least_depth: counts.least_depth,
             preemptible: self.options.preemptible,
             idle_states: &self.options.idle_states,

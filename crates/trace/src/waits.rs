@@ -10,8 +10,8 @@ use wakescope_core::explain::{
 };
 use wakescope_core::units::MonoNs;
 
-use crate::decode::task;
 use crate::quota;
+use crate::record::task_of;
 use crate::shared::{self, WaitCounts, WaitsOfKind};
 use crate::target::has_kernels_numbers;
 
@@ -55,7 +55,7 @@ impl Counted {
 
     /// The same as a record has it, of a run that ended at `end`. Times count from boot.
     pub(crate) fn waits(&self, end: MonoNs) -> Waits {
-        let WaitCounts { begun, ended: _, ends_missed, begins_missed, broken, no_room } =
+        let WaitCounts { begun, ended: _, ends_missed, begins_missed, broken, no_room, open: _ } =
             self.counts;
         let mut threads: Vec<ThreadWaits> = self.threads.iter().filter_map(thread).collect();
         threads.sort_by(|a, b| b.sum_ns.cmp(&a.sum_ns).then_with(|| a.task.cmp(&b.task)));
@@ -134,7 +134,7 @@ fn thread(waits: &shared::Waits) -> Option<ThreadWaits> {
     };
     let kinds: Vec<ThreadWaitRow> = WaitKind::ALL.into_iter().filter_map(row).collect();
     (!kinds.is_empty()).then(|| ThreadWaits {
-        task: task(&waits.task).named(),
+        task: task_of(&waits.task).decoded().named(),
         sum_ns: sum_of(waits),
         run_delay_ns: (waits.compared > 0).then_some(waits.run_delay),
         kinds,
@@ -142,10 +142,16 @@ fn thread(waits: &shared::Waits) -> Option<ThreadWaits> {
 }
 
 fn worst_of(waits: &shared::Waits, of: &WaitsOfKind) -> WorstWait {
-    let who = task(&waits.task);
+    let who = task_of(&waits.task).decoded();
     let throttled_ns = (of.worst_unsure == 0).then_some(of.worst_stopped);
     let (ns, steal_ns) = (of.worst, of.worst_steal);
-    let seen = Waited { ns, throttled_ns, steal_ns, task: who.clone(), other: task(&of.taker) };
+    let seen = Waited {
+        ns,
+        throttled_ns,
+        steal_ns,
+        task: who.clone(),
+        other: task_of(&of.taker).decoded(),
+    };
     let (cause, culprit) = seen.cause();
     WorstWait {
         ns,

@@ -43,7 +43,7 @@ SEC("raw_tp/sched_switch") int follow(u64 *ctx)
 		if (i >= all->count)
 			break;
 		reading = all->event[i].steal;
-		next_event(cpu, SWITCH, all->event[i].at)->steal = reading;
+		next_event(cpu, SWITCH, all->event[i].at)->steal_ns = reading;
 	}
 	wakeup->due = all->due;
 	reading = all->point[0].steal;

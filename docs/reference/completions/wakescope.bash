@@ -158,7 +158,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__explain)
-            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --as-recorded --by --episodes --stimulus --between --place --interval --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
+            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --as-recorded --by --episodes --stimulus --interval --rtc-hz --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -196,18 +196,14 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar" -- "${cur}"))
-                    return 0
-                    ;;
-                --between)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --place)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rtc-hz)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -342,7 +338,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -542,7 +538,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -693,25 +689,21 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__measure)
-            opts="-h --stimulus --between --place --interval --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
+            opts="-h --stimulus --interval --rtc-hz --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar" -- "${cur}"))
-                    return 0
-                    ;;
-                --between)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --place)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --rtc-hz)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

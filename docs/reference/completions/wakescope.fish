@@ -40,20 +40,16 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'P
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l probe -d 'Also infer the preemption model from behaviour: time wakeups during long system calls on one CPU, for some seconds'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'
-pipe\t'Another thread, through a pipe'
-eventfd\t'Another thread, through an eventfd'
-socketpair\t'Another thread, through Unix sockets'
-udp\t'Another thread, through UDP over the loopback device'
-tcp\t'Another thread, through TCP over the loopback device'
-mqueue\t'Another thread, through a POSIX message queue'
-semaphore\t'Another thread, through a POSIX semaphore'
-sysv-semaphore\t'Another thread, through a System V semaphore'
-kill\t'Another thread, by a signal that the probe waits for'
-condvar\t'Another thread, through a condition variable with PI mutex'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process [default: threads]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B [default: same-cpu]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
+futex\t'Another thread, through a futex'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
@@ -86,20 +82,16 @@ function\t''
 module\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'Number of the worst wakeups to show in full' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'
-pipe\t'Another thread, through a pipe'
-eventfd\t'Another thread, through an eventfd'
-socketpair\t'Another thread, through Unix sockets'
-udp\t'Another thread, through UDP over the loopback device'
-tcp\t'Another thread, through TCP over the loopback device'
-mqueue\t'Another thread, through a POSIX message queue'
-semaphore\t'Another thread, through a POSIX semaphore'
-sysv-semaphore\t'Another thread, through a System V semaphore'
-kill\t'Another thread, by a signal that the probe waits for'
-condvar\t'Another thread, through a condition variable with PI mutex'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process [default: threads]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B [default: same-cpu]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
+futex\t'Another thread, through a futex'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
@@ -236,17 +228,14 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'
-pipe\t'Another thread, through a pipe'
-eventfd\t'Another thread, through an eventfd'
-socketpair\t'Another thread, through Unix sockets'
-udp\t'Another thread, through UDP over the loopback device'
-tcp\t'Another thread, through TCP over the loopback device'
-mqueue\t'Another thread, through a POSIX message queue'
-semaphore\t'Another thread, through a POSIX semaphore'
-sysv-semaphore\t'Another thread, through a System V semaphore'
-kill\t'Another thread, by a signal that the probe waits for'
-condvar\t'Another thread, through a condition variable with PI mutex'"
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
+futex\t'Another thread, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
@@ -288,17 +277,14 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'
-pipe\t'Another thread, through a pipe'
-eventfd\t'Another thread, through an eventfd'
-socketpair\t'Another thread, through Unix sockets'
-udp\t'Another thread, through UDP over the loopback device'
-tcp\t'Another thread, through TCP over the loopback device'
-mqueue\t'Another thread, through a POSIX message queue'
-semaphore\t'Another thread, through a POSIX semaphore'
-sysv-semaphore\t'Another thread, through a System V semaphore'
-kill\t'Another thread, by a signal that the probe waits for'
-condvar\t'Another thread, through a condition variable with PI mutex'"
+timerfd\t'A timerfd on the same grid, by a blocking read'
+signal\t'A POSIX timer on the same grid, by a signal handler'
+sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
+futex-timeout\t'The time-out of a futex, at points of the same grid'
+epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+rtc\t'The periodic interrupt of the real-time clock, as realfeel'
+rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
+futex\t'Another thread, through a futex'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r

@@ -11,7 +11,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_lab::plan::{
     CpuSpeed, LARGEST_FILE, LoadSet, Overrides, Plan, PlanError, Seeds, parse_margin, repeat,
 };
-use wakescope_probe::load::Spec;
+use wakescope_probe::load::{Need, Spec, SpecError, parse_list};
 use wakescope_report::style::clean;
 use wakescope_stats::cells::parse_limit;
 use wakescope_sys::input::open_input_or_pipe;
@@ -35,7 +35,7 @@ pub(super) struct Asking {
     #[arg(long, value_name = "MODEL,…", value_delimiter = ',')]
     preempt: Vec<Asked>,
 
-    /// Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; a combination as find+launch
+    /// Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch
     #[arg(long, value_name = "LOAD,…", value_delimiter = ',')]
     load: Vec<LoadSet>,
 
@@ -169,10 +169,22 @@ fn said<T: Clone>(list: &[T]) -> Option<Vec<T>> {
 /// A load that nobody knows is not to be found out by the guests, one after the other.
 fn expect_known_loads(plan: &Plan) -> Result<(), Failure> {
     for name in plan.loads.iter().flat_map(LoadSet::names) {
-        if name.parse::<Spec>().is_err() {
+        let specs = parse_list(name);
+        let needs_machine =
+            |spec: &Spec| spec.need() == Some(Need::Machine) && spec.group().is_none();
+        if specs.as_ref().is_ok_and(|specs| specs.iter().any(needs_machine)) {
+            return Err(Failure::new(format!("a guest cannot run the load `{}`", clean(name, 40)))
+                .because("it needs a program of the machine, and a guest has only wakescope")
+                .try_this("name loads that need none, as find, launch, file-move or hackbench"));
+        }
+        if let Err(e) = specs {
             let known: Vec<&str> =
                 Spec::list().map(|load| load.0).filter(|name| !name.contains(':')).collect();
-            return Err(Failure::new(format!("there is no load `{}`", clean(name, 40)))
+            let what = match e {
+                SpecError::Unknown(name) => format!("there is no load `{name}`"),
+                e => e.to_string(),
+            };
+            return Err(Failure::new(clean(&what, 200))
                 .try_this(format!("the loads are idle, {}", known.join(", "))));
         }
     }

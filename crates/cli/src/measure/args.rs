@@ -5,17 +5,18 @@ use std::str::FromStr;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{Between, IdleStates, Plan, Policy, Stimulus, Target, WORST};
+use wakescope_core::plan::{Between, IdleStates, Plan, Policy, Rate, Stimulus, Target, WORST};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
-use wakescope_probe::load::{Spec, parse_list};
+use wakescope_probe::load::{Spec, name_in, parse_list};
 use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
 use crate::Failure;
+use crate::line::LineArgs;
 use crate::measure::series;
-use crate::measure::wakers::{Asked, Place, Places, one_cpu};
+use crate::measure::wakers::{Asked, Place, Places, needs_two_cpus};
 use crate::stimuli::{Chosen, stimuli_or_all};
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
@@ -40,9 +41,16 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "same-cpu|cross-cpu|A:B|matrix")]
     pub(super) place: Option<PlaceArg>,
 
-    /// Time from one timer expiry to the next, on each CPU
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval, allow_hyphen_values = true)]
-    interval: SpanNs,
+    #[command(flatten)]
+    line: LineArgs,
+
+    /// Time from one timer expiry to the next, on each CPU [default: 1ms]
+    #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
+    interval: Option<SpanNs>,
+
+    /// Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]
+    #[arg(long, value_name = "HZ", conflicts_with = "interval", allow_hyphen_values = true)]
+    rtc_hz: Option<Rate>,
 
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
@@ -221,39 +229,43 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
         return Err(Failure::new(format!("--policy {policy} has no --priority"))
             .try_this("omit --priority, or use --policy fifo or rr"));
     }
-    if args.samples.is_none() && args.duration < args.interval {
+    let interval = interval_of(args, asked.stimulus)?;
+    if args.samples.is_none() && args.duration < interval {
         return Err(Failure::new(format!(
             "--duration {} is shorter than one --interval of {}",
             args.duration.as_argument(),
-            args.interval.as_argument()
+            interval.as_argument()
         ))
         .try_this("measure for at least a few intervals"));
     }
-    if args.samples.is_some_and(|n| n.checked_mul(args.interval.0).is_none_or(|ns| ns > LONGEST.0))
-    {
+    if args.samples.is_some_and(|n| n.checked_mul(interval.0).is_none_or(|ns| ns > LONGEST.0)) {
         return Err(Failure::new(format!(
             "so many --samples at an interval of {} take longer than {LONGEST}",
-            args.interval
+            interval
         ))
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
-    let loads = || args.load.iter().flat_map(|l| &l.0);
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
     let stimulus = asked.stimulus;
-    let Places { cpus, waker } = places(args, asked, policy, priority)?;
-    Ok(Plan {
+    let line = args.line.plan(stimulus)?;
+    let Places { mut cpus, waker } = places(args, asked, policy, priority)?;
+    if line.is_some() {
+        one_cpu(&mut cpus, args.cpus.is_some())?;
+    }
+    let mut plan = Plan {
         target: Target::Probes,
         stimulus,
-        interval_ns: args.interval.0,
+        interval_ns: interval.0,
         duration_ns: args.samples.is_none().then_some(args.duration.0),
         samples: args.samples,
         policy,
         priority,
         policy_required: args.policy.is_some() || args.priority.is_some(),
         waker,
+        line,
         cpus,
-        load: loads().map(Spec::to_string).collect(),
-        load_marks: load_marks(loads()),
+        load: Vec::new(),
+        load_marks: Vec::new(),
         warmup_ns: args.warmup.0,
         idle_states: match args.idle_states {
             IdleStatesArg::AsIs => IdleStates::AsIs,
@@ -262,7 +274,9 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
         worst: args.worst.into(),
         fail_above: args.fail_above.iter().map(Limit::as_argument).collect(),
         save_samples: args.save_samples,
-    })
+    };
+    name_in(&mut plan, args.load.iter().flat_map(|list| &list.0));
+    Ok(plan)
 }
 
 /// Where the probes are, and who wakes them.
@@ -282,14 +296,30 @@ fn places(
 /// The CPUs of a matrix, two at least.
 pub(super) fn cpus_of_matrix(args: &MeasureArgs) -> Result<Vec<u32>, Failure> {
     let cpus = cpus(args.cpus.as_ref(), &allowed_cpus()?)?;
-    if cpus.len() < 2 { Err(one_cpu("matrix", &cpus)) } else { Ok(cpus) }
+    if cpus.len() < 2 { Err(needs_two_cpus("matrix", &cpus)) } else { Ok(cpus) }
 }
 
-/// What tells commands among the loads apart; nothing where no load is a command.
-fn load_marks<'a>(loads: impl Iterator<Item = &'a Spec>) -> Vec<String> {
-    let marks: Vec<String> = loads.map(|load| load.mark().unwrap_or_default()).collect();
-    if marks.iter().all(String::is_empty) { Vec::new() } else { marks }
+/// The interval that was asked for, or whose rate was.
+fn interval_of(args: &MeasureArgs, stimulus: Stimulus) -> Result<SpanNs, Failure> {
+    match (args.interval, args.rtc_hz) {
+        (interval, None) if !stimulus.keeps_rate() => Ok(interval.unwrap_or(DEFAULT_INTERVAL)),
+        (_, Some(_)) if !stimulus.keeps_rate() => {
+            Err(Failure::new(format!("--rtc-hz does not apply to --stimulus {stimulus}"))
+                .try_this("use --interval, or --stimulus rtc or rtc-grid"))
+        }
+        (None, rate) => Ok(rate.unwrap_or(Rate::REALFEEL).interval()),
+        (Some(interval), _) if Rate::of(interval).is_some() => Ok(interval),
+        (Some(interval), _) => Err(Failure::new(format!(
+            "--interval {} is not that of a real-time clock's rate",
+            interval.as_argument()
+        ))
+        .because("its rates are powers of two from 2 to 8192 Hz")
+        .try_this("use --rtc-hz, as in --rtc-hz 2048; or another --stimulus")),
+    }
 }
+
+/// A usual period of control loops.
+const DEFAULT_INTERVAL: SpanNs = SpanNs(1_000_000);
 
 /// Above what applications use, below the kernel's own threads that must come first (99).
 const DEFAULT_PRIORITY: u8 = 90;
@@ -312,6 +342,16 @@ fn cpus(asked: Option<&CpuList>, allowed: &[u32]) -> Result<Vec<u32>, Failure> {
 fn allowed_cpus() -> Result<Vec<u32>, Failure> {
     sched::affinity()
         .map_err(|e| Failure::new(format!("cannot find out which CPUs this process may use: {e}")))
+}
+
+/// A line has one sender: on the first CPU, unless another is asked for.
+fn one_cpu(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
+    if is_asked && cpus.len() > 1 {
+        return Err(Failure::new("--stimulus line has one sender, but --cpus names several CPUs")
+            .try_this("name the CPU that sends and receives: --cpus 0"));
+    }
+    cpus.truncate(1);
+    Ok(())
 }
 
 /// A year: longer is surely a slip of the pen.

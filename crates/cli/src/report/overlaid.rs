@@ -47,7 +47,7 @@ pub(super) fn check(overlay: &Overlay<'_>) -> Result<(), Failure> {
 ///
 /// What one file holds side by side belongs together: the latencies of schbench.
 pub(super) fn refuse_mixtures(named: &[Named], mix: bool) -> Result<(), Failure> {
-    let quantity = |n: &Named| n.run.source.as_ref().map(|s| s.quantity).unwrap_or_default();
+    let quantity = |n: &Named| n.run.quantity();
     let file = |n: &Named| n.run.source.as_ref().map(|s| s.file.clone()).unwrap_or_default();
     let Some(first) = named.first() else { return Ok(()) };
     let one_file = named.iter().all(|n| !file(n).is_empty() && file(n) == file(first));

@@ -254,6 +254,11 @@ impl Running {
         }
     }
 
+    /// What it said on stderr up to the line that was awaited.
+    pub(crate) fn told(&self) -> &str {
+        &self.told
+    }
+
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }

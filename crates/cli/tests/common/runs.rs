@@ -12,9 +12,13 @@ use wakescope_core::explain::{
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
+use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
+use wakescope_core::line::{AnsweredBy, Attachment, Line};
 use wakescope_core::maxima::Maxima;
-use wakescope_core::plan::{Between, IdleStates, Placement, Plan, Policy, Stimulus, Target, Waker};
+use wakescope_core::plan::{
+    Between, IdleStates, LinePlan, Placement, Plan, Policy, Stimulus, Target, Waker,
+};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{Episode, LoadResult, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
@@ -82,6 +86,17 @@ pub(crate) fn full_run() -> Run {
         }),
         host: full_host(),
         plan: full_plan(),
+        line: Some(Line {
+            attachment: Attachment::Usb,
+            baud: Some(115_200),
+            transmission_ns: 173_611,
+            latency_timer_ms: Some(16),
+            receive_trigger_bytes: Some(8),
+            answered_by: AnsweredBy::Responder,
+            unanswered: 1,
+            stray: 2,
+            left_out: 3,
+        }),
         validity: Validity::of(vec![Finding::new(
             "steal",
             Severity::Warning,
@@ -102,9 +117,14 @@ pub(crate) fn full_run() -> Run {
             migrated: 3,
             not_asleep: 4,
             skipped: 5,
+            due_uncertainty_ns: 800,
             page_faults: 4,
             woken,
             expiries,
+            interval_deviation: Some(IntervalDeviation {
+                longer: distribution(&[1, 2, 3_000]),
+                shorter: distribution(&[7, 900]),
+            }),
             maxima: Some(Maxima { slot_ns: 1 << 20, max_ns: vec![Some(8_123), None] }),
             overflow: Some(Overflow { from_ns: 8_000, count: 1 }),
         }],
@@ -504,6 +524,7 @@ fn full_plan() -> Plan {
             between: Between::Processes,
             ..Waker::of_probe(Some(90))
         }),
+        line: Some(LinePlan { device: "/dev/ttyUSB0".into(), baud: 115_200 }),
         cpus: vec![1],
         load: vec!["find".into(), "exec:make".into()],
         load_marks: vec![String::new(), "0123456789abcdef".into()],

@@ -146,7 +146,7 @@ fn stimuli_through_the_network_are_refused_where_there_is_none() {
             return skip(name, "a network of one's own is not permitted");
         }
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        let want = format!("cannot use --stimulus {stimulus}");
+        let want = format!("cannot wake the probe by {stimulus}");
         assert!(told.contains(&want) && told.contains("ip link set lo up"), "{told}");
         assert_eq!(test.runs(), Vec::<PathBuf>::new(), "nothing is left");
     }

@@ -57,6 +57,7 @@ const TEXT: &[(&str, &[&str])] = &[
             "id",
             "plan/target/comm",
             "plan/target/path",
+            "plan/line/device",
             "plan/load",
             "plan/fail_above",
             "load/name",

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::source::Quantity;
+
 /// What events cause the wakeups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -12,6 +14,20 @@ pub enum Stimulus {
     /// A timer on an absolute grid of `CLOCK_MONOTONIC`.
     #[default]
     Timer,
+    /// A timer that is a file, which the probe reads.
+    Timerfd,
+    /// A POSIX timer, whose signal a handler takes.
+    Signal,
+    /// A POSIX timer, whose signal the probe waits for.
+    Sigwait,
+    /// The absolute time-out of a wait for a futex.
+    FutexTimeout,
+    /// The time-out of a wait for files.
+    Epoll,
+    /// The periodic interrupt of a real-time clock.
+    Rtc,
+    /// A timer on the grid that a real-time clock would have.
+    RtcGrid,
     /// Another thread, through a futex.
     Futex,
     /// Another thread, through a pipe.
@@ -34,6 +50,8 @@ pub enum Stimulus {
     Kill,
     /// Another thread, through a condition variable.
     Condvar,
+    /// A byte over a line, answered by another machine.
+    Line,
     /// Whatever wakes the threads that are followed.
     Any,
 }
@@ -46,6 +64,8 @@ pub enum Family {
     Grid,
     /// Another thread wakes the probe: what is measured begins with that thread's call.
     Waker,
+    /// The probe sends on a grid, and its answer comes from another machine.
+    Line,
     /// It is not the probe's doing what wakes these threads.
     Others,
 }
@@ -54,6 +74,13 @@ impl Stimulus {
     /// Those that wake a probe, in the order in which they are listed.
     pub const OF_PROBES: &'static [Self] = &[
         Self::Timer,
+        Self::Timerfd,
+        Self::Signal,
+        Self::Sigwait,
+        Self::FutexTimeout,
+        Self::Epoll,
+        Self::Rtc,
+        Self::RtcGrid,
         Self::Futex,
         Self::Pipe,
         Self::Eventfd,
@@ -65,6 +92,7 @@ impl Stimulus {
         Self::SysvSemaphore,
         Self::Kill,
         Self::Condvar,
+        Self::Line,
     ];
 
     /// How it is named in commands, plans and records.
@@ -77,6 +105,14 @@ impl Stimulus {
         self.row().1
     }
 
+    /// What the values of a run are.
+    pub fn quantity(self) -> Quantity {
+        match self.family() {
+            Family::Line => Quantity::RoundTrip,
+            Family::Grid | Family::Waker | Family::Others => Quantity::WakeupLatency,
+        }
+    }
+
     /// What causes the wakeups, in a few words.
     pub fn about(self) -> &'static str {
         self.row().2
@@ -87,12 +123,31 @@ impl Stimulus {
         self.family() == Family::Waker
     }
 
+    /// Whether the grid is that of a real-time clock's [`Rate`](super::Rate), so that only the
+    /// intervals of these are possible.
+    pub fn keeps_rate(self) -> bool {
+        matches!(self, Self::Rtc | Self::RtcGrid)
+    }
+
     fn row(self) -> (&'static str, Family, &'static str) {
         use Family::{Grid, Others, Waker};
         match self {
             Self::Timer => {
                 ("timer", Grid, "A timer that expires on an absolute grid of CLOCK_MONOTONIC")
             }
+            Self::Timerfd => ("timerfd", Grid, "A timerfd on the same grid, by a blocking read"),
+            Self::Signal => ("signal", Grid, "A POSIX timer on the same grid, by a signal handler"),
+            Self::Sigwait => ("sigwait", Grid, "A POSIX timer on the same grid, by sigwaitinfo"),
+            Self::FutexTimeout => {
+                ("futex-timeout", Grid, "The time-out of a futex, at points of the same grid")
+            }
+            Self::Epoll => {
+                ("epoll", Grid, "The time-out of epoll_pwait2, at points of the same grid")
+            }
+            Self::Rtc => {
+                ("rtc", Grid, "The periodic interrupt of the real-time clock, as realfeel")
+            }
+            Self::RtcGrid => ("rtc-grid", Grid, "A timer on the grid of a real-time clock's rate"),
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
             Self::Pipe => ("pipe", Waker, "Another thread, through a pipe"),
             Self::Eventfd => ("eventfd", Waker, "Another thread, through an eventfd"),
@@ -108,6 +163,11 @@ impl Stimulus {
             Self::Condvar => {
                 ("condvar", Waker, "Another thread, through a condition variable with PI mutex")
             }
+            Self::Line => (
+                "line",
+                Family::Line,
+                "A byte over a serial line (--line), answered by `wakescope respond`",
+            ),
             Self::Any => ("any", Others, "Whatever wakes the threads that are followed"),
         }
     }
@@ -161,7 +221,7 @@ mod tests {
     fn other_names_are_answered_with_those_there_are() {
         for name in ["any", "Timer", "", "fnutex"] {
             let refusal = name.parse::<Stimulus>().unwrap_err().to_string();
-            let want = format!("there is no stimulus `{name}`; the stimuli are timer, futex");
+            let want = format!("there is no stimulus `{name}`; the stimuli are timer, timerfd, ");
             assert!(refusal.starts_with(&want), "{refusal}");
         }
     }

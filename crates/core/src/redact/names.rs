@@ -3,11 +3,53 @@
 /// Stands for what is left out.
 pub const REDACTED: &str = "[redacted]";
 
-/// Loads that every wakescope has.
-const LOADS: [&str; 4] = ["find", "launch", "file-move", "cpu"];
+/// Loads that every wakescope has, and their groups.
+const LOADS: &[&str] = &[
+    "find",
+    "launch",
+    "file-move",
+    "cpu",
+    "fifos-mmap",
+    "p3-fpu",
+    "fs",
+    "crashme",
+    "fork",
+    "memory",
+    "sync",
+    "truncate",
+    "stress-kernel",
+    "ttcp",
+    "network",
+    "hackbench",
+    "interrupts",
+    "serial-pty",
+    "printk",
+    "dbench",
+    "stress-ng",
+];
 
 /// What they count.
-const UNITS: [&str; 6] = ["files", "programs", "bytes", "loops", "times", "starts"];
+const UNITS: &[&str] = &[
+    "files",
+    "programs",
+    "bytes",
+    "loops",
+    "turns",
+    "products",
+    "steps",
+    "attempts",
+    "forks",
+    "pages",
+    "syncs",
+    "truncations",
+    "times",
+    "starts",
+    "packets",
+    "messages",
+    "requests",
+    "lines",
+    "operations",
+];
 
 /// What is removed is marked; an empty text says already that there is nothing.
 pub(super) fn remove(text: &mut String) {
@@ -62,10 +104,22 @@ pub(super) fn is_unit(unit: &str) -> bool {
 pub(super) fn redact_name_of_load(name: &mut String) {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
     let is_disturbance = name.starts_with("disturb-") && name.chars().all(is_plain);
-    if name.starts_with("exec:") {
-        *name = format!("exec:{REDACTED}");
-    } else if !LOADS.contains(&name.as_str()) && !is_disturbance {
+    if let Some(kind) = ["exec:", "serial:"].iter().find(|kind| name.starts_with(**kind)) {
+        *name = format!("{kind}{REDACTED}");
+    } else if !LOADS.contains(&without_intensity(name)) && !is_disturbance {
         remove(name);
+    }
+}
+
+/// The load of `find@25%`.
+fn without_intensity(name: &str) -> &str {
+    let is_percentage = |text: &str| {
+        let digits = text.strip_suffix('%').unwrap_or_default();
+        (1..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit())
+    };
+    match name.split_once('@') {
+        Some((load, intensity)) if is_percentage(intensity) => load,
+        _ => name,
     }
 }
 
@@ -97,11 +151,22 @@ mod tests {
         for (name, want) in [
             ("find", "find"),
             ("file-move", "file-move"),
+            ("find@25%", "find@25%"),
+            ("stress-kernel@5%", "stress-kernel@5%"),
+            ("find@secret", REDACTED),
+            ("find@25", REDACTED),
+            ("find@secret%", REDACTED),
+            ("find@%", REDACTED),
+            ("other@25%", REDACTED),
+            ("disturb-fifo-1ms@5%", REDACTED),
             ("disturb-fifo-300us", "disturb-fifo-300us"),
             ("disturb-fifo-0.3ms", "disturb-fifo-0.3ms"),
             ("disturb-x y", REDACTED),
             ("exec:make", "exec:[redacted]"),
             ("exec:[redacted]", "exec:[redacted]"),
+            ("serial:ttyS1", "serial:[redacted]"),
+            ("stress-ng", "stress-ng"),
+            ("stress-ng:--secret", REDACTED),
             ("other", REDACTED),
             ("", ""),
         ] {

@@ -15,7 +15,8 @@ use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
 use crate::host::{Clock, Idle, IdleState, RtLimits};
 use crate::limit::Outcome;
-use crate::plan::{IdleStates, Policy, Stimulus, Target};
+use crate::line::Line;
+use crate::plan::{IdleStates, LinePlan, Policy, Stimulus, Target};
 use crate::preemption::{Model, Preemption, Unread};
 use crate::run::{Overflow, SCHEMA, State, Summary, TimeDomain};
 use crate::source::{Omission, Quantity};
@@ -115,6 +116,7 @@ fn full() -> Run {
         }],
         threads: vec![thread()],
         load: vec![load()],
+        line: Some(Line::default()),
         worst: vec![episode()],
         explanation: Some(explanation()),
         components: Some(ComponentTable::default()),
@@ -137,6 +139,7 @@ fn full() -> Run {
             max_ns: None,
             percentiles: [(marker(), None)].into(),
             percentiles_at_most: [(marker(), 1)].into(),
+            interval_deviation: None,
             not_excluded_every_ns: None,
         },
         other: other(),
@@ -175,9 +178,11 @@ fn thread() -> Thread {
         migrated: 0,
         not_asleep: 0,
         skipped: 0,
+        due_uncertainty_ns: 0,
         page_faults: 0,
         woken: distribution(),
         expiries: distribution(),
+        interval_deviation: None,
         maxima: None,
         overflow: Some(Overflow { from_ns: 1, count: 1 }),
     }
@@ -275,6 +280,7 @@ fn plan() -> Plan {
         priority: None,
         policy_required: false,
         waker: None,
+        line: Some(LinePlan { device: marker(), baud: 115_200 }),
         cpus: vec![0],
         load: vec![marker(), format!("exec:{MARKER}"), format!("disturb-{MARKER}_1")],
         load_marks: vec![marker()],

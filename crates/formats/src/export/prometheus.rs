@@ -84,7 +84,7 @@ pub fn write(
 
 /// What the values are, as part of a name.
 fn quantity(run: &Run) -> &'static str {
-    match run.source.as_ref().map(|source| source.quantity).unwrap_or_default() {
+    match run.quantity() {
         Quantity::WakeupLatency => "wakeup_latency",
         Quantity::IrqLatency => "irq_latency",
         Quantity::ThreadLatency => "thread_latency",
@@ -93,6 +93,7 @@ fn quantity(run: &Run) -> &'static str {
         Quantity::Gap => "gap",
         Quantity::RunqueueDelay => "runqueue_delay",
         Quantity::RequestLatency => "request_latency",
+        Quantity::RoundTrip => "round_trip",
         Quantity::Unknown => "value",
     }
 }

@@ -1,6 +1,6 @@
 //! What a plan may hold.
 
-use wakescope_core::plan::{Family, Policy};
+use wakescope_core::plan::{Family, Policy, Rate};
 use wakescope_core::units::{SpanNs, grouped};
 
 use super::words::{is_margin, shortened};
@@ -144,6 +144,10 @@ impl Plan {
                 let what = "nothing wakes the probe by itself".to_owned();
                 ("stimulus", what, "omit it, or use the stimulus timer")
             }
+            Family::Line => {
+                let what = "a guest of the lab has no line to another machine".to_owned();
+                ("stimulus", what, "omit it, or use the stimulus timer")
+            }
             Family::Waker if self.policy == Policy::Deadline => {
                 let what = format!("the policy deadline does not apply to the stimulus {stimulus}");
                 ("policy", what, "use fifo, rr or other")
@@ -151,6 +155,13 @@ impl Plan {
             Family::Waker if self.bound => {
                 let what = "a bound is that of wakeups by a timer".to_owned();
                 ("bound", what, "omit it, or use the stimulus timer")
+            }
+            Family::Grid if stimulus.keeps_rate() && Rate::of(self.interval).is_none() => {
+                let what = format!(
+                    "{} is not the interval of a real-time clock's rate",
+                    self.interval.as_argument()
+                );
+                ("interval", what, "write \"488281ns\", which is 2048 Hz")
             }
             Family::Waker | Family::Grid => return Ok(()),
         };

@@ -191,6 +191,12 @@ fn errors_name_the_line_and_the_remedy() {
         ],
     );
     check(
+        "stimulus = \"rtc-grid\"\ninterval = \"500us\"",
+        expect![
+            "line 3: interval: 500us is not the interval of a real-time clock's rate → write \"488281ns\", which is 2048 Hz"
+        ],
+    );
+    check(
         "warmup = \"2min\"",
         expect![
             "line 2: warmup: 2.00 min before each measurement → write at most 1.00 min; a virtual second takes several"
@@ -243,7 +249,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "loads = [\n  \"find\",\n  \"exec:make\",\n]",
         expect![
-            "line 4: loads: `exec:make` needs a shell, but a guest has none → name find, launch or file-move"
+            "line 4: loads: `exec:make` needs a program or a device, but a guest has neither → name find, launch or file-move"
         ],
     );
     check(

@@ -41,16 +41,18 @@ impl FromStr for LoadSet {
         if text == IDLE {
             return Ok(Self(Vec::new()));
         }
-        if text.starts_with("exec:") {
+        // What follows is a command, its arguments or a device.
+        if ["exec:", "stress-ng:", "serial:"].iter().any(|kind| text.starts_with(kind)) {
             return Err(format!(
-                "`{shown}` needs a shell, but a guest has none; name find, launch or file-move"
+                "`{shown}` needs a program or a device, but a guest has neither; name find, launch \
+                 or file-move"
             ));
         }
         let mut names = Vec::new();
         for name in text.split('+') {
-            let well_formed = !name.is_empty()
-                && name.len() <= 32
-                && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+            let is_plain =
+                |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-@%".contains(&b);
+            let well_formed = !name.is_empty() && name.len() <= 32 && name.bytes().all(is_plain);
             if !well_formed {
                 return Err(format!(
                     "`{shown}` is not a load; write find, or find+launch for both"
@@ -247,13 +249,16 @@ mod tests {
         check::<LoadSet>("idle", Ok("idle"));
         check::<LoadSet>("find", Ok("find"));
         check::<LoadSet>("find+file-move", Ok("find+file-move"));
+        check::<LoadSet>("find@25%+cpu", Ok("find@25%+cpu"));
         check::<LoadSet>("", Err("is not a load"));
         check::<LoadSet>("find+", Err("is not a load"));
         check::<LoadSet>("find,launch", Err("is not a load"));
         check::<LoadSet>("Find", Err("is not a load"));
         check::<LoadSet>("find+idle", Err("omit `idle`"));
         check::<LoadSet>("find+find", Err("find twice"));
-        check::<LoadSet>("exec:make", Err("needs a shell"));
+        for text in ["exec:make", "stress-ng:--cpu 1", "serial:ttyS0"] {
+            check::<LoadSet>(text, Err("needs a program or a device"));
+        }
         check::<LoadSet>(&"x".repeat(10_000), Err("xxx…"));
     }
 

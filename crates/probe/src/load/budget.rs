@@ -34,7 +34,7 @@ impl Budget {
 }
 
 /// Memory that can be had without swapping, within the limits of this process's cgroups.
-fn available_memory() -> u64 {
+pub(super) fn available_memory() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(available_in);
     // Without /proc nothing is known; a machine that runs Linux has this much.
     let machine = machine.unwrap_or(16 << 20);
@@ -60,7 +60,7 @@ fn available_in(meminfo: &str) -> Option<u64> {
 }
 
 /// The cgroup of /proc/self/cgroup in the unified hierarchy, without the slash before it.
-fn group_path(cgroup: &str) -> Option<String> {
+pub(super) fn group_path(cgroup: &str) -> Option<String> {
     let path = cgroup.lines().find_map(|l| l.strip_prefix("0::/"))?;
     // Never out of the hierarchy, whatever the file says.
     (!path.split('/').any(|part| part == "..")).then(|| path.into())

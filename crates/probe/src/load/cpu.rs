@@ -8,6 +8,7 @@ use wakescope_core::units::counted;
 use wakescope_sys::sched::affinity;
 
 use super::desk::Desk;
+use super::kinds::Job;
 use super::random::Random;
 
 /// Steps of a loop, which is the unit of work: tens of microseconds, so that counting them costs
@@ -15,7 +16,8 @@ use super::random::Random;
 const STEPS: u64 = 1 << 16;
 
 /// Keeps one thread per allowed CPU busy until the desk says stop.
-pub(super) fn run(desk: &Desk) -> Result<(), String> {
+pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
+    let desk = job.desk;
     let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
     let too_few = AtomicBool::new(false);
     thread::scope(|scope| {

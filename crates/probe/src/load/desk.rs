@@ -5,30 +5,50 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::process::wait_writable;
 
+use super::intensity::{Intensity, Pace, with_pace};
 use super::report::{Reading, Report};
 
 /// How long a report may wait for its parent to read earlier ones.
 const REPORT_PATIENCE: SpanNs = SpanNs(10_000_000_000);
 
-/// Where the work is counted, and where it learns that it should stop.
+/// Where the work is counted, and where it learns that it should pause or stop.
 #[derive(Debug)]
 pub(super) struct Desk {
     work: AtomicU64,
     stopping: AtomicBool,
     reports: Mutex<File>,
+    pauses: Option<Pauses>,
+}
+
+/// Of a load that works only part of the time.
+#[derive(Debug)]
+struct Pauses {
+    intensity: Intensity,
+    /// Of the threads that have worked so far; each has a pace of its own.
+    threads: AtomicU64,
+    /// Held only to wait for the end, which wakes those that pause.
+    waiting: Mutex<()>,
+    end: Condvar,
 }
 
 impl Desk {
     /// Reports go to `reports`, which must not block.
-    pub(super) fn new(reports: File) -> Self {
+    pub(super) fn new(reports: File, intensity: Intensity) -> Self {
         let (work, stopping) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { work, stopping, reports: Mutex::new(reports) }
+        let pauses = (intensity != Intensity::FULL).then(|| Pauses {
+            intensity,
+            threads: AtomicU64::new(0),
+            waiting: Mutex::new(()),
+            end: Condvar::new(),
+        });
+        Self { work, stopping, reports: Mutex::new(reports), pauses }
     }
 
     /// Says that the set-up is done and work begins.
@@ -36,10 +56,40 @@ impl Desk {
         self.say(&Report::Ready(self.reading()));
     }
 
-    /// Counts work that was done.
+    /// Says, before it is ready, that a part of the work is left out on this machine, and why. `part` is
+    /// one word.
+    pub(super) fn omit(&self, part: &str, reason: &str) {
+        self.say(&Report::Omission(part.into(), reason.into()));
+    }
+
+    /// Counts work that was done. To be called by the thread that does the work, at least every few
+    /// milliseconds: here it pauses if the load is to work only part of the time.
     #[inline]
     pub(super) fn done(&self, units: u64) {
         self.work.fetch_add(units, Ordering::Relaxed);
+        if let Some(pauses) = &self.pauses {
+            self.keep_pace(pauses);
+        }
+    }
+
+    fn keep_pace(&self, pauses: &Pauses) {
+        let now = clock::now();
+        let begin =
+            || Pace::new(pauses.intensity, pauses.threads.fetch_add(1, Ordering::Relaxed), now);
+        with_pace(begin, |pace| {
+            if let Some(pause) = pace.pause(now) {
+                self.wait_for_stop(pauses, pause);
+                pace.resume(now, pause, clock::now());
+            }
+        });
+    }
+
+    /// Waits for `patience`, or until the desk says stop.
+    fn wait_for_stop(&self, pauses: &Pauses, patience: SpanNs) {
+        let guard = pauses.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let patience = Duration::from_nanos(patience.0);
+        // The end is announced under the same lock, so it cannot come between question and wait.
+        let _ = pauses.end.wait_timeout_while(guard, patience, |()| !self.stopping());
     }
 
     /// Whether work should stop. To be asked at least every few milliseconds.
@@ -51,6 +101,10 @@ impl Desk {
     /// Tells the work to stop.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
+        if let Some(pauses) = &self.pauses {
+            drop(pauses.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+            pauses.end.notify_all();
+        }
     }
 
     /// How much was done, and when that was read.
@@ -63,6 +117,11 @@ impl Desk {
         let line = format!("{}\n", Report::Beat(self.reading()));
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = reports.write(line.as_bytes());
+    }
+
+    /// Reports what the user can do about the fault that the work ends with next.
+    pub(super) fn advise(&self, remedy: &str) {
+        self.say(&Report::Remedy(remedy.into()));
     }
 
     /// Reports what must not get lost.
@@ -95,7 +154,7 @@ pub(super) fn fault(what: &str, path: &Path, e: &io::Error) -> String {
 #[cfg(test)]
 pub(super) fn test_desk() -> Desk {
     let (_, reports) = wakescope_sys::process::pipe().expect("a pipe");
-    Desk::new(reports)
+    Desk::new(reports, Intensity::FULL)
 }
 
 #[cfg(test)]
@@ -103,5 +162,33 @@ impl Desk {
     /// The work that was counted.
     pub(super) fn work(&self) -> u64 {
         self.reading().work
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn pauses_end_when_the_desk_says_stop() {
+        let (_, reports) = wakescope_sys::process::pipe().unwrap();
+        let desk = Desk::new(reports, "1%".parse().unwrap());
+        thread::scope(|scope| {
+            let spin = || {
+                while !desk.stopping() {
+                    desk.done(1);
+                }
+            };
+            let workers = [(); 3].map(|()| scope.spawn(spin));
+            while desk.work() < 1000 {
+                thread::yield_now();
+            }
+            desk.stop();
+            workers.into_iter().for_each(|worker| worker.join().unwrap());
+        });
+        // Even a pause of an hour.
+        desk.wait_for_stop(desk.pauses.as_ref().unwrap(), SpanNs(3_600_000_000_000));
     }
 }

@@ -28,6 +28,7 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::{affinity, set_affinity};
 
 use super::desk::{Desk, fault};
+use super::kinds::Job;
 use super::random::Random;
 use disturbance::Kind;
 pub(super) use disturbance::is_meant;
@@ -57,7 +58,9 @@ fn disturber(what: &Disturbance, cpus: usize) -> Result<Box<dyn Disturber>, Stri
 }
 
 /// Disturbs every allowed CPU until the desk says stop.
-pub(super) fn run(what: &Disturbance, seed: u64, desk: &Desk) -> Result<(), String> {
+pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
+    let &Job { name, seed, desk, .. } = job;
+    let what: &Disturbance = &name.parse().map_err(|e: DisturbanceError| e.to_string())?;
     let cpus = affinity().map_err(|e| format!("cannot find out the allowed CPUs: {e}"))?;
     let failed = AtomicBool::new(false);
     let (ready, all_ready) = mpsc::channel();

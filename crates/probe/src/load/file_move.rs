@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::budget::Budget;
 use super::desk::{Desk, fault};
+use super::kinds::Job;
 use super::random::Random;
 
 /// What cp(1) of coreutils reads and writes at a time.
@@ -21,7 +22,8 @@ const SMALLEST_PART: u64 = BUFFER as u64;
 
 /// Makes the files in the current directory, which is called `dir`, and copies until the desk says
 /// stop.
-pub(super) fn run(dir: &Path, seed: u64, desk: &Desk) -> Result<(), String> {
+pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
+    let &Job { dir, seed, desk, .. } = job;
     let here = Path::new(".");
     let budget = Budget::at(here).map_err(|e| fault("check the free space in", dir, &e))?;
     let part = part_for(budget.bytes).ok_or_else(|| {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::budget::Budget;
 use super::desk::{Desk, fault};
+use super::kinds::Job;
 use super::random::Random;
 
 /// Entries of the tree where there is room for all of them.
@@ -21,7 +22,8 @@ const FAN_OUT: usize = 4;
 
 /// Makes the tree in the current directory, which is called `dir`, and walks it until the desk says
 /// stop.
-pub(super) fn run(dir: &Path, seed: u64, desk: &Desk) -> Result<(), String> {
+pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
+    let &Job { dir, seed, desk, .. } = job;
     let here = Path::new(".");
     let budget = Budget::at(here).map_err(|e| fault("check the free space in", dir, &e))?;
     let entries = budget.files.min(ENTRIES);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use wakescope_core::run::LoadResult;
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_core::validity::LeftOut;
 use wakescope_sys::clock;
 use wakescope_sys::process::{
     Apart, Child, Environment, Exit, Program, Start, pipe, set_nonblocking, wait_readable,
@@ -92,7 +93,7 @@ impl Load {
         };
         // A command may start what it likes; a namespace catches all of it. Loads of our own start
         // nothing that lasts, and process numbers in two namespaces would slow down their forks.
-        let child = match spec.kind().is_foreign {
+        let child = match spec.is_foreign() {
             true => start(Apart::Namespace).or_else(|_| start(Apart::Session))?,
             false => start(Apart::Session)?,
         };
@@ -129,7 +130,32 @@ impl Load {
             (false, _) => Err(LoadError::Died {
                 load: self.spec.to_string(),
                 fault: self.seen.result(&self.spec, &status).fault_with_last_words(),
+                remedy: self.seen.remedy.clone(),
             }),
+        }
+    }
+
+    /// What it leaves out of its work on this machine, as far as heard.
+    pub fn omissions(&self) -> impl Iterator<Item = LeftOut> + '_ {
+        self.seen.omissions.iter().map(|(part, reason)| LeftOut {
+            part: part.clone(),
+            of: self.spec.to_string(),
+            reason: reason.clone(),
+        })
+    }
+
+    /// What leaving it out means, if `error` is why it could not start and it was not asked for by
+    /// itself, but as one of a group.
+    pub fn can_be_left_out(&self, error: &LoadError) -> Option<LeftOut> {
+        match (error, self.spec.group()) {
+            (LoadError::Died { fault, .. }, Some(group)) if self.seen.ready.is_none() => {
+                Some(LeftOut {
+                    part: self.spec.to_string(),
+                    of: group.into(),
+                    reason: fault.clone(),
+                })
+            }
+            _ => None,
         }
     }
 
@@ -339,6 +365,8 @@ pub enum LoadError {
         load: String,
         /// Why.
         fault: String,
+        /// What the user can do about it, as far as the load knows.
+        remedy: Option<String>,
     },
     /// It was not set up in time.
     #[error("the load `{load}` was not ready within {patience}")]

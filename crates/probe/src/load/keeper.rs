@@ -13,10 +13,11 @@ use wakescope_sys::process::{set_nonblocking, wait_readable};
 use wakescope_sys::sched::{Schedule, set_schedule, set_timer_slack};
 use wakescope_sys::{clock, signal::EndSignals};
 
+use super::Spec;
 use super::desk::Desk;
+use super::kinds::Job;
 use super::report::Report;
 use super::scratch::Scratch;
-use super::{Spec, cpu, disturb, exec, file_move, find, launch};
 
 /// The command of the program that makes it a keeper.
 pub const KEEPER_VERB: &str = "load-keeper";
@@ -40,7 +41,7 @@ pub fn keep(spec: &Spec, dir: &Path, seed: u64) -> io::Result<()> {
     let reports = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     // Else a parent that hangs would hang the load, and the load would outlive it.
     set_nonblocking(&reports)?;
-    let desk = Arc::new(Desk::new(reports));
+    let desk = Arc::new(Desk::new(reports, spec.intensity()));
     // Dropped, and so removed, at the end.
     let scratch = match spec.needs_directory().then(|| Scratch::create(dir)).transpose() {
         Ok(scratch) => scratch,
@@ -80,15 +81,8 @@ fn become_ordinary() {
 /// Starts the thread that does the work.
 fn employ(spec: Spec, dir: PathBuf, seed: u64, desk: Arc<Desk>) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name(spec.kind().thread_name.into()).spawn(move || {
-        let result = match &spec {
-            Spec::Find => find::run(&dir, seed, &desk),
-            Spec::Launch => launch::run(&desk),
-            Spec::FileMove => file_move::run(&dir, seed, &desk),
-            Spec::Cpu => cpu::run(&desk),
-            Spec::Disturb(what) => disturb::run(what, seed, &desk),
-            Spec::Exec(command) => exec::run(command, &desk),
-        };
-        match result {
+        let job = Job { name: spec.name(), dir: &dir, seed, desk: &desk };
+        match (spec.kind().run)(&job) {
             // What breaks because everything is being taken away is no fault.
             Err(fault) if !desk.stopping() => desk.say(&Report::Fault(fault)),
             _ => {}

@@ -6,7 +6,8 @@ use std::io::{ErrorKind, Read};
 
 use wakescope_sys::process::{Apart, Environment, Exit, Program, Start, pipe, set_nonblocking};
 
-use super::desk::{Desk, streams};
+use super::desk::streams;
+use super::kinds::Job;
 use super::this_program;
 
 /// What this program is called with to be the trivial one that does nothing.
@@ -31,7 +32,8 @@ pub fn launched_output(first_argument: Option<&OsStr>) -> Option<&'static str> {
 
 /// Starts one program after the other until the desk says stop. Each is waited for, so there is
 /// never more than one.
-pub(super) fn run(desk: &Desk) -> Result<(), String> {
+pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
+    let desk = job.desk;
     let path = this_program();
     let program = |arg| {
         Program::new(&path, [arg]).map_err(|e| format!("cannot launch {}: {e}", path.display()))

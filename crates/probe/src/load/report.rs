@@ -15,6 +15,8 @@ const LONGEST_FAULT: usize = 240;
 /// How reports begin that hold text.
 const FAULT: &str = "fault";
 const LAST_WORDS: &str = "words";
+const REMEDY: &str = "remedy";
+const OMISSION: &str = "omits";
 
 /// How far the work was at a point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +36,10 @@ pub(super) enum Report {
     Mark(u32, Reading),
     /// The last line that a command said. It may say anything, and is not kept.
     LastWords(String),
+    /// What the user can do about the fault that follows.
+    Remedy(String),
+    /// A part of its work, in one word, that it leaves out, and why.
+    Omission(String, String),
     /// Why there will be no more work.
     Fault(String),
 }
@@ -44,15 +50,17 @@ impl fmt::Display for Report {
             Self::Ready(r) => write!(f, "ready {} {}", r.at.0, r.work),
             Self::Beat(r) => write!(f, "beat {} {}", r.at.0, r.work),
             Self::Mark(n, r) => write!(f, "mark {n} {} {}", r.at.0, r.work),
-            Self::Fault(text) | Self::LastWords(text) => {
-                let kind = if matches!(self, Self::Fault(_)) { FAULT } else { LAST_WORDS };
-                // The text may come from a program that the user named: it stays on its line.
-                let one_line = |c: char| if c.is_control() { ' ' } else { c };
-                let text: String = text.chars().take(LONGEST_FAULT).map(one_line).collect();
-                write!(f, "{kind} {text}")
-            }
+            Self::Fault(text) => write!(f, "{FAULT} {}", one_line(text)),
+            Self::LastWords(text) => write!(f, "{LAST_WORDS} {}", one_line(text)),
+            Self::Remedy(text) => write!(f, "{REMEDY} {}", one_line(text)),
+            Self::Omission(part, reason) => write!(f, "{OMISSION} {part} {}", one_line(reason)),
         }
     }
+}
+
+/// A text may come from a program that the user named: it stays on its line.
+fn one_line(text: &str) -> String {
+    text.chars().take(LONGEST_FAULT).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// A line that is no report.
@@ -64,10 +72,16 @@ impl FromStr for Report {
 
     fn from_str(line: &str) -> Result<Self, NoReport> {
         let (kind, rest) = line.split_once(' ').ok_or(NoReport)?;
-        let text = || rest.chars().take(LONGEST_FAULT).collect();
+        let shortened = |text: &str| text.chars().take(LONGEST_FAULT).collect();
+        let text = || shortened(rest);
         match kind {
             FAULT => return Ok(Self::Fault(text())),
             LAST_WORDS => return Ok(Self::LastWords(text())),
+            REMEDY => return Ok(Self::Remedy(text())),
+            OMISSION => {
+                let (part, reason) = rest.split_once(' ').ok_or(NoReport)?;
+                return Ok(Self::Omission(shortened(part), shortened(reason)));
+            }
             _ => {}
         }
         let numbers: Vec<u64> =
@@ -97,7 +111,9 @@ mod tests {
             Report::Mark(u32::MAX, reading),
             Report::Fault("disk full: /tmp/x".into()),
             Report::Fault(String::new()),
+            Report::Omission("reclaim".into(), "no cgroup".into()),
             Report::LastWords("make: *** [all] Error 2".into()),
+            Report::Remedy("apt-get install make".into()),
         ] {
             let line = report.to_string();
             assert_eq!(line.parse(), Ok(report), "{line}");
@@ -126,6 +142,7 @@ mod tests {
             "mark 1 2 3 4",
             "beat 1 99999999999999999999",
             "what 1 2",
+            "omits reclaim",
         ] {
             assert_eq!(line.parse::<Report>(), Err(NoReport), "{line:?}");
         }

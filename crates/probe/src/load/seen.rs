@@ -33,6 +33,9 @@ pub(super) struct Seen {
     pub(super) grew_at: Option<MonoNs>,
     pub(super) fault: Option<String>,
     pub(super) last_words: Option<String>,
+    pub(super) remedy: Option<String>,
+    /// What it leaves out, and why.
+    pub(super) omissions: Vec<(String, String)>,
     /// Marks that were requested, and the numbers of those that bound the window.
     pub(super) marks: u32,
     pub(super) begin_mark: Option<u32>,
@@ -56,6 +59,16 @@ impl Seen {
             }
             Report::LastWords(words) => {
                 self.last_words.get_or_insert(words);
+                return;
+            }
+            Report::Remedy(remedy) => {
+                self.remedy.get_or_insert(remedy);
+                return;
+            }
+            Report::Omission(part, reason) => {
+                if self.omissions.len() < MOST_OMISSIONS {
+                    self.omissions.push((part, reason));
+                }
                 return;
             }
             Report::Ready(reading) => {
@@ -90,9 +103,12 @@ impl Seen {
     /// What the load did in the measured window.
     pub(super) fn result(&self, spec: &Spec, status: &Status) -> LoadResult {
         if !spec.counts_work() {
+            // What a program says of its work is up to a second old: too old for a rate.
+            let in_window = window(self.begin.or(self.ready), self.end.or(self.last));
+            let told = spec.is_told_work().then(|| in_window.map_or(0, |(work, _)| work));
             return LoadResult {
                 name: spec.to_string(),
-                work: status.work,
+                work: told.unwrap_or(status.work),
                 unit: spec.unit().into(),
                 alive: status.alive,
                 fault: status.fault.clone(),
@@ -139,6 +155,9 @@ impl Seen {
     }
 }
 
+/// No load has more parts than this.
+const MOST_OMISSIONS: usize = 16;
+
 /// Rates of which one is at most so many times the other are the same: halves of a second of file-move,
 /// which moves some dozen files in it, differ by less.
 const STEADY: f64 = 1.25;
@@ -175,7 +194,7 @@ mod tests {
 
     #[track_caller]
     fn check(reports: &[Report], work: u64, per_second: f64, before: Option<f64>) {
-        let got = result(&Spec::Find, reports);
+        let got = result(&"find".parse().unwrap(), reports);
         assert_eq!((got.work, got.per_second), (work, per_second), "{reports:?}");
         assert_eq!(got.before_per_second, before, "{reports:?}");
     }
@@ -231,16 +250,29 @@ mod tests {
     #[test]
     fn the_first_fault_is_the_one_that_is_told() {
         let faults = ["disk full", "file missing"].map(|f| Report::Fault(f.into()));
-        let got = result(&Spec::Cpu, &faults);
+        let got = result(&"cpu".parse().unwrap(), &faults);
         assert_eq!((got.alive, got.fault.as_str()), (false, "disk full"));
     }
 
     #[test]
     fn a_command_is_one_start_and_no_rate() {
-        let spec = Spec::Exec("x".into());
+        let spec: Spec = "exec:x".parse().unwrap();
         let got = result(&spec, &[Report::Ready(reading(1, 1)), Report::Beat(reading(2, 1))]);
         assert_eq!((got.work, got.unit.as_str(), got.per_second), (1, "starts", 0.0));
         assert!(got.alive);
+    }
+
+    #[test]
+    fn what_a_program_says_of_its_work_is_of_the_window_and_makes_no_rate() {
+        let spec: Spec = "dbench".parse().unwrap();
+        let reports = [
+            Report::Ready(reading(1, 0)),
+            Report::Mark(2, reading(2, 50)),
+            Report::Mark(3, reading(4, 350)),
+        ];
+        let got = result(&spec, &reports);
+        assert_eq!((got.work, got.unit.as_str(), got.per_second), (300, "operations", 0.0));
+        assert_eq!(got.before_per_second, None);
     }
 
     #[test]
@@ -248,7 +280,7 @@ mod tests {
         let reports = ["words", "fault"].map(|kind| format!("{kind} secret").parse().unwrap());
         let [words, _] = reports.clone();
         let fault = Report::Fault("the command ended with exit status 2".into());
-        let got = result(&Spec::Exec("x".into()), &[words, fault]);
+        let got = result(&"exec:x".parse().unwrap(), &[words, fault]);
         assert_eq!(got.last_words, "secret");
         assert!(!serde_json::to_string(&got).unwrap().contains("secret"));
         let told = got.fault_with_last_words();

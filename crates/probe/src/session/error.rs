@@ -6,9 +6,11 @@ use wakescope_core::plan::Stimulus;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::Schedule;
 
+use crate::line::LineError;
 use crate::load::LoadError;
 use crate::observer::ObserverError;
 use crate::schedule::words;
+use crate::stimulus::availability::Unavailable;
 
 /// Why a measurement could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -16,21 +18,24 @@ pub enum MeasureError {
     /// The schedule asked for is refused.
     #[error("cannot run the probe under {}: {1}", words(*.0))]
     Schedule(Schedule, io::Error),
-    /// The kernel has not what wakes the probes, or does not let this user have it.
-    #[error("cannot use --stimulus {0}: {1}")]
-    Stimulus(Stimulus, io::Error),
     /// A probe could not be started on a CPU.
     #[error("cannot run a probe on CPU {0}: {1}")]
     Cpu(u32, io::Error),
     /// The interval is shorter than one wakeup takes: interval and that time.
     #[error("an interval of {0} is too short: one sleep and wakeup takes {1} here")]
     Interval(SpanNs, SpanNs),
+    /// The stimulus cannot be had here.
+    #[error("cannot wake the probe by {0}: {1}")]
+    Stimulus(Stimulus, Unavailable),
     /// Idle states cannot be limited.
     #[error("cannot limit idle states: /dev/cpu_dma_latency: {0}")]
     IdleStates(io::Error),
     /// A load could not be started.
     #[error(transparent)]
     Load(LoadError),
+    /// The line cannot be used.
+    #[error(transparent)]
+    Line(LineError),
     /// The observer cannot observe.
     #[error(transparent)]
     Observer(ObserverError),

@@ -6,7 +6,7 @@ use wakescope_core::limit::{Judgement, Limit, Outcome};
 use wakescope_core::plan::Plan;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread};
-use wakescope_core::units::SpanNs;
+use wakescope_core::units::{SpanNs, counted};
 use wakescope_core::validity::ThreadObserved;
 use wakescope_sys::sched::Schedule;
 
@@ -14,6 +14,7 @@ use crate::measurement::Identity;
 use crate::prober::{Ready, Report};
 use crate::schedule::{same, words};
 use crate::stimulus::Ending;
+use crate::stimulus::line::LineSeen;
 
 /// A probe that has ended, or is looked at as if it had.
 pub(super) struct Ended {
@@ -38,7 +39,8 @@ pub(super) fn run(
 ) -> Run {
     let interval_ns = plan.interval_ns;
     let measured = |e: &Ended| {
-        let points = e.seen.expiries.count + e.seen.not_asleep + e.skipped();
+        let line = e.line().map_or(0, |line| line.unanswered + line.left_out);
+        let points = e.seen.expiries.count + e.seen.not_asleep + e.skipped() + line;
         e.phase.0 + points.saturating_mul(interval_ns)
     };
     let measured_ns = ended.iter().map(measured).max().unwrap_or(0);
@@ -78,6 +80,15 @@ impl Ended {
         self.report.as_ref().map_or(0, |report| report.skipped)
     }
 
+    /// What it saw on its line beside answers.
+    pub(super) fn line(&self) -> Option<&LineSeen> {
+        self.report.as_ref()?.line.as_ref()
+    }
+
+    fn due_uncertainty_ns(&self) -> u64 {
+        self.report.as_ref().map_or(0, |report| report.due_uncertainty.0)
+    }
+
     /// When its CPU went away, from the start of the run.
     pub(super) fn cpu_lost_at_ns(&self) -> Option<u64> {
         match self.report.as_ref()?.ending {
@@ -107,9 +118,11 @@ impl Ended {
             migrated: self.seen.migrated,
             not_asleep: self.seen.not_asleep,
             skipped: self.skipped(),
+            due_uncertainty_ns: self.due_uncertainty_ns(),
             page_faults: self.page_faults(),
             woken: self.seen.woken,
             expiries: self.seen.expiries,
+            interval_deviation: Some(self.seen.deviation).filter(|d| d.count() > 0),
             maxima: Some(self.seen.maxima),
             overflow: None,
         }
@@ -128,6 +141,7 @@ impl Ended {
             early: self.seen.early,
             not_asleep: self.seen.not_asleep,
             skipped: self.skipped(),
+            due_uncertainty_ns: self.due_uncertainty_ns(),
             lost: self.lost,
             minor_faults: report.map_or(0, |r| r.faults.minor),
             major_faults: report.map_or(0, |r| r.faults.major),
@@ -171,7 +185,23 @@ pub(super) fn judge(run: &Run, complete: bool) -> Vec<Judgement> {
         .iter()
         .filter_map(|text| text.parse::<Limit>().ok())
         .map(|limit| limit.judge(&expiries, run.validity.verdict, complete))
+        .map(|judgement| unless_doubtful(run, judgement))
         .collect()
+}
+
+/// A byte without an answer may have taken longer than any limit, and one that answers nothing may have
+/// been taken for an answer: with such bytes, no run passes a limit.
+fn unless_doubtful(run: &Run, mut judgement: Judgement) -> Judgement {
+    let doubt = run.line.as_ref().and_then(|line| match (line.unanswered, line.stray) {
+        (0, 0) => None,
+        (0, stray) => Some(format!("{} answered nothing", counted(stray, "byte"))),
+        (unanswered, _) => Some(format!("{} got no answer", counted(unanswered, "byte"))),
+    });
+    if let Some(reason) = doubt.filter(|_| judgement.outcome == Outcome::Pass) {
+        judgement.outcome = Outcome::Inconclusive;
+        judgement.reason = reason;
+    }
+    judgement
 }
 
 /// How the run stands to all of its limits: the worst of the judgements.

@@ -73,6 +73,51 @@ fn each_expiry_counts_once_whatever_the_stalls() {
 }
 
 #[test]
+fn the_time_between_wakeups_is_compared_with_the_interval() {
+    // Late by 5, 900, 5, then one that swallows an expiry, and one that comes after it.
+    for (lateness, want) in [
+        (&[5][..], &[0, 0, 0, 0, 0, 0, 0][..]),
+        (&[5, 900, 5, 1_200], &[895, -895, 1_195, -195, 895, -895]),
+    ] {
+        let recorder = Recorder::new(0);
+        let ending = run(&mut timer(lateness, 1_000, 8), &mut home(), &recorder);
+        let seen = recorder.snapshot();
+        let got = seen.deviation.figures().unwrap();
+        assert_eq!((ending, got.count), (Ending::Done, want.len() as u64), "{lateness:?}");
+        // There is one less of them than wakeups: what came before the first does not count.
+        assert_eq!(got.count, seen.woken.count - 1);
+        assert_eq!(Some(got.min_ns), want.iter().min().copied());
+        assert_eq!(Some(got.max_ns), want.iter().max().copied());
+        let sum = want.iter().sum::<i64>() as f64;
+        assert!((got.mean_ns * want.len() as f64 - sum).abs() < 1e-6, "{got:?}");
+    }
+    // Whoever is woken by another thread keeps no interval.
+    let recorder = Recorder::new(0);
+    let woken = |at| Waited::Woken(Wakeup { due: MonoNs(at), woken: MonoNs(at), missed: 0 });
+    run(&mut Given(vec![woken(5_000), woken(9_000)].into_iter()), &mut home(), &recorder);
+    assert_eq!(recorder.snapshot().deviation.count(), 0);
+}
+
+#[test]
+fn the_grid_of_a_rate_does_not_drift() {
+    // At 2048 Hz, 488,281.25 ns, and no nanosecond more or less in a day; also across stalls.
+    for lateness in [&[5][..], &[5, 488_277, 12, 1_953_120, 1_953_125, 900_000_000]] {
+        let points = 2_048 * 3_600;
+        let mut timer = Timer::of_rate(Simulated { now: 0, lateness, turn: 0 });
+        timer.begin(Grid { start: ORIGIN, interval: SpanNs(488_281), points });
+        let mut index = 0_u64;
+        while let Waited::Woken(Wakeup { due, woken, missed }) = timer.wait() {
+            let at = |index: u64| ORIGIN.0 + index * 1_000_000_000 / 2_048;
+            assert_eq!(due.0, at(index));
+            let passed = at(index + missed) <= woken.0 && at(index + missed + 1) > woken.0;
+            assert!(passed || index + missed + 1 == points, "{index} {missed}");
+            index += missed + 1;
+        }
+        assert_eq!(index, points);
+    }
+}
+
+#[test]
 fn a_number_of_wakeups_ends_the_run_too() {
     let (recorder, stop) = (Recorder::new(0), AtomicBool::new(false));
     let ring = Ring::new(64);

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use wakescope_core::plan::Rate;
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_sys::clock;
 use wakescope_sys::shared::Answers;
-use wakescope_sys::timer_file::TimerFile;
 
+use super::sleep::Sleep;
+use super::watch::Watch;
 use super::{Grid, Stimulus, Waited, Wakeup};
 
 /// Sleeps, and tells when it woke: the machine, or a simulation of one in tests.
@@ -21,20 +22,58 @@ pub trait Alarm {
 pub struct Timer<A> {
     alarm: A,
     next: MonoNs,
+    /// What `next` lacks to the point of the grid, in 2^-32 ns.
+    part: u32,
     interval: SpanNs,
+    /// What the interval lacks to the grid's period, in 2^-32 ns.
+    fraction: u32,
     left: u64,
+    /// Whether the grid is that of a clock's rate.
+    keeps_rate: bool,
 }
 
 impl<A> Timer<A> {
     /// A timer without expiries yet, which `alarm` waits for.
     pub fn new(alarm: A) -> Self {
-        Self { alarm, next: MonoNs(0), interval: SpanNs(0), left: 0 }
+        let (next, interval) = (MonoNs(0), SpanNs(0));
+        Self { alarm, next, part: 0, interval, fraction: 0, left: 0, keeps_rate: false }
+    }
+
+    /// The same, for the grid of a real-time clock's rate: 2048 Hz is a period of 488,281.25 ns.
+    pub fn of_rate(alarm: A) -> Self {
+        Self { keeps_rate: true, ..Self::new(alarm) }
+    }
+
+    /// Goes on to the next point of the grid.
+    #[inline]
+    fn advance(&mut self) {
+        let (part, carries) = self.part.overflowing_add(self.fraction);
+        self.part = part;
+        self.next = MonoNs(self.next.0 + self.interval.0 + u64::from(carries));
+    }
+
+    /// Goes on over the points that have passed at `now`, and returns how many.
+    #[cold]
+    fn skip_to(&mut self, now: MonoNs) -> u64 {
+        let period = (u128::from(self.interval.0) << 32) + u128::from(self.fraction);
+        let point = (u128::from(self.next.0) << 32) + u128::from(self.part);
+        // In whole nanoseconds, as the alarm has it: that of `next` has come.
+        let end = (u128::from(now.0) << 32) + u128::from(u32::MAX);
+        let passed = (end - point) / period + 1;
+        let passed = u64::try_from(passed).unwrap_or(u64::MAX).min(self.left);
+        let next = point + period * u128::from(passed);
+        (self.next, self.part) = (MonoNs((next >> 32) as u64), next as u32);
+        passed
     }
 }
 
 impl<A: Alarm> Stimulus for Timer<A> {
+    const HAS_INTERVAL: bool = true;
+
     fn begin(&mut self, grid: Grid) {
         (self.next, self.interval, self.left) = (grid.start, grid.interval, grid.points);
+        let rate = Rate::of(grid.interval).filter(|_| self.keeps_rate);
+        (self.part, self.fraction) = (0, rate.map_or(0, Rate::fraction));
     }
 
     #[inline]
@@ -42,17 +81,16 @@ impl<A: Alarm> Stimulus for Timer<A> {
         if self.left == 0 {
             return Waited::Done;
         }
-        let (due, interval_ns) = (self.next, self.interval.0);
+        let due = self.next;
         let Some(woken) = self.alarm.sleep_until(due) else { return Waited::Stopped };
         self.left -= 1;
-        self.next = MonoNs(due.0 + interval_ns);
+        self.advance();
         let mut missed = 0;
         // A division costs as much as the rest of this; almost every wakeup does without.
         if woken >= self.next {
-            missed = (woken.since(due).0 / interval_ns).min(self.left);
-            self.left -= missed;
             // At most one interval beyond the present.
-            self.next = MonoNs(self.next.0 + missed * interval_ns);
+            missed = self.skip_to(woken);
+            self.left -= missed;
         }
         Waited::Woken(Wakeup { due, woken, missed })
     }
@@ -67,51 +105,36 @@ impl<A: Alarm> Stimulus for Timer<A> {
     }
 }
 
-/// The machine's own timer.
-pub struct KernelTimer<'a> {
+/// The machine's own timer, waited for by `S`.
+pub struct KernelTimer<'a, S> {
+    sleep: S,
     stop: &'a AtomicBool,
-    /// Where answers go, for whoever follows the thread from the kernel.
-    answers: Option<Answers>,
-    /// Expires if a wakeup is late enough to be looked at: then whoever follows sees what runs.
-    watchdog: Option<TimerFile>,
+    watch: Watch,
 }
 
-impl<'a> KernelTimer<'a> {
+impl<'a, S: Sleep> KernelTimer<'a, S> {
     /// A timer whose sleeps end once `stop` is set. Whoever follows the thread gets its answers.
-    pub fn new(stop: &'a AtomicBool, answers: Option<Answers>) -> Self {
-        // Only whoever follows the thread has a use for it.
-        let watchdog = answers.as_ref().and_then(|_| TimerFile::new().ok());
-        Self { stop, answers, watchdog }
-    }
-
-    /// Lets the watchdog expire some time after `expiry`. Before the sleep, so that it delays nothing
-    /// that is measured.
-    #[inline]
-    fn watch(&self, expiry: MonoNs) {
-        let (Some(watchdog), Some(answers)) = (&self.watchdog, &self.answers) else { return };
-        let patience = answers.patience();
-        if patience > 0 {
-            // Without it less is seen, and the wakeup is as late.
-            let _ = watchdog.arm(expiry.after(SpanNs(patience)));
-        }
+    pub fn new(sleep: S, stop: &'a AtomicBool, answers: Option<Answers>) -> Self {
+        Self { sleep, stop, watch: Watch::new(answers, !S::RECOGNISED) }
     }
 }
 
-impl Alarm for KernelTimer<'_> {
+impl<S: Sleep> Alarm for KernelTimer<'_, S> {
     #[inline]
     fn sleep_until(&mut self, expiry: MonoNs) -> Option<MonoNs> {
-        self.watch(expiry);
+        self.watch.before(expiry);
+        self.sleep.arm(expiry).ok()?;
         // A sleep is broken off by the signal that ends the run, and by nothing else here: all
-        // other signals are blocked, and after SIGSTOP and SIGCONT the kernel sleeps on by itself.
-        while clock::sleep_until(expiry).is_err() {
-            if self.stop.load(Ordering::Relaxed) {
-                return None;
+        // other signals are blocked. After SIGSTOP and SIGCONT the kernel sleeps on by itself, or the
+        // sleep is broken off as well.
+        let now = loop {
+            match self.sleep.until(expiry) {
+                Ok(now) => break now,
+                Err(_) if self.stop.load(Ordering::Relaxed) => return None,
+                Err(_) => {}
             }
-        }
-        let now = clock::now();
-        if let Some(answers) = &mut self.answers {
-            answers.put(expiry.0, now.0);
-        }
+        };
+        self.watch.after(expiry, now);
         Some(now)
     }
 }
@@ -119,7 +142,10 @@ impl Alarm for KernelTimer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stimulus::sleep::Nanosleep;
+    use std::io;
     use std::os::fd::AsFd;
+    use wakescope_sys::clock;
     use wakescope_sys::record_lock::nameless_file;
     use wakescope_sys::shared::Words;
 
@@ -130,12 +156,12 @@ mod tests {
         let words = Words::map(file.as_fd(), Answers::WORDS).unwrap();
         let answers = || words.answers(0).unwrap();
         let stop = AtomicBool::new(false);
-        let mut timer = KernelTimer::new(&stop, Some(answers()));
+        let mut timer = KernelTimer::new(Nanosleep, &stop, Some(answers()));
         let mut sleep = |patience| {
             answers().set_patience(patience);
             let expiry = clock::now().after(SpanNs(1_000_000));
             timer.sleep_until(expiry).unwrap();
-            timer.watchdog.as_ref().unwrap().due().unwrap().map(|due| due.since(expiry).0)
+            timer.watch.expires().map(|due| due.since(expiry).0)
         };
         let hour = 3_600_000_000_000;
         // Told as what is left of it, which the kernel reads a moment later.
@@ -144,5 +170,50 @@ mod tests {
         // Anew before each sleep; and as it was, where nobody wants to know.
         assert!(sleep(2 * hour).unwrap() > hour);
         assert!(sleep(0).unwrap() > hour);
+    }
+
+    /// A sleep during which a tracer would find the announcement.
+    struct Looking<'a>(&'a Words, Vec<u64>);
+
+    impl Sleep for Looking<'_> {
+        fn until(&mut self, expiry: MonoNs) -> io::Result<MonoNs> {
+            self.1.push(self.0.load(1));
+            Ok(expiry)
+        }
+    }
+
+    #[test]
+    fn a_wakeup_that_no_tracer_recognises_is_announced_until_it_is_answered() {
+        let file = nameless_file().unwrap();
+        file.set_len((Answers::WORDS * size_of::<u64>()) as u64).unwrap();
+        let words = Words::map(file.as_fd(), Answers::WORDS).unwrap();
+        let stop = AtomicBool::new(false);
+        let looking = Looking(&words, Vec::new());
+        let mut timer = KernelTimer::new(looking, &stop, words.answers(0));
+        for expiry in [500, 600] {
+            assert_eq!(timer.sleep_until(MonoNs(expiry)), Some(MonoNs(expiry)));
+            assert_eq!(words.load(1), 0);
+        }
+        assert_eq!(timer.sleep.1, [500, 600]);
+        let mut timer = KernelTimer::new(Nanosleep, &stop, words.answers(0));
+        words.store(1, 7);
+        assert!(timer.sleep_until(MonoNs(1)).is_some());
+        assert_eq!(words.load(1), 7, "it is recognised, and the word is somebody else's");
+    }
+
+    #[test]
+    fn a_stopped_sleep_ends_and_one_that_was_only_broken_off_goes_on() {
+        struct Broken(u32);
+        impl Sleep for Broken {
+            fn until(&mut self, expiry: MonoNs) -> io::Result<MonoNs> {
+                self.0 += 1;
+                if self.0 < 3 { Err(io::ErrorKind::Interrupted.into()) } else { Ok(expiry) }
+            }
+        }
+        for (stopped, want, times) in [(false, Some(MonoNs(9)), 3), (true, None, 1)] {
+            let stop = AtomicBool::new(stopped);
+            let mut timer = KernelTimer::new(Broken(0), &stop, None);
+            assert_eq!((timer.sleep_until(MonoNs(9)), timer.sleep.0), (want, times));
+        }
     }
 }

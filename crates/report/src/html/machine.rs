@@ -6,6 +6,7 @@ use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
 
 use super::element::{self, folded, name, text};
+use crate::line;
 use crate::overlay::{Entry, Overlay};
 use crate::text::{plan, target};
 
@@ -42,6 +43,7 @@ fn asked(run: &Run) -> Vec<(&'static str, String)> {
                 }
             },
         ),
+        ("line", line::sentence(run).map(|told| text(&told)).unwrap_or_default()),
         ("measured for", text(&SpanNs(run.duration_ns).to_string())),
         (
             "started",

@@ -4,7 +4,8 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::percentile::Percentile;
 use wakescope_core::units::{SpanNs, grouped};
 
-use super::element::{Column, folded, key_table, name, table, text};
+use super::element::{Column, folded, key_table, name, section, table, text};
+use crate::intervals;
 use crate::overlay::{Entry, Overlay};
 use crate::picture::{self, maxima};
 use crate::quantity;
@@ -77,6 +78,43 @@ pub(super) fn bands(overlay: &Overlay) -> String {
     let head = [(words.value, Column::Words), (words.many, Column::Number)];
     let caption = caption(&quantity::by_value(words), overlay);
     folded("The bands as a table", &table(&caption, &head, &rows))
+}
+
+/// How the times between wakeups deviate from the interval; empty where that was not recorded.
+pub(super) fn intervals(overlay: &Overlay) -> String {
+    let all: Vec<_> = overlay.entries.iter().map(|entry| entry.run.interval_deviation()).collect();
+    let row = |at: usize, entry: &Entry| {
+        let figures = all[at].as_ref()?.figures()?;
+        let mut row = vec![row_name(at, entry, overlay), count(figures.count)];
+        row.push(text(&SpanNs(entry.run.plan.interval_ns).to_string()));
+        row.extend(intervals::cells(&figures).map(|cell| text(&cell)));
+        Some(row)
+    };
+    let rows = overlay.entries.iter().enumerate().filter_map(|(at, entry)| row(at, entry));
+    let rows: Vec<Vec<String>> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let numbers = ["intervals", "of", "min", "mean", "standard deviation", "max"];
+    let mut head = vec![("run", Column::Words)];
+    head.extend(numbers.map(|number| (number, Column::Number)));
+    let mut shown = key_table(&caption("Deviation of the interval", overlay), &head, &rows);
+    if let [Some(all)] = all.as_slice() {
+        let bands = |sign: &str, d: &Distribution| -> Vec<Vec<String>> {
+            let row = |band: &picture::Band| {
+                let (from, to) = (SpanNs(band.lower), SpanNs(band.upper));
+                vec![format!("{sign}{from} to {sign}{to}"), count(band.count)]
+            };
+            picture::bands(d).iter().map(row).collect()
+        };
+        let mut rows = bands("-", &all.shorter);
+        rows.reverse();
+        rows.extend(bands("+", &all.longer));
+        let head = [("deviation", Column::Words), ("intervals", Column::Number)];
+        let caption = caption("Intervals by deviation", overlay);
+        shown.push_str(&folded("The intervals as a table", &table(&caption, &head, &rows)));
+    }
+    section("intervals", "Time between wakeups", &shown)
 }
 
 /// The rows of the table beside the course.

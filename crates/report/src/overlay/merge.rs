@@ -43,6 +43,10 @@ fn add(threads: &mut Vec<Thread>, other: &Thread) {
     own.page_faults = own.page_faults.saturating_add(other.page_faults);
     own.woken = own.woken.merged(&other.woken);
     own.expiries = own.expiries.merged(&other.expiries);
+    own.interval_deviation = match (own.interval_deviation.take(), &other.interval_deviation) {
+        (Some(own), Some(other)) => Some(own.merged(other)),
+        _ => None,
+    };
     own.maxima = match (own.maxima.take(), &other.maxima) {
         (Some(own), Some(other)) => Some(own.merged(other)),
         (own, other) => own.or_else(|| other.clone()),

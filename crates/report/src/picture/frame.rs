@@ -1,5 +1,6 @@
 //! What all plots have: a field with axes, a title above it and a legend below it.
 
+use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
 
 use super::Room;
@@ -272,9 +273,9 @@ pub(super) fn lateness(overlay: &Overlay) -> String {
     };
     let mut quantities: Vec<String> = Vec::new();
     for entry in &overlay.entries {
-        let name = match &entry.run.source {
-            Some(source) => source.quantity.to_string(),
-            None => "lateness of wakeups".into(),
+        let name = match entry.run.quantity() {
+            Quantity::WakeupLatency if entry.run.source.is_none() => "lateness of wakeups".into(),
+            other => other.to_string(),
         };
         if !quantities.contains(&name) {
             quantities.push(name);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::words::{count_of, listed};
 use super::{Labelled, is_invalid};
 use wakescope_core::finding::{Severity, Verdict};
+use wakescope_core::line::{AnsweredBy, Attachment};
 use wakescope_core::observation::Observation;
 use wakescope_core::plan::Target;
 use wakescope_core::run::TimeDomain;
@@ -144,6 +145,7 @@ const ASPECTS: &[Aspect] = &[
         matters: true,
         of: |run| Some(run.plan.stimulus.to_string()),
     },
+    Aspect { what: "line", key: "", matters: true, of: line },
     Aspect { what: "load", key: "plan.load", matters: true, of: |run| Some(load(run)) },
     Aspect { what: "omission", key: "", matters: true, of: |run| Some(omission(run).to_string()) },
     Aspect { what: "policy", key: "plan.policy", matters: false, of: policy },
@@ -269,6 +271,21 @@ fn policy(run: &Observation) -> Option<String> {
 
 fn cpus(run: &Observation) -> Option<String> {
     (!run.plan.is_of_others()).then(|| wakescope_core::host::cpu_ranges(&run.plan.cpus))
+}
+
+fn line(run: &Observation) -> Option<String> {
+    let line = run.line.as_ref()?;
+    let kind = match line.attachment {
+        Attachment::Uart => "serial port",
+        Attachment::Usb => "USB adapter",
+        Attachment::Pseudoterminal => "pseudoterminal",
+    };
+    let speed = line.baud.map_or_else(String::new, |baud| format!(" at {baud} bits/s"));
+    let answered = match line.answered_by {
+        AnsweredBy::Responder => "",
+        AnsweredBy::Echo => ", echoed",
+    };
+    Some(format!("{kind}{speed}{answered}"))
 }
 
 fn idle_states(run: &Observation) -> Option<String> {

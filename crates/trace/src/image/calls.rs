@@ -1,6 +1,6 @@
 //! Whether code ends in a call: an address behind one is where that returns to.
 
-use crate::code::is_arm64_call;
+use wakescope_decode::is_arm64_call;
 
 /// The same of x86-64, whose instructions are of many lengths: all calls that compilers make.
 pub(super) fn ends_in_x86(code: &[u8]) -> bool {

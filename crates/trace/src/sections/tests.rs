@@ -137,9 +137,9 @@ fn hostile_counts_do_no_harm() {
 #[test]
 fn only_programs_that_see_something_are_attached() {
     let half = Shows { irq: true, preempt: false };
-    let needed = ["irq_enable", "preempt_disable", "sched_switch"].map(|name| half.needs(name));
-    assert_eq!(needed, [true, false, true]);
-    assert!(!Shows::default().needs("sched_switch"));
+    let needed = ["irq_enable", "preempt_disable"].map(|name| half.needs(name));
+    assert_eq!(needed, [true, false]);
+    assert!(!Shows::default().needs("irq_enable"));
     assert_eq!(BOTH.unseen(true), None);
     assert_eq!(half.unseen(false).as_deref(), Some("edges of sections with preemption off"));
     let none = Shows::default().unseen(false);

@@ -2,7 +2,6 @@
 
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
-use wakescope_core::plan::Stimulus;
 use wakescope_sys::memory::lift_lock_limit;
 
 use super::Options;
@@ -48,9 +47,11 @@ pub(super) fn load(
     let components = u32::try_from(COMPONENTS).unwrap_or(u32::MAX);
     // 0 stands for all that timers call.
     let sleepers_call = sleepers_call.unwrap_or(0);
+    let announced = u32::from(options.announces());
     let preemptible = u32::from(options.preemptible == Some(true));
     let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
     let sees_irqs_off = u32::from(shows.sees_irqs());
+    let measures_sections = u32::from(shows.any());
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(types))
@@ -65,10 +66,12 @@ pub(super) fn load(
         .set_global("target_pid", &filter.pid, true)
         .set_global("target_comm", &filter.comm, true)
         .set_global("target_cgroup", &filter.cgroup, true)
+        .set_global("announced", &announced, true)
         .set_global("hrtimer_wakeup", &sleepers_call, true)
         .set_global("preemptible", &preemptible, true)
         .set_global("wants_bound", &wants_bound, true)
-        .set_global("sees_irqs_off", &sees_irqs_off, true);
+        .set_global("sees_irqs_off", &sees_irqs_off, true)
+        .set_global("measures_sections", &measures_sections, true);
     if shows.any() {
         let kinds = u32::try_from(SECTION_KINDS).unwrap_or(u32::MAX);
         let slots = u32::try_from(SECTION_SLOTS).unwrap_or(u32::MAX);
@@ -110,7 +113,7 @@ pub(super) fn is_needed(program: &Program, options: &Options, shows: Shows) -> b
         Need::Always | Need::IfThere => true,
         Need::IfTheyMove => others || !options.pinned,
         Need::ForOthers => others,
-        Need::ForWakers => options.stimulus != Stimulus::Timer,
+        Need::ForWakers => options.announces(),
         Need::ForBound => options.watch.is_some(),
         Need::ForSections => shows.needs(program.tracepoint),
     }
@@ -136,18 +139,11 @@ mod tests {
     use super::*;
     use crate::programs::PROGRAMS;
     use wakescope_attribution::Machine;
-    use wakescope_core::plan::Target;
+    use wakescope_core::plan::{Stimulus, Target};
+    use wakescope_testing::skip;
 
-    #[test]
-    fn the_buffer_is_as_large_as_cpus_ask_for_and_a_power_of_two() {
-        let mib = |cpus| bytes_of_records(cpus) >> 20;
-        let of = [(0, 2), (1, 2), (2, 4), (3, 8), (24, 64), (32, 64), (33, 64), (u32::MAX, 64)];
-        assert_eq!(of.map(|(cpus, _)| mib(cpus)), of.map(|(_, mib)| mib));
-    }
-
-    #[test]
-    fn programs_are_attached_where_they_are_needed() {
-        let options = |target, pinned, stimulus| Options {
+    fn options(target: Target, pinned: bool, stimulus: Stimulus) -> Options {
+        Options {
             target,
             stimulus,
             probes: 2,
@@ -161,7 +157,18 @@ mod tests {
             watch: None,
             sections: None,
             by: None,
-        };
+        }
+    }
+
+    #[test]
+    fn the_buffer_is_as_large_as_cpus_ask_for_and_a_power_of_two() {
+        let mib = |cpus| bytes_of_records(cpus) >> 20;
+        let of = [(0, 2), (1, 2), (2, 4), (3, 8), (24, 64), (32, 64), (33, 64), (u32::MAX, 64)];
+        assert_eq!(of.map(|(cpus, _)| mib(cpus)), of.map(|(_, mib)| mib));
+    }
+
+    #[test]
+    fn programs_are_attached_where_they_are_needed() {
         let needed = |options: Options| {
             let shows = Shows::default();
             let needed = PROGRAMS.iter().filter(|program| is_needed(program, &options, shows));
@@ -174,10 +181,57 @@ mod tests {
         assert!(loose.contains(&moves) && !loose.contains(&waking), "{loose:?}");
         let futex = needed(options(Target::Probes, true, Stimulus::Futex));
         assert!(!futex.contains(&moves) && futex.contains(&waking), "{futex:?}");
+        let timerfd = needed(options(Target::Probes, true, Stimulus::Timerfd));
+        assert_eq!(timerfd, futex);
         let others = needed(options(Target::Process { pid: 1 }, true, Stimulus::Any));
         let asked_for =
             |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);
         let asked_for = PROGRAMS.iter().filter(asked_for).count();
         assert!(asked_for > 0 && others.len() + asked_for == PROGRAMS.len());
+    }
+
+    /// Loads all programs that this kernel has a tracepoint for; how many these are.
+    fn loaded(options: &Options, shows: Shows) -> Result<usize, String> {
+        let (kernel, types) = Kernel::read().map_err(|e| e.to_string())?;
+        let types = Btf::parse(&types, aya::Endianness::default()).map_err(|e| e.to_string())?;
+        let filter = Filter::of(&options.target).map_err(|e| e.to_string())?;
+        let mut programs = match load(options, filter, &kernel, &types, shows, None) {
+            Err(why @ TraceError::NotAllowed) => return Err(why.to_string()),
+            loaded => loaded.unwrap(),
+        };
+        let there: Vec<_> = PROGRAMS.iter().filter(|p| kernel.has(p.tracepoint)).collect();
+        for program in &there {
+            let found = programs.program_mut(program.name).expect(program.name);
+            let found: &mut BtfTracePoint = found.try_into().unwrap();
+            let loaded = found.load(program.tracepoint, &types);
+            loaded.unwrap_or_else(|e| panic!("{}: {}", program.name, innermost(&e)));
+        }
+        Ok(there.len())
+    }
+
+    /// Code that is seldom asked for is refused only where somebody asks for it: the verifier looks at
+    /// what can be reached.
+    #[test]
+    fn this_kernel_takes_the_programs_whatever_they_are_to_do() {
+        const NAME: &str = "this_kernel_takes_the_programs_whatever_they_are_to_do";
+        let all = Shows::of(
+            &Options {
+                sections: Some([].into()),
+                ..options(Target::Probes, false, Stimulus::Futex)
+            },
+            |_| true,
+        );
+        let own = Target::Process { pid: std::process::id() };
+        let name = Target::Comm { comm: "nobody".into() };
+        for target in [Target::Probes, own, name] {
+            for (softirqs, shows) in [(false, Shows::default()), (true, all)] {
+                let watch = Some(Watch { softirqs, ..Watch::default() });
+                let options = Options { watch, ..options(target.clone(), false, Stimulus::Futex) };
+                match loaded(&options, shows) {
+                    Ok(count) => assert!(count > 20, "{count}"),
+                    Err(why) => return skip(NAME, &why),
+                }
+            }
+        }
     }
 }

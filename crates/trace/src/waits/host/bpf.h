@@ -7,6 +7,8 @@
 #include <string.h>
 
 typedef unsigned char u8;
+typedef unsigned short u16;
+typedef short s16;
 typedef unsigned int u32;
 typedef int s32;
 typedef unsigned long long u64;
@@ -50,8 +52,9 @@ struct task_struct {
 		u64 run_delay, last_queued;
 	} sched_info;
 	_Bool throttled;
-	/* Of the test. */
+	/* Of the test: where it is, and whether it is followed no more. */
 	u32 cpu;
+	int left;
 };
 struct task_struct___groups {
 	struct {
@@ -97,7 +100,7 @@ static u64 runqueue(struct cpu *cpu) { return cpu->runqueue; }
 static u64 stolen(struct cpu *cpu) { return cpu->runqueue * 0; }
 static u32 throttles(struct cpu *cpu) { return cpu->runqueue * 0; }
 static u32 task_cpu(struct task_struct *task) { return task->cpu; }
-static int is_target(struct task_struct *task) { return task->pid < 100; }
+static int is_target(struct task_struct *task) { return !task->left; }
 static int sleeps(struct task_struct *task) { return task->__state != 0; }
 static int counts_now(struct control *asked, u64 at) { return asked->start && at >= asked->start; }
 static void describe(struct task *to, struct task_struct *task) { to->pid = task->pid; }

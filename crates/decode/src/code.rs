@@ -1,41 +1,42 @@
 //! What the code before a place in the kernel does.
 
-use crate::shared::CODE;
+/// Bytes of code before a place.
+pub const CODE_BYTES: usize = 16;
 
 /// Whether the last instruction of `code`, or the one before it where that takes effect only then,
 /// enables interrupts. `None` if nothing was read.
-pub(crate) fn enables_interrupts(code: &[u8; CODE]) -> Option<bool> {
+pub(crate) fn enables_interrupts(code: &[u8; CODE_BYTES]) -> Option<bool> {
     let is_enabler = if cfg!(target_arch = "aarch64") { arm64 } else { x86 };
-    (*code != [0; CODE]).then(|| is_enabler(code))
+    (*code != [0; CODE_BYTES]).then(|| is_enabler(code))
 }
 
 /// `sti` takes effect after the instruction that follows it. Where the kernel chose it at boot, in
 /// place of a call, that is a nop as long as the rest of the call; elsewhere it is any.
-fn x86(code: &[u8; CODE]) -> bool {
+fn x86(code: &[u8; CODE_BYTES]) -> bool {
     const STI: u8 = 0xfb;
     const POPF: u8 = 0x9d;
     /// The most that can follow in one instruction, but for those with long constants.
     const LONGEST: usize = 9;
-    let last = code[CODE - LONGEST - 1..].windows(2);
+    let last = code[CODE_BYTES - LONGEST - 1..].windows(2);
     // 0xfb before 0xff is part of a distance: some million bytes back.
     let sti = last.clone().any(|pair| pair[0] == STI && pair[1] != 0xff);
-    sti || code[CODE - 1] == STI || code[CODE - 1] == POPF
+    sti || code[CODE_BYTES - 1] == STI || code[CODE_BYTES - 1] == POPF
 }
 
 /// `msr daifclr`, `msr daif`, or `msr icc_pmr_el1` where interrupts are masked by priority, which
 /// may be followed by a barrier.
-fn arm64(code: &[u8; CODE]) -> bool {
+fn arm64(code: &[u8; CODE_BYTES]) -> bool {
     let word = |at: usize| u32::from_le_bytes([code[at], code[at + 1], code[at + 2], code[at + 3]]);
     let enables = |word: u32| {
         word & 0xffff_f0ff == 0xd503_40ff
             || word & 0xffff_ffe0 == 0xd51b_4220
             || word & 0xffff_ffe0 == 0xd518_4600
     };
-    enables(word(CODE - 4)) || enables(word(CODE - 8))
+    enables(word(CODE_BYTES - 4)) || enables(word(CODE_BYTES - 8))
 }
 
 /// Whether an instruction of arm64 calls: `bl`, or `blr` and those that check its signature.
-pub(crate) fn is_arm64_call(word: u32) -> bool {
+pub fn is_arm64_call(word: u32) -> bool {
     let by_register = word & 0xffff_fc1f == 0xd63f_0000;
     let authenticated = word & 0xfeff_f800 == 0xd63f_0800;
     word & 0xfc00_0000 == 0x9400_0000 || by_register || authenticated
@@ -46,9 +47,9 @@ mod tests {
     use super::*;
 
     /// `end` behind instructions that enable nothing.
-    fn code(end: &[u8]) -> [u8; CODE] {
-        let mut code = [0x90; CODE];
-        code[CODE - end.len()..].copy_from_slice(end);
+    fn code(end: &[u8]) -> [u8; CODE_BYTES] {
+        let mut code = [0x90; CODE_BYTES];
+        code[CODE_BYTES - end.len()..].copy_from_slice(end);
         code
     }
 
@@ -65,7 +66,7 @@ mod tests {
         ] {
             assert_eq!(x86(&code(end)), want, "{end:x?}");
         }
-        assert_eq!(enables_interrupts(&[0; CODE]), None);
+        assert_eq!(enables_interrupts(&[0; CODE_BYTES]), None);
     }
 
     #[test]

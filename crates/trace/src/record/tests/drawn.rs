@@ -7,19 +7,22 @@ use proptest::sample::select;
 use wakescope_core::explain::{Interrupt, Policy, Task, What};
 
 use super::at;
-use crate::shared::{CODE, Event as Raw, Task as RawTask, Wakeup as RawWakeup, kind};
+use crate::shared::{
+    CODE, CpuSwitch, Event as Raw, Irq, Nmi, OwnTime, Softirq, Switched, Task as RawTask,
+    Timer as RawTimer, Wakeup as RawWakeup, kind,
+};
 
 /// When drawn wakeups are due, nanoseconds: events can lie before.
 pub(super) const DUE: u64 = 1_000_000_000_000;
 
-/// Numbers and names of interrupts, and how they are shown.
-const LINES: [(u32, &str, &str); 6] = [
-    (0x8000_0001, "", "local_timer"),
-    (0x8000_0002, "", "reschedule"),
-    (0x8000_0006, "Rescheduling in", "reschedule"),
-    (7, "eth0", "eth0"),
-    (8, "", "irq 8"),
-    (9, "arch_timer", "arch_timer"),
+/// Vectors or lines of interrupts, names, and how they are shown.
+const LINES: [(u32, u32, &str, &str); 6] = [
+    (1, 0, "", "local_timer"),
+    (2, 0, "", "reschedule"),
+    (6, 0, "Rescheduling in", "reschedule"),
+    (0, 7, "eth0", "eth0"),
+    (0, 8, "", "irq 8"),
+    (0, 9, "arch_timer", "arch_timer"),
 ];
 
 const FUNCTIONS: [(u64, &str); 3] =
@@ -300,48 +303,47 @@ fn raw_task(place: usize) -> RawTask {
     RawTask { pid, prio: prio.into(), policy: policy.into(), pad: 0, comm: name(comm) }
 }
 
+fn thread(place: usize) -> Switched {
+    let (pid, _, prio, policy, _) = TASKS[place];
+    Switched { pid, prio, policy }
+}
+
 impl Timed {
     /// As the programs write it.
     pub(super) fn raw(&self) -> Raw {
         let &Self { at, steal, ref kind } = self;
-        let plain = |kind| Raw { at, steal, kind, ..Raw::default() };
+        let plain = |kind| Raw { at_ns: at, steal_ns: steal, kind, ..Raw::default() };
         let edge = |begins, entry, exit| plain(if begins { entry } else { exit });
         match *kind {
             Kind::Irq { line, begins } => {
-                let (number, text, _) = LINES[line];
-                let name = if begins { name(text) } else { [0; 16] };
-                Raw { number, name, ..edge(begins, kind::IRQ_ENTRY, kind::IRQ_EXIT) }
+                let (vector, line, text, _) = LINES[line];
+                let irq = Irq { vector, line, name: name(text) };
+                edge(begins, kind::IRQ_ENTRY, kind::IRQ_EXIT).with(irq)
             }
             Kind::TimerEntry { function, count } => {
-                Raw { value: FUNCTIONS[function].0, number: count, ..plain(kind::TIMER_ENTRY) }
+                let function = FUNCTIONS[function].0;
+                plain(kind::TIMER_ENTRY).with(RawTimer { function, count, pad: 0 })
             }
             Kind::TimerExit => plain(kind::TIMER_EXIT),
-            Kind::Softirq { number, begins } => Raw {
-                number: number.into(),
-                ..edge(begins, kind::SOFTIRQ_ENTRY, kind::SOFTIRQ_EXIT)
-            },
+            Kind::Softirq { number, begins } => {
+                let softirq = Softirq { number: number.into(), pad: 0 };
+                edge(begins, kind::SOFTIRQ_ENTRY, kind::SOFTIRQ_EXIT).with(softirq)
+            }
             Kind::Nmi { handler, length } => {
-                Raw { address: FUNCTIONS[handler].0, value: length, ..plain(kind::NMI) }
+                plain(kind::NMI).with(Nmi { handler: FUNCTIONS[handler].0, duration_ns: length })
             }
-            Kind::Switch { from, to, throttled } => {
-                let (left, _, prio, policy, _) = TASKS[from];
-                let prio = u64::from(u16::from_ne_bytes(prio.to_ne_bytes()));
-                let RawTask { pid, prio: next, policy: of_next, comm, .. } = raw_task(to);
-                Raw {
-                    value: throttled.into(),
-                    address: u64::from(left) | prio << 32 | u64::from(policy) << 48,
-                    number: pid,
-                    prio: next,
-                    policy: of_next,
-                    name: comm,
-                    ..plain(kind::SWITCH)
-                }
-            }
+            Kind::Switch { from, to, throttled } => plain(kind::SWITCH).with(CpuSwitch {
+                prev: thread(from),
+                next: thread(to),
+                comm: name(TASKS[to].1),
+                throttled: throttled.into(),
+                pad: 0,
+            }),
             Kind::SchedEntry => plain(kind::SCHED_ENTRY),
             Kind::Contention { begins } => {
                 edge(begins, kind::CONTENTION_BEGIN, kind::CONTENTION_END)
             }
-            Kind::Tracer { length } => Raw { value: length, ..plain(kind::TRACER) },
+            Kind::Tracer { length } => plain(kind::TRACER).with(OwnTime { duration_ns: length }),
             Kind::Unknown => plain(99),
         }
     }
@@ -410,22 +412,22 @@ impl Drawn {
         let while_due = |event: &&Timed| event.at >= DUE && event.at <= self.response;
         let during = self.events.iter().filter(while_due).map(|event| (event.at, &event.kind));
         let begun = self.begun.iter().map(|kind| (DUE, kind));
-        let mut named: Vec<u32> = Vec::new();
+        let mut named: Vec<usize> = Vec::new();
         let all = begun.chain(during);
         all.filter_map(|(at, kind)| Some((at, self.shown(at, kind, &mut named)?))).collect()
     }
 
     /// What an event means. `named`: interrupts whose entry was seen, which has their name.
-    fn shown(&self, at: u64, kind: &Kind, named: &mut Vec<u32>) -> Option<What> {
+    fn shown(&self, at: u64, kind: &Kind, named: &mut Vec<usize>) -> Option<What> {
         let function = |place: usize| FUNCTIONS[place].1.to_owned();
         Some(match *kind {
             Kind::Irq { line, begins: true } => {
-                named.push(LINES[line].0);
-                What::IrqEntry(Interrupt(LINES[line].2.into()))
+                named.push(line);
+                What::IrqEntry(Interrupt(LINES[line].3.into()))
             }
             Kind::Irq { line, begins: false } => {
-                let (number, _, shown) = LINES[line];
-                let is_named = named.contains(&number);
+                let shown = LINES[line].3;
+                let is_named = named.contains(&line);
                 What::IrqExit(Interrupt(if is_named { shown } else { "" }.into()))
             }
             Kind::TimerEntry { function: place, count } => What::TimerEntry(function(place), count),
@@ -454,7 +456,10 @@ impl Drawn {
             let to = matches!(event.kind, Kind::Switch { to, .. } if to == place);
             to && event.at < now
         };
-        let is_named = [OWN, self.head.interrupted, self.head.waker].contains(&place)
+        let head = &self.head;
+        let is_named = place == OWN
+            || (head.looked && place == head.interrupted)
+            || (matches!(head.stimulus, 2 | 3) && place == head.waker)
             || self.events.iter().any(came);
         Task { comm: if is_named { task.comm } else { String::new() }, ..task }
     }

@@ -102,7 +102,7 @@ impl DrawnRecord {
             wakeup.stack_bytes = i32::try_from(size_of_val(&stack[..])).unwrap();
         }
         let kept = self.drawn.events[self.left_out()..].iter();
-        let events: Vec<Raw> = kept.map(Timed::raw).collect();
+        let events: Vec<RawEvent> = kept.map(Timed::raw).collect();
         let count = |count: usize| u32::try_from(count).unwrap();
         let stated = match self.overstated {
             Some(more) => count(self.form.room()) + more,
@@ -124,9 +124,9 @@ impl DrawnRecord {
     }
 
     /// The record, read.
-    fn late(&self) -> Late {
+    fn seen(&self) -> KernelWakeup {
         let walked = std::cell::Cell::new(false);
-        let late = Late::of(&self.bytes(), |copy| {
+        let seen = wakeup_of(&self.bytes(), |copy| {
             walked.set(true);
             let pieces = copy.bytes.iter().enumerate();
             let is_written = |(i, piece): (usize, &[u8; 256])| {
@@ -136,8 +136,8 @@ impl DrawnRecord {
             assert!(copy.registers == REGISTERS && pieces.clone().all(is_written));
             self.drawn.head.stack.clone()
         });
-        assert_eq!(walked.get(), self.is_in_copy());
-        late.unwrap()
+        assert_eq!(walked.get(), self.is_in_copy() && self.drawn.head.looked);
+        seen.unwrap()
     }
 
     /// Whether events are missing from the record, or it holds them in another order than that of
@@ -181,7 +181,7 @@ fn sum(shares: &[Share]) -> u64 {
 
 /// Checks what holds of every wakeup: components and shares add up, and no cause has more time than
 /// its events.
-fn check_sums(record: &DrawnRecord, wakeup: &Wakeup, shares: &[Share]) -> Checked {
+fn check_sums(record: &DrawnRecord, wakeup: &Decoded, shares: &[Share]) -> Checked {
     let latency = record.drawn.response - DUE;
     prop_assert_eq!(components(&wakeup.marks).total_ns(), latency);
     prop_assert_eq!(sum(shares), latency, "{:?}", shares);
@@ -206,7 +206,7 @@ fn check_sums(record: &DrawnRecord, wakeup: &Wakeup, shares: &[Share]) -> Checke
 
 /// Checks that nothing is certain but what marks bound, and NMIs and the tracer, which tell their own
 /// length; and that no cause is there that only events tell of.
-fn check_doubt(wakeup: &Wakeup, shares: &[Share]) -> Checked {
+fn check_doubt(wakeup: &Decoded, shares: &[Share]) -> Checked {
     let by_interrupt = matches!(wakeup.woken_by, WokenBy::Timer { .. } | WokenBy::Unknown)
         || wakeup.marks.irq_exit.is_some();
     for share in shares {
@@ -239,8 +239,8 @@ fn what_was_written_comes_back() {
     });
     check_all(11, 400, (whole, knowns()), |(record, known)| {
         let DrawnRecord { drawn, form, .. } = &record;
-        let late = record.late();
-        let wakeup = decoded(&late);
+        let seen = record.seen();
+        let wakeup = decoded(&seen);
         let (readings, events): (Vec<Event>, Vec<Event>) =
             wakeup.events.iter().cloned().partition(|event| matches!(event.what, What::Steal(_)));
         let events: Vec<(u64, What)> = events.into_iter().map(|e| (e.at.0, e.what)).collect();
@@ -256,14 +256,14 @@ fn what_was_written_comes_back() {
         let marks = [irq_entry, irq_exit, sched_entry, switch_in].map(|at| at.map(|at| at.0));
         prop_assert_eq!((due.0, marks, response.0), (DUE, drawn.marks, drawn.response));
         // No more can have been stolen than all of it.
-        prop_assert_eq!(wakeup.stolen_ns, late.wakeup.stolen.min(late.late_ns()));
+        prop_assert_eq!(wakeup.stolen_ns, seen.stolen_ns.min(seen.latency_ns()));
         check_context(drawn, &wakeup)?;
         check_sums(&record, &wakeup, &blame(&wakeup, &known))
     });
 }
 
 /// Checks what was interrupted, and who gave up the CPU.
-fn check_context(drawn: &Drawn, wakeup: &Wakeup) -> Checked {
+fn check_context(drawn: &Drawn, wakeup: &Decoded) -> Checked {
     let raw = drawn.raw();
     prop_assert_eq!(wakeup.cpu, raw.cpu);
     prop_assert_eq!((wakeup.task.pid, wakeup.task.comm.as_str()), (400, "probe"));
@@ -293,9 +293,9 @@ fn check_context(drawn: &Drawn, wakeup: &Wakeup) -> Checked {
 fn what_is_lost_or_out_of_order_is_never_certain() {
     let doubtful = std::cell::Cell::new(0);
     check_all(12, 1_000, (records(), knowns()), |(record, known)| {
-        let late = record.late();
-        prop_assert!(late.events.len() <= record.form.room());
-        let wakeup = decoded(&late);
+        let seen = record.seen();
+        prop_assert!(seen.events.len() <= record.form.room());
+        let wakeup = decoded(&seen);
         let shares = blame(&wakeup, &known);
         check_sums(&record, &wakeup, &shares)?;
         if record.is_doubtful() {
@@ -314,7 +314,7 @@ fn causes_of_decoded_wakeups_have_all_their_time() {
     let several = prop::collection::vec(records(), 1..6);
     check_all(13, 100, (several, lengths(), any::<bool>()), |(several, above_ns, guest)| {
         let above_ns = above_ns.max(1);
-        let wakeups: Vec<Wakeup> = several.iter().map(|record| decoded(&record.late())).collect();
+        let wakeups: Vec<Decoded> = several.iter().map(|record| decoded(&record.seen())).collect();
         let latencies: Vec<u64> =
             several.iter().map(|record| record.drawn.response - DUE).collect();
         let all = Distribution {
@@ -327,7 +327,7 @@ fn causes_of_decoded_wakeups_have_all_their_time() {
         let thread = Thread { woken: all.clone(), expiries: all.clone(), ..Thread::default() };
         let mut run = Run { threads: vec![thread], ..Run::default() };
         run.host.hypervisor = guest.then(|| "kvm".into());
-        let episode = |(wakeup, &wakeup_latency_ns): (&Wakeup, &u64)| Episode {
+        let episode = |(wakeup, &wakeup_latency_ns): (&Decoded, &u64)| Episode {
             cpu: Some(wakeup.cpu),
             expiry_ns: DUE,
             wakeup_latency_ns,

@@ -1,6 +1,8 @@
 //! Writes records as the BPF programs do: field by field in the order of the structs in bpf/shared.h.
 
-use crate::shared::{Event, Task, Wakeup};
+use crate::shared::{
+    CpuSwitch, Event, Irq, Nmi, OwnTime, Payload, Softirq, Switched, Task, Timer, Wakeup, kind,
+};
 
 /// What the kernel's buffer holds where nothing was written.
 const GARBAGE: u8 = 0xa5;
@@ -59,7 +61,17 @@ impl Record<'_> {
 }
 
 /// Bytes of a `struct event`.
-const EVENT_BYTES: usize = 4 * 8 + 4 * 4 + 16;
+const EVENT_BYTES: usize = 64;
+
+impl Event {
+    /// The same with this payload.
+    pub(super) fn with<P: Payload>(mut self, payload: P) -> Self {
+        assert!(size_of::<P>() <= size_of_val(&self.payload));
+        // SAFETY: there is room for it, checked above, and it is made of integers.
+        unsafe { std::ptr::from_mut(&mut self.payload).cast::<P>().write(payload) };
+        self
+    }
+}
 
 struct Writer(Vec<u8>);
 
@@ -81,13 +93,58 @@ impl Writer {
     }
 
     fn event(&mut self, event: &Event) {
-        let &Event { at, steal, value, address, kind, number, prio, policy, name } = event;
-        [at, steal, value, address].into_iter().for_each(|word| self.u64(word));
-        self.u32(kind);
-        self.u32(number);
-        self.s32(prio);
-        self.u32(policy);
-        self.0.extend(name);
+        let begin = self.0.len();
+        self.u64(event.at_ns);
+        self.u64(event.steal_ns);
+        self.u32(event.kind);
+        self.garbage(4);
+        self.payload(event);
+        self.garbage(begin + EVENT_BYTES - self.0.len());
+    }
+
+    fn payload(&mut self, event: &Event) {
+        match event.kind {
+            kind::IRQ_ENTRY => {
+                let Irq { vector, line, name } = event.payload();
+                self.u32(vector);
+                self.u32(line);
+                self.0.extend(name);
+            }
+            kind::IRQ_EXIT => {
+                let Irq { vector, line, name: _ } = event.payload();
+                self.u32(vector);
+                self.u32(line);
+            }
+            kind::TIMER_ENTRY => {
+                let Timer { function, count, pad: _ } = event.payload();
+                self.u64(function);
+                self.u32(count);
+            }
+            kind::SOFTIRQ_ENTRY | kind::SOFTIRQ_EXIT => {
+                self.u32(event.payload::<Softirq>().number);
+            }
+            kind::NMI => {
+                let Nmi { handler, duration_ns } = event.payload();
+                self.u64(handler);
+                self.u64(duration_ns);
+            }
+            kind::SWITCH => {
+                let CpuSwitch { prev, next, comm, throttled, pad: _ } = event.payload();
+                self.thread(prev);
+                self.thread(next);
+                self.0.extend(comm);
+                self.u32(throttled);
+            }
+            kind::TRACER => self.u64(event.payload::<OwnTime>().duration_ns),
+            _ => {}
+        }
+    }
+
+    fn thread(&mut self, thread: Switched) {
+        let Switched { pid, prio, policy } = thread;
+        self.u32(pid);
+        self.0.extend(prio.to_ne_bytes());
+        self.0.extend(policy.to_ne_bytes());
     }
 
     fn task(&mut self, task: &Task) {

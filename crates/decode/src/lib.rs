@@ -1,0 +1,19 @@
+//! What a kernel showed of late wakeups, in its own numbers and addresses, and what that means.
+//!
+//! A [`KernelWakeup`] goes in, a [`wakescope_core::explain::Wakeup`] with names comes out. Whoever can
+//! fill in the first one can have it explained: a tracer of the running kernel, or a program that
+//! simulates one. Nothing here reads a file or a clock; names of addresses are asked of the caller.
+
+mod code;
+mod decoder;
+mod events;
+mod kernel;
+mod names;
+
+pub use code::{CODE_BYTES, is_arm64_call};
+pub use decoder::Decoder;
+pub use kernel::{
+    GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Payload, Stimulus,
+    Switch, SwitchedFrom, UserStack, Vector,
+};
+pub use names::{interrupt_name, is_tracing};

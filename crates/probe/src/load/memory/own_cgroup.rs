@@ -1,0 +1,169 @@
+//! A cgroup of this process's own, in which memory is short.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::budget::group_path;
+
+/// Where the unified hierarchy (cgroups version 2) is mounted.
+const HIERARCHY: &str = "/sys/fs/cgroup";
+
+/// The head of the name of such a cgroup.
+const PREFIX: &str = "wakescope-load-";
+
+/// What would no longer hold for a process that leaves the cgroup it was put into.
+const LIMITS: [&str; 4] = ["memory.max", "memory.high", "memory.swap.max", "cpu.max"];
+
+/// A cgroup that this process is in until this is dropped, which removes it.
+#[derive(Debug)]
+pub(super) struct OwnCgroup {
+    path: PathBuf,
+    /// Where this process was before.
+    home: PathBuf,
+}
+
+impl OwnCgroup {
+    /// Makes one in which memory beyond `most` bytes is reclaimed, and has this process enter it.
+    /// Fails with the reason where that is not possible without a change to any other cgroup.
+    pub(super) fn enter(most: u64) -> Result<Self, String> {
+        let own = fs::read_to_string("/proc/self/cgroup").ok().as_deref().and_then(group_path);
+        let own = own.ok_or("this process is in no cgroup of version 2")?;
+        let root = Path::new(HIERARCHY);
+        Self::enter_below(&place(root, &own)?, root.join(&own), most)
+    }
+
+    fn enter_below(place: &Path, home: PathBuf, most: u64) -> Result<Self, String> {
+        remove_leftovers(place);
+        let pid = std::process::id().to_string();
+        let path = place.join(format!("{PREFIX}{pid}"));
+        fs::create_dir(&path)
+            .map_err(|e| format!("cannot make the cgroup {}: {e}", path.display()))?;
+        let group = Self { path, home };
+        // Above this, unlike above memory.max, nothing is killed.
+        group.write("memory.high", &most.to_string())?;
+        group.write("cgroup.procs", &pid)?;
+        Ok(group)
+    }
+
+    fn write(&self, name: &str, value: &str) -> Result<(), String> {
+        let path = self.path.join(name);
+        fs::write(&path, value).map_err(|e| format!("cannot write {}: {e}", path.display()))
+    }
+}
+
+impl Drop for OwnCgroup {
+    fn drop(&mut self) {
+        // A cgroup with a process in it cannot be removed. One that stays is removed at the next start.
+        let _ = fs::write(self.home.join("cgroup.procs"), std::process::id().to_string());
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// Where a cgroup with a limit on memory can be made for a process in the cgroup `own`, relative to
+/// `root`: in that one or, as none but the root may have both processes and such cgroups, beside it.
+fn place(root: &Path, own: &str) -> Result<PathBuf, String> {
+    let home = root.join(own);
+    if gives_memory(&home) {
+        return Ok(home);
+    }
+    let beside = home.parent().filter(|above| !own.is_empty() && gives_memory(above));
+    let beside = beside.ok_or_else(|| {
+        format!("no cgroup of version 2 with control of memory can be made at {}", home.display())
+    })?;
+    let word = |name: &str| fs::read_to_string(home.join(name)).unwrap_or_default();
+    let limits = |name: &str| !matches!(word(name).split_whitespace().next(), None | Some("max"));
+    match LIMITS.iter().find(|name| limits(name)) {
+        None => Ok(beside.into()),
+        Some(limit) => Err(format!("a cgroup beside {} would evade its {limit}", home.display())),
+    }
+}
+
+/// Whether cgroups that are made in `dir` have control of memory.
+fn gives_memory(dir: &Path) -> bool {
+    let controllers = fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap_or_default();
+    controllers.split_whitespace().any(|name| name == "memory")
+}
+
+/// Removes cgroups that loads left which were killed. One that is in use has a process in it, and so
+/// cannot be removed.
+fn remove_leftovers(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Directories that look like cgroups, as far as these functions look.
+    fn tree(name: &str, files: &[(&str, &str)]) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn no_limit_is_evaded_and_no_other_cgroup_changed() {
+        const CONTROL: &str = "cgroup.subtree_control";
+        let memory = |dir: &str| (format!("{dir}{CONTROL}"), "cpu memory pids\n");
+        let file = |path: &str, text: &'static str| (path.to_owned(), text);
+        for (files, own, want) in [
+            (vec![memory("")], "", Ok("")),
+            (vec![memory("a/"), file("a/b/memory.max", "max\n")], "a/b", Ok("a")),
+            (vec![memory("a/"), file("a/b/cpu.max", "max 100000\n")], "a/b", Ok("a")),
+            (vec![memory("a/"), file("a/b/cpu.max", "50000 100000\n")], "a/b", Err("cpu.max")),
+            (vec![memory("a/"), file("a/b/memory.high", "9\n")], "a/b", Err("memory.high")),
+            // Without control of memory, or two levels above.
+            (vec![file("cgroup.subtree_control", "cpu\n")], "", Err("no cgroup of version 2")),
+            (vec![memory(""), file("a/b/memory.max", "max\n")], "a/b", Err("no cgroup")),
+            (vec![], "", Err("no cgroup of version 2")),
+            // What is above the hierarchy is no cgroup.
+            (vec![memory("../")], "", Err("no cgroup of version 2")),
+        ] {
+            let outer = tree("own-cgroup", &[("root/x", "")]);
+            let root = outer.join("root");
+            for (path, text) in files {
+                let path = root.join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            match (place(&root, own), want) {
+                (Ok(got), Ok(want)) => assert_eq!(got, root.join(want), "{own}"),
+                (Err(got), Err(want)) => assert!(got.contains(want), "{own}: {got}"),
+                (got, want) => panic!("{own}: {got:?}, not {want:?}"),
+            }
+            fs::remove_dir_all(outer).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_was_made_is_removed_also_where_it_cannot_be_entered() {
+        let root = tree("own-cgroup-made", &[("wakescope-load-1/x", ""), ("other/x", "")]);
+        fs::create_dir(root.join("wakescope-load-2")).unwrap();
+        // In a directory that is none of the kernel's, the files are made.
+        let group = OwnCgroup::enter_below(&root, root.join("other"), 5).unwrap();
+        let high = fs::read_to_string(group.path.join("memory.high")).unwrap();
+        assert_eq!(high, "5");
+        // Only an empty one is removed, as the kernel does with one without processes.
+        assert!(!root.join("wakescope-load-2").exists() && root.join("wakescope-load-1").exists());
+        for name in ["memory.high", "cgroup.procs"] {
+            fs::remove_file(group.path.join(name)).unwrap();
+        }
+        let path = group.path.clone();
+        drop(group);
+        assert!(!path.exists());
+        let back = fs::read_to_string(root.join("other/cgroup.procs")).unwrap();
+        assert_eq!(back, std::process::id().to_string());
+        let missing = root.join("missing");
+        assert!(OwnCgroup::enter_below(&missing, root.join("other"), 5).is_err());
+        fs::remove_dir_all(root).unwrap();
+    }
+}

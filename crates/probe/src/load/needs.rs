@@ -1,0 +1,37 @@
+//! What loads need that not every machine has, and that a guest of the lab is given or not.
+
+use super::Spec;
+
+/// What a load needs of the machine beside CPU, memory and files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A loopback interface that is up.
+    Loopback,
+    /// Pseudo-terminals: a mounted devpts.
+    PseudoTerminals,
+    /// The permission to write to the kernel's log without a limit.
+    KernelLog,
+    /// A program or a device of the machine's, which guests have not.
+    Machine,
+}
+
+/// Loads that need anything, by the first part of their names.
+const NEEDS: [(&str, Need); 8] = [
+    ("ttcp", Need::Loopback),
+    ("network", Need::Loopback),
+    ("serial-pty", Need::PseudoTerminals),
+    ("printk", Need::KernelLog),
+    ("dbench", Need::Machine),
+    ("serial:", Need::Machine),
+    ("stress-ng:", Need::Machine),
+    ("exec:", Need::Machine),
+];
+
+impl Spec {
+    /// What it needs of the machine.
+    pub fn need(&self) -> Option<Need> {
+        let listed = self.kind().name;
+        let part = listed.split_inclusive(':').next().unwrap_or(listed);
+        NEEDS.iter().find(|(name, _)| *name == part).map(|(_, need)| *need)
+    }
+}

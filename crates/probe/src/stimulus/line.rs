@@ -1,0 +1,250 @@
+//! Round trips over a line: a byte out, the answer of another machine in.
+//!
+//! Bytes go out on a grid whether or not earlier ones were answered, as the edges of a function generator
+//! do: a stall of the other machine is seen by every byte that is sent meanwhile. Each byte is the
+//! next number modulo 256. Since the line keeps their order, an answer tells which bytes before it got
+//! none.
+
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wakescope_core::line::AnsweredBy;
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::{clock, serial};
+
+use super::{Grid, Stimulus, Waited, Wakeup};
+use crate::line::{Port, closed, closed_or, is_passing};
+
+/// How long an answer is waited for.
+const PATIENCE: SpanNs = SpanNs(1_000_000_000);
+/// How many bytes may be without an answer.
+const MOST_ON_THEIR_WAY: u8 = 128;
+/// After so many bytes in a row without an answer nothing answers any more. With those on their way they
+/// are fewer than there are numbers: so a late answer is never taken for that of a later byte.
+const GIVE_UP: u8 = 10;
+
+/// The way that bytes go: a line, or a simulation of one in tests.
+pub trait Wire {
+    /// Sends a byte, and returns the time read before; `None` if the line takes none now.
+    fn send(&mut self, byte: u8) -> io::Result<Option<MonoNs>>;
+    /// Waits until `until`, or less, for bytes, and returns the time read first thing after the wait and how
+    /// many came. An interrupted wait is an error of that kind.
+    fn receive(&mut self, until: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)>;
+}
+
+/// What was seen on a line beside answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineSeen {
+    /// Bytes that got no answer.
+    pub unanswered: u64,
+    /// Received bytes that answer nothing.
+    pub stray: u64,
+    /// Points of the grid at which no byte was sent.
+    pub left_out: u64,
+    /// Why the line cannot be used any more, if so.
+    pub fault: Option<String>,
+}
+
+/// Bytes sent over a line and their answers.
+pub struct RoundTrips<'a, W> {
+    wire: W,
+    answered_by: AnsweredBy,
+    stop: &'a AtomicBool,
+    next: MonoNs,
+    interval: SpanNs,
+    left: u64,
+    /// When each byte was sent.
+    sent: [MonoNs; 256],
+    /// The number of the oldest byte on its way, and how many are.
+    oldest: u8,
+    on_their_way: u8,
+    /// Bytes in a row that got no answer within the patience.
+    overdue: u8,
+    received: [u8; 64],
+    /// Of these, those that were not looked at yet.
+    unread: std::ops::Range<usize>,
+    received_at: MonoNs,
+    seen: LineSeen,
+}
+
+impl<'a, W: Wire> RoundTrips<'a, W> {
+    /// Round trips over `wire`, whose other end answers as `answered_by`. Waits end once `stop` is set.
+    pub fn new(wire: W, answered_by: AnsweredBy, stop: &'a AtomicBool) -> Self {
+        Self {
+            wire,
+            answered_by,
+            stop,
+            next: MonoNs(0),
+            interval: SpanNs(1),
+            left: 0,
+            sent: [MonoNs(0); 256],
+            oldest: 0,
+            on_their_way: 0,
+            overdue: 0,
+            received: [0; 64],
+            unread: 0..0,
+            received_at: MonoNs(0),
+            seen: LineSeen::default(),
+        }
+    }
+
+    /// The first answer among the bytes that were received and not looked at.
+    #[inline]
+    fn next_answer(&mut self) -> Option<Wakeup> {
+        for at in self.unread.by_ref() {
+            let number = self.answered_by.answer(self.received[at]);
+            let before = number.wrapping_sub(self.oldest);
+            if before >= self.on_their_way {
+                self.seen.stray += 1;
+                continue;
+            }
+            // A line keeps the order: older ones get no answer any more.
+            self.seen.unanswered += u64::from(before);
+            self.oldest = number.wrapping_add(1);
+            self.on_their_way -= before + 1;
+            self.overdue = 0;
+            let due = self.sent[usize::from(number)];
+            return Some(Wakeup { due, woken: self.received_at, missed: 0 });
+        }
+        None
+    }
+
+    /// Whether a byte may be sent. While an answer is overdue, one at a time.
+    fn may_send(&self) -> bool {
+        let most = if self.overdue > 0 { 1 } else { MOST_ON_THEIR_WAY };
+        self.left > 0 && self.on_their_way < most
+    }
+
+    /// When the oldest byte's answer is overdue.
+    fn patience_ends(&self) -> MonoNs {
+        self.sent[usize::from(self.oldest)].after(PATIENCE)
+    }
+
+    fn next_event(&self) -> MonoNs {
+        match (self.may_send(), self.on_their_way > 0) {
+            (true, true) => self.next.min(self.patience_ends()),
+            (true, false) => self.next,
+            (false, _) => self.patience_ends(),
+        }
+    }
+
+    /// Does what is due by `now`.
+    fn act(&mut self, now: MonoNs) -> io::Result<()> {
+        if self.on_their_way > 0 && now >= self.patience_ends() {
+            self.seen.unanswered += u64::from(self.on_their_way);
+            self.oldest = self.oldest.wrapping_add(self.on_their_way);
+            self.on_their_way = 0;
+            self.overdue += 1;
+            if self.overdue >= GIVE_UP {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "nothing answers any more"));
+            }
+        }
+        if self.may_send() && now >= self.next { self.send_due(now) } else { Ok(()) }
+    }
+
+    /// Sends the byte of the latest point up to `now`, and leaves out those before.
+    fn send_due(&mut self, now: MonoNs) -> io::Result<()> {
+        let passed = (now.since(self.next).0 / self.interval.0).min(self.left - 1);
+        self.seen.left_out += passed;
+        self.left -= passed + 1;
+        self.next = self.next.after(SpanNs((passed + 1).saturating_mul(self.interval.0)));
+        let number = self.oldest.wrapping_add(self.on_their_way);
+        match self.wire.send(number)? {
+            Some(at) => {
+                self.sent[usize::from(number)] = at;
+                self.on_their_way += 1;
+            }
+            None => self.seen.left_out += 1,
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn fail(&mut self, e: &io::Error) -> Waited {
+        self.seen.fault = Some(e.to_string());
+        Waited::Stopped
+    }
+}
+
+impl<W: Wire> Stimulus for RoundTrips<'_, W> {
+    fn begin(&mut self, grid: Grid) {
+        (self.next, self.interval, self.left) = (grid.start, grid.interval, grid.points);
+        self.interval.0 = self.interval.0.max(1);
+        // What went wrong before is not the run's, but for a line that is gone.
+        self.seen = LineSeen { fault: self.seen.fault.take(), ..LineSeen::default() };
+    }
+
+    #[inline]
+    fn wait(&mut self) -> Waited {
+        if self.seen.fault.is_some() {
+            return Waited::Stopped;
+        }
+        loop {
+            if let Some(answer) = self.next_answer() {
+                return Waited::Woken(answer);
+            }
+            if self.left == 0 && self.on_their_way == 0 {
+                return Waited::Done;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Waited::Stopped;
+            }
+            let until = self.next_event();
+            // Also while bytes come without end.
+            if self.received_at >= until {
+                match self.act(self.received_at) {
+                    Ok(()) => continue,
+                    Err(e) => return self.fail(&e),
+                }
+            }
+            match self.wire.receive(until, &mut self.received) {
+                Ok((at, count)) => (self.received_at, self.unread) = (at, 0..count),
+                Err(e) if is_passing(&e) => {}
+                Err(e) => return self.fail(&e),
+            }
+        }
+    }
+
+    #[inline]
+    fn period(&self) -> SpanNs {
+        self.interval
+    }
+
+    fn skipped(&self) -> u64 {
+        0
+    }
+
+    fn line(&self) -> Option<LineSeen> {
+        Some(self.seen.clone())
+    }
+}
+
+impl Wire for Port {
+    #[inline]
+    fn send(&mut self, byte: u8) -> io::Result<Option<MonoNs>> {
+        let at = clock::now();
+        match self.file.write(&[byte]) {
+            Ok(1) => Ok(Some(at)),
+            Ok(_) => Ok(None),
+            Err(e) if is_passing(&e) => Ok(None),
+            Err(e) => Err(closed_or(e)),
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, until: MonoNs, into: &mut [u8]) -> io::Result<(MonoNs, usize)> {
+        let is_there = serial::wait_readable(&self.file, until.since(clock::now()))?;
+        let at = clock::now();
+        if !is_there {
+            return Ok((at, 0));
+        }
+        match self.file.read(into) {
+            Ok(0) => Err(closed()),
+            Ok(count) => Ok((at, count)),
+            Err(e) => Err(closed_or(e)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

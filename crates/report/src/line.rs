@@ -1,0 +1,77 @@
+//! The line of round trips in words.
+
+use wakescope_core::line::Attachment;
+use wakescope_core::run::Run;
+use wakescope_core::units::{SpanNs, grouped};
+
+use crate::style::clean;
+
+/// Which line round trips went over, and how much of each is transmission; `None` where there is no line.
+pub(crate) fn sentence(run: &Run) -> Option<String> {
+    let line = run.line.as_ref()?;
+    let device = run.plan.line.as_ref().map_or("", |line| line.device.as_str());
+    let kind = match line.attachment {
+        Attachment::Uart => "a serial port",
+        Attachment::Usb => "a USB adapter",
+        Attachment::Pseudoterminal => "a pseudoterminal",
+    };
+    let speed = match line.baud {
+        Some(baud) => format!(
+            " at {} bits/s: {} of each round trip is transmission",
+            grouped(baud.into()),
+            SpanNs(line.transmission_ns)
+        ),
+        None => ": nothing is transmitted".into(),
+    };
+    Some(format!("line {}, {kind}{speed}", clean(device, 40)))
+}
+
+#[cfg(test)]
+mod tests {
+    use wakescope_core::line::{Line, transmission};
+    use wakescope_core::plan::{LinePlan, Plan, Stimulus};
+
+    use super::*;
+    use crate::style::Style;
+    use crate::text::tests::run_of;
+    use crate::text::{report, summary};
+
+    fn run() -> Run {
+        let mut run = run_of(&[&[[250_000; 2_999].as_slice(), &[4_310_000]].concat()]);
+        let line = Some(LinePlan { device: "/dev/ttyUSB0".into(), baud: 115_200 });
+        run.plan = Plan { stimulus: Stimulus::Line, line, ..run.plan };
+        run.line = Some(Line {
+            attachment: Attachment::Usb,
+            baud: Some(115_200),
+            transmission_ns: transmission(115_200).0,
+            ..Line::default()
+        });
+        run
+    }
+
+    #[test]
+    fn a_line_is_told_with_the_transmission_in_each_round_trip() {
+        let mut run = run();
+        let want = "line /dev/ttyUSB0, a USB adapter at 115,200 bits/s: 174 µs of each round trip is \
+                    transmission";
+        assert_eq!(sentence(&run).as_deref(), Some(want));
+        run.line = Some(Line { attachment: Attachment::Pseudoterminal, ..Line::default() });
+        run.plan.line = Some(LinePlan { device: "/dev/pts/3".into(), baud: 0 });
+        let want = "line /dev/pts/3, a pseudoterminal: nothing is transmitted";
+        assert_eq!(sentence(&run).as_deref(), Some(want));
+        run.line = None;
+        assert_eq!(sentence(&run), None);
+    }
+
+    #[test]
+    fn round_trips_are_never_called_wakeups() {
+        let run = run();
+        let style = Style { colour: false };
+        for text in [summary(&run, style), report(&run, style)] {
+            assert!(text.starts_with("Largest round trip 4.31 ms"), "{text}");
+            assert!(text.contains("3,000 round trips at 1.00 ms"), "{text}");
+            assert!(text.contains("174 µs of each round trip is transmission"), "{text}");
+            assert!(!text.contains("wakeup") && !text.contains("expir"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Serial lines and pseudoterminals: their settings, who may use them, and waiting for bytes.
+
+use std::ffi::{CStr, OsStr};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use wakescope_core::units::SpanNs;
+
+use crate::checked;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Opens a line to read and write. The call waits for no carrier, reads and writes do not block, and the
+/// line does not become the terminal of this process.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOCTTY | libc::O_NONBLOCK;
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
+}
+
+/// A new pseudoterminal: the end that answers, the line, and the name of the line.
+pub fn open_pair() -> io::Result<(File, File, PathBuf)> {
+    // SAFETY: takes flags only.
+    let fd = checked(unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY) })?;
+    // SAFETY: the call gave a descriptor that nobody else has.
+    let answering = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    // SAFETY: the descriptor is open; both calls take nothing else.
+    unsafe {
+        checked(libc::grantpt(fd))?;
+        checked(libc::unlockpt(fd))?;
+    }
+    let mut name = [0_u8; 128];
+    // SAFETY: `name` is live and writable for its whole length.
+    let rc = unsafe { libc::ptsname_r(fd, name.as_mut_ptr().cast(), name.len()) };
+    if rc != 0 {
+        return Err(io::Error::from_raw_os_error(rc));
+    }
+    let name = CStr::from_bytes_until_nul(&name).map_err(|_| io::ErrorKind::InvalidData)?;
+    let path = PathBuf::from(OsStr::from_bytes(name.to_bytes()));
+    let line = open(&path)?;
+    set_close_on_exec(&answering)?;
+    Ok((answering, line, path))
+}
+
+fn set_close_on_exec(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open for as long as `file` lives; the argument is a flag.
+    checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
+}
+
+/// The major and minor number of the device.
+pub fn device_number(line: &File) -> io::Result<(u32, u32)> {
+    line.metadata().map(|about| numbers(about.rdev()))
+}
+
+/// The major and minor number in one that has both.
+pub fn numbers(device: u64) -> (u32, u32) {
+    (libc::major(device), libc::minor(device))
+}
+
+/// The settings of a line.
+#[derive(Clone)]
+pub struct Settings(libc::termios);
+
+impl Settings {
+    /// Those in force; an error where `line` is no terminal device.
+    pub fn of(line: &File) -> io::Result<Self> {
+        // SAFETY: `termios` is plain integers, for which zero is a value.
+        let mut settings: libc::termios = unsafe { std::mem::zeroed() };
+        // SAFETY: `settings` is live and writable.
+        checked(unsafe { libc::tcgetattr(line.as_raw_fd(), &raw mut settings) })?;
+        Ok(Self(settings))
+    }
+
+    /// These for bytes as they are: 8 bits, no parity, one stop bit, no echo, no flow control, no
+    /// signals, no modem lines, and reads that return with the first byte.
+    #[must_use]
+    pub fn raw(&self) -> Self {
+        let mut settings = self.0;
+        // SAFETY: `settings` is live and writable.
+        unsafe { libc::cfmakeraw(&raw mut settings) };
+        settings.c_cflag &= !(libc::CSTOPB | libc::CRTSCTS);
+        settings.c_cflag |= libc::CREAD | libc::CLOCAL;
+        settings.c_iflag &= !(libc::IXOFF | libc::IXANY);
+        settings.c_cc[libc::VMIN] = 1;
+        settings.c_cc[libc::VTIME] = 0;
+        Self(settings)
+    }
+
+    /// These at another speed, in bits per second; `None` if there is no name for that speed.
+    pub fn at(&self, baud: u32) -> Option<Self> {
+        let (_, code) = SPEEDS.iter().find(|(known, _)| *known == baud)?;
+        let mut settings = self.0;
+        // SAFETY: `settings` is live and writable, and the speed is one that has a name.
+        checked(unsafe { libc::cfsetspeed(&raw mut settings, *code) }).ok()?;
+        Some(Self(settings))
+    }
+
+    /// The speed of sending in bits per second; `None` if it has no name.
+    pub fn baud(&self) -> Option<u32> {
+        // SAFETY: the settings are live, and only read.
+        let code = unsafe { libc::cfgetospeed(&raw const self.0) };
+        SPEEDS.iter().find(|(_, known)| *known == code).map(|(baud, _)| *baud)
+    }
+
+    /// Whether a line with these settings echoes, edits or translates nothing.
+    pub fn is_raw(&self) -> bool {
+        let Self(settings) = self;
+        settings.c_lflag & (libc::ICANON | libc::ECHO) == 0 && settings.c_oflag & libc::OPOST == 0
+    }
+
+    /// Puts these in force at once. The kernel reports success if any of them could be.
+    pub fn apply(&self, line: &File) -> io::Result<()> {
+        // SAFETY: the settings are live, and only read.
+        checked(unsafe { libc::tcsetattr(line.as_raw_fd(), libc::TCSANOW, &raw const self.0) })
+            .map(drop)
+    }
+}
+
+/// The speeds that have names on every system, in bits per second.
+const SPEEDS: [(u32, libc::speed_t); 18] = [
+    (1_200, libc::B1200),
+    (2_400, libc::B2400),
+    (4_800, libc::B4800),
+    (9_600, libc::B9600),
+    (19_200, libc::B19200),
+    (38_400, libc::B38400),
+    (57_600, libc::B57600),
+    (115_200, libc::B115200),
+    (230_400, libc::B230400),
+    (460_800, libc::B460800),
+    (500_000, libc::B500000),
+    (921_600, libc::B921600),
+    (1_000_000, libc::B1000000),
+    (1_500_000, libc::B1500000),
+    (2_000_000, libc::B2000000),
+    (3_000_000, libc::B3000000),
+    (3_500_000, libc::B3500000),
+    (4_000_000, libc::B4000000),
+];
+
+/// The speeds that [`Settings::at`] knows, in bits per second.
+pub fn speeds() -> impl Iterator<Item = u32> {
+    SPEEDS.iter().map(|(baud, _)| *baud)
+}
+
+/// Whether this is the terminal that this process was started in.
+pub fn is_own_terminal(line: &File) -> bool {
+    // SAFETY: takes a descriptor only. It fails for every terminal but that of the caller's session.
+    unsafe { libc::tcgetsid(line.as_raw_fd()) != -1 }
+}
+
+/// Lets no other program open the line from now on (but one with `CAP_SYS_ADMIN`), or allows it again.
+/// It ends with the last descriptor of the line.
+pub fn set_exclusive(line: &File, exclusive: bool) -> io::Result<()> {
+    let request = if exclusive { libc::TIOCEXCL } else { libc::TIOCNXCL };
+    // SAFETY: neither request has an argument.
+    checked(unsafe { libc::ioctl(line.as_raw_fd(), request) }).map(drop)
+}
+
+/// Whether a program keeps all others from opening the line.
+pub fn is_exclusive(line: &File) -> io::Result<bool> {
+    let mut exclusive: libc::c_int = 0;
+    // SAFETY: the kernel writes one integer, and `exclusive` is one.
+    checked(unsafe { libc::ioctl(line.as_raw_fd(), libc::TIOCGEXCL, &raw mut exclusive) })?;
+    Ok(exclusive != 0)
+}
+
+/// Discards bytes that were received and not read, and those that were written and not sent.
+pub fn discard(line: &File) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    checked(unsafe { libc::tcflush(line.as_raw_fd(), libc::TCIOFLUSH) }).map(drop)
+}
+
+/// Waits until `line` has something to read or was closed at its other end, for `patience` at most;
+/// false if that time passed.
+#[inline]
+pub fn wait_readable(line: &File, patience: SpanNs) -> io::Result<bool> {
+    let mut entry = libc::pollfd { fd: line.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // The rest is below 10^9, which fits; no wait takes 2^31 seconds.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+    let time = libc::timespec {
+        tv_sec: (patience.0 / NS_PER_S).min(i32::MAX as u64) as libc::time_t,
+        tv_nsec: (patience.0 % NS_PER_S) as libc::c_long,
+    };
+    // SAFETY: one live entry, a live time, and no signal mask.
+    let ready =
+        checked(unsafe { libc::ppoll(&raw mut entry, 1, &raw const time, std::ptr::null()) })?;
+    Ok(ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn a_raw_line_carries_bytes_as_they_are_and_is_restored() {
+        let (mut answering, mut line, path) = open_pair().unwrap();
+        assert!(path.starts_with("/dev/pts"), "{path:?}");
+        let before = Settings::of(&line).unwrap();
+        assert!(!before.is_raw(), "a new pseudoterminal echoes");
+        before.raw().apply(&line).unwrap();
+        assert!(Settings::of(&line).unwrap().is_raw());
+        let bytes = [0_u8, 3, 4, 10, 13, 17, 19, 26, 28, 127, 255];
+        line.write_all(&bytes).unwrap();
+        let mut got = [0_u8; 11];
+        answering.read_exact(&mut got).unwrap();
+        assert_eq!(got, bytes);
+        assert!(!wait_readable(&line, SpanNs(1_000)).unwrap(), "nothing was echoed");
+        answering.write_all(&bytes).unwrap();
+        assert!(wait_readable(&line, SpanNs(60_000_000_000)).unwrap());
+        before.apply(&line).unwrap();
+        assert!(!Settings::of(&line).unwrap().is_raw());
+    }
+
+    #[test]
+    fn speeds_have_names_and_are_read_back() {
+        let (_answering, line, _) = open_pair().unwrap();
+        let settings = Settings::of(&line).unwrap();
+        for baud in speeds() {
+            assert_eq!(settings.at(baud).unwrap().baud(), Some(baud));
+        }
+        assert!(settings.at(115_201).is_none());
+    }
+
+    #[test]
+    fn a_file_is_no_line_and_a_line_can_be_kept_from_others() {
+        assert!(Settings::of(&File::open("/dev/null").unwrap()).is_err());
+        let (_answering, line, _) = open_pair().unwrap();
+        assert!(!is_own_terminal(&line));
+        assert!(!is_exclusive(&line).unwrap());
+        set_exclusive(&line, true).unwrap();
+        assert!(is_exclusive(&line).unwrap());
+        set_exclusive(&line, false).unwrap();
+        assert!(!is_exclusive(&line).unwrap());
+    }
+
+    #[test]
+    fn a_line_that_is_closed_at_its_other_end_can_be_read_to_its_end() {
+        let (answering, mut line, _) = open_pair().unwrap();
+        drop(answering);
+        assert!(wait_readable(&line, SpanNs(60_000_000_000)).unwrap());
+        assert!(matches!(line.read(&mut [0; 4]), Ok(0) | Err(_)));
+    }
+}

@@ -1,0 +1,182 @@
+//! From the bytes that programs hand over to what the kernel showed of a wakeup.
+
+use wakescope_core::explain::{Marks, Mode};
+use wakescope_core::units::MonoNs;
+use wakescope_decode::{
+    GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Payload, Stimulus,
+    Switch, SwitchedFrom, Vector,
+};
+
+use crate::shared::{
+    self, AWAKE, COPIED_BYTES, EVENTS, Event, Head, LONG_BYTES, RECORD_BYTES, RING, StackCopy,
+    Wakeup, from_bytes, kind,
+};
+
+/// What a record says; `None` if it is too short for one. What a stack is that it has a copy of,
+/// `walk` says.
+pub(crate) fn wakeup_of(
+    record: &[u8],
+    walk: impl FnOnce(&StackCopy) -> Vec<u64>,
+) -> Option<KernelWakeup> {
+    let head = from_bytes::<Head>(record)?;
+    let (rest, copy) = record.split_at(copy_at(record));
+    let copy = from_bytes::<StackCopy>(copy).filter(|copy| copy.registers != 0);
+    let events = rest[size_of::<Head>()..].chunks_exact(size_of::<Event>());
+    let events = events.take((head.events as usize).min(RING));
+    let events: Vec<KernelEvent> =
+        events.filter_map(from_bytes::<Event>).map(|event| event_of(&event)).collect();
+    // Events that it states and does not hold are lost as well.
+    let missing = head.events.saturating_sub(u32::try_from(events.len()).unwrap_or(u32::MAX));
+    let lost = head.events_lost.saturating_add(missing);
+    let mut wakeup = bare_wakeup(&head.wakeup);
+    // Programs keep what the ring has room for, from before the wakeup on: a full one may have begun
+    // too late.
+    let cut = matches!(events.len(), EVENTS | RING)
+        && events.first().is_some_and(|first| first.at > wakeup.marks.due);
+    wakeup.lost = lost.max(u32::from(cut));
+    wakeup.events = events;
+    if let (Some(interrupted), Some(copy)) = (&mut wakeup.interrupted, copy) {
+        interrupted.stack = walk(&copy);
+    }
+    Some(wakeup)
+}
+
+/// Where the events of a record end, and its copy begins if it has one: its length tells.
+fn copy_at(record: &[u8]) -> usize {
+    match record.len() {
+        COPIED_BYTES => RECORD_BYTES,
+        bytes => bytes.min(LONG_BYTES),
+    }
+}
+
+/// All but events.
+fn bare_wakeup(raw: &Wakeup) -> KernelWakeup {
+    let seen = |at: u64| (at != 0).then_some(MonoNs(at));
+    KernelWakeup {
+        cpu: raw.cpu,
+        task: task_of(&raw.task),
+        stimulus: stimulus_of(raw),
+        stimulus_cpu: raw.stimulus_cpu,
+        marks: Marks {
+            due: MonoNs(raw.due),
+            irq_entry: seen(raw.irq_entry),
+            irq_exit: seen(raw.irq_exit),
+            sched_entry: seen(raw.sched_entry),
+            switch_in: seen(raw.switch_in),
+            response: MonoNs(raw.response),
+        },
+        woken: MonoNs(raw.woken),
+        // Without a switch to the task it is not known how many it had before.
+        page_faults: match raw.switch_in {
+            0 => 0,
+            _ => raw.faults_after.saturating_sub(raw.faults_before),
+        },
+        stolen_ns: raw.stolen,
+        steal_after_ns: raw.steal_after,
+        irqs_off: seen(raw.irqs_off).zip(seen(raw.irqs_on)),
+        throttled: raw.throttled != 0,
+        softirq: raw.softirq.checked_sub(1),
+        idle_state: raw.idle.checked_sub(1),
+        interrupted: (raw.looked != 0).then(|| interrupted_of(raw)),
+        given_up: (raw.away_pid != 0).then(|| GivenUpAt {
+            pid: raw.away_pid,
+            stack: stack(&raw.away, raw.away_bytes).to_vec(),
+            user_stack: stack(&raw.away_user, raw.away_user_bytes).to_vec(),
+        }),
+        events: Vec::new(),
+        lost: 0,
+    }
+}
+
+fn interrupted_of(raw: &Wakeup) -> Interrupted {
+    Interrupted {
+        task: task_of(&raw.interrupted),
+        mode: match raw.mode {
+            1 => Mode::User,
+            2 => Mode::Kernel,
+            _ => Mode::Unknown,
+        },
+        preempt_count: raw.preempt_count,
+        ip: raw.interrupted_ip,
+        code: raw.code,
+        link: (raw.link != 0).then_some(Link { address: raw.link, before: raw.before_link }),
+        stack: stack(&raw.stack, raw.stack_bytes).to_vec(),
+        user_stack: stack(&raw.user, raw.user_bytes).to_vec(),
+    }
+}
+
+fn stimulus_of(raw: &Wakeup) -> Stimulus {
+    match raw.stimulus {
+        1 => Stimulus::Timer,
+        2 => Stimulus::Task(task_of(&raw.waker)),
+        3 => Stimulus::Interrupt(task_of(&raw.waker)),
+        AWAKE => Stimulus::Awake,
+        _ => Stimulus::Unknown,
+    }
+}
+
+/// The frames that were written.
+pub(crate) fn stack<const MOST: usize>(frames: &[u64; MOST], bytes: i32) -> &[u64] {
+    let count = usize::try_from(bytes).unwrap_or(0) / size_of::<u64>();
+    &frames[..count.min(MOST)]
+}
+
+pub(crate) fn task_of(task: &shared::Task) -> KernelTask {
+    let &shared::Task { pid, prio, policy, pad: _, comm } = task;
+    KernelTask { pid, prio, policy, comm }
+}
+
+fn event_of(raw: &Event) -> KernelEvent {
+    KernelEvent { at: MonoNs(raw.at_ns), steal_ns: raw.steal_ns, payload: payload_of(raw) }
+}
+
+fn payload_of(raw: &Event) -> Payload {
+    match raw.kind {
+        kind::IRQ_ENTRY => {
+            let irq: shared::Irq = raw.payload();
+            Payload::IrqEntry { irq: irq_of(&irq), name: irq.name }
+        }
+        kind::IRQ_EXIT => Payload::IrqExit(irq_of(&raw.payload())),
+        kind::TIMER_ENTRY => {
+            let shared::Timer { function, count, pad: _ } = raw.payload();
+            Payload::TimerEntry { function, count }
+        }
+        kind::TIMER_EXIT => Payload::TimerExit,
+        kind::SOFTIRQ_ENTRY => Payload::SoftirqEntry(raw.payload::<shared::Softirq>().number),
+        kind::SOFTIRQ_EXIT => Payload::SoftirqExit(raw.payload::<shared::Softirq>().number),
+        kind::NMI => {
+            let shared::Nmi { handler, duration_ns } = raw.payload();
+            Payload::Nmi { handler, duration_ns }
+        }
+        kind::SWITCH => Payload::Switch(switch_of(&raw.payload())),
+        kind::SCHED_ENTRY => Payload::SchedEntry,
+        kind::CONTENTION_BEGIN => Payload::ContentionBegin,
+        kind::CONTENTION_END => Payload::ContentionEnd,
+        kind::TRACER => {
+            let shared::OwnTime { duration_ns } = raw.payload();
+            Payload::Tracer { duration_ns }
+        }
+        _ => Payload::Unknown,
+    }
+}
+
+fn irq_of(irq: &shared::Irq) -> Irq {
+    match irq.vector {
+        0 => Irq::Line(irq.line),
+        vector => Irq::Vector(Vector::of(vector)),
+    }
+}
+
+fn switch_of(switch: &shared::CpuSwitch) -> Switch {
+    let &shared::CpuSwitch { prev, next, comm, throttled, pad: _ } = switch;
+    let (prev_prio, prev_policy) = (prev.prio.into(), prev.policy.into());
+    let (prio, policy) = (next.prio.into(), next.policy.into());
+    Switch {
+        prev: SwitchedFrom { pid: prev.pid, prio: prev_prio, policy: prev_policy },
+        next: KernelTask { pid: next.pid, prio, policy, comm },
+        throttled: throttled != 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

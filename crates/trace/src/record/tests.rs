@@ -1,0 +1,271 @@
+mod drawn;
+mod encode;
+mod random;
+
+use wakescope_core::explain::{Event, Frame, Wakeup as Decoded, What, WokenBy};
+use wakescope_decode::Decoder;
+
+use super::*;
+use crate::shared::{
+    CpuSwitch, Event as RawEvent, FRAMES, Irq as RawIrq, Softirq, Task as RawTask, USER_FRAMES,
+};
+use crate::symbols::Symbols;
+
+/// Functions of a kernel that is made up.
+const LIST: &str = "\
+ffffffff81000000 T asm_sysvec_apic_timer_interrupt
+ffffffff81000100 T do_work
+ffffffff81000200 T do_syscall_64
+ffffffff81000300 T __schedule
+ffffffff81000400 T schedule
+ffffffff81000500 t bpf_prog_run
+ffffffff81000600 t __traceiter_hrtimer_expire_entry
+ffffffff81000700 t hrtimer_wakeup
+ffffffff81000800 t watchdog_nmi
+ffffffff81000900 t end
+";
+
+/// Places in these functions.
+mod at {
+    pub(super) const ENTRY: u64 = 0xffff_ffff_8100_0010;
+    pub(super) const WORK: u64 = 0xffff_ffff_8100_0123;
+    pub(super) const SYSCALL: u64 = 0xffff_ffff_8100_0234;
+    pub(super) const INNER_SCHEDULE: u64 = 0xffff_ffff_8100_0345;
+    pub(super) const BPF: u64 = 0xffff_ffff_8100_0567;
+    pub(super) const TRACE: u64 = 0xffff_ffff_8100_0678;
+    pub(super) const WAKER: u64 = 0xffff_ffff_8100_0700;
+    pub(super) const NMI: u64 = 0xffff_ffff_8100_0800;
+}
+
+/// Decodes as on a kernel that adds one to the depth of preemption where it traces.
+fn decoded(seen: &KernelWakeup) -> Decoded {
+    let symbols = Symbols::from_list(LIST.as_bytes()).unwrap();
+    Decoder {
+        kernel_frame: &|address| symbols.frame(address),
+        user_frame: &|_, _| None,
+        least_depth: 2,
+        preemptible: Some(false),
+        idle_states: &["POLL".to_string(), "C1".to_string()],
+    }
+    .wakeup(seen)
+}
+
+/// The frames as `function+0x10`; `?` for one of which nothing is known.
+fn told(frames: &[Frame]) -> Vec<String> {
+    let told = |frame: &Frame| match &frame.function {
+        Some(function) => format!("{function}+{:#x}", frame.offset),
+        None => {
+            assert_eq!(*frame, Frame::default());
+            "?".into()
+        }
+    };
+    frames.iter().map(told).collect()
+}
+
+/// A wakeup that was due at 1,000 and answered at 2,000.
+fn raw() -> Wakeup {
+    Wakeup {
+        due: 1_000,
+        irq_entry: 1_100,
+        irq_exit: 1_200,
+        sched_entry: 1_300,
+        switch_in: 1_400,
+        response: 2_000,
+        looked: 1,
+        ..Default::default()
+    }
+}
+
+/// What a record says that holds `wakeup` and `events`, which there is room for.
+fn read(wakeup: Wakeup, events: &[RawEvent]) -> KernelWakeup {
+    let form = if events.len() > EVENTS { encode::Form::Long } else { encode::Form::Short };
+    let stated = u32::try_from(events.len()).unwrap();
+    let record = encode::Record { form, wakeup: &wakeup, events, stated, lost: 0, registers: 0 };
+    wakeup_of(&record.bytes(), |_| Vec::new()).unwrap()
+}
+
+#[test]
+fn payloads_are_those_of_their_kinds() {
+    let name = *b"eth0\0\0\0\0\0\0\0\0\0\0\0\0";
+    let plain = |kind| RawEvent { at_ns: 1_500, steal_ns: 7, kind, ..RawEvent::default() };
+    let irq = |kind, vector, line| plain(kind).with(RawIrq { vector, line, name });
+    let softirq = |kind| plain(kind).with(Softirq { number: 3, pad: 0 });
+    let prev = shared::Switched { pid: 5, prio: -1, policy: 6 };
+    let next = shared::Switched { pid: 9, prio: 120, policy: 3 };
+    let switch = CpuSwitch { prev, next, comm: name, throttled: 1, pad: 0 };
+    let timer = shared::Timer { function: at::WAKER, count: 2, pad: 0 };
+    let nmi = shared::Nmi { handler: at::NMI, duration_ns: 150 };
+    for (raw_event, want) in [
+        (irq(kind::IRQ_ENTRY, 0, 7), Payload::IrqEntry { irq: Irq::Line(7), name }),
+        (irq(kind::IRQ_EXIT, 0, 7), Payload::IrqExit(Irq::Line(7))),
+        (irq(kind::IRQ_EXIT, 1, 7), Payload::IrqExit(Irq::Vector(Vector::LocalTimer))),
+        (irq(kind::IRQ_EXIT, 99, 7), Payload::IrqExit(Irq::Vector(Vector::Other))),
+        (
+            plain(kind::TIMER_ENTRY).with(timer),
+            Payload::TimerEntry { function: at::WAKER, count: 2 },
+        ),
+        (plain(kind::TIMER_EXIT), Payload::TimerExit),
+        (softirq(kind::SOFTIRQ_ENTRY), Payload::SoftirqEntry(3)),
+        (softirq(kind::SOFTIRQ_EXIT), Payload::SoftirqExit(3)),
+        (plain(kind::NMI).with(nmi), Payload::Nmi { handler: at::NMI, duration_ns: 150 }),
+        (
+            plain(kind::SWITCH).with(switch),
+            Payload::Switch(Switch {
+                prev: SwitchedFrom { pid: 5, prio: -1, policy: 6 },
+                next: KernelTask { pid: 9, prio: 120, policy: 3, comm: name },
+                throttled: true,
+            }),
+        ),
+        (plain(kind::SCHED_ENTRY), Payload::SchedEntry),
+        (plain(kind::CONTENTION_BEGIN), Payload::ContentionBegin),
+        (plain(kind::CONTENTION_END), Payload::ContentionEnd),
+        (
+            plain(kind::TRACER).with(shared::OwnTime { duration_ns: 8_000 }),
+            Payload::Tracer { duration_ns: 8_000 },
+        ),
+        (plain(0), Payload::Unknown),
+        (plain(13), Payload::Unknown),
+    ] {
+        let want = KernelEvent { at: MonoNs(1_500), steal_ns: 7, payload: want };
+        assert_eq!(read(raw(), &[raw_event]).events, [want]);
+    }
+}
+
+#[test]
+fn what_was_not_seen_is_none() {
+    let whole = read(raw(), &[]).marks;
+    let seen = |at| Some(MonoNs(at));
+    let marks = Marks {
+        due: MonoNs(1_000),
+        irq_entry: seen(1_100),
+        irq_exit: seen(1_200),
+        sched_entry: seen(1_300),
+        switch_in: seen(1_400),
+        response: MonoNs(2_000),
+    };
+    assert_eq!(whole, marks);
+    let bare = Wakeup { irq_entry: 0, irq_exit: 0, sched_entry: 0, switch_in: 0, ..raw() };
+    let bare = read(Wakeup { looked: 0, ..bare }, &[]);
+    assert_eq!(bare.marks, Marks { due: marks.due, response: marks.response, ..Marks::default() });
+    assert_eq!((bare.interrupted, bare.given_up, bare.irqs_off), (None, None, None));
+    assert_eq!((bare.softirq, bare.idle_state), (None, None));
+    // Numbers begin with 1 where 0 stands for none.
+    let some = read(Wakeup { softirq: 1, idle: 2, irqs_off: 800, irqs_on: 900, ..raw() }, &[]);
+    assert_eq!((some.softirq, some.idle_state), (Some(0), Some(1)));
+    assert_eq!(some.irqs_off, Some((MonoNs(800), MonoNs(900))));
+}
+
+#[test]
+fn a_stimulus_has_its_waker() {
+    let waker = RawTask { pid: 5, ..RawTask::default() };
+    let writer = task_of(&waker);
+    for (number, want) in [
+        (0, Stimulus::Unknown),
+        (1, Stimulus::Timer),
+        (2, Stimulus::Task(writer)),
+        (3, Stimulus::Interrupt(writer)),
+        (AWAKE, Stimulus::Awake),
+        (77, Stimulus::Unknown),
+    ] {
+        assert_eq!(read(Wakeup { stimulus: number, waker, ..raw() }, &[]).stimulus, want);
+    }
+}
+
+#[test]
+fn a_ring_that_is_full_of_later_events_has_lost_some() {
+    let full = |first, room: usize| {
+        let event = |at| RawEvent { at_ns: at, kind: kind::SCHED_ENTRY, ..RawEvent::default() };
+        let events: Vec<RawEvent> = (0..room as u64).map(|i| event(first + i)).collect();
+        read(raw(), &events).lost
+    };
+    for room in [EVENTS, RING] {
+        assert_eq!((full(1_000, room), full(1_001, room)), (0, 1));
+    }
+    // One that is not full has all that there was.
+    assert_eq!(full(1_001, RING - 1), 0);
+}
+
+#[test]
+fn a_stack_that_could_not_be_taken_is_empty() {
+    for (bytes, frames) in [(-14, 0), (0, 0), (7, 0), (16, 2), (i32::MAX, FRAMES)] {
+        let stack = [at::WORK; FRAMES];
+        let wakeup = Wakeup { stack, stack_bytes: bytes, ..raw() };
+        let wakeup = Wakeup { away_pid: 7, away: stack, away_bytes: bytes, ..wakeup };
+        let user = [0x55d0; USER_FRAMES];
+        let wakeup = Wakeup { user, user_bytes: bytes, away_user_bytes: bytes, ..wakeup };
+        let KernelWakeup { interrupted, given_up, .. } = read(wakeup, &[]);
+        let (interrupted, given_up) = (interrupted.unwrap(), given_up.unwrap());
+        let kernels = [interrupted.stack.len(), given_up.stack.len()];
+        assert_eq!(kernels, [frames; 2], "{bytes}");
+        let programs = [interrupted.user_stack.len(), given_up.user_stack.len()];
+        assert_eq!(programs, [frames.min(USER_FRAMES); 2], "{bytes}");
+    }
+}
+
+#[test]
+fn page_faults_are_those_since_the_switch() {
+    let faults = |switch_in, before, after| {
+        let wakeup = Wakeup { switch_in, faults_before: before, faults_after: after, ..raw() };
+        read(wakeup, &[]).page_faults
+    };
+    assert_eq!([faults(1_400, 7, 9), faults(1_400, 7, 7), faults(1_400, 7, 0)], [2, 0, 0]);
+    // One that was still awake had all of its life's by then.
+    assert_eq!(faults(0, 0, 14), 0);
+}
+
+#[test]
+fn hostile_records_do_no_harm() {
+    // A ring buffer is shared memory: whatever is in it is a record.
+    for byte in [0_u8, 1, 0x7f, 0x80, 0xff] {
+        for room in [0, EVENTS, RING, 2 * RING] {
+            let bytes = vec![byte; size_of::<Head>() + room * size_of::<RawEvent>() + 7];
+            let late = wakeup_of(&bytes, |_| vec![at::WORK; 2 * FRAMES]).unwrap();
+            assert!(late.events.len() <= room.min(RING));
+            let wakeup = decoded(&late);
+            assert!(wakeup.events.len() <= 3 * RING, "{byte}");
+        }
+        assert!(wakeup_of(&vec![byte; size_of::<Head>() - 1], |_| Vec::new()).is_none());
+    }
+}
+
+#[test]
+fn what_was_walked_is_the_stack_of_what_was_interrupted() {
+    let stack_in = |(bytes, at): (usize, usize), registers: u64, walked: &[u64]| {
+        let mut bytes = vec![0; bytes];
+        let looked = std::mem::offset_of!(Wakeup, looked);
+        bytes[looked] = 1;
+        bytes[at..at + 8].copy_from_slice(&registers.to_le_bytes());
+        let seen = wakeup_of(&bytes, |copy| {
+            assert_eq!(copy.registers, registers);
+            walked.to_vec()
+        });
+        seen.unwrap().interrupted.unwrap().stack
+    };
+    let copy = size_of::<StackCopy>();
+    for record in [(COPIED_BYTES, RECORD_BYTES), (LONG_BYTES + copy, LONG_BYTES)] {
+        let stack = |registers, walked: &[u64]| stack_in(record, registers, walked);
+        let walked = [at::WORK, at::SYSCALL];
+        assert_eq!(stack(0x1000, &walked), walked, "{record:?}");
+        assert_eq!(stack(0x1000, &[]), [0_u64; 0]);
+        // Without registers there is no copy, and nobody is to walk it.
+        assert_eq!(stack(0, &[at::WORK]), [0_u64; 0]);
+    }
+    // Nor is there one in a record that has no room for it.
+    assert_eq!(stack_in((RECORD_BYTES, RECORD_BYTES - 8), 0x1000, &[at::WORK]), [0_u64; 0]);
+}
+
+#[test]
+fn events_end_where_the_copy_begins() {
+    for (bytes, room) in [
+        (RECORD_BYTES, EVENTS),
+        (COPIED_BYTES, EVENTS),
+        (LONG_BYTES + size_of::<StackCopy>(), RING),
+    ] {
+        let mut bytes = vec![0; bytes];
+        let at = std::mem::offset_of!(Head, events);
+        bytes[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());
+        let late = wakeup_of(&bytes, |_| Vec::new()).unwrap();
+        assert_eq!(late.events.len(), room);
+        assert_eq!(late.lost, u32::MAX - u32::try_from(room).unwrap());
+    }
+}
