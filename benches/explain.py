@@ -16,6 +16,7 @@ from pathlib import Path
 import figures
 from figures import spread
 from lab import rounds_of
+from programs import accounts, accounts_of, costs, ns_per_run
 from running import execute, say
 
 # The peer that most people use for the question, in its shortest form: one histogram of the time
@@ -156,16 +157,20 @@ EACH_SWITCH = ["sched_waking", "sched_wakeup", "sched_entry_tp", "sched_switch"]
 EACH_SWITCH_FOR_PROBES = ["sched_entry_tp", "sched_switch"]
 
 # What of another's loss ours may be; and of ours, percent.
-AIMS = {"bpftrace, runqlat": 1 / 3, "`perf sched record`": 1 / 10}
+AIMS = {CALLS: 1.1, CALLS_FOR_PROBES: 1.1, "bpftrace, runqlat": 1 / 3, "`perf sched record`": 1 / 10}
 MOST_LOST = 6
 # Whose loss is ours, in comparison with each of these.
-OURS = {CALLS: FOLLOWING, CALLS_FOR_PROBES: SELDOM, **{name: FOLLOWING for name in AIMS}}
+OURS = {**{name: FOLLOWING for name in AIMS}, CALLS_FOR_PROBES: SELDOM}
+
+
+def pipe_loops(plan):
+    return 200_000 if plan.quick else 1_000_000
 
 
 def pipe(plan):
     """Seconds of a benchmark that switches between two processes, about a microsecond each."""
-    loops = 200_000 if plan.quick else 1_000_000
-    command = ["taskset", "-c", str(plan.cpu), "perf", "bench", "-f", "simple", "sched", "pipe", "-l", str(loops)]
+    loops = str(pipe_loops(plan))
+    command = ["taskset", "-c", str(plan.cpu), "perf", "bench", "-f", "simple", "sched", "pipe", "-l", loops]
     return float(execute(command, 600).output.split()[-1]), " ".join(command)
 
 
@@ -220,6 +225,30 @@ def met(values, limit):
     if not values:
         return "not known"
     return "met" if statistics.median(values) <= limit else "**missed**"
+
+
+def programs(plan, binary):
+    """What the programs take that every switch of the pipe runs through."""
+
+    def once(name):
+        with tempfile.TemporaryDirectory(prefix="wakescope-bench-", dir=in_memory()) as folder:
+            asleep = subprocess.Popen(["sleep", str(UNTIL_TOLD_S)], stdin=subprocess.DEVNULL)
+            try:
+                looking = Looking(onlookers(binary, folder, asleep.pid)[name], folder)
+                with accounts(), looking:
+                    before = accounts_of(looking.process.pid)
+                    pipe(plan)
+                    after = accounts_of(looking.process.pid)
+            finally:
+                asleep.kill()
+                asleep.wait()
+        # The pipe switches twice for each of its loops.
+        return ns_per_run(before, after, pipe_loops(plan))
+
+    pairs = {FOLLOWING: CALLS, SELDOM: CALLS_FOR_PROBES}
+    names = [name for pair in pairs.items() for name in pair]
+    taken = rounds_of(plan.rounds, {name: lambda name=name: once(name) for name in names})
+    return "### What each program takes\n\n" + costs(taken, pairs)
 
 
 # Where the probe is looked at: its interval, µs; the load beside it; and how long that runs alone, so
@@ -322,7 +351,12 @@ def keeping_up(plan, binary):
     return head + figures.table(["", "", "at most"], rows)
 
 
-PARTS = {"explain-throughput": throughput, "explain-probe": own_latency, "explain-keeping-up": keeping_up}
+PARTS = {
+    "explain-throughput": throughput,
+    "explain-programs": programs,
+    "explain-probe": own_latency,
+    "explain-keeping-up": keeping_up,
+}
 
 
 def results_of(names, plan, binary):

@@ -127,6 +127,13 @@ def is_tracing_handle(target):
     return target.startswith("anon_inode:") and re.search(r"bpf[-_](prog|link)|perf_event", target) is not None
 
 
+def program_number(fdinfo):
+    """The number of the BPF program that a file descriptor stands for, by its /proc/PID/fdinfo."""
+    found = re.search(r"^prog_id:\s*(\d+)$", fdinfo, re.MULTILINE)
+    # A link to a program names it, too.
+    return int(found[1]) if found and "link_type" not in fdinfo else None
+
+
 def resident_kib(status):
     """Resident memory by the text of /proc/PID/status; None of a process that has ended."""
     found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)

@@ -3,6 +3,8 @@
 import unittest
 
 import explain
+import figures
+import programs
 
 
 def rows_of(table):
@@ -55,6 +57,8 @@ class Losses(unittest.TestCase):
         rows = self.rows()
         self.assertEqual(rows[explain.FOLLOWING][3], "6 %, 3 % wanted: **missed**")
         self.assertEqual(rows[explain.SELDOM][3], "6 %, 3 % wanted: met")
+        self.assertEqual(rows[explain.CALLS][2:], ["1.20 (1.20–1.20)", "1.10: **missed**"])
+        self.assertEqual(rows[explain.CALLS_FOR_PROBES][2:], ["0.50 (0.50–0.50)", "1.10: met"])
         self.assertEqual(rows["bpftrace, runqlat"][3], "0.33: met")
         self.assertEqual(rows["`perf sched record`"][3], "0.10: **missed**")
         self.assertEqual({cells[3] for cells in self.rows(with_aims=False).values()}, {""})
@@ -62,6 +66,25 @@ class Losses(unittest.TestCase):
     def test_where_another_loses_nothing_there_is_no_share_of_it(self):
         rows = self.rows(**{"bpftrace, runqlat": -1})
         self.assertEqual(rows["bpftrace, runqlat"][2:], ["", "0.33: not known"])
+
+
+class Programs(unittest.TestCase):
+    def test_runs_are_those_in_between_and_seldom_programs_are_left_out(self):
+        before = {1: ("on_switch", 1_000, 10), 2: ("on_softirq", 0, 0)}
+        after = {1: ("on_switch", 61_000, 1_010), 2: ("on_softirq", 900, 3), 3: ("", 50_000, 1_000), 4: ("", 54_000, 1_000)}
+        self.assertEqual(programs.ns_per_run(before, after, 1_000), {"on_switch": 60.0, "": 52.0})
+
+    def test_of_each_run_an_empty_one_of_the_same_round_is_taken_away(self):
+        taken = {"ours": [{"a": 60.0, "b": 55.0}, {"a": 70.0, "b": 65.0, "c": 1.0}], "empty": [{"": 50.0}, {"": 60.0}]}
+        rows = programs.costs(taken, {"ours": "empty"}).splitlines()[-4:]
+        cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+        self.assertEqual([row[1] for row in cells], ["`a`", "`b`", "all 2", "each"])
+        self.assertEqual([row[3].partition(" ")[0] for row in cells], ["10.0", "5.00", "15.0", ""])
+
+    def test_a_program_is_known_by_its_own_handle(self):
+        self.assertEqual(figures.program_number("pos:\t0\nprog_type:\t26\nprog_id:\t579\nrun_cnt:\t0\n"), 579)
+        self.assertIsNone(figures.program_number("link_type:\traw_tracepoint\nlink_id:\t3\nprog_id:\t579\n"))
+        self.assertIsNone(figures.program_number("pos:\t0\nflags:\t02\n"))
 
 
 if __name__ == "__main__":

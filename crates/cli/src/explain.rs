@@ -33,10 +33,10 @@ mod stored;
 /// What a probe is told, and means nothing where none is started.
 const NOT_OF_OTHERS: [&str; 15] = [
     "stimulus",
-    "between",
-    "place",
     "line",
     "baud",
+    "between",
+    "place",
     "interval",
     "rtc_hz",
     "cpus",

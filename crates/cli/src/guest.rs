@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -323,11 +323,9 @@ fn measure_quietly(
 ) -> Result<(Run, Option<Vec<u8>>), Failure> {
     let Order { seed, ref plan } = *order;
     let loads = loads_of(plan)?;
-    if matches!(plan.stimulus, Stimulus::Udp | Stimulus::Tcp) {
-        provide(Need::Loopback)?;
-    }
+    bring_up_what_wakes(plan.stimulus);
     let mut signals = measure::prepare_process()?;
-    loads.iter().filter_map(Spec::need).try_for_each(provide)?;
+    provide_all(&loads)?;
     let host = host::read(&plan.cpus);
     let identity = Identity {
         // Of which cell it is, the host knows.
@@ -354,6 +352,17 @@ fn measure_quietly(
     Ok((run, follower.and_then(Follower::stored)))
 }
 
+/// Provides what the loads need. One of a group that lacks something says so itself, and is left out.
+fn provide_all(loads: &[Spec]) -> Result<(), Failure> {
+    for spec in loads {
+        let provided = spec.need().map_or(Ok(()), provide);
+        if spec.group().is_none() {
+            provided?;
+        }
+    }
+    Ok(())
+}
+
 /// Provides what a load needs. A guest that runs no such load has it not: all that is done shifts
 /// what is measured.
 fn provide(need: Need) -> Result<(), Failure> {
@@ -377,6 +386,15 @@ fn provide(need: Need) -> Result<(), Failure> {
         Need::Machine => return Ok(()),
     };
     done.map_err(|e| Failure::new(format!("cannot {what}: {e}")))
+}
+
+/// Brings up the loopback device for stimuli that need it. Where that fails, their refusal says why.
+fn bring_up_what_wakes(stimulus: Stimulus) {
+    if matches!(stimulus, Stimulus::Udp | Stimulus::Tcp) {
+        if let Ok(socket) = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)) {
+            let _ = bring_loopback_up(&socket);
+        }
+    }
 }
 
 /// The loads that a plan names.

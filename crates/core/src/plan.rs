@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::source::{Quantity, Source};
+use crate::units::SpanNs;
 
 mod rate;
 mod stimulus;
@@ -205,6 +206,14 @@ impl Plan {
     /// that were due regardless of it.
     pub fn counts_expiries(&self) -> bool {
         self.stimulus.family() == Family::Grid
+    }
+
+    /// How many points of the grid lie within so long a time, with the first at its beginning.
+    pub fn points_in(&self, span: SpanNs) -> u64 {
+        match Rate::of(SpanNs(self.interval_ns)) {
+            Some(rate) if self.stimulus == Stimulus::RtcGrid => rate.points_in(span),
+            _ => span.0.div_ceil(self.interval_ns.max(1)),
+        }
     }
 
     /// Whether the wakeups are those of other threads: then the run has no probes, and what concerns

@@ -9,7 +9,6 @@ use crate::explain::{
     CauseRow, ComponentTable, Components, Explanation, NetOfSteal, Ranking, Share, Step,
 };
 use crate::finding::Validity;
-use crate::histogram::Histogram;
 use crate::host::Host;
 use crate::interval_deviation::{DeviationFigures, IntervalDeviation};
 use crate::limit::Judgement;
@@ -153,12 +152,12 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Its histograms, in the order in which they are written.
-    fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
+    /// Its distributions, in the order in which they are written.
+    fn distributions_mut(&mut self) -> impl Iterator<Item = &mut Distribution> {
         let of_intervals = self.interval_deviation.iter_mut();
         let of_intervals = of_intervals.flat_map(|i| [&mut i.longer, &mut i.shorter]);
         let own = [&mut self.woken, &mut self.expiries];
-        own.into_iter().chain(of_intervals).map(|distribution| &mut distribution.histogram)
+        own.into_iter().chain(of_intervals)
     }
 }
 
@@ -410,16 +409,18 @@ impl Run {
         Distribution::of_all(&self.threads, |thread| &thread.expiries)
     }
 
-    /// The histograms of its threads, in the order in which they are written.
-    pub(crate) fn histograms_of_threads_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
-        self.threads.iter_mut().flat_map(Thread::histograms_mut)
+    /// The distributions of its threads, in the order in which they are written.
+    pub(crate) fn distributions_of_threads_mut(
+        &mut self,
+    ) -> impl Iterator<Item = &mut Distribution> {
+        self.threads.iter_mut().flat_map(Thread::distributions_mut)
     }
 
-    /// All its histograms.
-    pub(crate) fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
-        let of_threads = self.threads.iter_mut().flat_map(Thread::histograms_mut);
+    /// All its distributions.
+    pub(crate) fn distributions_mut(&mut self) -> impl Iterator<Item = &mut Distribution> {
+        let of_threads = self.threads.iter_mut().flat_map(Thread::distributions_mut);
         let of_components = self.components.iter_mut().flat_map(ComponentTable::parts_mut);
-        of_threads.chain(of_components.map(|part| &mut part.histogram))
+        of_threads.chain(of_components)
     }
 
     /// Lateness per wakeup, over all threads.
@@ -555,6 +556,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::explain::{Culprit, Frame, StepEvent};
     use crate::finding::Verdict;
+    use crate::histogram::Histogram;
     use proptest::prelude::*;
 
     fn distribution(samples: &[u64]) -> Distribution {

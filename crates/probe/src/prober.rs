@@ -34,7 +34,7 @@ use crate::stimulus::{Ending, Grid, Stimulus, sample};
 const STACK_BYTES: usize = 128 << 10;
 
 /// More than enough time to reset a recorder.
-const RESET: SpanNs = SpanNs(2_000_000);
+const RESET: SpanNs = SpanNs(4_000_000);
 
 /// What a probe is to do.
 pub struct Task {
@@ -48,10 +48,10 @@ pub struct Task {
     pub ring_slots: usize,
     /// What wakes it.
     pub stimulus: plan::Stimulus,
-    /// The interval of its wakeups.
-    pub interval: SpanNs,
     /// Where the thread is that wakes it, if one does.
     pub waker: WakerPlace,
+    /// The interval of its wakeups.
+    pub interval: SpanNs,
     /// The line that its stimulus goes over, if it does.
     pub line: Option<Port>,
     /// Where its answers go.
@@ -234,9 +234,7 @@ fn live(
     say_ready: &SyncSender<io::Result<Ready>>,
     times: &Receiver<Times>,
 ) -> Option<Report> {
-    if task.stimulus.needs_waker() {
-        return for_channel(task.stimulus, WokenByAnother { task, shared, say_ready, times })?;
-    }
+    use plan::Stimulus as S;
     let (answers, stop) = (task.answers.take(), &shared.stop);
     macro_rules! on_grid {
         ($sleep:expr) => {
@@ -246,7 +244,7 @@ fn live(
         };
     }
     match task.stimulus {
-        plan::Stimulus::Line => {
+        S::Line => {
             let port = task.line.take();
             probe(&task, shared, say_ready, times, || {
                 let port = port.ok_or_else(|| io::Error::other("there is no line"))?;
@@ -254,20 +252,34 @@ fn live(
                 Ok(RoundTrips::new(port, answered_by, stop))
             })
         }
-        plan::Stimulus::Timerfd => on_grid!(TimerFile::new()?),
-        plan::Stimulus::Signal => on_grid!(SignalHandler(PosixTimer::with_handler()?)),
-        plan::Stimulus::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
-        plan::Stimulus::FutexTimeout => on_grid!(FutexTimeout::default()),
-        plan::Stimulus::Epoll => on_grid!(EmptyEpoll::new()?),
-        plan::Stimulus::Rtc => probe(&task, shared, say_ready, times, || {
+        // A probe is woken by nothing else.
+        S::Timer | S::Any => on_grid!(Nanosleep),
+        S::Timerfd => on_grid!(TimerFile::new()?),
+        S::Signal => on_grid!(SignalHandler(PosixTimer::with_handler()?)),
+        S::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
+        S::FutexTimeout => on_grid!(FutexTimeout::default()),
+        S::Epoll => on_grid!(EmptyEpoll::new()?),
+        S::Rtc => probe(&task, shared, say_ready, times, || {
             let rtc = availability::open_rtc(task.interval).map_err(io::Error::other)?;
             Ok(RtcTicks::new(rtc, stop, Watch::new(answers, true)))
         }),
-        plan::Stimulus::RtcGrid => probe(&task, shared, say_ready, times, || {
+        S::Futex
+        | S::Pipe
+        | S::Eventfd
+        | S::Socketpair
+        | S::Udp
+        | S::Tcp
+        | S::Mqueue
+        | S::Semaphore
+        | S::SysvSemaphore
+        | S::Kill
+        | S::Condvar => {
+            task.answers = answers;
+            for_channel(task.stimulus, WokenByAnother { task, shared, say_ready, times })?
+        }
+        S::RtcGrid => probe(&task, shared, say_ready, times, || {
             Ok(Timer::of_rate(KernelTimer::new(Nanosleep, stop, answers)))
         }),
-        // A probe is woken by nothing else.
-        _ => on_grid!(Nanosleep),
     }
 }
 
@@ -400,7 +412,7 @@ fn measure(
     }
 }
 
-/// The wakeups before the run. Resetting the recorder afterwards writes half a megabyte, which must
+/// The wakeups before the run. Resetting the recorder afterwards writes more than a megabyte, which must
 /// not make the first wakeup that counts a late one.
 fn warm_up(times: Times) -> Grid {
     let span = times.origin.since(times.warmup.after(RESET));

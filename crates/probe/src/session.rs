@@ -142,7 +142,7 @@ impl Session {
                 origin,
                 phase: probe.phase,
                 interval: SpanNs(plan.interval_ns),
-                expiries: plan.duration_ns.map_or(u64::MAX, |d| d.div_ceil(plan.interval_ns)),
+                expiries: plan.duration_ns.map_or(u64::MAX, |d| plan.points_in(SpanNs(d))),
                 wakeups: plan.samples.unwrap_or(u64::MAX),
             });
         }
@@ -443,8 +443,8 @@ fn start_probes(
             ring_slots,
             stimulus: plan.stimulus,
             interval: SpanNs(plan.interval_ns),
-            waker: waker_place(plan, rank, cpu),
             line: line.take(),
+            waker: waker_place(plan, rank, cpu),
             answers,
             announcements,
         }

@@ -134,7 +134,8 @@ pub fn sample<S: Stimulus>(
 ) -> Ending {
     let period_ns = stimulus.period().0;
     let mut left = most;
-    let (mut last, mut last_due_ns) = (None, 0);
+    let mut last = None;
+    let mut last_due_ns = 0;
     while left > 0 {
         let Wakeup { due, woken, missed } = match stimulus.wait() {
             Waited::Woken(wakeup) => wakeup,

@@ -224,7 +224,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l kernel -d 'Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in old/bzImage' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l preempt -d 'Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l load -d 'Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; a combination as find+launch' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l load -d 'Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
@@ -273,7 +273,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l plan -d 'A built-in plan (williams, linux-journal, debian-atlas), or a plan file' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l kernel -d 'Kernels by name, as in 6.1-cloud (see `wakescope lab kernels`), or by file, as in old/bzImage' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l preempt -d 'Preemption models to boot each kernel with: none, voluntary, full, lazy, rt, default' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l load -d 'Loads: idle, find, launch, file-move, cpu, disturb-KIND-TIME; a combination as find+launch' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l load -d 'Loads: idle, or names that `wakescope load --list` lists; a combination as find+launch' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'

@@ -16,7 +16,7 @@ use wakescope_sys::sched;
 use crate::Failure;
 use crate::line::LineArgs;
 use crate::measure::series;
-use crate::measure::wakers::{Asked, Place, Places, needs_two_cpus};
+use crate::measure::wakers::{Asked, Place, Places, one_cpu};
 use crate::stimuli::{Chosen, stimuli_or_all};
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
@@ -31,6 +31,9 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "STIMULUS", default_value = Stimulus::default().name(), value_parser = stimuli_or_all())]
     stimulus: Chosen,
 
+    #[command(flatten)]
+    line: LineArgs,
+
     /// What wakes a probe through a stimulus with a waker: another thread of its process, another
     /// process, or first one and then the other [default: threads]
     #[arg(long, value_name = "threads|processes|both")]
@@ -40,9 +43,6 @@ pub(crate) struct MeasureArgs {
     /// matrix measures all pairs of CPUs, one after the other [default: same-cpu]
     #[arg(long, value_name = "same-cpu|cross-cpu|A:B|matrix")]
     pub(super) place: Option<PlaceArg>,
-
-    #[command(flatten)]
-    line: LineArgs,
 
     /// Time from one timer expiry to the next, on each CPU [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
@@ -247,10 +247,17 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
     }
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
     let stimulus = asked.stimulus;
+    if stimulus == Stimulus::Line && policy == Policy::Deadline {
+        return Err(Failure::new("--policy deadline does not apply to --stimulus line")
+            .because(
+                "a SCHED_DEADLINE probe is throttled by its own period, which answers do not keep",
+            )
+            .try_this("use --policy fifo, rr or other"));
+    }
     let line = args.line.plan(stimulus)?;
     let Places { mut cpus, waker } = places(args, asked, policy, priority)?;
     if line.is_some() {
-        one_cpu(&mut cpus, args.cpus.is_some())?;
+        one_sender(&mut cpus, args.cpus.is_some())?;
     }
     let mut plan = Plan {
         target: Target::Probes,
@@ -279,26 +286,6 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
     Ok(plan)
 }
 
-/// Where the probes are, and who wakes them.
-fn places(
-    args: &MeasureArgs,
-    asked: Asked,
-    policy: Policy,
-    priority: Option<u8>,
-) -> Result<Places, Failure> {
-    let allowed = allowed_cpus()?;
-    let cpus = cpus(args.cpus.as_ref(), &allowed)?;
-    // Those of a matrix are all of its pairs.
-    let is_named = args.cpus.is_some() && args.place != Some(PlaceArg::Matrix);
-    asked.places(policy, priority, cpus, is_named, &allowed)
-}
-
-/// The CPUs of a matrix, two at least.
-pub(super) fn cpus_of_matrix(args: &MeasureArgs) -> Result<Vec<u32>, Failure> {
-    let cpus = cpus(args.cpus.as_ref(), &allowed_cpus()?)?;
-    if cpus.len() < 2 { Err(needs_two_cpus("matrix", &cpus)) } else { Ok(cpus) }
-}
-
 /// The interval that was asked for, or whose rate was.
 fn interval_of(args: &MeasureArgs, stimulus: Stimulus) -> Result<SpanNs, Failure> {
     match (args.interval, args.rtc_hz) {
@@ -316,6 +303,26 @@ fn interval_of(args: &MeasureArgs, stimulus: Stimulus) -> Result<SpanNs, Failure
         .because("its rates are powers of two from 2 to 8192 Hz")
         .try_this("use --rtc-hz, as in --rtc-hz 2048; or another --stimulus")),
     }
+}
+
+/// Where the probes are, and who wakes them.
+fn places(
+    args: &MeasureArgs,
+    asked: Asked,
+    policy: Policy,
+    priority: Option<u8>,
+) -> Result<Places, Failure> {
+    let allowed = allowed_cpus()?;
+    let cpus = cpus(args.cpus.as_ref(), &allowed)?;
+    // Those of a matrix are all of its pairs.
+    let is_named = args.cpus.is_some() && args.place != Some(PlaceArg::Matrix);
+    asked.places(policy, priority, cpus, is_named, &allowed)
+}
+
+/// The CPUs of a matrix, two at least.
+pub(super) fn cpus_of_matrix(args: &MeasureArgs) -> Result<Vec<u32>, Failure> {
+    let cpus = cpus(args.cpus.as_ref(), &allowed_cpus()?)?;
+    if cpus.len() < 2 { Err(one_cpu("matrix", &cpus)) } else { Ok(cpus) }
 }
 
 /// A usual period of control loops.
@@ -338,20 +345,20 @@ fn cpus(asked: Option<&CpuList>, allowed: &[u32]) -> Result<Vec<u32>, Failure> {
     }
 }
 
-/// The CPUs that this process may use.
-fn allowed_cpus() -> Result<Vec<u32>, Failure> {
-    sched::affinity()
-        .map_err(|e| Failure::new(format!("cannot find out which CPUs this process may use: {e}")))
-}
-
 /// A line has one sender: on the first CPU, unless another is asked for.
-fn one_cpu(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
+fn one_sender(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
     if is_asked && cpus.len() > 1 {
         return Err(Failure::new("--stimulus line has one sender, but --cpus names several CPUs")
             .try_this("name the CPU that sends and receives: --cpus 0"));
     }
     cpus.truncate(1);
     Ok(())
+}
+
+/// The CPUs that this process may use.
+fn allowed_cpus() -> Result<Vec<u32>, Failure> {
+    sched::affinity()
+        .map_err(|e| Failure::new(format!("cannot find out which CPUs this process may use: {e}")))
 }
 
 /// A year: longer is surely a slip of the pen.

@@ -63,9 +63,6 @@ impl Asked {
         is_named: bool,
         allowed: &[u32],
     ) -> Result<Places, Failure> {
-        if self.stimulus == Stimulus::Line {
-            self.check_policy(policy)?;
-        }
         if !self.stimulus.needs_waker() {
             self.check_no_waker()?;
             return Ok(Places { cpus, waker: None });
@@ -82,7 +79,7 @@ impl Asked {
             Place::CrossCpu => {
                 let wakers: Option<Vec<u32>> =
                     cpus.iter().map(|&cpu| next_after(cpu, allowed)).collect();
-                across(cpus, wakers.ok_or_else(|| needs_two_cpus("cross-cpu", allowed))?)
+                across(cpus, wakers.ok_or_else(|| one_cpu("cross-cpu", allowed))?)
             }
             Place::Pair(of_waker, of_probe) => {
                 check_pair(of_waker, of_probe, is_named, allowed)?;
@@ -113,8 +110,8 @@ impl Asked {
         let what = format!("--policy deadline does not apply to --stimulus {stimulus}");
         Err(Failure::new(what)
             .because(
-                "a SCHED_DEADLINE probe is throttled by its own period, which what wakes it does \
-                 not keep",
+                "a SCHED_DEADLINE probe is throttled by its own period, which a waker does not \
+                 keep",
             )
             .try_this("use --policy fifo, rr or other"))
     }
@@ -127,7 +124,7 @@ fn next_after(cpu: u32, allowed: &[u32]) -> Option<u32> {
 }
 
 /// The refusal of a place for which one CPU is not enough.
-pub(super) fn needs_two_cpus(place: &str, cpus: &[u32]) -> Failure {
+pub(super) fn one_cpu(place: &str, cpus: &[u32]) -> Failure {
     Failure::new(format!("--place {place} needs two CPUs"))
         .because(format!("there is only CPU {}", cpu_ranges(cpus)))
         .try_this("use --place same-cpu; or allow more CPUs: see --cpus, cpusets and taskset")

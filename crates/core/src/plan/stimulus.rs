@@ -129,6 +129,12 @@ impl Stimulus {
         matches!(self, Self::Rtc | Self::RtcGrid)
     }
 
+    /// Whether the probe sleeps with clock_nanosleep: then a tracer sees by the kernel's timer alone whom
+    /// it wakes and when that was due. All others announce it.
+    pub fn is_plain_sleep(self) -> bool {
+        matches!(self, Self::Timer | Self::RtcGrid)
+    }
+
     fn row(self) -> (&'static str, Family, &'static str) {
         use Family::{Grid, Others, Waker};
         match self {

@@ -18,6 +18,9 @@ pub enum Unavailable {
     /// The kernel does not have the call.
     #[error("the kernel lacks epoll_pwait2: {0}")]
     EpollPwait2(#[source] io::Error),
+    /// The channel between waker and probe cannot be opened.
+    #[error("{1}")]
+    Channel(Stimulus, #[source] io::Error),
     /// There is no real-time clock.
     #[error("this machine has no /dev/rtc0")]
     NoRtc,
@@ -36,9 +39,6 @@ pub enum Unavailable {
     /// No rate has this interval.
     #[error("no rate of a real-time clock has an interval of {0}")]
     Interval(SpanNs),
-    /// The channel of a waker cannot be opened.
-    #[error("{1}")]
-    Channel(Stimulus, #[source] io::Error),
     /// Only one probe can wait for it.
     #[error("a real-time clock wakes one probe, not {0}")]
     OneProbe(usize),
@@ -57,6 +57,10 @@ impl Unavailable {
                 ),
                 "use --stimulus timer or futex-timeout",
             ),
+            Self::Channel(stimulus, e) => {
+                let (cause, remedy) = of_channel(*stimulus, e);
+                return (cause, remedy.into());
+            }
             Self::NoRtc => (None, grid),
             Self::RtcBusy(path) => {
                 let end = "end that program; to find it:";
@@ -74,10 +78,6 @@ impl Unavailable {
                 );
             }
             Self::RtcClosed(..) | Self::RtcRate(..) | Self::CoarseTimers(_) => (None, grid),
-            Self::Channel(stimulus, e) => {
-                let (cause, remedy) = no_channel(*stimulus, e);
-                return (cause, remedy.into());
-            }
             Self::Interval(_) => (None, "name the rate: --rtc-hz 2048"),
             Self::OneProbe(_) => (
                 Some("the kernel lets one program open it, once"),
@@ -85,38 +85,6 @@ impl Unavailable {
             ),
         };
         (cause, remedy.into())
-    }
-}
-
-/// Why a channel cannot be opened, and what to do.
-fn no_channel(stimulus: Stimulus, refusal: &io::Error) -> (Option<&'static str>, &'static str) {
-    let is_absent = refusal.kind() == io::ErrorKind::Unsupported;
-    match stimulus {
-        Stimulus::Udp | Stimulus::Tcp => (
-            Some("it needs the loopback device, without a firewall in the way"),
-            "bring the device up: ip link set lo up; or use --stimulus socketpair",
-        ),
-        Stimulus::Mqueue if is_absent => (
-            Some("this kernel is built without POSIX message queues (CONFIG_POSIX_MQUEUE)"),
-            "use another stimulus, such as --stimulus pipe",
-        ),
-        Stimulus::Mqueue => (
-            Some("this user has too little room for message queues, or the system has"),
-            "raise ulimit -q, or fs.mqueue.queues_max; or use --stimulus pipe",
-        ),
-        Stimulus::SysvSemaphore if is_absent => (
-            Some("this kernel is built without System V IPC (CONFIG_SYSVIPC)"),
-            "use another stimulus, such as --stimulus semaphore",
-        ),
-        Stimulus::SysvSemaphore => (
-            Some("there are too many System V semaphores (kernel.sem), see ipcs -s"),
-            "remove those that nobody uses, or use --stimulus semaphore",
-        ),
-        Stimulus::Condvar if is_absent => (
-            Some("this kernel has no futexes that inherit priorities (CONFIG_FUTEX_PI)"),
-            "use another stimulus, such as --stimulus futex",
-        ),
-        _ => (None, "use another stimulus, such as --stimulus futex"),
     }
 }
 
@@ -134,6 +102,38 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Unavailable> {
             let between = plan.waker.as_ref().map_or(Between::Threads, |waker| waker.between);
             channel::check(stimulus, between).map_err(|e| Unavailable::Channel(stimulus, e))
         }
+    }
+}
+
+/// Why a channel cannot be opened, and what to do.
+fn of_channel(stimulus: Stimulus, e: &io::Error) -> (Option<&'static str>, &'static str) {
+    let is_absent = e.kind() == io::ErrorKind::Unsupported;
+    match stimulus {
+        Stimulus::Udp | Stimulus::Tcp => (
+            Some("it needs the loopback device, without a firewall in the way"),
+            "bring the device up: ip link set lo up; or use --stimulus socketpair",
+        ),
+        Stimulus::Mqueue if is_absent => (
+            Some("this kernel is built without POSIX message queues (CONFIG_POSIX_MQUEUE)"),
+            "use another stimulus, such as --stimulus pipe",
+        ),
+        Stimulus::Mqueue => (
+            Some("this user has too little room for message queues, or the system has"),
+            "raise ulimit -q, or fs.mqueue.queues_max; or use another stimulus",
+        ),
+        Stimulus::SysvSemaphore if is_absent => (
+            Some("this kernel is built without System V IPC (CONFIG_SYSVIPC)"),
+            "use another stimulus, such as --stimulus semaphore",
+        ),
+        Stimulus::SysvSemaphore => (
+            Some("there are too many System V semaphores (kernel.sem), see ipcs -s"),
+            "remove those that nobody uses, or use --stimulus semaphore",
+        ),
+        Stimulus::Condvar if is_absent => (
+            Some("this kernel has no futexes that inherit priorities (CONFIG_FUTEX_PI)"),
+            "use another stimulus, such as --stimulus futex",
+        ),
+        _ => (None, "use another stimulus, such as --stimulus futex"),
     }
 }
 
@@ -190,21 +190,11 @@ mod tests {
                 Unavailable::RtcRate(path(), Rate::REALFEEL, denied()),
                 "echo 2048 > /sys/class/rtc/rtc0/max_user_freq",
             ),
-            (
-                Unavailable::Channel(Stimulus::Udp, denied()),
-                "ip link set lo up; or use --stimulus socketpair",
-            ),
-            (
-                Unavailable::Channel(Stimulus::Mqueue, io::ErrorKind::Unsupported.into()),
-                "--stimulus pipe",
-            ),
             (Unavailable::NoRtc, "--stimulus rtc-grid"),
             (Unavailable::CoarseTimers(SpanNs(4_000_000)), "--stimulus rtc-grid"),
         ] {
             let remedy = error.cause_and_remedy().1;
-            let of_clock = !matches!(error, Unavailable::Channel(..));
-            assert!(remedy.contains(want), "{remedy}");
-            assert_eq!(remedy.contains("rtc-grid"), of_clock, "{remedy}");
+            assert!(remedy.contains(want) && remedy.contains("rtc-grid"), "{remedy}");
         }
     }
 }
