@@ -158,7 +158,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__explain)
-            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --as-recorded --by --episodes --stimulus --interval --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
+            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --as-recorded --by --episodes --stimulus --interval --gap-from --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -196,10 +196,26 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer futex audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gap-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fragment)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fragments)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --share)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -334,7 +350,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer futex audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -534,7 +550,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer futex audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -685,17 +701,33 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__measure)
-            opts="-h --stimulus --interval --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
+            opts="-h --stimulus --interval --gap-from --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer futex audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gap-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fragment)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fragments)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --share)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -40,12 +40,18 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'P
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l probe -d 'Also infer the preemption model from behaviour: time wakeups during long system calls on one CPU, for some seconds'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
+futex\t'Another thread, through a futex'
+audio\t'A virtual sound card that plays what the probe computes'
+spin\t'None: a loop reads the clock and counts the gaps'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l gap-from -d 'With --stimulus spin: length from which a gap counts [default: 1us]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragment -d 'With --stimulus audio: time that the virtual sound card plays a fragment [default: 2900us]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragments -d 'With --stimulus audio: number of fragments in the card\'s buffer [default: 3]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l share -d 'With --stimulus audio: share of a fragment\'s time that computing it takes [default: 80%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed]' -r -f -a "other\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin]' -r -f -a "other\t''
 fifo\t''
 rr\t''
 deadline\t''"
@@ -74,12 +80,18 @@ function\t''
 module\t''"
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l episodes -d 'Number of the worst wakeups to show in full' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU' -r
+futex\t'Another thread, through a futex'
+audio\t'A virtual sound card that plays what the probe computes'
+spin\t'None: a loop reads the clock and counts the gaps'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l gap-from -d 'With --stimulus spin: length from which a gap counts [default: 1us]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragment -d 'With --stimulus audio: time that the virtual sound card plays a fragment [default: 2900us]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragments -d 'With --stimulus audio: number of fragments in the card\'s buffer [default: 3]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l share -d 'With --stimulus audio: share of a fragment\'s time that computing it takes [default: 80%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed]' -r -f -a "other\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin]' -r -f -a "other\t''
 fifo\t''
 rr\t''
 deadline\t''"
@@ -122,7 +134,7 @@ prometheus\t'A classic histogram for Prometheus'
 openmetrics\t'The same as OpenMetrics'
 jsonl\t'Every sample as a JSON object on its own line, for runs measured with --save-samples'
 trace\t'The latest wakeups as a trace for Perfetto (ui.perfetto.dev) or about:tracing'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, components, causes, episodes [default: exceedance]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes [default: exceedance]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l line -d 'Draw lines at these times, in addition to the runs\' limits' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l title -d 'Title of the report' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
@@ -212,7 +224,9 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'"
+futex\t'Another thread, through a futex'
+audio\t'A virtual sound card that plays what the probe computes'
+spin\t'None: a loop reads the clock and counts the gaps'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
@@ -254,7 +268,9 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l seeds -d 'Number of seeds, as in 10, or a list, as in 3,7,11. A seed sets the probe\'s phase and the loads\' contents' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l samples -d 'Wakeups per cell' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l stimulus -d 'Source of the wakeups' -r -f -a "timer\t'A timer that expires on an absolute grid of CLOCK_MONOTONIC'
-futex\t'Another thread, through a futex'"
+futex\t'Another thread, through a futex'
+audio\t'A virtual sound card that plays what the probe computes'
+spin\t'None: a loop reads the clock and counts the gaps'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
