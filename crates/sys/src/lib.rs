@@ -33,7 +33,6 @@ pub mod sched;
 pub mod serial;
 pub mod shared;
 pub mod signal;
-pub mod terminal;
 pub mod timer_file;
 
 /// The result of a call that reports failure as -1 and the reason in `errno`.
