@@ -231,6 +231,27 @@ def agreement(plan):
     return head + figures.table(["", "minimum", "median"], rows)
 
 
+def gaps(plan):
+    """Gaps of 1 µs and more that a busy loop sees, beside oslat."""
+    seconds = 2 if plan.quick else 20
+    names = ["wakescope", "oslat"][0 if "wakescope" in plan.names else 1 :]
+
+    def once(name):
+        if name == "oslat":
+            command = ["oslat", "-D", str(seconds), "-c", str(plan.cpu)]
+            return figures.oslat_gaps(execute(command, 60 + 5 * seconds).output) / seconds
+        with tempfile.TemporaryDirectory(prefix="wakescope-bench-") as folder:
+            out = Path(folder, "run")
+            how = ["--stimulus", "spin", "--cpus", str(plan.cpu), "--duration", f"{seconds}s", "--out", str(out)]
+            execute([BINARY, "measure", *how], 60 + 5 * seconds)
+            thread = json.loads((out / "run.json").read_text())["threads"][0]
+            return thread["woken"]["count"] / (thread["spin"]["observed_ns"] / 1e9)
+
+    results = rounds_of(names, plan.rounds, once)
+    head = f"### Gaps in a busy loop\n\nGaps of 1 µs and more on one CPU in {seconds} s, SCHED_OTHER, alternating.\n\n"
+    return head + compared(results, "gaps per second")
+
+
 PARTS = {
     "cpu": cpu_time,
     "instructions": instructions,
@@ -238,6 +259,7 @@ PARTS = {
     "recorder": recorder,
     "keeping-up": keeping_up,
     "agreement": agreement,
+    "gaps": gaps,
 }
 
 

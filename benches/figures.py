@@ -40,6 +40,15 @@ def wakeups(text):
     return sum(int(count) for count in last.values())
 
 
+def oslat_gaps(text):
+    """Gaps of 1 µs and more by the rows of oslat's histogram, all CPUs. A row `002 (us):` counts those from 1 µs
+    up to 2 µs."""
+    rows = re.findall(r"^ *(\d+) \(us\):\s+([\d ]+)", text, re.MULTILINE)
+    if not rows:
+        raise ValueError("there is no histogram of gaps")
+    return sum(int(count) for edge, counts in rows if int(edge) > 1 for count in counts.split())
+
+
 def quantile_of_counts(counts, share, beyond=0):
     """The value that `share` of the samples are not above, of `counts` by value with `beyond`
     samples above all; None if it is one of those."""

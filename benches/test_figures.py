@@ -56,6 +56,12 @@ class Reading(unittest.TestCase):
         with self.assertRaises(ValueError):
             figures.wakeups("Unable to change scheduling policy!")
 
+    def test_gaps(self):
+        rows = "    001 (us):\t 90326661 7\n    002 (us):\t 4 1\n    008 (us):\t 825 0 (including overflows)\n"
+        self.assertEqual(figures.oslat_gaps(rows + "     Minimum:\t 1 1 (us)\n"), 830)
+        with self.assertRaises(ValueError):
+            figures.oslat_gaps("oslat: cannot set affinity")
+
     def test_hackbench(self):
         self.assertEqual(figures.hackbench_seconds("Running with 4 groups\nTime: 0.873\n"), 0.873)
 

@@ -31,12 +31,18 @@ mod others;
 mod stored;
 
 /// What a probe is told, and means nothing where none is started.
-const NOT_OF_OTHERS: [&str; 13] = [
+const NOT_OF_OTHERS: [&str; 19] = [
     "stimulus",
     "line",
     "baud",
+    "between",
+    "place",
     "interval",
     "rtc_hz",
+    "gap_from",
+    "fragment",
+    "fragments",
+    "share",
     "cpus",
     "policy",
     "priority",
@@ -256,6 +262,12 @@ impl Follower {
     /// all if there are none.
     pub(crate) fn start(question: Question, plan: &Plan, host: &Host) -> Result<Self, Failure> {
         let Question { above, bound, sections, by, time_domain } = question;
+        if plan.stimulus.is_busy() {
+            return Err(Failure::new(format!("cannot explain --stimulus {}", plan.stimulus))
+                .because("its probe never sleeps, so there are no wakeups to follow")
+                .try_this(format!("use wakescope measure --stimulus {}", plan.stimulus))
+                .try_this("explain wakeups: --stimulus timer"));
+        }
         if bound && plan.stimulus.needs_waker() {
             let stimulus = plan.stimulus;
             return Err(Failure::new(format!("--bound does not apply to --stimulus {stimulus}"))

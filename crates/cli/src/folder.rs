@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use wakescope_probe::measurement::{SampleSink, SavedSample, Unsaved};
 use wakescope_store::{EPISODES, EPISODES_FRESH, GrowingFile, RunFiles, RunFolderError, SAMPLES};
 
+use wakescope_core::source::Quantity;
+
 use crate::Failure;
 use crate::samples::SampleFile;
 
@@ -29,15 +31,15 @@ impl SampleSink for RunFolder {
 
 impl RunFolder {
     /// Makes the folder that the user named, or one named after the time below `runs/`, with
-    /// `record` in it.
+    /// `record` in it, and a file for `samples` of that kind.
     pub(crate) fn create(
         named: Option<&Path>,
         time: &str,
-        save_samples: bool,
+        samples: Option<Quantity>,
         record: &[u8],
     ) -> Result<Self, Failure> {
         let mut files = RunFiles::create(named, time, record).map_err(failure)?;
-        match save_samples.then(|| samples_in(&mut files)).transpose() {
+        match samples.map(|of| samples_in(&mut files, of)).transpose() {
             Ok(samples) => Ok(Self { files, samples }),
             Err(e) => {
                 files.discard();
@@ -73,9 +75,9 @@ impl RunFolder {
     }
 }
 
-fn samples_in(files: &mut RunFiles) -> Result<SampleFile, RunFolderError> {
+fn samples_in(files: &mut RunFiles, of: Quantity) -> Result<SampleFile, RunFolderError> {
     let file = files.add(SAMPLES)?;
-    SampleFile::begin(file).map_err(|e| RunFolderError::File(SAMPLES.into(), e))
+    SampleFile::begin(file, of).map_err(|e| RunFolderError::File(SAMPLES.into(), e))
 }
 
 fn failure(error: RunFolderError) -> Failure {

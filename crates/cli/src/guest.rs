@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use wakescope_core::behaviour::judge;
 use wakescope_core::explain::Above;
 use wakescope_core::host::KernelVersion;
 use wakescope_core::limitations::host_findings;
-use wakescope_core::plan::Plan;
+use wakescope_core::plan::{Plan, Stimulus};
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_lab::guest::{EPISODES, FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
@@ -323,6 +323,7 @@ fn measure_quietly(
 ) -> Result<(Run, Option<Vec<u8>>), Failure> {
     let Order { seed, ref plan } = *order;
     let loads = loads_of(plan)?;
+    bring_up_what_wakes(plan.stimulus);
     let mut signals = measure::prepare_process()?;
     provide_all(&loads)?;
     let host = host::read(&plan.cpus);
@@ -385,6 +386,15 @@ fn provide(need: Need) -> Result<(), Failure> {
         Need::Machine => return Ok(()),
     };
     done.map_err(|e| Failure::new(format!("cannot {what}: {e}")))
+}
+
+/// Brings up the loopback device for stimuli that need it. Where that fails, their refusal says why.
+fn bring_up_what_wakes(stimulus: Stimulus) {
+    if matches!(stimulus, Stimulus::Udp | Stimulus::Tcp) {
+        if let Ok(socket) = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)) {
+            let _ = bring_loopback_up(&socket);
+        }
+    }
 }
 
 /// The loads that a plan names.

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Outcome, Failure> {
             false => dir.clone(),
         });
         let record = run.to_json();
-        let folder = RunFolder::create(out.as_deref(), &time_now(), false, record.as_bytes())?;
+        let folder = RunFolder::create(out.as_deref(), &time_now(), None, record.as_bytes())?;
         let path = folder.finish(record.as_bytes())?;
         output::print(&told(run, &path))?;
     }

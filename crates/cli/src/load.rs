@@ -126,12 +126,12 @@ fn list() -> String {
     Spec::list().map(|(name, about)| format!(" {name:width$}  {about}\n")).collect()
 }
 
+/// Loads that are set up, and what of the requested ones was left out.
+type SetUp = (Vec<Load>, Vec<LeftOut>);
+
 /// Waits until all loads are set up. Those of a group that cannot run are left out, unless none can.
 /// `None` if the user ends it before.
-fn await_set_up(
-    loads: Vec<Load>,
-    signals: &EndSignals,
-) -> Result<Option<(Vec<Load>, Vec<LeftOut>)>, Failure> {
+fn await_set_up(loads: Vec<Load>, signals: &EndSignals) -> Result<Option<SetUp>, Failure> {
     let deadline = clock::now().after(SET_UP_PATIENCE);
     let (mut ready, mut left_out, mut refused) = (Vec::new(), Vec::new(), None);
     for mut load in loads {

@@ -31,6 +31,9 @@ use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, line, output};
 
 mod args;
+mod own_options;
+mod series;
+mod wakers;
 
 pub(crate) use args::MeasureArgs;
 pub(crate) use args::plan;
@@ -50,6 +53,9 @@ impl StoresMore for Unobserved {
 
 /// Runs `wakescope measure`.
 pub(crate) fn run(args: &MeasureArgs) -> Result<Outcome, Failure> {
+    if let Some(varied) = series::varied(args)? {
+        return series::run(args, varied);
+    }
     let plan = plan(args)?;
     let signals = prepare_process()?;
     let host = host::read(&plan.cpus);
@@ -67,14 +73,51 @@ pub(crate) fn carry_out(
     observer: &mut impl StoresMore,
     shown: &dyn Fn(&Run) -> String,
 ) -> Result<Outcome, Failure> {
+    let kept = keep(args, args.out.as_deref(), plan, host, &mut signals, observer)?;
+    let Kept { run, record, saved } = kept;
+    if args.json {
+        output::print(&format!("{}\n", String::from_utf8_lossy(&record)))?;
+    } else {
+        show(shown(&run), &run, saved.as_deref().ok())?;
+    }
+    saved?;
+    Ok(verdict_of(outcome(&run)))
+}
+
+/// What the limits of a run mean for the exit code.
+fn verdict_of(judged: Judged) -> Outcome {
+    match judged {
+        Judged::Pass => Outcome::Done,
+        Judged::Fail => Outcome::Failed,
+        Judged::Inconclusive => Outcome::Inconclusive,
+    }
+}
+
+/// A run that was measured.
+struct Kept {
+    run: Run,
+    record: Vec<u8>,
+    /// Where it lies, or why it could not be written for the last time.
+    saved: Result<PathBuf, Failure>,
+}
+
+/// Measures, and keeps the run in the folder `out`, or in one named after the time.
+fn keep(
+    args: &MeasureArgs,
+    out: Option<&Path>,
+    plan: Plan,
+    host: Host,
+    signals: &mut dyn driver::Signals,
+    observer: &mut impl StoresMore,
+) -> Result<Kept, Failure> {
     let identity = identity(args.seed);
     let mut blank = blank_run(&identity, &plan, &host);
     args.redact_if_asked(&mut blank);
     let mut storage = Storage {
         folder: RunFolder::create(
-            args.out.as_deref(),
+            out,
             &identity.started,
-            args.save_samples,
+            args.save_samples.then(|| blank.quantity()),
             blank.to_json().as_bytes(),
         )?,
         args,
@@ -86,7 +129,7 @@ pub(crate) fn carry_out(
     let loads = || start_loads(args.load.iter().flat_map(|l| &l.0), dir, args.seed);
     let begun = stores.and_then(|()| loads()).and_then(|loads| {
         let request = Request { identity, plan, host, host_findings, loads, abandons_loads: false };
-        driver::measure(request, observer, &mut signals, &mut Live::default(), &mut storage)
+        driver::measure(request, observer, signals, &mut Live::default(), &mut storage)
             .map_err(explain)
     });
     let Storage { folder, mut writer, .. } = storage;
@@ -101,17 +144,7 @@ pub(crate) fn carry_out(
     args.redact_if_asked(&mut run);
     let record = writer.write(&mut run);
     let saved = folder.finish(record);
-    if args.json {
-        output::print(&format!("{}\n", String::from_utf8_lossy(record)))?;
-    } else {
-        show(shown(&run), &run, saved.as_deref().ok())?;
-    }
-    saved?;
-    Ok(match outcome(&run) {
-        Judged::Pass => Outcome::Done,
-        Judged::Fail => Outcome::Failed,
-        Judged::Inconclusive => Outcome::Inconclusive,
-    })
+    Ok(Kept { record: record.to_vec(), run, saved })
 }
 
 /// Tells what commands said before they ended, which no record holds.

@@ -35,7 +35,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// The picture for --format svg or png: exceedance, histogram, cpus, course, components, causes, episodes [default: exceedance]
+    /// The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes [default: exceedance]
     #[arg(long, value_name = "NAME", hide_possible_values = true)]
     picture: Option<Picture>,
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 
+use wakescope_core::source::Quantity;
+use wakescope_formats::export::jsonl::columns;
 use wakescope_probe::measurement::{SavedSample, Unsaved};
 
 /// Samples are written in blocks of about this size.
@@ -23,11 +25,11 @@ pub(crate) struct SampleFile {
 }
 
 impl SampleFile {
-    /// Begins a file that was just made, with its head.
-    pub(crate) fn begin(file: File) -> io::Result<Self> {
+    /// Begins a file that was just made, with its head: they are samples `of` that kind.
+    pub(crate) fn begin(file: File, of: Quantity) -> io::Result<Self> {
         let mut samples = Self {
             file,
-            block: b"cpu,expiry_ns,wakeup_latency_ns\n".to_vec(),
+            block: [columns(of), "\n"].concat().into_bytes(),
             in_block: BTreeMap::new(),
             written_bytes: 0,
             fault: None,
@@ -91,7 +93,8 @@ mod tests {
     #[test]
     fn every_sample_is_in_the_file_or_counted() {
         let path = std::env::temp_dir().join(format!("wakescope-samples-{}", std::process::id()));
-        let mut samples = SampleFile::begin(File::create(&path).unwrap()).unwrap();
+        let mut samples =
+            SampleFile::begin(File::create(&path).unwrap(), Quantity::WakeupLatency).unwrap();
         for i in 0..10_000 {
             samples.add(sample(0, i));
         }
@@ -112,7 +115,7 @@ mod tests {
         }
         // It takes nothing from the very first write on.
         let open = || File::options().write(true).open(full).unwrap();
-        assert!(SampleFile::begin(open()).is_err());
+        assert!(SampleFile::begin(open(), Quantity::WakeupLatency).is_err());
         let mut samples = SampleFile {
             file: open(),
             block: Vec::new(),

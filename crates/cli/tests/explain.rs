@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use common::bench::Test;
+use common::bench::{Test, skip};
 use common::measured::{allowed_cpus, names, record};
 use following::{can_follow, explain, explained};
 use wakescope_attribution::without_stolen;
@@ -73,31 +73,51 @@ fn each_wakeup_is_followed_and_its_parts_add_up() {
 
 #[test]
 fn wakeups_by_another_thread_are_followed_from_its_call() {
-    if !can_follow("wakeups_by_another_thread_are_followed_from_its_call") {
+    const TEST: &str = "wakeups_by_another_thread_are_followed_from_its_call";
+    if !can_follow(TEST) {
         return;
     }
-    let test = Test::new("futex");
-    let cpu = a_cpu();
-    let args = ["--stimulus", "futex", "--duration", "2s", "--cpus", &cpu, "--interval", "500us"];
+    let cpus = allowed_cpus();
+    let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+    for (stimulus, between, waker_cpu) in [
+        (Stimulus::Futex, "threads", first),
+        (Stimulus::Pipe, "threads", last),
+        (Stimulus::Eventfd, "processes", first),
+        (Stimulus::Tcp, "processes", last),
+    ] {
+        check_followed_from_the_call(stimulus, between, waker_cpu, first);
+    }
+    if first == last {
+        skip(TEST, "wakers on another CPU: there is one CPU");
+    }
+}
+
+#[track_caller]
+fn check_followed_from_the_call(stimulus: Stimulus, between: &str, waker_cpu: u32, probe: u32) {
+    let test = Test::new(&format!("explain-{stimulus}"));
+    let place = format!("{waker_cpu}:{probe}");
+    let args = ["--stimulus", stimulus.name(), "--between", between, "--place", &place];
+    let length = ["--duration", "1s", "--interval", "500us", "--warmup", "100ms"];
     let (run, text) = explained(
         &test,
-        &[&args[..], &["--above", "p90", "--worst", "400", "--out", "run"]].concat(),
+        &[&args[..], &length, &["--above", "p90", "--worst", "400", "--out", "run"]].concat(),
     );
-    assert_eq!((run.state, run.plan.stimulus), (State::Complete, Stimulus::Futex));
+    assert_eq!((run.state, run.plan.stimulus), (State::Complete, stimulus));
     assert_parts_add_up(&run);
     assert_shares_add_up(&run);
     let told = run.explanation.as_ref().unwrap();
     // Followed are all but those that somebody hid.
     assert!(told.not_followed <= told.wakeups / 10, "{told:?}");
     assert!(told.seen_with.contains(&"sched_waking".into()), "{:?}", told.seen_with);
-    let waker = format!("wakescope-w/{cpu}");
+    let waker = format!("wakescope-w/{waker_cpu}");
+    let from = (waker_cpu != probe).then_some(waker_cpu);
     let explained: Vec<_> = run.worst.iter().filter(|w| !w.blame.is_empty()).collect();
     for episode in &explained {
-        let StepEvent::MadeReady { by: Some(by), cpu: None, .. } = &episode.timeline[0].event
-        else {
-            panic!("{:?}", episode.timeline)
-        };
-        assert_eq!(by.comm, waker);
+        let made_ready = episode.timeline.iter().find_map(|step| match &step.event {
+            StepEvent::MadeReady { by: Some(by), cpu, .. } => Some((by.comm.as_str(), *cpu)),
+            _ => None,
+        });
+        assert_eq!(made_ready, Some((waker.as_str(), from)), "{:?}", episode.timeline);
     }
     assert!(text.contains(&format!("made ready by {waker}[")), "{text}");
     let found = |code: &str| run.validity.findings.iter().any(|finding| finding.code == code);

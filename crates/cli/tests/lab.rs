@@ -4,6 +4,8 @@
 mod bisected;
 #[path = "lab/bits.rs"]
 mod bits;
+#[path = "lab/clocks.rs"]
+mod clocks;
 mod common;
 #[path = "lab/confined.rs"]
 mod confined;

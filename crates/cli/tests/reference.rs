@@ -16,7 +16,7 @@ use wakescope_core::explain::{Cause, Evidence};
 use wakescope_core::finding::{CODES, Finding, Severity, Validity};
 use wakescope_core::limit::Outcome;
 use wakescope_core::line::{AnsweredBy, Attachment};
-use wakescope_core::plan::{IdleStates, Plan, Policy, Stimulus};
+use wakescope_core::plan::{Between, IdleStates, Placement, Plan, Policy, Stimulus};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::source::{Omission, Quantity};
@@ -64,6 +64,12 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     }
     for stimulus in Stimulus::OF_PROBES.iter().copied().chain([Stimulus::Any]) {
         names(&|run| run.plan.stimulus = stimulus);
+    }
+    for placement in [Placement::SameCpu, Placement::CrossCpu] {
+        names(&|run| run.plan.waker.as_mut().unwrap().placement = placement);
+    }
+    for between in [Between::Threads, Between::Processes] {
+        names(&|run| run.plan.waker.as_mut().unwrap().between = between);
     }
     for idle in [IdleStates::AsIs, IdleStates::Shallow] {
         names(&|run| run.plan.idle_states = idle);

@@ -4,6 +4,7 @@
 //! goes out are numbers and text. That is why the same code serves a live machine, a stored run
 //! and a simulated kernel, and why it can be tested where the truth is known.
 
+pub mod audio;
 pub mod behaviour;
 pub mod btf;
 pub mod budget;

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audio::AudioPlan;
 use crate::source::{Quantity, Source};
+use crate::units::SpanNs;
 
 mod rate;
 mod stimulus;
@@ -58,16 +60,52 @@ pub enum IdleStates {
     Shallow,
 }
 
+/// The length from which gaps in a busy loop count, unless another is asked for: 1 µs. It is several
+/// times what the loop itself takes, and less than any interrupt.
+pub const GAP_FROM_NS: u64 = 1_000;
+
 /// How many of the latest wakeups are kept unless more or fewer are asked for.
 pub const WORST: u16 = 10;
 
 /// The threads that wake probes, one for each. They have the probes' policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waker {
     /// Where they run.
     pub placement: Placement,
     /// Their priority, for policies that have one.
     pub priority: Option<u8>,
+    /// Where `placement` is another CPU: that of each waker, in the order of the measured CPUs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<u32>,
+    /// Whether they are threads of the probes' process.
+    #[serde(default, skip_serializing_if = "Between::is_threads")]
+    pub between: Between,
+}
+
+/// What a probe and its waker are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Between {
+    /// Two threads of one process.
+    #[default]
+    Threads,
+    /// Two processes.
+    Processes,
+}
+
+impl Between {
+    fn is_threads(&self) -> bool {
+        *self == Self::Threads
+    }
+}
+
+impl fmt::Display for Between {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Threads => "threads",
+            Self::Processes => "processes",
+        })
+    }
 }
 
 /// Where a waker runs.
@@ -76,6 +114,8 @@ pub struct Waker {
 pub enum Placement {
     /// On the CPU of its probe, which it is bound to.
     SameCpu,
+    /// On another CPU than its probe, which it is bound to.
+    CrossCpu,
 }
 
 impl Waker {
@@ -83,7 +123,19 @@ impl Waker {
     /// 1 there is none.
     pub fn of_probe(priority: Option<u8>) -> Self {
         let priority = priority.map(|priority| priority.saturating_sub(1).max(1));
-        Self { placement: Placement::SameCpu, priority }
+        let (cpus, between) = (Vec::new(), Between::Threads);
+        Self { placement: Placement::SameCpu, priority, cpus, between }
+    }
+
+    /// The same wakers for probes of this priority.
+    #[must_use]
+    pub fn with_probe(self, priority: Option<u8>) -> Self {
+        Self { priority: Self::of_probe(priority).priority, ..self }
+    }
+
+    /// The CPU of the waker of the probe at `rank`, which measures the CPU `probe`.
+    pub fn cpu(&self, rank: usize, probe: u32) -> u32 {
+        self.cpus.get(rank).copied().unwrap_or(probe)
     }
 }
 
@@ -103,7 +155,7 @@ pub struct Plan {
     pub target: Target,
     /// What events cause the wakeups.
     pub stimulus: Stimulus,
-    /// The grid's period.
+    /// The grid's period; 0 where the stimulus has no grid.
     pub interval_ns: u64,
     /// The span of the grid that is measured; `None` if `samples` ends the run.
     pub duration_ns: Option<u64>,
@@ -122,6 +174,12 @@ pub struct Plan {
     /// The line that bytes go over, where the stimulus is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<LinePlan>,
+    /// The virtual sound card; `None` where the stimulus is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<AudioPlan>,
+    /// The length from which a gap counts; `None` where the probe sleeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_from_ns: Option<u64>,
     /// The measured CPUs, one probe thread each.
     pub cpus: Vec<u32>,
     /// Loads, by name.
@@ -159,6 +217,14 @@ impl Plan {
     /// that were due regardless of it.
     pub fn counts_expiries(&self) -> bool {
         self.stimulus.family() == Family::Grid
+    }
+
+    /// How many points of the grid lie within so long a time, with the first at its beginning.
+    pub fn points_in(&self, span: SpanNs) -> u64 {
+        match Rate::of(SpanNs(self.interval_ns)) {
+            Some(rate) if self.stimulus == Stimulus::RtcGrid => rate.points_in(span),
+            _ => span.0.div_ceil(self.interval_ns.max(1)),
+        }
     }
 
     /// Whether the wakeups are those of other threads: then the run has no probes, and what concerns

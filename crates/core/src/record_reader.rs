@@ -7,7 +7,7 @@
 //! messages are those of serde in either case; docs/benchmarks.md has what this saves.
 
 use crate::histogram::{Bucket, Histogram};
-use crate::run::Run;
+use crate::run::{Run, Thread};
 
 /// The run of a record, not yet checked; `None` if serde has to parse the whole text.
 pub(crate) fn read(text: &[u8]) -> Option<Run> {
@@ -26,7 +26,7 @@ pub(crate) fn read(text: &[u8]) -> Option<Run> {
         }
     }
     let mut maxima = Cuts::of(maxima);
-    for place in run.threads.iter_mut().filter_map(|thread| thread.maxima.as_mut()) {
+    for place in run.threads.iter_mut().flat_map(Thread::maxima_mut) {
         if let [Some(mark)] = place.max_ns[..] {
             place.max_ns = maxima.take(mark)?;
         }

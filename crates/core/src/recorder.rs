@@ -14,10 +14,12 @@ use crate::interval_deviation::IntervalDeviation;
 use crate::maxima::Maxima;
 
 mod course;
+mod deviations;
 mod tally;
 mod worst;
 
 use course::Course;
+use deviations::{Deviations, FarExtremes};
 use tally::{Counts, Extremes, Tally, add};
 use worst::Worst;
 
@@ -62,9 +64,8 @@ pub struct Recorder {
     woken: Tally,
     /// Expiries that a late wakeup swallowed. Kept apart so that a wakeup in time costs one count.
     swallowed: Tally,
-    /// Times between wakeups that were longer than the interval, and those that were shorter.
-    longer: Tally,
-    shorter: Tally,
+    /// Times between wakeups, without the interval.
+    deviations: Deviations,
     migrated: AtomicU64,
     early: AtomicU64,
     not_asleep: AtomicU64,
@@ -81,8 +82,7 @@ impl Recorder {
             version: AtomicU64::new(0),
             woken: Tally::new(),
             swallowed: Tally::new(),
-            longer: Tally::new(),
-            shorter: Tally::new(),
+            deviations: Deviations::new(),
             migrated: AtomicU64::new(0),
             early: AtomicU64::new(0),
             not_asleep: AtomicU64::new(0),
@@ -122,11 +122,18 @@ impl Recorder {
     /// may.
     #[inline]
     pub fn record_deviation(&self, due_ns: u64, deviation_ns: i64) {
+        // Such counts stand by themselves, so readers need not notice the change.
+        if !self.deviations.count_near(deviation_ns) {
+            self.record_far_deviation(due_ns, deviation_ns);
+        }
+    }
+
+    #[cold]
+    fn record_far_deviation(&self, due_ns: u64, deviation_ns: i64) {
         let version = self.version.load(Relaxed);
         self.version.store(version + 1, Relaxed);
         fence(Release);
-        let tally = if deviation_ns < 0 { &self.shorter } else { &self.longer };
-        tally.count(deviation_ns.unsigned_abs(), due_ns);
+        self.deviations.count_far(due_ns, deviation_ns);
         self.version.store(version + 2, Release);
     }
 
@@ -139,8 +146,7 @@ impl Recorder {
         fence(Release);
         self.woken.reset();
         self.swallowed.reset();
-        self.longer.reset();
-        self.shorter.reset();
+        self.deviations.reset();
         self.worst.reset();
         self.course.reset();
         for cell in [&self.migrated, &self.early, &self.not_asleep, &self.now, &self.recent_max] {
@@ -183,13 +189,14 @@ impl Recorder {
             let counts = self.counts(&figures);
             (figures, counts)
         };
-        let (figures, counts) = self.at_one_moment(all).unwrap_or_else(|| {
+        let (figures, (late, far)) = self.at_one_moment(all).unwrap_or_else(|| {
             // A few loads, so this succeeds.
             let figures = self.at_one_moment(|| self.figures()).unwrap_or_else(|| self.figures());
             let counts = self.counts(&figures);
             (figures, counts)
         });
-        snapshot_of(figures, counts)
+        let deviation = self.deviations.copy(&figures.far, &far);
+        Snapshot { deviation, ..snapshot_of(figures, late) }
     }
 
     /// What `read` gives between two samples; `None` if one was written each time.
@@ -208,8 +215,7 @@ impl Recorder {
         Figures {
             woken: self.woken.extremes(),
             swallowed: self.swallowed.extremes(),
-            longer: self.longer.extremes(),
-            shorter: self.shorter.extremes(),
+            far: self.deviations.extremes(),
             migrated: self.migrated.load(Relaxed),
             early: self.early.load(Relaxed),
             not_asleep: self.not_asleep.load(Relaxed),
@@ -221,13 +227,9 @@ impl Recorder {
     /// The counts of the values between the extremes. A sample is counted before it becomes an
     /// extreme, and one that came since and lies beyond them is left out: what is counted is a
     /// distribution with these extremes, whatever is written meanwhile.
-    fn counts(&self, figures: &Figures) -> [Counts; 4] {
-        [
-            self.woken.counts(&figures.woken),
-            self.swallowed.counts(&figures.swallowed),
-            self.longer.counts(&figures.longer),
-            self.shorter.counts(&figures.shorter),
-        ]
+    fn counts(&self, figures: &Figures) -> ([Counts; 2], [Counts; 2]) {
+        let late = [self.woken.counts(&figures.woken), self.swallowed.counts(&figures.swallowed)];
+        (late, self.deviations.counts(&figures.far))
     }
 }
 
@@ -235,8 +237,7 @@ impl Recorder {
 struct Figures {
     woken: Extremes,
     swallowed: Extremes,
-    longer: Extremes,
-    shorter: Extremes,
+    far: FarExtremes,
     migrated: u64,
     early: u64,
     not_asleep: u64,
@@ -244,8 +245,7 @@ struct Figures {
     maxima: Maxima,
 }
 
-fn snapshot_of(figures: Figures, counts: [Counts; 4]) -> Snapshot {
-    let [woken, swallowed, longer, shorter] = counts;
+fn snapshot_of(figures: Figures, [woken, swallowed]: [Counts; 2]) -> Snapshot {
     let missed = swallowed.total();
     let expiries = match missed {
         0 => woken.distribution(&figures.woken),
@@ -260,10 +260,7 @@ fn snapshot_of(figures: Figures, counts: [Counts; 4]) -> Snapshot {
         migrated: figures.migrated,
         early: figures.early,
         not_asleep: figures.not_asleep,
-        deviation: IntervalDeviation {
-            longer: longer.distribution(&figures.longer),
-            shorter: shorter.distribution(&figures.shorter),
-        },
+        deviation: IntervalDeviation::default(),
         worst,
         maxima: figures.maxima,
     }

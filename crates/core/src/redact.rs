@@ -126,6 +126,9 @@ fn redact_plan(plan: &mut Plan) {
         stimulus: _,
         target,
         interval_ns: _,
+        gap_from_ns: _,
+        // Times and counts.
+        audio: _,
         duration_ns: _,
         samples: _,
         policy: _,
@@ -235,6 +238,9 @@ fn keep_thread(thread: &Thread) {
         skipped: _,
         due_uncertainty_ns: _,
         page_faults: _,
+        spin: _,
+        // Figures only.
+        audio: _,
         woken: _,
         expiries: _,
         interval_deviation: _,

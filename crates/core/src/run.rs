@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::audio::Audio;
 use crate::distribution::Distribution;
 use crate::explain::{
     CauseRow, ComponentTable, Components, Explanation, NetOfSteal, Ranking, Share, Step,
@@ -136,6 +137,9 @@ pub struct Thread {
     /// Page faults while measuring, minor and major.
     #[serde(default)]
     pub page_faults: u64,
+    /// What a loop that never sleeps did; `None` if the probe slept, or the loop has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spin: Option<Spin>,
     /// One value per wakeup.
     pub woken: Distribution,
     /// One value per expiry, also of those that a late wakeup swallowed.
@@ -147,6 +151,9 @@ pub struct Thread {
     /// The largest lateness over the course of the run, per expiry; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maxima: Option<Maxima>,
+    /// What came of a virtual sound card; `None` if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<Audio>,
     /// Where another program's histogram ended; `None` where it did not or that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overflow: Option<Overflow>,
@@ -157,9 +164,26 @@ impl Thread {
     fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
         let of_intervals = self.interval_deviation.iter_mut();
         let of_intervals = of_intervals.flat_map(|i| [&mut i.longer, &mut i.shorter]);
+        let of_audio = self.audio.iter_mut().flat_map(Audio::distributions_mut);
         let own = [&mut self.woken, &mut self.expiries];
-        own.into_iter().chain(of_intervals).map(|distribution| &mut distribution.histogram)
+        let all = own.into_iter().chain(of_intervals).chain(of_audio);
+        all.map(|distribution| &mut distribution.histogram)
     }
+
+    /// All that it has over time, in the order in which a record holds them.
+    pub(crate) fn maxima_mut(&mut self) -> impl Iterator<Item = &mut Maxima> {
+        let of_audio = self.audio.iter_mut().flat_map(Audio::maxima_mut);
+        self.maxima.iter_mut().chain(of_audio)
+    }
+}
+
+/// What a loop that never sleeps did beside its gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spin {
+    /// How often it read the clock.
+    pub loops: u64,
+    /// From its first reading to its last: gaps within that time are known.
+    pub observed_ns: u64,
 }
 
 /// The end of another program's histogram, and the samples beyond it, of which only the bounds are
@@ -532,7 +556,9 @@ impl Run {
                 ))
             };
             let of_both = || inside("woken", &t.woken).or_else(|| inside("expiries", &t.expiries));
-            of_both().or_else(of_intervals).or_else(of_maxima).or_else(of_overflow).or_else(|| {
+            let of_audio = || t.audio.as_ref()?.fault().map(|f| format!("threads[{i}].audio.{f}"));
+            let of_parts = || of_intervals().or_else(of_maxima).or_else(of_audio);
+            of_both().or_else(of_parts).or_else(of_overflow).or_else(|| {
                 let expected = t.woken.count.checked_add(t.missed);
                 (expected != Some(t.expiries.count)).then(|| {
                     format!(

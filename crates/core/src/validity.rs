@@ -3,9 +3,11 @@
 use crate::finding::{Finding, Severity};
 use crate::limit::Limit;
 use crate::line::Line;
-use crate::plan::{IdleStates, Plan, Policy};
+use crate::plan::{IdleStates, Plan, Policy, Stimulus};
 use crate::run::LoadResult;
 use crate::units::{SpanNs, counted, grouped, one_or_many};
+
+mod own;
 
 use Severity::{Error, Note, Warning};
 
@@ -88,6 +90,14 @@ pub struct ThreadObserved {
     pub skipped: u64,
     /// How much later than stated wakeups may have been due.
     pub due_uncertainty_ns: u64,
+    /// How often a loop that never sleeps read the clock, and within which time.
+    pub loops: u64,
+    /// See `loops`.
+    pub observed_ns: u64,
+    /// The sum of its gaps.
+    pub gaps_ns: u64,
+    /// What computing a fragment of audio took in the median.
+    pub compute_ns: Option<u64>,
     /// Samples that could not be written to the sample file.
     pub lost: u64,
     /// Page faults in the loop, served from memory.
@@ -102,6 +112,8 @@ pub struct ThreadObserved {
     pub cpu_share_ppm: u64,
     /// When its CPU went away, from the start of the run.
     pub cpu_lost_at_ns: Option<u64>,
+    /// When, from the start of the run, and why nothing could wake it any more.
+    pub stimulus_lost: Option<(u64, String)>,
     /// Why the loop ended with an error.
     pub failure: Option<String>,
 }
@@ -115,7 +127,7 @@ pub fn findings(plan: &Plan, seen: &Observed) -> Vec<Finding> {
         thread_findings(plan, thread, seen.rt_share_ppm, &mut out);
     }
     samples(plan, seen, &mut out);
-    wakers(seen, &mut out);
+    wakers(plan, seen, &mut out);
     lines(seen, &mut out);
     clocks(seen, &mut out);
     surroundings(plan, seen, &mut out);
@@ -135,6 +147,15 @@ fn privileges(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             ),
             "run as root; or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope; or use --policy \
              other if this is intended",
+        ));
+    } else if plan.policy == Policy::Other && plan.stimulus.is_busy() {
+        out.push(Finding::new(
+            "unprivileged",
+            Note,
+            "the loop ran as SCHED_OTHER: gaps include other tasks' time slices, so a task or load \
+             beside it on the same CPU is a gap"
+                .into(),
+            "",
         ));
     } else if plan.policy == Policy::Other {
         out.push(Finding::new(
@@ -163,6 +184,7 @@ fn thread_findings(
     out: &mut Vec<Finding>,
 ) {
     let cpu = t.cpu;
+    let sample = if plan.stimulus.is_busy() { "gap" } else { "wakeup" };
     let mut add =
         |code, severity, message, hint| out.push(Finding::new(code, severity, message, hint));
     if let Some(failure) = &t.failure {
@@ -175,10 +197,23 @@ fn thread_findings(
             format!(
                 "CPU {cpu} became unavailable {} into the run; its {} until then {} kept",
                 SpanNs(at_ns),
-                counted(t.woken, "wakeup"),
+                counted(t.woken, sample),
                 one_or_many(t.woken, "is", "are")
             ),
             "see why it was taken offline, or measure other CPUs: --cpus",
+        );
+    }
+    if let Some((at_ns, why)) = &t.stimulus_lost {
+        add(
+            "waker-lost",
+            Warning,
+            format!(
+                "nothing could wake the probe on CPU {cpu} after {}: {why}; its {} until then {} kept",
+                SpanNs(*at_ns),
+                counted(t.woken, "wakeup"),
+                one_or_many(t.woken, "is", "are")
+            ),
+            "see what ended it, and measure again",
         );
     }
     if !t.pinned {
@@ -208,12 +243,19 @@ fn thread_findings(
         add(
             "migrated",
             Error,
-            format!("{} of CPU {cpu} happened on another CPU", counted(t.migrated, "wakeup")),
+            format!("{} of CPU {cpu} happened on another CPU", counted(t.migrated, sample)),
             "find the tool that moves tasks, such as a cpuset manager (irqbalance does not), stop \
              it and measure again",
         );
     }
-    if t.early > 0 {
+    if t.early > 0 && plan.stimulus.is_busy() {
+        add(
+            "early",
+            Error,
+            format!("the clock of CPU {cpu} went backwards {}", counted(t.early, "time")),
+            "check `dmesg` for clocksource messages",
+        );
+    } else if t.early > 0 {
         add(
             "early",
             Error,
@@ -274,10 +316,19 @@ fn thread_findings(
                  real-time tasks",
                 t.cpu_share_ppm / 10_000
             ),
-            "use a longer --interval",
+            match plan.stimulus {
+                Stimulus::Spin => "omit --policy",
+                Stimulus::Audio => "use a smaller --share",
+                _ => "use a longer --interval",
+            },
         );
     }
-    if t.woken == 0 && t.failure.is_none() {
+    own::coarse_loop(plan, t, out);
+    own::compute_time(plan, t, out);
+    let mut add =
+        |code, severity, message, hint| out.push(Finding::new(code, severity, message, hint));
+    // A loop that ran and was never interrupted is the best there is.
+    if t.woken == 0 && t.failure.is_none() && t.loops == 0 {
         add(
             "no-samples",
             Error,
@@ -334,18 +385,33 @@ fn samples(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
                     one_or_many(expiries, "is", "are"),
                     grouped(need)
                 ),
-                &format!("measure for at least --duration {}", span.as_argument()),
+                &match plan.interval_ns {
+                    0 => "measure longer".to_owned(),
+                    _ => format!("measure for at least --duration {}", span.as_argument()),
+                },
             ));
         }
     }
 }
 
 /// Of wakeups by another thread: those that were none.
-fn wakers(seen: &Observed, out: &mut Vec<Finding>) {
+fn wakers(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
     let sum = |of: fn(&ThreadObserved) -> u64| seen.threads.iter().map(of).sum::<u64>();
     let (woken, not_asleep) = (sum(|t| t.woken), sum(|t| t.not_asleep));
     let skipped = sum(|t| t.skipped);
-    if not_asleep > 0 {
+    if not_asleep > 0 && plan.audio.is_some() {
+        out.push(Finding::new(
+            "not-asleep",
+            Note,
+            format!(
+                "{} of {} did not have to wait for room in the buffer: the probe was behind, so \
+                 they are no wakeups",
+                grouped(not_asleep),
+                counted(woken + not_asleep, "fragment"),
+            ),
+            "see the cycles of the fragments, which have all of them",
+        ));
+    } else if not_asleep > 0 {
         let calls = woken + not_asleep;
         out.push(Finding::new(
             "not-asleep",
@@ -553,6 +619,41 @@ mod tests {
         check(|_, _| (), &[]);
     }
 
+    /// What is found of a loop that never sleeps.
+    #[track_caller]
+    fn check_spin(change: impl FnOnce(&mut Plan, &mut ThreadObserved), want: &[(&str, Severity)]) {
+        let of_loop = |plan: &mut Plan, seen: &mut Observed| {
+            plan.stimulus = Stimulus::Spin;
+            (plan.interval_ns, plan.gap_from_ns) = (0, Some(1_000));
+            (plan.policy, plan.priority) = (Policy::Other, None);
+            let thread = &mut seen.threads[0];
+            (thread.slack_ns, thread.cpu_share_ppm) = (1, 990_000);
+            // 50 ns a turn, and 1,000 gaps of 10 µs.
+            (thread.loops, thread.observed_ns) = (1_001_000, 60_000_000);
+            (thread.woken, thread.gaps_ns) = (1_000, 10_000_000);
+            change(plan, thread);
+        };
+        check(of_loop, want);
+    }
+
+    #[test]
+    fn a_loop_that_never_sleeps_is_judged_by_what_it_is() {
+        const OTHER: (&str, Severity) = ("unprivileged", Note);
+        check_spin(|_, _| (), &[OTHER]);
+        // It may be that nothing interrupts it.
+        check_spin(|_, t| (t.woken, t.gaps_ns) = (0, 0), &[OTHER]);
+        let never_ran = |_: &mut Plan, t: &mut ThreadObserved| {
+            (t.woken, t.gaps_ns, t.loops, t.observed_ns) = (0, 0, 0, 0);
+        };
+        check_spin(never_ran, &[OTHER, ("no-samples", Error)]);
+        // A turn of 600 ns is no small part of a microsecond; and a loop of gaps only has no turns.
+        check_spin(|_, t| t.observed_ns = 610_000_000, &[OTHER, ("coarse-loop", Warning)]);
+        check_spin(|_, t| t.woken = 1_000_900, &[OTHER, ("coarse-loop", Warning)]);
+        check_spin(|_, t| t.early = 1, &[OTHER, ("early", Error)]);
+        // All of a CPU is more than real-time tasks may have.
+        check_spin(|p, _| p.policy = Policy::Fifo, &[("rt-throttling", Warning)]);
+    }
+
     #[test]
     fn the_duration_that_is_suggested_is_enough_and_can_be_asked_for() {
         // p99.999 takes 200,000 samples: of one CPU at 333 µs 66.6 s, of two half of that.
@@ -589,6 +690,8 @@ mod tests {
         check(|_, s| s.threads[0].early = 1, &[("early", Error)]);
         check(|_, s| s.threads[0].minor_faults = 1, &[("page-faults", Warning)]);
         check(|_, s| s.threads[0].cpu_lost_at_ns = Some(5), &[("cpu-lost", Warning)]);
+        let lost = Some((5, "it has ended".to_owned()));
+        check(|_, s| s.threads[0].stimulus_lost = lost, &[("waker-lost", Warning)]);
         check(|_, s| s.threads[0].woken = 0, &[("no-samples", Error)]);
         check(|_, s| s.threads[0].lost = 7, &[("lost-samples", Warning)]);
         check(|_, s| s.threads[0].not_asleep = 10, &[("not-asleep", Note)]);

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use wakescope_core::audio::AudioPlan;
 use wakescope_core::episodes::Entry;
 use wakescope_core::explain::Above;
 use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::lab::Asked;
-use wakescope_core::plan::{Plan as RunPlan, WORST, Waker};
+use wakescope_core::plan::{GAP_FROM_NS, Plan as RunPlan, Stimulus, WORST, Waker};
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
 use wakescope_store::write_new;
@@ -66,11 +67,17 @@ pub struct Explain {
 impl Measurement {
     /// What `plan` measures under `load` with `seed` on a machine of so many CPUs.
     pub fn of(plan: &Plan, load: &LoadSet, seed: u64, cpus: u32) -> Self {
+        let is_busy = plan.stimulus.is_busy();
+        let is_audio = plan.stimulus == Stimulus::Audio;
         let run = RunPlan {
             stimulus: plan.stimulus,
             waker: plan.stimulus.needs_waker().then(|| Waker::of_probe(plan.priority)),
-            interval_ns: plan.interval.0,
-            samples: Some(plan.samples),
+            // Without wakeups, the loop runs for as long as so many would take.
+            interval_ns: if is_busy { 0 } else { plan.interval.0 },
+            samples: (!is_busy).then_some(plan.samples),
+            duration_ns: is_busy.then(|| plan.samples.saturating_mul(plan.interval.0)),
+            audio: is_audio.then(|| AudioPlan::usual(plan.interval.0)),
+            gap_from_ns: is_busy.then_some(GAP_FROM_NS),
             policy: plan.policy,
             priority: plan.priority,
             policy_required: true,
@@ -87,8 +94,9 @@ impl Measurement {
 
     /// How long it takes if nothing is late.
     fn planned(&self) -> SpanNs {
-        let RunPlan { samples, interval_ns, warmup_ns, .. } = self.run;
-        let measured_ns = samples.unwrap_or(0).saturating_mul(interval_ns);
+        let RunPlan { duration_ns, samples, interval_ns, warmup_ns, .. } = self.run;
+        let of_samples = samples.unwrap_or(0).saturating_mul(interval_ns);
+        let measured_ns = duration_ns.unwrap_or(of_samples);
         SpanNs(measured_ns.saturating_add(2 * warmup_ns))
     }
 

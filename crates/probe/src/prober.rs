@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 
+use wakescope_core::audio::{self, AudioPlan, AudioRecorder};
 use wakescope_core::plan;
 use wakescope_core::recorder::{Recorder, Snapshot};
 use wakescope_core::ring::Ring;
+use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::empty_epoll::EmptyEpoll;
@@ -19,13 +21,16 @@ use wakescope_sys::signal::ThreadHandle;
 use wakescope_sys::timer_file::TimerFile;
 
 use crate::line::Port;
+use crate::stimulus::audio::{Arithmetic, Audio};
 use crate::stimulus::availability;
-use crate::stimulus::futex::{FutexWakeups, WakerPlace};
+use crate::stimulus::channel::{Channel, ForChannel, for_channel};
 use crate::stimulus::line::{LineSeen, RoundTrips};
 use crate::stimulus::place::Cpu;
 use crate::stimulus::rtc::RtcTicks;
 use crate::stimulus::sleep::{FutexTimeout, Nanosleep, SignalHandler, SignalWait};
+use crate::stimulus::spin::{MachineClock, Spin};
 use crate::stimulus::timer::{KernelTimer, Timer};
+use crate::stimulus::waker::{Followed, WakerPlace, WakerWakeups};
 use crate::stimulus::watch::Watch;
 use crate::stimulus::{Ending, Grid, Stimulus, sample};
 
@@ -33,7 +38,7 @@ use crate::stimulus::{Ending, Grid, Stimulus, sample};
 const STACK_BYTES: usize = 128 << 10;
 
 /// More than enough time to reset a recorder.
-const RESET: SpanNs = SpanNs(2_000_000);
+const RESET: SpanNs = SpanNs(4_000_000);
 
 /// What a probe is to do.
 pub struct Task {
@@ -47,12 +52,16 @@ pub struct Task {
     pub ring_slots: usize,
     /// What wakes it.
     pub stimulus: plan::Stimulus,
+    /// Where the thread is that wakes it, if one does.
+    pub waker: WakerPlace,
     /// The interval of its wakeups.
     pub interval: SpanNs,
-    /// The schedule of the thread that wakes it, if one does.
-    pub waker: Schedule,
     /// The line that its stimulus goes over, if it does.
     pub line: Option<Port>,
+    /// The virtual sound card, if one wakes it.
+    pub audio: Option<AudioPlan>,
+    /// From which length on a gap counts, if it never sleeps.
+    pub gap_from: SpanNs,
     /// Where its answers go.
     pub answers: Option<Answers>,
     /// Where it is announced when a wakeup is due that another thread causes.
@@ -98,6 +107,8 @@ pub struct Report {
     pub line: Option<LineSeen>,
     /// See [`Stimulus::due_uncertainty`].
     pub due_uncertainty: SpanNs,
+    /// What a loop that never sleeps did.
+    pub spin: Option<run::Spin>,
     /// Page faults in the loop.
     pub faults: PageFaults,
     /// CPU time that the loop used.
@@ -113,6 +124,8 @@ pub struct Report {
 /// Shared between a probe and those who watch it.
 struct Shared {
     recorder: Recorder,
+    /// What the virtual sound card sees, if there is one.
+    audio: Option<Arc<AudioRecorder>>,
     ring: Option<Ring>,
     stop: AtomicBool,
     /// Set once warm-up is over and the recorder holds nothing but samples.
@@ -135,6 +148,7 @@ impl Prober {
     pub fn spawn(task: Task) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             recorder: Recorder::new(task.worst),
+            audio: task.audio.map(|plan| Arc::new(AudioRecorder::new(plan))),
             ring: (task.ring_slots > 0).then(|| Ring::new(task.ring_slots)),
             stop: AtomicBool::new(false),
             measuring: AtomicBool::new(false),
@@ -173,6 +187,13 @@ impl Prober {
         }
     }
 
+    /// What the virtual sound card has seen, if there is one.
+    pub fn audio(&self) -> Option<audio::Audio> {
+        let is_measuring = self.shared.measuring.load(Ordering::Acquire);
+        let audio = self.shared.audio.as_ref()?;
+        Some(if is_measuring { audio.snapshot() } else { audio::Audio::default() })
+    }
+
     /// See [`Recorder::recent`].
     pub fn recent(&self) -> (u64, u64) {
         self.shared.recorder.recent()
@@ -206,7 +227,11 @@ impl Prober {
         let measured = self.shared.measuring.load(Ordering::Acquire);
         // The writer is gone, so the copy succeeds at once.
         let seen = if measured { self.shared.recorder.snapshot() } else { Snapshot::default() };
-        Past { seen, report, shared: self.shared }
+        let of_card = |audio: &Arc<AudioRecorder>| {
+            if measured { audio.snapshot() } else { audio::Audio::default() }
+        };
+        let audio = self.shared.audio.as_ref().map(of_card);
+        Past { seen, audio, report, shared: self.shared }
     }
 }
 
@@ -214,6 +239,8 @@ impl Prober {
 pub struct Past {
     /// All of its statistics.
     pub seen: Snapshot,
+    /// What the virtual sound card saw, if there was one.
+    pub audio: Option<audio::Audio>,
     /// What it saw beside its samples; `None` if it never measured.
     pub report: Option<Report>,
     shared: Arc<Shared>,
@@ -233,9 +260,8 @@ fn live(
     say_ready: &SyncSender<io::Result<Ready>>,
     times: &Receiver<Times>,
 ) -> Option<Report> {
-    let (answers, announcements) = (task.answers.take(), task.announcements.take());
-    let waker = WakerPlace { cpu: task.cpu, schedule: task.waker };
-    let stop = &shared.stop;
+    use plan::Stimulus as S;
+    let (answers, stop) = (task.answers.take(), &shared.stop);
     macro_rules! on_grid {
         ($sleep:expr) => {
             probe(&task, shared, say_ready, times, || {
@@ -244,10 +270,7 @@ fn live(
         };
     }
     match task.stimulus {
-        plan::Stimulus::Futex => probe(&task, shared, say_ready, times, || {
-            FutexWakeups::start(waker, stop, answers, announcements)
-        }),
-        plan::Stimulus::Line => {
+        S::Line => {
             let port = task.line.take();
             probe(&task, shared, say_ready, times, || {
                 let port = port.ok_or_else(|| io::Error::other("there is no line"))?;
@@ -255,20 +278,67 @@ fn live(
                 Ok(RoundTrips::new(port, answered_by, stop))
             })
         }
+        S::Spin => probe(&task, shared, say_ready, times, || {
+            Ok(Spin::new(MachineClock, stop, task.gap_from))
+        }),
+        S::Audio => probe(&task, shared, say_ready, times, || {
+            let of_card = shared.audio.clone().ok_or(io::ErrorKind::InvalidInput)?;
+            let work = Arithmetic::calibrated(SpanNs(of_card.plan().compute_ns()));
+            Ok(Audio::new(KernelTimer::new(Nanosleep, stop, answers), work, of_card, stop))
+        }),
         // A probe is woken by nothing else.
-        plan::Stimulus::Timer | plan::Stimulus::Any => on_grid!(Nanosleep),
-        plan::Stimulus::Timerfd => on_grid!(TimerFile::new()?),
-        plan::Stimulus::Signal => on_grid!(SignalHandler(PosixTimer::with_handler()?)),
-        plan::Stimulus::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
-        plan::Stimulus::FutexTimeout => on_grid!(FutexTimeout::default()),
-        plan::Stimulus::Epoll => on_grid!(EmptyEpoll::new()?),
-        plan::Stimulus::Rtc => probe(&task, shared, say_ready, times, || {
+        S::Timer | S::Any => on_grid!(Nanosleep),
+        S::Timerfd => on_grid!(TimerFile::new()?),
+        S::Signal => on_grid!(SignalHandler(PosixTimer::with_handler()?)),
+        S::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
+        S::FutexTimeout => on_grid!(FutexTimeout::default()),
+        S::Epoll => on_grid!(EmptyEpoll::new()?),
+        S::Rtc => probe(&task, shared, say_ready, times, || {
             let rtc = availability::open_rtc(task.interval).map_err(io::Error::other)?;
             Ok(RtcTicks::new(rtc, stop, Watch::new(answers, true)))
         }),
-        plan::Stimulus::RtcGrid => probe(&task, shared, say_ready, times, || {
+        S::Futex
+        | S::Pipe
+        | S::Eventfd
+        | S::Socketpair
+        | S::Udp
+        | S::Tcp
+        | S::Mqueue
+        | S::Semaphore
+        | S::SysvSemaphore
+        | S::Kill
+        | S::Condvar => {
+            task.answers = answers;
+            for_channel(task.stimulus, WokenByAnother { task, shared, say_ready, times })?
+        }
+        S::RtcGrid => probe(&task, shared, say_ready, times, || {
             Ok(Timer::of_rate(KernelTimer::new(Nanosleep, stop, answers)))
         }),
+    }
+}
+
+/// What a probe needs that another thread wakes.
+struct WokenByAnother<'a> {
+    task: Task,
+    shared: &'a Shared,
+    say_ready: &'a SyncSender<io::Result<Ready>>,
+    times: &'a Receiver<Times>,
+}
+
+impl ForChannel for WokenByAnother<'_> {
+    type Output = Option<Report>;
+
+    fn with<C: Channel>(self) -> Option<Report> {
+        let Self { mut task, shared, say_ready, times } = self;
+        let place = task.waker;
+        let followed = Followed {
+            answers: task.answers.take(),
+            announcements: task.announcements.take(),
+            watches: place.cpu == task.cpu,
+        };
+        probe(&task, shared, say_ready, times, || {
+            WakerWakeups::<C>::start(place, &shared.stop, followed)
+        })
     }
 }
 
@@ -368,6 +438,7 @@ fn measure(
         skipped: stimulus.skipped(),
         line: stimulus.line(),
         due_uncertainty: stimulus.due_uncertainty(),
+        spin: stimulus.spin(),
         faults: faults_after.since(faults),
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),
@@ -376,7 +447,7 @@ fn measure(
     }
 }
 
-/// The wakeups before the run. Resetting the recorder afterwards writes half a megabyte, which must
+/// The wakeups before the run. Resetting the recorder afterwards writes more than a megabyte, which must
 /// not make the first wakeup that counts a late one.
 fn warm_up(times: Times) -> Grid {
     let span = times.origin.since(times.warmup.after(RESET));

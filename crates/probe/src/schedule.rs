@@ -2,7 +2,7 @@
 
 use std::io;
 
-use wakescope_core::plan::{Plan, Policy, Waker};
+use wakescope_core::plan::{Plan, Policy};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::{self, Schedule};
 
@@ -23,18 +23,18 @@ pub fn settle_schedule(
         let lower = Schedule::Fifo { priority };
         if try_schedule(lower).is_ok() {
             plan.priority = Some(priority);
-            plan.waker = plan.waker.map(|_| Waker::of_probe(plan.priority));
+            plan.waker = plan.waker.take().map(|waker| waker.with_probe(plan.priority));
             return Ok((lower, None));
         }
     }
     (plan.policy, plan.priority) = (Policy::Other, None);
-    plan.waker = plan.waker.map(|_| Waker::of_probe(None));
+    plan.waker = plan.waker.take().map(|waker| waker.with_probe(None));
     Ok((ordinary(), Some(format!("{}: {refusal}", words(wanted)))))
 }
 
 /// The schedule of the threads that wake probes of a settled plan.
 pub(crate) fn schedule_of_waker(plan: &Plan) -> Schedule {
-    let priority = plan.waker.and_then(|waker| waker.priority).unwrap_or(1);
+    let priority = plan.waker.as_ref().and_then(|waker| waker.priority).unwrap_or(1);
     match plan.policy {
         Policy::Fifo => Schedule::Fifo { priority },
         Policy::Rr => Schedule::Rr { priority },

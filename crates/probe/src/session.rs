@@ -3,10 +3,11 @@
 use std::io;
 use std::path::Path;
 
+use wakescope_core::audio::Audio;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::line::Line;
-use wakescope_core::plan::{IdleStates, LinePlan, Plan};
+use wakescope_core::plan::{Between, GAP_FROM_NS, IdleStates, LinePlan, Plan};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
@@ -28,7 +29,9 @@ use crate::observer::Observer;
 use crate::prober::{Prober, Ready, Task, Times};
 use crate::schedule::{same, schedule_of_waker, settle_schedule, words};
 use crate::stimulus::availability;
+use crate::stimulus::channel::sysv_semaphore::remove_leftovers;
 use crate::stimulus::line::LineSeen;
+use crate::stimulus::waker::WakerPlace;
 use crate::surroundings::Surroundings;
 
 mod error;
@@ -68,6 +71,8 @@ struct Probe {
     phase: SpanNs,
     /// The last copy of its statistics.
     seen: Snapshot,
+    /// That of its virtual sound card, if it has one.
+    audio: Option<Audio>,
     /// Another schedule than the one asked for, if it was ever found under one.
     other_schedule: Option<String>,
 }
@@ -111,6 +116,7 @@ impl Session {
         pause: &mut dyn FnMut(SpanNs) -> bool,
     ) -> Result<Self, MeasureError> {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
+        remove_leftovers();
         availability::check(&plan).map_err(|e| MeasureError::Stimulus(plan.stimulus, e))?;
         let port = take_line(&plan).map_err(MeasureError::Line)?;
         let line = port.as_ref().map(|port| port.line.clone());
@@ -130,16 +136,18 @@ impl Session {
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
         let warmup = clock::now().after(SETTLE);
-        let seed_phase = SpanNs(Random::new(identity.seed).number() % plan.interval_ns);
+        let seed_phase = SpanNs(Random::new(identity.seed).number() % plan.interval_ns.max(1));
         let origin = warmup.after(SpanNs(plan.warmup_ns)).after(seed_phase);
         observer.begin(origin).map_err(MeasureError::Observer)?;
+        // Where there is no grid, time itself is the finest.
+        let interval = SpanNs(plan.interval_ns.max(1));
         for probe in &probes {
             probe.prober.go(Times {
                 warmup,
                 origin,
                 phase: probe.phase,
-                interval: SpanNs(plan.interval_ns),
-                expiries: plan.duration_ns.map_or(u64::MAX, |d| d.div_ceil(plan.interval_ns)),
+                interval,
+                expiries: plan.duration_ns.map_or(u64::MAX, |d| plan.points_in(SpanNs(d))),
                 wakeups: plan.samples.unwrap_or(u64::MAX),
             });
         }
@@ -177,6 +185,7 @@ impl Session {
     fn look(&mut self) {
         for probe in &mut self.probes {
             probe.seen = probe.prober.snapshot();
+            probe.audio = probe.prober.audio();
         }
     }
 
@@ -190,9 +199,8 @@ impl Session {
     }
 
     fn record(&self, ended: Vec<Ended>, state: State, all: Vec<Finding>) -> Run {
-        let origin_ns = self.origin.0;
-        let mut run =
-            record::run(&self.identity, &self.plan, &self.host, origin_ns, ended, state, all);
+        let times = (self.origin, clock::now().since(self.origin));
+        let mut run = record::run(&self.identity, &self.plan, &self.host, times, ended, state, all);
         run.line.clone_from(&self.line);
         run
     }
@@ -275,8 +283,8 @@ impl Measurement for Session {
             let past = prober.end();
             drain(cpu, past.ring(), sink);
             let lost = past.ring().map_or(0, Ring::lost);
-            let (seen, report) = (past.seen, past.report);
-            ended.push(Ended { cpu, ready, phase, seen, lost, report, other_schedule });
+            let (seen, audio, report) = (past.seen, past.audio, past.report);
+            ended.push(Ended { cpu, ready, phase, seen, audio, lost, report, other_schedule });
         }
         let unsaved = sink.close();
         for probe in &mut ended {
@@ -312,7 +320,7 @@ impl Measurement for Session {
         // What was seen in the run tells more than what was to be expected of the host.
         self.host_findings.retain(|expected| all.iter().all(|found| found.code != expected.code));
         all.append(&mut self.host_findings);
-        let lost = ended.iter().filter(|e| e.cpu_lost_at_ns().is_some()).count();
+        let lost = ended.iter().filter(|e| e.is_lost()).count();
         let early = observed.ended_by.is_some() || lost == ended.len();
         let state = if early { State::Interrupted } else { State::Complete };
         let mut run = self.record(ended, state, all);
@@ -330,6 +338,7 @@ impl Probe {
             ready: self.ready,
             phase: self.phase,
             seen: self.seen.clone(),
+            audio: self.audio.clone(),
             lost: self.prober.ring().map_or(0, |r| r.lost()),
             report: None,
             other_schedule: None,
@@ -440,8 +449,10 @@ fn start_probes(
             ring_slots,
             stimulus: plan.stimulus,
             interval: SpanNs(plan.interval_ns),
-            waker: schedule_of_waker(plan),
             line: line.take(),
+            waker: waker_place(plan, rank, cpu),
+            audio: plan.audio,
+            gap_from: SpanNs(plan.gap_from_ns.unwrap_or(GAP_FROM_NS)),
             answers,
             announcements,
         }
@@ -462,16 +473,27 @@ fn start_probes(
             ready,
             phase,
             seen: Snapshot::default(),
+            audio: None,
             other_schedule: None,
         });
     }
     // Of the fastest CPU: one that is held up just now says nothing about what is possible.
     let turnaround = probes.iter().map(|p| p.ready.turnaround).min().unwrap_or_default();
     let interval = SpanNs(plan.interval_ns);
-    if interval < turnaround {
+    if interval < turnaround && !plan.stimulus.is_busy() {
         Err(MeasureError::Interval(interval, turnaround))
     } else {
         Ok(probes)
+    }
+}
+
+/// Where the thread is that wakes the probe of `cpu`, if one does.
+fn waker_place(plan: &Plan, rank: usize, cpu: u32) -> WakerPlace {
+    let waker = plan.waker.as_ref();
+    WakerPlace {
+        cpu: waker.map_or(cpu, |waker| waker.cpu(rank, cpu)),
+        schedule: schedule_of_waker(plan),
+        between: waker.map_or(Between::Threads, |waker| waker.between),
     }
 }
 

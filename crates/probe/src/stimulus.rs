@@ -4,18 +4,23 @@
 //! when the wakeup was due and when the thread woke.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fmt, io};
 
 use wakescope_core::recorder::Recorder;
 use wakescope_core::ring::{Ring, Sample};
+use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
 
+pub mod audio;
 pub mod availability;
-pub mod futex;
+pub(crate) mod channel;
 pub mod line;
 pub mod place;
 pub mod rtc;
 pub mod sleep;
+pub mod spin;
 pub mod timer;
+pub mod waker;
 pub mod watch;
 
 use place::Place;
@@ -39,6 +44,10 @@ pub trait Stimulus {
     /// How much later than stated the wakeups may have been due: so much less late they were, at most.
     fn due_uncertainty(&self) -> SpanNs {
         SpanNs(0)
+    }
+    /// What a loop that never sleeps did since [`Stimulus::begin`]; `None` if the thread sleeps.
+    fn spin(&self) -> Option<run::Spin> {
+        None
     }
 }
 
@@ -64,6 +73,32 @@ pub enum Waited {
     Done,
     /// The run is to end.
     Stopped,
+    /// No further stimulus can come.
+    Lost(Loss),
+}
+
+/// Why no further stimulus can come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The process that wakes the probe has ended.
+    WakerEnded,
+    /// The last stimulus never arrived.
+    NeverArrived,
+    /// The call that wakes failed, or the one that waits, with this number of an error.
+    Failed(i32),
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WakerEnded => f.write_str("the process that wakes the probe has ended"),
+            Self::NeverArrived => f.write_str("a wakeup never arrived"),
+            Self::Failed(0) => f.write_str("the other side of the channel is gone"),
+            Self::Failed(errno) => {
+                write!(f, "the channel failed: {}", io::Error::from_raw_os_error(*errno))
+            }
+        }
+    }
 }
 
 /// A wakeup.
@@ -86,6 +121,8 @@ pub enum Ending {
     Stopped,
     /// The CPU went away before the wakeup due then, from the start of the run.
     CpuLost(SpanNs),
+    /// No further stimulus could come after the one due then, from the start of the run.
+    StimulusLost(SpanNs, Loss),
 }
 
 /// Waits for each wakeup, `most` at most, and records how late it came, times from `origin`.
@@ -105,6 +142,7 @@ pub fn sample<S: Stimulus>(
     let period_ns = stimulus.period().0;
     let mut left = most;
     let mut last = None;
+    let mut last_due_ns = 0;
     while left > 0 {
         let Wakeup { due, woken, missed } = match stimulus.wait() {
             Waited::Woken(wakeup) => wakeup,
@@ -114,11 +152,13 @@ pub fn sample<S: Stimulus>(
             }
             Waited::Done => return Ending::Done,
             Waited::Stopped => return Ending::Stopped,
+            Waited::Lost(loss) => return Ending::StimulusLost(SpanNs(last_due_ns), loss),
         };
         if stop.load(Ordering::Relaxed) {
             return Ending::Stopped;
         }
         let due_ns = due.since(origin).0;
+        last_due_ns = due_ns;
         if !place.is_home() {
             if !place.go_home() {
                 return Ending::CpuLost(SpanNs(due_ns));

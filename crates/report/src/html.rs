@@ -6,6 +6,7 @@
 
 use wakescope_core::lab::Lab;
 
+use crate::audio;
 use crate::overlay::Overlay;
 use crate::picture::{Picture, Room, draw_svg, scene};
 use crate::quantity;
@@ -55,6 +56,7 @@ fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
         values::intervals(overlay),
         cpus::section(overlay),
         course(overlay),
+        of_audio(overlay),
         tail(overlay),
         load::section(overlay),
         machine::section(overlay),
@@ -115,6 +117,21 @@ fn course(overlay: &Overlay) -> String {
         &format!("Largest {} over the course of the run", quantity::words_of(overlay).value),
         &(figure + &values::course(overlay)),
     )
+}
+
+/// What came of a virtual sound card.
+fn of_audio(overlay: &Overlay) -> String {
+    let figure = figure(Picture::Audio, overlay, false);
+    if figure.is_empty() {
+        return String::new();
+    }
+    let said = overlay.entries.iter().flat_map(|entry| {
+        let of_run = audio::sentences(&entry.run);
+        let lead =
+            if overlay.entries.len() > 1 { format!("{}: ", entry.name()) } else { String::new() };
+        (!of_run.is_empty()).then(|| element::paragraph("lead", &text(&(lead + &of_run.join(" ")))))
+    });
+    section("audio", "Fragments over the course of the run", &(said.collect::<String>() + &figure))
 }
 
 /// What a run proves about wakeups later than its latest.

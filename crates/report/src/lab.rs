@@ -3,7 +3,7 @@
 //! Everything is made from the record, so that what is printed today can be printed again
 //! tomorrow. What differs between repetitions is in [`footer`] only.
 
-use wakescope_core::lab::{Asked, Lab};
+use wakescope_core::lab::{Asked, Lab, Settings};
 use wakescope_core::plan::Stimulus;
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{SpanNs, counted, grouped};
@@ -91,11 +91,12 @@ fn in_words(span: SpanNs) -> String {
 }
 
 /// The figures that have a block each: its title, and whether the work stands beside it.
-fn matrix_figures() -> [(&'static str, Figure, bool); 3] {
+fn matrix_figures(settings: &Settings) -> [(String, Figure, bool); 3] {
+    let what = settings.stimulus.quantity();
     [
-        ("largest wakeup latency, virtual µs", |cell| cell.max_ns, true),
-        ("p99.9 of wakeup latency, virtual µs", |cell| cell.p999_ns, false),
-        ("p50 of wakeup latency, virtual µs", |cell| cell.p50_ns, false),
+        (format!("largest {what}, virtual µs"), |cell| cell.max_ns, true),
+        (format!("p99.9 of {what}, virtual µs"), |cell| cell.p999_ns, false),
+        (format!("p50 of {what}, virtual µs"), |cell| cell.p50_ns, false),
     ]
 }
 
@@ -113,7 +114,7 @@ fn title(matrix: &Matrix, figure: &str, with_work: bool) -> String {
 fn legend(lab: &Lab, matrix: &Matrix) -> Vec<String> {
     let mut parts = Vec::new();
     let is_ranked = |figure| matrix.view(figure, false).is_ranked();
-    if matrix_figures().into_iter().any(|(_, figure, _)| is_ranked(figure)) {
+    if matrix_figures(&lab.settings).into_iter().any(|(_, figure, _)| is_ranked(figure)) {
         parts.push("↓ best, ↑ worst of a load".into());
     }
     parts.extend(units_of_work(lab));
@@ -166,10 +167,20 @@ fn settings(lab: &Lab) -> String {
         Stimulus::Timer => String::new(),
         other => format!(" by {other}"),
     };
+    let what = match settings.stimulus.is_busy() {
+        true => format!(
+            "{} for {}",
+            settings.stimulus,
+            SpanNs(settings.samples.saturating_mul(settings.interval_ns))
+        ),
+        false => format!(
+            "{}{stimulus} every {}",
+            counted(settings.samples, "wakeup"),
+            SpanNs(settings.interval_ns)
+        ),
+    };
     format!(
-        "{}{stimulus} every {} of virtual time, {}{priority} · {}, {} MIPS · {}",
-        counted(settings.samples, "wakeup"),
-        SpanNs(settings.interval_ns),
+        "{what} of virtual time, {}{priority} · {}, {} MIPS · {}",
         settings.policy,
         counted(settings.cpus.into(), "CPU"),
         settings.cpu_mips,

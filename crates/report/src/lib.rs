@@ -3,6 +3,7 @@
 //! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings, or
 //! bytes into a writer that the caller has opened.
 
+mod audio;
 pub mod check;
 pub mod compare;
 mod domain;
@@ -22,6 +23,7 @@ pub mod plot;
 pub mod progress;
 mod quantity;
 pub mod realfeel;
+pub mod series;
 pub mod style;
 pub mod table;
 pub mod tail;

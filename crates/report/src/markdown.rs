@@ -7,6 +7,7 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::run::Run;
 use wakescope_core::units::{SpanNs, grouped};
 
+use crate::audio;
 use crate::domain::{self, VIRTUAL_TIME};
 use crate::explain;
 use crate::overlay::{Entry, Overlay};
@@ -40,7 +41,10 @@ fn answer(overlay: &Overlay) -> String {
     let run = &entry.run;
     let measured = text::sentence(run).unwrap_or_else(|| text::none_measured(run));
     let said = explain::sentence(run).unwrap_or(measured);
-    let proven = text::what_it_proves(run).lines().collect::<Vec<_>>().join(" ");
+    let proven = text::what_it_proves(run);
+    let of_audio = audio::sentences(run);
+    let told = proven.lines().chain(of_audio.iter().map(String::as_str));
+    let proven = told.collect::<Vec<_>>().join(" ");
     format!("**{}**\n\n{}\n", escaped(&said), escaped(&proven))
 }
 

@@ -10,6 +10,7 @@ use wakescope_stats::trend::{Series, Trend};
 
 use crate::overlay::Overlay;
 
+mod audio;
 mod axis;
 mod bars;
 mod causes;
@@ -46,6 +47,8 @@ pub enum Picture {
     Cpus,
     /// The largest lateness over the course of the run.
     Course,
+    /// The fragments of a virtual sound card over the course of the run.
+    Audio,
     /// Components of wakeup latency.
     Components,
     /// Causes of late wakeups.
@@ -56,11 +59,12 @@ pub enum Picture {
 
 impl Picture {
     /// All of them, in the order in which a page shows them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Exceedance,
         Self::Histogram,
         Self::Cpus,
         Self::Course,
+        Self::Audio,
         Self::Components,
         Self::Causes,
         Self::Episodes,
@@ -73,6 +77,7 @@ impl Picture {
             Self::Histogram => "histogram",
             Self::Cpus => "cpus",
             Self::Course => "course",
+            Self::Audio => "audio",
             Self::Components => "components",
             Self::Causes => "causes",
             Self::Episodes => "episodes",
@@ -84,6 +89,7 @@ impl Picture {
         match self {
             Self::Exceedance | Self::Histogram | Self::Cpus => "samples",
             Self::Course => "maxima over time",
+            Self::Audio => "a virtual sound card (`wakescope measure --stimulus audio` has one)",
             Self::Components | Self::Causes => "an explanation (`wakescope explain` makes one)",
             Self::Episodes => "late wakeups",
         }
@@ -152,6 +158,7 @@ pub(crate) fn scene(picture: Picture, overlay: &Overlay, room: Room) -> Option<S
         Picture::Histogram => histogram::scene(overlay, room),
         Picture::Cpus => cpus::scene(overlay, room),
         Picture::Course => course::scene(overlay, room),
+        Picture::Audio => audio::scene(overlay, room),
         Picture::Components => components::scene(overlay, room),
         Picture::Causes => causes::scene(overlay, room),
         Picture::Episodes => episodes::scene(overlay, room),

@@ -6,7 +6,7 @@ use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::Verdict;
 use wakescope_core::limit::Outcome;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::plan::{IdleStates, Plan, Target};
+use wakescope_core::plan::{Between, IdleStates, Placement, Plan, Target};
 use wakescope_core::run::{Run, State};
 use wakescope_core::source::Source;
 use wakescope_core::units::{SpanNs, counted, grouped};
@@ -39,6 +39,7 @@ pub fn report(run: &Run, style: Style) -> String {
         let what = match (&run.source, run.plan.counts_expiries()) {
             _ if !quantity::is_wakeup(run) => format!("samples by {kind}{}", run.quantity()),
             (Some(source), _) => format!("samples by {kind}{}", source.quantity),
+            _ if run.plan.stimulus.is_busy() => format!("gaps by {kind}length"),
             (None, true) => format!("expiries by {kind}lateness"),
             (None, false) => format!("wakeups by {kind}lateness"),
         };
@@ -56,6 +57,9 @@ pub fn summary(run: &Run, style: Style) -> String {
 fn overview(run: &Run, style: Style, notes: Notes) -> String {
     let mut out = headline(run, style);
     out.push_str(&what_it_proves(run));
+    for line in crate::audio::sentences(run) {
+        let _ = writeln!(out, "{line}");
+    }
     out.push_str(&limits(run, style));
     let _ = write!(out, "\n{}", cpus(run));
     if !run.load.is_empty() {
@@ -93,7 +97,9 @@ pub(crate) fn judged(run: &Run) -> &'static str {
 
 fn headline(run: &Run, style: Style) -> String {
     let Some(sentence) = sentence(run) else {
-        return format!("{}\n", style.bad(&none_measured(run)));
+        let none = none_measured(run);
+        let is_good = run.plan.stimulus.is_busy() && run.validity.verdict != Verdict::Invalid;
+        return format!("{}\n", if is_good { style.good(&none) } else { style.bad(&none) });
     };
     let verdict = verdict(run, style);
     let room = 98_usize.saturating_sub(sentence.chars().count() + 19).max(2);
@@ -102,7 +108,14 @@ fn headline(run: &Run, style: Style) -> String {
 
 /// `No wakeup was measured.`
 pub(crate) fn none_measured(run: &Run) -> String {
-    format!("No {} was measured.", quantity::words(quantity::of(run)).one)
+    match run.plan.gap_from_ns {
+        Some(from_ns) if run.duration_ns > 0 => format!(
+            "No gap of {} or more in {}.",
+            domain::span(from_ns, run.time_domain),
+            domain::span(run.duration_ns, run.time_domain)
+        ),
+        _ => format!("No {} was measured.", quantity::words(quantity::of(run)).one),
+    }
 }
 
 /// How late the worst wakeup was, and the others; `None` if there was none.
@@ -129,6 +142,7 @@ pub(crate) fn what_it_proves(run: &Run) -> String {
     };
     let counted = match (&run.source, run.plan.is_of_others()) {
         (Some(source), _) => samples_of(run, source),
+        _ if run.plan.stimulus.is_busy() => gaps(run) + &cpus,
         (None, false) => {
             let count = counted(summary.count, sample_of(&run.plan));
             format!("{count} at {}{cpus}", SpanNs(run.plan.interval_ns))
@@ -153,6 +167,24 @@ pub fn sample_of(plan: &Plan) -> &'static str {
         true => "expiry",
         false => quantity::words(plan.quantity(None)).one,
     }
+}
+
+/// What a loop that never sleeps saw, in figures: `1,234 gaps of 1.00 µs or more in 10.0 s, 123 per
+/// second and CPU, 0.42 % of the time`.
+fn gaps(run: &Run) -> String {
+    let all = run.expiries();
+    let looked: u64 = run.threads.iter().filter_map(|t| Some(t.spin?.observed_ns)).sum();
+    let shares = match looked {
+        0 => String::new(),
+        ns => format!(
+            ", {:.0} per second and CPU, {:.3} % of the time",
+            all.count as f64 / (ns as f64 / 1e9),
+            all.sum_ns as f64 / ns as f64 * 100.0
+        ),
+    };
+    let from = domain::span(run.plan.gap_from_ns.unwrap_or(0), run.time_domain);
+    let span = domain::span(run.duration_ns, run.time_domain);
+    format!("{} of {from} or more in {span}{shares}", counted(all.count, "gap"))
 }
 
 /// What another program measured, in figures: `20,000 samples of cyclictest at 1.00 ms, 2 threads`.
@@ -261,7 +293,12 @@ pub fn plan(plan: &Plan) -> String {
     if plan.is_of_others() {
         return format!("wakeups of {}", target(&plan.target));
     }
-    let mut parts = vec![format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns))];
+    let mut parts = vec![match (plan.gap_from_ns, plan.audio) {
+        (Some(from_ns), _) => format!("{}, gaps from {}", plan.stimulus, SpanNs(from_ns)),
+        (None, Some(audio)) => crate::audio::plan(audio),
+        (None, None) => format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns)),
+    }];
+    parts.extend(waker(plan));
     parts.push(match plan.priority {
         Some(priority) => format!("{} {priority}", plan.policy),
         None => plan.policy.to_string(),
@@ -277,6 +314,21 @@ pub fn plan(plan: &Plan) -> String {
         parts.push("idle states shallow".into());
     }
     parts.join(" · ")
+}
+
+/// What is unusual about the wakers: `woken by a process on CPU 1`.
+fn waker(plan: &Plan) -> Option<String> {
+    let waker = plan.waker.as_ref()?;
+    let who = match waker.between {
+        Between::Threads => "thread",
+        Between::Processes => "process",
+    };
+    match (waker.placement, waker.cpus.as_slice()) {
+        (Placement::SameCpu, _) if waker.between == Between::Threads => None,
+        (Placement::SameCpu, _) => Some(format!("woken by a {who}")),
+        (Placement::CrossCpu, [cpu]) => Some(format!("woken by a {who} on CPU {cpu}")),
+        (Placement::CrossCpu, _) => Some(format!("woken by a {who} on another CPU")),
+    }
 }
 
 /// Whose wakeups these are: `process 4711`.
@@ -305,7 +357,7 @@ pub(crate) mod tests {
     use wakescope_core::limit::Judgement;
     use wakescope_core::plan::Stimulus;
     use wakescope_core::preemption::{Model, Preemption};
-    use wakescope_core::run::{Episode, LoadResult, SCHEMA, Thread, TimeDomain};
+    use wakescope_core::run::{Episode, LoadResult, SCHEMA, Spin, Thread, TimeDomain};
 
     /// A run with one CPU per list of samples, each list in order of its expiries.
     pub(crate) fn run_of(cpus: &[&[u64]]) -> Run {
@@ -483,6 +535,33 @@ pub(crate) mod tests {
         assert!(text.contains("\n3,000 wakeups at 1.00 ms.\n"), "{text}");
         assert!(text.contains("\n futex 1.00 ms · fifo 90 · CPU 0\n"), "{text}");
         assert!(text.contains("\n wakeups by lateness") && !text.contains("expiries"), "{text}");
+    }
+
+    #[test]
+    fn gaps_are_called_gaps() {
+        let spin = |samples: &[u64]| {
+            let mut run = run_of(&[samples]);
+            run.plan.stimulus = Stimulus::Spin;
+            (run.plan.interval_ns, run.plan.gap_from_ns) = (0, Some(1_000));
+            (run.plan.policy, run.plan.priority) = (wakescope_core::plan::Policy::Other, None);
+            run.threads[0].spin = Some(Spin { loops: 200_000_000, observed_ns: 10_000_000_000 });
+            report(&run, PLAIN)
+        };
+        let text = spin(&[&[2_000; 2_999][..], &[94_000]].concat());
+        let count =
+            "3,000 gaps of 1.00 µs or more in 10.0 s, 300 per second and CPU, 0.061 % of the";
+        for want in [
+            "Largest gap in a busy loop 94.0 µs (CPU 0, 3.00 s in); 99.9 % within 2.",
+            count,
+            "\n spin, gaps from 1.00 µs · other · CPU 0\n",
+            "\n gaps by length",
+            "gaps above 94.0 µs",
+        ] {
+            assert!(text.contains(want), "{want}: {text}");
+        }
+        assert!(!text.contains("wakeup") && !text.contains("expir"), "{text}");
+        // Nothing that was seen is the best there is to see.
+        assert!(spin(&[]).starts_with("No gap of 1.00 µs or more in 10.0 s.\n"));
     }
 
     #[test]

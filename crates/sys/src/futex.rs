@@ -1,4 +1,4 @@
-//! Futexes: words that threads of this process sleep on.
+//! Futexes: words that threads sleep on.
 
 use std::io;
 use std::sync::atomic::AtomicU32;
@@ -16,31 +16,58 @@ pub enum Waited {
     Woken,
     /// The word had another value already: the thread did not sleep.
     Changed,
-    /// A signal handler ran.
+    /// A signal handler ran, or the time was up.
     Interrupted,
+}
+
+impl Waited {
+    /// What a call tells for which 0 is success.
+    #[inline]
+    pub(crate) fn of(rc: libc::c_long) -> Self {
+        if rc == 0 {
+            return Self::Woken;
+        }
+        match io::Error::last_os_error().raw_os_error() {
+            Some(libc::EINTR | libc::ETIMEDOUT) => Self::Interrupted,
+            // EAGAIN. No other error is possible for such a word.
+            _ => Self::Changed,
+        }
+    }
+}
+
+/// Whose threads sleep on a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of this process only.
+    Private,
+    /// Those of all processes that share the memory.
+    Shared,
+}
+
+impl Scope {
+    #[inline]
+    pub(crate) fn flag(self) -> libc::c_int {
+        match self {
+            Self::Private => libc::FUTEX_PRIVATE_FLAG,
+            Self::Shared => 0,
+        }
+    }
 }
 
 /// Sleeps on `word` as long as it has the value `expected`, until another thread wakes it.
 #[inline]
-pub fn wait(word: &AtomicU32, expected: u32) -> Waited {
+pub fn wait(word: &AtomicU32, expected: u32, scope: Scope) -> Waited {
     // SAFETY: `word` is live for the call, aligned, and only read; there is no timeout.
     let rc = unsafe {
         libc::syscall(
             libc::SYS_futex,
             word.as_ptr(),
-            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            libc::FUTEX_WAIT | scope.flag(),
             expected,
             std::ptr::null::<libc::timespec>(),
         )
     };
-    if rc == 0 {
-        return Waited::Woken;
-    }
-    match io::Error::last_os_error().raw_os_error() {
-        Some(libc::EINTR) => Waited::Interrupted,
-        // EAGAIN. No other error is possible for such a word.
-        _ => Waited::Changed,
-    }
+    Waited::of(rc)
 }
 
 /// Sleeps on `word` as [`wait`] does, but for `most` at most. Returns also when a signal handler ran.
@@ -94,15 +121,10 @@ fn time_of(ns: u64) -> [libc::c_long; 2] {
 
 /// Wakes one thread that sleeps on `word`; whether there was one.
 #[inline]
-pub fn wake_one(word: &AtomicU32) -> io::Result<bool> {
+pub fn wake_one(word: &AtomicU32, scope: Scope) -> io::Result<bool> {
     // SAFETY: `word` is live for the call and aligned; the kernel only compares its address.
     let rc = unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
-            1,
-        )
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | scope.flag(), 1)
     };
     checked(libc::c_int::try_from(rc).unwrap_or(-1)).map(|woken| woken > 0)
 }
@@ -119,17 +141,17 @@ mod tests {
     #[test]
     fn a_word_that_has_changed_is_told_from_a_sleep() {
         let word = Arc::new(AtomicU32::new(7));
-        assert_eq!(wait(&word, 6), Waited::Changed);
-        assert!(!wake_one(&word).unwrap(), "nobody sleeps");
+        assert_eq!(wait(&word, 6, Scope::Private), Waited::Changed);
+        assert!(!wake_one(&word, Scope::Private).unwrap(), "nobody sleeps");
         let sleeper = {
             let word = Arc::clone(&word);
             std::thread::spawn(move || {
-                let ended = wait(&word, 7);
+                let ended = wait(&word, 7, Scope::Private);
                 // Whoever was not asleep when the word changed did not sleep.
                 (ended, word.load(Ordering::Acquire))
             })
         };
-        while !wake_one(&word).unwrap() {
+        while !wake_one(&word, Scope::Private).unwrap() {
             std::thread::yield_now();
         }
         assert_eq!(sleeper.join().unwrap(), (Waited::Woken, 7));
@@ -157,7 +179,7 @@ mod tests {
     #[test]
     fn a_signal_ends_a_wait() {
         allow_interrupts().unwrap();
-        let thread = std::thread::spawn(|| wait(&AtomicU32::new(0), 0));
+        let thread = std::thread::spawn(|| wait(&AtomicU32::new(0), 0, Scope::Private));
         assert_eq!(ThreadHandle::new(thread).end().unwrap(), Waited::Interrupted);
     }
 }

@@ -9,8 +9,10 @@ pub mod barrier;
 pub mod bpf;
 pub mod cage;
 pub mod clock;
+pub mod condition;
 pub mod counter;
 pub mod empty_epoll;
+pub mod event_count;
 pub mod file;
 pub mod folder;
 pub mod futex;
@@ -20,6 +22,7 @@ pub mod landlock;
 pub mod machine;
 pub mod mapped_file;
 pub mod memory;
+pub mod message_queue;
 pub mod network;
 pub mod pipe;
 pub mod pm_qos;
@@ -30,10 +33,14 @@ pub mod record_lock;
 pub mod repeat;
 pub mod rtc;
 pub mod sched;
+pub mod semaphore;
+pub mod semaphore_set;
 pub mod serial;
 pub mod shared;
+pub mod shared_page;
 pub mod signal;
 pub mod timer_file;
+pub mod wake_signal;
 
 /// The result of a call that reports failure as -1 and the reason in `errno`.
 fn checked(rc: libc::c_int) -> std::io::Result<libc::c_int> {

@@ -13,6 +13,9 @@ use crate::checked;
 use crate::signal::resets_file_size;
 
 pub mod confined;
+mod copy;
+
+pub use copy::fork;
 
 /// A program with its arguments, as `execv` wants them.
 #[derive(Clone, Debug)]
@@ -107,7 +110,7 @@ impl Start<'_> {
         // their own. Other threads may hold locks at this moment, so the child keeps to calls
         // that are safe in a signal handler, allocates nothing, and never returns from the block.
         let pid = unsafe {
-            let pid = fork(namespace | libc::SIGCHLD);
+            let pid = clone_process(namespace | libc::SIGCHLD);
             if pid == 0 {
                 let errno = plan.execute().to_ne_bytes();
                 libc::write(sink.as_raw_fd(), errno.as_ptr().cast(), errno.len());
@@ -131,7 +134,7 @@ impl Start<'_> {
 pub fn fork_that_exits() -> io::Result<Child> {
     // SAFETY: a fork, as the child gets memory of its own. It makes one system call and never returns.
     let pid = unsafe {
-        let pid = fork(libc::SIGCHLD);
+        let pid = clone_process(libc::SIGCHLD);
         if pid == 0 {
             libc::_exit(0);
         }
@@ -144,7 +147,7 @@ pub fn fork_that_exits() -> io::Result<Child> {
 ///
 /// # Safety
 /// In the child, only calls that are safe in a signal handler may follow.
-unsafe fn fork(flags: libc::c_int) -> libc::pid_t {
+unsafe fn clone_process(flags: libc::c_int) -> libc::pid_t {
     let flags = libc::c_long::from(flags);
     // SAFETY: no new stack, no pointer: the child goes on with a copy of this one.
     let pid = unsafe {
@@ -303,6 +306,18 @@ impl Child {
             self.leads_group = false;
             self.collect()
         })
+    }
+
+    /// Waits until it ends, or a signal handler runs in this thread (`None`).
+    pub fn wait_interruptibly(&mut self) -> Option<Exit> {
+        let mut status = 0;
+        // SAFETY: `status` is live and writable.
+        match checked(unsafe { libc::waitpid(self.pid, &raw mut status, 0) }) {
+            Ok(_) => self.exit = Some(exit_of(status)),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.exit = Some(Exit::Unknown),
+        }
+        self.exit
     }
 
     /// Kills it, and the rest of a group that it leads. It remains to be waited for.

@@ -38,7 +38,7 @@ pub struct EndSignals {
 }
 
 /// The signal that breaks a thread's sleep; see [`ThreadHandle::interrupt`].
-const NUDGE: libc::c_int = libc::SIGUSR1;
+pub(crate) const NUDGE: libc::c_int = libc::SIGUSR1;
 
 impl EndSignals {
     /// Blocks the signals that end a run.

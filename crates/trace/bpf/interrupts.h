@@ -199,7 +199,7 @@ SEC("tp_btf/nmi_handler") int on_nmi_handler(u64 *ctx)
 {
 	u32 number = bpf_get_smp_processor_id();
 	struct cpu *cpu = cpu_of(number);
-	if (COLD(measures_sections))
+	if (COLD(also_followed & ALL_SECTIONS))
 		nmi_in_section(number);
 	if (!cpu)
 		return 0;
@@ -223,7 +223,7 @@ SEC("tp_btf/cpu_idle") int on_cpu_idle(u64 *ctx)
 	/* 0 when idle ends. */
 	if (cpu)
 		cpu->idle = (u32)ctx[0] + 1;
-	if (COLD(measures_sections))
+	if (COLD(also_followed & ALL_SECTIONS))
 		idle_in_section(ctx[1], ctx[0]);
 	return 0;
 }

@@ -13,8 +13,6 @@
 
 /* Whether this kernel shows when interrupts go off and on, and somebody wants to know. */
 const volatile u32 sees_irqs_off = 0;
-/* The same of interrupts or preemption. */
-const volatile u32 measures_sections = 0;
 
 MAP(MAP_ARRAY, u32, struct sections, 1, 0) sections SEC(".maps");
 /* Per CPU: SECTION_KINDS of them. Mapped, as `figures` are. */

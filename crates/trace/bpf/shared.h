@@ -272,6 +272,10 @@ struct long_record {
 	struct stack_copy copy;
 };
 
+/* What else than wakeups is followed: bits. */
+#define ALL_WAITS 1
+#define ALL_SECTIONS 2
+
 /* The scale of histograms: 512 buckets per octave up to 2^40 ns, as in the rest of wakescope. */
 #define KEPT_BITS 9
 #define BUCKETS (32 << KEPT_BITS)

@@ -16,6 +16,11 @@ const volatile u64 target_cgroup = 0;
  * a sleeping task.
  */
 const volatile u32 announced = 0;
+/*
+ * What else than wakeups is followed: ALL_WAITS, ALL_SECTIONS. One word, because every switch reads it:
+ * the verifier removes what is never reached, and not the read before that.
+ */
+const volatile u32 also_followed = 0;
 /* Where hrtimers of sleeping tasks call back; 0 if that is not known. */
 const volatile u64 hrtimer_wakeup = 0;
 /*

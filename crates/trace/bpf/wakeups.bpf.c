@@ -156,9 +156,10 @@ SEC("tp_btf/sched_switch") int on_switch(u64 *ctx)
 {
 	u32 number = bpf_get_smp_processor_id();
 	struct cpu *cpu = cpu_of(number);
-	if (COLD(measures_sections))
+	u32 also = also_followed;
+	if (COLD(also & ALL_SECTIONS))
 		switch_in_section(number);
-	if (targets != NAMED && cpu)
+	if ((also & ALL_WAITS) && cpu)
 		follow_waits(ctx, cpu, number);
 	if (HOT(!cpu || !cpu->open))
 		return 0;

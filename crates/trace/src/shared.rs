@@ -37,6 +37,10 @@ pub(crate) const ARRIVALS: usize = 8;
 /// Lengths of windows of time.
 pub(crate) const WINDOWS: usize = 8;
 
+/// What else than wakeups programs follow.
+pub(crate) const ALL_WAITS: u32 = 1;
+pub(crate) const ALL_SECTIONS: u32 = 2;
+
 /// Kinds of sections.
 pub(crate) const SECTION_KINDS: usize = 4;
 /// Pairs of places that a CPU remembers for each kind of section.

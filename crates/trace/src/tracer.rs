@@ -83,7 +83,7 @@ impl Options {
     /// Whether wakeups are known by something else than the timer of a sleep, which tells by itself whom
     /// it wakes and when that is due.
     fn announces(&self) -> bool {
-        self.stimulus != Stimulus::Timer
+        !self.stimulus.is_plain_sleep()
     }
 
     /// How many threads, or CPUs, have figures of their own.

@@ -1,10 +1,11 @@
 //! The arguments of `wakescope measure`, and what they mean on this machine.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{IdleStates, Plan, Policy, Rate, Stimulus, Target, WORST, Waker};
+use wakescope_core::plan::{Between, IdleStates, Plan, Policy, Rate, Stimulus, Target, WORST};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
@@ -12,9 +13,12 @@ use wakescope_probe::load::{Spec, name_in, parse_list};
 use wakescope_report::style::clean;
 use wakescope_sys::sched;
 
+use super::own_options::OwnOptions;
 use crate::Failure;
 use crate::line::LineArgs;
-use crate::stimuli::stimuli;
+use crate::measure::series;
+use crate::measure::wakers::{Asked, Place, Places, one_cpu};
+use crate::stimuli::{Chosen, stimuli_or_all};
 
 /// Measure wakeup latency, and check whether the numbers can be trusted
 #[derive(clap::Args)]
@@ -23,11 +27,23 @@ use crate::stimuli::stimuli;
 )]
 pub(crate) struct MeasureArgs {
     /// Source of the wakeups
-    #[arg(long, default_value = Stimulus::default().name(), value_parser = stimuli())]
-    stimulus: Stimulus,
+    ///
+    /// `all` measures one after the other, and prints a table.
+    #[arg(long, value_name = "STIMULUS", default_value = Stimulus::default().name(), value_parser = stimuli_or_all())]
+    stimulus: Chosen,
 
     #[command(flatten)]
     line: LineArgs,
+
+    /// What wakes a probe through a stimulus with a waker: another thread of its process, another
+    /// process, or first one and then the other [default: threads]
+    #[arg(long, value_name = "threads|processes|both")]
+    pub(super) between: Option<BetweenArg>,
+
+    /// Where the waker runs: on the probe's CPU, on the next one, or on CPU A for a probe on CPU B;
+    /// matrix measures all pairs of CPUs, one after the other [default: same-cpu]
+    #[arg(long, value_name = "same-cpu|cross-cpu|A:B|matrix")]
+    pub(super) place: Option<PlaceArg>,
 
     /// Time from one timer expiry to the next, on each CPU [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
@@ -37,6 +53,9 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "HZ", conflicts_with = "interval", allow_hyphen_values = true)]
     rtc_hz: Option<Rate>,
 
+    #[command(flatten)]
+    own: OwnOptions,
+
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: SpanNs,
@@ -45,11 +64,11 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "N", value_parser = samples, conflicts_with = "duration", allow_hyphen_values = true)]
     samples: Option<u64>,
 
-    /// CPUs to measure, as in 0,2-3 [default: all that this process may use]
+    /// CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Scheduling policy of the probe [default: fifo, or other where fifo is not allowed]
+    /// Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin]
     #[arg(long, value_enum)]
     policy: Option<PolicyArg>,
 
@@ -125,7 +144,64 @@ struct CpuList(Vec<u32>);
 #[derive(Clone, Debug)]
 pub(super) struct Loads(pub(super) Vec<Spec>);
 
+/// What `--between` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BetweenArg {
+    One(Between),
+    Both,
+}
+
+impl FromStr for BetweenArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "threads" => Ok(Self::One(Between::Threads)),
+            "processes" => Ok(Self::One(Between::Processes)),
+            "both" => Ok(Self::Both),
+            _ => Err("write threads, processes or both".into()),
+        }
+    }
+}
+
+/// What `--place` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlaceArg {
+    One(Place),
+    Matrix,
+}
+
+impl FromStr for PlaceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "matrix" { Ok(Self::Matrix) } else { text.parse().map(Self::One) }
+    }
+}
+
 impl MeasureArgs {
+    /// The stimulus; `None` for all of them.
+    pub(super) fn stimulus(&self) -> Option<Stimulus> {
+        match self.stimulus {
+            Chosen::One(stimulus) => Some(stimulus),
+            Chosen::All => None,
+        }
+    }
+
+    pub(super) fn one_between(&self) -> Option<Between> {
+        match self.between {
+            Some(BetweenArg::One(between)) => Some(between),
+            Some(BetweenArg::Both) | None => None,
+        }
+    }
+
+    pub(super) fn one_place(&self) -> Option<Place> {
+        match self.place {
+            Some(PlaceArg::One(place)) => Some(place),
+            Some(PlaceArg::Matrix) | None => None,
+        }
+    }
+
     /// Makes a run such as can be published, if that was asked for.
     pub(crate) fn redact_if_asked(&self, run: &mut Run) {
         if self.redact {
@@ -134,9 +210,22 @@ impl MeasureArgs {
     }
 }
 
-/// What the arguments mean on this machine.
+/// What the arguments mean on this machine, if they ask for one run.
 pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
-    let policy = args.policy.map_or(Policy::Fifo, |policy| match policy {
+    if let Some(varied) = series::varied(args)? {
+        return Err(Failure::new(format!("{} measures several runs", varied.option()))
+            .because("one run is explained at a time")
+            .try_this("name one value, or use wakescope measure"));
+    }
+    let stimulus = args.stimulus().unwrap_or_default();
+    plan_of(args, Asked { stimulus, between: args.one_between(), place: args.one_place() })
+}
+
+/// What the arguments mean on this machine, for probes that are woken as `asked`.
+pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure> {
+    // A loop that never sleeps must not take a whole CPU from everybody unless the user says so.
+    let usual = if asked.stimulus.is_busy() { Policy::Other } else { Policy::Fifo };
+    let policy = args.policy.map_or(usual, |policy| match policy {
         PolicyArg::Other => Policy::Other,
         PolicyArg::Fifo => Policy::Fifo,
         PolicyArg::Rr => Policy::Rr,
@@ -146,7 +235,7 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         return Err(Failure::new(format!("--policy {policy} has no --priority"))
             .try_this("omit --priority, or use --policy fifo or rr"));
     }
-    let interval = interval_of(args)?;
+    let interval = interval_of(args, asked.stimulus)?;
     if args.samples.is_none() && args.duration < interval {
         return Err(Failure::new(format!(
             "--duration {} is shorter than one --interval of {}",
@@ -163,22 +252,22 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         .try_this("set fewer --samples; Ctrl-C ends a long run and keeps its results"));
     }
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
-    let stimulus = args.stimulus;
-    let waker = stimulus.needs_waker().then(|| Waker::of_probe(priority));
-    if (waker.is_some() || stimulus == Stimulus::Line) && policy == Policy::Deadline {
-        return Err(Failure::new(format!(
-            "--policy deadline does not apply to --stimulus {stimulus}"
-        ))
-        .because(
-            "a SCHED_DEADLINE probe is throttled by its own period, which what wakes it does \
-                 not keep",
-        )
-        .try_this("use --policy fifo, rr or other"));
+    let stimulus = asked.stimulus;
+    if stimulus == Stimulus::Line && policy == Policy::Deadline {
+        return Err(Failure::new("--policy deadline does not apply to --stimulus line")
+            .because(
+                "a SCHED_DEADLINE probe is throttled by its own period, which answers do not keep",
+            )
+            .try_this("use --policy fifo, rr or other"));
     }
     let line = args.line.plan(stimulus)?;
-    let mut cpus = cpus(args.cpus.as_ref())?;
+    let Places { mut cpus, waker } = places(args, asked, policy, priority)?;
+    if stimulus == Stimulus::Audio && args.cpus.is_none() {
+        // An audio program is one thread, and uses most of its CPU.
+        cpus.truncate(1);
+    }
     if line.is_some() {
-        one_cpu(&mut cpus, args.cpus.is_some())?;
+        one_sender(&mut cpus, args.cpus.is_some())?;
     }
     let mut plan = Plan {
         target: Target::Probes,
@@ -191,6 +280,8 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         policy_required: args.policy.is_some() || args.priority.is_some(),
         waker,
         line,
+        audio: None,
+        gap_from_ns: None,
         cpus,
         load: Vec::new(),
         load_marks: Vec::new(),
@@ -204,12 +295,12 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
         save_samples: args.save_samples,
     };
     name_in(&mut plan, args.load.iter().flat_map(|list| &list.0));
+    args.own.complete(&mut plan, args.interval)?;
     Ok(plan)
 }
 
 /// The interval that was asked for, or whose rate was.
-fn interval_of(args: &MeasureArgs) -> Result<SpanNs, Failure> {
-    let stimulus = args.stimulus;
+fn interval_of(args: &MeasureArgs, stimulus: Stimulus) -> Result<SpanNs, Failure> {
     match (args.interval, args.rtc_hz) {
         (interval, None) if !stimulus.keeps_rate() => Ok(interval.unwrap_or(DEFAULT_INTERVAL)),
         (_, Some(_)) if !stimulus.keeps_rate() => {
@@ -227,6 +318,26 @@ fn interval_of(args: &MeasureArgs) -> Result<SpanNs, Failure> {
     }
 }
 
+/// Where the probes are, and who wakes them.
+fn places(
+    args: &MeasureArgs,
+    asked: Asked,
+    policy: Policy,
+    priority: Option<u8>,
+) -> Result<Places, Failure> {
+    let allowed = allowed_cpus()?;
+    let cpus = cpus(args.cpus.as_ref(), &allowed)?;
+    // Those of a matrix are all of its pairs.
+    let is_named = args.cpus.is_some() && args.place != Some(PlaceArg::Matrix);
+    asked.places(policy, priority, cpus, is_named, &allowed)
+}
+
+/// The CPUs of a matrix, two at least.
+pub(super) fn cpus_of_matrix(args: &MeasureArgs) -> Result<Vec<u32>, Failure> {
+    let cpus = cpus(args.cpus.as_ref(), &allowed_cpus()?)?;
+    if cpus.len() < 2 { Err(one_cpu("matrix", &cpus)) } else { Ok(cpus) }
+}
+
 /// A usual period of control loops.
 const DEFAULT_INTERVAL: SpanNs = SpanNs(1_000_000);
 
@@ -234,15 +345,12 @@ const DEFAULT_INTERVAL: SpanNs = SpanNs(1_000_000);
 const DEFAULT_PRIORITY: u8 = 90;
 
 /// The CPUs to measure: those asked for, of those that this process may use.
-fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
-    let allowed = sched::affinity().map_err(|e| {
-        Failure::new(format!("cannot find out which CPUs this process may use: {e}"))
-    })?;
-    let Some(CpuList(asked)) = asked else { return Ok(allowed) };
+fn cpus(asked: Option<&CpuList>, allowed: &[u32]) -> Result<Vec<u32>, Failure> {
+    let Some(CpuList(asked)) = asked else { return Ok(allowed.to_vec()) };
     match asked.iter().find(|cpu| !allowed.contains(cpu)) {
         None => Ok(asked.clone()),
         Some(cpu) => Err(Failure::new(format!("this process may not use CPU {cpu}"))
-            .because(format!("it may use {}", cpu_ranges(&allowed)))
+            .because(format!("it may use {}", cpu_ranges(allowed)))
             .try_this(
                 "name some of these with --cpus; the others are offline, or excluded by a cpuset \
                  or taskset",
@@ -251,7 +359,7 @@ fn cpus(asked: Option<&CpuList>) -> Result<Vec<u32>, Failure> {
 }
 
 /// A line has one sender: on the first CPU, unless another is asked for.
-fn one_cpu(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
+fn one_sender(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
     if is_asked && cpus.len() > 1 {
         return Err(Failure::new("--stimulus line has one sender, but --cpus names several CPUs")
             .try_this("name the CPU that sends and receives: --cpus 0"));
@@ -260,10 +368,16 @@ fn one_cpu(cpus: &mut Vec<u32>, is_asked: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The CPUs that this process may use.
+fn allowed_cpus() -> Result<Vec<u32>, Failure> {
+    sched::affinity()
+        .map_err(|e| Failure::new(format!("cannot find out which CPUs this process may use: {e}")))
+}
+
 /// A year: longer is surely a slip of the pen.
 const LONGEST: SpanNs = SpanNs(366 * 86_400_000_000_000);
 
-fn bounded(text: &str, least: SpanNs, most: SpanNs) -> Result<SpanNs, String> {
+pub(super) fn bounded(text: &str, least: SpanNs, most: SpanNs) -> Result<SpanNs, String> {
     let span: SpanNs = text.parse().map_err(|e: wakescope_core::units::SpanError| e.to_string())?;
     if span < least {
         Err(format!("at least {least} is needed"))

@@ -1,6 +1,7 @@
 //! A run with everything in it, and one with nothing.
 
 use wakescope_attribution::Premises;
+use wakescope_core::audio::{Audio, AudioPlan};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{
     self, Anew, Answer, By, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
@@ -16,9 +17,13 @@ use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::line::{AnsweredBy, Attachment, Line};
 use wakescope_core::maxima::Maxima;
-use wakescope_core::plan::{IdleStates, LinePlan, Plan, Policy, Stimulus, Target, Waker};
+use wakescope_core::plan::{
+    Between, IdleStates, LinePlan, Placement, Plan, Policy, Stimulus, Target, Waker,
+};
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
-use wakescope_core::run::{Episode, LoadResult, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
+use wakescope_core::run::{
+    Episode, LoadResult, Overflow, Run, SCHEMA, Spin, State, Thread, TimeDomain,
+};
 use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::stated::Stated;
 
@@ -117,6 +122,7 @@ pub(crate) fn full_run() -> Run {
             skipped: 5,
             due_uncertainty_ns: 800,
             page_faults: 4,
+            spin: Some(Spin { loops: 400_000_000, observed_ns: 10_000_000_000 }),
             woken,
             expiries,
             interval_deviation: Some(IntervalDeviation {
@@ -124,6 +130,7 @@ pub(crate) fn full_run() -> Run {
                 shorter: distribution(&[7, 900]),
             }),
             maxima: Some(Maxima { slot_ns: 1 << 20, max_ns: vec![Some(8_123), None] }),
+            audio: Some(audio()),
             overflow: Some(Overflow { from_ns: 8_000, count: 1 }),
         }],
         load: vec![LoadResult {
@@ -516,8 +523,15 @@ fn full_plan() -> Plan {
         policy: Policy::Fifo,
         priority: Some(90),
         policy_required: true,
-        waker: Some(Waker::of_probe(Some(90))),
+        waker: Some(Waker {
+            placement: Placement::CrossCpu,
+            cpus: vec![1],
+            between: Between::Processes,
+            ..Waker::of_probe(Some(90))
+        }),
         line: Some(LinePlan { device: "/dev/ttyUSB0".into(), baud: 115_200 }),
+        audio: Some(AudioPlan::usual(2_900_000)),
+        gap_from_ns: Some(1_000),
         cpus: vec![1],
         load: vec!["find".into(), "exec:make".into()],
         load_marks: vec![String::new(), "0123456789abcdef".into()],
@@ -526,6 +540,22 @@ fn full_plan() -> Plan {
         worst: 10,
         fail_above: vec!["p99.9=100us".into()],
         save_samples: true,
+    }
+}
+
+fn audio() -> Audio {
+    let maxima = Maxima { slot_ns: 1 << 20, max_ns: vec![Some(2_900_000), None] };
+    Audio {
+        overruns: 1,
+        silent: 2,
+        cycles: distribution(&[2_900_000, 9_900_000]),
+        cycles_within_1ms: 1,
+        cycles_within_2ms: 1,
+        compute: distribution(&[2_320_000, 2_320_000, 2_500_000]),
+        compute_within_100us: 2,
+        compute_within_200us: 3,
+        cycle_maxima: maxima.clone(),
+        compute_maxima: maxima,
     }
 }
 

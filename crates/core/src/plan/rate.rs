@@ -30,6 +30,12 @@ impl Rate {
         SpanNs(NS_PER_S / u64::from(self.0))
     }
 
+    /// How many points of its grid lie within so long a time, with the first at its beginning.
+    pub fn points_in(self, span: SpanNs) -> u64 {
+        let points = (u128::from(span.0) * u128::from(self.0)).div_ceil(u128::from(NS_PER_S));
+        u64::try_from(points).unwrap_or(u64::MAX)
+    }
+
     /// The rate of this interval; `None` if no rate has it.
     pub fn of(interval: SpanNs) -> Option<Self> {
         Self::all().find(|rate| rate.interval() == interval)
@@ -77,6 +83,10 @@ mod tests {
         }
         assert_eq!(Rate::REALFEEL.interval(), SpanNs(488_281));
         assert_eq!(Rate::REALFEEL.fraction(), 1 << 30, "a quarter");
+        // Of points that are 488,281.25 ns apart, the one after 512 is beyond a quarter of a second.
+        let points = [1, 488_281, 488_282, 250_000_000, 250_000_001, u64::MAX].map(SpanNs);
+        let points = points.map(|span| Rate::REALFEEL.points_in(span));
+        assert_eq!(points[..5], [1, 1, 2, 512, 513]);
         assert_eq!((Rate::all().count(), Rate::of(SpanNs(1_000_000))), (13, None));
         for bad in ["", "1", "3", "16384", "-2", "2048.0", "2048 Hz"] {
             assert_eq!(bad.parse::<Rate>(), Err(NoRate), "{bad}");

@@ -30,8 +30,32 @@ pub enum Stimulus {
     RtcGrid,
     /// Another thread, through a futex.
     Futex,
+    /// Another thread, through a pipe.
+    Pipe,
+    /// Another thread, through an eventfd.
+    Eventfd,
+    /// Another thread, through a pair of Unix sockets.
+    Socketpair,
+    /// Another thread, through UDP over the loopback device.
+    Udp,
+    /// Another thread, through TCP over the loopback device.
+    Tcp,
+    /// Another thread, through a POSIX message queue.
+    Mqueue,
+    /// Another thread, through a POSIX semaphore.
+    Semaphore,
+    /// Another thread, through a System V semaphore.
+    SysvSemaphore,
+    /// Another thread, by a signal.
+    Kill,
+    /// Another thread, through a condition variable.
+    Condvar,
     /// A byte over a line, answered by another machine.
     Line,
+    /// A virtual sound card that has room for a fragment.
+    Audio,
+    /// Nothing: the probe reads the clock in a loop and never sleeps.
+    Spin,
     /// Whatever wakes the threads that are followed.
     Any,
 }
@@ -42,10 +66,15 @@ pub enum Family {
     /// The kernel wakes the probe at points of an absolute grid: a late wakeup may have swallowed
     /// further expiries that were due regardless of it.
     Grid,
+    /// A card wakes the probe when its buffer has room: a late wakeup swallows nothing, because the
+    /// buffer makes up for it.
+    Card,
     /// Another thread wakes the probe: what is measured begins with that thread's call.
     Waker,
     /// The probe sends on a grid, and its answer comes from another machine.
     Line,
+    /// Nothing wakes the probe, because it never sleeps: what counts is when it was kept from running.
+    Busy,
     /// It is not the probe's doing what wakes these threads.
     Others,
 }
@@ -62,7 +91,19 @@ impl Stimulus {
         Self::Rtc,
         Self::RtcGrid,
         Self::Futex,
+        Self::Pipe,
+        Self::Eventfd,
+        Self::Socketpair,
+        Self::Udp,
+        Self::Tcp,
+        Self::Mqueue,
+        Self::Semaphore,
+        Self::SysvSemaphore,
+        Self::Kill,
+        Self::Condvar,
         Self::Line,
+        Self::Audio,
+        Self::Spin,
     ];
 
     /// How it is named in commands, plans and records.
@@ -79,13 +120,19 @@ impl Stimulus {
     pub fn quantity(self) -> Quantity {
         match self.family() {
             Family::Line => Quantity::RoundTrip,
-            Family::Grid | Family::Waker | Family::Others => Quantity::WakeupLatency,
+            Family::Busy => Quantity::Gap,
+            Family::Grid | Family::Card | Family::Waker | Family::Others => Quantity::WakeupLatency,
         }
     }
 
     /// What causes the wakeups, in a few words.
     pub fn about(self) -> &'static str {
         self.row().2
+    }
+
+    /// Whether the probe never sleeps. Then it has no interval, and no wakeups that could be followed.
+    pub fn is_busy(self) -> bool {
+        self.family() == Family::Busy
     }
 
     /// Whether another thread wakes each probe.
@@ -99,8 +146,14 @@ impl Stimulus {
         matches!(self, Self::Rtc | Self::RtcGrid)
     }
 
+    /// Whether the probe sleeps with clock_nanosleep: then a tracer sees by the kernel's timer alone whom
+    /// it wakes and when that was due. All others announce it.
+    pub fn is_plain_sleep(self) -> bool {
+        matches!(self, Self::Timer | Self::RtcGrid | Self::Audio)
+    }
+
     fn row(self) -> (&'static str, Family, &'static str) {
-        use Family::{Grid, Others, Waker};
+        use Family::{Busy, Card, Grid, Others, Waker};
         match self {
             Self::Timer => {
                 ("timer", Grid, "A timer that expires on an absolute grid of CLOCK_MONOTONIC")
@@ -119,11 +172,29 @@ impl Stimulus {
             }
             Self::RtcGrid => ("rtc-grid", Grid, "A timer on the grid of a real-time clock's rate"),
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
+            Self::Pipe => ("pipe", Waker, "Another thread, through a pipe"),
+            Self::Eventfd => ("eventfd", Waker, "Another thread, through an eventfd"),
+            Self::Socketpair => ("socketpair", Waker, "Another thread, through Unix sockets"),
+            Self::Udp => ("udp", Waker, "Another thread, through UDP over the loopback device"),
+            Self::Tcp => ("tcp", Waker, "Another thread, through TCP over the loopback device"),
+            Self::Mqueue => ("mqueue", Waker, "Another thread, through a POSIX message queue"),
+            Self::Semaphore => ("semaphore", Waker, "Another thread, through a POSIX semaphore"),
+            Self::SysvSemaphore => {
+                ("sysv-semaphore", Waker, "Another thread, through a System V semaphore")
+            }
+            Self::Kill => ("kill", Waker, "Another thread, by a signal that the probe waits for"),
+            Self::Condvar => {
+                ("condvar", Waker, "Another thread, through a condition variable with PI mutex")
+            }
             Self::Line => (
                 "line",
                 Family::Line,
                 "A byte over a serial line (--line), answered by `wakescope respond`",
             ),
+            Self::Audio => {
+                ("audio", Card, "A virtual sound card that plays what the probe computes")
+            }
+            Self::Spin => ("spin", Busy, "None: a loop reads the clock and counts the gaps"),
             Self::Any => ("any", Others, "Whatever wakes the threads that are followed"),
         }
     }

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::*;
+use crate::audio::{Audio, AudioPlan};
 use crate::distribution::Distribution;
 use crate::explain::{
     Anew, Answer, Bound, By, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
@@ -18,7 +19,7 @@ use crate::limit::Outcome;
 use crate::line::Line;
 use crate::plan::{IdleStates, LinePlan, Policy, Stimulus, Target};
 use crate::preemption::{Model, Preemption, Unread};
-use crate::run::{Overflow, SCHEMA, State, Summary, TimeDomain};
+use crate::run::{Overflow, SCHEMA, Spin, State, Summary, TimeDomain};
 use crate::source::{Omission, Quantity};
 use crate::unknown::Unknown;
 
@@ -180,10 +181,12 @@ fn thread() -> Thread {
         skipped: 0,
         due_uncertainty_ns: 0,
         page_faults: 0,
+        spin: Some(Spin { loops: 4, observed_ns: 5 }),
         woken: distribution(),
         expiries: distribution(),
         interval_deviation: None,
         maxima: None,
+        audio: Some(Audio { compute: distribution(), ..Audio::default() }),
         overflow: Some(Overflow { from_ns: 1, count: 1 }),
     }
 }
@@ -281,6 +284,8 @@ fn plan() -> Plan {
         policy_required: false,
         waker: None,
         line: Some(LinePlan { device: marker(), baud: 115_200 }),
+        audio: Some(AudioPlan { fragment_ns: 1, fragments: 2, share_ppm: 3 }),
+        gap_from_ns: Some(1_000),
         cpus: vec![0],
         load: vec![marker(), format!("exec:{MARKER}"), format!("disturb-{MARKER}_1")],
         load_marks: vec![marker()],

@@ -3,8 +3,15 @@
 use std::fmt;
 use std::io::{self, BufRead, Read, Write};
 
-/// The first line of `samples.csv`.
-const HEAD: &[u8] = b"cpu,expiry_ns,wakeup_latency_ns";
+use wakescope_core::source::Quantity;
+
+/// The first line of `samples.csv`, of wakeups and of gaps.
+const HEADS: [&str; 2] = ["cpu,expiry_ns,wakeup_latency_ns", "cpu,begin_ns,gap_ns"];
+
+/// The names of the columns of `samples.csv`: CPU, when, how much.
+pub fn columns(of: Quantity) -> &'static str {
+    HEADS[usize::from(of == Quantity::Gap)]
+}
 
 /// The longest line that there can be: three numbers of at most 20 digits.
 const LONGEST: u64 = 64;
@@ -40,6 +47,7 @@ impl std::error::Error for Error {}
 /// What stands before a line that is no sample is written.
 pub fn write(samples: &mut impl BufRead, out: &mut impl Write) -> Result<(), Error> {
     let mut line = Vec::new();
+    let mut names = ["cpu", "expiry_ns", "wakeup_latency_ns"];
     for number in 1_u64.. {
         line.clear();
         let length = samples.take(LONGEST).read_until(b'\n', &mut line).map_err(Error::Read)?;
@@ -54,15 +62,19 @@ pub fn write(samples: &mut impl BufRead, out: &mut impl Write) -> Result<(), Err
             );
         }
         if number == 1 {
-            if line != HEAD {
+            let Some(head) = HEADS.iter().find(|head| head.as_bytes() == line) else {
                 return wrong("it is not the header of a file of samples");
+            };
+            for (name, column) in names.iter_mut().zip(head.split(',')) {
+                *name = column;
             }
             continue;
         }
-        let Some([cpu, expiry, late]) = fields(&line) else {
+        let Some([cpu, at, value]) = fields(&line) else {
             return wrong("it is not three whole numbers separated by commas");
         };
-        writeln!(out, "{{\"cpu\":{cpu},\"expiry_ns\":{expiry},\"wakeup_latency_ns\":{late}}}")
+        let [of, when, what] = names;
+        writeln!(out, "{{\"{of}\":{cpu},\"{when}\":{at},\"{what}\":{value}}}")
             .map_err(Error::Write)?;
     }
     Ok(())
@@ -105,6 +117,10 @@ mod tests {
 
     #[test]
     fn what_is_no_sample_is_named_by_its_line() {
+        assert_eq!(
+            lines("cpu,begin_ns,gap_ns\n1,5,7\n").0,
+            "{\"cpu\":1,\"begin_ns\":5,\"gap_ns\":7}\n"
+        );
         const HEAD: &str = "cpu,expiry_ns,wakeup_latency_ns\n";
         for (csv, told) in [
             ("", "line 1: it has no end"),

@@ -48,7 +48,9 @@ pub fn write(
     let whose = Labels::of(run, values);
     write_info(run, plan, format, out)?;
 
+    let other = run.quantity().to_string();
     let what = match values {
+        _ if run.quantity() == Quantity::Gap => other.as_str(),
         Values::Woken => "lateness of each wakeup",
         Values::Expiries => "lateness of each timer expiry, missed ones included",
     };

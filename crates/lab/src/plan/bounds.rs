@@ -163,7 +163,24 @@ impl Plan {
                 );
                 ("interval", what, "write \"488281ns\", which is 2048 Hz")
             }
-            Family::Waker | Family::Grid => return Ok(()),
+            Family::Busy if self.policy != Policy::Other => {
+                let what = format!(
+                    "under the policy {}, a loop that never sleeps takes the guest's CPU from \
+                     everything else",
+                    self.policy
+                );
+                ("policy", what, "use other")
+            }
+            Family::Card if self.policy == Policy::Deadline => {
+                let what =
+                    "the budget of the policy deadline would stop an audio program".to_owned();
+                ("policy", what, "use fifo, rr or other")
+            }
+            Family::Busy if self.explain => {
+                let what = "a probe that never sleeps has no wakeups to explain".to_owned();
+                ("explain", what, "omit it, or use the stimulus timer")
+            }
+            Family::Waker | Family::Grid | Family::Card | Family::Busy => return Ok(()),
         };
         Err(PlanError::value(key, what, remedy))
     }

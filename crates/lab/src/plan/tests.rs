@@ -197,6 +197,18 @@ fn errors_name_the_line_and_the_remedy() {
         ],
     );
     check(
+        "stimulus = \"spin\"",
+        expect![
+            "line 2: policy: under the policy fifo, a loop that never sleeps takes the guest's CPU from everything else → use other"
+        ],
+    );
+    check(
+        "stimulus = \"spin\"\npolicy = \"other\"\nexplain = true",
+        expect![
+            "line 4: explain: a probe that never sleeps has no wakeups to explain → omit it, or use the stimulus timer"
+        ],
+    );
+    check(
         "warmup = \"2min\"",
         expect![
             "line 2: warmup: 2.00 min before each measurement → write at most 1.00 min; a virtual second takes several"

@@ -37,8 +37,10 @@ impl Following {
 
     fn record(&self, state: State, all: Vec<Finding>) -> Run {
         let Request { identity, plan, host, .. } = &self.request;
-        let mut run = record::run(identity, plan, host, self.origin.0, Vec::new(), state, all);
-        run.duration_ns = clock::now().since(self.origin).0;
+        let elapsed = clock::now().since(self.origin);
+        let times = (self.origin, elapsed);
+        let mut run = record::run(identity, plan, host, times, Vec::new(), state, all);
+        run.duration_ns = elapsed.0;
         run
     }
 

@@ -1,12 +1,14 @@
 //! From what the probes hold to the run record.
 
-use wakescope_core::finding::{Finding, Validity};
+use wakescope_core::audio::Audio;
+use wakescope_core::finding::{Finding, Validity, Verdict};
 use wakescope_core::host::Host;
 use wakescope_core::limit::{Judgement, Limit, Outcome};
+use wakescope_core::percentile::Percentile;
 use wakescope_core::plan::Plan;
 use wakescope_core::recorder::Snapshot;
-use wakescope_core::run::{Episode, Run, SCHEMA, State, Thread};
-use wakescope_core::units::{SpanNs, counted};
+use wakescope_core::run::{Episode, Run, SCHEMA, Spin, State, Thread};
+use wakescope_core::units::{MonoNs, SpanNs, counted};
 use wakescope_core::validity::ThreadObserved;
 use wakescope_sys::sched::Schedule;
 
@@ -22,25 +24,30 @@ pub(super) struct Ended {
     pub(super) ready: Ready,
     pub(super) phase: SpanNs,
     pub(super) seen: Snapshot,
+    pub(super) audio: Option<Audio>,
     pub(super) lost: u64,
     pub(super) report: Option<Report>,
     pub(super) other_schedule: Option<String>,
 }
 
-/// The record of what `ended` holds.
+/// The record of what `ended` holds, of a run that began at `origin` and has lasted for `elapsed`.
 pub(super) fn run(
     identity: &Identity,
     plan: &Plan,
     host: &Host,
-    origin_ns: u64,
+    (origin, elapsed): (MonoNs, SpanNs),
     ended: Vec<Ended>,
     state: State,
     all: Vec<Finding>,
 ) -> Run {
     let interval_ns = plan.interval_ns;
     let measured = |e: &Ended| {
+        if plan.stimulus.is_busy() {
+            return e.spin().map_or(elapsed.0, |spin| spin.observed_ns);
+        }
+        let silent = e.audio.as_ref().map_or(0, |audio| audio.silent);
         let line = e.line().map_or(0, |line| line.unanswered + line.left_out);
-        let points = e.seen.expiries.count + e.seen.not_asleep + e.skipped() + line;
+        let points = e.seen.expiries.count + e.seen.not_asleep + e.skipped() + silent + line;
         e.phase.0 + points.saturating_mul(interval_ns)
     };
     let measured_ns = ended.iter().map(measured).max().unwrap_or(0);
@@ -50,7 +57,7 @@ pub(super) fn run(
         id: identity.id.clone(),
         started: identity.started.clone(),
         duration_ns: plan.duration_ns.map_or(measured_ns, |planned| measured_ns.min(planned)),
-        origin_ns,
+        origin_ns: origin.0,
         time_domain: identity.time_domain,
         seed: identity.seed,
         state,
@@ -89,12 +96,29 @@ impl Ended {
         self.report.as_ref().map_or(0, |report| report.due_uncertainty.0)
     }
 
+    fn spin(&self) -> Option<Spin> {
+        self.report.as_ref()?.spin
+    }
+
     /// When its CPU went away, from the start of the run.
     pub(super) fn cpu_lost_at_ns(&self) -> Option<u64> {
         match self.report.as_ref()?.ending {
             Ending::CpuLost(due) => Some(due.0),
-            Ending::Done | Ending::Stopped => None,
+            Ending::Done | Ending::Stopped | Ending::StimulusLost(..) => None,
         }
+    }
+
+    /// When, from the start of the run, and why nothing could wake the probe any more.
+    fn stimulus_lost(&self) -> Option<(u64, String)> {
+        match self.report.as_ref()?.ending {
+            Ending::StimulusLost(last_due, loss) => Some((last_due.0, loss.to_string())),
+            Ending::Done | Ending::Stopped | Ending::CpuLost(_) => None,
+        }
+    }
+
+    /// Whether it ended before the run did.
+    pub(super) fn is_lost(&self) -> bool {
+        self.cpu_lost_at_ns().is_some() || self.stimulus_lost().is_some()
     }
 
     fn into_thread(self) -> Thread {
@@ -107,10 +131,12 @@ impl Ended {
             skipped: self.skipped(),
             due_uncertainty_ns: self.due_uncertainty_ns(),
             page_faults: self.page_faults(),
+            spin: self.spin(),
             woken: self.seen.woken,
             expiries: self.seen.expiries,
             interval_deviation: Some(self.seen.deviation).filter(|d| d.count() > 0),
             maxima: Some(self.seen.maxima),
+            audio: self.audio,
             overflow: None,
         }
     }
@@ -129,6 +155,13 @@ impl Ended {
             not_asleep: self.seen.not_asleep,
             skipped: self.skipped(),
             due_uncertainty_ns: self.due_uncertainty_ns(),
+            loops: self.spin().map_or(0, |spin| spin.loops),
+            observed_ns: self.spin().map_or(0, |spin| spin.observed_ns),
+            compute_ns: self
+                .audio
+                .as_ref()
+                .and_then(|a| a.compute.percentile(Percentile::SHOWN[0])),
+            gaps_ns: self.seen.woken.sum_ns,
             lost: self.lost,
             minor_faults: report.map_or(0, |r| r.faults.minor),
             major_faults: report.map_or(0, |r| r.faults.major),
@@ -139,6 +172,7 @@ impl Ended {
             slack_ns: report.and_then(|r| r.slack.as_ref().ok()).map_or(0, |s| s.0),
             cpu_share_ppm: report.and_then(share).unwrap_or(0),
             cpu_lost_at_ns: self.cpu_lost_at_ns(),
+            stimulus_lost: self.stimulus_lost(),
             failure: report.is_none().then(|| "its thread died".into()),
         }
     }
@@ -166,13 +200,23 @@ fn worst(ended: &[Ended], keep: usize) -> Vec<Episode> {
 /// How the run stands to each of its limits.
 pub(super) fn judge(run: &Run, complete: bool) -> Vec<Judgement> {
     let expiries = run.expiries();
-    run.plan
-        .fail_above
-        .iter()
-        .filter_map(|text| text.parse::<Limit>().ok())
-        .map(|limit| limit.judge(&expiries, run.validity.verdict, complete))
-        .map(|judgement| unless_doubtful(run, judgement))
-        .collect()
+    // A loop that ran to the end and was never interrupted has kept every limit on its gaps.
+    let is_spotless = run.plan.stimulus.is_busy()
+        && complete
+        && expiries.count == 0
+        && run.validity.verdict != Verdict::Invalid;
+    let judge = |limit: Limit| match is_spotless && limit.percentile.is_none() {
+        true => Judgement {
+            limit: limit.to_string(),
+            limit_ns: limit.above.0,
+            observed_ns: None,
+            outcome: Outcome::Pass,
+            reason: String::new(),
+        },
+        false => limit.judge(&expiries, run.validity.verdict, complete),
+    };
+    let limits = run.plan.fail_above.iter().filter_map(|text| text.parse().ok());
+    limits.map(judge).map(|judgement| unless_doubtful(run, judgement)).collect()
 }
 
 /// A byte without an answer may have taken longer than any limit, and one that answers nothing may have

@@ -4,11 +4,13 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wakescope_core::plan::{Plan, Rate, Stimulus};
+use wakescope_core::plan::{Between, Plan, Rate, Stimulus};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::empty_epoll::EmptyEpoll;
 use wakescope_sys::rtc::Rtc;
+
+use super::channel;
 
 /// Why a stimulus cannot be had here.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +18,9 @@ pub enum Unavailable {
     /// The kernel does not have the call.
     #[error("the kernel lacks epoll_pwait2: {0}")]
     EpollPwait2(#[source] io::Error),
+    /// The channel between waker and probe cannot be opened.
+    #[error("{1}")]
+    Channel(Stimulus, #[source] io::Error),
     /// There is no real-time clock.
     #[error("this machine has no /dev/rtc0")]
     NoRtc,
@@ -52,6 +57,10 @@ impl Unavailable {
                 ),
                 "use --stimulus timer or futex-timeout",
             ),
+            Self::Channel(stimulus, e) => {
+                let (cause, remedy) = of_channel(*stimulus, e);
+                return (cause, remedy.into());
+            }
             Self::NoRtc => (None, grid),
             Self::RtcBusy(path) => {
                 let end = "end that program; to find it:";
@@ -89,7 +98,42 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Unavailable> {
         Stimulus::Rtc if plan.cpus.len() > 1 => Err(Unavailable::OneProbe(plan.cpus.len())),
         Stimulus::Rtc => open_rtc(interval).map(drop),
         Stimulus::RtcGrid => Rate::of(interval).map(drop).ok_or(Unavailable::Interval(interval)),
-        _ => Ok(()),
+        stimulus => {
+            let between = plan.waker.as_ref().map_or(Between::Threads, |waker| waker.between);
+            channel::check(stimulus, between).map_err(|e| Unavailable::Channel(stimulus, e))
+        }
+    }
+}
+
+/// Why a channel cannot be opened, and what to do.
+fn of_channel(stimulus: Stimulus, e: &io::Error) -> (Option<&'static str>, &'static str) {
+    let is_absent = e.kind() == io::ErrorKind::Unsupported;
+    match stimulus {
+        Stimulus::Udp | Stimulus::Tcp => (
+            Some("it needs the loopback device, without a firewall in the way"),
+            "bring the device up: ip link set lo up; or use --stimulus socketpair",
+        ),
+        Stimulus::Mqueue if is_absent => (
+            Some("this kernel is built without POSIX message queues (CONFIG_POSIX_MQUEUE)"),
+            "use another stimulus, such as --stimulus pipe",
+        ),
+        Stimulus::Mqueue => (
+            Some("this user has too little room for message queues, or the system has"),
+            "raise ulimit -q, or fs.mqueue.queues_max; or use another stimulus",
+        ),
+        Stimulus::SysvSemaphore if is_absent => (
+            Some("this kernel is built without System V IPC (CONFIG_SYSVIPC)"),
+            "use another stimulus, such as --stimulus semaphore",
+        ),
+        Stimulus::SysvSemaphore => (
+            Some("there are too many System V semaphores (kernel.sem), see ipcs -s"),
+            "remove those that nobody uses, or use --stimulus semaphore",
+        ),
+        Stimulus::Condvar if is_absent => (
+            Some("this kernel has no futexes that inherit priorities (CONFIG_FUTEX_PI)"),
+            "use another stimulus, such as --stimulus futex",
+        ),
+        _ => (None, "use another stimulus, such as --stimulus futex"),
     }
 }
 

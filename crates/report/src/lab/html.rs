@@ -33,9 +33,9 @@ pub(crate) fn answer(lab: &Lab, overlay: &Overlay) -> String {
 pub(crate) fn results(lab: &Lab) -> String {
     let matrix = Matrix::of(lab);
     let mut blocks = String::new();
-    for (title, figure, with_work) in super::matrix_figures() {
+    for (title, figure, with_work) in super::matrix_figures(&lab.settings) {
         if !matrix.kernels.is_empty() && (with_work || matrix.has(figure)) {
-            blocks.push_str(&block(&matrix, title, figure, with_work));
+            blocks.push_str(&block(&matrix, &title, figure, with_work));
         }
     }
     blocks.push_str(&notes(lab, &matrix));

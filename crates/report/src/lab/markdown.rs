@@ -16,9 +16,9 @@ pub(super) fn render(lab: &Lab) -> String {
     if matrix.kernels.is_empty() {
         parts.push("There are no cells.\n".to_owned());
     }
-    for (title, figure, with_work) in super::matrix_figures() {
+    for (title, figure, with_work) in super::matrix_figures(&lab.settings) {
         if !matrix.kernels.is_empty() && (with_work || matrix.has(figure)) {
-            parts.push(block(&matrix, title, figure, with_work));
+            parts.push(block(&matrix, &title, figure, with_work));
         }
     }
     parts.push(notes(lab, &matrix));

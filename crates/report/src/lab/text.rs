@@ -24,7 +24,7 @@ const MORE: &str = "p99.9 and p50: --all-figures";
 
 pub(super) fn render(lab: &Lab, extent: Extent, style: Style) -> String {
     let matrix = Matrix::of(lab);
-    let (blocks, is_cut) = blocks(&matrix, extent, style);
+    let (blocks, is_cut) = blocks(lab, &matrix, extent, style);
     let mut parts = vec![told_headline(lab, style), blocks, notes(lab, &matrix, is_cut, style)];
     parts.push(told_verdicts(lab, style));
     parts.push(told_limits(lab, style));
@@ -52,14 +52,14 @@ fn told_headline(lab: &Lab, style: Style) -> String {
 }
 
 /// The blocks of figures, each with its title; and whether some are left out for want of room.
-fn blocks(matrix: &Matrix, extent: Extent, style: Style) -> (String, bool) {
+fn blocks(lab: &Lab, matrix: &Matrix, extent: Extent, style: Style) -> (String, bool) {
     if matrix.kernels.is_empty() {
         return (" There are no cells.\n".into(), false);
     }
     let mut out = Vec::new();
-    for (title, figure, with_work) in super::matrix_figures() {
+    for (title, figure, with_work) in super::matrix_figures(&lab.settings) {
         if with_work || matrix.has(figure) {
-            out.push(block(matrix, title, figure, with_work, style));
+            out.push(block(matrix, &title, figure, with_work, style));
         }
     }
     let all = out.join("\n");

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{count_of, listed};
 use super::{Labelled, is_invalid};
+use wakescope_core::audio::AudioPlan;
 use wakescope_core::finding::{Severity, Verdict};
 use wakescope_core::line::{AnsweredBy, Attachment};
 use wakescope_core::observation::Observation;
@@ -146,6 +147,22 @@ const ASPECTS: &[Aspect] = &[
         of: |run| Some(run.plan.stimulus.to_string()),
     },
     Aspect { what: "line", key: "", matters: true, of: line },
+    Aspect {
+        what: "sound card",
+        key: "",
+        matters: true,
+        of: |run| {
+            let AudioPlan { fragment_ns, fragments, share_ppm } = run.plan.audio?;
+            let fragment = SpanNs(fragment_ns);
+            Some(format!("{fragments} × {fragment} at {} %", share_ppm / 10_000))
+        },
+    },
+    Aspect {
+        what: "length of a gap",
+        key: "",
+        matters: true,
+        of: |run| run.plan.gap_from_ns.map(|ns| format!("{} or more", SpanNs(ns))),
+    },
     Aspect { what: "load", key: "plan.load", matters: true, of: |run| Some(load(run)) },
     Aspect { what: "omission", key: "", matters: true, of: |run| Some(omission(run).to_string()) },
     Aspect { what: "policy", key: "plan.policy", matters: false, of: policy },
@@ -242,6 +259,7 @@ fn load(run: &Observation) -> String {
 fn omission(run: &Observation) -> Omission {
     match (&run.source, run.plan.is_of_others()) {
         (Some(source), _) => source.omission,
+        (None, false) if run.plan.stimulus.is_busy() => Omission::None,
         (None, false) => Omission::Counted,
         (None, true) => Omission::None,
     }
@@ -307,7 +325,8 @@ fn program(run: &Observation) -> String {
 /// Intervals are numbers: they are the same if they are close.
 fn of_intervals(runs: &[Labelled]) -> Option<Difference> {
     let interval = |run: &Observation| {
-        let known = !run.plan.is_of_others() && !is_unknown(run, "plan.interval_ns");
+        let on_a_grid = !run.plan.is_of_others() && !run.plan.stimulus.is_busy();
+        let known = on_a_grid && !is_unknown(run, "plan.interval_ns");
         known.then_some(run.plan.interval_ns)
     };
     let all = || runs.iter().filter_map(|l| interval(l.run));

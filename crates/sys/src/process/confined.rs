@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::{mem, ptr};
 
-use super::{Child, Program, fork, pipe};
+use super::{Child, Program, clone_process, pipe};
 use crate::checked;
 use crate::landlock::Rules;
 use crate::signal::resets_file_size;
@@ -121,7 +121,7 @@ impl Confined<'_> {
         // SAFETY: a fork, as the child gets memory of its own. It keeps to system calls, allocates
         // nothing, and never returns from the block.
         let pid = unsafe {
-            let pid = fork(libc::SIGCHLD);
+            let pid = clone_process(libc::SIGCHLD);
             if pid == 0 {
                 let Err((step, errno)) = plan.execute();
                 let mut told = [0; 8];

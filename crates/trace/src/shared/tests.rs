@@ -229,6 +229,8 @@ fn values() -> Vec<(&'static str, usize)> {
         ("AN_NMI", AN_NMI),
         ("A_SOFTIRQ", A_SOFTIRQ),
         ("AWAKE", AWAKE),
+        ("ALL_WAITS", ALL_WAITS),
+        ("ALL_SECTIONS", ALL_SECTIONS),
         ("RECORDS_PER_CPU", RECORDS_PER_CPU),
     ];
     let rest = [

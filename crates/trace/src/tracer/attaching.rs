@@ -11,7 +11,9 @@ use crate::kernel::Kernel;
 use crate::object;
 use crate::programs::{Need, Program};
 use crate::sections::Shows;
-use crate::shared::{COMPONENTS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS};
+use crate::shared::{
+    ALL_SECTIONS, ALL_WAITS, COMPONENTS, RECORDS_PER_CPU, SECTION_KINDS, SECTION_SLOTS,
+};
 use crate::target::Filter;
 
 /// CPUs that there may ever be.
@@ -51,7 +53,7 @@ pub(super) fn load(
     let preemptible = u32::from(options.preemptible == Some(true));
     let wants_bound = options.watch.as_ref().map_or(0, Watch::wants_bound);
     let sees_irqs_off = u32::from(shows.sees_irqs());
-    let measures_sections = u32::from(shows.any());
+    let also_followed = u32::from(waits) * ALL_WAITS + u32::from(shows.any()) * ALL_SECTIONS;
     let mut loader = EbpfLoader::new();
     loader
         .btf(Some(types))
@@ -71,7 +73,7 @@ pub(super) fn load(
         .set_global("preemptible", &preemptible, true)
         .set_global("wants_bound", &wants_bound, true)
         .set_global("sees_irqs_off", &sees_irqs_off, true)
-        .set_global("measures_sections", &measures_sections, true);
+        .set_global("also_followed", &also_followed, true);
     if shows.any() {
         let kinds = u32::try_from(SECTION_KINDS).unwrap_or(u32::MAX);
         let slots = u32::try_from(SECTION_SLOTS).unwrap_or(u32::MAX);
@@ -183,6 +185,7 @@ mod tests {
         assert!(!futex.contains(&moves) && futex.contains(&waking), "{futex:?}");
         let timerfd = needed(options(Target::Probes, true, Stimulus::Timerfd));
         assert_eq!(timerfd, futex);
+        assert_eq!(needed(options(Target::Probes, true, Stimulus::RtcGrid)), probes);
         let others = needed(options(Target::Process { pid: 1 }, true, Stimulus::Any));
         let asked_for =
             |program: &&Program| matches!(program.need, Need::ForBound | Need::ForSections);

@@ -1,0 +1,236 @@
+//! A series of runs from one command: all stimuli, threads and processes, or all pairs of CPUs.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use wakescope_core::limit::Outcome as Judged;
+use wakescope_core::plan::{Between, Plan, Stimulus};
+use wakescope_core::units::SpanNs;
+use wakescope_probe::driver::Signals;
+use wakescope_probe::host;
+use wakescope_probe::observer::Unobserved;
+use wakescope_probe::session::outcome;
+use wakescope_report::series::{Figures, Row, matrix, table};
+use wakescope_sys::signal::EndSignals;
+
+use super::args::{self, MeasureArgs};
+use super::wakers::{Asked, Place};
+use super::{keep, prepare_process, time_now, verdict_of};
+use crate::{Failure, Outcome, output};
+
+/// The schema of what `--json` prints.
+const SCHEMA: &str = "wakescope.series/1";
+
+/// What the runs of a series differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Varied {
+    /// What wakes the probes.
+    Stimulus,
+    /// Whether wakers are threads or processes.
+    Between,
+    /// The CPUs of waker and probe.
+    Place,
+}
+
+impl Varied {
+    pub(super) fn option(self) -> &'static str {
+        match self {
+            Self::Stimulus => "--stimulus all",
+            Self::Between => "--between both",
+            Self::Place => "--place matrix",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Stimulus => "stimulus",
+            Self::Between => "between",
+            Self::Place => "waker:probe",
+        }
+    }
+}
+
+/// What is varied; `None` if one run is asked for.
+pub(super) fn varied(args: &MeasureArgs) -> Result<Option<Varied>, Failure> {
+    let asked = [
+        args.stimulus().is_none().then_some(Varied::Stimulus),
+        (args.between == Some(args::BetweenArg::Both)).then_some(Varied::Between),
+        (args.place == Some(args::PlaceArg::Matrix)).then_some(Varied::Place),
+    ];
+    let asked: Vec<Varied> = asked.into_iter().flatten().collect();
+    match asked.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some(*one)),
+        [first, second, ..] => {
+            let (first, second) = (first.option(), second.option());
+            Err(Failure::new(format!("{first} does not go together with {second}"))
+                .because("a table shows what one thing changes")
+                .try_this("use one of them, and name a value for the other"))
+        }
+    }
+}
+
+/// A run of a series, and what it is called there.
+struct Member {
+    name: String,
+    plan: Result<Plan, Failure>,
+}
+
+/// The runs that are asked for.
+fn members(args: &MeasureArgs, varied: Varied) -> Result<Vec<Member>, Failure> {
+    let (between, place) = (args.one_between(), args.one_place());
+    let member = |name: String, asked| Member { name, plan: args::plan_of(args, asked) };
+    let stimulus = args.stimulus().unwrap_or_default();
+    Ok(match varied {
+        Varied::Stimulus => {
+            let of = |&stimulus: &Stimulus| {
+                // What is said of wakers is for those stimuli that have one.
+                let (between, place) = match stimulus.needs_waker() {
+                    true => (between, place),
+                    false => (None, None),
+                };
+                member(stimulus.to_string(), Asked { stimulus, between, place })
+            };
+            Stimulus::OF_PROBES.iter().map(of).collect()
+        }
+        Varied::Between => [Between::Threads, Between::Processes]
+            .map(|one| member(one.to_string(), Asked { stimulus, between: Some(one), place }))
+            .into(),
+        Varied::Place => {
+            let cpus = args::cpus_of_matrix(args)?;
+            let pairs =
+                cpus.iter().flat_map(|&waker| cpus.iter().map(move |&probe| (waker, probe)));
+            pairs
+                .map(|(waker, probe)| {
+                    let place = Some(Place::Pair(waker, probe));
+                    member(format!("{waker}:{probe}"), Asked { stimulus, between, place })
+                })
+                .collect()
+        }
+    })
+}
+
+/// Signals, and whether one has come.
+struct Ending<'a> {
+    signals: &'a EndSignals,
+    has_come: bool,
+}
+
+impl Signals for Ending<'_> {
+    fn wait(&mut self, span: SpanNs) -> Option<String> {
+        let come = self.signals.wait(span).map(|signal| signal.name().to_owned());
+        self.has_come |= come.is_some();
+        come
+    }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Printed<'a> {
+    schema: &'static str,
+    varied: &'static str,
+    /// How many were not begun, since the user ended the series.
+    not_begun: usize,
+    runs: &'a [Row],
+}
+
+/// Measures one after the other, each into a folder of its own, and shows all of them in one table. A
+/// signal ends the run that is being measured, and with it the series.
+pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure> {
+    let members = members(args, varied)?;
+    // What cannot be asked for at all is an error; what one stimulus lacks is a row of the table.
+    if varied != Varied::Stimulus {
+        if let Some(at) = members.iter().position(|member| member.plan.is_err()) {
+            let refused = members.into_iter().nth(at).map(|member| member.plan.map(drop));
+            return refused.unwrap_or(Ok(())).map(|()| Outcome::Done);
+        }
+    }
+    let signals = prepare_process()?;
+    let mut signals = Ending { signals: &signals, has_come: false };
+    let folder = folder(args);
+    let (mut rows, mut worst, count) = (Vec::new(), Judged::Pass, members.len());
+    let mut first_failure = None;
+    for (number, member) in (1..).zip(members) {
+        let Member { name, plan } = member;
+        output::tell(&format!("run {number} of {count}: {name}"));
+        let path = folder.join(name.replace(':', "-"));
+        match plan.and_then(|plan| measure(args, plan, &path, &mut signals)) {
+            Ok((figures, judged)) => {
+                worst = worst.max(judged);
+                let path = Some(path.display().to_string());
+                rows.push(Row { name, path, figures: Some(figures), not_measured: None });
+            }
+            Err(failure) => {
+                rows.push(Row {
+                    name,
+                    path: None,
+                    figures: None,
+                    not_measured: Some(why(&failure)),
+                });
+                first_failure.get_or_insert(failure);
+            }
+        }
+        if signals.has_come {
+            break;
+        }
+    }
+    if rows.iter().all(|row| row.figures.is_none()) {
+        return first_failure.map_or(Ok(Outcome::Done), Err);
+    }
+    show(args, varied, &rows, count - rows.len(), &folder)?;
+    Ok(verdict_of(worst))
+}
+
+/// What went wrong and why, in a line.
+fn why(failure: &Failure) -> String {
+    let told = failure.to_string();
+    let lines = told.lines().map(str::trim).filter(|line| !line.starts_with('→'));
+    let told = lines.collect::<Vec<_>>().join(": ");
+    told.strip_prefix("wakescope: ").unwrap_or(&told).to_owned()
+}
+
+/// Where the runs of the series lie.
+fn folder(args: &MeasureArgs) -> PathBuf {
+    args.out.clone().unwrap_or_else(|| {
+        let stamp = time_now().replace(':', "-");
+        Path::new("runs").join(stamp.trim_end_matches('Z'))
+    })
+}
+
+fn measure(
+    args: &MeasureArgs,
+    plan: Plan,
+    path: &Path,
+    signals: &mut Ending,
+) -> Result<(Figures, Judged), Failure> {
+    let host = host::read(&plan.cpus);
+    let kept = keep(args, Some(path), plan, host, signals, &mut Unobserved)?;
+    kept.saved?;
+    Ok((Figures::of(&kept.run), outcome(&kept.run)))
+}
+
+fn show(
+    args: &MeasureArgs,
+    varied: Varied,
+    rows: &[Row],
+    not_begun: usize,
+    folder: &Path,
+) -> Result<(), Failure> {
+    if args.json {
+        let printed = Printed { schema: SCHEMA, varied: varied.title(), not_begun, runs: rows };
+        let json = serde_json::to_string(&printed)
+            .map_err(|e| Failure::new(format!("cannot write the series as JSON: {e}")))?;
+        return output::print(&format!("{json}\n"));
+    }
+    let style = output::style();
+    let mut text = match varied {
+        Varied::Place => matrix(rows, style),
+        Varied::Stimulus | Varied::Between => table(varied.title(), rows, style),
+    };
+    if not_begun > 0 {
+        text += &format!(" ended early: {not_begun} more were not begun\n");
+    }
+    let folder = folder.display();
+    text += &format!("\n runs: {folder}   show: wakescope report {folder}\n");
+    output::print(&text)
+}

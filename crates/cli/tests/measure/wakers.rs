@@ -1,0 +1,276 @@
+//! Probes that another thread wakes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use wakescope_core::finding::Severity;
+use wakescope_core::plan::{Between, Placement, Stimulus, Waker};
+use wakescope_core::run::{Run, State};
+
+use crate::common::bench::{Running, Test, eventually_some, kill, skip};
+use crate::common::measured::{RECORD, allowed_cpus, assert_found, await_samples_in, record};
+
+/// A run whose probes are woken by others must account for each of their calls.
+#[track_caller]
+fn assert_calls_are_accounted_for(run: &Run, points: u64) {
+    for thread in &run.threads {
+        // Each call was a wakeup or is accounted for; one may fall while the probe is late.
+        let calls = thread.woken.count + thread.not_asleep + thread.skipped;
+        assert!(thread.woken.count > 0 && calls <= points, "{thread:?}");
+        assert!(thread.woken.min_ns > Some(0), "{thread:?}");
+        assert_eq!(thread.expiries.count, thread.woken.count + thread.missed);
+    }
+}
+
+#[test]
+fn a_probe_can_be_woken_by_another_thread() {
+    let wakers = Stimulus::OF_PROBES.iter().copied().filter(|stimulus| stimulus.needs_waker());
+    for stimulus in wakers {
+        for (between, name) in [(Between::Threads, "threads"), (Between::Processes, "processes")] {
+            let test = Test::new(&format!("{stimulus}-{name}"));
+            let args = ["--stimulus", stimulus.name(), "--between", name, "--interval", "500us"];
+            let args = [&args[..], &["--warmup", "50ms"]].concat();
+            let ended = test.measure(&[&args[..], &["--duration", "300ms"]].concat());
+            if ended.code == Some(2) && ended.stderr.contains("this kernel is built without") {
+                skip(&format!("a_probe_can_be_woken_by_another_thread, {stimulus}"), &ended.stderr);
+                continue;
+            }
+            assert_eq!(ended.code, Some(0), "{stimulus}, {name}: {ended:?}");
+            let run = record(&test.run_folder());
+            assert_eq!((run.state, run.plan.stimulus), (State::Complete, stimulus));
+            let waker = run.plan.waker.clone().expect("a waker");
+            assert_eq!(waker, Waker { between, ..Waker::of_probe(run.plan.priority) });
+            assert_calls_are_accounted_for(&run, 600);
+            // The number of wakeups ends it, too.
+            let run = test.measured(&[&args[..], &["--samples", "100"]].concat());
+            assert!(run.threads.iter().all(|t| t.woken.count == 100), "{:?}", run.threads);
+        }
+    }
+}
+
+#[test]
+fn wakers_run_where_they_are_asked_to() {
+    let test = Test::new("places");
+    let cpus = allowed_cpus();
+    let [first, .., last] = cpus.as_slice() else {
+        let ended = test.measure(&["--stimulus", "pipe", "--place", "cross-cpu"]);
+        assert!(ended.code == Some(2) && ended.stderr.contains("--place same-cpu"), "{ended:?}");
+        return skip("wakers_run_where_they_are_asked_to", "there is one CPU");
+    };
+    let (first, last) = (*first, *last);
+    let args = ["--stimulus", "pipe", "--duration", "200ms", "--warmup", "50ms", "--place"];
+    let pair = format!("{last}:{first}");
+    let cross: Vec<u32> = cpus.iter().copied().cycle().skip(1).take(cpus.len()).collect();
+    for (place, probes, wakers) in
+        [("cross-cpu", cpus.clone(), cross), (pair.as_str(), vec![first], vec![last])]
+    {
+        let run = test.measured(&[&args[..], &[place]].concat());
+        let waker = run.plan.waker.clone().expect("a waker");
+        assert_eq!((run.plan.cpus.clone(), waker.cpus), (probes, wakers), "{place}");
+        assert_eq!(waker.placement, Placement::CrossCpu);
+        assert_calls_are_accounted_for(&run, 200);
+    }
+    // On one CPU only there is no other.
+    let one = first.to_string();
+    let mut alone = test.program(Path::new("taskset"));
+    alone.args(["-c", &one, env!("CARGO_BIN_EXE_wakescope"), "measure"]).args(args);
+    let ended = Running::start(alone.arg("cross-cpu")).output();
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    for part in ["needs two CPUs", "--place same-cpu"] {
+        assert!(ended.stderr.contains(part), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_waker_that_is_killed_ends_the_measurement_of_its_probe() {
+    let test = Test::new("killed-waker");
+    let cpu = allowed_cpus()[0].to_string();
+    for stimulus in ["pipe", "condvar", "sysv-semaphore"] {
+        let out = test.dir.join(stimulus);
+        let args = ["--stimulus", stimulus, "--between", "processes", "--duration", "1h"];
+        let named = ["--cpus", cpu.as_str(), "--out", out.to_str().unwrap()];
+        let running = test.start_measure(&[&args[..], &named].concat());
+        eventually_some("the run begins", || out.join(RECORD).exists().then_some(()));
+        await_samples_in(&out);
+        let processes: Vec<i32> = test.processes().into_keys().collect();
+        let wakers: Vec<i32> = processes.into_iter().filter(|&p| p != running.pid()).collect();
+        assert_eq!(wakers.len(), 1, "{wakers:?}");
+        kill("KILL", &wakers);
+        let ended = running.output();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let run = record(&out);
+        let finding = assert_found(&run, "waker-lost");
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.message.contains("the process that wakes the probe has ended"));
+        assert_eq!(run.state, State::Interrupted);
+        assert!(run.threads[0].woken.count > 0);
+    }
+}
+
+#[test]
+fn semaphores_of_a_killed_run_are_removed_by_the_next() {
+    const TEST: &str = "semaphores_of_a_killed_run_are_removed_by_the_next";
+    let test = Test::new("semaphores");
+    let Ok(list) = fs::read_to_string("/proc/sysvipc/sem") else {
+        return skip(TEST, "this kernel is built without System V IPC");
+    };
+    let sets = |list: &str| -> Vec<String> {
+        let ids = list.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
+        ids.map(str::to_owned).collect()
+    };
+    let before = sets(&list);
+    let now = || sets(&fs::read_to_string("/proc/sysvipc/sem").unwrap());
+    let args = ["--stimulus", "sysv-semaphore", "--duration", "1h"];
+    let running = test.start_measure(&args);
+    test.await_samples();
+    let left: Vec<String> = now().into_iter().filter(|id| !before.contains(id)).collect();
+    kill("KILL", &[running.pid()]);
+    drop(running);
+    // Other tests may use sets of their own meanwhile; those of the killed run are some of these.
+    assert!(left.iter().any(|id| now().contains(id)), "{left:?}");
+    test.measured(&["--samples", "10", "--warmup", "10ms"]);
+    let gone = || left.iter().all(|id| !now().contains(id)).then_some(());
+    eventually_some("all of them are gone", gone);
+}
+
+#[test]
+fn stimuli_through_the_network_are_refused_where_there_is_none() {
+    let test = Test::new("no-network");
+    for stimulus in ["udp", "tcp"] {
+        let mut apart = test.program(Path::new("unshare"));
+        apart.args(["-n", env!("CARGO_BIN_EXE_wakescope"), "measure", "--stimulus", stimulus]);
+        let ended = Running::start(&mut apart).output();
+        let told = &ended.stderr;
+        if told.contains("unshare failed") {
+            let name = "stimuli_through_the_network_are_refused_where_there_is_none";
+            return skip(name, "a network of one's own is not permitted");
+        }
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let want = format!("cannot wake the probe by {stimulus}");
+        assert!(told.contains(&want) && told.contains("ip link set lo up"), "{told}");
+        assert_eq!(test.runs(), Vec::<PathBuf>::new(), "nothing is left");
+    }
+}
+
+#[test]
+fn what_a_waker_cannot_do_is_refused_with_a_remedy() {
+    let test = Test::new("futex-refused");
+    let ended = test.measure(&["--stimulus", "futex", "--policy", "deadline"]);
+    assert_eq!(ended.code, Some(2), "{ended:?}");
+    let want = "--policy deadline does not apply to --stimulus futex";
+    assert!(ended.stderr.contains(want) && ended.stderr.contains("--policy fifo"), "{ended:?}");
+}
+
+/// The rows of a table: names, and whether they have figures.
+fn rows(text: &str) -> Vec<(String, bool)> {
+    let lines = text.lines().skip(1).take_while(|line| !line.is_empty());
+    let row = |line: &str| {
+        let (name, _) = line.trim().split_once([' ', ':'])?;
+        Some((name.to_owned(), !line.contains("not measured")))
+    };
+    lines.filter_map(row).filter(|(name, _)| name != "largest").collect()
+}
+
+#[test]
+fn all_stimuli_are_measured_one_after_the_other() {
+    let test = Test::new("all");
+    let args = ["--stimulus", "all", "--samples", "50", "--warmup", "10ms", "--out", "all"];
+    let ended = test.measure(&args);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let names: Vec<String> = rows(&ended.stdout).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), Stimulus::OF_PROBES.len(), "{}", ended.stdout);
+    for (name, is_measured) in rows(&ended.stdout) {
+        let stimulus = name.parse::<Stimulus>().unwrap();
+        if is_measured {
+            let run = record(&test.dir.join("all").join(&name));
+            assert_eq!((run.plan.stimulus, run.state), (stimulus, State::Complete));
+        }
+    }
+    // The folder of the series is one of runs, which other verbs read.
+    let shown = test.ended(&["report", "all"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    // A second series does not mix with the first.
+    let again = test.measure(&args);
+    assert!(again.code == Some(2) && again.stderr.contains("already holds a run"), "{again:?}");
+}
+
+#[test]
+fn what_a_kernel_lacks_is_named_in_the_table() {
+    const TEST: &str = "what_a_kernel_lacks_is_named_in_the_table";
+    let test = Test::new("lacks");
+    let mut apart = test.program(Path::new("unshare"));
+    apart.args(["-n", env!("CARGO_BIN_EXE_wakescope"), "measure", "--stimulus", "all"]);
+    let ended = Running::start(apart.args(["--samples", "20", "--warmup", "10ms"])).output();
+    if ended.stderr.contains("unshare failed") {
+        return skip(TEST, "a network of one's own is not permitted");
+    }
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for (name, is_measured) in rows(&ended.stdout) {
+        if ["udp", "tcp"].contains(&name.as_str()) {
+            assert!(!is_measured, "{}", ended.stdout);
+        } else if ["futex", "pipe"].contains(&name.as_str()) {
+            assert!(is_measured, "{}", ended.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_series_that_is_interrupted_keeps_its_runs() {
+    let test = Test::new("interrupted-series");
+    let args = ["--stimulus", "pipe", "--between", "both", "--duration", "1h", "--out", "both"];
+    let running = test.start_measure(&args);
+    let out = test.dir.join("both").join("threads");
+    eventually_some("the first run begins", || out.join(RECORD).exists().then_some(()));
+    await_samples_in(&out);
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("ended early: 1 more were not begun"), "{}", ended.stdout);
+    assert_eq!(record(&out).state, State::Interrupted);
+    assert!(!test.dir.join("both").join("processes").exists());
+}
+
+#[test]
+fn pairs_of_cpus_are_a_matrix_in_text_and_json() {
+    let test = Test::new("matrix");
+    let cpus = allowed_cpus();
+    let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+    if first == last {
+        return skip("pairs_of_cpus_are_a_matrix_in_text_and_json", "there is one CPU");
+    }
+    let named = format!("{first},{last}");
+    let args = ["--stimulus", "eventfd", "--place", "matrix", "--cpus", &named];
+    let length = ["--samples", "50", "--warmup", "10ms", "--out"];
+    let ended = test.measure(&[&args[..], &length, &["text"]].concat());
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains(&format!("probe on CPU {last}")), "{}", ended.stdout);
+    let ended = test.measure(&[&args[..], &length, &["json", "--json"]].concat());
+    let printed: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(printed["schema"], "wakescope.series/1");
+    let runs = printed["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4);
+    for row in runs {
+        let run = record(&test.dir.join(row["path"].as_str().unwrap()));
+        let of_probe = run.plan.cpus[0];
+        let of_waker = run.plan.waker.as_ref().unwrap().cpu(0, of_probe);
+        assert_eq!(row["name"], format!("{of_waker}:{of_probe}"));
+        assert_eq!(row["count"], 50);
+        assert_eq!(row["max_ns"].as_u64(), run.summary.max_ns);
+    }
+}
+
+#[test]
+fn series_that_make_no_sense_are_refused() {
+    let test = Test::new("no-series");
+    for (args, want) in [
+        (&["--stimulus", "all", "--between", "both"][..], "does not go together with"),
+        (&["--between", "both"], "--between does not apply to --stimulus timer"),
+        (&["--stimulus", "pipe", "--between", "both", "--policy", "deadline"], "--policy deadline"),
+    ] {
+        let ended = test.measure(args);
+        assert!(ended.code == Some(2) && ended.stderr.contains(want), "{args:?}: {ended:?}");
+        assert_eq!(test.runs(), Vec::<PathBuf>::new());
+    }
+    let ended = test.ended(&["explain", "--stimulus", "all"]);
+    assert!(ended.code == Some(2) && ended.stderr.contains("several runs"), "{ended:?}");
+}

@@ -1,0 +1,188 @@
+//! Wakeups by another thread, the waker, through a [`Channel`].
+//!
+//! The waker sleeps from point to point of a grid. At each it reads the clock, which is when the wakeup
+//! is due, and wakes the probe. So its own lateness does not count, and what the wakeup takes begins
+//! with the waker's call.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+
+use wakescope_core::plan::Between;
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
+use wakescope_sys::pipe::pipe;
+use wakescope_sys::sched::Schedule;
+use wakescope_sys::shared::Answers;
+use wakescope_sys::signal::ThreadHandle;
+
+use super::channel::{Channel, Slept};
+use super::{Grid, Loss, Stimulus, Waited, Wakeup};
+use exchange::{Exchange, State};
+
+pub mod exchange;
+mod waking;
+
+/// The waker needs little stack.
+const STACK_BYTES: usize = 64 << 10;
+
+/// From when a probe is about to wait until it is asleep, through a channel that keeps wakeups: what
+/// is due before then may have found it awake. A probe takes 1 to 3 µs.
+const FALLING_ASLEEP: SpanNs = SpanNs(10_000);
+
+/// Where a waker runs, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct WakerPlace {
+    /// The CPU that it is bound to.
+    pub cpu: u32,
+    /// The schedule that it runs under.
+    pub schedule: Schedule,
+    /// Whether it is a process of its own.
+    pub between: Between,
+}
+
+/// Where a probe's answers go, for whoever follows it from the kernel.
+#[derive(Default)]
+pub struct Followed {
+    /// The probe's.
+    pub answers: Option<Answers>,
+    /// Where its waker announces when each wakeup is due.
+    pub announcements: Option<Answers>,
+    /// Whether the waker is to set a timer before each call, which looks where the CPU is if the wakeup
+    /// is late. It only sees the waker's CPU.
+    pub watches: bool,
+}
+
+/// The probe's side of a channel that a waker wakes it through.
+pub struct WakerWakeups<'a, C> {
+    exchange: Exchange,
+    channel: Arc<C>,
+    stop: &'a AtomicBool,
+    answers: Option<Answers>,
+    interval: SpanNs,
+    /// When the probe began to wait.
+    waits_since: MonoNs,
+    /// Where the waker is given its grids.
+    grids: File,
+    /// `None` only while the waker is ended.
+    waker: Option<ThreadHandle<()>>,
+}
+
+impl<'a, C: Channel> WakerWakeups<'a, C> {
+    /// Starts a waker in `place` for the calling thread. Waits end once `stop` is set.
+    pub fn start(place: WakerPlace, stop: &'a AtomicBool, followed: Followed) -> io::Result<Self> {
+        let exchange = Exchange::of_this_thread(place.between)?;
+        let channel = Arc::new(C::open(&exchange)?);
+        let (orders, grids) = pipe()?;
+        let (say_ready, ready) = sync_channel(1);
+        let Followed { answers, announcements, watches } = followed;
+        let waking = waking::Waking {
+            exchange: exchange.clone(),
+            channel: Arc::clone(&channel),
+            orders,
+            announcements,
+            watches,
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("wakescope-w/{}", place.cpu))
+            .stack_size(STACK_BYTES)
+            .spawn(move || waking.live(&place, &say_ready))?;
+        let waker = Some(ThreadHandle::new(thread));
+        let (interval, waits_since) = (SpanNs(0), MonoNs(0));
+        let this = Self { exchange, channel, stop, answers, interval, waits_since, grids, waker };
+        ready.recv().map_err(|_| io::Error::other("the waker thread ended"))??;
+        Ok(this)
+    }
+}
+
+impl<C: Channel> Stimulus for WakerWakeups<'_, C> {
+    fn begin(&mut self, grid: Grid) {
+        self.interval = grid.interval;
+        self.exchange.begin();
+        // Whoever reads it can only have ended with the waker, which the exchange tells.
+        let _ = self.grids.write_all(&waking::to_bytes(grid));
+    }
+
+    #[inline]
+    fn wait(&mut self) -> Waited {
+        if let Some(ended) = self.exchange.ended() {
+            return ended;
+        }
+        self.exchange.offer();
+        if C::KEEPS_WAKEUPS {
+            self.waits_since = clock::now();
+        }
+        self.sleep()
+    }
+
+    #[inline]
+    fn period(&self) -> SpanNs {
+        self.interval
+    }
+
+    fn skipped(&self) -> u64 {
+        self.exchange.skipped()
+    }
+}
+
+impl<C: Channel> WakerWakeups<'_, C> {
+    #[inline]
+    fn sleep(&mut self) -> Waited {
+        loop {
+            match self.channel.sleep(&self.exchange) {
+                Slept::Woken => {}
+                Slept::WasWokenBefore => return Waited::NotAsleep,
+                Slept::Interrupted if self.stop.load(Ordering::Relaxed) => return Waited::Stopped,
+                // It was woken meanwhile, as the next sleep will tell.
+                Slept::Interrupted
+                    if !C::KEEPS_WAKEUPS && self.exchange.state() == State::Woken =>
+                {
+                    continue;
+                }
+                Slept::Interrupted => match self.exchange.ended_in_sleep() {
+                    Some(ended) => return ended,
+                    None => continue,
+                },
+                Slept::Failed(cause) => {
+                    return Waited::Lost(Loss::Failed(cause.raw_os_error().unwrap_or(0)));
+                }
+            }
+            let woken = clock::now();
+            self.channel.after_wakeup(&self.exchange);
+            match self.exchange.state() {
+                // The kernel may wake a thread that nobody woke.
+                State::Waiting => {}
+                State::Woken => return self.woken_at(woken),
+            }
+        }
+    }
+
+    #[inline]
+    fn woken_at(&mut self, woken: MonoNs) -> Waited {
+        let due = self.exchange.due();
+        if C::KEEPS_WAKEUPS && due < self.waits_since.after(FALLING_ASLEEP) {
+            return Waited::NotAsleep;
+        }
+        if let Some(answers) = &mut self.answers {
+            answers.put(due.0, woken.0);
+        }
+        let (late_ns, interval_ns) = (woken.since(due).0, self.interval.0);
+        // The waker finds the probe awake at these.
+        let missed = if late_ns < interval_ns { 0 } else { late_ns / interval_ns };
+        Waited::Woken(Wakeup { due, woken, missed })
+    }
+}
+
+impl<C> Drop for WakerWakeups<'_, C> {
+    fn drop(&mut self) {
+        self.exchange.stop();
+        if let Some(thread) = self.waker.take() {
+            let _ = thread.end();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,273 @@
+use super::*;
+use crate::stimulus::Ending;
+use crate::stimulus::channel::{ForChannel, for_channel};
+use crate::stimulus::place::Cpu;
+use crate::stimulus::sample;
+use wakescope_core::plan;
+use wakescope_core::recorder::Recorder;
+use wakescope_sys::sched;
+use wakescope_sys::signal::allow_interrupts;
+
+fn place(between: Between) -> WakerPlace {
+    let cpu = sched::affinity().unwrap()[0];
+    WakerPlace { cpu, schedule: crate::schedule::ordinary(), between }
+}
+
+/// Every stimulus by a waker, and whether the waker is a process.
+fn all() -> impl Iterator<Item = (plan::Stimulus, Between)> {
+    let wakers = plan::Stimulus::OF_PROBES.iter().copied().filter(|s| s.needs_waker());
+    wakers.flat_map(|stimulus| [Between::Threads, Between::Processes].map(|b| (stimulus, b)))
+}
+
+/// Measures one grid after the other.
+struct Measured(plan::Stimulus, Between);
+
+impl ForChannel for Measured {
+    type Output = ();
+
+    fn with<C: Channel>(self) {
+        const POINTS: u64 = 200;
+        let case = format!("{} between {}", self.0, self.1);
+        let stop = AtomicBool::new(false);
+        let started = WakerWakeups::<C>::start(place(self.1), &stop, Followed::default());
+        let mut wakeups = match started {
+            Err(e) if e.raw_os_error() == Some(38) => {
+                return wakescope_testing::skip(&case, "this kernel is built without it");
+            }
+            other => other.unwrap_or_else(|e| panic!("{case}: {e}")),
+        };
+        // Twice: what one grid leaves behind must not disturb the next.
+        for _ in 0..2 {
+            let (recorder, origin) = (Recorder::new(4), clock::now());
+            wakeups.begin(Grid { start: origin, interval: SpanNs(200_000), points: POINTS });
+            let (mut home, forever) = (Cpu::new(None), u64::MAX);
+            let ended = sample(&mut wakeups, &mut home, forever, origin, &recorder, None, &stop);
+            let seen = recorder.snapshot();
+            assert_eq!(ended, Ending::Done, "{case}");
+            assert!(seen.woken.count > 0 && seen.woken.count <= POINTS, "{case}: {seen:?}");
+            assert_eq!(seen.early, 0, "{case}");
+            // A wakeup takes time: no stimulus without a sleep is a sample of 0 ns.
+            assert!(seen.woken.min_ns > Some(0), "{case}: {seen:?}");
+            let calls = seen.woken.count + seen.not_asleep + wakeups.skipped();
+            assert!(calls <= POINTS, "{case}: {seen:?}");
+        }
+    }
+}
+
+/// In a thread of its own, as every probe is.
+fn in_a_thread(work: impl FnOnce() + Send) {
+    std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+}
+
+#[test]
+fn each_point_of_the_grid_wakes_the_probe_or_is_accounted_for() {
+    allow_interrupts().unwrap();
+    for (stimulus, between) in all() {
+        in_a_thread(|| for_channel(stimulus, Measured(stimulus, between)).unwrap());
+    }
+}
+
+/// An exchange and a channel without a waker, and the probe's side of them.
+fn without_waker<C: Channel>(stop: &AtomicBool) -> WakerWakeups<'_, C> {
+    let exchange = Exchange::of_this_thread(Between::Threads).unwrap();
+    exchange.become_waker();
+    let channel = Arc::new(C::open(&exchange).unwrap());
+    let (_, grids) = pipe().unwrap();
+    let (interval, waits_since) = (SpanNs(1_000), MonoNs(0));
+    WakerWakeups {
+        exchange,
+        channel,
+        stop,
+        answers: None,
+        interval,
+        waits_since,
+        grids,
+        waker: None,
+    }
+}
+
+/// The waker's side of it.
+fn waking<C: Channel>(probe: &WakerWakeups<'_, C>) -> waking::Waking<C> {
+    let (exchange, channel) = (probe.exchange.clone(), Arc::clone(&probe.channel));
+    let (orders, _) = pipe().unwrap();
+    waking::Waking { exchange, channel, orders, announcements: None, watches: false }
+}
+
+/// Does something with each channel, but for those that this kernel has not.
+fn with_each(what: impl ForChannel<Output = ()> + Copy + Send + Sync) {
+    allow_interrupts().unwrap();
+    for (stimulus, between) in all() {
+        let exists = crate::stimulus::channel::check(stimulus, between).is_ok();
+        if exists && between == Between::Threads {
+            in_a_thread(|| for_channel(stimulus, what).unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_probe_that_did_not_sleep_yet_has_no_sample() {
+    #[derive(Clone, Copy)]
+    struct WokenEarly;
+    impl ForChannel for WokenEarly {
+        type Output = ();
+        fn with<C: Channel>(self) {
+            let stop = AtomicBool::new(false);
+            let mut probe = without_waker::<C>(&stop);
+            // The waker comes between the probe's word and its sleep.
+            probe.exchange.offer();
+            probe.waits_since = clock::now();
+            waking(&probe).wake().unwrap();
+            // It wakes nobody a second time before the probe has returned.
+            assert_eq!(probe.exchange.state(), State::Woken);
+            assert_eq!(probe.sleep(), Waited::NotAsleep);
+            // Nothing of it is left for the next sleep.
+            std::thread::scope(|scope| {
+                let exchange = probe.exchange.clone();
+                scope.spawn(move || exchange.end());
+                assert_eq!(probe.wait(), Waited::Done);
+            });
+        }
+    }
+    with_each(WokenEarly);
+}
+
+#[test]
+fn a_wakeup_for_which_there_is_no_room_is_left_out() {
+    use crate::stimulus::channel::Slept;
+    use std::io::ErrorKind;
+    /// A channel that is full.
+    struct Full;
+    impl Channel for Full {
+        const KEEPS_WAKEUPS: bool = true;
+        fn open(_: &Exchange) -> io::Result<Self> {
+            Ok(Self)
+        }
+        fn sleep(&self, _: &Exchange) -> Slept {
+            Slept::Interrupted
+        }
+        fn wake(&self, _: &Exchange) -> io::Result<()> {
+            Err(ErrorKind::WouldBlock.into())
+        }
+    }
+    let stop = AtomicBool::new(false);
+    let probe = without_waker::<Full>(&stop);
+    probe.exchange.offer();
+    waking(&probe).wake().unwrap();
+    assert_eq!((probe.exchange.state(), probe.skipped()), (State::Waiting, 1));
+}
+
+#[test]
+fn expiries_that_pass_while_a_wakeup_is_late_are_missed_with_it() {
+    #[derive(Clone, Copy)]
+    struct Late;
+    impl ForChannel for Late {
+        type Output = ();
+        fn with<C: Channel>(self) {
+            let stop = AtomicBool::new(false);
+            let mut probe = without_waker::<C>(&stop);
+            let due = MonoNs(FALLING_ASLEEP.0 + 7_000);
+            for (late_ns, want) in [(0, 0), (999, 0), (1_000, 1), (5_400, 5)] {
+                probe.exchange.set_woken(due);
+                let Waited::Woken(wakeup) = probe.woken_at(due.after(SpanNs(late_ns))) else {
+                    panic!()
+                };
+                assert_eq!((wakeup.due, wakeup.missed), (due, want), "{late_ns}");
+            }
+        }
+    }
+    with_each(Late);
+}
+
+#[test]
+fn the_last_wakeup_is_not_lost_however_late_the_probe_is() {
+    #[derive(Clone, Copy)]
+    struct Last;
+    impl ForChannel for Last {
+        type Output = ();
+        fn with<C: Channel>(self) {
+            let stop = AtomicBool::new(false);
+            let mut probe = without_waker::<C>(&stop);
+            probe.exchange.offer();
+            waking(&probe).wake().unwrap();
+            std::thread::scope(|scope| {
+                let exchange = probe.exchange.clone();
+                // The probe has been woken, and has not returned yet.
+                let ending = scope.spawn(move || exchange.end());
+                if C::KEEPS_WAKEUPS {
+                    assert!(matches!(probe.sleep(), Waited::Woken(_)));
+                } else {
+                    assert_eq!(probe.sleep(), Waited::NotAsleep);
+                }
+                assert_eq!(probe.wait(), Waited::Done);
+                ending.join().unwrap();
+            });
+        }
+    }
+    with_each(Last);
+}
+
+#[test]
+fn a_probe_that_can_no_longer_be_woken_ends() {
+    #[derive(Clone, Copy)]
+    struct Lost;
+    impl ForChannel for Lost {
+        type Output = ();
+        fn with<C: Channel>(self) {
+            let end = |lose: fn(&Exchange)| {
+                let stop = AtomicBool::new(false);
+                let mut probe = without_waker::<C>(&stop);
+                std::thread::scope(|scope| {
+                    let exchange = probe.exchange.clone();
+                    let waker = scope.spawn(move || lose(&exchange));
+                    let ended = probe.wait();
+                    // Whoever begins anew does not wait for ever either.
+                    probe.begin(Grid { start: MonoNs(0), interval: SpanNs(1), points: 1 });
+                    assert_eq!(probe.wait(), ended);
+                    probe.exchange.stop();
+                    waker.join().unwrap();
+                    ended
+                })
+            };
+            assert_eq!(end(Exchange::lose_waker), Waited::Lost(Loss::WakerEnded));
+            assert_eq!(end(|exchange| exchange.fail(43)), Waited::Lost(Loss::Failed(43)));
+        }
+    }
+    with_each(Lost);
+}
+
+#[test]
+fn a_wakeup_that_never_arrives_ends_the_measurement() {
+    struct NeverArrives;
+    impl ForChannel for NeverArrives {
+        type Output = ();
+        fn with<C: Channel>(self) {
+            let stop = AtomicBool::new(false);
+            let mut probe = without_waker::<C>(&stop);
+            // It was sent, as the state says.
+            probe.exchange.set_woken(MonoNs(1));
+            std::thread::scope(|scope| {
+                let exchange = probe.exchange.clone();
+                let waker = scope.spawn(move || exchange.end());
+                assert_eq!(probe.sleep(), Waited::Lost(Loss::NeverArrived));
+                waker.join().unwrap();
+            });
+        }
+    }
+    allow_interrupts().unwrap();
+    in_a_thread(|| for_channel(plan::Stimulus::Pipe, NeverArrives).unwrap());
+}
+
+#[test]
+fn a_probe_that_waits_for_a_waker_is_stopped() {
+    #[derive(Clone, Copy)]
+    struct Stopped;
+    impl ForChannel for Stopped {
+        type Output = ();
+        fn with<C: Channel>(self) {
+            let stop = AtomicBool::new(true);
+            let thread = std::thread::spawn(move || without_waker::<C>(&stop).wait());
+            assert_eq!(ThreadHandle::new(thread).end().unwrap(), Waited::Stopped);
+        }
+    }
+    with_each(Stopped);
+}

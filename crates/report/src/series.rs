@@ -1,0 +1,224 @@
+//! Several runs of one command, in one table.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use wakescope_core::finding::Verdict;
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::Run;
+use wakescope_core::stated::Quantile;
+use wakescope_core::units::{SpanNs, grouped};
+
+use crate::quantity;
+use crate::style::{Style, clean};
+use crate::table::columns;
+
+/// What is shown of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// Whether it can be trusted.
+    pub verdict: Verdict,
+    /// Wakeups, or expiries of a grid.
+    pub count: u64,
+    /// The earliest, in ns.
+    pub min_ns: Option<u64>,
+    /// The median, in ns; `None` if there are too few for one.
+    pub median_ns: Option<u64>,
+    /// The 99th percentile, in ns; `None` if there are too few for one.
+    pub p99_ns: Option<u64>,
+    /// The latest, in ns.
+    pub max_ns: Option<u64>,
+    /// The percentiles as they are shown.
+    #[serde(skip)]
+    shown: [String; 2],
+}
+
+impl Figures {
+    /// Those of `run`, all CPUs together.
+    pub fn of(run: &Run) -> Self {
+        let all = run.expiries();
+        let [median, p99, ..] = Percentile::SHOWN;
+        let known = |percentile| match all.quantile(percentile)? {
+            Quantile::Known(ns) | Quantile::AtMost(ns) => Some(ns),
+        };
+        Self {
+            verdict: run.validity.verdict,
+            count: all.count,
+            min_ns: run.summary.min_ns,
+            median_ns: known(median),
+            p99_ns: known(p99),
+            max_ns: all.max_ns,
+            shown: [median, p99].map(|percentile| quantity::quantile(&all, percentile)),
+        }
+    }
+}
+
+/// A run of a series, or why there is none.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// What distinguishes it from the others.
+    pub name: String,
+    /// Its folder; `None` if it was not measured.
+    pub path: Option<String>,
+    /// Its figures.
+    #[serde(flatten)]
+    pub figures: Option<Figures>,
+    /// Why it was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_measured: Option<String>,
+}
+
+fn span(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string())
+}
+
+/// A line for each run: how many wakeups, how late. `what` titles the names. The largest of each
+/// column is in the last line, if more than one run was measured.
+pub fn table(what: &str, rows: &[Row], style: Style) -> String {
+    let head = [what, "count", "min", "median", "p99", "max", "verdict"].map(String::from).to_vec();
+    let measured = rows.iter().filter_map(|row| Some((row, row.figures.as_ref()?)));
+    let line = |(row, figures): (&Row, &Figures)| {
+        let Figures { verdict, count, min_ns, max_ns, shown: [median, p99], .. } = figures;
+        let name = clean(&row.name, 40);
+        let (min, max) = (span(*min_ns), span(*max_ns));
+        vec![name, grouped(*count), min, median.clone(), p99.clone(), max, verdict.to_string()]
+    };
+    let mut lines = vec![head];
+    lines.extend(measured.clone().map(line));
+    if lines.len() > 2 {
+        let largest = |of: fn(&Figures) -> Option<u64>| {
+            span(measured.clone().filter_map(|(_, figures)| of(figures)).max())
+        };
+        let of_min = largest(|figures| figures.min_ns);
+        let (median, p99) = (largest(|f| f.median_ns), largest(|f| f.p99_ns));
+        lines.push(vec![
+            "largest".into(),
+            String::new(),
+            of_min,
+            median,
+            p99,
+            largest(|f| f.max_ns),
+        ]);
+    }
+    columns(&lines, true) + &missing(rows, style)
+}
+
+/// Median and maximum of each pair of CPUs, `N:M` by name: wakers in rows, probes in columns.
+pub fn matrix(rows: &[Row], style: Style) -> String {
+    let cpus = |row: &Row| -> Option<(u32, u32)> {
+        let (waker, probe) = row.name.split_once(':')?;
+        Some((waker.parse().ok()?, probe.parse().ok()?))
+    };
+    let mut probes: Vec<u32> = rows.iter().filter_map(|row| Some(cpus(row)?.1)).collect();
+    probes.sort_unstable();
+    probes.dedup();
+    let mut head = vec!["waker".to_owned()];
+    head.extend(probes.iter().map(|probe| format!("probe on CPU {probe}")));
+    let mut lines = vec![head];
+    for &waker in &probes {
+        let mut line = vec![format!("on CPU {waker}")];
+        line.extend(probes.iter().map(|&probe| {
+            let row = rows.iter().find(|row| cpus(row) == Some((waker, probe)));
+            let figures = row.and_then(|row| row.figures.as_ref());
+            figures
+                .map_or_else(|| "–".into(), |f| format!("{}, max {}", f.shown[0], span(f.max_ns)))
+        }));
+        lines.push(line);
+    }
+    format!(" median and maximum\n{}{}", columns(&lines, true), missing(rows, style))
+}
+
+/// A line for each run that there is not, with the reason.
+fn missing(rows: &[Row], style: Style) -> String {
+    let mut out = String::new();
+    for row in rows {
+        if let Some(why) = &row.not_measured {
+            let line = format!("{}: not measured: {}", clean(&row.name, 40), clean(why, 300));
+            let _ = writeln!(out, " {}", style.warn(&line));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+    use wakescope_core::distribution::Distribution;
+    use wakescope_core::histogram::Histogram;
+    use wakescope_core::run::Thread;
+
+    fn run(latencies: std::ops::Range<u64>) -> Run {
+        let samples: Vec<u64> = latencies.map(|us| us * 1_000).collect();
+        let d = Distribution {
+            count: samples.len() as u64,
+            min_ns: samples.first().copied(),
+            max_ns: samples.last().copied(),
+            sum_ns: samples.iter().sum::<u64>().into(),
+            histogram: Histogram::of(samples.iter().copied()),
+            ..Default::default()
+        };
+        let thread = Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Default::default() };
+        let mut run = Run { threads: vec![thread], ..Default::default() };
+        run.summarize();
+        run
+    }
+
+    fn row(name: &str, run: Result<Run, &str>) -> Row {
+        let figures = run.as_ref().ok().map(Figures::of);
+        let path = figures.as_ref().map(|_| format!("runs/a/{name}"));
+        let not_measured = run.err().map(Into::into);
+        Row { name: name.into(), path, figures, not_measured }
+    }
+
+    #[track_caller]
+    fn check(got: &str, want: &Expect) {
+        want.assert_eq(got);
+    }
+
+    #[test]
+    fn a_series_is_a_table_and_names_what_is_missing() {
+        let rows = [
+            row("futex", Ok(run(2..1_002))),
+            row("tcp", Ok(run(12..22))),
+            row("mqueue", Err("cannot use --stimulus mqueue: Function\nnot implemented")),
+        ];
+        check(
+            &table("stimulus", &rows, Style::default()),
+            &expect![[r#"
+             stimulus  count      min   median     p99      max  verdict
+             futex     1,000  2.00 µs   501 µs  991 µs  1.00 ms    valid
+             tcp          10  12.0 µs  16.0 µs       –  21.0 µs    valid
+             largest          12.0 µs   501 µs  991 µs  1.00 ms
+             mqueue: not measured: cannot use --stimulus mqueue: Function�not implemented
+        "#]],
+        );
+        check(
+            &table("stimulus", &rows[2..], Style::default()),
+            &expect![[r#"
+             stimulus  count  min  median  p99  max  verdict
+             mqueue: not measured: cannot use --stimulus mqueue: Function�not implemented
+        "#]],
+        );
+    }
+
+    #[test]
+    fn pairs_of_cpus_are_a_matrix() {
+        let rows = [
+            row("0:0", Ok(run(2..102))),
+            row("0:2", Ok(run(12..112))),
+            row("2:0", Ok(run(13..113))),
+            row("2:2", Err("interrupted")),
+        ];
+        check(
+            &matrix(&rows, Style::default()),
+            &expect![[r#"
+             median and maximum
+             waker          probe on CPU 0       probe on CPU 2
+             on CPU 0  51.0 µs, max 101 µs  61.1 µs, max 111 µs
+             on CPU 2  62.0 µs, max 112 µs                    –
+             2:2: not measured: interrupted
+        "#]],
+        );
+    }
+}
