@@ -73,7 +73,7 @@ impl Deviations {
         let (negative, positive) = self.near.split_at(NEAR_NS);
         let loaded = |cells: &[AtomicU64]| cells.iter().map(|c| c.load(Relaxed)).collect();
         let mut negative: Vec<u64> = loaded(negative);
-        // From the smallest on: -1 comes first, and nothing is shorter by 0.
+        // By size: that of -1 ns leads, after none at all of 0.
         negative.push(0);
         negative.reverse();
         let positive: Vec<u64> = loaded(positive);
