@@ -85,7 +85,8 @@ impl Ring {
                 continue;
             }
             next.store(1, Ordering::Release);
-            futex::wake_one(next, futex::Scope::Private).map_err(|e| format!("cannot wake a thread: {e}"))?;
+            futex::wake_one(next, futex::Scope::Private)
+                .map_err(|e| format!("cannot wake a thread: {e}"))?;
             barrier::interrupt_others().map_err(|e| format!("cannot use membarrier(2): {e}"))?;
             crew.done(2);
         }
