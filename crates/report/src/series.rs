@@ -154,7 +154,7 @@ mod tests {
             count: samples.len() as u64,
             min_ns: samples.first().copied(),
             max_ns: samples.last().copied(),
-            sum_ns: samples.iter().sum::<u64>().into(),
+            sum_ns: samples.iter().sum(),
             histogram: Histogram::of(samples.iter().copied()),
             ..Default::default()
         };
