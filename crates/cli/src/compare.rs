@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use wakescope_core::limit::{Limit, Outcome as Judged};
+use wakescope_core::observation::Observation;
 use wakescope_lab::plan::{parse_margin, shell_quoted};
 use wakescope_report::compare as shown;
 use wakescope_stats::compare::{ALPHA, Compare, Labelled, MARGIN, Options, compare, interleaved};
@@ -218,7 +219,7 @@ impl CompareArgs {
 fn sides(args: &CompareArgs) -> Result<(Vec<Observed>, Vec<Observed>), Failure> {
     let (new_paths, old) = (runs::expand(&args.runs)?, runs::expand(&args.against)?);
     let paths: Vec<PathBuf> = new_paths.iter().chain(&old).cloned().collect();
-    let mut all = runs::read_all(&paths, &args.units)?;
+    let mut all = runs::read_all(&paths, &args.units, Observation::from)?;
     same::refuse_repetitions(&all)?;
     // A file may hold several runs.
     let new = all.iter().filter(|named| named.given < new_paths.len()).count();

@@ -1,6 +1,5 @@
 //! Files that users name.
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -19,31 +18,24 @@ pub(crate) fn read_whole(file: impl Read, largest: u64) -> io::Result<Vec<u8>> {
     read_up_to(Vec::new(), file, largest)
 }
 
-/// The same of a file of this length, which may have grown or shrunk. The bytes are in `room`, which
-/// serves one file after another: it only grows, so that little of it is cleared.
-pub(crate) fn read_file<'a>(
-    file: &File,
-    length: u64,
-    largest: u64,
-    room: &'a mut Vec<u8>,
-) -> io::Result<Cow<'a, [u8]>> {
+/// The same of a file of this length, which may have grown or shrunk.
+pub(crate) fn read_file(file: &File, length: u64, largest: u64) -> io::Result<Vec<u8>> {
     let length = usize::try_from(length.min(largest)).unwrap_or(0);
+    let mut bytes = Vec::new();
     // Room in which the end is found, too.
-    let needed = length.saturating_add(64);
-    if needed > room.len() {
-        room.try_reserve_exact(needed - room.len())?;
-        room.resize(needed, 0);
-    }
+    bytes.try_reserve_exact(length + 64)?;
+    bytes.resize(length, 0);
     let mut filled = 0;
-    while filled < needed {
-        match (&mut &*file).read(&mut room[filled..needed]) {
-            Ok(0) => return Ok(Cow::Borrowed(&room[..filled])),
+    while filled < length {
+        match (&mut &*file).read(&mut bytes[filled..]) {
+            Ok(0) => break,
             Ok(count) => filled += count,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
     }
-    read_up_to(room[..filled].to_vec(), file, largest).map(Cow::Owned)
+    bytes.truncate(filled);
+    read_up_to(bytes, file, largest)
 }
 
 fn read_up_to(mut bytes: Vec<u8>, file: impl Read, largest: u64) -> io::Result<Vec<u8>> {

@@ -18,21 +18,13 @@ pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],
     of: impl Fn(&T) -> Result<R, Failure> + Sync,
 ) -> Result<Vec<R>, Failure> {
-    each_with(items, |(), item| of(item))
-}
-
-/// The same, where each thread has a `W` of its own to work with.
-pub(crate) fn each_with<T: Sync, R: Send, W: Default>(
-    items: &[T],
-    of: impl Fn(&mut W, &T) -> Result<R, Failure> + Sync,
-) -> Result<Vec<R>, Failure> {
     let (next, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let work = || {
-        let (mut own, mut done) = (W::default(), Vec::new());
+        let mut done = Vec::new();
         while !is_over.load(Ordering::Relaxed) {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(place) else { break };
-            let made = of(&mut own, item);
+            let made = of(item);
             if made.is_err() {
                 is_over.store(true, Ordering::Relaxed);
             }

@@ -148,7 +148,7 @@ fn refuse_several(args: &ReportArgs, format: Format) -> Result<(), Failure> {
 
 fn show_runs(args: &ReportArgs, format: Format) -> Result<Vec<u8>, Failure> {
     refuse_several(args, format)?;
-    let mut named = runs::read_all(&args.run, &args.units)?;
+    let mut named = runs::read_all(&args.run, &args.units, |run| run)?;
     if matches!(format, Format::Html | Format::Svg | Format::Png | Format::Md) {
         // First, because runs of one file belong together, and a redacted run does not name its file.
         overlaid::refuse_mixtures(&named, args.mix_quantities)?;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use wakescope_core::budget::SMALL;
 use wakescope_core::observation::Observation;
-use wakescope_core::run::{Run, RunError};
+use wakescope_core::run::Run;
 use wakescope_formats::import::Unit;
 use wakescope_report::style::clean;
 use wakescope_store::RECORD;
@@ -35,41 +35,26 @@ pub(crate) struct Named<T = Run> {
 /// A run as comparisons use it.
 pub(crate) type Observed = Named<Observation>;
 
-/// What is kept of a run.
-pub(crate) trait Kept: From<Run> + Send {
-    /// Reads it from a record.
-    fn from_record(text: &[u8]) -> Result<Self, RunError>;
-}
-
-impl Kept for Run {
-    fn from_record(text: &[u8]) -> Result<Self, RunError> {
-        Self::from_json(text)
-    }
-}
-
-impl Kept for Observation {
-    fn from_record(text: &[u8]) -> Result<Self, RunError> {
-        Self::from_json(text)
-    }
-}
-
 /// Paths with each folder of runs replaced by the runs in it, in the order of their names.
 ///
 /// Fails where a folder is none of a run and holds none.
 pub(crate) fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    parallel::each(paths, |path| expand_one(path)).map(|all| all.into_iter().flatten().collect())
-}
-
-fn expand_one(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    // Most are folders of runs.
-    if path.join(RECORD).exists() || !path.is_dir() {
-        return Ok(vec![path.into()]);
+    let mut all = Vec::with_capacity(paths.len());
+    for path in paths {
+        // Most are folders of runs.
+        if path.join(RECORD).exists() || !path.is_dir() {
+            all.push(path.clone());
+        } else if let Some(run) = run_in(path) {
+            all.push(run);
+        } else {
+            let held = runs_below(path).map_err(|e| not_a_run(path, path, &e))?;
+            if held.is_empty() {
+                return Err(no_run_in(path));
+            }
+            all.extend(held);
+        }
     }
-    if let Some(run) = run_in(path) {
-        return Ok(vec![run]);
-    }
-    let held = runs_below(path).map_err(|e| not_a_run(path, path, &e))?;
-    if held.is_empty() { Err(no_run_in(path)) } else { Ok(held) }
+    Ok(all)
 }
 
 /// The run that a folder is: one that wakescope or jitterdebugger wrote.
@@ -115,13 +100,14 @@ fn no_run_in(folder: &Path) -> Failure {
 }
 
 /// Reads the runs that paths name, each with the shortest end of its path that sets it apart. A file
-/// of another program may hold several: `FILE#NAME`.
-pub(crate) fn read_all<T: Kept>(
+/// of another program may hold several: `FILE#NAME`. Of each run, `keep` says what is kept.
+pub(crate) fn read_all<T: Send>(
     paths: &[PathBuf],
     units: &UnitArgs,
+    keep: impl Fn(Run) -> T + Sync,
 ) -> Result<Vec<Named<T>>, Failure> {
     let reader = Reader { units, large: Mutex::new(()) };
-    let read = parallel::each_with(paths, |room, path| reader.read_each(path, room))?;
+    let read = parallel::each(paths, |path| reader.read_each(path, &keep))?;
     let mut all = Vec::with_capacity(paths.len());
     for (given, ((path, label), runs)) in paths.iter().zip(labels(paths)).zip(read).enumerate() {
         for (name, run) in runs {
@@ -142,8 +128,7 @@ pub(crate) fn read(path: &Path) -> Result<Run, Failure> {
 
 /// The same, where the user may know the unit of its values.
 pub(crate) fn read_in(path: &Path, units: &UnitArgs) -> Result<Run, Failure> {
-    let reader = Reader { units, large: Mutex::new(()) };
-    let mut runs: Vec<(String, Run)> = reader.read_each(path, &mut Vec::new())?;
+    let mut runs = Reader { units, large: Mutex::new(()) }.read_each(path, &|run| run)?;
     if runs.len() > 1 {
         let file = path.display();
         let failure = Failure::new(format!("{file} holds {} runs", runs.len()));
@@ -172,28 +157,28 @@ impl Reader<'_> {
     }
 
     /// What is kept of the runs that a path names, each with what sets it apart from the others of the
-    /// same file. Small records are read into `room`.
-    fn read_each<T: Kept>(
+    /// same file.
+    fn read_each<T>(
         &self,
         path: &Path,
-        room: &mut Vec<u8>,
+        keep: &impl Fn(Run) -> T,
     ) -> Result<Vec<(String, T)>, Failure> {
         let record = path.join(RECORD);
         if let Ok(opened) = regular(&record) {
-            return Ok(vec![(String::new(), self.read_opened(&opened, path, &record, room)?)]);
+            return Ok(vec![(String::new(), self.read_opened(&opened, path, &record, keep)?)]);
         }
         if path.is_dir() {
             // A record that is no file stands for no run.
             return match run_in(path).filter(|file| file != path) {
-                Some(file) => self.read_each(&file, room),
-                None => Ok(vec![(String::new(), self.read_record(path, &record, room)?)]),
+                Some(file) => self.read_each(&file, keep),
+                None => Ok(vec![(String::new(), self.read_record(path, &record, keep)?)]),
             };
         }
         let (file, name) = selection(path);
         let mut opened = regular(&file).map_err(|e| not_a_run(path, &file, &e))?;
         let runs = match import::format_of(&mut opened, &file)? {
             None => {
-                let run = self.read_record(path, &file, room);
+                let run = self.read_record(path, &file, keep);
                 let why = |e| why_no_run(&mut opened, &file).unwrap_or(e);
                 vec![(String::new(), run.map_err(why)?)]
             }
@@ -202,7 +187,7 @@ impl Reader<'_> {
                 // Another program's file may hold much in few bytes.
                 let _alone = self.lock();
                 let runs = import::read(format, &opened, &file, &about)?;
-                runs.into_iter().map(|imported| (imported.name, T::from(imported.run))).collect()
+                runs.into_iter().map(|imported| (imported.name, keep(imported.run))).collect()
             }
         };
         let Some(wanted) = name else { return Ok(runs) };
@@ -218,15 +203,14 @@ impl Reader<'_> {
             }
         }
     }
-
-    fn read_record<T: Kept>(
+    fn read_record<T>(
         &self,
         path: &Path,
         file: &Path,
-        room: &mut Vec<u8>,
+        keep: &impl Fn(Run) -> T,
     ) -> Result<T, Failure> {
         let opened = regular(file).map_err(|e| not_a_run(path, file, &e))?;
-        self.read_opened(&opened, path, file, room)
+        self.read_opened(&opened, path, file, keep)
     }
 
     fn refuse_unit(&self, file: &Path) -> Result<(), Failure> {
@@ -241,23 +225,20 @@ impl Reader<'_> {
         }
     }
 
-    fn read_opened<T: Kept>(
+    fn read_opened<T>(
         &self,
         opened: &File,
         path: &Path,
         file: &Path,
-        room: &mut Vec<u8>,
+        keep: &impl Fn(Run) -> T,
     ) -> Result<T, Failure> {
         self.refuse_unit(file)?;
         let failure = |e| not_a_run(path, file, &e);
         let length = opened.metadata().map_err(failure)?.len();
-        let is_large = length > SMALL;
-        let _alone = is_large.then(|| self.lock());
-        let mut own = Vec::new();
-        let room = if is_large { &mut own } else { room };
-        let text = read_file(opened, length, LARGEST, room).map_err(failure)?;
+        let _alone = (length > SMALL).then(|| self.lock());
+        let text = read_file(opened, length, LARGEST).map_err(failure)?;
         // The error may quote the record, which may be anybody's.
-        T::from_record(&text).map_err(|e| {
+        Run::from_json(&text).map(keep).map_err(|e| {
             Failure::new(format!("cannot use {}: {}", file.display(), clean(&e.to_string(), 300)))
                 .try_this(
                     e.remedy().unwrap_or("name another run's folder; this record cannot be shown"),
@@ -325,27 +306,6 @@ mod tests {
         assert_eq!(labels(&paths), want, "{paths:?}");
     }
 
-    /// How many runs are being read, and how many were at most.
-    static NOW: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
-
-    struct Counted;
-
-    impl From<Run> for Counted {
-        fn from(_: Run) -> Self {
-            Self
-        }
-    }
-
-    impl Kept for Counted {
-        fn from_record(text: &[u8]) -> Result<Self, RunError> {
-            let [now, most] = &NOW;
-            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            (0..100).for_each(|_| std::thread::yield_now());
-            now.fetch_sub(1, Ordering::SeqCst);
-            Run::from_json(text).map(Self::from)
-        }
-    }
-
     /// How many runs were read at once, of records with so much text each.
     fn most_at_once(text: usize) -> usize {
         let mut run = Run { schema: wakescope_core::run::SCHEMA.into(), ..Run::default() };
@@ -357,10 +317,15 @@ mod tests {
             fs::create_dir_all(path).unwrap();
             fs::write(path.join(RECORD), run.to_json()).unwrap();
         }
-        let read = read_all::<Counted>(&paths, &UnitArgs::default());
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let read = read_all(&paths, &UnitArgs::default(), |_| {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            (0..100).for_each(|_| std::thread::yield_now());
+            now.fetch_sub(1, Ordering::SeqCst);
+        });
         assert_eq!(read.unwrap().len(), paths.len());
         fs::remove_dir_all(folder).unwrap();
-        NOW[1].swap(0, Ordering::SeqCst)
+        most.into_inner()
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use wakescope_core::observation::Observation;
 use wakescope_lab::plan::shell_quoted;
 use wakescope_report::{picture, trend as shown};
 use wakescope_stats::compare::Refusal;
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &TrendArgs) -> Result<Outcome, Failure> {
             ))
             .try_this("name only the latest runs, or every tenth"));
     }
-    let mut runs = runs::read_all(&paths, &args.units)?;
+    let mut runs = runs::read_all(&paths, &args.units, Observation::from)?;
     if args.by_time {
         sort_by_time(&mut runs)?;
     }

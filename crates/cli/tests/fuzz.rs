@@ -76,13 +76,8 @@ fn export(run: &Run, out: &mut impl Write) -> std::io::Result<()> {
 fn fuzz_comparisons_with_damaged_records() {
     let whole = Observation::from(Run { id: "whole".into(), ..run(60) });
     fuzz_fewer("compare", 4, &seeds(), |bytes| {
-        let Ok(run) = Observation::from_json(bytes) else {
-            assert!(Run::from_json(bytes).is_err());
-            return;
-        };
-        if let Ok(whole) = Run::from_json(bytes) {
-            assert_eq!(run, whole.into());
-        }
+        let Ok(run) = Run::from_json(bytes) else { return };
+        let run = Observation::from(run);
         let (new, old) =
             (Labelled { label: "new", run: &run }, Labelled { label: "old", run: &whole });
         let options =

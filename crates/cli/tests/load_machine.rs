@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::fd::AsRawFd;
 use std::process::Command;
 
 use common::bench::{PATIENCE, Running, Test, eventually, eventually_some, kill, skip};
 use wakescope_sys::file::effective_user;
 use wakescope_sys::network::leave_for_a_new_one;
 use wakescope_sys::process::wait_readable;
-use wakescope_sys::terminal::open_pair;
+use wakescope_sys::serial::open_pair;
 
 mod common;
 
@@ -250,8 +249,7 @@ fn settings(terminal: &File) -> String {
 #[test]
 fn a_serial_port_is_written_to_and_put_back() {
     let test = Test::new("machine-serial");
-    let (mut device, terminal) = open_pair().unwrap();
-    let path = fs::read_link(format!("/proc/self/fd/{}", terminal.as_raw_fd())).unwrap();
+    let (mut device, terminal, path) = open_pair().unwrap();
     let path = path.to_str().unwrap();
     let before = settings(&terminal);
     let mut running = test.run(&[&format!("serial:{path}"), "--json"]);
@@ -278,8 +276,7 @@ fn a_serial_port_is_written_to_and_put_back() {
 #[test]
 fn a_serial_port_that_is_closed_is_a_dead_load() {
     let test = Test::new("machine-closed");
-    let (device, terminal) = open_pair().unwrap();
-    let path = fs::read_link(format!("/proc/self/fd/{}", terminal.as_raw_fd())).unwrap();
+    let (device, terminal, path) = open_pair().unwrap();
     let name = format!("serial:{}", path.to_str().unwrap());
     drop(terminal);
     let mut running = test.run(&[&name]);

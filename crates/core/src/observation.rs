@@ -8,8 +8,7 @@ use crate::finding::Validity;
 use crate::host::Host;
 use crate::line::Line;
 use crate::plan::Plan;
-use crate::record_reader;
-use crate::run::{LoadResult, Run, RunError, SCHEMA, State, Thread};
+use crate::run::{LoadResult, Run, State, Thread};
 use crate::source::{Quantity, Source};
 use crate::time_domain::TimeDomain;
 
@@ -98,20 +97,6 @@ impl From<Run> for Observation {
 }
 
 impl Observation {
-    /// Reads from a record what comparisons use. The rest is checked only as far as that is cheap: see
-    /// "What is checked of a record" in docs/reference/run.md.
-    ///
-    /// # Errors
-    /// As [`Run::from_json`].
-    pub fn from_json(text: &[u8]) -> Result<Self, RunError> {
-        let read = record_reader::read_expiries(text);
-        match read.filter(|run| run.schema == SCHEMA && run.fault().is_none()) {
-            Some(run) => Ok(run.into()),
-            // What is wrong, or not as usual, is for the reader of whole runs.
-            None => Run::from_json(text).map(Self::from),
-        }
-    }
-
     /// See [`Run::quantity`].
     pub fn quantity(&self) -> Quantity {
         self.plan.quantity(self.source.as_ref())

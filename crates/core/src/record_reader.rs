@@ -6,28 +6,12 @@
 //! Whatever is not as a record is usually written is left to serde alone. So values and error
 //! messages are those of serde in either case; docs/benchmarks.md has what this saves.
 
-use crate::distribution::Distribution;
 use crate::histogram::{Bucket, Histogram};
 use crate::run::{Run, Thread};
 
-mod blocks;
-
-use blocks::{Eight, common_length, is_list, like_last, pair_of};
-
 /// The run of a record, not yet checked; `None` if serde has to parse the whole text.
 pub(crate) fn read(text: &[u8]) -> Option<Run> {
-    read_parts(text, Parts::All)
-}
-
-/// The same without what no comparison uses, which takes most of the time: of histograms other than
-/// those of expiries only the outer edges are read, and no maxima over time. Of their text it is only
-/// checked that it consists of numbers and brackets.
-pub(crate) fn read_expiries(text: &[u8]) -> Option<Run> {
-    read_parts(text, Parts::Expiries)
-}
-
-fn read_parts(text: &[u8], parts: Parts) -> Option<Run> {
-    let mut cutter = Cutter::of(text, parts);
+    let mut cutter = Cutter { text, ..Cutter::default() };
     cutter.cut_all()?;
     let Cutter { remaining, histograms, maxima, .. } = cutter;
     // A key can be written in other ways: "histo\u0067ram". Its value may then pass for a mark.
@@ -35,49 +19,19 @@ fn read_parts(text: &[u8], parts: Parts) -> Option<Run> {
         return None;
     }
     let mut run: Run = serde_json::from_slice(&remaining).ok()?;
-    // The order of keys is free, so that this one may have been taken for another.
-    if run.threads.iter().any(|thread| is_omitted(&thread.expiries.histogram)) {
-        return None;
-    }
     let mut histograms = Cuts::of(histograms);
-    for place in run.distributions_mut() {
-        let buckets = match place.histogram.buckets() {
-            _ if is_omitted(&place.histogram) => vec![outline(place)?],
-            [mark] => histograms.take(mark.lower)?,
-            _ => continue,
-        };
-        place.histogram = Histogram::unchecked(buckets);
+    for place in run.histograms_mut() {
+        if let [mark] = place.buckets() {
+            *place = Histogram::unchecked(histograms.take(mark.lower)?);
+        }
     }
     let mut maxima = Cuts::of(maxima);
     for place in run.threads.iter_mut().flat_map(Thread::maxima_mut) {
-        match place.max_ns[..] {
-            [] => {}
-            _ if parts == Parts::Expiries => place.max_ns = Vec::new(),
-            [Some(mark)] => place.max_ns = maxima.take(mark)?,
-            _ => {}
+        if let [Some(mark)] = place.max_ns[..] {
+            place.max_ns = maxima.take(mark)?;
         }
     }
     (histograms.left == 0 && maxima.left == 0).then_some(run)
-}
-
-/// What is read of a record.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Parts {
-    All,
-    Expiries,
-}
-
-/// The mark of a histogram that was not read. Those of others begin with their number and two zeros.
-const OMITTED: Bucket = Bucket { lower: 0, upper: 0, count: 1 };
-
-fn is_omitted(histogram: &Histogram) -> bool {
-    histogram.buckets() == [OMITTED]
-}
-
-/// All samples of a distribution in one bucket; `None` if there are none.
-fn outline(of: &Distribution) -> Option<Bucket> {
-    let (lower, upper) = (of.min_ns?, of.max_ns?.saturating_add(1));
-    Some(Bucket { lower, upper, count: of.count })
 }
 
 /// What was cut out, until it is put in the place of its mark.
@@ -100,9 +54,9 @@ impl<T> Cuts<T> {
 }
 
 /// Cuts the long lists out of a record.
+#[derive(Default)]
 struct Cutter<'a> {
     text: &'a [u8],
-    parts: Parts,
     /// The text so far, with marks.
     remaining: Vec<u8>,
     /// Histograms that were cut out, in the order of the text.
@@ -113,12 +67,7 @@ struct Cutter<'a> {
     starts: Vec<usize>,
 }
 
-impl<'a> Cutter<'a> {
-    fn of(text: &'a [u8], parts: Parts) -> Self {
-        let (histograms, maxima, starts) = Default::default();
-        Self { text, parts, remaining: Vec::with_capacity(8_192), histograms, maxima, starts }
-    }
-
+impl Cutter<'_> {
     /// Cuts out all lists that are not empty.
     fn cut_all(&mut self) -> Option<()> {
         let (mut copied, mut at) = (0, 0);
@@ -127,19 +76,9 @@ impl<'a> Cutter<'a> {
             at = begin + 1;
             let (before, first) = (&self.text[..begin], self.byte(self.after_blanks(at)));
             let mark = match first {
-                b'[' if is_value_of(b"histogram", before) && self.is_omitted(before) => {
-                    at = self.end_of_list(begin, b"]]")? + 1;
-                    format!("[[{},{},{}]]", OMITTED.lower, OMITTED.upper, OMITTED.count)
-                }
                 b'[' if is_value_of(b"histogram", before) => {
                     at = self.cut_histogram(at)?;
                     format!("[[{},0,0]]", self.histograms.len() - 1)
-                }
-                b'n' | b'0'..=b'9'
-                    if is_value_of(b"max_ns", before) && self.parts != Parts::All =>
-                {
-                    at = self.end_of_list(begin, b"]}")?;
-                    "[0]".into()
                 }
                 b'n' | b'0'..=b'9' if is_value_of(b"max_ns", before) => {
                     at = self.cut_maxima(at)?;
@@ -155,39 +94,17 @@ impl<'a> Cutter<'a> {
         Some(())
     }
 
-    /// Whether the histogram after this text is not to be read: expiries' are the only ones to be.
-    fn is_omitted(&self, before: &[u8]) -> bool {
-        self.parts == Parts::Expiries && {
-            let object = before.iter().rposition(|&byte| byte == b'{').unwrap_or(0);
-            !is_value_of(b"expiries", &before[..object])
-        }
-    }
-
-    /// Where the text goes on after a list that begins there and ends in these brackets.
-    fn end_of_list(&self, begin: usize, end: &[u8; 2]) -> Option<usize> {
-        let list = &self.text[begin..];
-        let length = pair_of(list, *end)? + 1;
-        is_list(&list[..length]).then_some(begin + length)
-    }
-
     /// Parses the buckets from `at` on, and returns where the text goes on after their end.
     fn cut_histogram(&mut self, mut at: usize) -> Option<usize> {
-        // A thread's `woken` come before its `expiries`, which are the same but for a few.
-        let (last, last_starts) = match (self.histograms.len() % 2, self.histograms.last()) {
-            (1, Some(last)) if self.parts == Parts::All => {
-                (&last[..], std::mem::take(&mut self.starts))
-            }
-            _ => Default::default(),
-        };
-        // Those of one run are about as long as each other.
-        let room = self.histograms.last().map_or(256, Vec::len) + 16;
-        let mut buckets: Vec<Bucket> = Vec::with_capacity(room);
-        let mut starts = Vec::with_capacity(room);
-        let (mut same, mut edge) = (0, 1);
+        let last_starts = std::mem::take(&mut self.starts);
+        let last = self.histograms.last().map_or(&[][..], Vec::as_slice);
+        let mut buckets: Vec<Bucket> = Vec::with_capacity(last.len() + 16);
+        let mut starts = Vec::with_capacity(last.len() + 16);
+        let mut same = 0;
         loop {
             at = self.after_blanks(at);
-            // What has the same text need not be parsed again. The end of the last bucket's text is
-            // not that of the others.
+            // `expiries` are `woken` but for a few: what has the same text need not be parsed again.
+            // The end of the last bucket's text is not that of the others.
             let from = last_starts.get(same).copied().unwrap_or(self.text.len());
             let common = common_length(&self.text[from..], &self.text[at..]);
             if common > 0 {
@@ -199,20 +116,12 @@ impl<'a> Cutter<'a> {
                 same = alike.end;
             }
             starts.push(at);
-            let lower = if let Some((bucket, end)) = self.short_bucket(at, &mut edge) {
-                at = end;
-                buckets.push(bucket);
-                bucket.lower
-            } else {
-                let (bucket, end) = self.any_bucket(at)?;
-                at = end;
-                buckets.push(bucket);
-                bucket.lower
-            };
-            while last.get(same).is_some_and(|b| b.lower <= lower) {
+            let (bucket, end) = self.bucket(at)?;
+            buckets.push(bucket);
+            while last.get(same).is_some_and(|b| b.lower <= bucket.lower) {
                 same += 1;
             }
-            at = self.after_blanks(at) + 1;
+            at = self.after_blanks(end) + 1;
             match self.byte(at - 1) {
                 b',' => {}
                 b']' => break,
@@ -245,37 +154,8 @@ impl<'a> Cutter<'a> {
         Some(at)
     }
 
-    /// Parses `[lower,upper,count]` of numbers with up to 7 digits, and returns where it ends. `edge` is how many digits
-    /// the last edge had, as most others will: what follows need not wait until they are counted.
-    #[inline]
-    fn short_bucket(&self, at: usize, edge: &mut usize) -> Option<(Bucket, usize)> {
-        let (lower, at) = self.short_number(b'[', at, |eight| like_last(eight, edge))?;
-        let (upper, at) = self.short_number(b',', at, |eight| like_last(eight, edge))?;
-        let (count, at) = self.short_number(b',', at, Eight::digits)?;
-        (self.byte(at) == b']').then_some((Bucket { lower, upper, count }, at + 1))
-    }
-
-    /// Parses a number of up to 7 digits after the byte that must stand before it.
-    #[inline]
-    fn short_number(
-        &self,
-        before: u8,
-        at: usize,
-        digits: impl FnOnce(Eight) -> usize,
-    ) -> Option<(u64, usize)> {
-        let [first, text @ ..] = self.text.get(at..)?.first_chunk::<9>()?;
-        let eight = Eight::of(*text);
-        let digits = digits(eight);
-        // JSON has no leading zeros.
-        let is_plain = *first == before
-            && ((digits == 1 && eight.values & 0xff < 10)
-                || ((2..8).contains(&digits) && eight.values & 0xff != 0));
-        is_plain.then(|| (eight.number(digits), at + 1 + digits))
-    }
-
-    /// Parses any `[lower, upper, count]`, and returns where it ends.
-    #[cold]
-    fn any_bucket(&self, at: usize) -> Option<(Bucket, usize)> {
+    /// Parses `[lower, upper, count]`, and returns where it ends.
+    fn bucket(&self, at: usize) -> Option<(Bucket, usize)> {
         let (lower, at) = self.number_after(b'[', at)?;
         let (upper, at) = self.number_after(b',', at)?;
         let (count, at) = self.number_after(b',', at)?;
@@ -284,6 +164,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Parses a number after the byte that must stand before it, and returns where it ends.
+    #[inline]
     fn number_after(&self, before: u8, at: usize) -> Option<(u64, usize)> {
         let at = self.after_blanks(at);
         if self.byte(at) != before {
@@ -293,6 +174,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Parses a number, and returns where it ends.
+    #[inline]
     fn number(&self, begin: usize) -> Option<(u64, usize)> {
         let (mut number, mut end) = (0_u64, begin);
         while let digit @ 0..10 = self.byte(end).wrapping_sub(b'0') {
@@ -330,11 +212,22 @@ fn is_value_of(key: &[u8], before: &[u8]) -> bool {
     before.is_some_and(|before| !before.ends_with(b"\\"))
 }
 
+/// How many bytes at the begin of both are the same, rounded down to a multiple of 8.
+fn common_length(a: &[u8], b: &[u8]) -> usize {
+    let mut length = 0;
+    while let (Some(a), Some(b)) = (a[length..].first_chunk::<8>(), b[length..].first_chunk()) {
+        if a != b {
+            break;
+        }
+        length += 8;
+    }
+    length
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::maxima::Maxima;
-    use crate::observation::Observation;
     use crate::run::tests::run_with;
     use proptest::prelude::*;
 
@@ -370,18 +263,6 @@ mod tests {
         is_read
     }
 
-    /// Whatever is read of expiries is what serde reads.
-    #[track_caller]
-    fn check_expiries(text: &[u8]) -> bool {
-        let all = serde_json::from_slice::<Run>(text).ok().filter(|run| run.fault().is_none());
-        let read = read_expiries(text).filter(|run| run.fault().is_none());
-        let is_read = read.is_some();
-        if let (Some(read), Some(all)) = (read, all) {
-            assert_eq!(Observation::from(read), all.into(), "{}", String::from_utf8_lossy(text));
-        }
-        is_read
-    }
-
     proptest! {
         #[test]
         fn usual_records_are_read_as_by_serde(
@@ -392,26 +273,6 @@ mod tests {
             for json in layouts(&run) {
                 prop_assert!(check(&json), "{}", String::from_utf8_lossy(&json));
             }
-            for json in layouts(&run_with(&cpus, &text)) {
-                let read = Observation::from_json(&json).unwrap();
-                prop_assert_eq!(read, Run::from_json(&json).unwrap().into());
-            }
-        }
-
-        #[test]
-        fn expiries_of_any_length_are_read_as_by_serde(
-            buckets in prop::collection::vec((0_u32..63, 0_u32..63, 0_u32..63, any::<u64>()), 1..30),
-        ) {
-            let of = |bits: u32, noise: u64| (1 << bits) | (noise & ((1 << bits) - 1));
-            let bucket = |(l, u, c, noise)| [of(l, noise), of(u, noise), of(c, noise)];
-            let buckets: Vec<[u64; 3]> = buckets.into_iter().map(bucket).collect();
-            let mut json = serde_json::to_value(run_of(&[vec![5_000]], "x")).unwrap();
-            json["threads"][0]["expiries"]["histogram"] = buckets.into();
-            let json = json.to_string();
-            prop_assert!(check(json.as_bytes()));
-            let read = read_expiries(json.as_bytes()).unwrap();
-            let want: Run = serde_json::from_str(&json).unwrap();
-            prop_assert_eq!(&read.threads[0].expiries, &want.threads[0].expiries);
         }
 
         #[test]
@@ -430,69 +291,6 @@ mod tests {
                 }
             }
             check(&json);
-            check_expiries(&json);
-        }
-    }
-
-    /// How a record is read for a comparison, and what the reader of whole runs says of it.
-    #[test]
-    fn damage_matters_to_a_comparison_where_it_uses_what_is_damaged() {
-        let json = run_of(&[vec![5_000, 7_000]], "x").to_json();
-        let (woken, expiries) =
-            (json.find("\"woken\"").unwrap(), json.find("\"expiries\"").unwrap());
-        let changed = |from: usize, old: &str, new: &str| {
-            let at = from + json[from..].find(old).unwrap();
-            format!("{}{new}{}", &json[..at], &json[at + old.len()..])
-        };
-        for (text, is_observed) in [
-            (json.clone(), true),
-            // The buckets of wakeups: numbers and brackets, whatever they say.
-            (changed(woken, "[[5000,", "[[5001,"), true),
-            (changed(woken, ",1],[", ",1]["), true),
-            (changed(woken, "[[5000,", "[[\"5000\","), false),
-            (changed(woken, "\"count\":2", "\"count\":3"), false),
-            (changed(woken, "\"max_ns\":7000", "\"max_ns\":null"), false),
-            // The buckets of expiries.
-            (changed(expiries, "[[5000,", "[[5001,"), false),
-            (changed(expiries, ",1],[", ",1]["), false),
-            (changed(expiries, "\"count\":2", "\"count\":3"), false),
-            (changed(expiries, "\"expiries\"", "\"expired\""), false),
-            // Everything else.
-            (changed(0, "\"share\":1.0", "\"share\":1.5"), false),
-            (changed(0, crate::run::SCHEMA, "wakescope.run/3"), false),
-            (json[..json.len() - 1].into(), false),
-        ] {
-            let (read, all) =
-                (Observation::from_json(text.as_bytes()), Run::from_json(text.as_bytes()));
-            match (read, all) {
-                (Ok(_), _) => assert!(is_observed, "{text}"),
-                (Err(read), all) => {
-                    assert!(!is_observed, "{text}");
-                    assert_eq!(read.to_string(), all.unwrap_err().to_string());
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_not_read_passes_for_nothing_else() {
-        let json = run_of(&[vec![5_000, 7_000]], "x").to_json();
-        let mark = "[[0,0,1]]";
-        let before = json.find("\"expiries\":{").unwrap() + "\"expiries\":".len();
-        let first = before + json[before..].find("[[").unwrap();
-        let end = first + json[first..].find("]]").unwrap() + 2;
-        let of = |text: &str| format!("{}{text}{}", &json[..first], &json[end..]);
-        // An object between the key and the histogram hides which histogram it is.
-        let nested = of(&json[first..end]).replacen(
-            "\"expiries\":{",
-            "\"expiries\":{\"stated\":{\"percentiles\":{},\"resolution_ns\":1},",
-            1,
-        );
-        for text in [of(mark), nested] {
-            assert!(read_expiries(text.as_bytes()).filter(|run| run.fault().is_none()).is_none());
-            let all = Run::from_json(text.as_bytes()).map(Observation::from);
-            let read = Observation::from_json(text.as_bytes());
-            assert_eq!(read.map_err(|e| e.to_string()), all.map_err(|e| e.to_string()), "{text}");
         }
     }
 

@@ -121,7 +121,7 @@ impl Run {
 
 /// The histograms of the threads, in the order in which a record holds them.
 fn histograms_of(run: &mut Run) -> impl Iterator<Item = &mut Histogram> {
-    run.distributions_of_threads_mut().map(|distribution| &mut distribution.histogram)
+    run.histograms_of_threads_mut()
 }
 
 /// A bucket's text, or the beginning of it.

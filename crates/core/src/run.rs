@@ -10,6 +10,7 @@ use crate::explain::{
     CauseRow, ComponentTable, Components, Explanation, NetOfSteal, Ranking, Share, Step,
 };
 use crate::finding::Validity;
+use crate::histogram::Histogram;
 use crate::host::Host;
 use crate::interval_deviation::{DeviationFigures, IntervalDeviation};
 use crate::limit::Judgement;
@@ -159,13 +160,14 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Its distributions, in the order in which they are written.
-    fn distributions_mut(&mut self) -> impl Iterator<Item = &mut Distribution> {
+    /// Its histograms, in the order in which they are written.
+    fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
         let of_intervals = self.interval_deviation.iter_mut();
         let of_intervals = of_intervals.flat_map(|i| [&mut i.longer, &mut i.shorter]);
         let of_audio = self.audio.iter_mut().flat_map(Audio::distributions_mut);
         let own = [&mut self.woken, &mut self.expiries];
-        own.into_iter().chain(of_intervals).chain(of_audio)
+        let all = own.into_iter().chain(of_intervals).chain(of_audio);
+        all.map(|distribution| &mut distribution.histogram)
     }
 
     /// All that it has over time, in the order in which a record holds them.
@@ -432,18 +434,16 @@ impl Run {
         Distribution::of_all(&self.threads, |thread| &thread.expiries)
     }
 
-    /// The distributions of its threads, in the order in which they are written.
-    pub(crate) fn distributions_of_threads_mut(
-        &mut self,
-    ) -> impl Iterator<Item = &mut Distribution> {
-        self.threads.iter_mut().flat_map(Thread::distributions_mut)
+    /// The histograms of its threads, in the order in which they are written.
+    pub(crate) fn histograms_of_threads_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
+        self.threads.iter_mut().flat_map(Thread::histograms_mut)
     }
 
-    /// All its distributions.
-    pub(crate) fn distributions_mut(&mut self) -> impl Iterator<Item = &mut Distribution> {
-        let of_threads = self.threads.iter_mut().flat_map(Thread::distributions_mut);
+    /// All its histograms.
+    pub(crate) fn histograms_mut(&mut self) -> impl Iterator<Item = &mut Histogram> {
+        let of_threads = self.threads.iter_mut().flat_map(Thread::histograms_mut);
         let of_components = self.components.iter_mut().flat_map(ComponentTable::parts_mut);
-        of_threads.chain(of_components)
+        of_threads.chain(of_components.map(|part| &mut part.histogram))
     }
 
     /// Lateness per wakeup, over all threads.
@@ -581,7 +581,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::explain::{Culprit, Frame, StepEvent};
     use crate::finding::Verdict;
-    use crate::histogram::Histogram;
     use proptest::prelude::*;
 
     fn distribution(samples: &[u64]) -> Distribution {

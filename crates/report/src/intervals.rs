@@ -6,7 +6,7 @@ use wakescope_core::units::{SpanNs, counted};
 
 /// A deviation, with its sign.
 pub(crate) fn signed(ns: f64) -> String {
-    let rounded = SpanNs(ns.abs().round() as u64);
+    let rounded = size(ns);
     match rounded.0 {
         0 => rounded.to_string(),
         _ if ns < 0.0 => format!("-{rounded}"),
@@ -14,12 +14,18 @@ pub(crate) fn signed(ns: f64) -> String {
     }
 }
 
+/// How large it is, whatever its sign.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // It saturates, and has none.
+fn size(ns: f64) -> SpanNs {
+    SpanNs(ns.abs().round() as u64)
+}
+
 /// The figures in cells: least, mean, standard deviation, largest.
 pub(crate) fn cells(figures: &DeviationFigures) -> [String; 4] {
     [
         signed(figures.min_ns as f64),
         signed(figures.mean_ns),
-        SpanNs(figures.standard_deviation_ns.round() as u64).to_string(),
+        size(figures.standard_deviation_ns).to_string(),
         signed(figures.max_ns as f64),
     ]
 }

@@ -4,10 +4,6 @@
 //! group. So p-values and intervals are counted over the ways to split the figures in two groups,
 //! and never approximated by a distribution.
 
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{Builder, available_parallelism, scope};
-
 use wakescope_core::random::Random;
 
 /// Up to this many ways to split, all are counted: 10 against 10 has 184,756.
@@ -182,9 +178,18 @@ impl Swaps {
         };
         let values: Vec<[f64; N]> = (0..count).map(at).collect();
         let seen = sides.map(|(small, _)| small.iter().sum::<f64>());
-        let sums = Drawing { values: &values, size, seed }.sums();
+        let mut places: Vec<usize> = (0..count).collect();
+        let mut random = Random::new(seed);
         let mut all = sides.map(|_| Self { gains: Vec::with_capacity(DRAWN_SPLITS), unchanged: 1 });
-        for (sums, swapped) in sums {
+        for _ in 0..DRAWN_SPLITS {
+            let (mut sums, mut swapped) = ([0.0; N], 0_u32);
+            random.draw_each(&mut places, size, |&place| {
+                let values = &values[place];
+                for (figure, sum) in sums.iter_mut().enumerate() {
+                    *sum += values[figure];
+                }
+                swapped += u32::from(place >= size);
+            });
             for ((swaps, sum), seen) in all.iter_mut().zip(sums).zip(seen) {
                 match swapped {
                     0 => swaps.unchanged += 1,
@@ -220,71 +225,6 @@ impl Swaps {
         let low = *self.gains.select_nth_unstable_by(rank, f64::total_cmp).1;
         let high = *self.gains.select_nth_unstable_by(count - 1 - rank, f64::total_cmp).1;
         (Some(low), Some(high))
-    }
-}
-
-/// Random groups of `size` of these figures, in parts that do not depend on each other: so they can be
-/// drawn on several CPUs, and are the same on any number of them.
-struct Drawing<'a, const N: usize> {
-    values: &'a [[f64; N]],
-    size: usize,
-    seed: u64,
-}
-
-/// What a group adds up to, and how many of its figures were not in it before.
-type Sums<const N: usize> = ([f64; N], u32);
-
-/// [`DRAWN_SPLITS`] are so many parts.
-const PARTS: usize = 9;
-
-/// From so many figures on, to start threads pays.
-const MANY: usize = 1_000_000;
-
-impl<const N: usize> Drawing<'_, N> {
-    fn sums(&self) -> impl Iterator<Item = Sums<N>> + use<N> {
-        let mut random = Random::new(self.seed);
-        let seeds: [u64; PARTS] = std::array::from_fn(|_| random.number());
-        let next = AtomicUsize::new(0);
-        let work = || {
-            let mut done = Vec::new();
-            loop {
-                let part = next.fetch_add(1, Ordering::Relaxed);
-                let Some(&seed) = seeds.get(part) else { return done };
-                done.push((part, self.part(seed)));
-            }
-        };
-        let threads = match self.size.saturating_mul(DRAWN_SPLITS) {
-            ..MANY => 1,
-            _ => available_parallelism().map_or(1, usize::from).min(PARTS),
-        };
-        let mut parts = scope(|scope| {
-            // Where no thread can be had, the others do its work.
-            let others = (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, work).ok());
-            let others: Vec<_> = others.collect();
-            let mut parts = work();
-            for other in others {
-                parts.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            }
-            parts
-        });
-        parts.sort_unstable_by_key(|(part, _)| *part);
-        parts.into_iter().flat_map(|(_, sums)| sums)
-    }
-
-    fn part(&self, seed: u64) -> Vec<Sums<N>> {
-        let mut random = Random::new(seed);
-        let mut places: Vec<usize> = (0..self.values.len()).collect();
-        let draw = |_| {
-            let (mut sums, mut swapped) = ([0.0; N], 0_u32);
-            random.draw_each(&mut places, self.size, |&place| {
-                for (sum, value) in sums.iter_mut().zip(&self.values[place]) {
-                    *sum += value;
-                }
-                swapped += u32::from(place >= self.size);
-            });
-            (sums, swapped)
-        };
-        (0..DRAWN_SPLITS / PARTS).map(draw).collect()
     }
 }
 

@@ -15,9 +15,9 @@ use crate::checked;
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// Opens a line to read and write. The call waits for no carrier, reads and writes do not block, and the
-/// line does not become the terminal of this process.
+/// line does not become the terminal of this process. A link is refused.
 pub fn open(path: &Path) -> io::Result<File> {
-    let flags = libc::O_NOCTTY | libc::O_NONBLOCK;
+    let flags = libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_NOFOLLOW;
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
 }
 

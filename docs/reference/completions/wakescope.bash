@@ -40,6 +40,9 @@ _wakescope() {
             wakescope,report)
                 cmd="wakescope__subcmd__report"
                 ;;
+            wakescope,respond)
+                cmd="wakescope__subcmd__respond"
+                ;;
             wakescope,trend)
                 cmd="wakescope__subcmd__trend"
                 ;;
@@ -68,7 +71,7 @@ _wakescope() {
 
     case "${cmd}" in
         wakescope)
-            opts="-h -V --help --version check measure explain load report import compare trend lab"
+            opts="-h -V --help --version check measure explain load respond report import compare trend lab"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -158,7 +161,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__explain)
-            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --as-recorded --by --episodes --stimulus --interval --rtc-hz --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
+            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --as-recorded --by --episodes --stimulus --line --baud --between --place --interval --rtc-hz --gap-from --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -196,7 +199,34 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin all" -- "${cur}"))
+                    return 0
+                    ;;
+                --line)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --baud)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --between)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --place)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -204,6 +234,22 @@ _wakescope() {
                     return 0
                     ;;
                 --rtc-hz)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gap-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fragment)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fragments)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --share)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -338,7 +384,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -538,7 +584,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -689,14 +735,41 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__measure)
-            opts="-h --stimulus --interval --rtc-hz --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
+            opts="-h --stimulus --line --baud --between --place --interval --rtc-hz --gap-from --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin all" -- "${cur}"))
+                    return 0
+                    ;;
+                --line)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --baud)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --between)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --place)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -704,6 +777,22 @@ _wakescope() {
                     return 0
                     ;;
                 --rtc-hz)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gap-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fragment)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --fragments)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --share)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -810,6 +899,32 @@ _wakescope() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        wakescope__subcmd__respond)
+            opts="-h --pty --baud --priority --cpu --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --baud)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --priority)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cpu)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -30,6 +30,7 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "check" -d 'Show
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'Measure wakeup latency, and check whether the numbers can be trusted'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "explain" -d 'Explain late wakeups: which component was late, and what caused it'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads without measuring, and print how much work they did'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "respond" -d 'Answer each byte of a serial line at once, for `wakescope measure --stimulus line` at its other end'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show runs as text, an HTML page, a picture or Markdown, or export them to other programs\' formats'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "import" -d 'Convert results of cyclictest, rtla, jitterdebugger and other programs into runs'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "compare" -d 'Test whether one set of runs is worse than another'
@@ -47,13 +48,35 @@ futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
-futex\t'Another thread, through a futex'"
+futex\t'Another thread, through a futex'
+pipe\t'Another thread, through a pipe'
+eventfd\t'Another thread, through an eventfd'
+socketpair\t'Another thread, through Unix sockets'
+udp\t'Another thread, through UDP over the loopback device'
+tcp\t'Another thread, through TCP over the loopback device'
+mqueue\t'Another thread, through a POSIX message queue'
+semaphore\t'Another thread, through a POSIX semaphore'
+sysv-semaphore\t'Another thread, through a System V semaphore'
+kill\t'Another thread, by a signal that the probe waits for'
+condvar\t'Another thread, through a condition variable with PI mutex'
+line\t'A byte over a serial line (--line), answered by `wakescope respond`'
+audio\t'A virtual sound card that plays what the probe computes'
+spin\t'None: a loop reads the clock and counts the gaps'
+all\t'All of them, one after the other'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l line -d 'Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, another process, or first one and then the other [default: threads]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B; matrix measures all pairs of CPUs, one after the other [default: same-cpu]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l gap-from -d 'With --stimulus spin: length from which a gap counts [default: 1us]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragment -d 'With --stimulus audio: time that the virtual sound card plays a fragment [default: 2900us]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragments -d 'With --stimulus audio: number of fragments in the card\'s buffer [default: 3]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l share -d 'With --stimulus audio: share of a fragment\'s time that computing it takes [default: 80%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed]' -r -f -a "other\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin]' -r -f -a "other\t''
 fifo\t''
 rr\t''
 deadline\t''"
@@ -89,13 +112,35 @@ futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
-futex\t'Another thread, through a futex'"
+futex\t'Another thread, through a futex'
+pipe\t'Another thread, through a pipe'
+eventfd\t'Another thread, through an eventfd'
+socketpair\t'Another thread, through Unix sockets'
+udp\t'Another thread, through UDP over the loopback device'
+tcp\t'Another thread, through TCP over the loopback device'
+mqueue\t'Another thread, through a POSIX message queue'
+semaphore\t'Another thread, through a POSIX semaphore'
+sysv-semaphore\t'Another thread, through a System V semaphore'
+kill\t'Another thread, by a signal that the probe waits for'
+condvar\t'Another thread, through a condition variable with PI mutex'
+line\t'A byte over a serial line (--line), answered by `wakescope respond`'
+audio\t'A virtual sound card that plays what the probe computes'
+spin\t'None: a loop reads the clock and counts the gaps'
+all\t'All of them, one after the other'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l line -d 'Serial line to send over, of --stimulus line; `wakescope respond` answers at its other end' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, another process, or first one and then the other [default: threads]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B; matrix measures all pairs of CPUs, one after the other [default: same-cpu]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l gap-from -d 'With --stimulus spin: length from which a gap counts [default: 1us]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragment -d 'With --stimulus audio: time that the virtual sound card plays a fragment [default: 2900us]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragments -d 'With --stimulus audio: number of fragments in the card\'s buffer [default: 3]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l share -d 'With --stimulus audio: share of a fragment\'s time that computing it takes [default: 80%]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed]' -r -f -a "other\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin]' -r -f -a "other\t''
 fifo\t''
 rr\t''
 deadline\t''"
@@ -122,6 +167,11 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l seed -d 'Se
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l json -d 'Print the result as JSON'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l list -d 'List the loads'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -s h -l help -d 'Print help'
+complete -c wakescope -n "__fish_wakescope_using_subcommand respond" -l baud -d 'Speed of the line in bits per second, the same at both ends [default: 115200]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand respond" -l priority -d 'Real-time priority of the thread that answers, 1 to 99 [default: 90, or none where that is not allowed]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand respond" -l cpu -d 'CPU to bind that thread to [default: any]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand respond" -l pty -d 'Make a pseudoterminal and answer on it, for a sender on this machine'
+complete -c wakescope -n "__fish_wakescope_using_subcommand respond" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l format -d 'Output format [default: by the ending of -o FILE, else text]' -r -f -a "text\t'For people: verdict, table, findings, histogram'
 html\t'A page in one file, with pictures, tables, and exact values at the pointer'
 svg\t'One picture, for papers and slides'
@@ -138,7 +188,7 @@ prometheus\t'A classic histogram for Prometheus'
 openmetrics\t'The same as OpenMetrics'
 jsonl\t'Every sample as a JSON object on its own line, for runs measured with --save-samples'
 trace\t'The latest wakeups as a trace for Perfetto (ui.perfetto.dev) or about:tracing'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, components, causes, episodes [default: exceedance]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes [default: exceedance]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l line -d 'Draw lines at these times, in addition to the runs\' limits' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l title -d 'Title of the report' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r
@@ -235,7 +285,20 @@ futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
-futex\t'Another thread, through a futex'"
+futex\t'Another thread, through a futex'
+pipe\t'Another thread, through a pipe'
+eventfd\t'Another thread, through an eventfd'
+socketpair\t'Another thread, through Unix sockets'
+udp\t'Another thread, through UDP over the loopback device'
+tcp\t'Another thread, through TCP over the loopback device'
+mqueue\t'Another thread, through a POSIX message queue'
+semaphore\t'Another thread, through a POSIX semaphore'
+sysv-semaphore\t'Another thread, through a System V semaphore'
+kill\t'Another thread, by a signal that the probe waits for'
+condvar\t'Another thread, through a condition variable with PI mutex'
+line\t'A byte over a serial line (--line), answered by `wakescope respond`'
+audio\t'A virtual sound card that plays what the probe computes'
+spin\t'None: a loop reads the clock and counts the gaps'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
@@ -284,7 +347,20 @@ futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
-futex\t'Another thread, through a futex'"
+futex\t'Another thread, through a futex'
+pipe\t'Another thread, through a pipe'
+eventfd\t'Another thread, through an eventfd'
+socketpair\t'Another thread, through Unix sockets'
+udp\t'Another thread, through UDP over the loopback device'
+tcp\t'Another thread, through TCP over the loopback device'
+mqueue\t'Another thread, through a POSIX message queue'
+semaphore\t'Another thread, through a POSIX semaphore'
+sysv-semaphore\t'Another thread, through a System V semaphore'
+kill\t'Another thread, by a signal that the probe waits for'
+condvar\t'Another thread, through a condition variable with PI mutex'
+line\t'A byte over a serial line (--line), answered by `wakescope respond`'
+audio\t'A virtual sound card that plays what the probe computes'
+spin\t'None: a loop reads the clock and counts the gaps'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r

@@ -169,7 +169,7 @@ impl Plan {
                      everything else",
                     self.policy
                 );
-                ("policy", what, "use other")
+                ("stimulus", what, "use the policy other")
             }
             Family::Card if self.policy == Policy::Deadline => {
                 let what =

@@ -199,13 +199,13 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "stimulus = \"spin\"",
         expect![
-            "line 2: policy: under the policy fifo, a loop that never sleeps takes the guest's CPU from everything else → use other"
+            "line 2: stimulus: under the policy fifo, a loop that never sleeps takes the guest's CPU from everything else → use the policy other"
         ],
     );
     check(
         "stimulus = \"spin\"\npolicy = \"other\"\nexplain = true",
         expect![
-            "line 4: explain: a probe that never sleeps has no wakeups to explain → omit it, or use the stimulus timer"
+            "explain: a probe that never sleeps has no wakeups to explain → omit it, or use the stimulus timer"
         ],
     );
     check(

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use wakescope_core::units::SpanNs;
-use wakescope_sys::process::{wait_readable, wait_writable};
-use wakescope_sys::terminal::{self, RawTerminal};
+use wakescope_sys::process::{set_nonblocking, wait_readable, wait_writable};
+use wakescope_sys::serial::{self, Settings};
 
 use super::crew::{Crew, work_together};
 use super::desk::fault;
@@ -85,11 +85,11 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         }
         fault(what, &path, e)
     };
-    let file = terminal::open(&path).map_err(|e| told("open", &e))?;
+    let file = serial::open(&path).map_err(|e| told("open", &e))?;
     let port = RawTerminal::new(file).map_err(|e| told("set up", &e))?;
     desk.ready();
     while !desk.stopping() {
-        let written = write_some(port.file()).map_err(|e| fault("write to", &path, &e))?;
+        let written = write_some(&port.file).map_err(|e| fault("write to", &path, &e))?;
         desk.done(written);
     }
     Ok(())
@@ -97,8 +97,9 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
 
 /// Writes to a pseudo-terminal, with a thread in the place of the device, until the desk says stop.
 pub(super) fn run_pty(job: &Job<'_>) -> Result<(), String> {
-    let (device, terminal) = terminal::open_pair()
-        .map_err(|e| format!("cannot make a pair of pseudo-terminals: {e}"))?;
+    let (device, terminal, _) =
+        serial::open_pair().map_err(|e| format!("cannot make a pair of pseudo-terminals: {e}"))?;
+    set_nonblocking(&device).map_err(|e| format!("cannot use a pseudo-terminal: {e}"))?;
     let terminal =
         RawTerminal::new(terminal).map_err(|e| format!("cannot set up a pseudo-terminal: {e}"))?;
     let ends = vec![End::Terminal(terminal), End::Device(device)];
@@ -114,6 +115,30 @@ pub(super) fn run_pty(job: &Job<'_>) -> Result<(), String> {
     })
 }
 
+/// A port that passes every byte as it is and waits for nobody's permission to send. Its speed stays.
+/// When this is dropped, what was not sent is discarded, so that closing does not wait for it, and the
+/// settings from before are put back.
+struct RawTerminal {
+    file: File,
+    before: Settings,
+}
+
+impl RawTerminal {
+    fn new(file: File) -> io::Result<Self> {
+        let before = Settings::of(&file)?;
+        before.raw().apply(&file)?;
+        Ok(Self { file, before })
+    }
+}
+
+impl Drop for RawTerminal {
+    fn drop(&mut self) {
+        // A port that has gone has no settings left.
+        let _ = serial::discard(&self.file);
+        let _ = self.before.apply(&self.file);
+    }
+}
+
 enum End {
     Terminal(RawTerminal),
     Device(File),
@@ -121,7 +146,7 @@ enum End {
 
 fn write_all(terminal: &RawTerminal, crew: &Crew<'_>) -> io::Result<()> {
     while !crew.stopping() {
-        crew.done(write_some(terminal.file())?);
+        crew.done(write_some(&terminal.file)?);
     }
     Ok(())
 }

@@ -103,6 +103,9 @@ pub(crate) fn for_channel<F: ForChannel>(stimulus: Stimulus, what: F) -> Option<
     })
 }
 
+/// Opening a channel needs little stack.
+const STACK_BYTES: usize = 64 << 10;
+
 /// Whether the channel of `stimulus` can be opened here; yes if it needs none.
 pub(crate) fn check(stimulus: Stimulus, between: Between) -> io::Result<()> {
     struct Open(Between);
@@ -112,8 +115,13 @@ pub(crate) fn check(stimulus: Stimulus, between: Between) -> io::Result<()> {
             Exchange::of_this_thread(self.0).and_then(|exchange| C::open(&exchange)).map(drop)
         }
     }
-    // In a thread of its own, whose signal mask and number nobody else has.
+    if !stimulus.needs_waker() {
+        return Ok(());
+    }
+    // In a thread of its own, whose signal mask and number nobody else has. Its stack may stay mapped,
+    // and is locked then.
     let opened = std::thread::Builder::new()
+        .stack_size(STACK_BYTES)
         .spawn(move || for_channel(stimulus, Open(between)).unwrap_or(Ok(())))?;
     opened.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
 }

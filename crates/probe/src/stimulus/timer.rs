@@ -62,7 +62,11 @@ impl<A> Timer<A> {
         let passed = (end - point) / period + 1;
         let passed = u64::try_from(passed).unwrap_or(u64::MAX).min(self.left);
         let next = point + period * u128::from(passed);
-        (self.next, self.part) = (MonoNs((next >> 32) as u64), next as u32);
+        // Its whole nanoseconds are at most an interval above `now`, and the rest is the part.
+        #[allow(clippy::cast_possible_truncation)]
+        {
+            (self.next, self.part) = (MonoNs((next >> 32) as u64), next as u32);
+        }
         passed
     }
 }

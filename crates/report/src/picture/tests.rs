@@ -31,6 +31,9 @@ fn full(samples: &[&[u64]]) -> Run {
         thread.maxima = Some(Maxima { slot_ns: 1 << 30, max_ns: max_ns.to_vec() });
     }
     run.summarize();
+    let audio = crate::audio::tests::run();
+    run.plan.audio = audio.plan.audio;
+    run.threads[0].audio = audio.threads[0].audio.clone();
     run
 }
 
@@ -120,7 +123,7 @@ fn every_picture_of_every_run_is_in_order() {
     let (a, b) =
         (full(&[&[9_000, 10_000, 400_000], &[8_000; 5_000]]), full(&[&[120; 40], &[0, 1, 2]]));
     let (c, d) = (crowded(), run_of(&[&[]]));
-    let mut seen = [0; 7];
+    let mut seen = [0; 8];
     for runs in [vec![&a], vec![&b], vec![&c], vec![&d], vec![&a, &b, &c, &d], vec![&a; 20]] {
         let entry = |(i, run): (usize, &&'_ Run)| Entry {
             label: HOSTILE[i % HOSTILE.len()].into(),

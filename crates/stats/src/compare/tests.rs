@@ -4,6 +4,7 @@ use super::*;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::histogram::Histogram;
+use wakescope_core::line::Line;
 use wakescope_core::plan::{Plan, Stimulus, Target};
 use wakescope_core::run::{LoadResult, Run, Thread};
 use wakescope_core::source::{Omission, Source};
@@ -404,6 +405,24 @@ fn what_is_not_alike_is_refused_unless_forced() {
         let got = held(&new, &runs(&HIGH), &forced).unwrap();
         assert!(got.settings.forced && got.differences.iter().any(|d| d.what == what));
     }
+}
+
+#[test]
+fn round_trips_over_lines_of_other_speeds_are_refused() {
+    let over = |baud, us: &[u64]| -> Vec<Run> {
+        let mut all = runs(us);
+        for run in &mut all {
+            run.plan.stimulus = Stimulus::Line;
+            run.line = Some(Line { baud: Some(baud), ..Line::default() });
+        }
+        all
+    };
+    let fast = over(921_600, &LOW);
+    assert!(held(&fast, &over(921_600, &HIGH), &Options::default()).is_ok());
+    let refused = held(&fast, &over(115_200, &HIGH), &Options::default()).unwrap_err();
+    let Refusal::Differences(found) = *refused else { panic!("{refused:?}") };
+    assert!(found.iter().any(|d| d.what == "line"), "{found:?}");
+    assert!(found[0].message.contains("serial port at 115200 bits/s"), "{found:?}");
 }
 
 #[test]

@@ -149,15 +149,3 @@ fn figures_that_are_split_together_are_as_apart_as_alone() {
         }
     }
 }
-
-#[test]
-fn what_is_drawn_does_not_depend_on_the_number_of_threads() {
-    let mut random = Random::new(3);
-    let values: Vec<[f64; 2]> = (0..300).map(|_| [random.uniform(), random.uniform()]).collect();
-    let drawing = Drawing { values: &values, size: 120, seed: 5 };
-    assert!(drawing.size * DRAWN_SPLITS > MANY);
-    let mut random = Random::new(5);
-    let one_by_one: Vec<_> = (0..PARTS).flat_map(|_| drawing.part(random.number())).collect();
-    assert_eq!(drawing.sums().collect::<Vec<_>>(), one_by_one);
-    assert_eq!(one_by_one.len(), DRAWN_SPLITS);
-}

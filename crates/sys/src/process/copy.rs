@@ -7,7 +7,7 @@ use crate::checked;
 
 /// Starts a process that runs `work` with a copy of this one's memory, and ends then, without a word.
 /// It has the schedule, the CPUs, the signal mask and the open files of the calling thread, and is killed
-/// when that *thread* ends.
+/// when that *thread* ends after `work` has begun.
 ///
 /// Other threads may have held locks at this moment, which nobody gives back in the copy: `work` must
 /// not allocate, print or panic, nor take a lock.
@@ -36,6 +36,8 @@ pub fn fork(work: &mut dyn FnMut()) -> io::Result<Child> {
 mod tests {
     use super::*;
     use crate::process::Exit;
+    use crate::shared_page::SharedPage;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn a_copy_ends_by_itself_or_is_killed() {
@@ -51,18 +53,21 @@ mod tests {
 
     #[test]
     fn a_copy_ends_with_the_thread_that_made_it() {
-        let (mut alive, writer) = crate::process::pipe().unwrap();
-        // The other end is held by the copy alone once the thread is gone.
+        let page = SharedPage::new().unwrap();
         let child = std::thread::spawn(move || {
-            let _writer = writer;
-            fork(&mut || loop {
-                std::hint::spin_loop();
-            })
-            .unwrap()
-        })
-        .join()
-        .unwrap();
-        assert_eq!(std::io::Read::read(&mut alive, &mut [0]).unwrap(), 0);
-        assert_eq!(child.wait(), Exit::Signal(libc::SIGKILL));
+            let runs = &page.words()[0];
+            let child = fork(&mut || {
+                runs.store(1, Ordering::Release);
+                loop {
+                    std::hint::spin_loop();
+                }
+            });
+            // A thread that ends before its copy asks for that is not noticed.
+            while runs.load(Ordering::Acquire) == 0 {
+                std::thread::yield_now();
+            }
+            child.unwrap()
+        });
+        assert_eq!(child.join().unwrap().wait(), Exit::Signal(libc::SIGKILL));
     }
 }

@@ -157,7 +157,7 @@ fn whatever_happens_each_point_counts_once() {
         let points = 1 + random.number() % 2_000;
         let (took, seen, ended) = run(points, |_| match random.number() % 40 {
             0 => Does::Ignores,
-            1 => Does::Errs(random.number() % 3_000_000, (random.number() % 255 + 1) as u8),
+            1 => Does::Errs(random.number() % 3_000_000, random.number().to_le_bytes()[0].max(1)),
             2 => Does::Blocks,
             3 => Does::Answers(random.number() % 2_000_000_000),
             _ => Does::Answers(random.number() % 900_000),
