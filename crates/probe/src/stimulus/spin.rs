@@ -168,9 +168,10 @@ mod tests {
             let mut random = Random::new(seed);
             let count = 1 + random.number() % 200;
             let steps: Vec<i64> =
-                (0..count).map(|_| (1 + random.number() % 5_000) as i64).collect();
+                (0..count).map(|_| i64::try_from(1 + random.number() % 5_000).unwrap()).collect();
             let (recorder, spin, _) = seen(&steps);
-            let mut left = 100_000;
+            // The first reading is where the loop begins.
+            let mut left = 100_000 - steps[0];
             let within = steps[1..].iter().copied().take_while(|step| {
                 let counts = left > 0;
                 left -= step;
