@@ -35,7 +35,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes [default: exceedance]
+    /// The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes, matrix [default: exceedance]
     #[arg(long, value_name = "NAME", hide_possible_values = true)]
     picture: Option<Picture>,
 
@@ -201,8 +201,8 @@ fn draw(
 ) -> Result<Vec<u8>, Failure> {
     overlay.title = args.title.clone().unwrap_or_default();
     args.line.iter().for_each(|&line| overlay.add(Line::at(line)));
-    overlaid::check(&overlay)?;
     let picture = args.picture.unwrap_or_default();
+    overlaid::check(&overlay, format.is_picture().then_some(picture))?;
     let drawn = match format {
         Format::Svg => picture::svg(picture, &overlay).map(String::into_bytes),
         Format::Png => picture::png(picture, &overlay),

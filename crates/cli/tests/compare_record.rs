@@ -1,4 +1,5 @@
-//! docs/reference/compare.schema.json and trend.schema.json say what these records hold.
+//! docs/reference/compare.schema.json, trend.schema.json and series.schema.json say what these records
+//! hold.
 
 use common::made_up::run;
 use common::schema::{each_property, object_pointers, unused_keys};
@@ -6,6 +7,7 @@ use common::{Checker, read};
 use serde_json::{Value, json};
 use wakescope_core::observation::Observation;
 use wakescope_core::run::Run;
+use wakescope_report::series::{self, Figures, Row};
 use wakescope_stats::compare::{Compare, Labelled, Options, compare};
 use wakescope_stats::trend::{self, Trend, trend};
 
@@ -59,6 +61,18 @@ fn of_compare() -> Vec<Value> {
     comparisons().iter().map(|c| serde_json::from_str(&c.to_json()).unwrap()).collect()
 }
 
+fn of_series() -> Vec<Value> {
+    let row = |name: &str, run: Result<Run, &str>| {
+        let path = run.as_ref().ok().map(|_| format!("runs/a/{name}"));
+        let not_measured = run.as_ref().err().map(|why| (*why).to_owned());
+        Row { name: name.into(), path, figures: run.ok().as_ref().map(Figures::of), not_measured }
+    };
+    let none = Run { threads: Vec::new(), ..run(5) };
+    let rows = [row("pipe", Ok(run(5))), row("mqueue", Err("not there")), row("tcp", Ok(none))];
+    let printed = ["stimulus", "between", "waker:probe"].map(|what| series::json(what, 1, &rows));
+    printed.map(|json| serde_json::from_str(&json.unwrap()).unwrap()).into()
+}
+
 fn of_trend() -> Vec<Value> {
     vec![serde_json::from_str(&series().to_json()).unwrap()]
 }
@@ -99,6 +113,32 @@ fn comparisons_fit_their_schema() {
 #[test]
 fn series_fit_their_schema() {
     check("trend", &of_trend());
+}
+
+#[test]
+fn runs_of_one_command_fit_their_schema() {
+    check("series", &of_series());
+}
+
+#[test]
+fn figures_of_a_run_that_was_not_measured_do_not_fit() {
+    let checker = Checker::new(schema("series"));
+    let whole = of_series().remove(0);
+    for (pointer, damage) in [
+        ("/schema", json!("wakescope.series/2")),
+        ("/varied", json!("priority")),
+        ("/not_begun", json!(-1)),
+        ("/runs", json!([])),
+        ("/runs/0/max_ns", json!(1.5)),
+        ("/runs/0/verdict", json!("fine")),
+        ("/runs/0/not_measured", json!("interrupted")),
+        ("/runs/1/not_measured", json!("")),
+    ] {
+        let (place, key) = pointer.rsplit_once('/').unwrap();
+        let mut changed = whole.clone();
+        changed.pointer_mut(place).unwrap()[key] = damage;
+        assert!(checker.fault(&changed).is_some(), "{pointer}");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use common::bench::{Ended, Test};
 use common::formats::{BINARY, PICTURES, TEXTS};
 use common::measured::{RECORD, histogram_of, record};
 use serde_json::{Value, json};
+use wakescope_core::plan::{Placement, Stimulus, Waker};
 use wakescope_core::run::{Run, Thread};
 use wakescope_core::units::{SpanNs, counted};
 use wakescope_sys::clock::{self, Clock};
@@ -246,6 +247,61 @@ fn what_is_no_run_is_refused_with_a_remedy() {
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args}: {ended:?}");
         assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
         assert!(!ended.stderr.contains("panicked"), "{args}: {}", ended.stderr);
+    }
+}
+
+/// Writes the runs of pairs of CPUs, each median that of its place, and gives their folder.
+fn write_matrix(test: &Test, folder: &str, pairs: &[(u32, u32)]) {
+    for (us, &(waker, probe)) in (1..).zip(pairs) {
+        let mut run = common::made_up::run(us);
+        let (placement, cpus) = match waker == probe {
+            true => (Placement::SameCpu, Vec::new()),
+            false => (Placement::CrossCpu, vec![waker]),
+        };
+        run.threads[0].cpu = Some(probe);
+        run.plan.cpus = vec![probe];
+        run.plan.stimulus = Stimulus::Futex;
+        run.plan.waker = Some(Waker { placement, cpus, ..Waker::of_probe(Some(90)) });
+        test.write_run(&format!("{folder}/{waker}-{probe}"), &run);
+    }
+}
+
+#[test]
+fn pairs_of_cpus_are_a_heat_map_and_a_table() {
+    let test = Test::new("report-matrix");
+    write_matrix(&test, "two", &[(0, 0), (0, 1), (1, 0), (1, 1)]);
+    let three = [(0, 0), (0, 1), (0, 3), (1, 0), (1, 1), (3, 0), (3, 1), (3, 3)];
+    write_matrix(&test, "three", &three);
+    let shown = |folder: &str, format: &str| shown(&test, &[folder, "--format", format]);
+    let drawn = |folder: &str| {
+        let ended = report(&test, &[folder, "--format", "svg", "--picture", "matrix"]);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended.stdout
+    };
+    for (folder, missing) in [("two", false), ("three", true)] {
+        let (svg, page) = (drawn(folder), shown(folder, "html"));
+        assert!(svg.contains("Median lateness by CPU of waker and probe, in µs"), "{svg}");
+        assert_eq!(svg.contains("not measured: 1 of 9 pairs (waker:probe): 1:3"), missing, "{svg}");
+        assert!(page.contains("data-picture=\"matrix\"") && page.contains("probe on CPU 1"));
+        assert_eq!(page.contains("<td class=\"n\">not measured</td>"), missing);
+    }
+    test.write_runs("runs", &[5, 7]);
+    assert!(!shown("runs", "html").contains("data-picture=\"matrix\""));
+    let ended = report(&test, &["runs", "--format", "svg", "--picture", "matrix"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.contains("it needs runs of pairs of 2 to 64 CPUs"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_matrix_may_have_more_runs_than_curves_can_be_told_apart() {
+    let test = Test::new("report-large-matrix");
+    let pairs: Vec<(u32, u32)> = (0..9).flat_map(|w| (0..9).map(move |p| (w, p))).collect();
+    write_matrix(&test, "nine", &pairs);
+    let ended = report(&test, &["nine", "--format", "svg", "--picture", "matrix"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for args in [&["nine", "--format", "html"][..], &["nine", "--format", "svg"]] {
+        let ended = report(&test, args);
+        assert!(ended.code == Some(2) && ended.stderr.contains("81 curves"), "{ended:?}");
     }
 }
 

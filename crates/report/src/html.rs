@@ -19,6 +19,7 @@ pub(crate) mod element;
 mod explained;
 mod load;
 mod machine;
+mod matrix;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -50,6 +51,7 @@ fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
         format!("<header>\n{answer}</header>\n<main>\n{results}"),
         // Why wakeups were late is what somebody explained the run for.
         explained::sections(overlay),
+        matrix::section(overlay),
         legend(overlay),
         exceedance(overlay),
         histogram(overlay),

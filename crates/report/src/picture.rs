@@ -23,6 +23,7 @@ mod exceedance;
 mod font;
 mod frame;
 mod histogram;
+mod matrix;
 mod png;
 mod raster;
 pub(crate) mod scene;
@@ -55,11 +56,13 @@ pub enum Picture {
     Causes,
     /// What the latest wakeups consist of.
     Episodes,
+    /// The median of each pair of CPUs of waker and probe.
+    Matrix,
 }
 
 impl Picture {
     /// All of them, in the order in which a page shows them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Exceedance,
         Self::Histogram,
         Self::Cpus,
@@ -68,6 +71,7 @@ impl Picture {
         Self::Components,
         Self::Causes,
         Self::Episodes,
+        Self::Matrix,
     ];
 
     /// Its name on a command line.
@@ -81,6 +85,7 @@ impl Picture {
             Self::Components => "components",
             Self::Causes => "causes",
             Self::Episodes => "episodes",
+            Self::Matrix => "matrix",
         }
     }
 
@@ -92,6 +97,10 @@ impl Picture {
             Self::Audio => "a virtual sound card (`wakescope measure --stimulus audio` has one)",
             Self::Components | Self::Causes => "an explanation (`wakescope explain` makes one)",
             Self::Episodes => "late wakeups",
+            Self::Matrix => {
+                "runs of pairs of 2 to 64 CPUs, the same otherwise (`wakescope measure --place matrix` \
+                 makes a folder of them)"
+            }
         }
     }
 }
@@ -162,6 +171,7 @@ pub(crate) fn scene(picture: Picture, overlay: &Overlay, room: Room) -> Option<S
         Picture::Components => components::scene(overlay, room),
         Picture::Causes => causes::scene(overlay, room),
         Picture::Episodes => episodes::scene(overlay, room),
+        Picture::Matrix => matrix::scene(overlay, room),
     }
 }
 

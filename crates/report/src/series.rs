@@ -13,6 +13,9 @@ use crate::quantity;
 use crate::style::{Style, clean};
 use crate::table::columns;
 
+/// The schema of a series as JSON.
+const SCHEMA: &str = "wakescope.series/1";
+
 /// What is shown of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
@@ -66,6 +69,22 @@ pub struct Row {
     /// Why it was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_measured: Option<String>,
+}
+
+/// The series as one object of the schema `wakescope.series/1`. `varied` is what the runs differ in,
+/// `not_begun` how many were not begun, since the user ended the series.
+///
+/// # Errors
+/// None that are known: the object holds nothing that JSON cannot.
+pub fn json(varied: &str, not_begun: usize, runs: &[Row]) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Series<'a> {
+        schema: &'static str,
+        varied: &'a str,
+        not_begun: usize,
+        runs: &'a [Row],
+    }
+    serde_json::to_string(&Series { schema: SCHEMA, varied, not_begun, runs })
 }
 
 fn span(ns: Option<u64>) -> String {

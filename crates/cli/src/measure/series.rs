@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use wakescope_core::limit::Outcome as Judged;
 use wakescope_core::plan::{Between, Plan, Stimulus};
 use wakescope_core::source::Quantity;
@@ -11,16 +10,13 @@ use wakescope_probe::driver::Signals;
 use wakescope_probe::host;
 use wakescope_probe::observer::Unobserved;
 use wakescope_probe::session::outcome;
-use wakescope_report::series::{Figures, Row, matrix, table};
+use wakescope_report::series::{Figures, Row, json, matrix, table};
 use wakescope_sys::signal::EndSignals;
 
 use super::args::{self, MeasureArgs};
 use super::wakers::{Asked, Place};
 use super::{keep, prepare_process, time_now, verdict_of};
 use crate::{Failure, Outcome, output};
-
-/// The schema of what `--json` prints.
-const SCHEMA: &str = "wakescope.series/1";
 
 /// What the runs of a series differ in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,16 +123,6 @@ impl Signals for Ending<'_> {
     }
 }
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Printed<'a> {
-    schema: &'static str,
-    varied: &'static str,
-    /// How many were not begun, since the user ended the series.
-    not_begun: usize,
-    runs: &'a [Row],
-}
-
 /// Measures one after the other, each into a folder of its own, and shows all of them in one table. A
 /// signal ends the run that is being measured, and with it the series.
 pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure> {
@@ -220,8 +206,7 @@ fn show(
     folder: &Path,
 ) -> Result<(), Failure> {
     if args.json {
-        let printed = Printed { schema: SCHEMA, varied: varied.title(), not_begun, runs: rows };
-        let json = serde_json::to_string(&printed)
+        let json = json(varied.title(), not_begun, rows)
             .map_err(|e| Failure::new(format!("cannot write the series as JSON: {e}")))?;
         return output::print(&format!("{json}\n"));
     }

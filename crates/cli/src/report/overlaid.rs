@@ -4,6 +4,7 @@ use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::source::Quantity;
 use wakescope_report::overlay::{Entry, Overlay};
+use wakescope_report::picture::Picture;
 use wakescope_report::style::clean;
 
 use crate::Failure;
@@ -11,6 +12,8 @@ use crate::runs::Named;
 
 /// The most curves that are shown together: nobody tells more of them apart.
 const MOST: usize = 64;
+/// The most runs in one picture of pairs of CPUs: those of 64 CPUs.
+const MOST_PAIRS: usize = 64 * 64;
 
 /// What runs show together, each under its label.
 pub(super) fn runs(named: &[Named]) -> Overlay<'_> {
@@ -27,18 +30,21 @@ pub(super) fn redact_all(named: &mut [Named]) {
     }
 }
 
-/// Refuses what cannot be shown together.
-pub(super) fn check(overlay: &Overlay<'_>) -> Result<(), Failure> {
+/// Refuses what cannot be shown together in a picture, or in a page of many.
+pub(super) fn check(overlay: &Overlay<'_>, picture: Option<Picture>) -> Result<(), Failure> {
     if let Some(fault) = overlay.fault() {
         return Err(Failure::new(format!("these runs measure different quantities: {fault}"))
             .try_this("show only runs of one quantity together"));
     }
-    if overlay.entries.len() > MOST {
-        return Err(Failure::new(format!(
-            "{} curves are too many to distinguish",
-            overlay.entries.len()
-        ))
-        .try_this(format!("show at most {MOST} together")));
+    let (count, what, most) = match picture {
+        Some(Picture::Matrix) => {
+            (overlay.entries.len(), "runs are too many for a matrix", MOST_PAIRS)
+        }
+        _ => (overlay.entries.len(), "curves are too many to distinguish", MOST),
+    };
+    if count > most {
+        return Err(Failure::new(format!("{count} {what}"))
+            .try_this(format!("show at most {most} together")));
     }
     Ok(())
 }

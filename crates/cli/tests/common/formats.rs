@@ -23,5 +23,14 @@ pub(crate) const TEXTS: [&str; 15] = [
 pub(crate) const BINARY: &str = "png";
 
 /// Every picture.
-pub(crate) const PICTURES: [&str; 7] =
-    ["exceedance", "histogram", "cpus", "course", "components", "causes", "episodes"];
+pub(crate) const PICTURES: [&str; 9] = [
+    "exceedance",
+    "histogram",
+    "cpus",
+    "course",
+    "audio",
+    "components",
+    "causes",
+    "episodes",
+    "matrix",
+];

@@ -10,6 +10,7 @@ use wakescope_core::source::Quantity;
 
 use crate::common::bench::{Running, Test, eventually_some, kill, skip};
 use crate::common::measured::{RECORD, allowed_cpus, assert_found, await_samples_in, record};
+use crate::common::{Checker, read};
 
 /// A run whose probes are woken by others must account for each of their calls.
 #[track_caller]
@@ -254,6 +255,8 @@ fn pairs_of_cpus_are_a_matrix_in_text_and_json() {
     let ended = test.measure(&[&args[..], &length, &["json", "--json"]].concat());
     let printed: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!(printed["schema"], "wakescope.series/1");
+    let schema = serde_json::from_str(&read("docs/reference/series.schema.json")).unwrap();
+    assert_eq!(Checker::closed(schema).fault(&printed), None);
     let runs = printed["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 4);
     for row in runs {

@@ -73,6 +73,11 @@ fn filled(scene: &mut Scene, at: Point, (width, height): (f64, f64), number: usi
     }
 }
 
+/// Draws the place of a bar that there is not.
+pub(super) fn hatched(scene: &mut Scene, at: Point, (width, height): (f64, f64), ink: Ink) {
+    scene.lines(hatching(Hatch::Rising, at, width, height), ink, 1.0, &[]);
+}
+
 /// Lines within the bar.
 fn hatching(hatch: Hatch, (x, y): Point, width: f64, height: f64) -> Vec<Vec<Point>> {
     let (right, bottom) = (x + width, y + height);

@@ -23,12 +23,21 @@ pub(crate) enum Ink {
     On(usize),
     /// What stands behind a curve for comparison.
     Behind,
+    /// A step of a scale from little to much.
+    Heat(usize),
+    /// What is written on such a step.
+    OnHeat(usize),
 }
 
 /// Colours of series: those of Okabe and Ito ("Color Universal Design", 2008), which colour-blind
 /// people tell apart, without the yellow, which paper does not show.
 pub(crate) const COLOURS: [u32; 7] =
     [0x00_72_b2, 0xd5_5e_00, 0x00_9e_73, 0xcc_79_a7, 0xe6_9f_00, 0x56_b4_e9, 0x33_33_33];
+
+/// The steps of a scale from little to much: tints and shades of the first curve's blue, so that the
+/// order is seen without telling hues apart, and on grey paper.
+pub(crate) const HEATS: [u32; 6] =
+    [0xe6_f1_f8, 0xb8_d8_ec, 0x86_bc_dd, 0x4f_9d_ca, 0x00_72_b2, 0x00_4a_75];
 
 impl Ink {
     /// Its colour on white paper.
@@ -44,6 +53,9 @@ impl Ink {
             Self::On(at) if matches!(at % COLOURS.len(), 3..=5) => 0x11_11_11,
             Self::On(_) => 0xff_ff_ff,
             Self::Behind => 0xb4_ba_c2,
+            Self::Heat(step) => HEATS[step.min(HEATS.len() - 1)],
+            Self::OnHeat(0..=3) => 0x11_11_11,
+            Self::OnHeat(_) => 0xff_ff_ff,
         }
     }
 
@@ -58,6 +70,8 @@ impl Ink {
             Self::Series(at) => format!("s{}", at % COLOURS.len()),
             Self::On(at) => format!("on{}", at % COLOURS.len()),
             Self::Behind => "behind".into(),
+            Self::Heat(step) => format!("h{}", step.min(HEATS.len() - 1)),
+            Self::OnHeat(step) => format!("onh{}", step.min(HEATS.len() - 1)),
         }
     }
 }

@@ -37,6 +37,14 @@ fn full(samples: &[&[u64]]) -> Run {
     run
 }
 
+/// What has data for a picture: a run, or runs of pairs of CPUs.
+fn overlay_for<'a>(picture: Picture, run: &'a Run, pairs: &'a [Run]) -> Overlay<'a> {
+    match picture {
+        Picture::Matrix => crate::matrix::tests::overlay(pairs),
+        _ => Overlay::of(vec![Entry::of("a", run)]),
+    }
+}
+
 /// The boxes that texts take: left, top, right, bottom.
 fn boxes(scene: &Scene) -> Vec<(f64, f64, f64, f64, &str)> {
     let of_text = |mark: &'_ Mark| match mark {
@@ -123,12 +131,22 @@ fn every_picture_of_every_run_is_in_order() {
     let (a, b) =
         (full(&[&[9_000, 10_000, 400_000], &[8_000; 5_000]]), full(&[&[120; 40], &[0, 1, 2]]));
     let (c, d) = (crowded(), run_of(&[&[]]));
-    let mut seen = [0; 8];
-    for runs in [vec![&a], vec![&b], vec![&c], vec![&d], vec![&a, &b, &c, &d], vec![&a; 20]] {
+    let pairs = crate::matrix::tests::runs(3);
+    let mut seen = [0; 9];
+    for runs in [
+        vec![&a],
+        vec![&b],
+        vec![&c],
+        vec![&d],
+        vec![&a, &b, &c, &d],
+        vec![&a; 20],
+        pairs.iter().collect(),
+    ] {
         let entry = |(i, run): (usize, &&'_ Run)| Entry {
             label: HOSTILE[i % HOSTILE.len()].into(),
             run: std::borrow::Cow::Owned((*run).clone()),
-            runs: 1 + i,
+            // Those of a pair are one.
+            runs: if run.plan.waker.is_some() { 1 } else { 1 + i },
         };
         let entries = runs.iter().enumerate().map(entry).collect();
         let mut overlay = Overlay::of(entries);
@@ -174,8 +192,10 @@ fn a_picture_of_a_run() {
 fn virtual_time_is_called_virtual_in_every_picture() {
     let mut run = full(&[&[9_000, 400_000], &[8_000; 500]]);
     run.time_domain = TimeDomain::Virtual;
-    let overlay = Overlay::of(vec![Entry::of("a", &run)]);
+    let mut pairs = crate::matrix::tests::runs(2);
+    pairs.iter_mut().for_each(|run| run.time_domain = TimeDomain::Virtual);
     for picture in Picture::ALL {
+        let overlay = overlay_for(picture, &run, &pairs);
         let svg = svg(picture, &overlay).unwrap();
         let drawn = svg.split_once("</desc>").unwrap().1;
         assert!(drawn.contains("virtual"), "{picture}: {drawn}");
@@ -185,8 +205,9 @@ fn virtual_time_is_called_virtual_in_every_picture() {
 #[test]
 fn a_png_has_the_pixels_of_its_scene() {
     let run = full(&[&[9_000, 10_000, 400_000], &[8_000; 500]]);
-    let overlay = Overlay::of(vec![Entry::of("a", &run)]);
+    let pairs = crate::matrix::tests::runs(2);
     for picture in Picture::ALL {
+        let overlay = overlay_for(picture, &run, &pairs);
         let scene = scene(picture, &overlay, Room::ALONE).unwrap();
         let (width, height, rgb) = decoded(&png(picture, &overlay).unwrap());
         #[allow(clippy::cast_precision_loss)]
