@@ -127,9 +127,11 @@ pub(crate) mod tests {
         Overlay::of(runs.iter().map(|run| Entry::of("run", run)).collect())
     }
 
+    type Change = dyn Fn(&mut Vec<Run>);
+
     #[test]
     fn runs_that_differ_in_more_than_the_pair_are_no_matrix() {
-        let change = |change: &dyn Fn(&mut Vec<Run>)| {
+        let change = |change: &Change| {
             let mut runs = runs(2);
             change(&mut runs);
             Matrix::of(&overlay(&runs)).map(|matrix| matrix.cpus)
@@ -137,7 +139,7 @@ pub(crate) mod tests {
         assert_eq!(change(&|_| ()), Some(vec![0, 1]));
         assert_eq!(change(&|runs| runs.truncate(2)), Some(vec![0, 1]));
         assert_eq!(change(&|runs| runs.reverse()), Some(vec![0, 1]));
-        let no: [&dyn Fn(&mut Vec<Run>); 8] = [
+        let no: [&Change; 8] = [
             &Vec::clear,
             &|runs| runs.truncate(1),
             &|runs| runs.push(run((0, 1), 5_000)),
