@@ -25,6 +25,7 @@ import explain
 import figures
 import lab
 import show
+import wakers
 from figures import spread
 from running import execute, say
 
@@ -259,14 +260,21 @@ PARTS = {
     "recorder": recorder,
     "keeping-up": keeping_up,
     "agreement": agreement,
-    "gaps": gaps,
 }
+# These have pages of their own, so that each can be made anew alone.
+OTHER_STIMULI = {"wakers": lambda plan: wakers.wakers(plan, BINARY), "gaps": gaps}
 
 
 # The results of these are kept apart, each between marks of its own: one can be made anew without the other.
-PAGES = {"results": list(PARTS), "explain": list(explain.PARTS), "lab": list(lab.PARTS), "show": list(show.PARTS)}
+PAGES = {
+    "results": list(PARTS),
+    **{part: [part] for part in OTHER_STIMULI},
+    "explain": list(explain.PARTS),
+    "lab": list(lab.PARTS),
+    "show": list(show.PARTS),
+}
 # Pages that can be asked for by their name: they are wakescope's alone.
-OWN_PAGES = ["explain", "lab", "show"]
+OWN_PAGES = ["wakers", "explain", "lab", "show"]
 
 
 def first_line(*command):
@@ -297,6 +305,7 @@ def machine(plan, page):
         rows.append(["cyclictest", first_line("cyclictest", "--help")])
     if page == "results":
         rows.append(["jitterdebugger", first_line("jitterdebugger", "--version")])
+    if page in ("results", "wakers"):
         rows.append(["valgrind", first_line("valgrind", "--version")])
     if page == "explain":
         rows.append(["perf", first_line("perf", "--version")])
@@ -365,7 +374,7 @@ def results_of(plan, page):
     parts = []
     for name in plan.pages[page]:
         say(name)
-        parts.append(PARTS[name](plan))
+        parts.append({**PARTS, **OTHER_STIMULI}[name](plan))
     return parts
 
 

@@ -70,6 +70,19 @@ def buckets_as_counts(histogram):
     return {lower: count for lower, _upper, count in histogram}
 
 
+def woken_us(run):
+    """Samples, minimum and mean, µs, of a run's first thread; the mean takes each sample as the middle of its bucket."""
+    woken = run["threads"][0]["woken"]
+    total_ns = sum((lower + upper - 1) / 2 * count for lower, upper, count in woken["histogram"])
+    return woken["count"], woken["min_ns"] / 1000, total_ns / woken["count"] / 1000
+
+
+def rt_tests_us(report):
+    """The same of the JSON of a program of rt-tests with a sender and a receiver."""
+    thread = report["thread"]["0"]
+    return thread["sender"]["samples"], thread["receiver"]["min"], thread["receiver"]["avg"]
+
+
 def callgrind_totals(text):
     """Instructions of one thread's callgrind file, and its sleeps.
 
@@ -115,6 +128,11 @@ def spread(values):
 def ratios(ours, theirs):
     """Ratio for each round: what disturbs one program of a round mostly disturbs the other."""
     return [a / b for a, b in zip(ours, theirs)]
+
+
+def differences(ours, theirs):
+    """The same for differences."""
+    return [a - b for a, b in zip(ours, theirs)]
 
 
 def losses(alone, disturbed):

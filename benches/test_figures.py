@@ -62,6 +62,12 @@ class Reading(unittest.TestCase):
         with self.assertRaises(ValueError):
             figures.oslat_gaps("oslat: cannot set affinity")
 
+    def test_wakeups_by_another_thread(self):
+        run = {"threads": [{"woken": {"count": 4, "min_ns": 2500, "histogram": [[2496, 2513, 3], [9000, 9001, 1]]}}]}
+        self.assertEqual(figures.woken_us(run), (4, 2.5, (3 * 2.504 + 9) / 4))
+        thread = {"sender": {"samples": 7}, "receiver": {"min": 2, "avg": 2.74, "max": 45}}
+        self.assertEqual(figures.rt_tests_us({"thread": {"0": thread}}), (7, 2, 2.74))
+
     def test_hackbench(self):
         self.assertEqual(figures.hackbench_seconds("Running with 4 groups\nTime: 0.873\n"), 0.873)
 
@@ -107,6 +113,7 @@ class Computing(unittest.TestCase):
 
     def test_ratios_are_of_rounds(self):
         self.assertEqual(figures.ratios([1, 4], [2, 2]), [0.5, 2])
+        self.assertEqual(figures.differences([1, 4], [2, 2]), [-1, 2])
 
 
 class Writing(unittest.TestCase):

@@ -8,8 +8,8 @@ use wakescope_core::run::LoadResult;
 use wakescope_core::units::{MonoNs, SpanNs, grouped};
 use wakescope_core::validity::LeftOut;
 use wakescope_probe::load::{
-    Load, LoadError, Options, Spec, clean_up_leftovers, default_dir, finish_all, keep, parse_list,
-    this_program,
+    Load, LoadError, Options, Spec, clean_up_leftovers, default_dir, finish_all, keep, missing,
+    parse_list, this_program,
 };
 use wakescope_report::load::{rate, table};
 use wakescope_report::style::clean;
@@ -133,7 +133,8 @@ type SetUp = (Vec<Load>, Vec<LeftOut>);
 /// `None` if the user ends it before.
 fn await_set_up(loads: Vec<Load>, signals: &EndSignals) -> Result<Option<SetUp>, Failure> {
     let deadline = clock::now().after(SET_UP_PATIENCE);
-    let (mut ready, mut left_out, mut refused) = (Vec::new(), Vec::new(), None);
+    let mut left_out = missing(loads.iter().map(Load::spec));
+    let (mut ready, mut refused) = (Vec::new(), None);
     for mut load in loads {
         match await_ready(&mut load, deadline, signals) {
             Ok(false) => return Ok(None),

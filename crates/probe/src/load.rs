@@ -62,7 +62,7 @@ pub use launch::launched_output;
 pub use needs::Need;
 pub use scratch::clean_up_leftovers;
 pub use seen::Status;
-pub use spec::{Spec, SpecError, name_in, parse_list};
+pub use spec::{Spec, SpecError, missing, name_in, parse_list};
 
 use std::env;
 use std::ffi::OsString;

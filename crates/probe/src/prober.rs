@@ -9,7 +9,6 @@ use wakescope_core::audio::{self, AudioPlan, AudioRecorder};
 use wakescope_core::plan;
 use wakescope_core::recorder::{Recorder, Snapshot};
 use wakescope_core::ring::Ring;
-use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::empty_epoll::EmptyEpoll;
@@ -24,7 +23,7 @@ use crate::line::Port;
 use crate::stimulus::audio::{Arithmetic, Audio};
 use crate::stimulus::availability;
 use crate::stimulus::channel::{Channel, ForChannel, for_channel};
-use crate::stimulus::line::{LineSeen, RoundTrips};
+use crate::stimulus::line::RoundTrips;
 use crate::stimulus::place::Cpu;
 use crate::stimulus::rtc::RtcTicks;
 use crate::stimulus::sleep::{FutexTimeout, Nanosleep, SignalHandler, SignalWait};
@@ -32,7 +31,7 @@ use crate::stimulus::spin::{MachineClock, Spin};
 use crate::stimulus::timer::{KernelTimer, Timer};
 use crate::stimulus::waker::{Followed, WakerPlace, WakerWakeups};
 use crate::stimulus::watch::Watch;
-use crate::stimulus::{Ending, Grid, Stimulus, sample};
+use crate::stimulus::{Beside, Ending, Grid, Stimulus, sample};
 
 /// The loop needs a few hundred bytes of stack; the rest is for starting and ending the thread.
 const STACK_BYTES: usize = 128 << 10;
@@ -101,14 +100,8 @@ pub struct Ready {
 pub struct Report {
     /// How the loop ended.
     pub ending: Ending,
-    /// Stimuli that were left out, since what was to cause them was late itself.
-    pub skipped: u64,
-    /// What was seen on its line beside answers, if it has one.
-    pub line: Option<LineSeen>,
-    /// See [`Stimulus::due_uncertainty`].
-    pub due_uncertainty: SpanNs,
-    /// What a loop that never sleeps did.
-    pub spin: Option<run::Spin>,
+    /// What its stimulus saw beside the wakeups.
+    pub beside: Beside,
     /// Page faults in the loop.
     pub faults: PageFaults,
     /// CPU time that the loop used.
@@ -435,10 +428,7 @@ fn measure(
     let (faults_after, cpu_time_after) = usage();
     Report {
         ending,
-        skipped: stimulus.skipped(),
-        line: stimulus.line(),
-        due_uncertainty: stimulus.due_uncertainty(),
-        spin: stimulus.spin(),
+        beside: stimulus.beside(),
         faults: faults_after.since(faults),
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),

@@ -20,7 +20,7 @@ use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
 use crate::line::{LineError, Port};
-use crate::load::{Load, LoadError, abandon_all, finish_all, name_in};
+use crate::load::{Load, LoadError, abandon_all, finish_all, missing, name_in};
 use crate::measured_cpus::{MeasuredCpus, announce};
 use crate::measurement::{
     CpuProgress, Identity, Measurement, Progress, Request, SampleSink, SavedSample,
@@ -375,7 +375,8 @@ fn set_up(
     pause: &mut dyn FnMut(SpanNs) -> bool,
 ) -> Result<(Vec<Load>, Vec<LeftOut>), MeasureError> {
     let deadline = clock::now().after(LOAD_PATIENCE);
-    let (mut all, mut left_out, mut refused) = (Vec::new(), Vec::new(), None);
+    let mut left_out = missing(loads.iter().map(Load::spec));
+    let (mut all, mut refused) = (Vec::new(), None);
     for mut load in loads {
         match wait_ready(&mut load, deadline, pause) {
             Ok(()) => {

@@ -35,20 +35,23 @@ pub trait Stimulus {
     fn wait(&mut self) -> Waited;
     /// How far apart the missed expiries of a wakeup are.
     fn period(&self) -> SpanNs;
+    /// What it saw beside its wakeups since [`Stimulus::begin`].
+    fn beside(&self) -> Beside {
+        Beside::default()
+    }
+}
+
+/// What a stimulus saw beside its wakeups; nothing of what it does not have.
+#[derive(Debug, Default)]
+pub struct Beside {
     /// Points of the grid without a stimulus: what was to cause it was late itself.
-    fn skipped(&self) -> u64;
-    /// What was seen on the line beside answers, where there is one.
-    fn line(&self) -> Option<line::LineSeen> {
-        None
-    }
+    pub skipped: u64,
     /// How much later than stated the wakeups may have been due: so much less late they were, at most.
-    fn due_uncertainty(&self) -> SpanNs {
-        SpanNs(0)
-    }
-    /// What a loop that never sleeps did since [`Stimulus::begin`]; `None` if the thread sleeps.
-    fn spin(&self) -> Option<run::Spin> {
-        None
-    }
+    pub due_uncertainty: SpanNs,
+    /// What was seen on the line beside answers.
+    pub line: Option<line::LineSeen>,
+    /// What a loop that never sleeps did.
+    pub spin: Option<run::Spin>,
 }
 
 /// When stimuli come: at `start`, and from there every `interval`.

@@ -192,7 +192,8 @@ mod tests {
 
     #[track_caller]
     fn check(got: &str, want: &Expect) {
-        want.assert_eq(got);
+        // The indentation that all lines have in common is not compared: the title has none.
+        want.assert_eq(&format!("shown:\n{got}"));
     }
 
     #[test]
@@ -205,19 +206,21 @@ mod tests {
         check(
             &table("stimulus", &rows, Style::default()),
             &expect![[r#"
-             stimulus  count      min   median     p99      max  verdict
-             futex     1,000  2.00 µs   501 µs  991 µs  1.00 ms    valid
-             tcp          10  12.0 µs  16.0 µs       –  21.0 µs    valid
-             largest          12.0 µs   501 µs  991 µs  1.00 ms
-             mqueue: not measured: cannot use --stimulus mqueue: Function�not implemented
-        "#]],
+                shown:
+                 stimulus  count      min   median     p99      max  verdict
+                 futex     1,000  2.00 µs   501 µs  991 µs  1.00 ms    valid
+                 tcp          10  12.0 µs  16.0 µs       –  21.0 µs    valid
+                 largest          12.0 µs   501 µs  991 µs  1.00 ms
+                 mqueue: not measured: cannot use --stimulus mqueue: Function�not implemented
+            "#]],
         );
         check(
             &table("stimulus", &rows[2..], Style::default()),
             &expect![[r#"
-             stimulus  count  min  median  p99  max  verdict
-             mqueue: not measured: cannot use --stimulus mqueue: Function�not implemented
-        "#]],
+                shown:
+                 stimulus  count  min  median  p99  max  verdict
+                 mqueue: not measured: cannot use --stimulus mqueue: Function�not implemented
+            "#]],
         );
     }
 
@@ -232,6 +235,7 @@ mod tests {
         check(
             &matrix(&rows, Style::default()),
             &expect![[r#"
+                shown:
                  median and maximum
                  waker          probe on CPU 0       probe on CPU 2
                  on CPU 0  51.0 µs, max 101 µs  61.1 µs, max 111 µs

@@ -37,9 +37,9 @@ pub fn report(run: &Run, style: Style) -> String {
     if all.count > 0 {
         let kind = run.time_domain.before_unit();
         let what = match (&run.source, run.plan.counts_expiries()) {
-            _ if !quantity::is_wakeup(run) => format!("samples by {kind}{}", run.quantity()),
             (Some(source), _) => format!("samples by {kind}{}", source.quantity),
             _ if run.plan.stimulus.is_busy() => format!("gaps by {kind}length"),
+            _ if !quantity::is_wakeup(run) => format!("samples by {kind}{}", run.quantity()),
             (None, true) => format!("expiries by {kind}lateness"),
             (None, false) => format!("wakeups by {kind}lateness"),
         };

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use wakescope_core::limit::Outcome as Judged;
 use wakescope_core::plan::{Between, Plan, Stimulus};
+use wakescope_core::source::Quantity;
 use wakescope_core::units::SpanNs;
 use wakescope_probe::driver::Signals;
 use wakescope_probe::host;
@@ -87,7 +88,9 @@ fn members(args: &MeasureArgs, varied: Varied) -> Result<Vec<Member>, Failure> {
                 };
                 member(stimulus.to_string(), Asked { stimulus, between, place })
             };
-            Stimulus::OF_PROBES.iter().map(of).collect()
+            // A gap or a round trip is no wakeup, and would stand among wakeups as if it were one.
+            let is_wakeup = |s: &&Stimulus| s.quantity() == Quantity::WakeupLatency;
+            Stimulus::OF_PROBES.iter().filter(is_wakeup).map(of).collect()
         }
         Varied::Between => [Between::Threads, Between::Processes]
             .map(|one| member(one.to_string(), Asked { stimulus, between: Some(one), place }))

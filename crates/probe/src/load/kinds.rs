@@ -304,6 +304,15 @@ pub(super) static GROUPS: [Group; 1] = [Group {
 impl Group {
     /// Those of its loads that there are.
     pub(super) fn kinds(&self) -> impl Iterator<Item = &'static Kind> {
-        self.loads.iter().filter_map(|name| KINDS.iter().find(|kind| kind.name == *name))
+        self.loads.iter().filter_map(|name| kind_of(name))
     }
+
+    /// Those that there are not.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &'static str> {
+        self.loads.iter().copied().filter(|name| kind_of(name).is_none())
+    }
+}
+
+fn kind_of(name: &str) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == name)
 }

@@ -4,11 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use wakescope_core::plan::Plan;
+use wakescope_core::validity::LeftOut;
 
 use super::command;
 use super::disturb::{self, Disturbance, DisturbanceError};
 use super::intensity::Intensity;
-use super::kinds::{Form, GROUPS, KINDS, Kind};
+use super::kinds::{Form, GROUPS, Group, KINDS, Kind};
 use super::serial::{NoPort, Port};
 
 /// Which load, and how much of the time it works.
@@ -246,6 +247,19 @@ fn group(text: &str) -> Result<Option<Vec<Spec>>, SpecError> {
     Ok(Some(group.kinds().map(member).collect()))
 }
 
+/// What groups of `loads` name that this program does not have.
+pub fn missing<'a>(loads: impl Iterator<Item = &'a Spec> + Clone) -> Vec<LeftOut> {
+    let of_group = |group: &'static Group| {
+        let is_named = loads.clone().any(|load| load.group == Some(group.name));
+        group.missing().filter(move |_| is_named).map(|part| LeftOut {
+            part: part.into(),
+            of: group.name.into(),
+            reason: "this version of wakescope does not have it".into(),
+        })
+    };
+    GROUPS.iter().flat_map(of_group).collect()
+}
+
 /// Why a text does not name a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpecError {
@@ -428,6 +442,14 @@ mod tests {
             }
             check(&format!("{}@0%", group.name), Err("write a whole number"));
             assert!(group.name.parse::<Spec>().is_err(), "a group is not one load");
+            // Every name of a group runs or is said to be missing, once.
+            let loads = parse_list(&format!("{},{}@5%", group.name, group.name)).unwrap();
+            let parts = missing(loads.iter());
+            assert!(parts.iter().all(|part| part.of == group.name && !part.reason.is_empty()));
+            let has = |name: &&str| loads.iter().any(|load| load.name == *name);
+            let lacks = |name: &&str| parts.iter().filter(|part| part.part == **name).count();
+            assert!(group.loads.iter().all(|name| usize::from(has(name)) + lacks(name) == 1));
+            assert!(missing(loads[..0].iter()).is_empty());
         }
     }
 }

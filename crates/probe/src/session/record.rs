@@ -84,20 +84,20 @@ impl Ended {
     }
 
     fn skipped(&self) -> u64 {
-        self.report.as_ref().map_or(0, |report| report.skipped)
+        self.report.as_ref().map_or(0, |report| report.beside.skipped)
     }
 
     /// What it saw on its line beside answers.
     pub(super) fn line(&self) -> Option<&LineSeen> {
-        self.report.as_ref()?.line.as_ref()
+        self.report.as_ref()?.beside.line.as_ref()
     }
 
     fn due_uncertainty_ns(&self) -> u64 {
-        self.report.as_ref().map_or(0, |report| report.due_uncertainty.0)
+        self.report.as_ref().map_or(0, |report| report.beside.due_uncertainty.0)
     }
 
     fn spin(&self) -> Option<Spin> {
-        self.report.as_ref()?.spin
+        self.report.as_ref()?.beside.spin
     }
 
     /// When its CPU went away, from the start of the run.

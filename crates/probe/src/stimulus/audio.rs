@@ -135,10 +135,6 @@ impl<A: Alarm, W: Work> Stimulus for Audio<'_, A, W> {
     fn period(&self) -> SpanNs {
         SpanNs(self.card.plan.fragment_ns)
     }
-
-    fn skipped(&self) -> u64 {
-        0
-    }
 }
 
 /// A loop of arithmetic that takes a given time on a CPU that nobody else uses.

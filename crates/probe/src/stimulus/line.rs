@@ -12,7 +12,7 @@ use wakescope_core::line::AnsweredBy;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::{clock, serial};
 
-use super::{Grid, Stimulus, Waited, Wakeup};
+use super::{Beside, Grid, Stimulus, Waited, Wakeup};
 use crate::line::{Port, closed, closed_or, is_passing};
 
 /// How long an answer is waited for.
@@ -210,12 +210,8 @@ impl<W: Wire> Stimulus for RoundTrips<'_, W> {
         self.interval
     }
 
-    fn skipped(&self) -> u64 {
-        0
-    }
-
-    fn line(&self) -> Option<LineSeen> {
-        Some(self.seen.clone())
+    fn beside(&self) -> Beside {
+        Beside { line: Some(self.seen.clone()), ..Beside::default() }
     }
 }
 

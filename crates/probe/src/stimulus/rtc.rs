@@ -13,7 +13,7 @@ use wakescope_sys::clock;
 use wakescope_sys::rtc::{Interrupts, Rtc};
 
 use super::watch::Watch;
-use super::{Grid, Stimulus, Waited, Wakeup};
+use super::{Beside, Grid, Stimulus, Waited, Wakeup};
 
 /// Calls to find one that takes little time.
 const ATTEMPTS: u32 = 50;
@@ -149,12 +149,8 @@ impl<T: Ticks> Stimulus for RtcTicks<'_, T> {
         self.interval
     }
 
-    fn skipped(&self) -> u64 {
-        0
-    }
-
-    fn due_uncertainty(&self) -> SpanNs {
-        self.uncertainty
+    fn beside(&self) -> Beside {
+        Beside { due_uncertainty: self.uncertainty, ..Beside::default() }
     }
 }
 
@@ -250,7 +246,7 @@ mod tests {
         let mut rtc = RtcTicks::new(ticks, &stop, Watch::none());
         rtc.begin(Grid { start: ORIGIN, interval: SpanNs(PERIOD), points });
         let ending = sample(&mut rtc, &mut Home, u64::MAX, ORIGIN, recorder, None, &stop);
-        (ending, rtc.due_uncertainty())
+        (ending, rtc.beside().due_uncertainty)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use wakescope_core::run;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 
-use super::{Grid, Stimulus, Waited, Wakeup};
+use super::{Beside, Grid, Stimulus, Waited, Wakeup};
 
 /// Reads a clock: the machine's, or a simulated one in tests.
 pub trait Watch {
@@ -84,12 +84,9 @@ impl<W: Watch> Stimulus for Spin<'_, W> {
         SpanNs(0)
     }
 
-    fn skipped(&self) -> u64 {
-        0
-    }
-
-    fn spin(&self) -> Option<run::Spin> {
-        Some(run::Spin { loops: self.loops, observed_ns: self.last.since(self.began).0 })
+    fn beside(&self) -> Beside {
+        let spin = run::Spin { loops: self.loops, observed_ns: self.last.since(self.began).0 };
+        Beside { spin: Some(spin), ..Beside::default() }
     }
 }
 
@@ -133,7 +130,7 @@ mod tests {
         spin.begin(grid);
         let recorder = Recorder::new(10);
         let ending = sample(&mut spin, &mut Home, u64::MAX, grid.start, &recorder, None, &stop);
-        (recorder, spin.spin().unwrap(), ending)
+        (recorder, spin.beside().spin.unwrap(), ending)
     }
 
     #[test]

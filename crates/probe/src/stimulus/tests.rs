@@ -161,9 +161,6 @@ impl Stimulus for Given {
     fn period(&self) -> SpanNs {
         SpanNs(1_000)
     }
-    fn skipped(&self) -> u64 {
-        0
-    }
 }
 
 #[test]

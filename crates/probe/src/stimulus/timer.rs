@@ -103,10 +103,6 @@ impl<A: Alarm> Stimulus for Timer<A> {
     fn period(&self) -> SpanNs {
         self.interval
     }
-
-    fn skipped(&self) -> u64 {
-        0
-    }
 }
 
 /// The machine's own timer, waited for by `S`.

@@ -19,7 +19,7 @@ use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
 
 use super::channel::{Channel, Slept};
-use super::{Grid, Loss, Stimulus, Waited, Wakeup};
+use super::{Beside, Grid, Loss, Stimulus, Waited, Wakeup};
 use exchange::{Exchange, State};
 
 pub mod exchange;
@@ -122,8 +122,8 @@ impl<C: Channel> Stimulus for WakerWakeups<'_, C> {
         self.interval
     }
 
-    fn skipped(&self) -> u64 {
-        self.exchange.skipped()
+    fn beside(&self) -> Beside {
+        Beside { skipped: self.exchange.skipped(), ..Beside::default() }
     }
 }
 

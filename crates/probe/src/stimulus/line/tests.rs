@@ -81,7 +81,7 @@ fn run(points: u64, does: impl FnMut(u64) -> Does) -> (Vec<u64>, LineSeen, Waite
                 assert_eq!(missed, 0);
                 took.push(woken.since(due).0);
             }
-            other => return (took, trips.line().unwrap(), other),
+            other => return (took, trips.beside().line.unwrap(), other),
         }
     }
 }
@@ -188,5 +188,5 @@ fn a_line_on_which_bytes_never_end_can_be_stopped() {
     let mut trips = RoundTrips::new(wire, AnsweredBy::Responder, &stop);
     trips.begin(Grid { start: START, interval: INTERVAL, points: u64::MAX });
     assert_eq!(trips.wait(), Waited::Stopped);
-    assert!(trips.line().unwrap().stray > 1_000);
+    assert!(trips.beside().line.unwrap().stray > 1_000);
 }

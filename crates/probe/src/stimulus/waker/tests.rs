@@ -48,7 +48,7 @@ impl ForChannel for Measured {
             assert_eq!(seen.early, 0, "{case}");
             // A wakeup takes time: no stimulus without a sleep is a sample of 0 ns.
             assert!(seen.woken.min_ns > Some(0), "{case}: {seen:?}");
-            let calls = seen.woken.count + seen.not_asleep + wakeups.skipped();
+            let calls = seen.woken.count + seen.not_asleep + wakeups.beside().skipped;
             assert!(calls <= POINTS, "{case}: {seen:?}");
         }
     }
@@ -153,7 +153,7 @@ fn a_wakeup_for_which_there_is_no_room_is_left_out() {
     let probe = without_waker::<Full>(&stop);
     probe.exchange.offer();
     waking(&probe).wake().unwrap();
-    assert_eq!((probe.exchange.state(), probe.skipped()), (State::Waiting, 1));
+    assert_eq!((probe.exchange.state(), probe.beside().skipped), (State::Waiting, 1));
 }
 
 #[test]
