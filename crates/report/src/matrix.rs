@@ -137,7 +137,8 @@ pub(crate) mod tests {
         assert_eq!(change(&|_| ()), Some(vec![0, 1]));
         assert_eq!(change(&|runs| runs.truncate(2)), Some(vec![0, 1]));
         assert_eq!(change(&|runs| runs.reverse()), Some(vec![0, 1]));
-        let no: [&dyn Fn(&mut Vec<Run>); 8] = [
+        type Change<'a> = &'a dyn Fn(&mut Vec<Run>);
+        let no: [Change; 8] = [
             &Vec::clear,
             &|runs| runs.truncate(1),
             &|runs| runs.push(run((0, 1), 5_000)),
