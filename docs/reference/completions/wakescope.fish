@@ -188,7 +188,7 @@ prometheus\t'A classic histogram for Prometheus'
 openmetrics\t'The same as OpenMetrics'
 jsonl\t'Every sample as a JSON object on its own line, for runs measured with --save-samples'
 trace\t'The latest wakeups as a trace for Perfetto (ui.perfetto.dev) or about:tracing'"
-complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes [default: exceedance]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l picture -d 'The picture for --format svg or png: exceedance, histogram, cpus, course, audio, components, causes, episodes, matrix [default: exceedance]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l line -d 'Draw lines at these times, in addition to the runs\' limits' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l title -d 'Title of the report' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand report" -l thresholds -d 'Thresholds for --format realfeel [default: those of 2002, 0.1 ms to 100 ms]' -r

@@ -13,7 +13,7 @@ use crate::common::bench::{Disk, Test, eventually, kill};
 use crate::common::measured::{RECORD, assert_found, assert_not_found, names, record};
 use crate::following::{can_follow, explain, explained, start_explain};
 
-const EPISODES: &str = "episodes.jsonl";
+pub(super) const EPISODES: &str = "episodes.jsonl";
 
 /// Each episode below the head above it.
 fn stored(folder: &Path) -> Vec<(Head, Result<Attributed, LineError>)> {

