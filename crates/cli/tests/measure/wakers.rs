@@ -264,7 +264,9 @@ fn pairs_of_cpus_are_a_matrix_in_text_and_json() {
         let of_probe = run.plan.cpus[0];
         let of_waker = run.plan.waker.as_ref().unwrap().cpu(0, of_probe);
         assert_eq!(row["name"], format!("{of_waker}:{of_probe}"));
-        assert_eq!(row["count"], 50);
+        // A late wakeup may have swallowed calls, which count as well.
+        assert_eq!(row["count"].as_u64(), Some(run.summary.count));
+        assert!(run.summary.count >= 50, "{:?}", run.summary);
         assert_eq!(row["max_ns"].as_u64(), run.summary.max_ns);
     }
 }
