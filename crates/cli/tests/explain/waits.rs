@@ -294,6 +294,13 @@ fn the_task_that_takes_the_cpu_is_the_culprit() {
     if worst.cause == Cause::Steal {
         return assert!(worst.steal_ns > worst.ns / 3, "{worst:?}");
     }
+    // So may an ordinary task that these two starve: since 6.12 a kernel gives such tasks 5 % of the
+    // CPU (the fair server), here to the tests that run beside this one.
+    if let (Cause::EqualOrLowerTask, Culprit::Task(NamedTask { policy: Policy::Other, .. })) =
+        (worst.cause, &worst.culprit)
+    {
+        return;
+    }
     assert_eq!(worst.cause, Cause::HigherPriorityTask, "{worst:?}");
     let (policy, priority) = (Policy::Fifo, Some(50));
     let Culprit::Task(NamedTask { comm, policy: own, priority: its, .. }) = &worst.culprit else {
