@@ -182,7 +182,7 @@ impl Thread {
 pub struct Spin {
     /// How often it read the clock.
     pub loops: u64,
-    /// From its first reading to its last: gaps within that time are known.
+    /// From the start of the run to its last reading: gaps within that time are known.
     pub observed_ns: u64,
 }
 
