@@ -138,23 +138,23 @@ fn payload_of(raw: &Event) -> Payload {
         }
         kind::IRQ_EXIT => Payload::IrqExit(irq_of(&raw.payload())),
         kind::TIMER_ENTRY => {
-            let shared::Timer { function, count, pad: _ } = raw.payload();
-            Payload::TimerEntry { function, count }
+            let timer: shared::Timer = raw.payload();
+            Payload::TimerEntry { function: timer.function, count: timer.count }
         }
         kind::TIMER_EXIT => Payload::TimerExit,
         kind::SOFTIRQ_ENTRY => Payload::SoftirqEntry(raw.payload::<shared::Softirq>().number),
         kind::SOFTIRQ_EXIT => Payload::SoftirqExit(raw.payload::<shared::Softirq>().number),
         kind::NMI => {
-            let shared::Nmi { handler, duration_ns } = raw.payload();
-            Payload::Nmi { handler, duration_ns }
+            let nmi: shared::Nmi = raw.payload();
+            Payload::Nmi { handler: nmi.handler, duration_ns: nmi.duration_ns }
         }
         kind::SWITCH => Payload::Switch(switch_of(&raw.payload())),
         kind::SCHED_ENTRY => Payload::SchedEntry,
         kind::CONTENTION_BEGIN => Payload::ContentionBegin,
         kind::CONTENTION_END => Payload::ContentionEnd,
         kind::TRACER => {
-            let shared::OwnTime { duration_ns } = raw.payload();
-            Payload::Tracer { duration_ns }
+            let own: shared::OwnTime = raw.payload();
+            Payload::Tracer { duration_ns: own.duration_ns }
         }
         _ => Payload::Unknown,
     }

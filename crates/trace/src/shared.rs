@@ -110,8 +110,6 @@ pub(crate) struct Irq {
 /// See `struct timer`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-// Only BPF programs make it, which Rust 1.85 takes for never.
-#[allow(dead_code)]
 pub(crate) struct Timer {
     pub(crate) function: u64,
     pub(crate) count: u32,
@@ -129,8 +127,6 @@ pub(crate) struct Softirq {
 /// See `struct nmi`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-// As above.
-#[allow(dead_code)]
 pub(crate) struct Nmi {
     pub(crate) handler: u64,
     pub(crate) duration_ns: u64,
@@ -159,8 +155,6 @@ pub(crate) struct CpuSwitch {
 /// See `struct own_time`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-// As above.
-#[allow(dead_code)]
 pub(crate) struct OwnTime {
     pub(crate) duration_ns: u64,
 }
