@@ -135,7 +135,7 @@ fn going_on<'a>(events: impl Iterator<Item = &'a KernelEvent>) -> Vec<&'a Kernel
                 open.clear();
                 continue;
             }
-            // Of waits for locks, one in another, only the inner one's end is told.
+            // Waits for locks can nest. The kernel reports the end of the inner wait only.
             Payload::ContentionEnd => {
                 open.retain(|begun| begun.payload != Payload::ContentionBegin);
                 continue;

@@ -130,7 +130,7 @@ pub(crate) fn policy_of(number: u32) -> Policy {
 pub struct Interrupted {
     /// The task that ran; of idle the number alone, which is 0.
     pub task: KernelTask,
-    /// In which mode. The idle task's is told by its state, [`KernelWakeup::idle_state`].
+    /// The mode of the CPU. For the idle task, [`KernelWakeup::idle_state`] says which state it was in.
     pub mode: Mode,
     /// As the kernel counts, with what interrupts and tracing add; 0 if that is not known.
     pub preempt_count: u32,

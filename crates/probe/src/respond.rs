@@ -92,7 +92,7 @@ fn live(
     if failed { Ok(()) } else { answer(&port.file, shared) }
 }
 
-/// Answers what comes until it is told to stop. A read waits for the first byte and returns at once with
+/// Answers each received byte until `stop` is set. A read waits for the first byte and returns at once with
 /// it; nothing here allocates or prints.
 fn answer(mut line: &File, shared: &Shared) -> io::Result<()> {
     let mut bytes = [0; 64];

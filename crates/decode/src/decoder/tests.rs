@@ -480,7 +480,7 @@ fn the_depth_of_preemption_is_without_what_tracing_adds() {
         let wakeup = seen_in(Interrupted { preempt_count, ..in_logger() });
         decoded_by(&wakeup, least, &HashMap::new()).interrupted.unwrap().preempt_depth
     };
-    // Tracing adds one: the least that was seen is 1, and told as 2.
+    // Tracing adds one. The smallest count that was seen is passed plus one: 2 for 1.
     assert_eq!([depth(1, 2), depth(2, 2), depth(4, 2)], [Some(0), Some(1), Some(3)]);
     // What counts softirqs and interrupts is not depth.
     assert_eq!(depth(0x0001_0102, 2), Some(1));
@@ -567,7 +567,7 @@ fn stacks_of_programs_belong_to_their_tasks() {
         )
     };
     assert_eq!(shown(&wakeup(&[0x55d0, 0x55d8], &[])), ("read+0x10 main+0x10".into(), None));
-    // An address that has no name is not told.
+    // An address without a name appears as a question mark.
     let both = wakeup(&[0x55d0, 0x55d9], &[0x7f00]);
     assert_eq!(shown(&both), ("read+0x10 ?".into(), Some((7, "burn+0x10".into()))));
     // Where nobody has a name, as in guests, there is no stack.

@@ -18,7 +18,7 @@ const HALF: usize = 20;
 /// Bytes of a message.
 const MESSAGE: usize = 100;
 
-/// The most groups, of 40 threads each: as many as hackbench has if not told otherwise.
+/// The largest number of groups, of 40 threads each. It is hackbench's default.
 const MOST_GROUPS: usize = 10;
 
 /// How long to wait for a message, or for room for one, before looking whether to stop.

@@ -51,7 +51,7 @@ pub(super) fn is_wait(e: &io::Error) -> bool {
     matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Why there is no connection. The desk is told the remedy if there is one.
+/// The reason for a failed connection. The remedy, if there is one, goes to the desk.
 pub(super) fn no_connection(e: &io::Error, desk: &Desk) -> String {
     if matches!(e.kind(), ErrorKind::AddrNotAvailable | ErrorKind::NetworkUnreachable) {
         desk.advise("bring the loopback interface up: ip link set lo up");

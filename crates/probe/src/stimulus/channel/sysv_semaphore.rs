@@ -139,7 +139,7 @@ fn candidate(line: &str, user: u32) -> Option<SetId> {
     is_ours.then_some(SetId::of(id.parse().ok()?))
 }
 
-/// Whose a set says that it is, if it has the mark.
+/// The owner that a marked set names.
 fn owner(id: SetId) -> Option<Owner> {
     let values = (1..u16::try_from(COUNT).ok()?).map(|at| set::value(id, at).ok());
     let values: Vec<u16> = values.collect::<Option<_>>()?;
