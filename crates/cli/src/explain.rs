@@ -31,7 +31,7 @@ mod others;
 mod stored;
 
 /// What a probe is told, and means nothing where none is started.
-const NOT_OF_OTHERS: [&str; 19] = [
+const NOT_OF_OTHERS: [&str; 20] = [
     "stimulus",
     "line",
     "baud",
@@ -39,6 +39,7 @@ const NOT_OF_OTHERS: [&str; 19] = [
     "place",
     "interval",
     "rtc_hz",
+    "runtime",
     "gap_from",
     "fragment",
     "fragments",

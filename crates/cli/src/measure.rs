@@ -289,26 +289,34 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
         MeasureError::Schedule(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
             let limit = sched::rt_priority_limit().unwrap_or(0);
             failure
-                .because(format!("this user may use real-time priorities up to {limit} \
+                .because(format!(
+                    "this user may use real-time priorities up to {limit} \
                      (RLIMIT_RTPRIO); for root, real-time group scheduling may forbid them \
-                     (cpu.rt_runtime_us of the cgroup)"))
-                .try_this("run as root; or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope; or \
-                     measure without real-time priority: --policy other")
+                     (cpu.rt_runtime_us of the cgroup)"
+                ))
+                .try_this(
+                    "run as root; or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope; or \
+                     measure without real-time priority: --policy other",
+                )
         }
-        MeasureError::Schedule(_, e) if e.kind() == std::io::ErrorKind::ResourceBusy => failure
-            .because("other SCHED_DEADLINE tasks have reserved the CPU time that the probe needs")
-            .try_this("end them, measure fewer CPUs (--cpus), or use --policy fifo"),
-        MeasureError::Schedule(..) => failure.try_this(
-            "a SCHED_DEADLINE period must be at least 100 µs (kernel.sched_deadline_period_min_us): try a longer --interval, or --policy fifo",
-        ),
+        MeasureError::Schedule(..) => failure.try_this("use another --policy"),
+        MeasureError::Deadline(_, refusal) => {
+            let (cause, remedies) = refusal.cause_and_remedies();
+            let failure = cause.into_iter().fold(failure, Failure::because);
+            remedies.into_iter().fold(failure, Failure::try_this)
+        }
         MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::WouldBlock => failure
-            .because("this user (ulimit -u) or this cgroup (pids.max) has reached its limit of \
-                 threads")
+            .because(
+                "this user (ulimit -u) or this cgroup (pids.max) has reached its limit of \
+                 threads",
+            )
             .try_this("raise that limit, or measure fewer CPUs: --cpus"),
         MeasureError::Cpu(_, e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
             failure.try_this("run as root, or without nice and chrt")
         }
-        MeasureError::Cpu(cpu, _) => failure.try_this(format!("see whether CPU {cpu} is online, or choose others: --cpus")),
+        MeasureError::Cpu(cpu, _) => {
+            failure.try_this(format!("see whether CPU {cpu} is online, or choose others: --cpus"))
+        }
         MeasureError::Interval(_, turnaround) => {
             // Twice what a wakeup takes leaves the machine half of its time; 50 µs is usual.
             let enough = SpanNs((turnaround.0 * 2).max(50_000).next_multiple_of(10_000));
@@ -318,19 +326,26 @@ pub(crate) fn explain(error: MeasureError) -> Failure {
             let (cause, remedy) = e.cause_and_remedy();
             cause.into_iter().fold(failure, Failure::because).try_this(remedy)
         }
-        MeasureError::IdleStates(_) => failure.try_this("run as root, or leave idle states as \
-             they are: --idle-states as-is"),
-        MeasureError::Load(LoadError::Died { remedy: Some(remedy), .. }) => failure.try_this(remedy),
-        MeasureError::Load(_) => failure
-            .try_this("list the loads: wakescope load --list; use another directory for their \
-                 files: --load-dir DIR"),
+        MeasureError::IdleStates(_) => failure.try_this(
+            "run as root, or leave idle states as \
+             they are: --idle-states as-is",
+        ),
+        MeasureError::Load(LoadError::Died { remedy: Some(remedy), .. }) => {
+            failure.try_this(remedy)
+        }
+        MeasureError::Load(_) => failure.try_this(
+            "list the loads: wakescope load --list; use another directory for their \
+                 files: --load-dir DIR",
+        ),
         MeasureError::Line(e) => line::explain(&e),
         MeasureError::Observer(e) => match e.cause().downcast_ref() {
             Some(cause) => cannot_trace(cause),
             None => failure,
         },
-        MeasureError::Ended => failure.try_this("do not interrupt it before it shows the first \
-             figures"),
+        MeasureError::Ended => failure.try_this(
+            "do not interrupt it before it shows the first \
+             figures",
+        ),
     }
 }
 

@@ -94,7 +94,7 @@ pub const CODES: &[(&str, &str)] = &[
     ),
     ("policy", "the scheduling policy or priority was not the requested one"),
     ("migrated", "wakeups happened on another CPU than the one that counts them"),
-    ("not-pinned", "the probe could not be bound to its CPU"),
+    ("not-pinned", "a probe could not be bound to its CPU"),
     ("cpu-lost", "a CPU went offline, or became forbidden, during the run"),
     (
         "waker-lost",
@@ -112,6 +112,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("line-echo", "bytes came back as they were sent, so no `wakescope respond` answered"),
     ("line-buffered", "the near end of the line holds received bytes back"),
     ("rtc-phase", "the due times of wakeups are known only to within a stated time"),
+    ("out-of-runtime", "a SCHED_DEADLINE probe lost the CPU before it slept"),
     ("coarse-loop", "a turn of the loop that looks for gaps is too long"),
     ("compute-time", "audio fragments did not take the time to compute that was asked for"),
     ("no-samples", "a CPU, or the followed threads, gave no sample"),

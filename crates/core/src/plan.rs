@@ -64,6 +64,10 @@ pub enum IdleStates {
 /// times what the loop itself takes, and less than any interrupt.
 pub const GAP_FROM_NS: u64 = 1_000;
 
+/// The kernel takes no shorter runtime of a `SCHED_DEADLINE` task (kernel/sched/deadline.c,
+/// `__checkparam_dl`).
+pub const SHORTEST_RUNTIME: SpanNs = SpanNs(1_024);
+
 /// How many of the latest wakeups are kept unless more or fewer are asked for.
 pub const WORST: u16 = 10;
 
@@ -165,6 +169,9 @@ pub struct Plan {
     pub policy: Policy,
     /// Its priority, for policies that have one.
     pub priority: Option<u8>,
+    /// CPU time per interval, where the policy is `SCHED_DEADLINE` and it is not to be the usual half.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_ns: Option<u64>,
     /// Whether policy and priority are the user's own word, not a default.
     #[serde(default)]
     pub policy_required: bool,
@@ -211,6 +218,14 @@ impl Plan {
     /// the `source`, measured something.
     pub fn quantity(&self, source: Option<&Source>) -> Quantity {
         source.map_or(self.stimulus.quantity(), |source| source.quantity)
+    }
+
+    /// CPU time per interval that a `SCHED_DEADLINE` probe reserves; `None` for other policies.
+    pub fn runtime(&self) -> Option<SpanNs> {
+        // Half of the CPU: far more than a wakeup takes, so that the budget is never what makes
+        // one late, and little enough to be admitted beside other deadline tasks.
+        let usual = || (self.interval_ns / 2).max(SHORTEST_RUNTIME.0);
+        (self.policy == Policy::Deadline).then(|| SpanNs(self.runtime_ns.unwrap_or_else(usual)))
     }
 
     /// Whether each wakeup is that of an expiry, so that a late one may have swallowed further expiries

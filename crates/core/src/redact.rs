@@ -133,6 +133,7 @@ fn redact_plan(plan: &mut Plan) {
         samples: _,
         policy: _,
         priority: _,
+        runtime_ns: _,
         policy_required: _,
         waker: _,
         line,

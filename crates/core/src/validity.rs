@@ -1,6 +1,7 @@
 //! From what was observed during a run to findings: every assumption behind the numbers, checked.
 
 use crate::finding::{Finding, Severity};
+use crate::host::cpu_ranges;
 use crate::limit::Limit;
 use crate::line::Line;
 use crate::plan::{IdleStates, Plan, Policy, Stimulus};
@@ -108,6 +109,8 @@ pub struct ThreadObserved {
     pub other_schedule: Option<String>,
     /// Timer slack in force.
     pub slack_ns: u64,
+    /// How often something else took the CPU from it while it ran.
+    pub preempted: u64,
     /// CPU time that the loop used, in parts per million of its duration.
     pub cpu_share_ppm: u64,
     /// When its CPU went away, from the start of the run.
@@ -123,6 +126,7 @@ pub struct ThreadObserved {
 pub fn findings(plan: &Plan, seen: &Observed) -> Vec<Finding> {
     let mut out = Vec::new();
     privileges(plan, seen, &mut out);
+    bindings(plan, seen, &mut out);
     for thread in &seen.threads {
         thread_findings(plan, thread, seen.rt_share_ppm, &mut out);
     }
@@ -177,6 +181,27 @@ fn privileges(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
     }
 }
 
+/// Probes that run anywhere: of all of them in one, because there may be hundreds.
+fn bindings(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
+    let cpus: Vec<u32> = seen.threads.iter().filter(|t| !t.pinned).map(|t| t.cpu).collect();
+    if cpus.is_empty() {
+        return;
+    }
+    let (probes, them) = if cpus.len() == 1 { ("probe", "it") } else { ("probes", "them") };
+    out.push(Finding::new(
+        "not-pinned",
+        // Whoever asks for such a task gets it. Elsewhere it is a surprise.
+        if plan.stimulus.policy().is_some() { Note } else { Warning },
+        format!(
+            "the {} {probes} of CPU {} could not be bound to {them}, and may have run on any CPU",
+            plan.policy,
+            cpu_ranges(&cpus)
+        ),
+        "SCHED_DEADLINE tasks can be bound only where their cpuset has no other CPU; use --stimulus \
+         timer --policy fifo for figures per CPU",
+    ));
+}
+
 fn thread_findings(
     plan: &Plan,
     t: &ThreadObserved,
@@ -214,17 +239,6 @@ fn thread_findings(
                 one_or_many(t.woken, "is", "are")
             ),
             "see what ended it, and measure again",
-        );
-    }
-    if !t.pinned {
-        add(
-            "not-pinned",
-            Warning,
-            format!(
-                "the {} probe of CPU {cpu} was not bound to it and may have run on any CPU",
-                plan.policy
-            ),
-            "SCHED_DEADLINE tasks can be bound only where their cpuset has no other CPU; use --policy fifo for figures per CPU",
         );
     }
     if let Some(other) = &t.other_schedule {
@@ -323,6 +337,7 @@ fn thread_findings(
             },
         );
     }
+    own::out_of_runtime(plan, t, out);
     own::coarse_loop(plan, t, out);
     own::compute_time(plan, t, out);
     let mut add =
@@ -687,6 +702,20 @@ mod tests {
         check(|_, s| s.threads[0].due_uncertainty_ns = 10_001, &[("rtc-phase", Warning)]);
         check(|_, s| s.threads[0].migrated = 1, &[("migrated", Error)]);
         check(|_, s| s.threads[0].pinned = false, &[("not-pinned", Warning)]);
+        check(
+            |p, s| {
+                (p.stimulus, p.policy) = (Stimulus::Deadline, Policy::Deadline);
+                s.threads[0].pinned = false;
+            },
+            &[("not-pinned", Note)],
+        );
+        check(|_, s| s.threads[0].preempted = 3, &[]);
+        for (preempted, severity) in [(1, Note), (2, Warning)] {
+            check(
+                |p, s| (p.policy, s.threads[0].preempted) = (Policy::Deadline, preempted),
+                &[("out-of-runtime", severity)],
+            );
+        }
         check(|_, s| s.threads[0].early = 1, &[("early", Error)]);
         check(|_, s| s.threads[0].minor_faults = 1, &[("page-faults", Warning)]);
         check(|_, s| s.threads[0].cpu_lost_at_ns = Some(5), &[("cpu-lost", Warning)]);

@@ -2,6 +2,7 @@
 //!
 //! Nothing here prints.
 
+pub mod admission;
 pub mod behaviour;
 pub mod driver;
 pub mod host;

@@ -104,6 +104,8 @@ pub struct Report {
     pub beside: Beside,
     /// Page faults in the loop.
     pub faults: PageFaults,
+    /// How often something else took the CPU from the loop while it ran.
+    pub preempted: u64,
     /// CPU time that the loop used.
     pub cpu_time: SpanNs,
     /// How long the loop took.
@@ -280,7 +282,7 @@ fn live(
             Ok(Audio::new(KernelTimer::new(Nanosleep, stop, answers), work, of_card, stop))
         }),
         // A probe is woken by nothing else.
-        S::Timer | S::Any => on_grid!(Nanosleep),
+        S::Timer | S::Deadline | S::Any => on_grid!(Nanosleep),
         S::Timerfd => on_grid!(TimerFile::new()?),
         S::Signal => on_grid!(SignalHandler(PosixTimer::with_handler()?)),
         S::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
@@ -422,6 +424,7 @@ fn measure(
     let start = times.origin.after(times.phase);
     stimulus.begin(Grid { start, interval: times.interval, points: times.expiries });
     let began = clock::now();
+    let preempted = sched::preemptions().unwrap_or(0);
     let (faults, cpu_time) = usage();
     let (most, origin) = (times.wakeups, times.origin);
     let ending = sample(&mut stimulus, &mut place, most, origin, recorder, ring.as_ref(), stop);
@@ -429,6 +432,7 @@ fn measure(
     Report {
         ending,
         beside: stimulus.beside(),
+        preempted: sched::preemptions().unwrap_or(0).saturating_sub(preempted),
         faults: faults_after.since(faults),
         cpu_time: SpanNs(cpu_time_after - cpu_time),
         wall_time: clock::now().since(began.max(times.origin)),

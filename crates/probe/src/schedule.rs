@@ -13,6 +13,10 @@ pub fn settle_schedule(
     plan: &mut Plan,
 ) -> Result<(Schedule, Option<String>), (Schedule, io::Error)> {
     let wanted = schedule_of(plan);
+    // Of these the kernel admits only so many, and those that were tried before count for a moment.
+    if plan.policy == Policy::Deadline {
+        return Ok((wanted, None));
+    }
     let Err(refusal) = try_schedule(wanted) else { return Ok((wanted, None)) };
     if plan.policy_required {
         return Err((wanted, refusal));
@@ -57,16 +61,15 @@ pub(crate) fn ordinary() -> Schedule {
     }
 }
 
-fn schedule_of(plan: &Plan) -> Schedule {
+/// The schedule that the plan asks for.
+pub(crate) fn schedule_of(plan: &Plan) -> Schedule {
     let priority = plan.priority.unwrap_or(1);
     match plan.policy {
         Policy::Other => ordinary(),
         Policy::Fifo => Schedule::Fifo { priority },
         Policy::Rr => Schedule::Rr { priority },
-        // Half of the CPU: far more than a wakeup takes, so that the budget is never what makes
-        // one late, and little enough to be admitted beside other deadline tasks.
         Policy::Deadline => Schedule::Deadline {
-            runtime: SpanNs((plan.interval_ns / 2).max(1_024)),
+            runtime: plan.runtime().unwrap_or_default(),
             period: SpanNs(plan.interval_ns),
         },
     }

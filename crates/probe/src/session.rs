@@ -7,7 +7,7 @@ use wakescope_core::audio::Audio;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::line::Line;
-use wakescope_core::plan::{Between, GAP_FROM_NS, IdleStates, LinePlan, Plan};
+use wakescope_core::plan::{Between, GAP_FROM_NS, IdleStates, LinePlan, Plan, Policy};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
@@ -19,6 +19,7 @@ use wakescope_sys::pm_qos::WakeLimit;
 use wakescope_sys::sched::Schedule;
 use wakescope_sys::{clock, memory};
 
+use crate::admission::{self, Refusal};
 use crate::line::{LineError, Port};
 use crate::load::{Load, LoadError, abandon_all, finish_all, missing, name_in};
 use crate::measured_cpus::{MeasuredCpus, announce};
@@ -27,7 +28,7 @@ use crate::measurement::{
 };
 use crate::observer::Observer;
 use crate::prober::{Prober, Ready, Task, Times};
-use crate::schedule::{same, schedule_of_waker, settle_schedule, words};
+use crate::schedule::{same, schedule_of, schedule_of_waker, settle_schedule, words};
 use crate::stimulus::availability;
 use crate::stimulus::channel::sysv_semaphore::remove_leftovers;
 use crate::stimulus::line::LineSeen;
@@ -118,6 +119,8 @@ impl Session {
         let Request { identity, mut plan, host, host_findings, loads, abandons_loads } = request;
         remove_leftovers();
         availability::check(&plan).map_err(|e| MeasureError::Stimulus(plan.stimulus, e))?;
+        admission::check(&plan, &host)
+            .map_err(|refusal| MeasureError::Deadline(schedule_of(&plan), refusal))?;
         let port = take_line(&plan).map_err(MeasureError::Line)?;
         let line = port.as_ref().map(|port| port.line.clone());
         let (mut loads, left_out) = settle_loads(loads, SpanNs(plan.warmup_ns), pause)?;
@@ -131,7 +134,7 @@ impl Session {
             settle_schedule(&mut plan).map_err(|(wanted, e)| MeasureError::Schedule(wanted, e))?;
         // Loads run by now, and keep the huge pages that they would have without being measured.
         let pages = SteadyPages::keep().ok();
-        let probes = start_probes(&plan, schedule, port, observer)?;
+        let probes = start_probes(&plan, &host, schedule, port, observer)?;
         // All that the loop touches is there by now: code, stacks, recorders.
         let memory_refused = memory::lock_present().err().map(|e| e.to_string());
         let before = Surroundings::now();
@@ -436,6 +439,7 @@ fn take_line(plan: &Plan) -> Result<Option<Port>, LineError> {
 /// Starts a probe per CPU, all prepared and waiting. The first gets the line, if there is one.
 fn start_probes(
     plan: &Plan,
+    host: &Host,
     schedule: Schedule,
     mut line: Option<Port>,
     observer: &mut dyn Observer,
@@ -464,7 +468,10 @@ fn start_probes(
     let mut probes = Vec::new();
     for (rank, (cpu, prober)) in (0_u64..).zip(started) {
         let prober = prober.map_err(|e| MeasureError::Cpu(cpu, e))?;
-        let ready = prober.wait_ready().map_err(|e| MeasureError::Cpu(cpu, e))?;
+        let ready = prober.wait_ready().map_err(|e| match plan.policy {
+            Policy::Deadline => MeasureError::Deadline(schedule, Refusal::of(e, host)),
+            Policy::Other | Policy::Fifo | Policy::Rr => MeasureError::Cpu(cpu, e),
+        })?;
         observer.follow(ready.thread).map_err(MeasureError::Observer)?;
         // Expiries of different CPUs are spread over the interval: if all came at once they would
         // meet at the same locks, and the probes would measure each other.

@@ -299,9 +299,10 @@ pub fn plan(plan: &Plan) -> String {
         (None, None) => format!("{} {}", plan.stimulus, SpanNs(plan.interval_ns)),
     }];
     parts.extend(waker(plan));
-    parts.push(match plan.priority {
-        Some(priority) => format!("{} {priority}", plan.policy),
-        None => plan.policy.to_string(),
+    parts.push(match (plan.priority, plan.runtime()) {
+        (Some(priority), _) => format!("{} {priority}", plan.policy),
+        (None, Some(runtime)) => format!("{} {runtime}", plan.policy),
+        (None, None) => plan.policy.to_string(),
     });
     parts.push(match plan.cpus.as_slice() {
         [cpu] => format!("CPU {cpu}"),

@@ -161,7 +161,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__explain)
-            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --as-recorded --by --episodes --stimulus --line --baud --between --place --interval --rtc-hz --gap-from --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
+            opts="-h --above --pid --comm --cgroup --bound --vmlinux --sections --as-recorded --by --episodes --stimulus --line --baud --between --place --interval --rtc-hz --runtime --gap-from --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -199,7 +199,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin all" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin all" -- "${cur}"))
                     return 0
                     ;;
                 --line)
@@ -234,6 +234,10 @@ _wakescope() {
                     return 0
                     ;;
                 --rtc-hz)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --runtime)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -384,7 +388,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -584,7 +588,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -735,14 +739,14 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__measure)
-            opts="-h --stimulus --line --baud --between --place --interval --rtc-hz --gap-from --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
+            opts="-h --stimulus --line --baud --between --place --interval --rtc-hz --runtime --gap-from --fragment --fragments --share --duration --samples --cpus --policy --priority --load --load-dir --warmup --idle-states --worst --fail-above --out --json --save-samples --redact --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin all" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin all" -- "${cur}"))
                     return 0
                     ;;
                 --line)
@@ -777,6 +781,10 @@ _wakescope() {
                     return 0
                     ;;
                 --rtc-hz)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --runtime)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

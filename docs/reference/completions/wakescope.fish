@@ -46,6 +46,7 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+deadline\t'A timer on the same grid, for a SCHED_DEADLINE task (--runtime)'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'
@@ -69,6 +70,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l between 
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B; matrix measures all pairs of CPUs, one after the other [default: same-cpu]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l runtime -d 'With SCHED_DEADLINE (--stimulus deadline or --policy deadline): CPU time to reserve of each interval [default: half of it]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l gap-from -d 'With --stimulus spin: length from which a gap counts [default: 1us]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragment -d 'With --stimulus audio: time that the virtual sound card plays a fragment [default: 2900us]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l fragments -d 'With --stimulus audio: number of fragments in the card\'s buffer [default: 3]' -r
@@ -76,7 +78,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l share -d
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin]' -r -f -a "other\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand measure" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin; deadline for deadline]' -r -f -a "other\t''
 fifo\t''
 rr\t''
 deadline\t''"
@@ -110,6 +112,7 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+deadline\t'A timer on the same grid, for a SCHED_DEADLINE task (--runtime)'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'
@@ -133,6 +136,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l between 
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l place -d 'Where the waker runs: on the probe\'s CPU, on the next one, or on CPU A for a probe on CPU B; matrix measures all pairs of CPUs, one after the other [default: same-cpu]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l interval -d 'Time from one timer expiry to the next, on each CPU [default: 1ms]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l rtc-hz -d 'Wakeups per second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l runtime -d 'With SCHED_DEADLINE (--stimulus deadline or --policy deadline): CPU time to reserve of each interval [default: half of it]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l gap-from -d 'With --stimulus spin: length from which a gap counts [default: 1us]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragment -d 'With --stimulus audio: time that the virtual sound card plays a fragment [default: 2900us]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l fragments -d 'With --stimulus audio: number of fragments in the card\'s buffer [default: 3]' -r
@@ -140,7 +144,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l share -d
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l duration -d 'How long to measure' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l samples -d 'Number of wakeups to measure on each CPU, instead of --duration' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l cpus -d 'CPUs to measure, as in 0,2-3 [default: all that this process may use; the first of them for audio]' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin]' -r -f -a "other\t''
+complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l policy -d 'Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin; deadline for deadline]' -r -f -a "other\t''
 fifo\t''
 rr\t''
 deadline\t''"
@@ -283,6 +287,7 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+deadline\t'A timer on the same grid, for a SCHED_DEADLINE task (--runtime)'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'
@@ -345,6 +350,7 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
+deadline\t'A timer on the same grid, for a SCHED_DEADLINE task (--runtime)'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'

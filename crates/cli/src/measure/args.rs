@@ -68,7 +68,8 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_hyphen_values = true)]
     cpus: Option<CpuList>,
 
-    /// Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for spin]
+    /// Scheduling policy of the probe [default: fifo, or other where fifo is not allowed; other for
+    /// spin; deadline for deadline]
     #[arg(long, value_enum)]
     policy: Option<PolicyArg>,
 
@@ -225,12 +226,22 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
 pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure> {
     // A loop that never sleeps must not take a whole CPU from everybody unless the user says so.
     let usual = if asked.stimulus.is_busy() { Policy::Other } else { Policy::Fifo };
+    let own = asked.stimulus.policy();
+    let usual = own.unwrap_or(usual);
     let policy = args.policy.map_or(usual, |policy| match policy {
         PolicyArg::Other => Policy::Other,
         PolicyArg::Fifo => Policy::Fifo,
         PolicyArg::Rr => Policy::Rr,
         PolicyArg::Deadline => Policy::Deadline,
     });
+    if let Some(own) = own.filter(|&own| own != policy) {
+        let stimulus = asked.stimulus;
+        return Err(Failure::new(format!(
+            "--policy {policy} does not apply to --stimulus {stimulus}"
+        ))
+        .because(format!("it is a timer for probes of the policy {own}"))
+        .try_this("omit --policy, or use --stimulus timer"));
+    }
     if args.priority.is_some() && !policy.has_priority() {
         return Err(Failure::new(format!("--policy {policy} has no --priority"))
             .try_this("omit --priority, or use --policy fifo or rr"));
@@ -277,7 +288,8 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
         samples: args.samples,
         policy,
         priority,
-        policy_required: args.policy.is_some() || args.priority.is_some(),
+        runtime_ns: None,
+        policy_required: args.policy.is_some() || args.priority.is_some() || own.is_some(),
         waker,
         line,
         audio: None,

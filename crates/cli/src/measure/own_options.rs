@@ -2,16 +2,21 @@
 
 use wakescope_core::audio::AudioPlan;
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{GAP_FROM_NS, Plan, Policy, Stimulus};
+use wakescope_core::plan::{GAP_FROM_NS, Plan, Policy, SHORTEST_RUNTIME, Stimulus};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched;
 
 use super::args::bounded;
 use crate::Failure;
 
-/// Options of single stimuli
+/// Options of single stimuli and policies
 #[derive(clap::Args)]
 pub(crate) struct OwnOptions {
+    /// With SCHED_DEADLINE (--stimulus deadline or --policy deadline): CPU time to reserve of each
+    /// interval [default: half of it]
+    #[arg(long, value_name = "TIME", value_parser = runtime, allow_hyphen_values = true)]
+    runtime: Option<SpanNs>,
+
     /// With --stimulus spin: length from which a gap counts [default: 1us]
     #[arg(long, value_name = "TIME", value_parser = gap_from, allow_hyphen_values = true)]
     gap_from: Option<SpanNs>,
@@ -41,6 +46,7 @@ impl OwnOptions {
         interval: Option<SpanNs>,
     ) -> Result<(), Failure> {
         self.refuse_foreign(plan.stimulus)?;
+        plan.runtime_ns = self.runtime_of(plan)?;
         match plan.stimulus {
             Stimulus::Spin => self.spin(plan, interval),
             Stimulus::Audio => self.audio(plan, interval),
@@ -64,6 +70,25 @@ impl OwnOptions {
                     .try_this(format!("omit {option}, or use --stimulus {of}")))
             }
         }
+    }
+
+    /// The runtime that was asked for, which is that of a policy, whatever the stimulus.
+    fn runtime_of(&self, plan: &Plan) -> Result<Option<u64>, Failure> {
+        let Some(runtime) = self.runtime else { return Ok(None) };
+        let Plan { policy, interval_ns, .. } = *plan;
+        if policy != Policy::Deadline {
+            return Err(Failure::new(format!("--runtime does not apply to --policy {policy}"))
+                .try_this("omit --runtime, or use --stimulus deadline"));
+        }
+        if runtime.0 > interval_ns {
+            let (runtime, interval) = (runtime.as_argument(), SpanNs(interval_ns).as_argument());
+            return Err(Failure::new(format!(
+                "--runtime {runtime} is longer than the interval of {interval}"
+            ))
+            .because("it is CPU time of each interval")
+            .try_this("use a smaller --runtime, or a longer --interval"));
+        }
+        Ok(Some(runtime.0))
     }
 
     fn audio(&self, plan: &mut Plan, interval: Option<SpanNs>) -> Result<(), Failure> {
@@ -170,6 +195,14 @@ fn share(text: &str) -> Result<u64, String> {
             Err("a share from 1% to 95% is possible: waking and writing take time, too".into())
         }
         None => Err("write a share of a fragment's time, as in 80%".into()),
+    }
+}
+
+fn runtime(text: &str) -> Result<SpanNs, String> {
+    let runtime = bounded(text, SpanNs(1), SpanNs(3_600_000_000_000))?;
+    match runtime >= SHORTEST_RUNTIME {
+        true => Ok(runtime),
+        false => Err(format!("the kernel takes {} or more", SHORTEST_RUNTIME.as_argument())),
     }
 }
 

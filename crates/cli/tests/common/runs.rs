@@ -522,6 +522,7 @@ fn full_plan() -> Plan {
         samples: Some(10_000),
         policy: Policy::Fifo,
         priority: Some(90),
+        runtime_ns: Some(1_024),
         policy_required: true,
         waker: Some(Waker {
             placement: Placement::CrossCpu,

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::Policy;
 use crate::source::Quantity;
 
 /// What events cause the wakeups.
@@ -24,6 +25,8 @@ pub enum Stimulus {
     FutexTimeout,
     /// The time-out of a wait for files.
     Epoll,
+    /// A timer that a `SCHED_DEADLINE` task sleeps for.
+    Deadline,
     /// The periodic interrupt of a real-time clock.
     Rtc,
     /// A timer on the grid that a real-time clock would have.
@@ -88,6 +91,7 @@ impl Stimulus {
         Self::Sigwait,
         Self::FutexTimeout,
         Self::Epoll,
+        Self::Deadline,
         Self::Rtc,
         Self::RtcGrid,
         Self::Futex,
@@ -149,7 +153,12 @@ impl Stimulus {
     /// Whether the probe sleeps with clock_nanosleep: then a tracer sees by the kernel's timer alone whom
     /// it wakes and when that was due. All others announce it.
     pub fn is_plain_sleep(self) -> bool {
-        matches!(self, Self::Timer | Self::RtcGrid | Self::Audio)
+        matches!(self, Self::Timer | Self::Deadline | Self::RtcGrid | Self::Audio)
+    }
+
+    /// The only policy of its probes, where it is one of those that a policy makes.
+    pub fn policy(self) -> Option<Policy> {
+        (self == Self::Deadline).then_some(Policy::Deadline)
     }
 
     fn row(self) -> (&'static str, Family, &'static str) {
@@ -167,6 +176,11 @@ impl Stimulus {
             Self::Epoll => {
                 ("epoll", Grid, "The time-out of epoll_pwait2, at points of the same grid")
             }
+            Self::Deadline => (
+                "deadline",
+                Grid,
+                "A timer on the same grid, for a SCHED_DEADLINE task",
+            ),
             Self::Rtc => {
                 ("rtc", Grid, "The periodic interrupt of the real-time clock, as realfeel")
             }

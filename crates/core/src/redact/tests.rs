@@ -281,6 +281,7 @@ fn plan() -> Plan {
         samples: None,
         policy: Policy::Fifo,
         priority: None,
+        runtime_ns: Some(1_024),
         policy_required: false,
         waker: None,
         line: Some(LinePlan { device: marker(), baud: 115_200 }),

@@ -3,9 +3,9 @@
 use super::ThreadObserved;
 use crate::finding::{Finding, Severity};
 use crate::plan::Plan;
-use crate::units::SpanNs;
+use crate::units::{SpanNs, counted};
 
-use Severity::Warning;
+use Severity::{Note, Warning};
 
 /// Of a loop that never sleeps: whether its own pace is short against what counts as a gap.
 pub(super) fn coarse_loop(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
@@ -26,6 +26,25 @@ pub(super) fn coarse_loop(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding
             "raise --gap-from; see `wakescope check` for what reading the clock costs",
         ));
     }
+}
+
+/// Of a `SCHED_DEADLINE` probe: whether it could run until it slept each time. The kernel counts how
+/// often a thread lost the CPU, and not why.
+pub(super) fn out_of_runtime(plan: &Plan, t: &ThreadObserved, out: &mut Vec<Finding>) {
+    let Some(runtime) = plan.runtime().filter(|_| t.preempted > 0) else { return };
+    out.push(Finding::new(
+        "out-of-runtime",
+        // Now and then a kernel thread that stops a CPU comes first.
+        if t.preempted > t.woken / 1_000 { Warning } else { Note },
+        format!(
+            "the probe on CPU {} lost the CPU {} before it slept again: it had used up its runtime \
+             of {runtime}, so that the kernel stopped it until the next period, or something more \
+             urgent ran. Wakeups after that are later for it",
+            t.cpu,
+            counted(t.preempted, "time")
+        ),
+        "use a larger --runtime; if that changes nothing, look for other SCHED_DEADLINE tasks",
+    ));
 }
 
 /// Of an audio program: whether it computed for the time asked for. It was calibrated on a CPU that

@@ -6,6 +6,7 @@ use wakescope_core::plan::Stimulus;
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::Schedule;
 
+use crate::admission::Refusal;
 use crate::line::LineError;
 use crate::load::LoadError;
 use crate::observer::ObserverError;
@@ -18,6 +19,9 @@ pub enum MeasureError {
     /// The schedule asked for is refused.
     #[error("cannot run the probe under {}: {1}", words(*.0))]
     Schedule(Schedule, io::Error),
+    /// The kernel does not admit it as a `SCHED_DEADLINE` task.
+    #[error("cannot run the probe under {}: {1}", words(*.0))]
+    Deadline(Schedule, Refusal),
     /// A probe could not be started on a CPU.
     #[error("cannot run a probe on CPU {0}: {1}")]
     Cpu(u32, io::Error),

@@ -281,9 +281,10 @@ fn threads(target: &Target) -> &'static str {
 }
 
 fn policy(run: &Observation) -> Option<String> {
-    (!run.plan.is_of_others()).then(|| match run.plan.priority {
-        Some(priority) => format!("{} {priority}", run.plan.policy),
-        None => run.plan.policy.to_string(),
+    (!run.plan.is_of_others()).then(|| match (run.plan.priority, run.plan.runtime_ns) {
+        (Some(priority), _) => format!("{} {priority}", run.plan.policy),
+        (None, Some(runtime)) => format!("{} {}", run.plan.policy, SpanNs(runtime)),
+        (None, None) => run.plan.policy.to_string(),
     })
 }
 
