@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use wakescope_core::plan::Stimulus;
+use wakescope_core::plan::{Family, Stimulus};
 
 /// One stimulus, or all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,9 @@ fn listed(stimulus: &Stimulus) -> PossibleValue {
     PossibleValue::new(stimulus.name()).help(stimulus.about())
 }
 
-/// Reads the name of a stimulus that wakes probes; help, man pages and completions list them all.
-pub(crate) fn stimuli() -> impl TypedValueParser<Value = Stimulus> {
-    let names = PossibleValuesParser::new(Stimulus::OF_PROBES.iter().map(listed));
+/// Reads the name of a stimulus that wakes probes in guests, which have no line to another machine.
+pub(crate) fn stimuli_of_guests() -> impl TypedValueParser<Value = Stimulus> {
+    let of_guests = Stimulus::OF_PROBES.iter().filter(|s| s.family() != Family::Line);
+    let names = PossibleValuesParser::new(of_guests.map(listed));
     names.try_map(|name| name.parse::<Stimulus>())
 }

@@ -32,6 +32,33 @@ impl AudioPlan {
         Self { fragment_ns, fragments: Self::FRAGMENTS, share_ppm: Self::SHARE_PPM }
     }
 
+    /// So many fragments of a buffer, if there can be as many.
+    ///
+    /// # Errors
+    /// What to write instead.
+    pub fn fragments_of(count: u64) -> Result<u64, String> {
+        match count {
+            2..=1_000 => Ok(count),
+            0 | 1 => Err("at least 2 are needed: one plays while the other is written".into()),
+            _ => Err("write a whole number from 2 to 1000".into()),
+        }
+    }
+
+    /// A share of a fragment's time as text (`80%`), in parts per million.
+    ///
+    /// # Errors
+    /// What to write instead.
+    pub fn share_of(text: &str) -> Result<u64, String> {
+        let number = text.strip_suffix('%').and_then(|number| number.parse::<u64>().ok());
+        match number {
+            Some(percent @ 1..=95) => Ok(percent * 10_000),
+            Some(_) => {
+                Err("a share from 1% to 95% is possible: waking and writing take time, too".into())
+            }
+            None => Err("write a share of a fragment's time, as in 80%".into()),
+        }
+    }
+
     /// How long the card can play from a full buffer: a cycle that is longer is heard.
     pub fn buffer_ns(&self) -> u64 {
         self.fragment_ns.saturating_mul(self.fragments)

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use wakescope_core::audio::AudioPlan;
 use wakescope_core::episodes::Entry;
 use wakescope_core::explain::Above;
 use wakescope_core::finding::{Severity, Verdict};
@@ -76,7 +75,8 @@ impl Measurement {
             interval_ns: if is_busy { 0 } else { plan.interval.0 },
             samples: (!is_busy).then_some(plan.samples),
             duration_ns: is_busy.then(|| plan.samples.saturating_mul(plan.interval.0)),
-            audio: is_audio.then(|| AudioPlan::usual(plan.interval.0)),
+            audio: is_audio.then(|| plan.own.audio(plan.interval)),
+            runtime_ns: plan.own.runtime.map(|runtime| runtime.0),
             gap_from_ns: is_busy.then_some(GAP_FROM_NS),
             policy: plan.policy,
             priority: plan.priority,

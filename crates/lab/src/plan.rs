@@ -12,6 +12,7 @@ mod bounds;
 mod error;
 mod file;
 mod overrides;
+mod own;
 mod pairs;
 mod repeat;
 mod shipped;
@@ -20,6 +21,7 @@ mod words;
 pub use error::PlanError;
 pub use file::LARGEST_FILE;
 pub use overrides::Overrides;
+pub use own::OwnKeys;
 pub use repeat::{repeat, shell_quoted};
 pub use words::{CpuSpeed, LoadSet, Seeds, parse_margin};
 
@@ -67,6 +69,8 @@ pub struct Plan {
     pub policy: Policy,
     /// Its priority, for policies that have one.
     pub priority: Option<u8>,
+    /// What belongs to one stimulus or policy.
+    pub own: OwnKeys,
     /// What to compare, as written: `none:full`.
     pub compare: Vec<String>,
     /// By what share a figure must differ to count.
@@ -138,6 +142,7 @@ impl Default for Plan {
             cpu: CpuSpeed::default(),
             policy: Policy::Fifo,
             priority: Some(90),
+            own: OwnKeys::default(),
             compare: Vec::new(),
             margin: 0.1,
             published: Vec::new(),

@@ -46,7 +46,7 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
-deadline\t'A timer on the same grid, for a SCHED_DEADLINE task (--runtime)'
+deadline\t'A timer on the same grid, for a SCHED_DEADLINE task'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'
@@ -112,7 +112,7 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
-deadline\t'A timer on the same grid, for a SCHED_DEADLINE task (--runtime)'
+deadline\t'A timer on the same grid, for a SCHED_DEADLINE task'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'
@@ -287,7 +287,7 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
-deadline\t'A timer on the same grid, for a SCHED_DEADLINE task (--runtime)'
+deadline\t'A timer on the same grid, for a SCHED_DEADLINE task'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'
@@ -301,10 +301,10 @@ semaphore\t'Another thread, through a POSIX semaphore'
 sysv-semaphore\t'Another thread, through a System V semaphore'
 kill\t'Another thread, by a signal that the probe waits for'
 condvar\t'Another thread, through a condition variable with PI mutex'
-line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l rtc-hz -d 'Wakeups per virtual second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l policy -d 'Scheduling policy of the probe' -r
@@ -350,7 +350,7 @@ signal\t'A POSIX timer on the same grid, by a signal handler'
 sigwait\t'A POSIX timer on the same grid, by sigwaitinfo'
 futex-timeout\t'The time-out of a futex, at points of the same grid'
 epoll\t'The time-out of epoll_pwait2, at points of the same grid'
-deadline\t'A timer on the same grid, for a SCHED_DEADLINE task (--runtime)'
+deadline\t'A timer on the same grid, for a SCHED_DEADLINE task'
 rtc\t'The periodic interrupt of the real-time clock, as realfeel'
 rtc-grid\t'A timer on the grid of a real-time clock\'s rate'
 futex\t'Another thread, through a futex'
@@ -364,10 +364,10 @@ semaphore\t'Another thread, through a POSIX semaphore'
 sysv-semaphore\t'Another thread, through a System V semaphore'
 kill\t'Another thread, by a signal that the probe waits for'
 condvar\t'Another thread, through a condition variable with PI mutex'
-line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l rtc-hz -d 'Wakeups per virtual second with --stimulus rtc and rtc-grid, a power of two [default: 2048]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l policy -d 'Scheduling policy of the probe' -r

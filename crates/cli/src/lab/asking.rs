@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::explain::Above;
 use wakescope_core::lab::Asked;
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::plan::{Policy, Rate, Stimulus};
 use wakescope_core::units::SpanNs;
 use wakescope_lab::plan::{
     CpuSpeed, LARGEST_FILE, LoadSet, Overrides, Plan, PlanError, Seeds, parse_margin, repeat,
@@ -17,7 +17,7 @@ use wakescope_stats::cells::parse_limit;
 use wakescope_sys::input::open_input_or_pipe;
 
 use crate::Failure;
-use crate::stimuli::stimuli;
+use crate::stimuli::stimuli_of_guests;
 
 /// The arguments that make a plan.
 #[derive(clap::Args)]
@@ -49,12 +49,16 @@ pub(super) struct Asking {
     samples: Option<u64>,
 
     /// Source of the wakeups
-    #[arg(long, value_parser = stimuli(), value_name = "STIMULUS")]
+    #[arg(long, value_parser = stimuli_of_guests(), value_name = "STIMULUS")]
     stimulus: Option<Stimulus>,
 
     /// Time from one timer expiry to the next, in virtual time
     #[arg(long, value_name = "TIME")]
     interval: Option<SpanNs>,
+
+    /// Wakeups per virtual second with --stimulus rtc and rtc-grid, a power of two [default: 2048]
+    #[arg(long, value_name = "HZ", conflicts_with = "interval")]
+    rtc_hz: Option<Rate>,
 
     /// Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded
     /// for the same time
@@ -115,7 +119,8 @@ fn policy(text: &str) -> Result<Policy, String> {
         "fifo" => Ok(Policy::Fifo),
         "rr" => Ok(Policy::Rr),
         "other" => Ok(Policy::Other),
-        _ => Err("the lab supports fifo, rr and other".into()),
+        "deadline" => Ok(Policy::Deadline),
+        _ => Err("the policies are fifo, rr, other and deadline".into()),
     }
 }
 
@@ -146,6 +151,7 @@ impl Asking {
             samples: self.samples,
             stimulus: self.stimulus,
             interval: self.interval,
+            rtc_hz: self.rtc_hz,
             warmup: self.warmup,
             cpu: self.cpu_mips,
             policy: self.policy,

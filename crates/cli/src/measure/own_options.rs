@@ -30,7 +30,7 @@ pub(crate) struct OwnOptions {
     fragments: Option<u64>,
 
     /// With --stimulus audio: share of a fragment's time that computing it takes [default: 80%]
-    #[arg(long, value_name = "N%", value_parser = share, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N%", value_parser = AudioPlan::share_of, allow_hyphen_values = true)]
     share: Option<u64>,
 }
 
@@ -179,23 +179,8 @@ fn fragment(text: &str) -> Result<SpanNs, String> {
 }
 
 fn fragments(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(n @ 2..=1_000) => Ok(n),
-        Ok(0 | 1) => Err("at least 2 are needed: one plays while the other is written".into()),
-        _ => Err("write a whole number from 2 to 1000".into()),
-    }
-}
-
-/// A share in parts per million.
-fn share(text: &str) -> Result<u64, String> {
-    let number = text.strip_suffix('%').and_then(|number| number.parse::<u64>().ok());
-    match number {
-        Some(percent @ 1..=95) => Ok(percent * 10_000),
-        Some(_) => {
-            Err("a share from 1% to 95% is possible: waking and writing take time, too".into())
-        }
-        None => Err("write a share of a fragment's time, as in 80%".into()),
-    }
+    // What is no number is none of those that are possible.
+    AudioPlan::fragments_of(text.parse().unwrap_or(u64::MAX))
 }
 
 fn runtime(text: &str) -> Result<SpanNs, String> {

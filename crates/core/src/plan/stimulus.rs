@@ -176,11 +176,9 @@ impl Stimulus {
             Self::Epoll => {
                 ("epoll", Grid, "The time-out of epoll_pwait2, at points of the same grid")
             }
-            Self::Deadline => (
-                "deadline",
-                Grid,
-                "A timer on the same grid, for a SCHED_DEADLINE task",
-            ),
+            Self::Deadline => {
+                ("deadline", Grid, "A timer on the same grid, for a SCHED_DEADLINE task")
+            }
             Self::Rtc => {
                 ("rtc", Grid, "The periodic interrupt of the real-time clock, as realfeel")
             }

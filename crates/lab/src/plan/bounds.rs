@@ -148,6 +148,10 @@ impl Plan {
                 let what = "a guest of the lab has no line to another machine".to_owned();
                 ("stimulus", what, "omit it, or use the stimulus timer")
             }
+            Family::Grid if stimulus.policy().is_some_and(|own| own != self.policy) => {
+                let what = format!("the stimulus {stimulus} is one of another policy");
+                ("policy", what, "omit it, or use the stimulus timer")
+            }
             Family::Waker if self.policy == Policy::Deadline => {
                 let what = format!("the policy deadline does not apply to the stimulus {stimulus}");
                 ("policy", what, "use fifo, rr or other")
@@ -161,7 +165,7 @@ impl Plan {
                     "{} is not the interval of a real-time clock's rate",
                     self.interval.as_argument()
                 );
-                ("interval", what, "write \"488281ns\", which is 2048 Hz")
+                ("interval", what, "name the rate in its place: rtc_hz = 2048")
             }
             Family::Busy if self.policy != Policy::Other => {
                 let what = format!(
@@ -188,6 +192,7 @@ impl Plan {
     fn check_probe(&self) -> Result<(), PlanError> {
         let Self { samples, interval, warmup, policy, priority, .. } = self;
         self.check_stimulus()?;
+        self.own.check(self)?;
         if !SAMPLES.contains(samples) {
             return Err(PlanError::value(
                 "samples",

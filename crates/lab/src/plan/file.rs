@@ -7,11 +7,12 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::audio::AudioPlan;
+use wakescope_core::plan::{NoRate, Policy, Rate, Stimulus};
 use wakescope_core::units::{SpanError, SpanNs};
 
 use super::overrides::{from_word, parse_each, parse_limits};
-use super::{CpuSpeed, Kernels, Plan, PlanError, Seeds};
+use super::{CpuSpeed, Kernels, OwnKeys, Plan, PlanError, Seeds};
 
 /// The largest plan file that is read, in bytes.
 pub const LARGEST_FILE: usize = 1 << 20;
@@ -30,6 +31,10 @@ struct File {
     samples: Option<Spanned<u64>>,
     stimulus: Option<Spanned<Stimulus>>,
     interval: Option<Spanned<String>>,
+    rtc_hz: Option<Spanned<u64>>,
+    fragments: Option<Spanned<u64>>,
+    share: Option<Spanned<String>>,
+    runtime: Option<Spanned<String>>,
     warmup: Option<Spanned<String>>,
     cpu_mips: Option<Spanned<u64>>,
     policy: Option<Spanned<Policy>>,
@@ -94,13 +99,10 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
             )
         })?;
     }
-    let span = |key, text: &Spanned<String>| {
-        let read = text.get_ref().parse::<SpanNs>();
-        read.map_err(|e: SpanError| from_word(key, &e.to_string()))
-    };
-    if let Some(text) = &file.interval {
-        plan.interval = span("interval", text)?;
-    }
+    let interval = file.interval.as_ref().map(|text| span("interval", text)).transpose()?;
+    let rate = file.rtc_hz.as_ref().map(|hz| rate(*hz.get_ref())).transpose()?;
+    plan.take_interval(interval, rate)?;
+    plan.own = own_keys(file)?;
     if let Some(text) = &file.warmup {
         plan.warmup = span("warmup", text)?;
     }
@@ -111,7 +113,8 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
         })?;
     }
     let own = |x: &Spanned<Policy>| *x.get_ref();
-    plan.take_policy(file.policy.as_ref().map(own), file.priority.as_ref().map(|p| *p.get_ref()));
+    let policy = file.policy.as_ref().map(own).or(plan.stimulus.policy());
+    plan.take_policy(policy, file.priority.as_ref().map(|p| *p.get_ref()));
     if let Some(list) = &file.compare {
         plan.compare = words(list).map(str::to_owned).collect();
     }
@@ -125,6 +128,27 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
         plan.fail_above = parse_limits(words(list))?;
     }
     Ok(plan)
+}
+
+/// The keys that belong to one stimulus or policy.
+fn own_keys(file: &File) -> Result<OwnKeys, PlanError> {
+    let fragments = file.fragments.as_ref().map(|count| AudioPlan::fragments_of(*count.get_ref()));
+    let share = file.share.as_ref().map(|text| AudioPlan::share_of(text.get_ref()));
+    Ok(OwnKeys {
+        runtime: file.runtime.as_ref().map(|text| span("runtime", text)).transpose()?,
+        fragments: fragments.transpose().map_err(|why| from_word("fragments", &why))?,
+        share_ppm: share.transpose().map_err(|why| from_word("share", &why))?,
+    })
+}
+
+fn rate(hz: u64) -> Result<Rate, PlanError> {
+    let read = hz.to_string().parse();
+    read.map_err(|e: NoRate| PlanError::value("rtc_hz", e.to_string(), "write one of these"))
+}
+
+fn span(key: &'static str, text: &Spanned<String>) -> Result<SpanNs, PlanError> {
+    let read = text.get_ref().parse::<SpanNs>();
+    read.map_err(|e: SpanError| from_word(key, &e.to_string()))
 }
 
 fn words(list: &Words) -> impl Iterator<Item = &str> {
@@ -162,6 +186,10 @@ fn place(file: &File, key: &str, index: Option<usize>) -> Option<Range<usize>> {
         "samples" => of(&file.samples),
         "stimulus" => of(&file.stimulus),
         "interval" => of(&file.interval),
+        "rtc_hz" => of(&file.rtc_hz),
+        "fragments" => of(&file.fragments),
+        "share" => of(&file.share),
+        "runtime" => of(&file.runtime),
         "warmup" => of(&file.warmup),
         "cpu_mips" => of(&file.cpu_mips),
         "policy" => of(&file.policy),

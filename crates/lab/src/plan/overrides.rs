@@ -5,7 +5,7 @@ use std::str::FromStr;
 use wakescope_core::explain::Above;
 use wakescope_core::lab::Asked;
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::plan::{Policy, Rate, Stimulus};
 use wakescope_core::units::SpanNs;
 use wakescope_stats::cells::parse_limit;
 
@@ -28,6 +28,8 @@ pub struct Overrides {
     pub stimulus: Option<Stimulus>,
     /// Period of the grid of wakeups, in virtual time.
     pub interval: Option<SpanNs>,
+    /// The rate of a real-time clock, in place of an interval.
+    pub rtc_hz: Option<Rate>,
     /// Time before the measurement, in virtual time.
     pub warmup: Option<SpanNs>,
     /// How fast the guest's CPU is.
@@ -80,7 +82,7 @@ impl Plan {
         take(&mut self.seeds, &overrides.seeds);
         take(&mut self.samples, &overrides.samples);
         take(&mut self.stimulus, &overrides.stimulus);
-        take(&mut self.interval, &overrides.interval);
+        self.take_interval(overrides.interval, overrides.rtc_hz)?;
         take(&mut self.warmup, &overrides.warmup);
         take(&mut self.cpu, &overrides.cpu);
         take(&mut self.compare, &overrides.compare);
@@ -91,8 +93,34 @@ impl Plan {
         take(&mut self.bound, &overrides.bound);
         self.above = overrides.above.or(self.above);
         self.worst = overrides.worst.or(self.worst);
-        self.take_policy(overrides.policy, overrides.priority);
+        let own = overrides.stimulus.and_then(Stimulus::policy);
+        self.take_policy(overrides.policy.or(own), overrides.priority);
         self.checked()
+    }
+
+    /// An interval, or the rate that has one. A stimulus that keeps a rate takes the usual rate if
+    /// neither is said and the interval has none.
+    pub(super) fn take_interval(
+        &mut self,
+        interval: Option<SpanNs>,
+        rate: Option<Rate>,
+    ) -> Result<(), PlanError> {
+        let no = |what: &str, remedy: &str| Err(PlanError::value("rtc_hz", what, remedy));
+        let keeps_rate = self.stimulus.keeps_rate();
+        match (interval, rate) {
+            (Some(_), Some(_)) => return no("the interval is set, too", "omit one of them"),
+            (_, Some(_)) if !keeps_rate => {
+                let what = format!("it does not apply to the stimulus {}", self.stimulus);
+                return no(&what, "omit it, or use the stimulus rtc or rtc-grid");
+            }
+            (Some(interval), None) => self.interval = interval,
+            (None, Some(rate)) => self.interval = rate.interval(),
+            (None, None) if keeps_rate && Rate::of(self.interval).is_none() => {
+                self.interval = Rate::REALFEEL.interval();
+            }
+            (None, None) => {}
+        }
+        Ok(())
     }
 
     /// A policy and a priority go together: a new policy without a priority takes the usual one.

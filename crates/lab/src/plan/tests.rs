@@ -1,4 +1,5 @@
 use expect_test::{Expect, expect};
+use wakescope_core::audio::AudioPlan;
 use wakescope_testing::fuzz;
 
 use super::*;
@@ -28,6 +29,40 @@ explain = true
 "6.1-rt" = ["rt"]
 "#;
 
+/// The keys that belong to one stimulus or policy, which no plan can have all of.
+#[test]
+fn keys_of_one_stimulus() {
+    let plan = |text: &str| Plan::parse(text).unwrap();
+    let audio = plan("stimulus = \"audio\"\nfragments = 4\nshare = \"50%\"");
+    let card = audio.own.audio(audio.interval);
+    assert_eq!((card.fragment_ns, card.fragments, card.share_ppm), (500_000, 4, 500_000));
+    let usual = plan("stimulus = \"audio\"");
+    assert_eq!(usual.own.audio(usual.interval), AudioPlan::usual(500_000));
+    let deadline = plan("stimulus = \"deadline\"\nruntime = \"100us\"");
+    assert_eq!((deadline.policy, deadline.priority), (Policy::Deadline, None));
+    assert_eq!(deadline.own.runtime, Some(SpanNs(100_000)));
+    for (text, interval) in [
+        ("stimulus = \"rtc\"", 488_281),
+        ("stimulus = \"rtc-grid\"\nrtc_hz = 8192", 122_070),
+        ("stimulus = \"rtc-grid\"\ninterval = \"122070ns\"", 122_070),
+        ("stimulus = \"timer\"", 500_000),
+    ] {
+        assert_eq!(plan(text).interval, SpanNs(interval), "{text}");
+    }
+    // The command line says another stimulus than the plan, or another rate.
+    let with = |text: &str, overrides: Overrides| plan(text).with(&overrides);
+    let stimulus = |stimulus| Overrides { stimulus: Some(stimulus), ..Overrides::default() };
+    let changed = with("", stimulus(Stimulus::Deadline)).unwrap();
+    assert_eq!((changed.policy, changed.priority), (Policy::Deadline, None));
+    assert_eq!(with("", stimulus(Stimulus::Rtc)).unwrap().interval, SpanNs(488_281));
+    let rate = || Overrides { rtc_hz: Some("64".parse().unwrap()), ..Overrides::default() };
+    let kept = with("stimulus = \"rtc\"\nrtc_hz = 8192", Overrides::default()).unwrap();
+    assert_eq!(kept.interval, SpanNs(122_070));
+    assert_eq!(with("stimulus = \"rtc\"", rate()).unwrap().interval, SpanNs(15_625_000));
+    let refused = with("", rate()).unwrap_err().to_string();
+    assert!(refused.contains("does not apply to the stimulus timer"), "{refused}");
+}
+
 #[test]
 fn a_plan_with_every_key() {
     let plan = Plan::parse(FULL).unwrap();
@@ -46,6 +81,7 @@ fn a_plan_with_every_key() {
         cpu: CpuSpeed::of_mips(125).unwrap(),
         policy: Policy::Rr,
         priority: Some(50),
+        own: OwnKeys::default(),
         compare: vec!["none:full".into(), "6.1-cloud/full:6.1-rt/rt".into()],
         margin: 0.05,
         published: vec!["somebody, 2002: 5 ms".into()],
@@ -104,7 +140,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "load = [\"find\"]",
         expect![
-            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `interval`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
+            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `interval`, `rtc_hz`, `fragments`, `share`, `runtime`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
         ],
     );
     check(
@@ -193,7 +229,59 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "stimulus = \"rtc-grid\"\ninterval = \"500us\"",
         expect![
-            "line 3: interval: 500us is not the interval of a real-time clock's rate → write \"488281ns\", which is 2048 Hz"
+            "line 3: interval: 500us is not the interval of a real-time clock's rate → name the rate in its place: rtc_hz = 2048"
+        ],
+    );
+    check(
+        "rtc_hz = 2048",
+        expect![
+            "line 2: rtc_hz: it does not apply to the stimulus timer → omit it, or use the stimulus rtc or rtc-grid"
+        ],
+    );
+    check(
+        "stimulus = \"rtc\"\nrtc_hz = 1000",
+        expect![
+            "line 3: rtc_hz: a clock's rate is a power of two from 2 to 8192, as in 2048 → write one of these"
+        ],
+    );
+    check(
+        "stimulus = \"rtc-grid\"\ninterval = \"1ms\"\nrtc_hz = 1024",
+        expect!["line 4: rtc_hz: the interval is set, too → omit one of them"],
+    );
+    check(
+        "stimulus = \"deadline\"\npolicy = \"fifo\"",
+        expect![
+            "line 3: policy: the stimulus deadline is one of another policy → omit it, or use the stimulus timer"
+        ],
+    );
+    check(
+        "runtime = \"100us\"",
+        expect![
+            "line 2: runtime: it does not apply to the policy fifo → omit it, or use the policy deadline"
+        ],
+    );
+    check(
+        "stimulus = \"deadline\"\nruntime = \"1ms\"",
+        expect![
+            "line 3: runtime: 1ms of each 500us → write a time from 1024ns to the interval of 500us"
+        ],
+    );
+    check(
+        "fragments = 4",
+        expect![
+            "line 2: fragments: it does not apply to the stimulus timer → omit it, or use the stimulus audio"
+        ],
+    );
+    check(
+        "stimulus = \"audio\"\nfragments = 1",
+        expect![
+            "line 3: fragments: at least 2 are needed: one plays while the other is written → see docs/reference/plan.md"
+        ],
+    );
+    check(
+        "stimulus = \"audio\"\nshare = \"96%\"",
+        expect![
+            "line 3: share: a share from 1% to 95% is possible: waking and writing take time, too → see docs/reference/plan.md"
         ],
     );
     check(
