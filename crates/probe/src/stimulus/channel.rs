@@ -35,6 +35,11 @@ pub trait Channel: Send + Sync + Sized + 'static {
     #[inline]
     fn after_wakeup(&self, _: &Exchange) {}
 
+    /// For the waker, before it interrupts a sleeper that it has no more wakeups for: lets that end a
+    /// sleep that the kernel resumes after a signal handler.
+    #[inline]
+    fn before_interrupt(&self, _: &Exchange) {}
+
     /// Wakes the sleeper, whose state is set already. Never waits: fails with `WouldBlock` where there
     /// is no room.
     fn wake(&self, exchange: &Exchange) -> io::Result<()>;

@@ -215,8 +215,9 @@ impl Exchange {
     }
 
     /// Tells the probe that there are no more wakeups of this grid, once it has returned from the last
-    /// one: that must not be lost, however late it is. Not through the channel, which may be broken.
-    pub fn end(&self) {
+    /// one: that must not be lost, however late it is. Not through the channel, which may be broken; it
+    /// is only told before each interruption.
+    pub fn end(&self, before_interrupt: impl Fn()) {
         let end = self.end_word();
         if end.compare_exchange(GOING, OVER, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return;
@@ -225,6 +226,7 @@ impl Exchange {
         while end.load(Ordering::Acquire) == OVER && !self.is_stopped() {
             let is_late = clock::now().since(last) > PATIENCE;
             if self.state() == State::Waiting || is_late {
+                before_interrupt();
                 let _ = interrupt(self.process, self.probe);
             }
             let _ = clock::sleep_until(clock::now().after(PAUSE));

@@ -123,7 +123,7 @@ fn a_probe_that_did_not_sleep_yet_has_no_sample() {
             // Nothing of it is left for the next sleep.
             std::thread::scope(|scope| {
                 let exchange = probe.exchange.clone();
-                scope.spawn(move || exchange.end());
+                scope.spawn(move || exchange.end(|| ()));
                 assert_eq!(probe.wait(), Waited::Done);
             });
         }
@@ -192,7 +192,7 @@ fn the_last_wakeup_is_not_lost_however_late_the_probe_is() {
             std::thread::scope(|scope| {
                 let exchange = probe.exchange.clone();
                 // The probe has been woken, and has not returned yet.
-                let ending = scope.spawn(move || exchange.end());
+                let ending = scope.spawn(move || exchange.end(|| ()));
                 if C::KEEPS_WAKEUPS {
                     assert!(matches!(probe.sleep(), Waited::Woken(_)));
                 } else {
@@ -247,7 +247,7 @@ fn a_wakeup_that_never_arrives_ends_the_measurement() {
             probe.exchange.set_woken(MonoNs(1));
             std::thread::scope(|scope| {
                 let exchange = probe.exchange.clone();
-                let waker = scope.spawn(move || exchange.end());
+                let waker = scope.spawn(move || exchange.end(|| ()));
                 assert_eq!(probe.sleep(), Waited::Lost(Loss::NeverArrived));
                 waker.join().unwrap();
             });

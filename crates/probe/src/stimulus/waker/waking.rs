@@ -120,7 +120,7 @@ impl<C: Channel> Waking<C> {
             left -= skipped + 1;
             at = at.after(SpanNs((skipped + 1).saturating_mul(interval.0)));
         }
-        self.exchange.end();
+        self.exchange.end(|| self.channel.before_interrupt(&self.exchange));
     }
 
     fn watch(&self, at: MonoNs, watchdog: Option<&TimerFile>) {
