@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::plan::{Between, Policy, Stimulus};
 use wakescope_core::units::{SpanError, SpanNs};
 
 use super::overrides::{from_word, parse_each, parse_limits};
@@ -29,6 +29,7 @@ struct File {
     seeds: Option<Spanned<SeedsWord>>,
     samples: Option<Spanned<u64>>,
     stimulus: Option<Spanned<Stimulus>>,
+    between: Option<Spanned<Between>>,
     interval: Option<Spanned<String>>,
     warmup: Option<Spanned<String>>,
     cpu_mips: Option<Spanned<u64>>,
@@ -68,6 +69,7 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
     take(&mut plan.description, &file.description);
     take(&mut plan.samples, &file.samples);
     take(&mut plan.stimulus, &file.stimulus);
+    take(&mut plan.between, &file.between);
     take(&mut plan.explain, &file.explain);
     if let Some(list) = &file.kernels {
         plan.kernels = Kernels::of(words(list).map(str::to_owned).collect());
@@ -161,6 +163,7 @@ fn place(file: &File, key: &str, index: Option<usize>) -> Option<Range<usize>> {
         "seeds" => of(&file.seeds),
         "samples" => of(&file.samples),
         "stimulus" => of(&file.stimulus),
+        "between" => of(&file.between),
         "interval" => of(&file.interval),
         "warmup" => of(&file.warmup),
         "cpu_mips" => of(&file.cpu_mips),

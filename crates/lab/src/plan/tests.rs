@@ -13,6 +13,7 @@ loads = ["idle", "find+launch"]
 seeds = [3, 5]
 samples = 1000
 stimulus = "futex"
+between = "processes"
 interval = "1ms"
 warmup = "10ms"
 cpu_mips = 125
@@ -41,6 +42,7 @@ fn a_plan_with_every_key() {
         seeds: Seeds::List(vec![3, 5]),
         samples: 1_000,
         stimulus: Stimulus::Futex,
+        between: Between::Processes,
         interval: SpanNs(1_000_000),
         warmup: SpanNs(10_000_000),
         cpu: CpuSpeed::of_mips(125).unwrap(),
@@ -104,7 +106,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "load = [\"find\"]",
         expect![
-            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `interval`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
+            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `between`, `interval`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
         ],
     );
     check(
@@ -188,6 +190,12 @@ fn errors_name_the_line_and_the_remedy() {
         "stimulus = \"futex\"\npolicy = \"deadline\"",
         expect![
             "line 3: policy: the policy deadline does not apply to the stimulus futex → use fifo, rr or other"
+        ],
+    );
+    check(
+        "between = \"processes\"",
+        expect![
+            "line 2: between: no other process wakes the probe by timer → omit it, or use a stimulus with a waker, such as futex"
         ],
     );
     check(
