@@ -353,7 +353,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__bisect)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --repo --good --bad --build --image --json --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --repo --good --bad --build --image --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -385,6 +385,10 @@ _wakescope() {
                     ;;
                 --stimulus)
                     COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin" -- "${cur}"))
+                    return 0
+                    ;;
+                --between)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --interval)
@@ -553,7 +557,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab__subcmd__run)
-            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --all-figures --json --markdown --help"
+            opts="-h --plan --kernel --preempt --load --seeds --samples --stimulus --between --interval --warmup --cpu-mips --policy --priority --compare --margin --fail-above --explain --above --sections --bound --worst --arch --config --modules --symbols --module --append --qemu --guest-program --jobs --timeout --cpus --experimental-smp --all-figures --json --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -585,6 +589,10 @@ _wakescope() {
                     ;;
                 --stimulus)
                     COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin" -- "${cur}"))
+                    return 0
+                    ;;
+                --between)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --interval)

@@ -299,6 +299,7 @@ condvar\t'Another thread, through a condition variable with PI mutex'
 line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from run" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
@@ -361,6 +362,7 @@ condvar\t'Another thread, through a condition variable with PI mutex'
 line\t'A byte over a serial line (--line), answered by `wakescope respond`'
 audio\t'A virtual sound card that plays what the probe computes'
 spin\t'None: a loop reads the clock and counts the gaps'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l between -d 'What wakes a probe through a stimulus with a waker: another thread of its process, or another process' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l interval -d 'Time from one timer expiry to the next, in virtual time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l warmup -d 'Warm-up in virtual time: the load runs alone for this time, then the probe runs unrecorded for the same time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -l cpu-mips -d 'Speed of the guest\'s CPU, in million instructions per virtual second: 1000, 500, 250, 125' -r
