@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::{Budget, Entry, Exceeded};
 use crate::explain::{Share, Unsound};
-use crate::plan::{Policy, Stimulus};
+use crate::finding::Finding;
+use crate::plan::{Between, Policy, Stimulus};
 use crate::preemption::Model;
 use crate::unknown::{Unknown, keep_unknown};
 
@@ -118,6 +119,9 @@ pub struct Settings {
     /// What wakes the probes.
     #[serde(default)]
     pub stimulus: Stimulus,
+    /// Whether threads that wake probes are of their process.
+    #[serde(default, skip_serializing_if = "Between::is_threads")]
+    pub between: Between,
     /// Period of the grid of wakeups, virtual ns.
     pub interval_ns: u64,
     /// Wakeups per cell.
@@ -210,11 +214,15 @@ pub struct Cell {
     /// Expiries.
     #[serde(default)]
     pub count: u64,
-    /// Work of the load per virtual second; `null` where there is no load, or it counts nothing.
+    /// Work of the load per virtual second; `null` where there is no load, it counts nothing, or there
+    /// are several, whose units of work do not add up.
     pub throughput: Option<f64>,
     /// What a unit of work is: `files`, `programs`, `bytes`.
     #[serde(default)]
     pub unit: String,
+    /// Why its run is degraded: the warnings among its findings, the gravest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// The largest share of the latest wakeup's lateness; `null` where it was not explained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub culprit: Option<Share>,

@@ -98,7 +98,7 @@ pub enum Between {
 }
 
 impl Between {
-    fn is_threads(&self) -> bool {
+    pub(crate) fn is_threads(&self) -> bool {
         *self == Self::Threads
     }
 }

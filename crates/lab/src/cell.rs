@@ -70,7 +70,10 @@ impl Measurement {
         let is_audio = plan.stimulus == Stimulus::Audio;
         let run = RunPlan {
             stimulus: plan.stimulus,
-            waker: plan.stimulus.needs_waker().then(|| Waker::of_probe(plan.priority)),
+            waker: plan
+                .stimulus
+                .needs_waker()
+                .then(|| Waker { between: plan.between, ..Waker::of_probe(plan.priority) }),
             // Without wakeups, the loop runs for as long as so many would take.
             interval_ns: if is_busy { 0 } else { plan.interval.0 },
             samples: (!is_busy).then_some(plan.samples),

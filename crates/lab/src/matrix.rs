@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wakescope_core::behaviour::Agreement;
+use wakescope_core::finding::Severity;
 use wakescope_core::host::Host;
 use wakescope_core::lab::{Asked, Cell, CellBound, Lab, LabKernel, SCHEMA, Settings, Status};
 use wakescope_core::preemption::Model;
@@ -203,6 +204,7 @@ fn settings(plan: &Plan, booted: &[Booted], equipment: &Equipment) -> Settings {
     let program = booted.first().and_then(|b| equipment.programs.get(&b.kernel.arch));
     Settings {
         stimulus: plan.stimulus,
+        between: plan.between,
         interval_ns: plan.interval.0,
         samples: plan.samples,
         warmup_ns: plan.warmup.0,
@@ -440,10 +442,12 @@ fn fill_in_run(cell: &mut Cell, stored: &StoredCell) {
     let bound = run.explanation.as_ref().and_then(|explanation| explanation.bound.as_ref());
     cell.bound =
         bound.map(|bound| CellBound { bound_ns: bound.bound_ns, unsound: bound.unsound.clone() });
-    if let Some(load) = run.load.first() {
+    if let [load] = &run.load[..] {
         cell.throughput = Some(load.per_second);
         cell.unit.clone_from(&load.unit);
     }
+    cell.findings = run.validity.findings;
+    cell.findings.retain(|finding| finding.severity == Severity::Warning);
 }
 
 /// SHA-256 over the histogram of lateness per expiry, as it stands in the record.

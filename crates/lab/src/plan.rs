@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wakescope_core::explain::Above;
 use wakescope_core::lab::{Arm, Asked};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::plan::{Between, Policy, Stimulus};
 use wakescope_core::units::SpanNs;
 
 mod bounds;
@@ -59,6 +59,8 @@ pub struct Plan {
     pub samples: u64,
     /// What wakes the probe.
     pub stimulus: Stimulus,
+    /// Whether a thread that wakes the probe is one of its own process.
+    pub between: Between,
     /// Period of the grid of wakeups, in virtual time.
     pub interval: SpanNs,
     /// How long the load runs alone, and then the probe unrecorded, in virtual time.
@@ -136,6 +138,7 @@ impl Default for Plan {
             seeds: Seeds::Count(10),
             samples: 4_000,
             stimulus: Stimulus::Timer,
+            between: Between::Threads,
             interval: SpanNs(500_000),
             // A virtual second takes several of the host's: long enough that the load is under way.
             warmup: SpanNs(50_000_000),

@@ -4,7 +4,7 @@
 //! tomorrow. What differs between repetitions is in [`footer`] only.
 
 use wakescope_core::lab::{Asked, Lab, Settings};
-use wakescope_core::plan::Stimulus;
+use wakescope_core::plan::{Between, Stimulus};
 use wakescope_core::preemption::Model;
 use wakescope_core::units::{SpanNs, counted, grouped};
 
@@ -162,10 +162,11 @@ fn defaults(lab: &Lab) -> Option<String> {
 fn settings(lab: &Lab) -> String {
     let settings = &lab.settings;
     let priority = settings.priority.map(|p| format!(" {p}")).unwrap_or_default();
-    // The timer is the usual one.
-    let stimulus = match settings.stimulus {
-        Stimulus::Timer => String::new(),
-        other => format!(" by {other}"),
+    // The timer is the usual one, and threads are the usual wakers.
+    let stimulus = match (settings.stimulus, settings.between) {
+        (Stimulus::Timer, _) => String::new(),
+        (other, Between::Threads) => format!(" by {other}"),
+        (other, Between::Processes) => format!(" by {other} between processes"),
     };
     let what = match settings.stimulus.is_busy() {
         true => format!(

@@ -10,6 +10,7 @@ use std::fmt::Write;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::percentile::Percentile;
+use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 use wakescope_core::source::Quantity;
 use wakescope_core::stated::Quantile;
@@ -37,7 +38,7 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
     let mut line = |text: std::fmt::Arguments<'_>| {
         let _ = writeln!(out, "{text}");
     };
-    line(format_args!("# {what} in {domain}ms; kernel {}", clean(&run.host.release, 80)));
+    line(format_args!("# {what} in {domain}ms; {}", kernel(run)));
     let (Some(min_ns), Some(max_ns), Some(mean_ns)) = (all.min_ns, all.max_ns, all.mean_ns())
     else {
         line(format_args!("samples 0"));
@@ -76,6 +77,15 @@ pub fn block(run: &Run, thresholds: &[SpanNs]) -> String {
         out.push_str(&intervals(&deviation, thresholds, domain));
     }
     out
+}
+
+/// What two blocks of one machine differ in: the kernel, and the preemption model that it ran.
+fn kernel(run: &Run) -> String {
+    let release = clean(&run.host.release, 80);
+    match run.host.preemption.model {
+        Model::Unknown => format!("kernel {release}"),
+        model => format!("kernel {release}, preemption {model}"),
+    }
 }
 
 /// The same of what he measured: the time from one sample to the next, without the interval. Some are
@@ -180,7 +190,7 @@ mod tests {
     fn the_block_of_2002() {
         let samples = [vec![52_000; 19_990], vec![150_000; 8], vec![620_000, 1_200_007]].concat();
         expect![[r#"
-            # lateness per expiry in ms; kernel 6.12.95
+            # lateness per expiry in ms; kernel 6.12.95, preemption voluntary
             buckets 4 of 0.1 ms
             samples 20000
             minimum 0.052000
@@ -226,6 +236,15 @@ mod tests {
              75.00000 % below 0.2 ms either way (3 samples)
         "#]]
         .assert_eq(told);
+    }
+
+    #[test]
+    fn the_model_that_ran_stands_beside_the_kernel() {
+        let mut run = run_of(&[&[52_000; 10]]);
+        run.host.preemption.model = Model::Full;
+        let told = block(&run, &thresholds());
+        let begin = "# lateness per expiry in ms; kernel 6.12.95, preemption full\n";
+        assert!(told.starts_with(begin), "{told}");
     }
 
     #[test]

@@ -391,6 +391,10 @@ _wakescope() {
                     COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar audio spin" -- "${cur}"))
                     return 0
                     ;;
+                --between)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --interval)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -593,6 +597,10 @@ _wakescope() {
                     ;;
                 --stimulus)
                     COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar audio spin" -- "${cur}"))
+                    return 0
+                    ;;
+                --between)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --interval)

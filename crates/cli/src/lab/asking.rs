@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::explain::Above;
 use wakescope_core::lab::Asked;
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{Policy, Rate, Stimulus};
+use wakescope_core::plan::{Between, Policy, Rate, Stimulus};
 use wakescope_core::units::SpanNs;
 use wakescope_lab::plan::{
     CpuSpeed, LARGEST_FILE, LoadSet, Overrides, Plan, PlanError, Seeds, parse_margin, repeat,
@@ -51,6 +51,11 @@ pub(super) struct Asking {
     /// Source of the wakeups
     #[arg(long, value_parser = stimuli_of_guests(), value_name = "STIMULUS")]
     stimulus: Option<Stimulus>,
+
+    /// What wakes a probe through a stimulus with a waker: another thread of its process, or another
+    /// process
+    #[arg(long, value_parser = between, value_name = "threads|processes")]
+    between: Option<Between>,
 
     /// Time from one timer expiry to the next, in virtual time
     #[arg(long, value_name = "TIME")]
@@ -124,6 +129,14 @@ fn policy(text: &str) -> Result<Policy, String> {
     }
 }
 
+fn between(text: &str) -> Result<Between, String> {
+    match text {
+        "threads" => Ok(Between::Threads),
+        "processes" => Ok(Between::Processes),
+        _ => Err("write threads or processes".into()),
+    }
+}
+
 impl Asking {
     /// The plan; its kernels may still be those of the whole catalogue.
     pub(super) fn plan(&self) -> Result<Plan, Failure> {
@@ -150,6 +163,7 @@ impl Asking {
             seeds: self.seeds.clone(),
             samples: self.samples,
             stimulus: self.stimulus,
+            between: self.between,
             interval: self.interval,
             rtc_hz: self.rtc_hz,
             warmup: self.warmup,

@@ -1,6 +1,6 @@
 //! The record of a lab that can be published.
 
-use super::explained;
+use super::{explained, redact_finding};
 use super::names::{redact_name_of_load, remove};
 use crate::lab::{Arm, Cell, CellLimit, Comparison, Lab, LabKernel};
 
@@ -91,6 +91,7 @@ fn redact_cell(cell: &mut Cell, names: &[(String, String)]) {
         count: _,
         throughput: _,
         unit: _,
+        findings,
         culprit,
         bound: _,
         histogram_sha256: _,
@@ -102,6 +103,7 @@ fn redact_cell(cell: &mut Cell, names: &[(String, String)]) {
     redact_loads(load);
     remove(reason);
     evidence.clear();
+    findings.iter_mut().for_each(redact_finding);
     culprit.iter_mut().for_each(explained::redact_share);
     *run = None;
     other.clear();
@@ -149,6 +151,7 @@ fn redact_loads(loads: &mut String) {
 mod tests {
     use super::*;
     use crate::explain::{Culprit, NamedTask, Share};
+    use crate::finding::{Finding, Severity};
     use crate::lab::{SCHEMA, Status};
     use crate::redact::REDACTED;
     use crate::unknown::Unknown;
@@ -163,6 +166,12 @@ mod tests {
             status: Status::Failed,
             reason: format!("{own} panicked"),
             evidence: vec!["secret".into()],
+            findings: vec![Finding {
+                code: "of-a-newer-version".into(),
+                severity: Severity::Warning,
+                message: "secret".into(),
+                hint: "secret".into(),
+            }],
             culprit: Some(Share {
                 culprit: Culprit::Task(NamedTask { comm: "secret".into(), ..NamedTask::default() }),
                 ..Share::default()

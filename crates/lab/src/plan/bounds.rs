@@ -1,6 +1,6 @@
 //! What a plan may hold.
 
-use wakescope_core::plan::{Family, Policy, Rate};
+use wakescope_core::plan::{Between, Family, Policy, Rate};
 use wakescope_core::units::{SpanNs, grouped};
 
 use super::words::{is_margin, shortened};
@@ -183,6 +183,10 @@ impl Plan {
             Family::Busy if self.explain => {
                 let what = "a probe that never sleeps has no wakeups to explain".to_owned();
                 ("explain", what, "omit it, or use the stimulus timer")
+            }
+            Family::Grid | Family::Card | Family::Busy if self.between == Between::Processes => {
+                let what = format!("no other process wakes the probe by {stimulus}");
+                ("between", what, "omit it, or use a stimulus with a waker, such as futex")
             }
             Family::Waker | Family::Grid | Family::Card | Family::Busy => return Ok(()),
         };

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 use wakescope_core::audio::AudioPlan;
-use wakescope_core::plan::{NoRate, Policy, Rate, Stimulus};
+use wakescope_core::plan::{Between, NoRate, Policy, Rate, Stimulus};
 use wakescope_core::units::{SpanError, SpanNs};
 
 use super::overrides::{from_word, parse_each, parse_limits};
@@ -30,6 +30,7 @@ struct File {
     seeds: Option<Spanned<SeedsWord>>,
     samples: Option<Spanned<u64>>,
     stimulus: Option<Spanned<Stimulus>>,
+    between: Option<Spanned<Between>>,
     interval: Option<Spanned<String>>,
     rtc_hz: Option<Spanned<u64>>,
     fragments: Option<Spanned<u64>>,
@@ -73,6 +74,7 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
     take(&mut plan.description, &file.description);
     take(&mut plan.samples, &file.samples);
     take(&mut plan.stimulus, &file.stimulus);
+    take(&mut plan.between, &file.between);
     take(&mut plan.explain, &file.explain);
     if let Some(list) = &file.kernels {
         plan.kernels = Kernels::of(words(list).map(str::to_owned).collect());
@@ -185,6 +187,7 @@ fn place(file: &File, key: &str, index: Option<usize>) -> Option<Range<usize>> {
         "seeds" => of(&file.seeds),
         "samples" => of(&file.samples),
         "stimulus" => of(&file.stimulus),
+        "between" => of(&file.between),
         "interval" => of(&file.interval),
         "rtc_hz" => of(&file.rtc_hz),
         "fragments" => of(&file.fragments),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use wakescope_core::explain::Above;
 use wakescope_core::lab::Asked;
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{Policy, Rate, Stimulus};
+use wakescope_core::plan::{Between, Policy, Rate, Stimulus};
 use wakescope_core::units::SpanNs;
 use wakescope_stats::cells::parse_limit;
 
@@ -26,6 +26,8 @@ pub struct Overrides {
     pub samples: Option<u64>,
     /// What wakes the probe.
     pub stimulus: Option<Stimulus>,
+    /// Whether a thread that wakes the probe is one of its own process.
+    pub between: Option<Between>,
     /// Period of the grid of wakeups, in virtual time.
     pub interval: Option<SpanNs>,
     /// The rate of a real-time clock, in place of an interval.
@@ -82,6 +84,7 @@ impl Plan {
         take(&mut self.seeds, &overrides.seeds);
         take(&mut self.samples, &overrides.samples);
         take(&mut self.stimulus, &overrides.stimulus);
+        take(&mut self.between, &overrides.between);
         self.take_interval(overrides.interval, overrides.rtc_hz)?;
         take(&mut self.warmup, &overrides.warmup);
         take(&mut self.cpu, &overrides.cpu);

@@ -15,6 +15,7 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
         seeds,
         samples,
         stimulus,
+        between,
         interval,
         rtc_hz,
         warmup,
@@ -39,6 +40,7 @@ pub fn repeat(plan: Option<&str>, overrides: &Overrides) -> String {
         ("seeds", seeds.as_ref().map(ToString::to_string)),
         ("samples", samples.map(|n| n.to_string())),
         ("stimulus", stimulus.map(|stimulus| stimulus.to_string())),
+        ("between", between.map(|between| between.to_string())),
         ("interval", interval.map(SpanNs::as_argument)),
         ("rtc-hz", rtc_hz.map(|rate| rate.hz().to_string())),
         ("warmup", warmup.map(SpanNs::as_argument)),
@@ -88,7 +90,7 @@ mod tests {
     use super::*;
     use crate::plan::{CpuSpeed, Seeds};
     use wakescope_core::lab::Asked;
-    use wakescope_core::plan::{Policy, Rate, Stimulus};
+    use wakescope_core::plan::{Between, Policy, Rate, Stimulus};
     use wakescope_stats::cells::parse_limit;
 
     #[test]
@@ -107,6 +109,7 @@ mod tests {
             seeds: Some(Seeds::List(vec![7])),
             samples: Some(2_000),
             stimulus: Some(Stimulus::Futex),
+            between: Some(Between::Processes),
             interval: Some(SpanNs(1_500_000)),
             rtc_hz: Some(Rate::REALFEEL),
             warmup: Some(SpanNs(0)),
@@ -125,7 +128,7 @@ mod tests {
         assert_eq!(
             repeat(None, &all),
             r"wakescope lab run --kernel '6.1-cloud,it'\''s/bzImage' --preempt none,rt \
-              --load idle,find+launch --seeds 7, --samples 2000 --stimulus futex --interval 1500us --rtc-hz 2048 --warmup 0s \
+              --load idle,find+launch --seeds 7, --samples 2000 --stimulus futex --between processes --interval 1500us --rtc-hz 2048 --warmup 0s \
               --cpu-mips 125 --policy rr --priority 50 --above p99 --worst 5 --margin 0.05 --compare none:full \
               --compare='-a:$b' --fail-above p99.9=1ms --explain --sections --bound"
                 .replace(" \\\n             ", "")

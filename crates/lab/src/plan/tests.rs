@@ -14,6 +14,7 @@ loads = ["idle", "find+launch"]
 seeds = [3, 5]
 samples = 1000
 stimulus = "futex"
+between = "processes"
 interval = "1ms"
 warmup = "10ms"
 cpu_mips = 125
@@ -76,6 +77,7 @@ fn a_plan_with_every_key() {
         seeds: Seeds::List(vec![3, 5]),
         samples: 1_000,
         stimulus: Stimulus::Futex,
+        between: Between::Processes,
         interval: SpanNs(1_000_000),
         warmup: SpanNs(10_000_000),
         cpu: CpuSpeed::of_mips(125).unwrap(),
@@ -140,7 +142,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "load = [\"find\"]",
         expect![
-            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `interval`, `rtc_hz`, `fragments`, `share`, `runtime`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
+            "line 2: unknown field `load`, expected one of `name`, `description`, `kernels`, `preempt`, `preempt_of`, `loads`, `seeds`, `samples`, `stimulus`, `between`, `interval`, `rtc_hz`, `fragments`, `share`, `runtime`, `warmup`, `cpu_mips`, `policy`, `priority`, `compare`, `margin`, `published`, `fail_above`, `explain` → docs/reference/plan.md lists the keys of a plan"
         ],
     );
     check(
@@ -224,6 +226,12 @@ fn errors_name_the_line_and_the_remedy() {
         "stimulus = \"futex\"\npolicy = \"deadline\"",
         expect![
             "line 3: policy: the policy deadline does not apply to the stimulus futex → use fifo, rr or other"
+        ],
+    );
+    check(
+        "between = \"processes\"",
+        expect![
+            "line 2: between: no other process wakes the probe by timer → omit it, or use a stimulus with a waker, such as futex"
         ],
     );
     check(

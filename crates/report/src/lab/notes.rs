@@ -1,4 +1,4 @@
-//! Notes below a table: why a cell has no number, or fewer seeds than others.
+//! Notes below a table: why a cell has no number or fewer seeds than others, or what weakens it.
 
 use wakescope_core::lab::{Cell, Status};
 use wakescope_core::units::counted;
@@ -43,25 +43,33 @@ impl Notes {
     pub(super) fn on(&mut self, cells: &[&Cell]) -> Option<usize> {
         let mut number = None;
         for cell in cells {
-            let (reason, place) = match cell.status {
-                Status::Ok | Status::NotRun => continue,
+            let (reasons, place) = match cell.status {
+                Status::NotRun => continue,
+                Status::Ok => (doubts(cell), Some(place(cell))),
                 // All seeds and loads of a model share this fate, so they need not be named.
-                Status::Ignored => (ignored(cell), None),
-                Status::Failed => (failed(cell), Some(place(cell))),
+                Status::Ignored => (vec![ignored(cell)], None),
+                Status::Failed => (vec![failed(cell)], Some(place(cell))),
             };
-            let evidence: Vec<String> =
-                cell.evidence.iter().take(MOST_LINES).map(|l| clean(l, LONGEST_LINE)).collect();
-            let same = |note: &Note| note.reason == reason && note.evidence == evidence;
-            let at = self.0.iter().position(same).unwrap_or(self.0.len());
-            if at == self.0.len() {
-                self.0.push(Note { reason, evidence, places: Vec::new() });
+            for reason in reasons {
+                let at = self.place_of(reason, cell);
+                if let Some(place) = &place {
+                    self.0[at].add(place, cell.seed);
+                }
+                number = number.or(Some(at + 1));
             }
-            if let Some(place) = place {
-                self.0[at].add(place, cell.seed);
-            }
-            number = number.or(Some(at + 1));
         }
         number
+    }
+
+    /// Where the note with this reason and the evidence of `cell` stands.
+    fn place_of(&mut self, reason: String, cell: &Cell) -> usize {
+        let evidence: Vec<String> =
+            cell.evidence.iter().take(MOST_LINES).map(|l| clean(l, LONGEST_LINE)).collect();
+        let same = |note: &Note| note.reason == reason && note.evidence == evidence;
+        self.0.iter().position(same).unwrap_or_else(|| {
+            self.0.push(Note { reason, evidence, places: Vec::new() });
+            self.0.len() - 1
+        })
     }
 
     /// Every note, in the order of its number.
@@ -75,10 +83,10 @@ impl Notes {
 }
 
 impl Note {
-    fn add(&mut self, place: String, seed: u64) {
-        match self.places.iter_mut().find(|(known, _)| *known == place) {
+    fn add(&mut self, place: &str, seed: u64) {
+        match self.places.iter_mut().find(|(known, _)| known == place) {
             Some((_, seeds)) => seeds.push(seed),
-            None => self.places.push((place, vec![seed])),
+            None => self.places.push((place.into(), vec![seed])),
         }
     }
 
@@ -113,6 +121,11 @@ fn named(seeds: &[u64]) -> String {
 fn place(cell: &Cell) -> String {
     let arm = wakescope_core::lab::Arm { kernel: cell.kernel.clone(), asked: cell.asked.clone() };
     format!("{} {}", names::arm(&arm), names::load(&cell.load))
+}
+
+/// Why the run of a cell that measured is degraded.
+fn doubts(cell: &Cell) -> Vec<String> {
+    cell.findings.iter().map(|finding| clean(&finding.message, LONGEST_REASON)).collect()
 }
 
 fn failed(cell: &Cell) -> String {

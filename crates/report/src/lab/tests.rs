@@ -315,6 +315,9 @@ fn a_stimulus_that_is_not_the_usual_one_is_named() {
         told.contains(" 4,000 wakeups by futex every 500 µs of virtual time, fifo 90 "),
         "{told}"
     );
+    lab.settings.between = wakescope_core::plan::Between::Processes;
+    let told = text(&lab, Extent::All, Style::default());
+    assert!(told.contains(" by futex between processes every 500 µs"), "{told}");
 }
 
 #[test]

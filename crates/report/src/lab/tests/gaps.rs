@@ -1,6 +1,7 @@
 //! Places of the table without a number, or with fewer than usual.
 
 use expect_test::expect;
+use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::lab::Status;
 use wakescope_stats::cells::{limits, parse_limit};
 
@@ -252,6 +253,30 @@ fn one_seed_has_no_range_and_no_verdict() {
             | repeat: wakescope lab run --plan linux-journal
         "#]],
     );
+}
+
+#[test]
+fn what_weakens_a_cell_is_a_note_of_its_figures() {
+    let mut lab = empty();
+    for asked in ["none", "full"] {
+        add(&mut lab, "6.1-cloud", asked, "idle", (5, 6), 2);
+        add(&mut lab, "6.1-cloud", asked, "stress-kernel", (100, 110), 2);
+    }
+    for cell in lab.cells.iter_mut().filter(|cell| cell.load != "idle") {
+        cell.throughput = None;
+        cell.findings = vec![Finding::new(
+            "load-left-out",
+            Severity::Warning,
+            "nfs-compile was left out of the load stress-kernel: not in this version".into(),
+            "",
+        )];
+    }
+    let shown = text(&lab, Extent::Screen, Style::default());
+    let note = "¹ 6.1-cloud/none stress-kernel, 2 seeds (1, 2); 6.1-cloud/full stress-kernel, 2 seeds (1, 2):\n   nfs-compile was left out of the load stress-kernel: not in this version\n";
+    assert!(shown.contains(note), "{shown}");
+    assert!(shown.contains("stress-kernel   105 (100–110)¹   105 (100–110)¹\n"), "{shown}");
+    assert!(shown.contains("idle            5.5 (5.0–6.0)    5.5 (5.0–6.0)\n"), "{shown}");
+    assert!(markdown(&lab).contains("- ¹ 6.1-cloud/none stress-kernel, 2 seeds (1, 2);"));
 }
 
 #[test]
