@@ -71,39 +71,37 @@ impl Deviations {
     pub(super) fn copy(&self, extremes: &FarExtremes, far: &[Counts; 2]) -> IntervalDeviation {
         let [longer, shorter] = far;
         let (negative, positive) = self.near.split_at(NEAR_NS);
-        let loaded = |cells: &[AtomicU64]| cells.iter().map(|c| c.load(Relaxed)).collect();
-        let mut negative: Vec<u64> = loaded(negative);
-        // From the smallest on, which begins with -1: nothing is shorter by 0.
-        negative.push(0);
-        negative.reverse();
-        let positive: Vec<u64> = loaded(positive);
+        // The smallest are in the middle, and nothing is shorter by 0.
+        let negative = (1..).zip(negative.iter().rev());
         IntervalDeviation {
-            longer: near(&positive).merged(&longer.distribution(&extremes.longer)),
-            shorter: near(&negative).merged(&shorter.distribution(&extremes.shorter)),
+            longer: near((0..).zip(positive)).merged(&longer.distribution(&extremes.longer)),
+            shorter: near(negative).merged(&shorter.distribution(&extremes.shorter)),
         }
     }
 }
 
-/// The distribution of values of which there are so many of 0, 1, 2, … ns.
-fn near(counts: &[u64]) -> Distribution {
-    let seen = || (0_u64..).zip(counts).filter(|&(_, &count)| count > 0);
-    let counted = seen().map(|(value, &count)| (bucket_of(value), count));
+/// The distribution of values, in ascending order, of which each has a cell with its count. Each cell
+/// is read once, because its count may grow meanwhile, and none is copied.
+fn near<'a>(cells: impl Iterator<Item = (u64, &'a AtomicU64)>) -> Distribution {
+    let mut all = Distribution::default();
     let mut buckets: Vec<(usize, u64)> = Vec::new();
-    for (bucket, count) in counted {
+    for (value, cell) in cells {
+        let count = cell.load(Relaxed);
+        if count == 0 {
+            continue;
+        }
+        all.min_ns.get_or_insert(value);
+        all.max_ns = Some(value);
+        all.count += count;
+        all.sum_ns += value * count;
+        let bucket = bucket_of(value);
         match buckets.last_mut() {
             Some((last, sum)) if *last == bucket => *sum += count,
             _ => buckets.push((bucket, count)),
         }
     }
-    Distribution {
-        count: buckets.iter().map(|&(_, count)| count).sum(),
-        min_ns: seen().next().map(|(value, _)| value),
-        max_ns: seen().last().map(|(value, _)| value),
-        max_at_ns: None,
-        sum_ns: seen().map(|(value, &count)| value * count).sum(),
-        histogram: Histogram::from_scale(buckets),
-        stated: None,
-    }
+    all.histogram = Histogram::from_scale(buckets);
+    all
 }
 
 #[cfg(test)]
