@@ -5,7 +5,7 @@ use std::time::Instant;
 use wakescope_model::scenario::{
     Arrivals, Does, Interrupt, InterruptKind, Length, LockKind, Path, Policy, Scenario, Step, Task,
 };
-use wakescope_model::simulation::{Sample, Simulation, Unwatched, Until};
+use wakescope_model::simulation::{Sample, Simulation, Until, Unwatched};
 use wakescope_model::{Image, Rules};
 
 fn main() {
@@ -13,14 +13,17 @@ fn main() {
     let path = |name: &str, steps| Path { name: name.into(), steps };
     let load = vec![
         Step::User(Length::Exponential(40_000.0)),
-        Step::Call("sys_unlink".into(), vec![
-            Step::Lock(LockKind::Spin, "dcache_lock".into()),
-            Step::Compute(Length::Exponential(5_000.0)),
-            Step::Unlock(LockKind::Spin, "dcache_lock".into()),
-            Step::IrqSave,
-            Step::Compute(ns(2_000)),
-            Step::IrqRestore,
-        ]),
+        Step::Call(
+            "sys_unlink".into(),
+            vec![
+                Step::Lock(LockKind::Spin, "dcache_lock".into()),
+                Step::Compute(Length::Exponential(5_000.0)),
+                Step::Unlock(LockKind::Spin, "dcache_lock".into()),
+                Step::IrqSave,
+                Step::Compute(ns(2_000)),
+                Step::IrqRestore,
+            ],
+        ),
         Step::Work,
     ];
     let scenario = Scenario {

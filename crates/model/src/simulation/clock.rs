@@ -371,14 +371,14 @@ impl<W: Watch> Environment for Clock<'_, W> {
     }
 
     fn observe(&mut self, cpu: CpuId, what: Transition) {
+        if W::FOLLOWS {
+            self.watch.happened(cpu, self.now, what);
+        }
         match what {
             Transition::Switch { from, to, .. } => self.switched(cpu, from, to),
             Transition::Response(task) => self.responded(cpu, task),
             Transition::Work(task) => self.tasks[task.index()].work += 1,
             _ => {}
-        }
-        if W::FOLLOWS {
-            self.watch.happened(cpu, self.now, what);
         }
     }
 
