@@ -34,6 +34,9 @@ pub struct Rules {
     pub interrupts_are_threads: bool,
     /// Whether softirqs run in threads only.
     pub softirqs_are_threads: bool,
+    /// Whether a task that is preempted stays on its run queue even where it is prepared to sleep: what
+    /// `PREEMPT_ACTIVE` (0x4000000) was for in 2002. All models do; the checker shows why.
+    pub preempted_stay_ready: bool,
 }
 
 impl Rules {

@@ -1,21 +1,21 @@
 //! What happens in a simulated kernel, as it happens.
 
-use crate::image::{CpuId, EventId, FunctionId, LockId, SourceId, StackId, TaskId};
+use crate::image::{CpuId, LockId, SourceId, TaskId};
 
-/// Something that has just happened on a CPU.
+/// Something that has just happened on a CPU. It takes no time itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transition {
-    /// An interrupt was raised: it waits until the CPU takes it.
+    /// An interrupt arrived: it waits until the CPU takes it.
     Raised(SourceId),
-    /// The CPU takes an interrupt: it leaves idle if it was, and enters the handler.
+    /// The CPU takes an interrupt.
     Taken(SourceId),
-    /// The first line of the handler.
+    /// The first line of its handler.
     HandlerBegin(SourceId),
     /// The handler has ended.
     HandlerEnd(SourceId),
-    /// The interrupt has ended: the CPU goes on where it was, or to softirqs, or to the scheduler.
+    /// The interrupt has ended: the CPU goes on where it was, to softirqs, or to the scheduler.
     Returned(SourceId),
-    /// A timer's function that wakes this task begins.
+    /// The function of a timer that wakes this task begins.
     TimerBegin(TaskId),
     /// It has ended.
     TimerEnd(TaskId),
@@ -23,45 +23,37 @@ pub enum Transition {
     TickBegin,
     /// It has ended.
     TickEnd,
-    /// A softirq of this number begins, on top of what was interrupted or in its thread.
+    /// A softirq of this number begins.
     SoftirqBegin(u8),
     /// It has ended.
     SoftirqEnd(u8),
-    /// What the CPU runs, runs in this function now, called by these.
-    At(StackId),
-    /// What the CPU runs is in user mode from now on.
-    User,
-    /// What the CPU runs is in the kernel from now on.
-    Kernel,
-    /// Interrupts go off, in no interrupt handler.
+    /// Interrupts go off, in no handler.
     IrqsOff,
-    /// Interrupts go on.
+    /// They go on.
     IrqsOn,
-    /// The preempt count has changed to this, in the layout of the kernel: 8 bits of preemption, 8 of
-    /// softirqs, 4 of hard interrupts, 4 of NMIs.
-    PreemptCount(u32),
     /// The CPU spins for a lock that another CPU holds.
     SpinBegin(LockId),
     /// It has got it.
     SpinEnd(LockId),
-    /// A task was made ready and put on the run queue of a CPU, by this one.
+    /// A task was made ready, by what runs on this CPU.
     Woken {
         /// Who.
         task: TaskId,
-        /// Where it waits.
+        /// On whose run queue it waits.
         on: CpuId,
     },
     /// `need_resched` is set for this CPU.
-    NeedResched,
-    /// The same, to be honoured at the tick or in user mode at the latest.
-    NeedReschedLazy,
+    NeedResched {
+        /// Whether it need not be honoured before the tick or the return to user mode.
+        lazy: bool,
+    },
     /// The scheduler is entered.
     SchedEntry,
     /// The CPU changes from one task to another; `None` is idle.
     Switch {
         /// Who ran.
         from: Option<TaskId>,
-        /// Whether that task could still run: it was preempted.
+        /// Whether that task could run on.
         preempted: bool,
         /// Who runs now.
         to: Option<TaskId>,
@@ -70,16 +62,17 @@ pub enum Transition {
     SchedExit,
     /// The probe's own code runs: its response.
     Response(TaskId),
-    /// A page of the task is not there.
+    /// A page of the task was not there; it is now.
     PageFault(TaskId),
-    /// A unit of a load's work was done by this task.
+    /// A unit of a load's work was done.
     Work(TaskId),
-    /// An event was announced.
-    Announced(EventId),
-    /// A task was lent the priority of another that waits for its lock.
-    Boosted(TaskId),
-    /// A lock was broken: dropped, so that somebody can run.
+    /// The task owns a lock that this other task waits for, and is lent its priority.
+    Boosted {
+        /// The owner.
+        owner: TaskId,
+        /// Who waits.
+        waiter: TaskId,
+    },
+    /// The lock is about to be dropped so that somebody can run.
     LockBroken(LockId),
-    /// A function is no part of what the kernel shows, but the truth: where a stack begins.
-    Marker(FunctionId),
 }

@@ -15,4 +15,5 @@ pub(super) const RULES: Rules = Rules {
     spin_locks_sleep: false,
     interrupts_are_threads: false,
     softirqs_are_threads: false,
+    preempted_stay_ready: true,
 };
