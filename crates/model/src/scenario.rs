@@ -2,8 +2,15 @@
 
 pub(crate) mod draw;
 pub mod length;
+pub mod limits;
+pub mod read;
+mod shipped;
+mod words;
+mod write;
 
 pub use length::Length;
+pub use read::ReadError;
+pub use shipped::{SHIPPED, Shipped};
 
 /// A machine and what runs on it. Names are unique within their kind.
 #[derive(Clone, Debug, Default, PartialEq)]
