@@ -11,6 +11,7 @@
 
 pub mod image;
 pub mod kernel;
+pub mod record;
 pub mod rules;
 pub mod scenario;
 pub mod simulation;

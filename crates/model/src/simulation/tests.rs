@@ -185,9 +185,9 @@ impl Watch for Log {
 fn a_seed_repeats_every_bit() {
     let mut load = scenario(vec![
         Step::Lock(LockKind::SpinIrq, "lock".into()),
-        Step::Compute(Length::Exponential(20_000.0)),
+        Step::Compute(Length::Exponential(20_000)),
         Step::Unlock(LockKind::SpinIrq, "lock".into()),
-        Step::User(Length::Exponential(50_000.0)),
+        Step::User(Length::Exponential(50_000)),
     ]);
     load.machine.cpus = 2;
     load.machine.tick_hz = 1_000;
