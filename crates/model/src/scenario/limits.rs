@@ -24,8 +24,8 @@ pub const IDLE_STATES: usize = 16;
 /// Tasks.
 pub const TASKS: usize = 256;
 
-/// Interrupts.
-pub const INTERRUPTS: usize = 256;
+/// Interrupts: those that wait for a CPU are bits of a word, with two of the kernel's own.
+pub const INTERRUPTS: usize = 62;
 
 /// Paths.
 pub const PATHS: usize = 256;

@@ -224,9 +224,9 @@ impl<'a> Paths<'a> {
             None => 1,
         };
         let restart = fields.get("restart").map_or(Ok(false), |at| at.truth())?;
-        if !inside.looped && (every > 1 || restart) {
+        if !inside.looped {
             return Err(
-                lock.problem("found `every` or `restart` outside of a loop of the function")
+                lock.problem("found a lock break, expected a loop around it in its function")
             );
         }
         Ok(LockBreak { lock: self.names.gives(lock, LockKind::Spin)?, every, restart })

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::super::length::Bucket;
 use super::super::{Count, Length, LockBreak, LockKind, SHIPPED, Scenario, Step};
 use super::limits;
+use crate::{Image, Rules};
 
 mod any;
 mod docs;
@@ -111,7 +112,10 @@ fn every_step_can_be_written() {
             r#""cond_resched", "preemption_point", "schedule", "work""#,
             vec![Step::CondResched, Step::PreemptionPoint, Step::Schedule, Step::Work],
         ),
-        (r#"{ lock_break = "l" }"#, vec![Step::LockBreak(lock_break(1, false))]),
+        (
+            r#"{ repeat = 2, do = [{ lock_break = "l" }] }"#,
+            vec![Step::Repeat(Count::Fixed(2), vec![Step::LockBreak(lock_break(1, false))])],
+        ),
         (
             r#"{ repeat = 2, do = [{ lock_break = "l", every = 100, restart = true }] }"#,
             vec![Step::Repeat(Count::Fixed(2), vec![Step::LockBreak(lock_break(100, true))])],
@@ -191,6 +195,10 @@ proptest! {
     #[test]
     fn a_written_scenario_is_read_as_it_was(scenario in any::scenario()) {
         let text = scenario.to_toml();
+        // What a file can say, every model can run.
+        for rules in Rules::ALL {
+            prop_assert_eq!(Image::new(&scenario, rules).err(), None, "{}: {}", rules.name, text);
+        }
         prop_assert_eq!(read(&text), Ok(scenario), "{}", text);
     }
 }
@@ -203,6 +211,9 @@ fn fuzz_scenarios() {
         let Ok(text) = std::str::from_utf8(bytes) else { return };
         if let Ok(scenario) = Scenario::read("x.toml", text, &runs) {
             assert!(scenario.tasks.len() <= limits::TASKS);
+            for rules in Rules::ALL {
+                assert_eq!(Image::new(&scenario, rules).err(), None);
+            }
             assert_eq!(Scenario::read("x.toml", &scenario.to_toml(), &runs), Ok(scenario));
         }
     });

@@ -165,7 +165,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => event().prop_map(Step::PrepareToWait),
         1 => event().prop_map(Step::FinishWait),
         1 => Just(Step::RaiseSoftirq(3)),
-        1 => Just(Step::LockBreak(LockBreak { lock: "dcache_lock".into(), every: 1, restart: false })),
     ];
     let looped = (count(), 1..1_000_000_000_u32, any::<bool>(), some_time()).prop_map(
         |(count, every, restart, time)| {

@@ -301,8 +301,8 @@ fn what_is_wrong_is_said_with_its_place() {
         ),
         (
             "{ compute = \"1us\" }, { lock_break",
-            "{ call = \"f\", do = [{ lock_break = \"dcache_lock\", restart = true }] }, { lock_break",
-            "23:58: path.find[1].do[0].do[0].lock_break: found `every` or `restart` outside of a loop of the function",
+            "{ call = \"f\", do = [{ lock_break = \"dcache_lock\" }] }, { lock_break",
+            "23:58: path.find[1].do[0].do[0].lock_break: found a lock break, expected a loop around it in its function",
         ),
         (
             "{ spin_unlock = \"dcache_lock\" }",
@@ -327,7 +327,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "{ wait = \"data\" }",
             "{ block = \"1ms\", interrupt = \"eth1\" }",
-            "25:32: path.find[3].block.interrupt: found `eth1`, expected an interrupt of a device; the nearest is `eth0`",
+            "25:32: path.find[3].interrupt: found `eth1`, expected an interrupt of a device; the nearest is `eth0`",
         ),
         (
             "\"wakescope.scenario/1\"",
