@@ -7,7 +7,8 @@ use super::slots::{NEVER, Slots};
 use super::watch::{Sample, Watch};
 use crate::image::{CountId, CpuId, Image, LOCAL_TIMER, SourceId, TaskId};
 use crate::kernel::{Environment, Kernel, Sleep, Violation};
-use crate::scenario::{Arrivals, Count, Policy};
+use crate::scenario::length::rounded;
+use crate::scenario::{Arrivals, Count, Policy, draw};
 use crate::trace::Transition;
 
 /// What a CPU does.
@@ -394,14 +395,14 @@ impl<W: Watch> Environment for Clock<'_, W> {
     }
 
     fn observe(&mut self, cpu: CpuId, what: Transition) {
+        if W::FOLLOWS {
+            self.watch.happened(cpu, self.now, what);
+        }
         match what {
             Transition::Switch { from, to, .. } => self.switched(cpu, from, to),
             Transition::Response(task) => self.responded(cpu, task),
             Transition::Work(task) => self.tasks[task.index()].work += 1,
             _ => {}
-        }
-        if W::FOLLOWS {
-            self.watch.happened(cpu, self.now, what);
         }
     }
 
@@ -482,11 +483,5 @@ impl<W: Watch> Environment for Clock<'_, W> {
 }
 
 fn exponential(mean: u64, random: &mut Random) -> u64 {
-    rounded(-(mean as f64) * random.uniform().ln())
-}
-
-/// The nearest number of nanoseconds.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn rounded(ns: f64) -> u64 {
-    ns.min(9.0e18).round() as u64
+    rounded(mean as f64 * draw::exponential(random))
 }
