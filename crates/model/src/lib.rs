@@ -9,6 +9,7 @@
 //! Everything is deterministic: the scenario, the rules and a seed decide every bit of a result.
 //! Nothing here does I/O or reads a clock.
 
+pub mod check;
 pub mod image;
 pub mod kernel;
 pub mod record;
