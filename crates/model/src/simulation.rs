@@ -171,7 +171,7 @@ impl<'i, W: Watch> Simulation<'i, W> {
                 }
                 Progress::Takes(length) => self.clock.draw(length),
                 Progress::Resumes(left) => left,
-                Progress::LeavesIdle => self.clock.idle_exit_ns(cpu),
+                Progress::LeavesIdle => self.clock.take_idle_exit_ns(cpu),
                 Progress::Idle => return self.clock.rest(cpu, Activity::Idle),
                 Progress::Spins => return self.clock.rest(cpu, Activity::Spins),
             };

@@ -6,7 +6,7 @@ use super::fair::{Fair, RR_SLICE_NS};
 use super::slots::{NEVER, Slots};
 use super::watch::{Sample, Watch};
 use crate::image::{CountId, CpuId, Image, LOCAL_TIMER, SourceId, TaskId};
-use crate::kernel::{Environment, Kernel, Sleep, Violation};
+use crate::kernel::{Environment, Kernel, Running, Sleep, Violation};
 use crate::scenario::length::rounded;
 use crate::scenario::{Arrivals, Count, Policy, draw};
 use crate::trace::Transition;
@@ -245,8 +245,9 @@ impl<'i, W: Watch> Clock<'i, W> {
         pays.last().map_or(0, |state| state.exit_ns)
     }
 
-    pub(super) fn idle_exit_ns(&self, cpu: CpuId) -> u64 {
-        self.cpus[cpu.index()].idle_exit_ns
+    /// How long the CPU takes to leave the state that it sleeps in; once, as it is awake then.
+    pub(super) fn take_idle_exit_ns(&mut self, cpu: CpuId) -> u64 {
+        std::mem::take(&mut self.cpus[cpu.index()].idle_exit_ns)
     }
 
     /// An interrupt stops what takes time: what is left of it, nanoseconds.
@@ -404,6 +405,14 @@ impl<W: Watch> Environment for Clock<'_, W> {
             Transition::Work(task) => self.tasks[task.index()].work += 1,
             _ => {}
         }
+    }
+
+    fn wants_places(&self) -> bool {
+        W::FOLLOWS
+    }
+
+    fn place(&mut self, cpu: CpuId, at: Running) {
+        self.watch.place(cpu, self.now, at);
     }
 
     fn first_of_fair(&mut self, ready: &[TaskId]) -> usize {
