@@ -1,0 +1,264 @@
+//! Interrupts and softirqs.
+
+use super::frame::After;
+use super::{
+    Environment, Frame, FrameKind, HARDIRQ_UNIT, Kernel, NMI_UNIT, NeedResched, SOFTIRQ_UNIT, Stage,
+};
+use crate::image::{CpuId, Image, Op, SourceId, SourceKind};
+use crate::trace::Transition;
+
+/// After so many softirqs in a row the others are left to their thread: MAX_SOFTIRQ_RESTART.
+const MOST_SOFTIRQS: u8 = 10;
+
+/// All fields of the preempt count that say that the CPU is in an interrupt or has softirqs off.
+const NO_SOFTIRQS: u32 = 0x00ff_ff00;
+
+impl Kernel {
+    /// An interrupt arrives at a CPU. Whether it is taken at once, so that what takes time there is to
+    /// be interrupted by [`Self::pause`].
+    pub fn raise(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        source: SourceId,
+        env: &mut impl Environment,
+    ) -> bool {
+        self.cpu(cpu).pending |= 1 << source.0;
+        env.observe(cpu, Transition::Raised(source));
+        self.takes(image, cpu, source)
+    }
+
+    /// The first interrupt that waits and can be taken.
+    pub(super) fn next_interrupt(&self, image: &Image, cpu: CpuId) -> Option<SourceId> {
+        let mut pending = self.cpus[cpu.index()].pending;
+        while pending != 0 {
+            let number = pending.trailing_zeros();
+            let source = SourceId(u16::try_from(number).unwrap_or(0));
+            if self.takes(image, cpu, source) {
+                return Some(source);
+            }
+            pending &= pending - 1;
+        }
+        None
+    }
+
+    pub(super) fn take(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        source: SourceId,
+        env: &mut impl Environment,
+    ) {
+        let was_idle = self.top(cpu).is_none();
+        self.cpu(cpu).pending &= !(1 << source.0);
+        if env.wants_places() {
+            env.place(cpu, self.running(image, cpu));
+        }
+        env.observe(cpu, Transition::Taken(source));
+        let kind = image.sources[source.index()].kind;
+        self.cpu(cpu).count += unit(kind);
+        let mut frame =
+            Frame::new(FrameKind::Interrupt(source), image.sources[source.index()].code);
+        if was_idle && kind != SourceKind::Steal {
+            frame.stage = Stage::LeavingIdle;
+        }
+        self.push(cpu, frame);
+    }
+
+    pub(super) fn begin_handler(
+        &mut self,
+        cpu: CpuId,
+        source: SourceId,
+        env: &mut impl Environment,
+    ) {
+        if let Some(top) = self.top_mut(cpu) {
+            top.stage = Stage::Code;
+        }
+        env.observe(cpu, Transition::HandlerBegin(source));
+    }
+
+    pub(super) fn end_handler(
+        &mut self,
+        _image: &Image,
+        cpu: CpuId,
+        source: SourceId,
+        env: &mut impl Environment,
+    ) {
+        if let Some(top) = self.top_mut(cpu) {
+            top.stage = Stage::Exit;
+        }
+        env.observe(cpu, Transition::HandlerEnd(source));
+    }
+
+    pub(super) fn leave_interrupt(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        source: SourceId,
+        env: &mut impl Environment,
+    ) {
+        let kind = image.sources[source.index()].kind;
+        let state = self.cpu(cpu);
+        state.frames.pop();
+        state.count -= unit(kind);
+        env.observe(cpu, Transition::Returned(source));
+        // Neither returns through the kernel's own way out.
+        if matches!(kind, SourceKind::Nmi | SourceKind::Steal) {
+            return;
+        }
+        if self.begin_softirqs(image, cpu, After::Interrupt, env) {
+            return;
+        }
+        self.return_from_interrupt(image, cpu, env);
+    }
+
+    /// The last point of an interrupt: whether the scheduler is called before what was interrupted
+    /// goes on.
+    fn return_from_interrupt(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
+        let state = &self.cpus[cpu.index()];
+        let need = state.need_resched;
+        // An idle CPU looks for itself.
+        if need == NeedResched::No || !state.frames.is_empty() || state.current.is_none() {
+            return;
+        }
+        let is_user = matches!(self.top(cpu).and_then(|top| top.op(image)), Some(Op::User(_)));
+        let may_leave_kernel = image.rules.interrupt_return_schedules
+            && need == NeedResched::Now
+            && state.count == 0
+            && !self.irqs_off(cpu);
+        if is_user || may_leave_kernel {
+            self.enter_scheduler(cpu, true, env);
+        }
+    }
+
+    /// Begins with the first softirq that was raised, if they may run. Whether one has begun.
+    fn begin_softirqs(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        after: After,
+        env: &mut impl Environment,
+    ) -> bool {
+        let state = &self.cpus[cpu.index()];
+        if state.softirqs == 0 || state.count & NO_SOFTIRQS != 0 {
+            return false;
+        }
+        if image.rules.softirqs_are_threads && after != After::Thread {
+            self.wake_softirq_thread(image, cpu, env);
+            return false;
+        }
+        if !image.rules.softirqs_are_threads {
+            self.cpu(cpu).count += SOFTIRQ_UNIT;
+        }
+        self.begin_softirq(image, cpu, 1, after, env)
+    }
+
+    fn begin_softirq(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        run: u8,
+        after: After,
+        env: &mut impl Environment,
+    ) -> bool {
+        loop {
+            let raised = self.cpus[cpu.index()].softirqs;
+            if raised == 0 {
+                return self.leave_softirqs(image, cpu, after, env);
+            }
+            let number = u8::try_from(raised.trailing_zeros()).unwrap_or(0);
+            self.cpu(cpu).softirqs &= raised - 1;
+            // Nothing is there to do for one that no scenario describes.
+            let code = image.softirqs.get(usize::from(number)).copied().flatten();
+            if let Some(code) = code {
+                env.observe(cpu, Transition::SoftirqBegin(number));
+                self.push(cpu, Frame::new(FrameKind::Softirq { number, run, after }, code));
+                return true;
+            }
+        }
+    }
+
+    pub(super) fn end_softirq(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        number: u8,
+        run: u8,
+        after: After,
+        env: &mut impl Environment,
+    ) {
+        self.cpu(cpu).frames.pop();
+        env.observe(cpu, Transition::SoftirqEnd(number));
+        if run >= MOST_SOFTIRQS && after != After::Thread && self.cpus[cpu.index()].softirqs != 0 {
+            self.wake_softirq_thread(image, cpu, env);
+            self.leave_softirqs(image, cpu, after, env);
+        } else {
+            self.begin_softirq(image, cpu, run.saturating_add(1), after, env);
+        }
+    }
+
+    /// No softirq runs any more. Always `false`: none has begun.
+    fn leave_softirqs(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        after: After,
+        env: &mut impl Environment,
+    ) -> bool {
+        if !image.rules.softirqs_are_threads {
+            self.lower_count(cpu, SOFTIRQ_UNIT, env);
+        }
+        match after {
+            After::Interrupt => self.return_from_interrupt(image, cpu, env),
+            After::BhEnable | After::Thread => self.preempt_if_enabled(image, cpu, env),
+        }
+        false
+    }
+
+    pub(super) fn softirqs_after_enable(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        env: &mut impl Environment,
+    ) {
+        if !self.begin_softirqs(image, cpu, After::BhEnable, env) {
+            self.preempt_if_enabled(image, cpu, env);
+        }
+    }
+
+    pub(super) fn run_softirqs_in_thread(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        env: &mut impl Environment,
+    ) {
+        self.begin_softirqs(image, cpu, After::Thread, env);
+    }
+
+    fn wake_softirq_thread(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
+        self.announce(image, cpu, image.softirq_work[cpu.index()], env);
+    }
+
+    /// The tick: whoever has used up the time that is due to it, and whoever was to be preempted at
+    /// leisure, is preempted now.
+    pub(super) fn tick(&mut self, cpu: CpuId, env: &mut impl Environment) {
+        let Some(task) = self.cpus[cpu.index()].current else { return };
+        let others_wait = !self.cpus[cpu.index()].ready.is_empty();
+        let used_up = others_wait && env.has_used_its_slice(cpu, task);
+        if used_up || self.cpus[cpu.index()].need_resched == NeedResched::Lazy {
+            self.set_need(cpu, cpu, NeedResched::Now, env);
+        }
+        if used_up {
+            self.rotate_at_switch(cpu, task);
+        }
+    }
+}
+
+/// What an interrupt adds to the preempt count.
+fn unit(kind: SourceKind) -> u32 {
+    match kind {
+        SourceKind::Steal => 0,
+        SourceKind::Nmi => NMI_UNIT + HARDIRQ_UNIT,
+        _ => HARDIRQ_UNIT,
+    }
+}

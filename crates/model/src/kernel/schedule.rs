@@ -1,0 +1,247 @@
+//! Who runs.
+
+use super::{
+    Environment, FIRST_FAIR_PRIO, Frame, FrameKind, Kernel, NeedResched, Running, Stage, TaskState,
+    Violation,
+};
+use crate::image::{CodeId, CpuId, Image, TaskId};
+use crate::trace::Transition;
+
+impl Kernel {
+    /// `preempt_check_resched`: calls the scheduler where the count has just become 0.
+    pub(super) fn preempt_if_enabled(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        env: &mut impl Environment,
+    ) {
+        let state = &self.cpus[cpu.index()];
+        let in_task = state.frames.is_empty() && state.current.is_some();
+        let is_enabled = state.count == 0 && in_task && !self.irqs_off(cpu);
+        let is_needed = state.need_resched == NeedResched::Now;
+        if image.rules.preempt_enable_schedules && is_enabled && is_needed {
+            self.enter_scheduler(cpu, true, env);
+        }
+    }
+
+    /// `schedule`, or `preempt_schedule`, which marks the task as preempted.
+    pub(super) fn enter_scheduler(
+        &mut self,
+        cpu: CpuId,
+        preempts: bool,
+        env: &mut impl Environment,
+    ) {
+        let state = &self.cpus[cpu.index()];
+        let irq_depth = self.top(cpu).map_or(0, |top| top.irq_depth);
+        if state.count != 0 || irq_depth != 0 || !state.frames.is_empty() {
+            env.violated(cpu, Violation::AtomicSchedule { count: state.count });
+            return;
+        }
+        let in_rcu = state.current.is_some_and(|task| self.tasks[task.index()].rcu_depth > 0);
+        if in_rcu && !preempts {
+            env.violated(cpu, Violation::SleepInRcu);
+        }
+        env.observe(cpu, Transition::SchedEntry);
+        self.push(cpu, Frame::new(FrameKind::Scheduler { preempts }, CodeId(0)));
+    }
+
+    /// The scheduler's choice.
+    pub(super) fn choose(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        preempts: bool,
+        env: &mut impl Environment,
+    ) {
+        self.cpu(cpu).need_resched = NeedResched::No;
+        let current = self.cpus[cpu.index()].current;
+        if let Some(task) = current {
+            let stays = preempts && image.rules.preempted_stay_ready;
+            if self.tasks[task.index()].state == TaskState::Running || stays {
+                self.put_back(cpu, task);
+            } else {
+                self.task(task).is_queued = false;
+            }
+        }
+        let next = self.take_first(cpu, env).or_else(|| self.pull(image, cpu));
+        if next == current {
+            return self.leave_scheduler(image, cpu, env);
+        }
+        self.cpu(cpu).next = next;
+        if let Some(top) = self.top_mut(cpu) {
+            top.stage = Stage::Exit;
+        }
+    }
+
+    /// A task that could run on goes before those of its priority; one whose slice is over behind them.
+    fn put_back(&mut self, cpu: CpuId, task: TaskId) {
+        let rotates = std::mem::take(&mut self.task(task).frame.rotates);
+        let state = self.cpu(cpu);
+        if rotates {
+            state.ready.push(task);
+        } else {
+            state.ready.insert(0, task);
+        }
+    }
+
+    pub(super) fn rotate_at_switch(&mut self, _cpu: CpuId, task: TaskId) {
+        self.task(task).frame.rotates = true;
+    }
+
+    /// Takes the most urgent of those that are ready from the run queue.
+    fn take_first(&mut self, cpu: CpuId, env: &mut impl Environment) -> Option<TaskId> {
+        let ready = &self.cpus[cpu.index()].ready;
+        let prio = |task: TaskId| self.tasks[task.index()].prio;
+        let mut best = 0;
+        for (at, &task) in ready.iter().enumerate().skip(1) {
+            let (this, other) = (prio(task), prio(ready[best]));
+            let class = |prio: i16| prio.min(FIRST_FAIR_PRIO);
+            let is_earlier = this == -1 && other == -1 && env.is_earlier(task, ready[best]);
+            if class(this) < class(other) || is_earlier {
+                best = at;
+            }
+        }
+        let first = *ready.get(best)?;
+        if prio(first) >= FIRST_FAIR_PRIO && ready.len() > 1 {
+            best = env.first_of_fair(ready);
+        }
+        Some(self.cpu(cpu).ready.remove(best))
+    }
+
+    /// An idle CPU takes a task that waits elsewhere and may run here.
+    fn pull(&mut self, image: &Image, cpu: CpuId) -> Option<TaskId> {
+        for other in 0..self.cpus.len() {
+            let may_move = |&task: &TaskId| image.tasks[task.index()].cpu.is_none();
+            let Some(at) = self.cpus[other].ready.iter().position(may_move) else { continue };
+            let task = self.cpus[other].ready.remove(at);
+            self.task(task).cpu = cpu;
+            return Some(task);
+        }
+        None
+    }
+
+    /// The change from one task to another.
+    pub(super) fn switch(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
+        let state = self.cpu(cpu);
+        let (from, to) = (state.current, state.next.take());
+        let count = state.count;
+        state.current = to;
+        let preempted = from.is_some_and(|task| {
+            self.tasks[task.index()].is_queued
+                && self.tasks[task.index()].state == TaskState::Running
+        });
+        if let Some(from) = from {
+            self.task(from).count = count;
+        }
+        if let Some(to) = to {
+            self.task(to).cpu = cpu;
+            let count = self.tasks[to.index()].count;
+            self.cpu(cpu).count = count;
+        } else {
+            self.cpu(cpu).count = 0;
+        }
+        if let Some(task) = from.filter(|_| env.wants_places()) {
+            let frame = &self.tasks[task.index()].frame;
+            let (stack, prio) = (frame.stack(image), self.tasks[task.index()].prio);
+            let at = Running { task: from, prio, stack, ..self.running(image, cpu) };
+            env.place(cpu, at);
+        }
+        env.observe(cpu, Transition::Switch { from, preempted, to });
+        self.leave_scheduler(image, cpu, env);
+    }
+
+    fn leave_scheduler(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) {
+        self.cpu(cpu).frames.pop();
+        env.observe(cpu, Transition::SchedExit);
+        // `preempt_schedule` asks again, since interrupts were off meanwhile.
+        self.preempt_if_enabled(image, cpu, env);
+    }
+
+    /// `try_to_wake_up`
+    pub(super) fn wake(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        task: TaskId,
+        env: &mut impl Environment,
+    ) {
+        if self.tasks[task.index()].state == TaskState::Running {
+            return;
+        }
+        self.task(task).state = TaskState::Running;
+        // It has not left its CPU yet, or was preempted on its way to sleep: it simply goes on.
+        if self.tasks[task.index()].is_queued {
+            return;
+        }
+        let on = self.place(image, cpu, task);
+        let woken = self.task(task);
+        (woken.is_queued, woken.cpu) = (true, on);
+        self.cpu(on).ready.push(task);
+        env.observe(cpu, Transition::Woken { task, on });
+        self.preempt_for(image, cpu, on, task, env);
+    }
+
+    /// The CPU that a woken task goes to: where it ran, unless that is busy and another one idle.
+    fn place(&self, image: &Image, _cpu: CpuId, task: TaskId) -> CpuId {
+        if let Some(bound) = image.tasks[task.index()].cpu {
+            return bound;
+        }
+        let is_idle =
+            |cpu: &super::Cpu| cpu.current.is_none() && cpu.next.is_none() && cpu.ready.is_empty();
+        let last = self.tasks[task.index()].cpu;
+        if is_idle(&self.cpus[last.index()]) {
+            return last;
+        }
+        self.cpus.iter().position(is_idle).map_or(last, CpuId::at)
+    }
+
+    /// Whether `task`, which is ready on the CPU `on`, is to run there before who runs.
+    pub(super) fn preempt_for(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        on: CpuId,
+        task: TaskId,
+        env: &mut impl Environment,
+    ) {
+        let state = &self.cpus[on.index()];
+        // Once the scheduler has chosen, it does not look again: its choice counts, idle too.
+        let has_chosen = state.frames.iter().any(|frame| {
+            matches!(frame.kind, FrameKind::Scheduler { .. }) && frame.stage == Stage::Exit
+        });
+        let Some(running) = (if has_chosen { state.next } else { state.current }) else {
+            return self.set_need(cpu, on, NeedResched::Now, env);
+        };
+        let (this, other) = (self.tasks[task.index()].prio, self.tasks[running.index()].prio);
+        let is_fair = this >= FIRST_FAIR_PRIO;
+        let preempts = match (is_fair, other >= FIRST_FAIR_PRIO) {
+            (true, true) => env.fair_preempts(running, task),
+            _ if this == -1 && other == -1 => env.is_earlier(task, running),
+            _ => this < other,
+        };
+        if preempts {
+            let is_lazy = is_fair && image.rules.fair_wakeups_are_lazy;
+            let need = if is_lazy { NeedResched::Lazy } else { NeedResched::Now };
+            self.set_need(cpu, on, need, env);
+        }
+    }
+
+    /// Sets `need_resched` of the CPU `on`, from `cpu`.
+    pub(super) fn set_need(
+        &mut self,
+        cpu: CpuId,
+        on: CpuId,
+        need: NeedResched,
+        env: &mut impl Environment,
+    ) {
+        let state = self.cpu(on);
+        if state.need_resched >= need {
+            return;
+        }
+        state.need_resched = need;
+        env.observe(on, Transition::NeedResched { lazy: need == NeedResched::Lazy });
+        if on != cpu && need == NeedResched::Now {
+            env.send_reschedule(on);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Rules by hand-worked tables of what happens when.
+
+use super::*;
+use crate::Rules;
+use crate::scenario::{
+    Costs, Count, Does, Length, LockBreak, LockKind, Machine, Path, Policy, Scenario, Step, Task,
+};
+use crate::trace::Transition;
+
+mod tables;
+mod theory;
+
+/// A probe each millisecond, first at its phase, and a task that runs `steps` again and again. The
+/// kernel's own steps take 100 ns each where they take any time.
+fn scenario(steps: Vec<Step>) -> Scenario {
+    let ns = Length::Fixed;
+    Scenario {
+        name: "test".into(),
+        machine: Machine { cpus: 1, tick_hz: 0, idle_states: Vec::new() },
+        costs: Costs {
+            interrupt_entry: ns(100),
+            interrupt_exit: ns(100),
+            timer_function: ns(100),
+            tick: ns(100),
+            schedule: ns(100),
+            switch: ns(100),
+            return_to_user: ns(100),
+            ipi: ns(100),
+        },
+        paths: vec![Path { name: "load".into(), steps }],
+        tasks: vec![
+            Task {
+                name: "probe".into(),
+                policy: Policy::Fifo(80),
+                cpu: None,
+                does: Does::Probe { period_ps: 1_000_000_000 },
+            },
+            Task { name: "load".into(), does: Does::Path("load".into()), ..Task::default() },
+        ],
+        ..Scenario::default()
+    }
+}
+
+fn us(us: u64) -> Length {
+    Length::Fixed(us * 1_000)
+}
+
+/// All latencies of a second under these rules, nanoseconds.
+fn latencies(scenario: &Scenario, rules: &str) -> Vec<u64> {
+    let image = Image::new(scenario, Rules::named(rules).unwrap()).unwrap();
+    let mut latencies = Vec::new();
+    let watch = Unwatched(|sample: Sample| latencies.push(sample.latency_ns()));
+    let mut simulation = Simulation::new(&image, 1, watch);
+    simulation.run_until(Until { samples: 1_000, ns: 1_000_000_000 }).unwrap();
+    latencies
+}
+
+/// The least and the most.
+fn range(latencies: &[u64]) -> (u64, u64) {
+    (*latencies.iter().min().unwrap(), *latencies.iter().max().unwrap())
+}
+
+#[test]
+fn an_idle_machine_takes_what_its_steps_take() {
+    // Entry, timer function, exit, scheduler, switch, return to user mode: 600 ns.
+    let asleep = scenario(vec![Step::Block { length: us(1_000_000), interrupt: None }]);
+    for rules in Rules::ALL {
+        let latencies = latencies(&asleep, rules.name);
+        assert_eq!(range(&latencies), (600, 600), "{}", rules.name);
+        assert!(latencies.len() >= 999, "{}", latencies.len());
+    }
+}
+
+#[test]
+fn a_long_system_call_holds_the_probe_up_unless_the_kernel_can_be_preempted() {
+    // 300 us in the kernel, 7 us in user mode.
+    let load = scenario(vec![Step::Compute(us(300)), Step::User(us(7))]);
+    for (rules, most) in [("none", 300_600), ("voluntary", 300_600), ("full", 600), ("rt", 600)] {
+        let (least, worst) = range(&latencies(&load, rules));
+        assert_eq!(least, 600, "{rules}");
+        assert!(worst <= most && worst > most * 9 / 10, "{rules}: {worst}");
+    }
+}
+
+#[test]
+fn spin_locks_hold_up_all_but_those_that_sleep() {
+    let load = scenario(vec![
+        Step::Lock(LockKind::Spin, "lock".into()),
+        Step::Compute(us(300)),
+        Step::Unlock(LockKind::Spin, "lock".into()),
+        Step::User(us(7)),
+    ]);
+    for (rules, most) in [("none", 300_600), ("full", 300_600), ("both", 300_600), ("rt", 600)] {
+        let (_, worst) = range(&latencies(&load, rules));
+        assert!(worst <= most && worst > most * 9 / 10, "{rules}: {worst}");
+    }
+}
+
+#[test]
+fn lock_breaking_bounds_a_loop_by_its_iterations() {
+    let iterate = |every| {
+        scenario(vec![
+            Step::Lock(LockKind::Spin, "dcache_lock".into()),
+            Step::Repeat(
+                Count::Fixed(1_000),
+                vec![
+                    Step::Compute(Length::Fixed(100)),
+                    Step::LockBreak(LockBreak {
+                        lock: "dcache_lock".into(),
+                        every,
+                        restart: false,
+                    }),
+                ],
+            ),
+            Step::Unlock(LockKind::Spin, "dcache_lock".into()),
+            Step::User(us(7)),
+        ])
+    };
+    for (rules, every, most) in [
+        ("full", 100, 100_600),
+        ("voluntary", 100, 10_600),
+        ("both", 100, 10_600),
+        ("both", 1, 700),
+        ("both", 500, 50_600),
+    ] {
+        let (_, worst) = range(&latencies(&iterate(every), rules));
+        assert!(worst <= most && worst > most * 9 / 10, "{rules} {every}: {worst}");
+    }
+}
+
+#[test]
+fn interrupts_off_hold_up_every_model() {
+    let load =
+        scenario(vec![Step::IrqSave, Step::Compute(us(50)), Step::IrqRestore, Step::User(us(7))]);
+    for rules in Rules::ALL {
+        let (_, worst) = range(&latencies(&load, rules.name));
+        assert!((45_000..=50_600).contains(&worst), "{}: {worst}", rules.name);
+    }
+}
+
+#[test]
+fn a_mutex_lends_the_priority_of_who_waits() {
+    // Low takes the lock for 100 us, middle computes, the probe's own neighbour high wants the lock.
+    let task = |name: &str, priority| Task {
+        name: name.into(),
+        policy: Policy::Fifo(priority),
+        does: Does::Path(name.into()),
+        ..Task::default()
+    };
+    let locked = |before: Length, inside: Length| {
+        vec![
+            Step::Block { length: before, interrupt: None },
+            Step::Lock(LockKind::Mutex, "mutex".into()),
+            Step::Compute(inside),
+            Step::Unlock(LockKind::Mutex, "mutex".into()),
+            Step::Work,
+        ]
+    };
+    let mut load = scenario(vec![Step::User(us(100))]);
+    load.paths.push(Path { name: "low".into(), steps: locked(us(10), us(100)) });
+    load.paths.push(Path { name: "high".into(), steps: locked(us(1_000), us(1)) });
+    let middle = vec![Step::Block { length: us(1_000), interrupt: None }, Step::User(us(50_000))];
+    load.paths.push(Path { name: "middle".into(), steps: middle });
+    load.tasks.extend([task("low", 1), task("middle", 2), task("high", 3)]);
+    let image = Image::new(&load, Rules::named("full").unwrap()).unwrap();
+    let mut simulation = Simulation::new(&image, 1, Unwatched(|_| ()));
+    simulation.run_until(Until { samples: 1_000, ns: 1_000_000_000 }).unwrap();
+    // Without it, high would get the lock only in the 1 ms of every 51 that middle sleeps.
+    let done = simulation.work(TaskId(4));
+    assert!(done > 800, "high was done {done} times");
+}
+
+/// Writes down what happens.
+#[derive(Default)]
+struct Log(Vec<(u64, Transition)>);
+
+impl Watch for Log {
+    const FOLLOWS: bool = true;
+
+    fn sample(&mut self, _: Sample) {}
+
+    fn happened(&mut self, _: CpuId, at_ns: u64, what: Transition) {
+        self.0.push((at_ns, what));
+    }
+}
+
+#[test]
+fn a_seed_repeats_every_bit() {
+    let mut load = scenario(vec![
+        Step::Lock(LockKind::SpinIrq, "lock".into()),
+        Step::Compute(Length::Exponential(20_000)),
+        Step::Unlock(LockKind::SpinIrq, "lock".into()),
+        Step::User(Length::Exponential(50_000)),
+    ]);
+    load.machine.cpus = 2;
+    load.machine.tick_hz = 1_000;
+    load.tasks.push(Task {
+        name: "load2".into(),
+        does: Does::Path("load".into()),
+        ..Task::default()
+    });
+    let log = |seed| {
+        let image = Image::new(&load, Rules::named("full").unwrap()).unwrap();
+        let mut simulation = Simulation::new(&image, seed, Log::default());
+        simulation.run_until(Until { samples: 200, ns: u64::MAX }).unwrap();
+        simulation.into_watch().0
+    };
+    assert_eq!(log(1), log(1));
+    assert_ne!(log(1), log(2));
+    assert!(log(1).is_sorted_by_key(|&(at, _)| at), "time runs backwards");
+}
