@@ -1,5 +1,6 @@
 //! What is simulated: a machine, its interrupts, its tasks, and the paths through its kernel.
 
+pub(crate) mod draw;
 pub mod length;
 pub mod limits;
 pub mod read;

@@ -1,7 +1,7 @@
 //! Who runs.
 
 use super::{
-    Environment, FIRST_FAIR_PRIO, Frame, FrameKind, Kernel, NeedResched, Stage, TaskState,
+    Environment, FIRST_FAIR_PRIO, Frame, FrameKind, Kernel, NeedResched, Running, Stage, TaskState,
     Violation,
 };
 use crate::image::{CodeId, CpuId, Image, TaskId};
@@ -140,6 +140,12 @@ impl Kernel {
         } else {
             self.cpu(cpu).count = 0;
         }
+        if let Some(task) = from.filter(|_| env.wants_places()) {
+            let frame = &self.tasks[task.index()].frame;
+            let (stack, prio) = (frame.stack(image), self.tasks[task.index()].prio);
+            let at = Running { task: from, prio, stack, ..self.running(image, cpu) };
+            env.place(cpu, at);
+        }
         env.observe(cpu, Transition::Switch { from, preempted, to });
         self.leave_scheduler(image, cpu, env);
     }
@@ -199,7 +205,11 @@ impl Kernel {
         env: &mut impl Environment,
     ) {
         let state = &self.cpus[on.index()];
-        let Some(running) = state.next.or(state.current) else {
+        // Once the scheduler has chosen, it does not look again: its choice counts, idle too.
+        let has_chosen = state.frames.iter().any(|frame| {
+            matches!(frame.kind, FrameKind::Scheduler { .. }) && frame.stage == Stage::Exit
+        });
+        let Some(running) = (if has_chosen { state.next } else { state.current }) else {
             return self.set_need(cpu, on, NeedResched::Now, env);
         };
         let (this, other) = (self.tasks[task.index()].prio, self.tasks[running.index()].prio);

@@ -127,6 +127,7 @@ impl Kernel {
             Op::MutexUnlock(lock) => {
                 self.unlock_and_wake(image, cpu, lock, env);
                 self.advance(cpu);
+                self.preempt_if_enabled(image, cpu, env);
             }
             Op::PreemptDisable => {
                 self.cpu(cpu).count += 1;
@@ -142,7 +143,7 @@ impl Kernel {
                 self.advance(cpu);
             }
             Op::IrqSave | Op::IrqRestore => {
-                self.change_irqs(cpu, op == Op::IrqSave, env);
+                self.change_irqs(image, cpu, op == Op::IrqSave, env);
                 self.advance(cpu);
             }
             Op::BhDisable => {
@@ -192,12 +193,14 @@ impl Kernel {
             Op::Wake(event) => {
                 self.announce(image, cpu, event, env);
                 self.advance(cpu);
+                self.preempt_if_enabled(image, cpu, env);
             }
             Op::WakeSleepers(source) => {
                 while let Some(task) = env.next_sleeper(cpu, source) {
                     self.wake(image, cpu, task, env);
                 }
                 self.advance(cpu);
+                self.preempt_if_enabled(image, cpu, env);
             }
             Op::NextTimer(end) => self.next_timer(cpu, end, env),
             Op::WakeTimer => {
@@ -234,8 +237,7 @@ impl Kernel {
                 self.advance(cpu);
             }
             Op::EndChange(variable) => {
-                let changes = &mut self.cpu(cpu).changes[usize::from(variable.0)];
-                *changes = changes.saturating_sub(1);
+                self.end_change(cpu, variable, env);
                 self.advance(cpu);
             }
             Op::Work => {
@@ -377,7 +379,13 @@ impl Kernel {
         }
     }
 
-    fn change_irqs(&mut self, cpu: CpuId, off: bool, env: &mut impl Environment) {
+    fn change_irqs(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        off: bool,
+        env: &mut impl Environment,
+    ) {
         let Some(top) = self.top_mut(cpu) else { return };
         let in_interrupt = matches!(top.kind, FrameKind::Interrupt(_));
         let before = top.irq_depth;
@@ -388,7 +396,12 @@ impl Kernel {
         }
         match (off, before) {
             (true, 0) if !in_interrupt => env.observe(cpu, Transition::IrqsOff),
-            (false, 1) if !in_interrupt => env.observe(cpu, Transition::IrqsOn),
+            (false, 1) if !in_interrupt => {
+                if env.wants_places() {
+                    env.place(cpu, self.running(image, cpu));
+                }
+                env.observe(cpu, Transition::IrqsOn);
+            }
             _ => {}
         }
     }

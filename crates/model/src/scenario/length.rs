@@ -2,6 +2,8 @@
 
 use wakescope_core::random::Random;
 
+use super::draw::{between, exponential, power};
+
 /// A length of time, fixed or drawn at random, nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Length {
@@ -49,9 +51,9 @@ impl Length {
         match self {
             &Self::Fixed(ns) => ns,
             &Self::Uniform(least, most) => between(least, most.saturating_add(1), random),
-            &Self::Exponential(mean) => rounded(-(mean as f64) * random.uniform().ln()),
+            &Self::Exponential(mean) => rounded(mean as f64 * exponential(random)),
             &Self::Pareto { least, shape, most } => {
-                rounded(least as f64 * random.uniform().powf(-1.0 / shape)).min(most)
+                rounded(least as f64 * power(exponential(random) / shape)).min(most)
             }
             Self::Mixture(parts) => {
                 let all: f64 = parts.iter().map(|(weight, _)| weight).sum();
@@ -81,18 +83,11 @@ impl Length {
     }
 }
 
-/// A number from `least` on and below `end`.
-fn between(least: u64, end: u64, random: &mut Random) -> u64 {
-    let span = u128::from(end.saturating_sub(least));
-    let beyond = (u128::from(random.number()) * span) >> 64;
-    least + u64::try_from(beyond).unwrap_or(0)
-}
-
-/// The nearest number of nanoseconds, at most 2^63.
+/// The nearest number of nanoseconds.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn rounded(ns: f64) -> u64 {
-    // From below 0 and from what is no number, `as` makes 0.
-    ns.min(9.0e18).round() as u64
+pub(crate) fn rounded(ns: f64) -> u64 {
+    // From below 0 and from what is no number, `as` makes 0, and from what is too large the most.
+    (ns + 0.5) as u64
 }
 
 #[cfg(test)]

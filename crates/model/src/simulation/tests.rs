@@ -7,6 +7,9 @@ use crate::scenario::{
 };
 use crate::trace::Transition;
 
+mod tables;
+mod theory;
+
 /// A probe each millisecond, first at its phase, and a task that runs `steps` again and again. The
 /// kernel's own steps take 100 ns each where they take any time.
 fn scenario(steps: Vec<Step>) -> Scenario {
