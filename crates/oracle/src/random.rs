@@ -58,7 +58,7 @@ impl Maker {
         match self.random.below(4) {
             0 => Length::Fixed(ns),
             1 => Length::Uniform(ns / 2, ns * 3 / 2),
-            2 => Length::Exponential(ns as f64),
+            2 => Length::Exponential(ns),
             _ => Length::Pareto { least: ns / 4 + 1, shape: 1.2, most: ns * 20 },
         }
     }
@@ -339,11 +339,8 @@ impl Maker {
         }
         for number in 0..self.random.below(3) {
             let handler = format!("eth{number}");
-            let kind = if self.chance(70) {
-                InterruptKind::Device
-            } else {
-                InterruptKind::Unthreaded
-            };
+            let kind =
+                if self.chance(70) { InterruptKind::Device } else { InterruptKind::Unthreaded };
             let place = Place {
                 may_sleep: false,
                 in_handler: true,
