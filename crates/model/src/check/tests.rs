@@ -1,5 +1,7 @@
 //! Planted violations, each with a counterpart that keeps the rule.
 
+mod unreduced;
+
 use super::*;
 use crate::Rules;
 use crate::image::TaskId;
@@ -161,6 +163,27 @@ fn a_preemptible_kernel_needs_both_of_its_places() {
 }
 
 #[test]
+fn a_task_that_wakes_a_more_urgent_one_is_left_at_once() {
+    let waits = vec![Do::Wait(event()), user()];
+    let sections = [
+        vec![Do::Wake(event()), compute()],
+        vec![lock("a"), Do::Wake(event()), unlock("a"), compute()],
+        vec![Do::Lock(LockKind::SpinIrq, "a".into()), Do::Wake(event())],
+    ];
+    let unlock_irq = vec![Do::Unlock(LockKind::SpinIrq, "a".into()), compute()];
+    let [bare, locked, irqs_off] = sections;
+    for wakes in [bare, locked, [irqs_off, unlock_irq].concat()] {
+        let wakes = [wakes, vec![user()]].concat();
+        let scenario = machine(1, vec![(URGENT, None, waits.clone()), (FAIR, None, wakes)]);
+        Rules::ALL.iter().for_each(|&rules| _ = holds(&scenario, rules));
+    }
+    // `local_irq_restore` does not ask: the kernel's documentation warns of that.
+    let wakes = vec![Do::IrqSave, Do::Wake(event()), Do::IrqRestore, compute(), user()];
+    let scenario = machine(1, vec![(URGENT, None, waits), (FAIR, None, wakes)]);
+    breaks_at_its_end(&scenario, rules("full"), "LostNeedResched");
+}
+
+#[test]
 fn kernel_code_that_never_ends_starves_who_is_more_urgent_unless_it_asks() {
     let load = |point: Vec<Do>| urgent_and_load([vec![compute(), Do::Work], point].concat());
     breaks(&load(vec![]), rules("none"), "LostNeedResched");
@@ -303,8 +326,7 @@ fn locks_in_opposite_orders_deadlock_on_two_cpus() {
 fn a_task_that_waits_for_an_event_with_a_lock_that_its_waker_needs_is_stuck() {
     let mutex = |steps: Vec<Do>| {
         let name = || "mutex".to_owned();
-        let (begin, end) =
-            (Do::Lock(LockKind::Mutex, name()), Do::Unlock(LockKind::Mutex, name()));
+        let (begin, end) = (Do::Lock(LockKind::Mutex, name()), Do::Unlock(LockKind::Mutex, name()));
         [vec![begin], steps, vec![end, user()]].concat()
     };
     let waker = || mutex(vec![Do::Wake(event())]);
@@ -332,16 +354,12 @@ fn sleeping_in_atomic_context_is_found() {
 fn catface(protect: bool) -> Scenario {
     let change = |before: Vec<Do>| {
         let changed = vec![Do::PerCpu("catface".into(), vec![compute()])];
-        let protected = |steps: Vec<Do>| {
-            [vec![Do::PreemptDisable], steps, vec![Do::PreemptEnable]].concat()
-        };
+        let protected =
+            |steps: Vec<Do>| [vec![Do::PreemptDisable], steps, vec![Do::PreemptEnable]].concat();
         let changed = if protect { protected(changed) } else { changed };
         [before, changed, vec![user()]].concat()
     };
-    machine(
-        1,
-        vec![(URGENT, None, change(vec![block()])), (FAIR, None, change(vec![compute()]))],
-    )
+    machine(1, vec![(URGENT, None, change(vec![block()])), (FAIR, None, change(vec![compute()]))])
 }
 
 #[test]
@@ -382,9 +400,10 @@ fn a_loop_that_begins_anew_whenever_its_lock_is_broken_never_ends() {
             let schedule: Vec<Choice> = failure.schedule.iter().cloned().chain(cycles).collect();
             let lines = replay(&image, &schedule);
             assert_eq!(lines.last().unwrap().choice + 1, schedule.len());
-            let cycle = lines.into_iter().rev().take_while(|l| {
-                l.choice + failure.cycle.len() >= schedule.len()
-            });
+            let cycle = lines
+                .into_iter()
+                .rev()
+                .take_while(|l| l.choice + failure.cycle.len() >= schedule.len());
             cycle.map(|line| Line { choice: 0, ..line }).collect::<Vec<_>>()
         });
         assert_eq!(once, twice);
