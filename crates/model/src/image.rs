@@ -31,7 +31,7 @@ macro_rules! ids {
             /// # Panics
             ///
             /// If there are more than 2^16 such things, which a scenario's limits exclude.
-            pub(crate) fn at(index: usize) -> Self {
+            pub fn at(index: usize) -> Self {
                 Self(u16::try_from(index).expect("scenarios have less than 2^16 of anything"))
             }
         }

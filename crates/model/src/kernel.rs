@@ -5,7 +5,7 @@
 //! first. All state is here, so that it can be copied, compared and hashed: that is what the checker
 //! does with it.
 
-mod frame;
+pub mod frame;
 mod interrupt;
 mod lock;
 mod schedule;
@@ -34,6 +34,13 @@ pub trait Environment {
     fn count(&mut self, count: crate::image::CountId) -> u32;
     /// Something has happened.
     fn observe(&mut self, cpu: CpuId, what: Transition);
+    /// Whether [`Self::place`] is wanted.
+    fn wants_places(&self) -> bool {
+        false
+    }
+    /// Where a CPU is, just before [`Transition::Taken`], [`Transition::IrqsOn`] and
+    /// [`Transition::Switch`]; of a switch where the task is that is left.
+    fn place(&mut self, _cpu: CpuId, _at: Running) {}
     /// Which of several fair tasks of a CPU runs first: its place in `ready`.
     fn first_of_fair(&mut self, ready: &[TaskId]) -> usize;
     /// Whether a fair task that was woken is to run before the one that runs.
@@ -181,6 +188,8 @@ pub struct Kernel {
 pub struct Running {
     /// Which task; `None` is idle.
     pub task: Option<TaskId>,
+    /// Its priority, which may be lent, as the kernel counts; 120 of idle.
+    pub prio: i16,
     /// What runs on top of it, or the task itself.
     pub kind: FrameKind,
     /// How far that has come.
@@ -193,6 +202,8 @@ pub struct Running {
     pub count: u32,
     /// Whether interrupts are off.
     pub irqs_off: bool,
+    /// Whether somebody else is to run.
+    pub need_resched: NeedResched,
     /// The lock that the CPU spins for.
     pub spins_for: Option<LockId>,
 }
@@ -270,12 +281,14 @@ impl Kernel {
         let op = top.and_then(|frame| frame.op(image));
         Running {
             task: state.current,
+            prio: state.current.map_or(120, |task| self.tasks[task.index()].prio),
             kind: top.map_or(FrameKind::Task, |frame| frame.kind),
             stage: top.map_or(Stage::Code, |frame| frame.stage),
             stack: top.map_or(StackId(0), |frame| frame.stack(image)),
             is_user: matches!(op, Some(Op::User(_))),
             count: state.count,
             irqs_off: self.irqs_off(cpu),
+            need_resched: state.need_resched,
             spins_for: match op {
                 Some(Op::Acquire(lock)) if top.is_some_and(|frame| frame.spins) => Some(lock),
                 _ => None,

@@ -12,6 +12,7 @@
 pub mod check;
 pub mod image;
 pub mod kernel;
+pub mod record;
 pub mod rules;
 pub mod scenario;
 pub mod simulation;

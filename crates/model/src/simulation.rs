@@ -116,6 +116,12 @@ impl<'i, W: Watch> Simulation<'i, W> {
         self.clock.missed(task)
     }
 
+    /// The first expiry that a probe has not responded to, nanoseconds from the start; `None` before it
+    /// first slept. One that is over is a wakeup that is late already, and of which there is no sample.
+    pub fn unanswered_ns(&self, task: TaskId) -> Option<u64> {
+        self.clock.unanswered(task)
+    }
+
     /// Units of work that a task has done.
     pub fn work(&self, task: TaskId) -> u64 {
         self.clock.work(task)
@@ -165,7 +171,7 @@ impl<'i, W: Watch> Simulation<'i, W> {
                 }
                 Progress::Takes(length) => self.clock.draw(length),
                 Progress::Resumes(left) => left,
-                Progress::LeavesIdle => self.clock.idle_exit_ns(cpu),
+                Progress::LeavesIdle => self.clock.take_idle_exit_ns(cpu),
                 Progress::Idle => return self.clock.rest(cpu, Activity::Idle),
                 Progress::Spins => return self.clock.rest(cpu, Activity::Spins),
             };

@@ -269,6 +269,7 @@ impl<'t> CodeBuilder<'t> {
     fn lock(&mut self, kind: LockKind, name: &str, rules: Rules) {
         let lock = LockId::at(self.tables.locks.number(name));
         let sleeps = rules.spin_locks_sleep;
+        let outer = self.enter(lock_function(kind, sleeps));
         match kind {
             LockKind::Mutex => self.one(Op::MutexLock(lock)),
             // On RT these disable neither interrupts nor preemption.
@@ -287,11 +288,13 @@ impl<'t> CodeBuilder<'t> {
                 self.push(Op::Acquire(lock));
             }
         }
+        self.leave(outer);
     }
 
     fn unlock(&mut self, kind: LockKind, name: &str, rules: Rules) {
         let lock = LockId::at(self.tables.locks.number(name));
         let sleeps = rules.spin_locks_sleep;
+        let outer = self.enter(unlock_function(kind, sleeps));
         match kind {
             LockKind::Mutex => self.one(Op::MutexUnlock(lock)),
             LockKind::Spin | LockKind::SpinIrq if sleeps => self.one(Op::MutexUnlock(lock)),
@@ -315,6 +318,7 @@ impl<'t> CodeBuilder<'t> {
                 self.push(Op::BhEnable);
             }
         }
+        self.leave(outer);
     }
 
     /// Every so many iterations: if somebody is to run, drop the lock, schedule, take it again, and
@@ -343,6 +347,28 @@ impl<'t> CodeBuilder<'t> {
         let end = self.next();
         self.set(point, Op::BreakPoint { depth, every, end });
         Ok(())
+    }
+}
+
+/// The kernel's function that takes such a lock.
+fn lock_function(kind: LockKind, sleeps: bool) -> &'static str {
+    match kind {
+        LockKind::Mutex => "mutex_lock",
+        LockKind::Spin | LockKind::SpinIrq | LockKind::SpinBh if sleeps => "rt_spin_lock",
+        LockKind::Spin | LockKind::Raw => "_raw_spin_lock",
+        LockKind::SpinIrq | LockKind::RawIrq => "_raw_spin_lock_irqsave",
+        LockKind::SpinBh => "_raw_spin_lock_bh",
+    }
+}
+
+/// The one that gives it back. A stack taken where interrupts go on again begins with it.
+fn unlock_function(kind: LockKind, sleeps: bool) -> &'static str {
+    match kind {
+        LockKind::Mutex => "mutex_unlock",
+        LockKind::Spin | LockKind::SpinIrq | LockKind::SpinBh if sleeps => "rt_spin_unlock",
+        LockKind::Spin | LockKind::Raw => "_raw_spin_unlock",
+        LockKind::SpinIrq | LockKind::RawIrq => "_raw_spin_unlock_irqrestore",
+        LockKind::SpinBh => "_raw_spin_unlock_bh",
     }
 }
 

@@ -51,6 +51,9 @@ impl Kernel {
     ) {
         let was_idle = self.top(cpu).is_none();
         self.cpu(cpu).pending &= !(1 << source.0);
+        if env.wants_places() {
+            env.place(cpu, self.running(image, cpu));
+        }
         env.observe(cpu, Transition::Taken(source));
         let kind = image.sources[source.index()].kind;
         self.cpu(cpu).count += unit(kind);

@@ -1,7 +1,7 @@
 //! Who runs.
 
 use super::{
-    Environment, FIRST_FAIR_PRIO, Frame, FrameKind, Kernel, NeedResched, Stage, TaskState,
+    Environment, FIRST_FAIR_PRIO, Frame, FrameKind, Kernel, NeedResched, Running, Stage, TaskState,
     Violation,
 };
 use crate::image::{CodeId, CpuId, Image, TaskId};
@@ -139,6 +139,12 @@ impl Kernel {
             self.cpu(cpu).count = count;
         } else {
             self.cpu(cpu).count = 0;
+        }
+        if let Some(task) = from.filter(|_| env.wants_places()) {
+            let frame = &self.tasks[task.index()].frame;
+            let (stack, prio) = (frame.stack(image), self.tasks[task.index()].prio);
+            let at = Running { task: from, prio, stack, ..self.running(image, cpu) };
+            env.place(cpu, at);
         }
         env.observe(cpu, Transition::Switch { from, preempted, to });
         self.leave_scheduler(image, cpu, env);

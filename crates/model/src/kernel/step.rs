@@ -143,7 +143,7 @@ impl Kernel {
                 self.advance(cpu);
             }
             Op::IrqSave | Op::IrqRestore => {
-                self.change_irqs(cpu, op == Op::IrqSave, env);
+                self.change_irqs(image, cpu, op == Op::IrqSave, env);
                 self.advance(cpu);
             }
             Op::BhDisable => {
@@ -379,7 +379,13 @@ impl Kernel {
         }
     }
 
-    fn change_irqs(&mut self, cpu: CpuId, off: bool, env: &mut impl Environment) {
+    fn change_irqs(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        off: bool,
+        env: &mut impl Environment,
+    ) {
         let Some(top) = self.top_mut(cpu) else { return };
         let in_interrupt = matches!(top.kind, FrameKind::Interrupt(_));
         let before = top.irq_depth;
@@ -390,7 +396,12 @@ impl Kernel {
         }
         match (off, before) {
             (true, 0) if !in_interrupt => env.observe(cpu, Transition::IrqsOff),
-            (false, 1) if !in_interrupt => env.observe(cpu, Transition::IrqsOn),
+            (false, 1) if !in_interrupt => {
+                if env.wants_places() {
+                    env.place(cpu, self.running(image, cpu));
+                }
+                env.observe(cpu, Transition::IrqsOn);
+            }
             _ => {}
         }
     }

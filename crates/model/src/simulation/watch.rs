@@ -13,6 +13,8 @@ pub struct Sample {
     pub expiry_ns: u64,
     /// When it responded.
     pub response_ns: u64,
+    /// Further expiries that lie between the two: they have no wakeup of their own.
+    pub missed: u64,
     /// On which CPU.
     pub cpu: CpuId,
 }
@@ -37,6 +39,9 @@ pub trait Watch {
 
     /// A CPU was at this all the time between two points, nanoseconds from the start.
     fn ran(&mut self, _cpu: CpuId, _from_ns: u64, _to_ns: u64, _at: Running) {}
+
+    /// Where a CPU is just before it takes an interrupt, enables interrupts, or switches to another task.
+    fn place(&mut self, _cpu: CpuId, _at_ns: u64, _at: Running) {}
 
     /// Something has happened on a CPU at this time.
     fn happened(&mut self, _cpu: CpuId, _at_ns: u64, _what: Transition) {}

@@ -1,0 +1,399 @@
+//! Random scenarios.
+
+use wakescope_core::random::Random;
+use wakescope_model::scenario::{
+    Arrivals, Costs, Count, Does, IdleState, Interrupt, InterruptKind, Length, LockBreak, LockKind,
+    Machine, Path, Policy, Scenario, Step, Task,
+};
+
+/// The scenario of a seed. It breaks no rule of the kernel, as far as that can be seen from its steps.
+pub fn scenario(seed: u64) -> Scenario {
+    Maker { random: Random::new(seed), functions: 0 }.scenario(seed)
+}
+
+struct Maker {
+    random: Random,
+    functions: u32,
+}
+
+/// What steps may do where they stand.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// It is a task's, with preemption and interrupts on: it may sleep.
+    may_sleep: bool,
+    /// It is a handler's.
+    in_handler: bool,
+    /// Interrupts are off.
+    irqs_off: bool,
+    /// Only locks that spin in every model may be taken.
+    raw_only: bool,
+    /// Locks below this number are held, or may be.
+    locks_from: usize,
+    /// How deep it is.
+    depth: u32,
+    /// How deep in loops.
+    loops: u32,
+}
+
+/// Locks in the order in which they may be taken, with the kind that all users use.
+const LOCKS: [(&str, LockKind); 6] = [
+    ("mutex", LockKind::Mutex),
+    ("dcache_lock", LockKind::Spin),
+    ("tree_lock", LockKind::Spin),
+    ("socket_lock", LockKind::SpinBh),
+    ("queue_lock", LockKind::SpinIrq),
+    ("base_lock", LockKind::RawIrq),
+];
+/// The first that handlers of softirqs may take, and that of interrupts.
+const FIRST_OF_SOFTIRQS: usize = 3;
+const FIRST_OF_HANDLERS: usize = 4;
+
+impl Maker {
+    fn chance(&mut self, percent: usize) -> bool {
+        self.random.below(100) < percent
+    }
+
+    /// A length of about so many nanoseconds.
+    fn length(&mut self, ns: u64) -> Length {
+        match self.random.below(4) {
+            0 => Length::Fixed(ns),
+            1 => Length::Uniform(ns / 2, ns * 3 / 2),
+            2 => Length::Exponential(ns),
+            _ => Length::Pareto { least: ns / 4 + 1, shape: 1.2, most: ns * 20 },
+        }
+    }
+
+    /// One of these, each as likely as the next but for the order of magnitude.
+    fn magnitude(&mut self, least: u64, most: u64) -> u64 {
+        let span = (most as f64 / least as f64).ln();
+        let drawn = least as f64 * (span * self.random.uniform()).exp();
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        {
+            drawn as u64
+        }
+    }
+
+    fn scenario(&mut self, seed: u64) -> Scenario {
+        let cpus = if self.chance(50) { 1 } else { 2 + self.random.below(3) as u32 };
+        let mut scenario = Scenario {
+            name: format!("random-{seed}"),
+            machine: self.machine(cpus),
+            costs: self.costs(),
+            ..Scenario::default()
+        };
+        self.probes(&mut scenario);
+        self.loads(&mut scenario);
+        self.interrupts(&mut scenario);
+        scenario
+    }
+
+    fn machine(&mut self, cpus: u32) -> Machine {
+        let mut idle_states = Vec::new();
+        if self.chance(60) {
+            let state = |name: &str, exit_ns, residency_ns| IdleState {
+                name: name.into(),
+                exit_ns,
+                residency_ns,
+            };
+            idle_states.push(state("C1", 1_000 + self.random.below(1_000) as u64, 0));
+            idle_states.push(state("C6", self.magnitude(20_000, 150_000), 200_000));
+        }
+        let tick_hz = [0, 100, 250, 1_000][self.random.below(4)];
+        Machine { cpus, tick_hz, idle_states }
+    }
+
+    fn costs(&mut self) -> Costs {
+        if self.chance(50) {
+            return Costs::default();
+        }
+        Costs {
+            interrupt_entry: self.length(600),
+            interrupt_exit: self.length(200),
+            timer_function: self.length(400),
+            tick: self.length(1_000),
+            schedule: self.length(500),
+            switch: self.length(700),
+            return_to_user: self.length(300),
+            ipi: self.length(400),
+        }
+    }
+
+    fn policy(&mut self) -> Policy {
+        match self.random.below(10) {
+            0 => Policy::RoundRobin(1 + self.random.below(98) as u8),
+            1 | 2 => Policy::Fifo(1 + self.random.below(98) as u8),
+            3 => Policy::Other(self.random.below(40) as i8 - 20),
+            _ => Policy::Other(0),
+        }
+    }
+
+    fn probes(&mut self, scenario: &mut Scenario) {
+        let cpus = scenario.machine.cpus;
+        for number in 0..1 + self.random.below(cpus as usize) as u32 {
+            let policy = match self.random.below(10) {
+                0 => Policy::Other(0),
+                1 => Policy::RoundRobin(50),
+                _ => Policy::Fifo([80, 95, 40][self.random.below(3)]),
+            };
+            scenario.tasks.push(Task {
+                name: format!("probe/{number}"),
+                policy,
+                cpu: Some(number),
+                does: Does::Probe { period_ps: self.magnitude(100_000_000, 1_000_000_000) },
+            });
+        }
+    }
+
+    fn loads(&mut self, scenario: &mut Scenario) {
+        let cpus = scenario.machine.cpus as usize;
+        for number in 0..1 + self.random.below(3 * cpus) {
+            let name = format!("load{number}");
+            let policy = self.policy();
+            let steps = self.load(policy);
+            scenario.paths.push(Path { name: name.clone(), steps });
+            let cpu = (cpus == 1 || self.chance(70)).then(|| self.random.below(cpus) as u32);
+            scenario.tasks.push(Task { name: name.clone(), policy, cpu, does: Does::Path(name) });
+        }
+    }
+
+    /// A program: its own code, system calls, and sleeps.
+    fn load(&mut self, policy: Policy) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for _ in 0..1 + self.random.below(3) {
+            let ns = self.magnitude(2_000, 300_000);
+            steps.push(Step::User(self.length(ns)));
+            if self.chance(15) {
+                steps.push(Step::PageFault(self.length(3_000)));
+            }
+            if self.chance(80) {
+                let call = self.system_call();
+                steps.push(call);
+            }
+        }
+        // A real-time task that never sleeps leaves nothing to the others.
+        let is_realtime = !matches!(policy, Policy::Other(_));
+        if is_realtime || self.chance(50) {
+            let ns = self.magnitude(50_000, 5_000_000);
+            steps.push(Step::Block { length: self.length(ns), interrupt: None });
+        }
+        steps.push(Step::Work);
+        steps
+    }
+
+    fn function(&mut self, steps: Vec<Step>) -> Step {
+        self.functions += 1;
+        Step::Call(format!("function_{}", self.functions), steps)
+    }
+
+    fn system_call(&mut self) -> Step {
+        let place = Place {
+            may_sleep: true,
+            in_handler: false,
+            irqs_off: false,
+            raw_only: false,
+            locks_from: 0,
+            depth: 0,
+            loops: 0,
+        };
+        let steps = self.steps(place);
+        self.function(steps)
+    }
+
+    fn steps(&mut self, place: Place) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for _ in 0..1 + self.random.below(3) {
+            steps.extend(self.step(place));
+        }
+        steps
+    }
+
+    fn compute(&mut self, place: Place) -> Step {
+        let most = match (place.in_handler, place.irqs_off, place.loops) {
+            (true, _, 0) => 20_000,
+            (_, true, 0) => 80_000,
+            (_, _, 0) => 300_000,
+            _ => 3_000,
+        };
+        let ns = self.magnitude(300, most);
+        Step::Compute(self.length(ns))
+    }
+
+    fn step(&mut self, place: Place) -> Vec<Step> {
+        let inner = Place { depth: place.depth + 1, ..place };
+        if place.depth >= 4 {
+            return vec![self.compute(place)];
+        }
+        let atomic = Place { may_sleep: false, raw_only: true, ..inner };
+        match self.random.below(16) {
+            0 | 1 => {
+                let steps = self.steps(inner);
+                vec![self.function(steps)]
+            }
+            2 => self.locked(inner),
+            3 => self.locked(inner),
+            4 if !place.in_handler => {
+                let mut steps = vec![Step::PreemptDisable];
+                steps.extend(self.steps(atomic));
+                steps.push(Step::PreemptEnable);
+                steps
+            }
+            5 => {
+                let off = Place { irqs_off: true, locks_from: FIRST_OF_HANDLERS, ..atomic };
+                let off = Place { locks_from: off.locks_from.max(place.locks_from), ..off };
+                let mut steps = vec![Step::IrqSave];
+                steps.extend(self.steps(off));
+                steps.push(Step::IrqRestore);
+                steps
+            }
+            6 if !place.in_handler && !place.irqs_off => {
+                let mut steps = vec![Step::BhDisable];
+                steps.extend(self.steps(Place { may_sleep: false, ..inner }));
+                steps.push(Step::BhEnable);
+                steps
+            }
+            7 if !place.in_handler => {
+                let mut steps = vec![Step::RcuReadLock];
+                let locks_from = place.locks_from.max(1);
+                steps.extend(self.steps(Place { locks_from, ..atomic }));
+                steps.push(Step::RcuReadUnlock);
+                steps
+            }
+            8 | 9 if place.loops < 2 => {
+                let count = 2 + self.random.below(10) as u32;
+                let steps = self.steps(Place { loops: place.loops + 1, ..inner });
+                vec![Step::Repeat(Count::Uniform(1, count), steps)]
+            }
+            10 if place.may_sleep => vec![Step::CondResched],
+            11 if place.may_sleep => vec![Step::PreemptionPoint],
+            12 if place.may_sleep => {
+                let ns = self.magnitude(5_000, 1_000_000);
+                vec![Step::Block { length: self.length(ns), interrupt: None }]
+            }
+            13 => vec![Step::RaiseSoftirq([1, 3, 9][self.random.below(3)])],
+            _ => vec![self.compute(place)],
+        }
+    }
+
+    /// Steps with a lock held that may be taken here.
+    fn locked(&mut self, place: Place) -> Vec<Step> {
+        let may_sleep = place.may_sleep && !place.in_handler;
+        let first = if may_sleep { place.locks_from } else { place.locks_from.max(1) };
+        let left = LOCKS.len().saturating_sub(first);
+        if left == 0 {
+            return vec![self.compute(place)];
+        }
+        let number = first + self.random.below(left);
+        let number = if place.raw_only { LOCKS.len() - 1 } else { number };
+        let (name, kind) = LOCKS[number];
+        let in_irqs_off = place.irqs_off && matches!(kind, LockKind::SpinBh);
+        if in_irqs_off {
+            return vec![self.compute(place)];
+        }
+        let irqs_off = matches!(kind, LockKind::SpinIrq | LockKind::RawIrq);
+        let inside = Place {
+            may_sleep: place.may_sleep && kind == LockKind::Mutex,
+            raw_only: place.raw_only || kind == LockKind::RawIrq,
+            irqs_off: place.irqs_off || irqs_off,
+            locks_from: number + 1,
+            ..place
+        };
+        let mut steps = vec![Step::Lock(kind, name.into())];
+        if kind == LockKind::Spin && place.loops < 2 && self.chance(30) {
+            let work = self.compute(Place { loops: 1, ..inside });
+            let lock_break = LockBreak {
+                lock: name.into(),
+                every: 1 + self.random.below(20) as u32,
+                restart: false,
+            };
+            let count = Count::Uniform(1, 30);
+            steps.push(Step::Repeat(count, vec![work, Step::LockBreak(lock_break)]));
+        } else {
+            steps.extend(self.steps(inside));
+        }
+        steps.push(Step::Unlock(kind, name.into()));
+        steps
+    }
+
+    fn interrupts(&mut self, scenario: &mut Scenario) {
+        for number in [1, 3, 9] {
+            let name = format!("softirq{number}");
+            let place = Place {
+                may_sleep: false,
+                in_handler: true,
+                irqs_off: false,
+                raw_only: true,
+                locks_from: FIRST_OF_SOFTIRQS,
+                depth: 2,
+                loops: 0,
+            };
+            let steps = self.steps(place);
+            let steps = vec![self.function(steps)];
+            scenario.paths.push(Path { name: name.clone(), steps });
+            scenario.interrupts.push(Interrupt {
+                name: name.clone(),
+                kind: InterruptKind::Softirq(number),
+                arrivals: None,
+                cpu: None,
+                handler: name,
+            });
+        }
+        for number in 0..self.random.below(3) {
+            let handler = format!("eth{number}");
+            let kind = if self.chance(70) {
+                InterruptKind::Device
+            } else {
+                InterruptKind::Unthreaded
+            };
+            let place = Place {
+                may_sleep: false,
+                in_handler: true,
+                irqs_off: true,
+                raw_only: kind != InterruptKind::Device,
+                locks_from: FIRST_OF_HANDLERS,
+                depth: 2,
+                loops: 0,
+            };
+            let mut steps = self.steps(place);
+            if self.chance(60) {
+                steps.push(Step::RaiseSoftirq([1, 3, 9][self.random.below(3)]));
+            }
+            self.arrives(scenario, &handler, kind, steps, 50_000);
+        }
+        if self.chance(25) {
+            let ns = self.magnitude(1_000, 30_000);
+            let steps = vec![Step::Compute(self.length(ns))];
+            self.arrives(scenario, "perf_event_nmi_handler", InterruptKind::Nmi, steps, 200_000);
+        }
+        if self.chance(25) {
+            let ns = self.magnitude(5_000, 500_000);
+            let steps = vec![Step::Compute(self.length(ns))];
+            self.arrives(scenario, "hypervisor", InterruptKind::Steal, steps, 1_000_000);
+        }
+    }
+
+    fn arrives(
+        &mut self,
+        scenario: &mut Scenario,
+        name: &str,
+        kind: InterruptKind,
+        steps: Vec<Step>,
+        least_ns: u64,
+    ) {
+        let every = self.magnitude(least_ns, 10_000_000);
+        let arrivals = match self.random.below(3) {
+            0 => Arrivals::Periodic(every),
+            1 => Arrivals::Poisson(every),
+            _ => Arrivals::Bursts { every_ns: every * 5, count: 5, gap_ns: every / 10 },
+        };
+        scenario.paths.push(Path { name: name.into(), steps });
+        let cpus = scenario.machine.cpus as usize;
+        let cpu = self.chance(60).then(|| self.random.below(cpus) as u32);
+        scenario.interrupts.push(Interrupt {
+            name: name.into(),
+            kind,
+            arrivals: Some(arrivals),
+            cpu,
+            handler: name.into(),
+        });
+    }
+}

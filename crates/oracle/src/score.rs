@@ -1,0 +1,382 @@
+//! How much of what attribution says is true.
+//!
+//! Shares of blame have lengths and no places, so lengths are compared: of each share as much is right as
+//! there is time in the wakeup that truly has this cause and this culprit, and that no other share was
+//! given. The rest of the share is wrong, unless it says `unexplained`.
+//!
+//! Of kernel code that held the wakeup up, a tracer sees stacks at few points. A function that was on one
+//! of these, and ran in the same section, while most of the section's time went to another function,
+//! is counted apart: the cause is right, and the place is one of the section.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use wakescope_core::explain::{Cause, Culprit, Phase, Share};
+use wakescope_model::Image;
+use wakescope_model::image::StackId;
+
+use crate::truth::{Answer, Stretch, Truth, Who};
+
+/// What came of comparing many wakeups.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Score {
+    /// All wakeups, late or not.
+    pub wakeups: u64,
+    /// Those that were late, followed, and explained.
+    pub late: u64,
+    /// Of these, whose largest share is right.
+    pub right: u64,
+    /// Whose largest share names another function of the section that it was.
+    pub elsewhere: u64,
+    /// Whose largest share is wrong in cause or culprit: a confident wrong answer.
+    pub wrong: u64,
+    /// Whose largest share is unexplained.
+    pub unexplained: u64,
+    /// All their time, nanoseconds, in the same way.
+    pub ns: Nanoseconds,
+    /// Late wakeups that the tracer did not follow.
+    pub not_followed: u64,
+    /// Truths that did not add up: a fault of the oracle.
+    pub faults: u64,
+    /// Scenarios that broke a rule of the kernel, and were left out.
+    pub broken: u64,
+    /// Confident wrong answers by what was true and what was said.
+    pub classes: BTreeMap<(Cause, Cause), Class>,
+    /// Late wakeups that are unexplained in the main, by what was true.
+    pub unknown: BTreeMap<Cause, Class>,
+}
+
+/// Time of late wakeups, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nanoseconds {
+    /// Blamed on its cause and culprit.
+    pub right: u64,
+    /// Blamed on another function of the same section.
+    pub elsewhere: u64,
+    /// Blamed on something else.
+    pub wrong: u64,
+    /// Blamed on nothing.
+    pub unexplained: u64,
+}
+
+/// Wrong answers of one class.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Class {
+    /// How many.
+    pub count: u64,
+    /// The first: what repeats it, what was true, and what was said.
+    pub example: String,
+}
+
+/// A wakeup's blame, compared with the truth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// How its time was blamed.
+    pub ns: Nanoseconds,
+    /// What is to be said of its largest share.
+    pub first: Verdict,
+    /// The truth and the shares, in words.
+    pub told: String,
+}
+
+/// What is to be said of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Cause and culprit are right.
+    Right,
+    /// The cause is right, and the function one of the section.
+    Elsewhere,
+    /// It was mainly this, and this was said.
+    Wrong(Cause, Cause),
+    /// It says nothing where it was mainly this.
+    Unexplained(Cause),
+}
+
+/// Compares the shares of a wakeup, the largest first, with its truth.
+pub fn score(image: &Image, truth: &Truth, shares: &[Share]) -> Compared {
+    let mut matching = Matching::new(image, truth, shares);
+    matching.take(|image, truth, share| is_answer(image, truth.answers[0], share), |g| &mut g.right);
+    matching.take(
+        |image, truth, share| truth.answers.iter().any(|&answer| is_answer(image, answer, share)),
+        |g| &mut g.right,
+    );
+    matching.take(
+        |image, truth, share| {
+            let same = truth.answers.iter().any(|answer| answer.0 == share.cause);
+            same && is_of_section(image, &truth.stacks, share)
+        },
+        |g| &mut g.elsewhere,
+    );
+    matching.compared()
+}
+
+/// Time with the same answers.
+struct True {
+    answers: Vec<Answer>,
+    ns: u64,
+    /// Stacks of the same cause in this wakeup, and those that were there at its interrupts.
+    stacks: Vec<StackId>,
+}
+
+/// A share, and what of it was found to be true.
+struct Given<'s> {
+    share: &'s Share,
+    left: u64,
+    right: u64,
+    elsewhere: u64,
+}
+
+struct Matching<'a> {
+    image: &'a Image,
+    truth: &'a Truth,
+    truths: Vec<True>,
+    given: Vec<Given<'a>>,
+}
+
+impl<'a> Matching<'a> {
+    fn new(image: &'a Image, truth: &'a Truth, shares: &'a [Share]) -> Self {
+        let mut truths: Vec<True> = Vec::new();
+        for stretch in &truth.stretches {
+            match truths.iter_mut().find(|known| known.answers == stretch.answers) {
+                Some(known) => known.ns += stretch.ns,
+                None => truths.push(True {
+                    answers: stretch.answers.clone(),
+                    ns: stretch.ns,
+                    stacks: Vec::new(),
+                }),
+            }
+        }
+        for at in 0..truths.len() {
+            let cause = truths[at].answers[0].0;
+            let same = truths.iter().flat_map(|other| &other.answers);
+            let stacks = same.filter(|answer| answer.0 == cause).filter_map(|answer| stack(*answer));
+            truths[at].stacks = stacks.chain(truth.places.iter().copied()).collect();
+        }
+        // What has fewer right answers chooses first.
+        truths.sort_by_key(|truth| truth.answers.len());
+        let given = |share: &'a Share| Given { share, left: share.ns, right: 0, elsewhere: 0 };
+        Self { image, truth, truths, given: shares.iter().map(given).collect() }
+    }
+
+    /// Gives shares as much of the time that they are right about as is left.
+    fn take(
+        &mut self,
+        is_right: impl Fn(&Image, &True, &Share) -> bool,
+        count: impl for<'g> Fn(&'g mut Given<'a>) -> &'g mut u64,
+    ) {
+        for truth in &mut self.truths {
+            for given in &mut self.given {
+                let both = truth.ns.min(given.left);
+                if both > 0 && is_right(self.image, truth, given.share) {
+                    truth.ns -= both;
+                    given.left -= both;
+                    *count(given) += both;
+                }
+            }
+        }
+    }
+
+    fn compared(&self) -> Compared {
+        let mut ns = Nanoseconds::default();
+        for given in &self.given {
+            ns.right += given.right;
+            ns.elsewhere += given.elsewhere;
+            match given.share.cause {
+                Cause::Unexplained => ns.unexplained += given.left,
+                _ => ns.wrong += given.left,
+            }
+        }
+        let first = self.first();
+        let told = match first {
+            Verdict::Right | Verdict::Elsewhere => String::new(),
+            Verdict::Wrong(..) | Verdict::Unexplained(_) => self.told(),
+        };
+        Compared { ns, first, told }
+    }
+
+    fn first(&self) -> Verdict {
+        // What is left of the truth is what was not said.
+        let rest = self.truths.iter().max_by_key(|truth| truth.ns);
+        let true_cause = rest.map_or(Cause::Unexplained, |truth| truth.answers[0].0);
+        match self.given.first() {
+            None => Verdict::Right,
+            Some(given) if given.share.cause == Cause::Unexplained => {
+                Verdict::Unexplained(true_cause)
+            }
+            Some(given) if given.right * 2 >= given.share.ns => Verdict::Right,
+            Some(given) if (given.right + given.elsewhere) * 2 >= given.share.ns => {
+                Verdict::Elsewhere
+            }
+            Some(given) => Verdict::Wrong(true_cause, given.share.cause),
+        }
+    }
+
+    fn told(&self) -> String {
+        let Truth { due, response, stretches, .. } = self.truth;
+        let mut told = format!("due at {due} ns, {} ns late\n", response - due);
+        for stretch in joined(stretches) {
+            let names: Vec<String> = stretch
+                .answers
+                .iter()
+                .map(|&(cause, who)| format!("{cause} {}", name_of(self.image, who)))
+                .collect();
+            let from = stretch.from - due;
+            let _ = writeln!(told, "  true {from:>9} +{:>8} {}", stretch.ns, names.join(" | "));
+        }
+        for given in &self.given {
+            let Share { cause, ns, .. } = given.share;
+            let name = culprit_name(given.share);
+            let _ = writeln!(told, "  said {ns:>8} {cause} {name} (right {})", given.right);
+        }
+        told
+    }
+}
+
+impl Score {
+    /// Counts a wakeup that came in the run of this seed and model.
+    pub fn add(&mut self, one: Compared, seed: u64, model: &str) {
+        self.late += 1;
+        self.ns.add(one.ns);
+        let class = match one.first {
+            Verdict::Right => {
+                self.right += 1;
+                return;
+            }
+            Verdict::Elsewhere => {
+                self.elsewhere += 1;
+                return;
+            }
+            Verdict::Wrong(was, said) => {
+                self.wrong += 1;
+                self.classes.entry((was, said)).or_default()
+            }
+            Verdict::Unexplained(was) => {
+                self.unexplained += 1;
+                self.unknown.entry(was).or_default()
+            }
+        };
+        class.count += 1;
+        if class.example.is_empty() {
+            class.example = format!("seed {seed}, {model}: {}", one.told);
+        }
+    }
+
+    /// Adds another score.
+    pub fn merge(&mut self, other: Self) {
+        self.wakeups += other.wakeups;
+        self.late += other.late;
+        self.right += other.right;
+        self.elsewhere += other.elsewhere;
+        self.wrong += other.wrong;
+        self.unexplained += other.unexplained;
+        self.ns.add(other.ns);
+        self.not_followed += other.not_followed;
+        self.faults += other.faults;
+        self.broken += other.broken;
+        for (key, class) in other.classes {
+            self.classes.entry(key).or_default().merge(class);
+        }
+        for (key, class) in other.unknown {
+            self.unknown.entry(key).or_default().merge(class);
+        }
+    }
+}
+
+impl Class {
+    fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        if self.example.is_empty() {
+            self.example = other.example;
+        }
+    }
+}
+
+impl Nanoseconds {
+    fn add(&mut self, other: Self) {
+        self.right += other.right;
+        self.elsewhere += other.elsewhere;
+        self.wrong += other.wrong;
+        self.unexplained += other.unexplained;
+    }
+}
+
+/// Stretches with the same answers that follow each other as one.
+fn joined(stretches: &[Stretch]) -> Vec<Stretch> {
+    let mut joined: Vec<Stretch> = Vec::new();
+    for stretch in stretches {
+        match joined.last_mut().filter(|last| last.answers == stretch.answers) {
+            Some(last) => last.ns += stretch.ns,
+            None => joined.push(stretch.clone()),
+        }
+    }
+    joined
+}
+
+/// Whether a share says this.
+fn is_answer(image: &Image, (cause, who): Answer, share: &Share) -> bool {
+    if share.cause != cause {
+        return false;
+    }
+    match (who, &share.culprit) {
+        (Who::Any, _) => true,
+        (Who::Delivery, _) => share.phase == Some(Phase::Delivery),
+        (Who::Function(stack), Culprit::Function(function)) => {
+            // Code in no function that a scenario names is said to be in what all is called by.
+            let functions = &image.stacks[stack.index()];
+            functions.is_empty()
+                || functions.iter().any(|f| image.functions[f.index()] == function.name)
+        }
+        (Who::Scheduler(_), Culprit::Function(_)) => true,
+        (who, culprit) => name_of(image, who) == name(culprit),
+    }
+}
+
+fn is_of_section(image: &Image, stacks: &[StackId], share: &Share) -> bool {
+    let Culprit::Function(function) = &share.culprit else { return false };
+    let functions = stacks.iter().flat_map(|stack| &image.stacks[stack.index()]);
+    functions.map(|f| &image.functions[f.index()]).any(|name| *name == function.name)
+}
+
+fn stack((_, who): Answer) -> Option<StackId> {
+    match who {
+        Who::Function(stack) | Who::Scheduler(stack) => Some(stack),
+        _ => None,
+    }
+}
+
+fn name_of(image: &Image, who: Who) -> String {
+    let innermost = |stack: StackId| {
+        let function = image.stacks[stack.index()].last();
+        function.map_or("", |function| &image.functions[function.index()]).to_owned()
+    };
+    match who {
+        Who::Any => String::new(),
+        Who::Delivery => "delivery".into(),
+        Who::Task(task) => image.task_name(Some(task)).chars().take(15).collect(),
+        Who::Source(source) => image.sources[source.index()].name.clone(),
+        Who::Timer(stack) => innermost(stack),
+        Who::Softirq(number) => wakescope_attribution::softirq_name(number),
+        Who::Function(stack) => innermost(stack),
+        Who::Scheduler(stack) => format!("__schedule of {}", innermost(stack)),
+    }
+}
+
+fn culprit_name(share: &Share) -> String {
+    match share.phase {
+        Some(phase) => format!("{phase:?}"),
+        None => name(&share.culprit).to_owned(),
+    }
+}
+
+fn name(culprit: &Culprit) -> &str {
+    match culprit {
+        Culprit::Function(function) => &function.name,
+        Culprit::Task(task) => &task.comm,
+        Culprit::Interrupt(name)
+        | Culprit::Timer(name)
+        | Culprit::Softirq(name)
+        | Culprit::Nmi(name)
+        | Culprit::Idle(name) => &name.name,
+        Culprit::Hypervisor | Culprit::Tracer | Culprit::None => "",
+    }
+}

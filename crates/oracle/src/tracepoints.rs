@@ -1,0 +1,490 @@
+//! What the tracer sees of a simulated kernel: the events of a stock kernel's tracepoints, and no truth.
+//!
+//! The programs are `crates/trace/bpf`; what they write and when is done here in the same way. On x86-64,
+//! and for threads that the tracer names, which sleep by timers of their own.
+
+mod cpu;
+mod places;
+mod wakeup;
+
+use wakescope_core::explain::{Components, Marks};
+use wakescope_core::units::MonoNs;
+use wakescope_decode::{
+    Decoder, GivenUpAt, Irq, KernelTask, KernelWakeup, Payload, Switch, SwitchedFrom, Vector,
+};
+use wakescope_model::Image;
+use wakescope_model::image::{CpuId, SourceId, SourceKind, TaskId};
+use wakescope_model::kernel::{FrameKind, Running};
+use wakescope_model::simulation::Sample;
+use wakescope_model::trace::Transition;
+
+use crate::addresses::Addresses;
+use cpu::Cpu;
+use places::{Broken, comm, pid, policy};
+use wakeup::{Begun, State};
+
+/// Who slept by itself holds nobody up by how: it is looked at only where the wakeup is so late.
+const LONG_SINCE: u64 = 250_000;
+
+/// What a kernel shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Whether it has a tracepoint at the scheduler's entry (since 6.14).
+    pub sched_entry: bool,
+    /// Whether it has tracepoints where a CPU waits for a lock (since 5.19).
+    pub contention: bool,
+    /// Whether CPUs have a clock of stolen time.
+    pub steal_clock: bool,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self { sched_entry: true, contention: true, steal_clock: true }
+    }
+}
+
+/// The tracer: told what happens, it keeps what its programs would have.
+#[derive(Clone, Debug)]
+pub struct Tracepoints<'i> {
+    image: &'i Image,
+    addresses: Addresses,
+    shown: Shown,
+    cpus: Vec<Cpu>,
+    /// One for each task; used of probes.
+    wakeups: Vec<Begun>,
+    /// Priorities as they were last seen.
+    prios: Vec<i32>,
+    /// Wakeups at least so late are kept, nanoseconds.
+    pub keep_ns: u64,
+    /// One more than the least depth of disabled preemption seen; 0 if none was.
+    least_depth: u32,
+    /// Late wakeups that nobody has taken yet.
+    pub late: Vec<KernelWakeup>,
+    /// The components of all wakeups that ended.
+    pub components: Vec<Components>,
+    /// Wakeups that could not be followed.
+    pub not_followed: u64,
+}
+
+impl<'i> Tracepoints<'i> {
+    /// Of a kernel that shows this much.
+    pub fn new(image: &'i Image, shown: Shown) -> Self {
+        let prio = |task: &wakescope_model::image::Task| match task.policy {
+            wakescope_model::scenario::Policy::Deadline(_) => -1,
+            wakescope_model::scenario::Policy::Fifo(p)
+            | wakescope_model::scenario::Policy::RoundRobin(p) => 99 - i32::from(p),
+            wakescope_model::scenario::Policy::Other(nice) => 120 + i32::from(nice),
+        };
+        Self {
+            image,
+            addresses: Addresses::of(image),
+            shown,
+            cpus: (0..image.cpus).map(|_| Cpu::new(shown.steal_clock)).collect(),
+            wakeups: vec![Begun::default(); image.tasks.len()],
+            prios: image.tasks.iter().map(prio).collect(),
+            keep_ns: 0,
+            least_depth: 0,
+            late: Vec::new(),
+            components: Vec::new(),
+            not_followed: 0,
+        }
+    }
+
+    /// Calls `use_it` with what understands these wakeups.
+    pub fn with_decoder<T>(&self, use_it: impl FnOnce(&Decoder) -> T) -> T {
+        let idle_states: Vec<String> =
+            self.image.idle_states.iter().map(|state| state.name.clone()).collect();
+        use_it(&Decoder {
+            kernel_frame: &|address| self.addresses.frame(address),
+            user_frame: &|_, _| None,
+            least_depth: self.least_depth.into(),
+            preemptible: Some(self.image.rules.interrupt_return_schedules),
+            idle_states: &idle_states,
+        })
+    }
+
+    /// A probe's timer was set.
+    pub fn armed(&mut self, task: TaskId, expiry_ns: u64) {
+        self.wakeups[task.index()].expiry = expiry_ns;
+    }
+
+    /// A probe has responded: it says so in memory that the tracer reads.
+    pub fn responded(&mut self, sample: Sample) {
+        let wakeup = &mut self.wakeups[sample.task.index()];
+        wakeup.answer = Some((sample.expiry_ns, sample.response_ns));
+    }
+
+    /// A CPU was at this.
+    pub fn ran(&mut self, cpu: CpuId, from_ns: u64, to_ns: u64, at: Running) {
+        self.cpus[cpu.index()].ran(at, to_ns - from_ns);
+        self.look_at_prio(&at);
+    }
+
+    /// Where a CPU is before it takes an interrupt, enables them, or switches.
+    pub fn place(&mut self, cpu: CpuId, at: Running) {
+        self.cpus[cpu.index()].place = Some(at);
+        if at.kind == FrameKind::Task {
+            self.cpus[cpu.index()].beneath = Some(at);
+        }
+        self.look_at_prio(&at);
+    }
+
+    fn look_at_prio(&mut self, at: &Running) {
+        if let Some(task) = at.task {
+            self.prios[task.index()] = at.prio.into();
+        }
+    }
+
+    /// Something happens on a CPU.
+    pub fn happened(&mut self, cpu: CpuId, now: u64, what: Transition) {
+        let number = cpu.index();
+        match what {
+            Transition::Taken(source) => self.taken(number, now, source),
+            Transition::HandlerBegin(source) => self.handler_begins(number, now, source),
+            Transition::HandlerEnd(source) => self.handler_ends(number, now, source),
+            Transition::TimerBegin(task) => self.timer_begins(number, now, task),
+            Transition::TickBegin => self.timer_function(number, now, "tick_sched_timer"),
+            Transition::TimerEnd(_) | Transition::TickEnd => {
+                self.cpus[number].event(now, Payload::TimerExit);
+            }
+            Transition::SoftirqBegin(softirq) => {
+                self.cpus[number].softirq = Some(softirq);
+                self.while_open(number, now, Payload::SoftirqEntry(softirq.into()));
+            }
+            Transition::SoftirqEnd(softirq) => {
+                self.cpus[number].softirq = None;
+                self.while_open(number, now, Payload::SoftirqExit(softirq.into()));
+            }
+            Transition::IrqsOn => {
+                let cpu = &mut self.cpus[number];
+                cpu.enabled = cpu.place.map(|at| (now, at));
+            }
+            Transition::SpinBegin(lock) if self.shown.contention => {
+                self.cpus[number].contended = Some(lock);
+                self.cpus[number].event(now, Payload::ContentionBegin);
+            }
+            Transition::SpinEnd(lock) if self.cpus[number].contended == Some(lock) => {
+                self.cpus[number].contended = None;
+                self.cpus[number].event(now, Payload::ContentionEnd);
+            }
+            Transition::Woken { task, on } => self.migrated(task, now, on),
+            Transition::Boosted { owner, waiter } => {
+                let lent = self.prios[waiter.index()];
+                let prio = &mut self.prios[owner.index()];
+                *prio = lent.min(*prio);
+            }
+            Transition::SchedEntry if self.shown.sched_entry && self.cpus[number].open > 0 => {
+                self.cpus[number].sched_entry = now;
+                self.cpus[number].event(now, Payload::SchedEntry);
+            }
+            Transition::Switch { from, preempted, to } => {
+                self.switch(number, now, (from, preempted), to);
+            }
+            Transition::SchedExit => self.cpus[number].sched_exit = now,
+            _ => {}
+        }
+    }
+
+    fn while_open(&mut self, cpu: usize, now: u64, payload: Payload) {
+        if self.cpus[cpu].open > 0 {
+            self.cpus[cpu].event(now, payload);
+        }
+    }
+
+    fn kind(&self, source: SourceId) -> SourceKind {
+        self.image.sources[source.index()].kind
+    }
+
+    /// No tracepoint is here: this only keeps where the CPU was, which its registers say later.
+    fn taken(&mut self, number: usize, now: u64, source: SourceId) {
+        if matches!(self.kind(source), SourceKind::Nmi | SourceKind::Steal) {
+            return;
+        }
+        let cpu = &mut self.cpus[number];
+        let Some(at) = cpu.place else { return };
+        let enabled = cpu.enabled.filter(|&(when, _)| when == now).map(|(_, at)| at);
+        let in_switch = cpu.sched_exit == now && at.kind == FrameKind::Task;
+        cpu.broken = Some(Broken {
+            at: match enabled {
+                // It was in the kernel then, whatever comes next.
+                Some(enabled) => Running { is_user: false, ..enabled },
+                None => at,
+            },
+            enabled: enabled.is_some() || in_switch,
+            in_switch,
+            beneath: cpu.beneath.filter(|_| at.kind != FrameKind::Task),
+        });
+    }
+
+    fn irq(&self, source: SourceId) -> (Irq, [u8; 16]) {
+        match self.kind(source) {
+            SourceKind::LocalTimer => (Irq::Vector(Vector::LocalTimer), [0; 16]),
+            SourceKind::Reschedule => (Irq::Vector(Vector::Reschedule), [0; 16]),
+            _ => {
+                let line = u32::from(source.0) + 16;
+                (Irq::Line(line), comm(&self.image.sources[source.index()].name))
+            }
+        }
+    }
+
+    fn handler_begins(&mut self, number: usize, now: u64, source: SourceId) {
+        match self.kind(source) {
+            SourceKind::Nmi => self.cpus[number].nmi_began = now,
+            SourceKind::Steal => self.cpus[number].steal_began = now,
+            _ => {
+                let (irq, name) = self.irq(source);
+                let cpu = &mut self.cpus[number];
+                (cpu.in_irq, cpu.irq_entry) = (true, now);
+                cpu.event(now, Payload::IrqEntry { irq, name });
+            }
+        }
+    }
+
+    fn handler_ends(&mut self, number: usize, now: u64, source: SourceId) {
+        let cpu = &mut self.cpus[number];
+        match self.image.sources[source.index()].kind {
+            SourceKind::Nmi => {
+                let duration_ns = now - cpu.nmi_began;
+                let handler = self.addresses.function(&self.image.sources[source.index()].name);
+                cpu.event(now, Payload::Nmi { handler, duration_ns });
+            }
+            SourceKind::Steal => {
+                let ns = now - cpu.steal_began;
+                cpu.has_stolen(ns);
+            }
+            _ => {
+                let irq = self.irq(source).0;
+                let cpu = &mut self.cpus[number];
+                cpu.event(now, Payload::IrqExit(irq));
+                cpu.in_irq = false;
+                for task in std::mem::take(&mut cpu.woken) {
+                    let wakeup = &mut self.wakeups[task];
+                    if wakeup.state == State::Woken && wakeup.marks.irq_exit.is_none() {
+                        wakeup.marks.irq_exit = Some(MonoNs(now));
+                    }
+                }
+            }
+        }
+    }
+
+    fn timer_function(&mut self, number: usize, now: u64, function: &str) {
+        let function = self.addresses.function(function);
+        self.cpus[number].timer_event(now, function);
+        if let Some((task, look_at)) = self.cpus[number].waiting {
+            if now >= look_at {
+                self.look_again(number, task);
+            }
+        }
+    }
+
+    /// What runs is what holds a late wakeup up, if no stack says so yet.
+    fn look_again(&mut self, number: usize, task: usize) {
+        self.cpus[number].waiting = None;
+        let wakeup = &self.wakeups[task];
+        let is_here = wakeup.cpu == number && wakeup.state == State::Woken;
+        if !is_here || self.cpus[number].switched > wakeup.woken {
+            return;
+        }
+        let Some(broken) = self.cpus[number].broken else { return };
+        let stack = broken.stack(self.image, &self.addresses);
+        self.wakeups[task].look_again(task, stack);
+    }
+
+    fn timer_begins(&mut self, number: usize, now: u64, task: TaskId) {
+        self.timer_function(number, now, "hrtimer_wakeup");
+        if self.image.tasks[task.index()].period_ps.is_some() {
+            self.begin(number, now, task);
+        }
+    }
+
+    fn begin(&mut self, number: usize, now: u64, task: TaskId) {
+        let index = task.index();
+        if self.wakeups[index].state != State::Idle && !self.answered(task) {
+            self.give_up(index);
+        }
+        let due = self.wakeups[index].expiry;
+        let cpu = &self.cpus[number];
+        let irq_entry = cpu.in_irq.then_some(MonoNs(cpu.irq_entry));
+        let is_idle = cpu.broken.is_some_and(|broken| broken.is_idle());
+        let mut begun = Begun {
+            state: State::Woken,
+            expiry: due,
+            cpu: number,
+            stimulus_cpu: number,
+            woken: now,
+            marks: Marks { due: MonoNs(due), irq_entry, ..Marks::default() },
+            softirq: cpu.softirq,
+            idle_state: cpu.idle_state(self.image).filter(|_| is_idle),
+            events_before: cpu.seen,
+            ..Begun::default()
+        };
+        begun.begin_stolen(&mut self.cpus[number], now);
+        self.look_at_interrupted(number, now, task, &mut begun);
+        let look_at = due + self.keep_ns / 4;
+        let cpu = &mut self.cpus[number];
+        cpu.woken.push(index);
+        cpu.open += 1;
+        cpu.waiting = Some((index, look_at));
+        self.wakeups[index] = begun;
+    }
+
+    fn look_at_interrupted(&mut self, number: usize, now: u64, task: TaskId, begun: &mut Begun) {
+        let Some(broken) = self.cpus[number].broken else { return };
+        let mut seen = broken.seen(self.image);
+        if broken.is_idle() && begun.softirq.is_none() {
+            begun.interrupted = Some(seen);
+            return;
+        }
+        let depth = (seen.preempt_count & 0xff) + 1;
+        if self.least_depth == 0 || depth < self.least_depth {
+            self.least_depth = depth;
+        }
+        let is_user = broken.mode() == wakescope_core::explain::Mode::User;
+        let is_own = broken.at.task == Some(task) && begun.softirq.is_none();
+        if !is_user {
+            let stack = broken.stack(self.image, &self.addresses);
+            seen.ip = stack.first().copied().unwrap_or(seen.ip);
+            let late = now > begun.expiry && now - begun.expiry > self.keep_ns / 4;
+            if late && !is_own {
+                seen.code = broken.code();
+            }
+            let held = depth > self.least_depth
+                || seen.preempt_count & 0xff00 != 0
+                || !self.image.rules.interrupt_return_schedules;
+            if (late || held) && !is_own {
+                seen.stack = stack;
+            }
+        }
+        begun.interrupted = Some(seen);
+    }
+
+    /// The wakeup waits for another CPU from now on.
+    fn migrated(&mut self, task: TaskId, now: u64, on: CpuId) {
+        let wakeup = &mut self.wakeups[task.index()];
+        let (from, to) = (wakeup.cpu, on.index());
+        if wakeup.state != State::Woken || from == to {
+            return;
+        }
+        wakeup.move_stolen(self.cpus[from].steal_ns(), now, self.cpus[to].steal_ns());
+        (wakeup.cpu, wakeup.events_before) = (to, self.cpus[to].seen);
+        self.cpus[from].open -= 1;
+        self.cpus[to].open += 1;
+    }
+
+    fn switch(
+        &mut self,
+        number: usize,
+        now: u64,
+        (from, preempted): (Option<TaskId>, bool),
+        to: Option<TaskId>,
+    ) {
+        // The kernel tells of a task that it moves before it switches to it.
+        if let Some(to) = to {
+            self.migrated(to, now, CpuId(u16::try_from(number).unwrap_or(0)));
+        }
+        if self.cpus[number].open == 0 {
+            return;
+        }
+        if let Some(from) = from.filter(|_| !preempted) {
+            self.switched_out(from, to);
+        }
+        let thread = |task: Option<TaskId>| SwitchedFrom {
+            pid: pid(task),
+            prio: task.map_or(120, |task| self.prios[task.index()]),
+            policy: task.map_or(0, |task| policy(self.image.tasks[task.index()].policy)),
+        };
+        let next = thread(to);
+        let next = KernelTask {
+            pid: next.pid,
+            prio: next.prio,
+            policy: next.policy,
+            comm: comm(self.image.task_name(to)),
+        };
+        let payload = Payload::Switch(Switch { prev: thread(from), next, throttled: false });
+        let cpu = &mut self.cpus[number];
+        cpu.event(now, payload);
+        cpu.switched = now;
+        if let Some(to) = to {
+            self.switched_in(number, now, (from, preempted), to);
+        }
+    }
+
+    fn switched_in(
+        &mut self,
+        number: usize,
+        now: u64,
+        (from, preempted): (Option<TaskId>, bool),
+        to: TaskId,
+    ) {
+        let cpu = &self.cpus[number];
+        let wakeup = &mut self.wakeups[to.index()];
+        if wakeup.state != State::Woken {
+            return;
+        }
+        wakeup.marks.switch_in = Some(MonoNs(now));
+        wakeup.add_stolen(cpu.steal_ns(), now);
+        wakeup.marks.sched_entry =
+            Some(MonoNs(cpu.sched_entry)).filter(|entry| entry.0 >= wakeup.woken && entry.0 != 0);
+        let late_ns = now.saturating_sub(wakeup.expiry);
+        let Some(from) = from.filter(|_| late_ns >= self.keep_ns) else { return };
+        if !preempted && late_ns < LONG_SINCE {
+            return;
+        }
+        let stack = match cpu.place.filter(|place| place.task == Some(from)) {
+            Some(place) => places::switched_stack(self.image, &self.addresses, &place),
+            None => Vec::new(),
+        };
+        // Of one that had to give way it is taken when that goes on, as it is the same then.
+        let given_up = GivenUpAt { pid: pid(Some(from)), stack, user_stack: Vec::new() };
+        wakeup.given_up = Some((given_up, preempted));
+    }
+
+    fn switched_out(&mut self, task: TaskId, next: Option<TaskId>) {
+        let wakeup = &mut self.wakeups[task.index()];
+        if wakeup.state == State::Idle {
+            return;
+        }
+        if let Some((given_up, true)) = &mut wakeup.given_up {
+            if given_up.pid != pid(next) {
+                given_up.stack.clear();
+            }
+        }
+        self.answered(task);
+    }
+
+    /// Ends a wakeup if the probe has said that it has answered. Whether it has.
+    fn answered(&mut self, task: TaskId) -> bool {
+        let wakeup = &self.wakeups[task.index()];
+        let Some((_, response)) = wakeup.answer.filter(|&(due, _)| due == wakeup.marks.due.0)
+        else {
+            return false;
+        };
+        let number = wakeup.cpu;
+        self.cpus[number].open -= 1;
+        let steal_after = self.cpus[number].steal_ns();
+        let wakeup = &mut self.wakeups[task.index()];
+        wakeup.marks.response = MonoNs(response);
+        wakeup.steal_after = steal_after;
+        wakeup.add_stolen(steal_after, response);
+        wakeup.state = State::Idle;
+        self.components.push(wakescope_attribution::components(&wakeup.marks));
+        if response.saturating_sub(wakeup.marks.due.0) >= self.keep_ns {
+            let image_task = &self.image.tasks[task.index()];
+            let kernel_task = KernelTask {
+                pid: pid(Some(task)),
+                prio: self.prios[task.index()],
+                policy: policy(image_task.policy),
+                comm: comm(&image_task.name),
+            };
+            self.late.push(wakeup.record(kernel_task, &self.cpus[number]));
+        }
+        true
+    }
+
+    fn give_up(&mut self, task: usize) {
+        let number = self.wakeups[task].cpu;
+        self.cpus[number].open -= 1;
+        self.wakeups[task].state = State::Idle;
+        self.not_followed += 1;
+    }
+}

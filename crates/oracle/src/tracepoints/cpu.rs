@@ -1,0 +1,158 @@
+//! What the tracer keeps of a CPU: its last events, and what an interrupt broke into.
+
+use wakescope_core::units::MonoNs;
+use wakescope_decode::{KernelEvent, Payload};
+use wakescope_model::image::{Image, LockId};
+use wakescope_model::kernel::{FrameKind, Running};
+
+use super::places::Broken;
+
+/// How many events a CPU keeps.
+const RING: usize = 256;
+/// How many of them a wakeup usually gets.
+const FEW: usize = 64;
+/// What a clock of stolen time read when the machine booted, nanoseconds: 0 would mean that there is
+/// no clock.
+const STOLEN_AT_BOOT: u64 = 1_000;
+
+/// A CPU, as the tracer knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Cpu {
+    ring: Vec<KernelEvent>,
+    /// Events that were written so far.
+    pub(super) seen: usize,
+    /// Wakeups that wait here.
+    pub(super) open: u32,
+    /// The softirq that it is in.
+    pub(super) softirq: Option<u8>,
+    /// Whether it is in an interrupt, and since when.
+    pub(super) in_irq: bool,
+    pub(super) irq_entry: u64,
+    /// When the scheduler was entered last.
+    pub(super) sched_entry: u64,
+    /// The last switch while a wakeup waited.
+    pub(super) switched: u64,
+    /// Wakeups that began in the interrupt that goes on.
+    pub(super) woken: Vec<usize>,
+    /// The wakeup that came last, and from when on it is late enough to look again.
+    pub(super) waiting: Option<(usize, u64)>,
+    pub(super) contended: Option<LockId>,
+    /// What was stolen so far, as its clock has it, nanoseconds; `None` without one.
+    stolen: Option<u64>,
+    /// When the handler of an NMI began, and what takes the CPU by force.
+    pub(super) nmi_began: u64,
+    pub(super) steal_began: u64,
+    /// What the interrupt that goes on broke into.
+    pub(super) broken: Option<Broken>,
+    /// Where it was just before the transition that comes next.
+    pub(super) place: Option<Running>,
+    /// When interrupts were enabled last, and where.
+    pub(super) enabled: Option<(u64, Running)>,
+    /// When the scheduler ended last.
+    pub(super) sched_exit: u64,
+    /// The last place in a task.
+    pub(super) beneath: Option<Running>,
+    /// How long it has been leaving its idle state, nanoseconds.
+    pub(super) leaving_idle_ns: u64,
+}
+
+impl Cpu {
+    pub(super) fn new(has_steal_clock: bool) -> Self {
+        Self {
+            ring: Vec::with_capacity(RING),
+            seen: 0,
+            open: 0,
+            softirq: None,
+            in_irq: false,
+            irq_entry: 0,
+            sched_entry: 0,
+            switched: 0,
+            woken: Vec::new(),
+            waiting: None,
+            contended: None,
+            stolen: has_steal_clock.then_some(STOLEN_AT_BOOT),
+            nmi_began: 0,
+            steal_began: 0,
+            broken: None,
+            place: None,
+            enabled: None,
+            sched_exit: u64::MAX,
+            beneath: None,
+            leaving_idle_ns: 0,
+        }
+    }
+
+    /// What its clock of stolen time reads; 0 without one.
+    pub(super) fn steal_ns(&self) -> u64 {
+        self.stolen.unwrap_or(0)
+    }
+
+    pub(super) fn has_stolen(&mut self, ns: u64) {
+        self.stolen = self.stolen.map(|before| before + ns);
+    }
+
+    pub(super) fn event(&mut self, at: u64, payload: Payload) {
+        let event = KernelEvent { at: MonoNs(at), steal_ns: self.steal_ns(), payload };
+        let slot = self.seen % RING;
+        match self.ring.get_mut(slot) {
+            Some(place) => *place = event,
+            None => self.ring.push(event),
+        }
+        self.seen += 1;
+    }
+
+    /// The event that was written so many events ago: 1 is the last.
+    pub(super) fn last(&mut self, back: usize) -> Option<&mut KernelEvent> {
+        let known = back <= self.seen.min(RING);
+        let at = self.seen.wrapping_sub(back) % RING;
+        self.ring.get_mut(at).filter(|_| known)
+    }
+
+    /// Timers in a row that call one function are one event.
+    pub(super) fn timer_event(&mut self, now: u64, function: u64) {
+        let last_ends = self.last(1).is_some_and(|last| last.payload == Payload::TimerExit);
+        if let (true, Some(first)) = (last_ends, self.last(2)) {
+            if let Payload::TimerEntry { function: before, count } = &mut first.payload {
+                if *before == function {
+                    *count += 1;
+                    self.seen -= 1;
+                    return;
+                }
+            }
+        }
+        self.event(now, Payload::TimerEntry { function, count: 1 });
+    }
+
+    /// The events that a wakeup gets which began after so many, and how many of its own are missing.
+    pub(super) fn events_of(&self, events_before: usize) -> (Vec<KernelEvent>, usize) {
+        let room = if self.seen - events_before > FEW / 2 { RING } else { FEW };
+        let first = self.seen.saturating_sub(room);
+        let events = (first..self.seen).map(|at| self.ring[at % RING]).collect();
+        (events, first.saturating_sub(events_before))
+    }
+
+    /// Whether so many events are all that there was room for.
+    pub(super) fn is_full(events: usize) -> bool {
+        matches!(events, FEW | RING)
+    }
+
+    /// The CPU was at this.
+    pub(super) fn ran(&mut self, at: Running, ns: u64) {
+        match at.stage {
+            wakescope_model::kernel::Stage::LeavingIdle => self.leaving_idle_ns += ns,
+            _ if at.kind == FrameKind::Task => {
+                self.leaving_idle_ns = 0;
+                self.beneath = Some(at);
+            }
+            _ => {}
+        }
+    }
+
+    /// The idle state that it is in, by its number: that which takes as long to leave.
+    pub(super) fn idle_state(&self, image: &Image) -> Option<u32> {
+        let states = image.idle_states.iter();
+        let mut all = states.map(|state| state.exit_ns);
+        let at = all.position(|exit_ns| exit_ns == self.leaving_idle_ns)?;
+        u32::try_from(at).ok()
+    }
+}

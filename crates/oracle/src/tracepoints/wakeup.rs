@@ -1,0 +1,113 @@
+//! A wakeup in the making, as the tracer's programs keep it.
+
+use wakescope_core::explain::{Marks, Mode};
+use wakescope_decode::{GivenUpAt, Interrupted, KernelTask, KernelWakeup, Stimulus};
+use wakescope_core::units::MonoNs;
+
+use super::cpu::Cpu;
+
+/// Events that are searched for the last reading of the clock of stolen time before it was due.
+const STEAL_LOOK_BACK: usize = 8;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    /// None goes on.
+    #[default]
+    Idle,
+    /// Until its answer is seen.
+    Woken,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Begun {
+    pub(super) state: State,
+    /// When the timer is due that is set, or was.
+    pub(super) expiry: u64,
+    /// When the probe was due and has answered, the last time.
+    pub(super) answer: Option<(u64, u64)>,
+    /// Where it waits.
+    pub(super) cpu: usize,
+    pub(super) stimulus_cpu: usize,
+    pub(super) woken: u64,
+    pub(super) marks: Marks,
+    pub(super) softirq: Option<u8>,
+    pub(super) idle_state: Option<u32>,
+    pub(super) interrupted: Option<Interrupted>,
+    /// Who gave up the CPU, and whether it had to.
+    pub(super) given_up: Option<(GivenUpAt, bool)>,
+    pub(super) events_before: usize,
+    pub(super) steal_after: u64,
+    pub(super) stolen: u64,
+    pub(super) steal_read: u64,
+    pub(super) steal_read_at: u64,
+}
+
+impl Begun {
+    pub(super) fn look_again(&mut self, task: usize, stack: Vec<u64>) {
+        let softirq = self.softirq;
+        let Some(seen) = &mut self.interrupted else { return };
+        let own = super::pid(Some(wakescope_model::image::TaskId(
+            u16::try_from(task).unwrap_or(u16::MAX),
+        )));
+        let is_bare = (seen.task.pid == 0 || seen.task.pid == own) && softirq.is_none();
+        if seen.stack.is_empty() && seen.mode != Mode::User && !is_bare {
+            seen.stack = stack;
+        }
+    }
+
+    pub(super) fn begin_stolen(&mut self, waits: &mut Cpu, now: u64) {
+        let (mut reading, mut at, mut before) = (waits.steal_ns(), now, 0);
+        if reading == 0 {
+            return;
+        }
+        for back in 1..=STEAL_LOOK_BACK {
+            let Some(event) = waits.last(back) else { break };
+            if event.at.0 < self.expiry {
+                before = event.steal_ns;
+                break;
+            }
+            (reading, at) = (event.steal_ns, event.at.0);
+        }
+        (self.steal_read, self.steal_read_at) = (before, self.expiry);
+        self.add_stolen(reading, at);
+    }
+
+    pub(super) fn add_stolen(&mut self, reading: u64, at: u64) {
+        let (before, since) = (self.steal_read, self.steal_read_at);
+        if before != 0 && reading > before && at > since {
+            self.stolen += (reading - before).min(at - since);
+        }
+        (self.steal_read, self.steal_read_at) = (reading, at);
+    }
+
+    pub(super) fn move_stolen(&mut self, there: u64, now: u64, here: u64) {
+        self.add_stolen(there, now);
+        self.steal_read = here;
+    }
+
+    /// The record of it that leaves the kernel, read again.
+    pub(super) fn record(&mut self, task: KernelTask, cpu: &Cpu) -> KernelWakeup {
+        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let (events, lost) = cpu.events_of(self.events_before);
+        let due = self.marks.due;
+        let cut = Cpu::is_full(events.len()) && events.first().is_some_and(|e| e.at > due);
+        let late = self.marks.response.0.saturating_sub(due.0);
+        KernelWakeup {
+            cpu: number(self.cpu),
+            task,
+            stimulus: Stimulus::Timer,
+            stimulus_cpu: number(self.stimulus_cpu),
+            marks: self.marks,
+            woken: MonoNs(self.woken),
+            stolen_ns: self.stolen.min(late),
+            steal_after_ns: self.steal_after,
+            softirq: self.softirq.map(u32::from),
+            idle_state: self.idle_state,
+            interrupted: self.interrupted.take(),
+            given_up: self.given_up.take().map(|(given_up, _)| given_up),
+            events,
+            lost: number(lost).max(u32::from(cut)),
+            ..KernelWakeup::default()
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A scenario, simulated, traced, explained and compared with the truth.
+
+use wakescope_attribution::{Machine, blame, calibrate};
+use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::{ComponentTable, Components, Known};
+use wakescope_core::histogram::Histogram;
+use wakescope_model::image::{CpuId, SourceKind, TaskId};
+use wakescope_model::kernel::Running;
+use wakescope_model::simulation::{Broken, Sample, Until, Watch};
+use wakescope_model::trace::Transition;
+use wakescope_model::{Image, Simulation};
+
+use crate::score::{Score, score};
+use crate::tracepoints::{Shown, Tracepoints};
+use crate::truth::Witness;
+
+/// Wakeups before it is known which are late.
+const FIRST: u64 = 64;
+
+/// How a scenario is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trial {
+    /// Decides all that is random.
+    pub seed: u64,
+    /// Wakeups of all probes together.
+    pub wakeups: u64,
+    /// What the kernel shows.
+    pub shown: Shown,
+    /// No wakeup is late below this, nanoseconds.
+    pub least_late_ns: u64,
+}
+
+/// Watches with both eyes.
+struct Both<'i> {
+    tracer: Tracepoints<'i>,
+    witness: Witness<'i>,
+    latencies: Vec<u64>,
+    least_late_ns: u64,
+}
+
+impl Watch for Both<'_> {
+    const FOLLOWS: bool = true;
+
+    fn sample(&mut self, sample: Sample) {
+        self.tracer.responded(sample);
+        self.witness.responded(sample);
+        if (self.latencies.len() as u64) < FIRST {
+            self.latencies.push(sample.latency_ns());
+            if self.latencies.len() as u64 == FIRST {
+                self.latencies.sort_unstable();
+                let late = self.latencies[self.latencies.len() * 9 / 10].max(self.least_late_ns);
+                (self.tracer.keep_ns, self.witness.keep_ns) = (late, late);
+                self.tracer.late.clear();
+                self.witness.truths.clear();
+            }
+        }
+    }
+
+    fn armed(&mut self, task: TaskId, cpu: CpuId, expiry_ns: u64) {
+        self.tracer.armed(task, expiry_ns);
+        self.witness.armed(task, cpu, expiry_ns);
+    }
+
+    fn ran(&mut self, cpu: CpuId, from_ns: u64, to_ns: u64, at: Running) {
+        self.tracer.ran(cpu, from_ns, to_ns, at);
+        self.witness.ran(cpu, from_ns, to_ns, at);
+    }
+
+    fn place(&mut self, cpu: CpuId, at_ns: u64, at: Running) {
+        self.tracer.place(cpu, at);
+        self.witness.place(cpu, at_ns, at);
+    }
+
+    fn happened(&mut self, cpu: CpuId, at_ns: u64, what: Transition) {
+        self.tracer.happened(cpu, at_ns, what);
+        self.witness.happened(cpu, at_ns, what);
+    }
+}
+
+/// Simulates `image`, and scores how attribution explains its late wakeups.
+///
+/// # Errors
+///
+/// If the kernel broke a rule, which means that the scenario does.
+pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
+    let both = Both {
+        tracer: Tracepoints::new(image, trial.shown),
+        witness: Witness::new(image, trial.shown.sched_entry),
+        latencies: Vec::new(),
+        least_late_ns: trial.least_late_ns,
+    };
+    let mut simulation = Simulation::new(image, trial.seed, both);
+    simulation.run_until(Until { samples: trial.wakeups, ns: u64::MAX / 4 })?;
+    let wakeups = simulation.samples();
+    let Both { tracer, mut witness, .. } = simulation.into_watch();
+    let known = calibrated(image, trial, &tracer.components);
+    let mut total = Score { wakeups, faults: witness.faults, ..Score::default() };
+    tracer.with_decoder(|decoder| {
+        for seen in &tracer.late {
+            let due = seen.marks.due.0;
+            let at = witness.truths.iter().position(|truth| {
+                truth.due == due && u32::from(truth.task.0) + 100 == seen.task.pid
+            });
+            let Some(at) = at else { continue };
+            let truth = witness.truths.swap_remove(at);
+            let wakeup = decoder.wakeup(seen);
+            let shares = blame(&wakeup, &known);
+            total.add(score(image, &truth, &shares), trial.seed, image.rules.name);
+        }
+    });
+    total.not_followed += tracer.not_followed;
+    Ok(total)
+}
+
+/// What all wakeups of the run teach about each.
+fn calibrated(image: &Image, trial: &Trial, components: &[Components]) -> Known {
+    let of = |part: &dyn Fn(&Components) -> Option<u64>| -> Distribution {
+        let values: Vec<u64> = components.iter().filter_map(part).collect();
+        Distribution {
+            count: values.len() as u64,
+            min_ns: values.iter().min().copied(),
+            max_ns: values.iter().max().copied(),
+            sum_ns: values.iter().sum(),
+            histogram: Histogram::of(values),
+            ..Distribution::default()
+        }
+    };
+    let shows = trial.shown.sched_entry;
+    let table = ComponentTable {
+        irq_latency: of(&|c| Some(c.irq_latency_ns)),
+        handler_duration: of(&|c| Some(c.handler_duration_ns)),
+        sched_latency: of(&|c| Some(c.sched_latency_ns)),
+        sched_duration: shows.then(|| of(&|c| c.sched_duration_ns)),
+    };
+    let machine = Machine {
+        idle_exit_ns: image.idle_states.iter().map(|state| state.exit_ns).max().unwrap_or(0),
+        guest: image.sources.iter().any(|source| source.kind == SourceKind::Steal),
+        ticks: image.tick_ns != 0,
+    };
+    calibrate(&table, machine, true)
+}

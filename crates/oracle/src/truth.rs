@@ -1,0 +1,380 @@
+//! What each nanosecond of a wakeup really went to.
+//!
+//! The simulation says who had the CPU in every stretch of time. From that, and from nothing that a
+//! tracer sees, follow the cause and the culprit of each stretch between the expiry of a probe's timer
+//! and the response:
+//!
+//! | what the CPU did | cause | culprit |
+//! |---|---|---|
+//! | the hypervisor ran something else | `steal` | the hypervisor |
+//! | an NMI | `nmi` | its handler |
+//! | it left an idle state | `idle_exit` | the state |
+//! | an interrupt, up to its handler | `irq` | the delivery |
+//! | a handler, in a timer's function | `irq` | that function |
+//! | a handler, else | `irq` | the interrupt |
+//! | before the timer's interrupt: code with interrupts off | `irq_off` | a function on its stack |
+//! | after it: a softirq | `softirq` | the softirq |
+//! | the scheduler; the probe itself on its way back | `scheduler` | |
+//! | a task of higher priority | `higher_priority_task` | the task |
+//! | one that the scheduler had not to leave | `equal_or_lower_task` | the task |
+//! | kernel code that is to be left, with preemption off | `preempt_off` | a function on its stack |
+//! | the same where the model does not leave kernel code | `no_preemption_point` | the same |
+//! | the interrupt from another CPU is on its way | `remote_wakeup` | |
+//!
+//! Where a model does not leave kernel code at all, it would not help to have preemption on: that is
+//! `no_preemption_point`, whatever the preempt count is. Spinning for a lock is what it does to the
+//! others: interrupts off, or preemption off.
+//!
+//! Some stretches have no edge that any tracepoint shows. There a second answer is accepted as well, and
+//! only there:
+//!
+//! - The way into an interrupt and out of it, around its handler: whatever the CPU did before, or after.
+//!   The way out may also be the scheduler's way to the task.
+//! - The scheduler up to the switch, where the kernel does not show its entry: what the CPU did before.
+//! - The probe is on its way to sleep when its timer expires: itself, as it was awake.
+//! - The CPU was asked to reschedule by another CPU, and has not taken that interrupt yet: the way of it.
+
+use wakescope_core::explain::Cause;
+use wakescope_model::Image;
+use wakescope_model::image::{CpuId, RESCHEDULE, SourceId, SourceKind, StackId, TaskId};
+use wakescope_model::kernel::{FrameKind, NeedResched, Running, Stage};
+use wakescope_model::simulation::Sample;
+use wakescope_model::trace::Transition;
+
+/// Who took a stretch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// Nobody by name.
+    Any,
+    /// What every interrupt takes to arrive.
+    Delivery,
+    /// A task.
+    Task(TaskId),
+    /// An interrupt or an NMI.
+    Source(SourceId),
+    /// The function of a timer that this source's handler runs: the innermost of the stack.
+    Timer(StackId),
+    /// A softirq.
+    Softirq(u8),
+    /// A function of this stack.
+    Function(StackId),
+    /// The scheduler, on behalf of these functions.
+    Scheduler(StackId),
+}
+
+/// A cause and a culprit.
+pub type Answer = (Cause, Who);
+
+/// Time with the answers that are right, the best first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// When it began, nanoseconds.
+    pub from: u64,
+    /// How long, nanoseconds.
+    pub ns: u64,
+    /// Which are right: at least one.
+    pub answers: Vec<Answer>,
+    edge: Edge,
+}
+
+/// Whether a stretch has an edge of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Edge {
+    Seen,
+    /// It cannot be told from what was before.
+    Begin,
+    /// It cannot be told from what comes after.
+    End,
+}
+
+/// The truth of a wakeup: its stretches, in order of time. They add up to its latency.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Truth {
+    /// Whose wakeup.
+    pub task: TaskId,
+    /// When it was due, nanoseconds.
+    pub due: u64,
+    /// When it was answered.
+    pub response: u64,
+    /// All time between.
+    pub stretches: Vec<Stretch>,
+    /// Stacks that were there when an interrupt was taken meanwhile: what a tracer can have seen.
+    pub places: Vec<StackId>,
+}
+
+/// A probe that sleeps, or has not answered yet.
+#[derive(Clone, Debug)]
+struct Waiting {
+    due: u64,
+    on: CpuId,
+    /// Since when it waits for that CPU.
+    since: u64,
+    /// Its timer's function has begun.
+    is_woken: bool,
+    /// It was woken by another CPU.
+    call: Call,
+    stretches: Vec<Stretch>,
+    places: Vec<StackId>,
+}
+
+/// The interrupt from the CPU of the timer to that of the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    None,
+    OnItsWay,
+    Arrived,
+}
+
+/// Writes down the truth of all wakeups.
+#[derive(Clone, Debug)]
+pub struct Witness<'i> {
+    image: &'i Image,
+    shows_sched_entry: bool,
+    /// One for each task.
+    waiting: Vec<Option<Waiting>>,
+    /// Wakeups that were answered so late are kept, nanoseconds.
+    pub keep_ns: u64,
+    /// Truths that nobody has taken yet.
+    pub truths: Vec<Truth>,
+    /// Truths that do not add up to the latency: none, if all is right.
+    pub faults: u64,
+}
+
+impl<'i> Witness<'i> {
+    /// Of a kernel that shows the scheduler's entry or does not: that decides what can be known.
+    pub fn new(image: &'i Image, shows_sched_entry: bool) -> Self {
+        let waiting = vec![None; image.tasks.len()];
+        Self { image, shows_sched_entry, waiting, keep_ns: 0, truths: Vec::new(), faults: 0 }
+    }
+
+    /// A probe's timer was set.
+    pub fn armed(&mut self, task: TaskId, on: CpuId, due: u64) {
+        self.waiting[task.index()] = Some(Waiting {
+            due,
+            on,
+            since: 0,
+            is_woken: false,
+            call: Call::None,
+            stretches: Vec::new(),
+            places: Vec::new(),
+        });
+    }
+
+    /// A CPU was at this.
+    pub fn ran(&mut self, cpu: CpuId, from: u64, to: u64, at: Running) {
+        let (image, shown) = (self.image, self.shows_sched_entry);
+        for (index, waiting) in self.waiting.iter_mut().enumerate() {
+            let Some(waiting) = waiting.as_mut().filter(|waiting| waiting.on == cpu) else {
+                continue;
+            };
+            let from = from.max(waiting.due).max(waiting.since);
+            if from < to {
+                let probe = Probe { image, task: TaskId::at(index), shown, waiting };
+                let (answers, edge) = probe.classified(&at);
+                waiting.stretches.push(Stretch { from, ns: to - from, answers, edge });
+            }
+        }
+    }
+
+    /// Where a CPU is when it takes an interrupt, enables them, or switches.
+    pub fn place(&mut self, cpu: CpuId, now: u64, at: Running) {
+        for waiting in self.waiting.iter_mut().flatten() {
+            if waiting.on == cpu && waiting.due <= now {
+                waiting.places.push(at.stack);
+            }
+        }
+    }
+
+    /// Something happens on a CPU.
+    pub fn happened(&mut self, cpu: CpuId, now: u64, what: Transition) {
+        match what {
+            Transition::TimerBegin(task) => {
+                if let Some(waiting) = &mut self.waiting[task.index()] {
+                    waiting.is_woken = true;
+                }
+            }
+            Transition::Woken { task, on } => self.moved(task, now, on, Call::OnItsWay),
+            Transition::Switch { to: Some(task), .. } => self.moved(task, now, cpu, Call::None),
+            Transition::Raised(source) if source == RESCHEDULE => {
+                self.called(cpu, Call::OnItsWay, Call::Arrived);
+            }
+            Transition::HandlerBegin(source) if source == RESCHEDULE => {
+                self.called(cpu, Call::Arrived, Call::None);
+            }
+            Transition::SchedEntry => {
+                self.called(cpu, Call::OnItsWay, Call::None);
+                self.called(cpu, Call::Arrived, Call::None);
+            }
+            _ => {}
+        }
+    }
+
+    fn moved(&mut self, task: TaskId, now: u64, on: CpuId, call: Call) {
+        if let Some(waiting) = &mut self.waiting[task.index()] {
+            if waiting.on != on && waiting.due <= now {
+                (waiting.on, waiting.since, waiting.call) = (on, now, call);
+            }
+        }
+    }
+
+    fn called(&mut self, cpu: CpuId, from: Call, to: Call) {
+        for waiting in self.waiting.iter_mut().flatten() {
+            if waiting.on == cpu && waiting.call == from {
+                waiting.call = to;
+            }
+        }
+    }
+
+    /// A probe has responded.
+    pub fn responded(&mut self, sample: Sample) {
+        let Some(waiting) = self.waiting[sample.task.index()].take() else { return };
+        if sample.latency_ns() < self.keep_ns {
+            return;
+        }
+        let mut stretches = waiting.stretches;
+        let all: u64 = stretches.iter().map(|stretch| stretch.ns).sum();
+        let gaps = stretches.windows(2).any(|pair| pair[0].from + pair[0].ns != pair[1].from);
+        if all != sample.latency_ns() || gaps || waiting.due != sample.expiry_ns {
+            self.faults += 1;
+            return;
+        }
+        accept_neighbours(&mut stretches);
+        let mut places = waiting.places;
+        places.sort_unstable();
+        places.dedup();
+        self.truths.push(Truth {
+            task: sample.task,
+            due: waiting.due,
+            response: sample.response_ns,
+            stretches,
+            places,
+        });
+    }
+}
+
+/// Adds the answers of what is on the other side of an edge that nobody sees.
+fn accept_neighbours(stretches: &mut [Stretch]) {
+    let mut before: Option<Answer> = None;
+    for stretch in stretches.iter_mut() {
+        match stretch.edge {
+            Edge::Begin => stretch.answers.extend(before),
+            _ => before = stretch.answers.first().copied(),
+        }
+    }
+    let mut after: Option<Answer> = None;
+    for stretch in stretches.iter_mut().rev() {
+        match stretch.edge {
+            Edge::End => stretch.answers.extend(after),
+            _ => after = stretch.answers.first().copied(),
+        }
+    }
+}
+
+struct Probe<'a> {
+    image: &'a Image,
+    task: TaskId,
+    shown: bool,
+    waiting: &'a Waiting,
+}
+
+impl Probe<'_> {
+    fn classified(&self, at: &Running) -> (Vec<Answer>, Edge) {
+        let (local, edge) = self.local(at);
+        let on_the_way = (Cause::RemoteWakeup, Who::Any);
+        let is_force = matches!(at.kind, FrameKind::Interrupt(_));
+        match self.waiting.call {
+            Call::OnItsWay if !is_force => ([vec![on_the_way], local].concat(), edge),
+            Call::OnItsWay | Call::Arrived => ([local, vec![on_the_way]].concat(), edge),
+            Call::None => (local, edge),
+        }
+    }
+
+    /// By what the CPU itself did.
+    fn local(&self, at: &Running) -> (Vec<Answer>, Edge) {
+        match at.kind {
+            FrameKind::Interrupt(source) => self.interrupt(at, source),
+            FrameKind::Softirq { number, .. } if self.waiting.is_woken => {
+                (vec![(Cause::Softirq, Who::Softirq(number))], Edge::Seen)
+            }
+            FrameKind::Softirq { .. } => (vec![self.irq_off(at)], Edge::Seen),
+            FrameKind::Scheduler { .. } if self.waiting.is_woken => {
+                let edge = if self.shown { Edge::Seen } else { Edge::Begin };
+                (vec![(Cause::Scheduler, Who::Any)], edge)
+            }
+            FrameKind::Scheduler { .. } => {
+                let mut answers = vec![(Cause::IrqOff, Who::Scheduler(at.stack))];
+                if at.task == Some(self.task) {
+                    answers.push((Cause::EqualOrLowerTask, Who::Task(self.task)));
+                }
+                (answers, Edge::Seen)
+            }
+            FrameKind::Task => (vec![self.task(at)], Edge::Seen),
+        }
+    }
+
+    fn interrupt(&self, at: &Running, source: SourceId) -> (Vec<Answer>, Edge) {
+        let kind = self.image.sources[source.index()].kind;
+        let named = (Cause::Irq, Who::Source(source));
+        match (kind, at.stage) {
+            (SourceKind::Steal, _) => (vec![(Cause::Steal, Who::Any)], Edge::Seen),
+            (_, Stage::LeavingIdle) => (vec![(Cause::IdleExit, Who::Any)], Edge::Seen),
+            (SourceKind::Nmi, stage) => {
+                let edge = match stage {
+                    Stage::Code => Edge::Seen,
+                    Stage::Entry | Stage::LeavingIdle => Edge::Begin,
+                    Stage::Exit => Edge::End,
+                };
+                (vec![(Cause::Nmi, Who::Source(source))], edge)
+            }
+            (_, Stage::Entry) => (vec![(Cause::Irq, Who::Delivery), named], Edge::Begin),
+            (_, Stage::Exit) => (vec![named, (Cause::Scheduler, Who::Any)], Edge::End),
+            (SourceKind::LocalTimer, Stage::Code) if at.stack != StackId(0) => {
+                (vec![(Cause::Irq, Who::Timer(at.stack))], Edge::Seen)
+            }
+            (_, Stage::Code) => (vec![named], Edge::Seen),
+        }
+    }
+
+    fn irq_off(&self, at: &Running) -> Answer {
+        (Cause::IrqOff, Who::Function(at.stack))
+    }
+
+    fn task(&self, at: &Running) -> Answer {
+        let Some(runs) = at.task else {
+            // Nobody runs: the task is on its way here.
+            return (Cause::RemoteWakeup, Who::Any);
+        };
+        if runs == self.task {
+            return (Cause::Scheduler, Who::Any);
+        }
+        if !self.waiting.is_woken {
+            return self.irq_off(at);
+        }
+        let own = own_prio(self.image, self.task);
+        if at.prio < own.min(100) || (own < 100 && at.prio < own) {
+            return (Cause::HigherPriorityTask, Who::Task(runs));
+        }
+        let is_to_go = match own {
+            100.. => at.need_resched != NeedResched::No,
+            _ => at.prio > own,
+        };
+        if !is_to_go || at.is_user {
+            return (Cause::EqualOrLowerTask, Who::Task(runs));
+        }
+        let may_leave = self.image.rules.interrupt_return_schedules;
+        match may_leave && at.count != 0 {
+            true => (Cause::PreemptOff, Who::Function(at.stack)),
+            false => (Cause::NoPreemptionPoint, Who::Function(at.stack)),
+        }
+    }
+}
+
+/// The priority of a task's own policy, as the kernel counts.
+fn own_prio(image: &Image, task: TaskId) -> i16 {
+    use wakescope_model::scenario::Policy;
+    match image.tasks[task.index()].policy {
+        Policy::Deadline(_) => -1,
+        Policy::Fifo(p) | Policy::RoundRobin(p) => 99 - i16::from(p),
+        Policy::Other(nice) => 120 + i16::from(nice),
+    }
+}
