@@ -73,7 +73,8 @@ impl Decoder<'_> {
             _ => interrupted.task.decoded(),
         };
         let mode = match task.pid {
-            0 => Mode::Idle(idle.unwrap_or_default()),
+            // A softirq on the idle task's back is awake.
+            0 if softirq.is_none() => Mode::Idle(idle.unwrap_or_default()),
             _ => interrupted.mode.clone(),
         };
         Some(Context {

@@ -300,6 +300,9 @@ impl Nanoseconds {
     }
 }
 
+/// What all stacks of tasks begin with.
+const COMMON: [&str; 2] = ["do_syscall_64", "kthread"];
+
 /// Stretches with the same answers that follow each other as one.
 fn joined(stretches: &[Stretch]) -> Vec<Stretch> {
     let mut joined: Vec<Stretch> = Vec::new();
@@ -321,9 +324,8 @@ fn is_answer(image: &Image, (cause, who): Answer, share: &Share) -> bool {
         (Who::Any, _) => true,
         (Who::Delivery, _) => share.phase == Some(Phase::Delivery),
         (Who::Function(stack), Culprit::Function(function)) => {
-            // Code in no function that a scenario names is said to be in what all is called by.
             let functions = &image.stacks[stack.index()];
-            functions.is_empty()
+            COMMON.contains(&function.name.as_str())
                 || functions.iter().any(|f| image.functions[f.index()] == function.name)
         }
         (Who::Scheduler(_), Culprit::Function(_)) => true,

@@ -202,6 +202,9 @@ impl<'i> Tracepoints<'i> {
         }
         let cpu = &mut self.cpus[number];
         let Some(at) = cpu.place else { return };
+        if at.task.is_none() && at.kind == FrameKind::Task {
+            cpu.leaving_idle_ns = 0;
+        }
         let enabled = cpu.enabled.filter(|&(when, _)| when == now).map(|(_, at)| at);
         let in_switch = cpu.sched_exit == now && at.kind == FrameKind::Task;
         cpu.broken = Some(Broken {

@@ -31,6 +31,9 @@
 //! - The way into an interrupt and out of it, around its handler: whatever the CPU did before, or after.
 //!   The way out may also be the scheduler's way to the task.
 //! - The scheduler up to the switch, where the kernel does not show its entry: what the CPU did before.
+//! - An interrupt on its way to an idle CPU: the idle state, which is left by then or was none.
+//! - The function of a timer: the timer's interrupt, which may do nothing else.
+//! - An ordinary task that is to go at its leisure (`PREEMPT_LAZY`): the task, or its kernel code.
 //! - The probe is on its way to sleep when its timer expires: itself, as it was awake.
 //! - The CPU was asked to reschedule by another CPU, and has not taken that interrupt yet: the way of it.
 
@@ -308,7 +311,7 @@ impl Probe<'_> {
                 }
                 (answers, Edge::Seen)
             }
-            FrameKind::Task => (vec![self.task(at)], Edge::Seen),
+            FrameKind::Task => (self.task(at), Edge::Seen),
         }
     }
 
@@ -326,10 +329,16 @@ impl Probe<'_> {
                 };
                 (vec![(Cause::Nmi, Who::Source(source))], edge)
             }
-            (_, Stage::Entry) => (vec![(Cause::Irq, Who::Delivery), named], Edge::Begin),
+            (_, Stage::Entry) => {
+                let mut answers = vec![(Cause::Irq, Who::Delivery), named];
+                if at.task.is_none() {
+                    answers.push((Cause::IdleExit, Who::Any));
+                }
+                (answers, Edge::Begin)
+            }
             (_, Stage::Exit) => (vec![named, (Cause::Scheduler, Who::Any)], Edge::End),
             (SourceKind::LocalTimer, Stage::Code) if at.stack != StackId(0) => {
-                (vec![(Cause::Irq, Who::Timer(at.stack))], Edge::Seen)
+                (vec![(Cause::Irq, Who::Timer(at.stack)), named], Edge::Seen)
             }
             (_, Stage::Code) => (vec![named], Edge::Seen),
         }
@@ -339,32 +348,36 @@ impl Probe<'_> {
         (Cause::IrqOff, Who::Function(at.stack))
     }
 
-    fn task(&self, at: &Running) -> Answer {
+    fn task(&self, at: &Running) -> Vec<Answer> {
         let Some(runs) = at.task else {
             // Nobody runs: the task is on its way here.
-            return (Cause::RemoteWakeup, Who::Any);
+            return vec![(Cause::RemoteWakeup, Who::Any)];
         };
         if runs == self.task {
-            return (Cause::Scheduler, Who::Any);
+            return vec![(Cause::Scheduler, Who::Any)];
         }
         if !self.waiting.is_woken {
-            return self.irq_off(at);
+            return vec![self.irq_off(at)];
         }
         let own = own_prio(self.image, self.task);
         if at.prio < own.min(100) || (own < 100 && at.prio < own) {
-            return (Cause::HigherPriorityTask, Who::Task(runs));
+            return vec![(Cause::HigherPriorityTask, Who::Task(runs))];
         }
         let is_to_go = match own {
             100.. => at.need_resched != NeedResched::No,
             _ => at.prio > own,
         };
         if !is_to_go || at.is_user {
-            return (Cause::EqualOrLowerTask, Who::Task(runs));
+            return vec![(Cause::EqualOrLowerTask, Who::Task(runs))];
         }
         let may_leave = self.image.rules.interrupt_return_schedules;
-        match may_leave && at.count != 0 {
+        let kernel = match may_leave && at.count != 0 {
             true => (Cause::PreemptOff, Who::Function(at.stack)),
             false => (Cause::NoPreemptionPoint, Who::Function(at.stack)),
+        };
+        match at.need_resched {
+            NeedResched::Lazy => vec![kernel, (Cause::EqualOrLowerTask, Who::Task(runs))],
+            NeedResched::No | NeedResched::Now => vec![kernel],
         }
     }
 }
