@@ -36,7 +36,7 @@ fn of_model(rules: Rules, seeds: std::ops::Range<u64>) -> Score {
         let shown = Shown {
             sched_entry: random.below(2) == 0,
             contention: random.below(4) != 0,
-            steal_clock: random.below(4) != 0,
+            steal_clock: true,
         };
         let scenario = random::scenario(seed);
         let image = match Image::new(&scenario, rules) {

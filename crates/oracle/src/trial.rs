@@ -95,10 +95,12 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
     simulation.run_until(Until { samples: trial.wakeups, ns: LONGEST_NS })?;
     let wakeups = simulation.samples();
     let Both { tracer, mut witness, .. } = simulation.into_watch();
+    // Too few say nothing of what is usual.
+    let enough = tracer.components.len() as u64 >= FIRST;
     let known = calibrated(image, trial, &tracer.components);
     let mut total = Score { wakeups, faults: witness.faults, ..Score::default() };
     tracer.with_decoder(|decoder| {
-        for seen in &tracer.late {
+        for seen in tracer.late.iter().filter(|_| enough) {
             let due = seen.marks.due.0;
             let at = witness.truths.iter().position(|truth| {
                 truth.due == due && u32::from(truth.task.0) + 100 == seen.task.pid

@@ -135,6 +135,8 @@ pub struct Witness<'i> {
     shows_sched_entry: bool,
     /// One for each task.
     waiting: Vec<Option<Waiting>>,
+    /// For each CPU, the last place in a task.
+    beneath: Vec<StackId>,
     /// Wakeups that were answered so late are kept, nanoseconds.
     pub keep_ns: u64,
     /// Truths that nobody has taken yet.
@@ -147,7 +149,8 @@ impl<'i> Witness<'i> {
     /// Of a kernel that shows the scheduler's entry or does not: that decides what can be known.
     pub fn new(image: &'i Image, shows_sched_entry: bool) -> Self {
         let waiting = vec![None; image.tasks.len()];
-        Self { image, shows_sched_entry, waiting, keep_ns: 0, truths: Vec::new(), faults: 0 }
+        let beneath = vec![StackId(0); usize::from(image.cpus)];
+        Self { image, shows_sched_entry, waiting, beneath, keep_ns: 0, truths: Vec::new(), faults: 0 }
     }
 
     /// A probe's timer was set.
@@ -181,6 +184,9 @@ impl<'i> Witness<'i> {
 
     /// Where a CPU is when it takes an interrupt, enables them, or switches.
     pub fn place(&mut self, cpu: CpuId, now: u64, at: Running) {
+        if at.kind == FrameKind::Task {
+            self.beneath[cpu.index()] = at.stack;
+        }
         for waiting in self.waiting.iter_mut().flatten() {
             if waiting.on == cpu && waiting.due <= now {
                 waiting.places.push(at.stack);
@@ -194,6 +200,7 @@ impl<'i> Witness<'i> {
             Transition::TimerBegin(task) => {
                 if let Some(waiting) = &mut self.waiting[task.index()] {
                     waiting.is_woken = true;
+                    waiting.places.push(self.beneath[cpu.index()]);
                 }
             }
             Transition::Woken { task, on } => self.moved(task, now, on, Call::OnItsWay),
