@@ -66,8 +66,8 @@ pub(crate) fn run(args: &LabArgs) -> Result<Outcome, Failure> {
     }
 }
 
-/// How many guests run at a time: `asked`, or one per CPU that this process may use.
-fn parallel(asked: Option<u16>) -> usize {
+/// How many guests, or simulations, run at a time: `asked`, or one per CPU that this process may use.
+pub(crate) fn parallel(asked: Option<u16>) -> usize {
     let all = || wakescope_sys::sched::affinity().map_or(1, |cpus| cpus.len());
     asked.map_or_else(all, usize::from)
 }

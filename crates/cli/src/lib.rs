@@ -22,6 +22,7 @@ mod line;
 mod live;
 mod load;
 mod measure;
+mod model;
 mod output;
 mod parallel;
 mod report;
@@ -60,6 +61,7 @@ enum Verb {
     Compare(compare::CompareArgs),
     Trend(trend::TrendArgs),
     Lab(lab::LabArgs),
+    Model(model::ModelArgs),
     #[command(hide = true)]
     LoadKeeper(load::KeeperArgs),
     #[command(hide = true)]
@@ -122,6 +124,7 @@ pub fn main() -> ExitCode {
         Verb::Compare(args) => compare::run(&args),
         Verb::Trend(args) => trend::run(&args),
         Verb::Lab(args) => lab::run(&args),
+        Verb::Model(args) => model::run(&args),
         Verb::LoadKeeper(args) => load::run_keeper(&args),
         Verb::LabGuest(args) => guest::run(&args),
     })

@@ -127,6 +127,7 @@ pub const CODES: &[(&str, &str)] = &[
     ("cpu-quota", "a cgroup's CPU quota stopped the probe or its load"),
     ("hypervisor", "the machine is a guest: the numbers include delays by its hypervisor"),
     ("virtual-time", "time was counted in instructions, not measured"),
+    ("simulated-time", "a model was run, and no machine was measured"),
     ("steal", "the hypervisor took time from the measured CPUs"),
     ("idle-states", "the CPU may enter idle states with a long exit latency"),
     ("idle-limited", "idle states were limited for the run, as requested"),

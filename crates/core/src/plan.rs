@@ -148,6 +148,17 @@ pub struct LinePlan {
     pub baud: u32,
 }
 
+/// What was simulated: the machine, its loads and its rules are those of a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioPlan {
+    /// The scenario's name.
+    pub name: String,
+    /// A checksum of what it holds, 16 digits: the same name with another one is another scenario.
+    pub checksum: String,
+    /// The name of the preemption rules: `both`, `lazy`.
+    pub rules: String,
+}
+
 /// Everything asked for. Times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -189,6 +200,9 @@ pub struct Plan {
     /// no load is a command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_marks: Vec<String>,
+    /// What was simulated; `None` where the run was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<ScenarioPlan>,
     /// How long the load runs alone, and then the probe unrecorded, before the measurement.
     #[serde(default)]
     pub warmup_ns: u64,

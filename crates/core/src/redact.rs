@@ -9,7 +9,7 @@ use crate::finding::{CODES, Finding, Validity};
 use crate::host::Host;
 use crate::limit::Judgement;
 use crate::line::Line;
-use crate::plan::{LinePlan, Plan, Target};
+use crate::plan::{LinePlan, Plan, ScenarioPlan, Target};
 use crate::run::{Episode, LoadResult, Run, Thread};
 use crate::source::Source;
 
@@ -139,6 +139,7 @@ fn redact_plan(plan: &mut Plan) {
         cpus: _,
         load,
         load_marks,
+        scenario,
         warmup_ns: _,
         idle_states: _,
         worst: _,
@@ -149,6 +150,9 @@ fn redact_plan(plan: &mut Plan) {
     redact_target(target);
     if let Some(LinePlan { device, baud: _ }) = line {
         remove(device);
+    }
+    if let Some(ScenarioPlan { name, checksum: _, rules: _ }) = scenario {
+        remove(name);
     }
     load.iter_mut().for_each(redact_name_of_load);
     // They belong to a machine, and to commands of it.

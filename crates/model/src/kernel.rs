@@ -254,6 +254,11 @@ impl Kernel {
         &self.locks
     }
 
+    /// Whether an event was announced, and nobody has taken that.
+    pub fn is_announced(&self, event: EventId) -> bool {
+        self.announced[event.index()]
+    }
+
     /// What runs on a CPU: what interrupted its task last, or the task; `None` if it is idle.
     pub fn top(&self, cpu: CpuId) -> Option<&Frame> {
         let cpu = &self.cpus[cpu.index()];
@@ -313,6 +318,15 @@ impl Kernel {
         *changes = changes.saturating_add(1);
         if *changes > 1 {
             env.violated(cpu, Violation::HalfChanged(variable));
+        }
+    }
+
+    /// Where no change has begun, the task has been moved to this CPU in the middle of one.
+    fn end_change(&mut self, cpu: CpuId, variable: VariableId, env: &mut impl Environment) {
+        let changes = &mut self.cpu(cpu).changes[variable.index()];
+        match changes.checked_sub(1) {
+            Some(left) => *changes = left,
+            None => env.violated(cpu, Violation::HalfChanged(variable)),
         }
     }
 }

@@ -9,8 +9,10 @@
 //! Everything is deterministic: the scenario, the rules and a seed decide every bit of a result.
 //! Nothing here does I/O or reads a clock.
 
+pub mod check;
 pub mod image;
 pub mod kernel;
+pub mod record;
 pub mod rules;
 pub mod scenario;
 pub mod simulation;

@@ -1,8 +1,16 @@
 //! What is simulated: a machine, its interrupts, its tasks, and the paths through its kernel.
 
+pub(crate) mod draw;
 pub mod length;
+pub mod limits;
+pub mod read;
+mod shipped;
+mod words;
+mod write;
 
 pub use length::Length;
+pub use read::ReadError;
+pub use shipped::{SHIPPED, Shipped};
 
 /// A machine and what runs on it. Names are unique within their kind.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -116,6 +116,12 @@ impl<'i, W: Watch> Simulation<'i, W> {
         self.clock.missed(task)
     }
 
+    /// The first expiry that a probe has not responded to, nanoseconds from the start; `None` before it
+    /// first slept. One that is over is a wakeup that is late already, and of which there is no sample.
+    pub fn unanswered_ns(&self, task: TaskId) -> Option<u64> {
+        self.clock.unanswered(task)
+    }
+
     /// Units of work that a task has done.
     pub fn work(&self, task: TaskId) -> u64 {
         self.clock.work(task)

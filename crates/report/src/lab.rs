@@ -14,7 +14,7 @@ use crate::style::{Style, clean};
 
 mod bounds;
 mod culprits;
-mod figures;
+pub(crate) mod figures;
 mod headline;
 pub(crate) mod html;
 mod limits;

@@ -17,6 +17,7 @@ pub mod lab_progress;
 mod line;
 pub mod load;
 pub mod markdown;
+pub mod model;
 mod matrix;
 pub mod overlay;
 pub mod picture;

@@ -285,6 +285,7 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
         cpus,
         load: Vec::new(),
         load_marks: Vec::new(),
+        scenario: None,
         warmup_ns: args.warmup.0,
         idle_states: match args.idle_states {
             IdleStatesArg::AsIs => IdleStates::AsIs,

@@ -18,7 +18,7 @@ use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::line::{AnsweredBy, Attachment, Line};
 use wakescope_core::maxima::Maxima;
 use wakescope_core::plan::{
-    Between, IdleStates, LinePlan, Placement, Plan, Policy, Stimulus, Target, Waker,
+    Between, IdleStates, LinePlan, Placement, Plan, Policy, ScenarioPlan, Stimulus, Target, Waker,
 };
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{
@@ -535,6 +535,11 @@ fn full_plan() -> Plan {
         cpus: vec![1],
         load: vec!["find".into(), "exec:make".into()],
         load_marks: vec![String::new(), "0123456789abcdef".into()],
+        scenario: Some(ScenarioPlan {
+            name: "prune".into(),
+            checksum: "0123456789abcdef".into(),
+            rules: "both".into(),
+        }),
         warmup_ns: 500_000_000,
         idle_states: IdleStates::Shallow,
         worst: 10,

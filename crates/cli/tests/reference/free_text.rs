@@ -59,6 +59,7 @@ const TEXT: &[(&str, &[&str])] = &[
             "plan/target/path",
             "plan/line/device",
             "plan/load",
+            "plan/scenario/name",
             "plan/fail_above",
             "load/name",
             "explanation/above",

@@ -205,7 +205,11 @@ impl Kernel {
         env: &mut impl Environment,
     ) {
         let state = &self.cpus[on.index()];
-        let Some(running) = state.next.or(state.current) else {
+        // Once the scheduler has chosen, it does not look again: its choice counts, idle too.
+        let has_chosen = state.frames.iter().any(|frame| {
+            matches!(frame.kind, FrameKind::Scheduler { .. }) && frame.stage == Stage::Exit
+        });
+        let Some(running) = (if has_chosen { state.next } else { state.current }) else {
             return self.set_need(cpu, on, NeedResched::Now, env);
         };
         let (this, other) = (self.tasks[task.index()].prio, self.tasks[running.index()].prio);

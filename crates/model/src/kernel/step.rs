@@ -127,6 +127,7 @@ impl Kernel {
             Op::MutexUnlock(lock) => {
                 self.unlock_and_wake(image, cpu, lock, env);
                 self.advance(cpu);
+                self.preempt_if_enabled(image, cpu, env);
             }
             Op::PreemptDisable => {
                 self.cpu(cpu).count += 1;
@@ -195,12 +196,14 @@ impl Kernel {
             Op::Wake(event) => {
                 self.announce(image, cpu, event, env);
                 self.advance(cpu);
+                self.preempt_if_enabled(image, cpu, env);
             }
             Op::WakeSleepers(source) => {
                 while let Some(task) = env.next_sleeper(cpu, source) {
                     self.wake(image, cpu, task, env);
                 }
                 self.advance(cpu);
+                self.preempt_if_enabled(image, cpu, env);
             }
             Op::NextTimer(end) => self.next_timer(cpu, end, env),
             Op::WakeTimer => {
@@ -237,8 +240,7 @@ impl Kernel {
                 self.advance(cpu);
             }
             Op::EndChange(variable) => {
-                let changes = &mut self.cpu(cpu).changes[usize::from(variable.0)];
-                *changes = changes.saturating_sub(1);
+                self.end_change(cpu, variable, env);
                 self.advance(cpu);
             }
             Op::Work => {

@@ -40,6 +40,9 @@ pub enum Violation {
     /// A CPU runs on although somebody more urgent is to run, and no rule will stop it.
     #[error("need_resched was lost: a less urgent task runs on")]
     LostNeedResched(TaskId),
+    /// A task runs again and again, and there is a schedule in which it never gets any work done.
+    #[error("livelock: a task runs for ever and gets no work done")]
+    Livelock(TaskId),
     /// Steps go on, and time does not.
     #[error("an endless loop in which no time passes")]
     EndlessLoop,

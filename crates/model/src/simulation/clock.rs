@@ -7,7 +7,8 @@ use super::slots::{NEVER, Slots};
 use super::watch::{Sample, Watch};
 use crate::image::{CountId, CpuId, Image, LOCAL_TIMER, SourceId, TaskId};
 use crate::kernel::{Environment, Kernel, Running, Sleep, Violation};
-use crate::scenario::{Arrivals, Count, Policy};
+use crate::scenario::length::rounded;
+use crate::scenario::{Arrivals, Count, Policy, draw};
 use crate::trace::Transition;
 
 /// What a CPU does.
@@ -59,6 +60,10 @@ struct TaskTime {
     vruntime: u64,
     /// When a deadline task has to have run.
     deadline: u64,
+    /// Whether it has slept on its grid before.
+    has_begun: bool,
+    /// Whether `expiry_ps` is an expiry that it has not responded to.
+    awaits: bool,
     missed: u64,
     work: u64,
 }
@@ -129,6 +134,8 @@ impl<'i, W: Watch> Clock<'i, W> {
                 sleeps_until: (CpuId(0), LOCAL_TIMER),
                 vruntime: 0,
                 deadline: clock.relative_deadline(task.policy),
+                has_begun: false,
+                awaits: false,
                 missed: 0,
                 work: 0,
             });
@@ -338,24 +345,42 @@ impl<'i, W: Watch> Clock<'i, W> {
         }
     }
 
+    /// Expiries that lie between that of a response and the response itself have no wakeup of their own.
     fn responded(&mut self, cpu: CpuId, task: TaskId) {
         self.samples += 1;
-        let expiry_ns = self.tasks[task.index()].expiry_ps.div_ceil(1_000);
-        self.watch.sample(Sample { task, expiry_ns, response_ns: self.now, cpu });
+        let period = self.image.tasks[task.index()].period_ps.unwrap_or(u64::MAX);
+        let late_ps = self.now.saturating_mul(1_000);
+        let state = &mut self.tasks[task.index()];
+        let expiry_ns = state.expiry_ps.div_ceil(1_000);
+        let missed = late_ps.saturating_sub(state.expiry_ps) / period;
+        state.expiry_ps += missed * period;
+        state.missed += missed;
+        state.awaits = false;
+        self.watch.sample(Sample { task, expiry_ns, response_ns: self.now, missed, cpu });
     }
 
-    /// The next expiry of a probe that lies before it.
+    /// The expiry that a probe is to wait for: the one after that which it has responded to last, even
+    /// if it is over because something held the probe up on its way to sleep. It is late for it then.
     fn next_expiry(&mut self, task: TaskId) -> Option<u64> {
         let period = self.image.tasks[task.index()].period_ps?;
         let now_ps = self.now.saturating_mul(1_000);
         let state = &mut self.tasks[task.index()];
         state.expiry_ps += period;
-        if state.expiry_ps <= now_ps {
-            let missed = (now_ps - state.expiry_ps) / period + 1;
-            state.missed += missed;
-            state.expiry_ps += missed * period;
+        if !state.has_begun && state.expiry_ps <= now_ps {
+            // Nobody waits for what was due before the probe first slept.
+            state.expiry_ps += ((now_ps - state.expiry_ps) / period + 1) * period;
         }
+        state.has_begun = true;
+        state.awaits = true;
         Some(state.expiry_ps.div_ceil(1_000))
+    }
+
+    /// The first expiry that a probe has not responded to, nanoseconds; `None` before it first slept.
+    pub(super) fn unanswered(&self, task: TaskId) -> Option<u64> {
+        let state = &self.tasks[task.index()];
+        let period = self.image.tasks[task.index()].period_ps?;
+        let next_ps = if state.awaits { state.expiry_ps } else { state.expiry_ps + period };
+        state.has_begun.then(|| next_ps.div_ceil(1_000))
     }
 }
 
@@ -371,14 +396,14 @@ impl<W: Watch> Environment for Clock<'_, W> {
     }
 
     fn observe(&mut self, cpu: CpuId, what: Transition) {
+        if W::FOLLOWS {
+            self.watch.happened(cpu, self.now, what);
+        }
         match what {
             Transition::Switch { from, to, .. } => self.switched(cpu, from, to),
             Transition::Response(task) => self.responded(cpu, task),
             Transition::Work(task) => self.tasks[task.index()].work += 1,
             _ => {}
-        }
-        if W::FOLLOWS {
-            self.watch.happened(cpu, self.now, what);
         }
     }
 
@@ -411,6 +436,9 @@ impl<W: Watch> Environment for Clock<'_, W> {
         let (until, source) = match how {
             Sleep::OnGrid => {
                 let Some(expiry) = self.next_expiry(task) else { return false };
+                if expiry <= self.now {
+                    return false;
+                }
                 self.watch.armed(task, cpu, expiry);
                 (expiry, LOCAL_TIMER)
             }
@@ -464,11 +492,5 @@ impl<W: Watch> Environment for Clock<'_, W> {
 }
 
 fn exponential(mean: u64, random: &mut Random) -> u64 {
-    rounded(-(mean as f64) * random.uniform().ln())
-}
-
-/// The nearest number of nanoseconds.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn rounded(ns: f64) -> u64 {
-    ns.min(9.0e18).round() as u64
+    rounded(mean as f64 * draw::exponential(random))
 }

@@ -7,6 +7,9 @@ use crate::scenario::{
 };
 use crate::trace::Transition;
 
+mod tables;
+mod theory;
+
 /// A probe each millisecond, first at its phase, and a task that runs `steps` again and again. The
 /// kernel's own steps take 100 ns each where they take any time.
 fn scenario(steps: Vec<Step>) -> Scenario {
@@ -185,9 +188,9 @@ impl Watch for Log {
 fn a_seed_repeats_every_bit() {
     let mut load = scenario(vec![
         Step::Lock(LockKind::SpinIrq, "lock".into()),
-        Step::Compute(Length::Exponential(20_000.0)),
+        Step::Compute(Length::Exponential(20_000)),
         Step::Unlock(LockKind::SpinIrq, "lock".into()),
-        Step::User(Length::Exponential(50_000.0)),
+        Step::User(Length::Exponential(50_000)),
     ]);
     load.machine.cpus = 2;
     load.machine.tick_hz = 1_000;

@@ -13,6 +13,8 @@ pub struct Sample {
     pub expiry_ns: u64,
     /// When it responded.
     pub response_ns: u64,
+    /// Further expiries that lie between the two: they have no wakeup of their own.
+    pub missed: u64,
     /// On which CPU.
     pub cpu: CpuId,
 }

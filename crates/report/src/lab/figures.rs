@@ -6,7 +6,7 @@ pub(super) fn micros(ns: f64) -> String {
 }
 
 /// How much work: `512`, `8.1k`, `1.9G`; a dash for what is no amount.
-pub(super) fn amount(per_second: f64) -> String {
+pub(crate) fn amount(per_second: f64) -> String {
     if !(per_second > 0.0 && per_second < 1e18) {
         return "–".into();
     }
@@ -58,7 +58,7 @@ pub(super) fn raised(number: usize) -> String {
 }
 
 /// The median: of an even number, the mean of the two in the middle. `None` if there are none.
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
     match values.len() {

@@ -164,6 +164,7 @@ const ASPECTS: &[Aspect] = &[
         of: |run| run.plan.gap_from_ns.map(|ns| format!("{} or more", SpanNs(ns))),
     },
     Aspect { what: "load", key: "plan.load", matters: true, of: |run| Some(load(run)) },
+    Aspect { what: "scenario", key: "", matters: true, of: scenario },
     Aspect { what: "omission", key: "", matters: true, of: |run| Some(omission(run).to_string()) },
     Aspect { what: "policy", key: "plan.policy", matters: false, of: policy },
     Aspect { what: "CPUs", key: "plan.cpus", matters: false, of: cpus },
@@ -254,6 +255,12 @@ fn load(run: &Observation) -> String {
     let mut names: Vec<String> = named.collect();
     names.sort_unstable();
     if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+/// What was simulated, but not under which rules: these are what one compares.
+fn scenario(run: &Observation) -> Option<String> {
+    let scenario = run.plan.scenario.as_ref()?;
+    Some(format!("{} ({})", scenario.name, scenario.checksum))
 }
 
 fn omission(run: &Observation) -> Omission {

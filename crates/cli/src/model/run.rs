@@ -1,0 +1,177 @@
+//! `wakescope model run`
+
+use std::path::{Path, PathBuf};
+
+use wakescope_core::run::Run;
+use wakescope_lab::plan::shell_quoted;
+use wakescope_model::record::Experiment;
+use wakescope_model::{Image, Rules, Scenario};
+use wakescope_report::model::{Ending, Figures, Simulated, Simulation};
+use wakescope_report::style::clean;
+
+use super::parse_rules;
+use super::scenario;
+use super::simulating::each;
+use crate::folder::RunFolder;
+use crate::measure::time_now;
+use crate::{Failure, Outcome, output};
+
+/// Simulate a scenario under preemption models, and show how late its probes wake
+///
+/// Each simulation writes a run record, which `report`, `compare` and `trend` read. Exit codes: 0
+/// success; 2 an error, or the simulated kernel broke a rule under one of the models.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  wakescope model run williams
+  wakescope model run own.toml --preempt none,full --seeds 10 --out model
+  wakescope compare model/full --against model/none")]
+pub(super) struct RunArgs {
+    /// A scenario of `wakescope model list`, or a file
+    #[arg(value_name = "SCENARIO")]
+    scenario: String,
+
+    /// Preemption models: none, voluntary, full, both, lazy, rt [default: all of them]
+    #[arg(long, value_name = "MODEL,…", value_delimiter = ',', value_parser = parse_rules)]
+    preempt: Vec<Rules>,
+
+    /// Number of simulations of each model, each with a seed of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    seeds: u32,
+
+    /// The first seed. A seed sets the probes' phases and all that is drawn at random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Wakeups of all probes together in each simulation
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    samples: u64,
+
+    /// Simulations that run at a time [default: one for each CPU]. The figures do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+
+    /// Folder of the run records [default: one named after the time, under runs/]
+    #[arg(long, alias = "output", value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Print JSON: all figures
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `wakescope model run`.
+pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
+    let scenario = scenario::read(&args.scenario)?;
+    let images = args.images(&scenario)?;
+    let experiments = args.experiments(&scenario, &images);
+    let folder = args.folder();
+    let mut simulated = args.blank(&scenario, &experiments);
+    let threads = crate::lab::parallel(args.jobs);
+    each(&experiments, threads, |place, result| {
+        let experiment = &experiments[place];
+        simulated.runs[place].ending = match result {
+            Ok(run) => {
+                let path = folder.join(experiment.image.rules.name);
+                let path = path.join(experiment.seed.to_string());
+                let written = write(&path, &run)?;
+                Ending::Ok(written)
+            }
+            Err(broken) => Ending::Broken { reason: broken.to_string() },
+        };
+        Ok(())
+    })?;
+    show(args, &simulated, &folder)?;
+    Ok(match simulated.runs.iter().any(|run| matches!(run.ending, Ending::Broken { .. })) {
+        true => Outcome::Undone,
+        false => Outcome::Done,
+    })
+}
+
+impl RunArgs {
+    /// The scenario under each model, once for each.
+    fn images(&self, scenario: &Scenario) -> Result<Vec<Image>, Failure> {
+        let mut images = Vec::new();
+        for rules in super::rules_or_all(&self.preempt) {
+            let image = Image::new(scenario, rules).map_err(|e| {
+                let name = clean(&self.scenario, 200);
+                Failure::new(clean(&format!("cannot simulate {name}: {e}"), 400))
+                    .try_this("docs/model/scenarios.md describes what a scenario may hold")
+            })?;
+            if image.probes().next().is_none() {
+                return Err(Failure::new(format!("{} has no probe", clean(&self.scenario, 200)))
+                    .because("what is measured are the wakeups of tasks that have a period")
+                    .try_this("give a task a period, as in: period = \"1ms\""));
+            }
+            images.push(image);
+        }
+        Ok(images)
+    }
+
+    fn experiments<'a>(
+        &self,
+        scenario: &'a Scenario,
+        images: &'a [Image],
+    ) -> Vec<Experiment<'a>> {
+        let seeds = || (0..u64::from(self.seeds)).map(|n| self.seed.wrapping_add(n));
+        let of = |image: &'a Image| {
+            let samples = self.samples;
+            seeds().map(move |seed| Experiment { scenario, image, seed, samples })
+        };
+        images.iter().flat_map(of).collect()
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.out.clone().unwrap_or_else(|| {
+            let stamp = time_now().replace(':', "-");
+            Path::new("runs").join(stamp.trim_end_matches('Z'))
+        })
+    }
+
+    fn blank(&self, scenario: &Scenario, experiments: &[Experiment<'_>]) -> Simulated {
+        let Scenario { name, about, .. } = scenario.clone();
+        let mut simulated = Simulated::new(name, about, scenario.checksum(), self.repeat());
+        let of = |experiment: &Experiment<'_>| Simulation {
+            preempt: experiment.image.rules.name.into(),
+            seed: experiment.seed,
+            ending: Ending::NotRun,
+        };
+        simulated.runs = experiments.iter().map(of).collect();
+        simulated
+    }
+
+    /// The command that gives the same figures.
+    fn repeat(&self) -> String {
+        let mut words = vec![format!("wakescope model run {}", shell_quoted(&self.scenario))];
+        if !self.preempt.is_empty() {
+            let names: Vec<&str> = self.preempt.iter().map(|rules| rules.name).collect();
+            words.push(format!("--preempt {}", names.join(",")));
+        }
+        words.push(format!("--seeds {} --seed {}", self.seeds, self.seed));
+        words.push(format!("--samples {}", self.samples));
+        words.join(" ")
+    }
+}
+
+/// Writes the record of a run into its folder.
+fn write(path: &Path, run: &Run) -> Result<Figures, Failure> {
+    let record = run.to_json();
+    let folder = RunFolder::create(Some(path), &run.started, None, record.as_bytes())?;
+    let path = folder.finish(record.as_bytes())?;
+    Ok(Figures::of(run, Some(path.display().to_string())))
+}
+
+fn show(args: &RunArgs, simulated: &Simulated, folder: &Path) -> Result<(), Failure> {
+    if args.json {
+        let json = simulated
+            .to_json()
+            .map_err(|e| Failure::new(format!("cannot write the figures as JSON: {e}")))?;
+        return output::print(&format!("{json}\n"));
+    }
+    let mut text = simulated.table(output::style());
+    if simulated.runs.iter().any(|run| matches!(run.ending, Ending::Ok(_))) {
+        let folder = clean(&folder.display().to_string(), 400);
+        text += &format!("\n runs: {folder}   show: wakescope report {folder}/*/*\n");
+    }
+    output::print(&text)
+}

@@ -1,0 +1,191 @@
+//! Simulations, one after the other on each of several threads.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{Builder, scope};
+use std::time::Duration;
+
+use wakescope_core::run::Run;
+use wakescope_core::units::{MonoNs, SpanNs, grouped};
+use wakescope_model::record::{Ending, Experiment, Recording};
+use wakescope_model::simulation::{Broken, Until};
+use wakescope_model::Simulation;
+use wakescope_sys::clock;
+use wakescope_sys::signal::EndSignals;
+
+use crate::{Failure, output};
+
+/// What is over sooner is not talked about.
+const SHORT: SpanNs = SpanNs(2_000_000_000);
+
+/// How often progress is shown: where it is redrawn, and where each is a line that stays.
+const REDRAW_EVERY: SpanNs = SpanNs(250_000_000);
+const LINE_EVERY: SpanNs = SpanNs(10_000_000_000);
+
+/// How often it is looked for a signal.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A simulation looks whether it is to end once in so much simulated time.
+const STRIDE_NS: u64 = 1_000_000;
+
+/// Runs all experiments, on so many threads, and hands the record of each to `done` with its place, in
+/// the order in which they end. Those that a signal keeps from beginning are not handed over. What
+/// they give does not depend on the threads.
+///
+/// # Errors
+/// The first error of `done`: it ends the simulations.
+pub(super) fn each(
+    experiments: &[Experiment<'_>],
+    threads: usize,
+    mut done: impl FnMut(usize, Result<Run, Broken>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let signals = EndSignals::block()
+        .map_err(|e| Failure::new(format!("cannot handle Ctrl-C and SIGTERM: {e}")))?;
+    let team = Team { experiments, ..Team::default() };
+    let (sender, results) = channel();
+    let mut screen = Screen::new(experiments);
+    scope(|scope| {
+        let mut first = Ok(());
+        let started = (0..threads.clamp(1, experiments.len().max(1))).map_while(|_| {
+            let (team, sender) = (&team, sender.clone());
+            Builder::new().spawn_scoped(scope, move || team.work(&sender)).ok()
+        });
+        if started.count() == 0 {
+            // No thread can be had: this one does the work, and a signal waits for its end.
+            team.work(&sender);
+        }
+        drop(sender);
+        loop {
+            match results.recv_timeout(PATIENCE) {
+                Ok((place, result)) => {
+                    let kept = done(place, result);
+                    if kept.is_err() {
+                        team.ends.store(true, Ordering::Relaxed);
+                        first = first.and(kept);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if signals.wait(SpanNs(0)).is_some() {
+                team.ends.store(true, Ordering::Relaxed);
+            }
+            screen.show(team.samples.load(Ordering::Relaxed));
+        }
+        screen.clear();
+        first
+    })
+}
+
+/// What the threads share.
+#[derive(Default)]
+struct Team<'a> {
+    experiments: &'a [Experiment<'a>],
+    /// The next experiment.
+    next: AtomicUsize,
+    /// Samples of all of them so far.
+    samples: AtomicU64,
+    /// Whether they are to end.
+    ends: AtomicBool,
+}
+
+impl Team<'_> {
+    fn work(&self, results: &Sender<(usize, Result<Run, Broken>)>) {
+        while !self.ends.load(Ordering::Relaxed) {
+            let place = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(experiment) = self.experiments.get(place) else { return };
+            if results.send((place, self.simulate(experiment))).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn simulate(&self, experiment: &Experiment<'_>) -> Result<Run, Broken> {
+        let image = experiment.image;
+        let mut simulation = Simulation::new(image, experiment.seed, Recording::new(image));
+        let longest = experiment.longest_ns();
+        let ending = loop {
+            if simulation.samples() >= experiment.samples {
+                break self.finish(experiment, &mut simulation)?;
+            }
+            if simulation.now_ns() >= longest {
+                break Ending::TooLong;
+            }
+            if self.ends.load(Ordering::Relaxed) {
+                break Ending::Interrupted;
+            }
+            self.stride(experiment, &mut simulation, experiment.samples)?;
+        };
+        Ok(experiment.record(&simulation, ending))
+    }
+
+    /// Waits for the probes that are late when the last sample comes: a run that left them out would
+    /// look better than it is.
+    fn finish<'i>(
+        &self,
+        experiment: &Experiment<'i>,
+        simulation: &mut Simulation<'i, Recording>,
+    ) -> Result<Ending, Broken> {
+        let (end, longest) = (simulation.now_ns(), experiment.longest_ns());
+        while experiment.unanswered(simulation, end).is_some() {
+            if simulation.now_ns() >= longest {
+                return Ok(Ending::TooLong);
+            }
+            if self.ends.load(Ordering::Relaxed) {
+                return Ok(Ending::Interrupted);
+            }
+            self.stride(experiment, simulation, simulation.samples() + 1)?;
+        }
+        Ok(Ending::Complete)
+    }
+
+    fn stride<'i>(
+        &self,
+        experiment: &Experiment<'i>,
+        simulation: &mut Simulation<'i, Recording>,
+        samples: u64,
+    ) -> Result<(), Broken> {
+        let before = simulation.samples();
+        let ns = simulation.now_ns().saturating_add(STRIDE_NS).min(experiment.longest_ns());
+        simulation.run_until(Until { samples, ns })?;
+        self.samples.fetch_add(simulation.samples() - before, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Progress for whoever waits.
+struct Screen {
+    wanted: u64,
+    next: MonoNs,
+    redraws: bool,
+    is_drawn: bool,
+}
+
+impl Screen {
+    fn new(experiments: &[Experiment<'_>]) -> Self {
+        let wanted = experiments.iter().map(|experiment| experiment.samples).sum();
+        let next = clock::now().after(SHORT);
+        Self { wanted, next, redraws: output::can_redraw(), is_drawn: false }
+    }
+
+    fn show(&mut self, samples: u64) {
+        let now = clock::now();
+        if now < self.next {
+            return;
+        }
+        let line = format!("simulating: {} of {} wakeups", grouped(samples), grouped(self.wanted));
+        if self.redraws {
+            (self.next, self.is_drawn) = (now.after(REDRAW_EVERY), true);
+            output::redraw(&line);
+        } else {
+            self.next = now.after(LINE_EVERY);
+            output::tell(&line);
+        }
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_drawn) {
+            output::redraw("");
+        }
+    }
+}

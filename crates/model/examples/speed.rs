@@ -1,0 +1,72 @@
+//! How many operations a second a simulation executes: `cargo run --release --example speed`.
+
+use std::time::Instant;
+
+use wakescope_model::scenario::{
+    Arrivals, Does, Interrupt, InterruptKind, Length, LockKind, Path, Policy, Scenario, Step, Task,
+};
+use wakescope_model::simulation::{Sample, Simulation, Until, Unwatched};
+use wakescope_model::{Image, Rules};
+
+fn main() {
+    let ns = Length::Fixed;
+    let path = |name: &str, steps| Path { name: name.into(), steps };
+    let load = vec![
+        Step::User(Length::Exponential(40_000)),
+        Step::Call(
+            "sys_unlink".into(),
+            vec![
+                Step::Lock(LockKind::Spin, "dcache_lock".into()),
+                Step::Compute(Length::Exponential(5_000)),
+                Step::Unlock(LockKind::Spin, "dcache_lock".into()),
+                Step::IrqSave,
+                Step::Compute(ns(2_000)),
+                Step::IrqRestore,
+            ],
+        ),
+        Step::Work,
+    ];
+    let scenario = Scenario {
+        paths: vec![path("load", load), path("eth0", vec![Step::Compute(ns(2_000))])],
+        tasks: vec![
+            Task {
+                name: "probe".into(),
+                policy: Policy::Fifo(80),
+                cpu: None,
+                does: Does::Probe { period_ps: 488_281_250 },
+            },
+            Task { name: "load".into(), does: Does::Path("load".into()), ..Task::default() },
+        ],
+        interrupts: vec![Interrupt {
+            name: "eth0".into(),
+            kind: InterruptKind::Device,
+            arrivals: Some(Arrivals::Poisson(500_000)),
+            cpu: None,
+            handler: "eth0".into(),
+        }],
+        ..Scenario::default()
+    };
+    for rules in Rules::ALL {
+        let image = Image::new(&scenario, rules).expect("the scenario is right");
+        let (mut sum, mut most) = (0_u64, 0);
+        let watch = Unwatched(|sample: Sample| {
+            sum += sample.latency_ns();
+            most = most.max(sample.latency_ns());
+        });
+        let begun = Instant::now();
+        let mut simulation = Simulation::new(&image, 1, watch);
+        let until = Until { samples: 500_000, ns: u64::MAX };
+        simulation.run_until(until).expect("the scenario keeps the rules");
+        let seconds = begun.elapsed().as_secs_f64();
+        let events = simulation.events();
+        drop(simulation);
+        let name = rules.name;
+        let line = format!(
+            "{name:10} {:6.1} million operations a second, {:5.2} million samples a second, mean {} ns, max {most} ns\n",
+            events as f64 / seconds / 1e6,
+            5e5 / seconds / 1e6,
+            sum / 500_000,
+        );
+        std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes()).expect("it can print");
+    }
+}

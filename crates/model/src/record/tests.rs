@@ -1,0 +1,77 @@
+use super::*;
+use crate::scenario::{Does, LockKind, Machine, Path, Step, Task, length::Length};
+use crate::simulation::Until;
+
+fn scenario(steps: Vec<Step>) -> Scenario {
+    let task = |name: &str, policy, does| Task { name: name.into(), policy, cpu: None, does };
+    Scenario {
+        name: "test".into(),
+        machine: Machine { cpus: 1, tick_hz: 250, idle_states: Vec::new() },
+        paths: vec![Path { name: "load".into(), steps }],
+        tasks: vec![
+            task("probe", Policy::Fifo(80), Does::Probe { period_ps: 488_281_250 }),
+            task("load", Policy::Other(0), Does::Path("load".into())),
+        ],
+        ..Scenario::default()
+    }
+}
+
+fn recorded(scenario: &Scenario, rules: &str, samples: u64) -> Run {
+    let image = Image::new(scenario, Rules::named(rules).unwrap()).unwrap();
+    let experiment = Experiment { scenario, image: &image, seed: 7, samples };
+    let mut simulation = Simulation::new(&image, 7, Recording::new(&image));
+    let until = Until { samples, ns: experiment.longest_ns() };
+    simulation.run_until(until).unwrap();
+    let is_whole = simulation.samples() >= samples;
+    experiment.record(&simulation, if is_whole { Ending::Complete } else { Ending::TooLong })
+}
+
+#[test]
+fn a_record_is_consistent_and_repeats_to_the_bit() {
+    let scenario = scenario(vec![
+        Step::Lock(LockKind::Spin, "lock".into()),
+        Step::Compute(Length::Exponential(2_000_000)),
+        Step::Unlock(LockKind::Spin, "lock".into()),
+        Step::User(Length::Fixed(500_000)),
+        Step::Work,
+    ]);
+    let run = recorded(&scenario, "both", 1_000);
+    assert_eq!(run.fault(), None);
+    assert_eq!((run.threads[0].woken.count, run.threads[0].cpu), (1_000, Some(0)));
+    assert!(run.missed() > 100, "late wakeups swallow expiries: {}", run.missed());
+    assert_eq!(run.plan.stimulus, Stimulus::RtcGrid);
+    assert_eq!((run.time_domain, run.host.preemption.model), (TimeDomain::Simulated, Model::Full));
+    assert_eq!(run.load[0].name, "load");
+    let rate = run.load[0].work as f64 / (run.duration_ns as f64 / 1e9);
+    assert!(rate > 100.0 && (rate - run.load[0].per_second).abs() < 1e-6, "{rate}");
+    assert_eq!(run.to_json(), recorded(&scenario, "both", 1_000).to_json());
+    assert_ne!(run.id, recorded(&scenario, "full", 1_000).id);
+}
+
+#[test]
+fn a_probe_that_never_runs_makes_a_run_invalid() {
+    let mut starved = scenario(vec![Step::User(Length::Fixed(1_000_000))]);
+    starved.tasks[0].policy = Policy::Fifo(1);
+    starved.tasks[1].policy = Policy::Fifo(2);
+    let run = recorded(&starved, "full", 100);
+    let codes: Vec<&str> = run.validity.findings.iter().map(|f| f.code.as_str()).collect();
+    assert_eq!(run.validity.verdict, wakescope_core::finding::Verdict::Invalid);
+    assert_eq!(codes, ["no-samples", "overload", "simulated-time"]);
+}
+
+#[test]
+fn expiries_that_a_wakeup_swallows_are_counted_once() {
+    // The probe responds, and something more urgent takes the CPU before it sleeps again: it is late for
+    // the next expiry, and that is a sample, not a gap.
+    let stall = vec![
+        Step::Block { length: Length::Exponential(3_000_000), interrupt: None },
+        Step::User(Length::Fixed(2_000_000)),
+    ];
+    let mut stalled = scenario(stall);
+    stalled.tasks[1].policy = Policy::Fifo(90);
+    let run = recorded(&stalled, "full", 2_000);
+    let thread = &run.threads[0];
+    let expiries = run.duration_ns * 1_000 / 488_281_250;
+    assert!(thread.expiries.count.abs_diff(expiries) <= 1, "{} of {expiries}", thread.expiries.count);
+    assert!(thread.expiries.max_ns.unwrap() > 1_900_000);
+}

@@ -1,0 +1,173 @@
+//! Who uses the CPUs: tasks and interrupts.
+
+use super::super::{Arrivals, Does, Interrupt, InterruptKind, Path, Policy, Task};
+use super::at::{At, Fields};
+use super::error::Problem;
+use super::names::Names;
+use super::steps::softirq_named;
+use super::time::{period_ns, period_ps, some_ns, span_ns};
+use super::{limits, path, runnable};
+
+pub(super) fn tasks(at: &At<'_>, cpus: u32, paths: &[Path]) -> Result<Vec<Task>, Problem> {
+    let mut tasks: Vec<Task> = Vec::new();
+    for at in at.list(limits::TASKS, "tasks, each under [[task]]")? {
+        let fields = at.fields("a task", &["name", "policy", "cpu", "period", "path"])?;
+        let name = fields.need("name")?;
+        let task = Task {
+            name: name.name(limits::TASK_NAME)?,
+            policy: fields.get("policy").map_or(Ok(Policy::default()), |at| policy(&at))?,
+            cpu: cpu(&fields, cpus)?,
+            does: does(&fields, paths)?,
+        };
+        if tasks.iter().any(|other| other.name == task.name) {
+            return Err(name.problem(format!("found a second task `{}`", task.name)));
+        }
+        tasks.push(task);
+    }
+    if tasks.is_empty() {
+        Err(at.problem("found no task, expected at least one"))
+    } else {
+        Ok(tasks)
+    }
+}
+
+fn does(fields: &Fields<'_>, paths: &[Path]) -> Result<Does, Problem> {
+    match (fields.get("period"), fields.get("path")) {
+        (Some(period), None) => Ok(Does::Probe { period_ps: period_ps(&period)? }),
+        (None, Some(at)) => {
+            let path = path(&at, paths)?;
+            runnable::by_task(&path.steps).map_err(|why| at.problem(why))?;
+            Ok(Does::Path(path.name.clone()))
+        }
+        (Some(period), Some(_)) => {
+            Err(period.problem("found `period` and `path`, expected one of them in a task"))
+        }
+        (None, None) => Err(fields.at.problem(
+            "found neither `period` nor `path`, expected the period of a probe or a task's path",
+        )),
+    }
+}
+
+fn policy(at: &At<'_>) -> Result<Policy, Problem> {
+    let expected = "a policy: other, other:-20 to other:19, fifo:1 to fifo:99, rr:1 to rr:99, or \
+                    deadline:1ms";
+    let text = at.text(expected)?;
+    let (name, value) = text.split_once(':').unwrap_or((text, ""));
+    let priority = value.parse().ok().filter(|priority| (1..=99).contains(priority));
+    let policy = match name {
+        "other" if text == "other" => Some(Policy::Other(0)),
+        "other" => value.parse().ok().filter(|nice| (-20..=19).contains(nice)).map(Policy::Other),
+        "fifo" => priority.map(Policy::Fifo),
+        "rr" => priority.map(Policy::RoundRobin),
+        "deadline" => {
+            let span = value.parse::<wakescope_core::units::SpanNs>().ok();
+            let possible = |ns: &u64| (1..=limits::LENGTH_NS).contains(ns);
+            span.map(|span| span.0).filter(possible).map(Policy::Deadline)
+        }
+        _ => None,
+    };
+    policy.ok_or_else(|| at.found_instead_of(expected))
+}
+
+fn cpu(fields: &Fields<'_>, cpus: u32) -> Result<Option<u32>, Problem> {
+    let last = u64::from(cpus - 1);
+    fields.get("cpu").map(|at| at.small(0..=last, "a CPU of the machine")).transpose()
+}
+
+pub(super) fn interrupts(
+    at: &At<'_>,
+    cpus: u32,
+    paths: &[Path],
+    names: &Names,
+) -> Result<Vec<Interrupt>, Problem> {
+    let mut interrupts: Vec<Interrupt> = Vec::new();
+    for at in at.list(limits::INTERRUPTS, "interrupts, each under [[interrupt]]")? {
+        let fields = at.fields("an interrupt", &["name", "kind", "arrives", "cpu", "path"])?;
+        let handler = fields.need("path")?;
+        let handler_path = path(&handler, paths)?;
+        runnable::by_handler(&handler_path.steps).map_err(|why| handler.problem(why))?;
+        let interrupt = Interrupt {
+            name: fields.need("name")?.name(limits::NAME)?,
+            kind: fields.get("kind").map_or(Ok(InterruptKind::default()), |at| kind(&at))?,
+            arrivals: fields.get("arrives").map(|at| arrivals(&at)).transpose()?,
+            cpu: cpu(&fields, cpus)?,
+            handler: handler_path.name.clone(),
+        };
+        if let Some(why) = contradiction(&interrupt, &interrupts, names) {
+            return Err(at.problem(why));
+        }
+        interrupts.push(interrupt);
+    }
+    Ok(interrupts)
+}
+
+/// What is wrong with an interrupt beside others.
+fn contradiction(own: &Interrupt, others: &[Interrupt], names: &Names) -> Option<String> {
+    let name = &own.name;
+    if others.iter().any(|other| other.name == *name) {
+        return Some(format!("found a second interrupt `{name}`"));
+    }
+    if !matches!(own.kind, InterruptKind::Softirq(_)) {
+        let comes = own.arrivals.is_some() || names.reports(name);
+        return (!comes).then(|| {
+            format!("found no `arrives`, expected one, or a block until `{name}`: it never comes")
+        });
+    }
+    if own.arrivals.is_some() || own.cpu.is_some() {
+        return Some(
+            "found `arrives` or `cpu`, expected neither: a softirq runs when and where \
+                     raise_softirq says"
+                .into(),
+        );
+    }
+    let same = others.iter().find(|other| other.kind == own.kind)?;
+    Some(format!("found a second handler of the softirq of `{}`", same.name))
+}
+
+fn kind(at: &At<'_>) -> Result<InterruptKind, Problem> {
+    let expected = "a kind: device, unthreaded, nmi, steal, or softirq:NAME, as in softirq:net_rx";
+    let text = at.text(expected)?;
+    let kind = match text {
+        "device" => Some(InterruptKind::Device),
+        "unthreaded" => Some(InterruptKind::Unthreaded),
+        "nmi" => Some(InterruptKind::Nmi),
+        "steal" => Some(InterruptKind::Steal),
+        _ => {
+            let softirq = text.strip_prefix("softirq:").and_then(softirq_named);
+            softirq.map(InterruptKind::Softirq)
+        }
+    };
+    kind.ok_or_else(|| at.found_instead_of(expected))
+}
+
+fn arrivals(at: &At<'_>) -> Result<Arrivals, Problem> {
+    let of = "arrivals, as in { periodic = \"100Hz\" } or { poisson = \"1ms\" }";
+    let (kind, at) = at.fields(of, &["periodic", "poisson", "bursts", "recorded"])?.only()?;
+    match kind {
+        "periodic" => Ok(Arrivals::Periodic(period_ns(&at)?)),
+        "poisson" => Ok(Arrivals::Poisson(period_ns(&at)?)),
+        "bursts" => {
+            let of = "bursts, as in { every = \"1s\", count = 20, gap = \"50us\" }";
+            let fields = at.fields(of, &["every", "count", "gap"])?;
+            let most = limits::ARRIVALS as u64;
+            Ok(Arrivals::Bursts {
+                every_ns: period_ns(&fields.need("every")?)?,
+                count: fields.need("count")?.small(1..=most, "a number of interrupts")?,
+                gap_ns: some_ns(&fields.need("gap")?)?,
+            })
+        }
+        _ => recorded(&at),
+    }
+}
+
+fn recorded(at: &At<'_>) -> Result<Arrivals, Problem> {
+    let mut times = Vec::new();
+    for at in at.list(limits::ARRIVALS, "times from the start")? {
+        let time = span_ns(&at)?;
+        if times.last().is_some_and(|last| *last > time) {
+            return Err(at.found_instead_of("a time that is not before the last"));
+        }
+        times.push(time);
+    }
+    Ok(Arrivals::Recorded(times))
+}

@@ -1,0 +1,285 @@
+//! What a model gave: a row for each preemption model, in one table.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+use wakescope_core::finding::{Severity, Verdict};
+use wakescope_core::percentile::Percentile;
+use wakescope_core::run::{Run, TimeDomain};
+use wakescope_core::stated::Quantile;
+use wakescope_core::units::{SpanNs, grouped};
+
+use crate::domain;
+use crate::findings::wrapped;
+use crate::lab::figures::{amount, median};
+use crate::style::{Style, clean};
+use crate::table::columns;
+
+/// The schema of this as JSON.
+const SCHEMA: &str = "wakescope.model/1";
+
+/// So many tasks have a column for their work.
+const TASKS: usize = 4;
+
+/// As wide as all that wakescope prints.
+const WIDTH: usize = 100;
+
+/// All simulations of one command.
+#[derive(Clone, Debug, Serialize)]
+pub struct Simulated {
+    schema: &'static str,
+    /// The scenario's name.
+    pub scenario: String,
+    /// What it shows, in a sentence.
+    pub about: String,
+    /// See [`wakescope_core::plan::ScenarioPlan`].
+    pub checksum: String,
+    /// The command that repeats it.
+    pub repeat: String,
+    /// In the order of models, and of seeds within a model.
+    pub runs: Vec<Simulation>,
+}
+
+/// One simulation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Simulation {
+    /// The rules of its kernel.
+    pub preempt: String,
+    /// Of everything left to chance.
+    pub seed: u64,
+    /// What came of it.
+    #[serde(flatten)]
+    pub ending: Ending,
+}
+
+/// What came of a simulation.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "status", rename_all = "kebab-case")]
+pub enum Ending {
+    /// There are figures.
+    Ok(Figures),
+    /// The simulated kernel broke a rule that all kernels have to keep.
+    Broken {
+        /// Which, where and when.
+        reason: String,
+    },
+    /// The user ended the command before it began.
+    NotRun,
+}
+
+/// Figures of a run, in simulated time.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// Its folder; `None` if it was not written.
+    pub run: Option<String>,
+    /// Whether the figures can be trusted.
+    pub verdict: Verdict,
+    /// The gravest findings, notes left out.
+    pub findings: Vec<String>,
+    /// Expiries.
+    pub count: u64,
+    /// Expiries without a wakeup of their own.
+    pub missed: u64,
+    /// The least lateness of a wakeup.
+    pub min_ns: Option<u64>,
+    /// The median lateness of an expiry; `None` if there are too few for it.
+    pub p50_ns: Option<u64>,
+    /// The 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// The 99.9th percentile.
+    pub p999_ns: Option<u64>,
+    /// The largest.
+    pub max_ns: Option<u64>,
+    /// How long was simulated.
+    pub simulated_ns: u64,
+    /// Work of the tasks that count it.
+    pub work: Vec<Work>,
+}
+
+/// What a task did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Work {
+    /// Its name.
+    pub task: String,
+    /// Units of work.
+    pub work: u64,
+    /// Units in a simulated second.
+    pub per_second: f64,
+}
+
+impl Figures {
+    /// Those of `run`, all CPUs together. `folder` is where it lies.
+    pub fn of(run: &Run, folder: Option<String>) -> Self {
+        let all = run.expiries();
+        let [p50, p99, p999, ..] = Percentile::SHOWN;
+        let at = |percentile| match all.quantile(percentile)? {
+            Quantile::Known(ns) => Some(ns),
+            Quantile::AtMost(_) => None,
+        };
+        let grave = run.validity.findings.iter().filter(|f| f.severity != Severity::Note);
+        let work = |load: &wakescope_core::run::LoadResult| Work {
+            task: load.name.clone(),
+            work: load.work,
+            per_second: load.per_second,
+        };
+        Self {
+            run: folder,
+            verdict: run.validity.verdict,
+            findings: grave.map(|finding| finding.message.clone()).collect(),
+            count: all.count,
+            missed: run.missed(),
+            min_ns: run.summary.min_ns,
+            p50_ns: at(p50),
+            p99_ns: at(p99),
+            p999_ns: at(p999),
+            max_ns: all.max_ns,
+            simulated_ns: run.duration_ns,
+            work: run.load.iter().map(work).collect(),
+        }
+    }
+}
+
+impl Simulation {
+    fn figures(&self) -> Option<&Figures> {
+        match &self.ending {
+            Ending::Ok(figures) => Some(figures),
+            Ending::Broken { .. } | Ending::NotRun => None,
+        }
+    }
+}
+
+impl Simulated {
+    /// Nothing simulated yet.
+    pub fn new(scenario: String, about: String, checksum: String, repeat: String) -> Self {
+        Self { schema: SCHEMA, scenario, about, checksum, repeat, runs: Vec::new() }
+    }
+
+    /// One object of the schema `wakescope.model/1`.
+    ///
+    /// # Errors
+    /// None that are known: the object holds nothing that JSON cannot.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+
+    /// A line for each model. Of several seeds, the median of each figure, and the range of the
+    /// maximum.
+    pub fn table(&self, style: Style) -> String {
+        let mut out = self.title(style);
+        let tasks = self.tasks();
+        let mut head: Vec<String> =
+            ["rules", "samples", "p50", "p99.9", "max"].map(String::from).to_vec();
+        let several = self.seeds() > 1;
+        if several {
+            head.push("(range)".into());
+        }
+        head.extend(tasks.iter().take(TASKS).map(|task| format!("{}/s", clean(task, 15))));
+        let mut rows = vec![head];
+        rows.extend(self.models().map(|(rules, runs)| row(rules, &runs, &tasks, several)));
+        if rows.len() > 1 {
+            let _ = write!(out, "\n{}{}", domain::caption(TimeDomain::Simulated), columns(&rows, true));
+        }
+        if tasks.len() > TASKS {
+            let more = tasks.len() - TASKS;
+            let _ = writeln!(out, " work of {more} more tasks: --json");
+        }
+        out + &self.doubts(style)
+    }
+
+    fn title(&self, style: Style) -> String {
+        let mut out = format!("{}\n", style.strong(&clean(&self.scenario, 64)));
+        if !self.about.is_empty() {
+            let _ = writeln!(out, " {}", wrapped(&clean(&self.about, 1_000), WIDTH - 1, " "));
+        }
+        let seeds = self.seeds();
+        if seeds > 1 {
+            let _ = writeln!(out, " medians of {seeds} seeds");
+        }
+        out
+    }
+
+    /// Simulations that have figures or a reason, by model.
+    fn models(&self) -> impl Iterator<Item = (&str, Vec<&Figures>)> {
+        let mut models: Vec<(&str, Vec<&Figures>)> = Vec::new();
+        for run in &self.runs {
+            let Some(figures) = run.figures() else { continue };
+            match models.last_mut() {
+                Some((rules, all)) if *rules == run.preempt => all.push(figures),
+                _ => models.push((&run.preempt, vec![figures])),
+            }
+        }
+        models.into_iter()
+    }
+
+    fn seeds(&self) -> usize {
+        let mut seeds: Vec<u64> = self.runs.iter().map(|run| run.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        seeds.len()
+    }
+
+    /// Tasks that count work, in the order of the first run.
+    fn tasks(&self) -> Vec<&str> {
+        let first = self.runs.iter().find_map(Simulation::figures);
+        first.into_iter().flat_map(|f| &f.work).map(|work| work.task.as_str()).collect()
+    }
+
+    /// A line for each simulation without figures, or whose figures cannot be trusted.
+    fn doubts(&self, style: Style) -> String {
+        let mut out = String::new();
+        for run in &self.runs {
+            let name = format!("{}, seed {}", clean(&run.preempt, 20), run.seed);
+            match &run.ending {
+                Ending::Broken { reason } => {
+                    let line = format!("{name}: broke a rule: {}", clean(reason, 300));
+                    let _ = writeln!(out, " {}", style.bad(&line));
+                }
+                Ending::Ok(figures) => {
+                    for finding in &figures.findings {
+                        let line = format!("{name}: {}: {}", figures.verdict, clean(finding, 300));
+                        let _ = writeln!(out, " {}", style.warn(&line));
+                    }
+                }
+                Ending::NotRun => {}
+            }
+        }
+        let left = self.runs.iter().filter(|run| matches!(run.ending, Ending::NotRun)).count();
+        if left > 0 {
+            let line = format!("ended early: {left} of {} were not begun", self.runs.len());
+            let _ = writeln!(out, " {}", style.warn(&line));
+        }
+        if out.is_empty() { out } else { format!("\n{out}") }
+    }
+}
+
+fn row(rules: &str, runs: &[&Figures], tasks: &[&str], several: bool) -> Vec<String> {
+    let of = |figure: fn(&Figures) -> Option<u64>| middle(runs.iter().map(|f| figure(f)));
+    let mut cells = vec![clean(rules, 20), grouped(runs.iter().map(|f| f.count).sum())];
+    cells.extend([of(|f| f.p50_ns), of(|f| f.p999_ns), of(|f| f.max_ns)].map(span));
+    if several {
+        let maxima = || runs.iter().filter_map(|f| f.max_ns);
+        let range = |(least, most)| format!("({} to {})", SpanNs(least), SpanNs(most));
+        cells.push(maxima().min().zip(maxima().max()).map(range).unwrap_or_default());
+    }
+    for task in tasks.iter().take(TASKS) {
+        let rates = runs.iter().filter_map(|f| {
+            Some(f.work.iter().find(|work| work.task == *task)?.per_second)
+        });
+        cells.push(median(rates.collect()).map_or_else(|| "–".into(), amount));
+    }
+    cells
+}
+
+/// The median of all; `None` where one of them is not known.
+fn middle(all: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let values = all.map(|value| value.map(|ns| ns as f64)).collect::<Option<Vec<f64>>>()?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    median(values).map(|ns| ns.round() as u64)
+}
+
+fn span(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string())
+}
+
+#[cfg(test)]
+mod tests;

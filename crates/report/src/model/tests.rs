@@ -1,0 +1,82 @@
+use expect_test::{Expect, expect};
+use wakescope_core::distribution::Distribution;
+use wakescope_core::finding::{Finding, Validity};
+use wakescope_core::histogram::Histogram;
+use wakescope_core::run::{LoadResult, Thread};
+
+use super::*;
+
+fn run(latencies: std::ops::Range<u64>) -> Run {
+    let samples: Vec<u64> = latencies.map(|us| us * 1_000).collect();
+    let d = Distribution {
+        count: samples.len() as u64,
+        min_ns: samples.first().copied(),
+        max_ns: samples.last().copied(),
+        sum_ns: samples.iter().sum(),
+        histogram: Histogram::of(samples.iter().copied()),
+        ..Default::default()
+    };
+    let thread = Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Default::default() };
+    let find = LoadResult {
+        name: "find".into(),
+        work: 400,
+        per_second: 812.3,
+        alive: true,
+        ..Default::default()
+    };
+    let mut run = Run { threads: vec![thread], load: vec![find], ..Default::default() };
+    run.summarize();
+    run
+}
+
+fn simulated(runs: Vec<(&str, u64, Ending)>) -> Simulated {
+    let mut all = Simulated::new(
+        "prune".into(),
+        "a long loop under a spin lock".into(),
+        "0123456789abcdef".into(),
+        "wakescope model run prune".into(),
+    );
+    let of = |(rules, seed, ending): (&str, u64, Ending)| Simulation {
+        preempt: rules.into(),
+        seed,
+        ending,
+    };
+    all.runs = runs.into_iter().map(of).collect();
+    all
+}
+
+#[track_caller]
+fn check(simulated: &Simulated, want: &Expect) {
+    let table = simulated.table(Style::default());
+    assert!(table.lines().all(|line| line.chars().count() <= WIDTH), "{table}");
+    want.assert_eq(&table);
+}
+
+fn ok(latencies: std::ops::Range<u64>) -> Ending {
+    Ending::Ok(Figures::of(&run(latencies), Some("runs/a".into())))
+}
+
+#[test]
+fn a_row_is_a_model() {
+    check(&simulated(vec![("none", 1, ok(2..3_002)), ("full", 1, ok(2..102))]), &expect![[""]]);
+}
+
+#[test]
+fn of_several_seeds_the_median_is_shown() {
+    let broken = Ending::Broken { reason: "deadlock: tasks wait for each other".into() };
+    let mut doubtful = run(2..202);
+    let finding = Finding::new("overload", Severity::Error, "the probes gave little".into(), "");
+    doubtful.validity = Validity::of(vec![finding]);
+    let doubtful = Ending::Ok(Figures::of(&doubtful, None));
+    check(
+        &simulated(vec![
+            ("none", 1, ok(2..3_002)),
+            ("none", 2, ok(2..3_302)),
+            ("none", 3, ok(2..9_002)),
+            ("full", 1, broken),
+            ("full", 2, doubtful),
+            ("full", 3, Ending::NotRun),
+        ]),
+        &expect![[""]],
+    );
+}
