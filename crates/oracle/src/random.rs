@@ -58,7 +58,7 @@ impl Maker {
         match self.random.below(4) {
             0 => Length::Fixed(ns),
             1 => Length::Uniform(ns / 2, ns * 3 / 2),
-            2 => Length::Exponential(ns as f64),
+            2 => Length::Exponential(ns),
             _ => Length::Pareto { least: ns / 4 + 1, shape: 1.2, most: ns * 20 },
         }
     }
