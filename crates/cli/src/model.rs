@@ -5,6 +5,7 @@ use wakescope_model::Rules;
 
 use crate::{Failure, Outcome};
 
+mod check;
 mod list;
 mod run;
 mod scenario;
@@ -34,6 +35,7 @@ pub(crate) struct ModelArgs {
 #[derive(Subcommand)]
 enum Verb {
     Run(Box<run::RunArgs>),
+    Check(check::CheckArgs),
     List(list::ListArgs),
     Show(list::ShowArgs),
 }
@@ -42,6 +44,7 @@ enum Verb {
 pub(crate) fn run(args: &ModelArgs) -> Result<Outcome, Failure> {
     match &args.verb {
         Verb::Run(args) => run::run(args),
+        Verb::Check(args) => check::run(args),
         Verb::List(args) => list::list(args),
         Verb::Show(args) => list::show(args),
     }

@@ -7,12 +7,14 @@
 //! Everything follows from a seed. Nothing here does I/O or reads a clock.
 
 mod addresses;
+mod explain;
 pub mod random;
 pub mod score;
 mod tracepoints;
 pub mod trial;
 pub mod truth;
 
+pub use explain::explain;
 pub use score::Score;
 pub use tracepoints::{Shown, Tracepoints};
 pub use trial::{Trial, trial};

@@ -1,19 +1,25 @@
 //! What a model gave: a row for each preemption model, in one table.
 
+mod check;
+
 use std::fmt::Write;
 
 use serde::Serialize;
-use wakescope_core::finding::{Severity, Verdict};
+use wakescope_core::explain::Share;
+use wakescope_core::finding::{Finding, Severity, Verdict};
 use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::stated::Quantile;
 use wakescope_core::units::{SpanNs, grouped};
 
 use crate::domain;
+use crate::explain::phrase;
 use crate::findings::wrapped;
 use crate::lab::figures::{amount, median};
 use crate::style::{Style, clean};
 use crate::table::columns;
+
+pub use check::check;
 
 /// The schema of this as JSON.
 const SCHEMA: &str = "wakescope.model/1";
@@ -74,8 +80,8 @@ pub struct Figures {
     pub run: Option<String>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
-    /// The gravest findings, notes left out.
-    pub findings: Vec<String>,
+    /// Why not, the gravest first: its findings but for notes.
+    pub findings: Vec<Finding>,
     /// Expiries.
     pub count: u64,
     /// Expiries without a wakeup of their own.
@@ -94,6 +100,8 @@ pub struct Figures {
     pub simulated_ns: u64,
     /// Work of the tasks that count it.
     pub work: Vec<Work>,
+    /// The largest share of the latest wakeup's time, if it was explained.
+    pub culprit: Option<Share>,
 }
 
 /// What a task did.
@@ -125,7 +133,7 @@ impl Figures {
         Self {
             run: folder,
             verdict: run.validity.verdict,
-            findings: grave.map(|finding| finding.message.clone()).collect(),
+            findings: grave.cloned().collect(),
             count: all.count,
             missed: run.missed(),
             min_ns: run.summary.min_ns,
@@ -135,11 +143,26 @@ impl Figures {
             max_ns: all.max_ns,
             simulated_ns: run.duration_ns,
             work: run.load.iter().map(work).collect(),
+            culprit: run.worst.first().and_then(|worst| worst.blame.first()).cloned(),
         }
     }
 }
 
 impl Simulation {
+    /// Why there are no figures, or why they cannot be trusted: each with a name of its kind.
+    fn doubts(&self) -> Vec<(&str, String)> {
+        match &self.ending {
+            Ending::Broken { reason } => {
+                vec![("broken", format!("broke a rule: {}", clean(reason, 300)))]
+            }
+            Ending::Ok(figures) => {
+                let told = |f: &Finding| format!("{}: {}", figures.verdict, clean(&f.message, 300));
+                figures.findings.iter().map(|f| (f.code.as_str(), told(f))).collect()
+            }
+            Ending::NotRun => Vec::new(),
+        }
+    }
+
     fn figures(&self) -> Option<&Figures> {
         match &self.ending {
             Ending::Ok(figures) => Some(figures),
@@ -184,7 +207,27 @@ impl Simulated {
             let more = tasks.len() - TASKS;
             let _ = writeln!(out, " work of {more} more tasks: --json");
         }
-        out + &self.doubts(style)
+        out + &self.culprits(style) + &self.doubts(style)
+    }
+
+    /// What the latest wakeup of each model waited for, a line each.
+    fn culprits(&self, style: Style) -> String {
+        let mut out = String::new();
+        for (rules, runs) in self.models() {
+            let Some(worst) = runs.iter().max_by_key(|run| run.max_ns) else { continue };
+            let (Some(max_ns), Some(share)) = (worst.max_ns, &worst.culprit) else { continue };
+            let whole = domain::span(max_ns, TimeDomain::Simulated);
+            let line = format!(
+                "{}: {whole} late: {}",
+                clean(rules, 20),
+                phrase(share, TimeDomain::Simulated)
+            );
+            let _ = writeln!(out, "   {}", wrapped(&line, WIDTH - 5, "     "));
+        }
+        if out.is_empty() {
+            return out;
+        }
+        format!("\n {}\n{out}", style.strong("the latest wakeup of each, and the largest share of it"))
     }
 
     fn title(&self, style: Style) -> String {
@@ -225,23 +268,19 @@ impl Simulated {
         first.into_iter().flat_map(|f| &f.work).map(|work| work.task.as_str()).collect()
     }
 
-    /// A line for each simulation without figures, or whose figures cannot be trusted.
+    /// A line for each simulation without figures, or whose figures cannot be trusted: once for each
+    /// model, whatever the seed.
     fn doubts(&self, style: Style) -> String {
         let mut out = String::new();
+        let mut said: Vec<(&str, &str)> = Vec::new();
         for run in &self.runs {
-            let name = format!("{}, seed {}", clean(&run.preempt, 20), run.seed);
-            match &run.ending {
-                Ending::Broken { reason } => {
-                    let line = format!("{name}: broke a rule: {}", clean(reason, 300));
-                    let _ = writeln!(out, " {}", style.bad(&line));
+            for (code, text) in run.doubts() {
+                if said.contains(&(&run.preempt, code)) {
+                    continue;
                 }
-                Ending::Ok(figures) => {
-                    for finding in &figures.findings {
-                        let line = format!("{name}: {}: {}", figures.verdict, clean(finding, 300));
-                        let _ = writeln!(out, " {}", style.warn(&line));
-                    }
-                }
-                Ending::NotRun => {}
+                said.push((&run.preempt, code));
+                let line = format!("{}, seed {}: {text}", clean(&run.preempt, 20), run.seed);
+                let _ = writeln!(out, " {}", style.warn(&wrapped(&line, WIDTH - 3, "   ")));
             }
         }
         let left = self.runs.iter().filter(|run| matches!(run.ending, Ending::NotRun)).count();

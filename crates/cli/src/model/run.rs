@@ -55,6 +55,10 @@ pub(super) struct RunArgs {
     #[arg(long, alias = "output", value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// Do not explain the latest wakeups, which takes two thirds of the time
+    #[arg(long)]
+    no_explain: bool,
+
     /// Print JSON: all figures
     #[arg(long)]
     json: bool,
@@ -68,7 +72,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let folder = args.folder();
     let mut simulated = args.blank(&scenario, &experiments);
     let threads = crate::lab::parallel(args.jobs);
-    each(&experiments, threads, |place, result| {
+    each(&experiments, !args.no_explain, threads, |place, result| {
         let experiment = &experiments[place];
         simulated.runs[place].ending = match result {
             Ok(run) => {

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// A simulation looks whether it is to end once in so much simulated time.
 const STRIDE_NS: u64 = 1_000_000;
 
-/// Runs all experiments, on so many threads, and hands the record of each to `done` with its place, in
+/// Runs all experiments, on so many threads, explains their latest wakeups if asked, and hands the record of each to `done` with its place, in
 /// the order in which they end. Those that a signal keeps from beginning are not handed over. What
 /// they give does not depend on the threads.
 ///
@@ -36,12 +36,13 @@ const STRIDE_NS: u64 = 1_000_000;
 /// The first error of `done`: it ends the simulations.
 pub(super) fn each(
     experiments: &[Experiment<'_>],
+    explains: bool,
     threads: usize,
     mut done: impl FnMut(usize, Result<Run, Broken>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let signals = EndSignals::block()
         .map_err(|e| Failure::new(format!("cannot handle Ctrl-C and SIGTERM: {e}")))?;
-    let team = Team { experiments, ..Team::default() };
+    let team = Team { experiments, explains, ..Team::default() };
     let (sender, results) = channel();
     let mut screen = Screen::new(experiments);
     scope(|scope| {
@@ -81,6 +82,8 @@ pub(super) fn each(
 #[derive(Default)]
 struct Team<'a> {
     experiments: &'a [Experiment<'a>],
+    /// Whether the latest wakeups are explained.
+    explains: bool,
     /// The next experiment.
     next: AtomicUsize,
     /// Samples of all of them so far.
@@ -116,7 +119,12 @@ impl Team<'_> {
             }
             self.stride(experiment, &mut simulation, experiment.samples)?;
         };
-        Ok(experiment.record(&simulation, ending))
+        let mut run = experiment.record(&simulation, ending);
+        if self.explains && run.woken().count > 0 {
+            let goes_on = || !self.ends.load(Ordering::Relaxed);
+            wakescope_oracle::explain(image, &mut run, &goes_on)?;
+        }
+        Ok(run)
     }
 
     /// Waits for the probes that are late when the last sample comes: a run that left them out would

@@ -1,0 +1,161 @@
+//! The late wakeups of a simulated run, explained by what a tracer would have seen of them.
+
+use wakescope_attribution::{Seen, account};
+use wakescope_core::distribution::Distribution;
+use wakescope_core::explain::{Above, ComponentTable, Components};
+use wakescope_core::histogram::Histogram;
+use wakescope_core::recorder::Recorder;
+use wakescope_core::run::Run;
+use wakescope_core::units::SpanNs;
+use wakescope_model::Simulation;
+use wakescope_model::image::{CpuId, Image, TaskId};
+use wakescope_model::kernel::Running;
+use wakescope_model::simulation::{Broken, Sample, Until, Watch};
+use wakescope_model::trace::Transition;
+
+use crate::tracepoints::{Shown, Tracepoints};
+
+/// About so many of the latest wakeups are explained.
+const EXPLAINED: u64 = 1_000;
+
+/// No more than these are kept whole: where many are equally late, some of the late are not explained.
+const KEPT: usize = 4_000;
+
+/// It is looked whether to go on once in so much simulated time.
+const STRIDE_NS: u64 = 1_000_000;
+
+/// How long after its end a run is followed so that its last wakeups are seen to their end.
+const AFTER_NS: u64 = 1_000_000_000;
+
+/// Puts into `run`, which `image` gave, why its latest wakeups were late. The same is simulated again, and a
+/// tracer watches; attribution is that of every other run. `goes_on` is asked now and then. `false` if
+/// it said no, and nothing was explained.
+///
+/// # Errors
+/// If the kernel broke a rule, which it then did the first time.
+pub fn explain(
+    image: &Image,
+    run: &mut Run,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<bool, Broken> {
+    let woken = run.woken();
+    let mut tracer = Tracepoints::new(image, Shown::default());
+    tracer.keep_ns = late_from_ns(&woken.histogram);
+    let late = Above::Time(SpanNs(tracer.keep_ns));
+    let follower = Follower { tracer, parts: std::array::from_fn(|_| Recorder::new(0)), seen: 0 };
+    let mut simulation = Simulation::new(image, run.seed, follower);
+    let end = run.duration_ns.saturating_add(AFTER_NS);
+    while simulation.now_ns() < end && simulation.watch().ended() < woken.count {
+        if !goes_on() {
+            return Ok(false);
+        }
+        let ns = simulation.now_ns().saturating_add(STRIDE_NS).min(end);
+        simulation.run_until(Until { samples: u64::MAX, ns })?;
+    }
+    let follower = simulation.into_watch();
+    let seen = follower.seen(run.duration_ns, woken);
+    account(run, seen, late);
+    Ok(true)
+}
+
+/// The least lateness of a wakeup that is late: an edge of the histogram.
+fn late_from_ns(all: &Histogram) -> u64 {
+    let mut count = 0;
+    let mut least = 0;
+    for bucket in all.buckets().iter().rev() {
+        if count > 0 && count + bucket.count > EXPLAINED {
+            break;
+        }
+        count += bucket.count;
+        least = bucket.lower;
+    }
+    least
+}
+
+/// A tracer, and the components of all wakeups that it has seen.
+struct Follower<'i> {
+    tracer: Tracepoints<'i>,
+    /// See [`Components`], in the order of time.
+    parts: [Recorder; 4],
+    seen: u64,
+}
+
+impl Follower<'_> {
+    /// Wakeups that came to an end, or that could not be followed to one.
+    fn ended(&self) -> u64 {
+        self.seen + self.tracer.not_followed
+    }
+
+    /// Takes what the tracer has seen: it would keep it all.
+    fn take(&mut self) {
+        for components in self.tracer.components.drain(..) {
+            let Components { irq_latency_ns, handler_duration_ns, sched_latency_ns, .. } =
+                components;
+            let known = [irq_latency_ns, handler_duration_ns, sched_latency_ns];
+            let all = known.into_iter().chain(components.sched_duration_ns);
+            for (part, ns) in self.parts.iter().zip(all) {
+                part.record(0, ns, 0, 0);
+            }
+            self.seen += 1;
+        }
+        if self.tracer.late.len() >= KEPT {
+            self.tracer.keep_ns = u64::MAX;
+        }
+    }
+
+    /// What was seen of a run that ended then.
+    fn seen(self, end_ns: u64, wakeup_latency: Distribution) -> Seen {
+        let [irq_latency, handler_duration, sched_latency, sched_duration] =
+            self.parts.map(|part| without_times(part.snapshot().woken));
+        let components = ComponentTable {
+            irq_latency,
+            handler_duration,
+            sched_latency,
+            sched_duration: Some(sched_duration).filter(|part| part.count > 0),
+        };
+        let late = self.tracer.late.iter().filter(|seen| seen.marks.response.0 <= end_ns);
+        let mut wakeups: Vec<_> =
+            self.tracer.with_decoder(|decoder| late.map(|seen| decoder.wakeup(seen)).collect());
+        wakeups.sort_by_key(|wakeup| std::cmp::Reverse(wakeup.marks.response.since(wakeup.marks.due)));
+        Seen {
+            records: wakeups.len() as u64,
+            wakeups,
+            components,
+            wakeup_latency,
+            broken: self.tracer.not_followed,
+            seen_with: vec!["the tracepoints of a simulated kernel".into()],
+            ..Seen::default()
+        }
+    }
+}
+
+/// When the extremes of components came is not known.
+fn without_times(mut part: Distribution) -> Distribution {
+    part.max_at_ns = None;
+    part
+}
+
+impl Watch for Follower<'_> {
+    const FOLLOWS: bool = true;
+
+    fn sample(&mut self, sample: Sample) {
+        self.tracer.responded(sample);
+    }
+
+    fn armed(&mut self, task: TaskId, _: CpuId, expiry_ns: u64) {
+        self.tracer.armed(task, expiry_ns);
+    }
+
+    fn ran(&mut self, cpu: CpuId, from_ns: u64, to_ns: u64, at: Running) {
+        self.tracer.ran(cpu, from_ns, to_ns, at);
+    }
+
+    fn place(&mut self, cpu: CpuId, _: u64, at: Running) {
+        self.tracer.place(cpu, at);
+    }
+
+    fn happened(&mut self, cpu: CpuId, at_ns: u64, what: Transition) {
+        self.tracer.happened(cpu, at_ns, what);
+        self.take();
+    }
+}
