@@ -16,3 +16,4 @@ pub mod schedule;
 pub mod session;
 pub mod stimulus;
 mod surroundings;
+mod trial;
