@@ -15,6 +15,7 @@ mod mqueue;
 mod pipe;
 mod semaphore;
 mod socketpair;
+mod stream;
 pub(crate) mod sysv_semaphore;
 mod tcp;
 mod udp;
