@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::process::ExitStatusExt;
 
 use common::bench::{
-    Disk, NOBODY, PATIENCE, Running, Test, eventually, eventually_some, kill, skip,
+    Disk, NOBODY, PATIENCE, Running, Test, eventually, eventually_some, finish_at_work, kill, skip,
 };
 use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Load, LoadError, Options, Spec, abandon_all};
@@ -55,21 +55,8 @@ fn every_built_in_load_works_and_cleans_up() {
             }
             other => other.unwrap(),
         }
-        load.mark();
-        let first = load.status();
-        assert!(first.alive && first.ready, "{name}: {first:?}");
-        // The first growth that is seen may be from before the mark; the second cannot.
-        let mut seen = vec![first.work];
-        eventually(&format!("{name} works"), || {
-            seen.push(load.status().work);
-            seen.dedup();
-            seen.len() == 3
-        });
-        assert!(seen.is_sorted() && load.status().work_grew_at > first.work_grew_at, "{seen:?}");
         let unit = load.spec().unit();
-        let result = load.finish();
-        assert!(result.alive && result.fault.is_empty(), "{result:?}");
-        assert!(result.work > 0 && result.per_second > 0.0, "{result:?}");
+        let result = finish_at_work(load);
         assert!(result.before_per_second.is_some(), "{result:?}");
         assert_eq!((result.name.as_str(), result.unit.as_str()), (name, unit));
         test.assert_nothing_is_left();

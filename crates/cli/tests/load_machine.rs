@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::process::Command;
 
-use common::bench::{PATIENCE, Running, Test, eventually, eventually_some, kill, skip};
+use common::bench::{
+    PATIENCE, Running, Test, eventually, eventually_some, finish_at_work, kill, skip,
+};
 use wakescope_sys::file::effective_user;
 use wakescope_sys::network::leave_for_a_new_one;
 use wakescope_sys::process::wait_readable;
@@ -86,17 +88,7 @@ fn loads_work_and_leave_nothing() {
         let test = Test::new("machine-works");
         let mut load = test.start(name);
         load.wait_ready(PATIENCE).unwrap();
-        load.mark();
-        // The first growth that is seen may be from before the mark; the second cannot.
-        let mut seen = vec![load.status().work];
-        eventually(&format!("{name} works"), || {
-            seen.push(load.status().work);
-            seen.dedup();
-            seen.len() == 3
-        });
-        let result = load.finish();
-        assert!(result.alive && result.fault.is_empty(), "{result:?}");
-        assert!(result.work > 0 && result.per_second > 0.0, "{result:?}");
+        finish_at_work(load);
         test.assert_nothing_is_left();
     }
 }

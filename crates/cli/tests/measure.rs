@@ -550,6 +550,6 @@ fn memory_is_bounded() {
     };
     // What is locked is resident, all of the program too, which differs from build to build.
     let own_kib = kib("VmHWM:") - kib("RssFile:");
-    let most_kib = (6 + 2 * allowed_cpus().len()) * 1024;
+    let most_kib = (4 + 2 * allowed_cpus().len()) * 1024;
     assert!(own_kib <= most_kib, "{own_kib} KiB of its own, {most_kib} allowed");
 }

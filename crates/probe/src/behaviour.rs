@@ -11,6 +11,7 @@ use wakescope_sys::clock;
 use wakescope_sys::sched::{self, Schedule};
 
 use crate::schedule::ordinary;
+use crate::trial::in_own_thread;
 
 mod victim;
 
@@ -63,8 +64,8 @@ fn longest_call(options: &Options) -> SpanNs {
         return LONGEST;
     }
     // In a thread of its own, so that the caller's timers stay what they are.
-    match std::thread::spawn(usual_lateness).join() {
-        Ok(Ok(lateness)) => SpanNs(lateness.0.saturating_mul(WAKEUPS)).min(LONGEST),
+    match in_own_thread(usual_lateness) {
+        Ok(lateness) => SpanNs(lateness.0.saturating_mul(WAKEUPS)).min(LONGEST),
         _ => LONGEST,
     }
 }
@@ -90,8 +91,7 @@ const VICTIM: Schedule = Schedule::Fifo { priority: 1 };
 
 /// Tries it in a thread of its own, so that the caller's policy stays what it is.
 fn may_use_fifo() -> io::Result<()> {
-    let tried = std::thread::Builder::new().spawn(|| sched::set_schedule(PROBER))?.join();
-    tried.unwrap_or_else(|_| Err(io::Error::other("a thread panicked")))
+    in_own_thread(|| sched::set_schedule(PROBER))
 }
 
 /// Lets `prober` disturb a victim that does `work`, and adds what was seen.

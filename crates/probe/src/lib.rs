@@ -17,3 +17,4 @@ pub mod schedule;
 pub mod session;
 pub mod stimulus;
 mod surroundings;
+mod trial;

@@ -6,6 +6,8 @@ use wakescope_core::plan::{Plan, Policy};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::{self, Schedule};
 
+use crate::trial::in_own_thread;
+
 /// The schedule that the plan asks for, or the best that this user may have where the plan only
 /// states a default; then the plan is changed to say so. With it, why the default was refused.
 /// The error is that of the schedule that must be and is refused.
@@ -48,8 +50,7 @@ pub(crate) fn schedule_of_waker(plan: &Plan) -> Schedule {
 
 /// Whether this process may use `schedule`, tried on a thread that ends at once.
 fn try_schedule(schedule: Schedule) -> io::Result<()> {
-    let thread = std::thread::Builder::new().spawn(move || sched::set_schedule(schedule))?;
-    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried to set it died")))
+    in_own_thread(move || sched::set_schedule(schedule))
 }
 
 /// The ordinary schedule that this process was started under: its nice value may be one that an

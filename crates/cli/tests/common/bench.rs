@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use wakescope_core::run::LoadResult;
 use wakescope_core::units::SpanNs;
 use wakescope_probe::load::{Load, LoadError, Options};
 use wakescope_sys::clock;
@@ -284,6 +285,26 @@ pub(crate) fn kill(signal: &str, pids: &[i32]) {
     // Some may have ended just before, which is no matter.
     kill.args(["-c", "kill -s \"$0\" \"$@\"", signal]).args(pids).stderr(Stdio::null());
     kill.status().unwrap();
+}
+
+/// Ends a load that is ready, once it has been seen to work without a fault.
+#[track_caller]
+pub(crate) fn finish_at_work(mut load: Load) -> LoadResult {
+    load.mark();
+    let first = load.status();
+    assert!(first.alive && first.ready, "{first:?}");
+    // The first growth that is seen may be from before the mark; the second cannot.
+    let mut seen = vec![first.work];
+    eventually("it works", || {
+        seen.push(load.status().work);
+        seen.dedup();
+        seen.len() == 3
+    });
+    assert!(seen.is_sorted() && load.status().work_grew_at > first.work_grew_at, "{seen:?}");
+    let result = load.finish();
+    assert!(result.alive && result.fault.is_empty(), "{result:?}");
+    assert!(result.work > 0 && result.per_second > 0.0, "{result:?}");
+    result
 }
 
 #[track_caller]

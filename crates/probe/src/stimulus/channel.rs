@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind};
 use wakescope_core::plan::{Between, Stimulus};
 
 use super::waker::exchange::Exchange;
+use crate::trial::in_own_thread;
 
 mod condvar;
 mod eventfd;
@@ -14,6 +15,7 @@ mod mqueue;
 mod pipe;
 mod semaphore;
 mod socketpair;
+mod stream;
 pub(crate) mod sysv_semaphore;
 mod tcp;
 mod udp;
@@ -108,9 +110,6 @@ pub(crate) fn for_channel<F: ForChannel>(stimulus: Stimulus, what: F) -> Option<
     })
 }
 
-/// Opening a channel needs little stack.
-const STACK_BYTES: usize = 64 << 10;
-
 /// Whether the channel of `stimulus` can be opened here; yes if it needs none.
 pub(crate) fn check(stimulus: Stimulus, between: Between) -> io::Result<()> {
     struct Open(Between);
@@ -123,12 +122,8 @@ pub(crate) fn check(stimulus: Stimulus, between: Between) -> io::Result<()> {
     if !stimulus.needs_waker() {
         return Ok(());
     }
-    // In a thread of its own, whose signal mask and number nobody else has. Its stack may stay mapped,
-    // and is locked then.
-    let opened = std::thread::Builder::new()
-        .stack_size(STACK_BYTES)
-        .spawn(move || for_channel(stimulus, Open(between)).unwrap_or(Ok(())))?;
-    opened.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
+    // Nobody else has the signal mask and the number of that thread.
+    in_own_thread(move || for_channel(stimulus, Open(between)).unwrap_or(Ok(())))
 }
 
 #[cfg(test)]
