@@ -17,6 +17,8 @@ use wakescope_core::plan::{Family, Stimulus};
 use wakescope_core::run::{Episode, Run, State};
 
 mod common;
+#[path = "explain/deadline.rs"]
+mod deadline;
 #[path = "explain/ends.rs"]
 mod ends;
 #[path = "explain/episodes.rs"]

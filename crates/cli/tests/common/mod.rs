@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use wakescope_core::run::Run;
 
 pub(crate) mod bench;
+pub(crate) mod deadline;
 pub(crate) mod disturbed;
 pub(crate) mod formats;
 pub(crate) mod lab;
