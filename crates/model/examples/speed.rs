@@ -12,12 +12,12 @@ fn main() {
     let ns = Length::Fixed;
     let path = |name: &str, steps| Path { name: name.into(), steps };
     let load = vec![
-        Step::User(Length::Exponential(40_000.0)),
+        Step::User(Length::Exponential(40_000)),
         Step::Call(
             "sys_unlink".into(),
             vec![
                 Step::Lock(LockKind::Spin, "dcache_lock".into()),
-                Step::Compute(Length::Exponential(5_000.0)),
+                Step::Compute(Length::Exponential(5_000)),
                 Step::Unlock(LockKind::Spin, "dcache_lock".into()),
                 Step::IrqSave,
                 Step::Compute(ns(2_000)),
