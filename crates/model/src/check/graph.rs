@@ -60,7 +60,13 @@ impl Graph {
     }
 
     /// Adds a state that was not known.
-    pub(super) fn add(&mut self, fingerprint: u128, parent: u32, choice: Option<Choice>, owed: u64) {
+    pub(super) fn add(
+        &mut self,
+        fingerprint: u128,
+        parent: u32,
+        choice: Option<Choice>,
+        owed: u64,
+    ) {
         let number = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.numbers.insert(fingerprint, number);
         self.nodes.push(Node { parent, choice, owed });

@@ -45,7 +45,8 @@ pub(super) fn broken_rule(image: &Image, state: &State) -> Option<(Violation, Cp
     let lost = cpus().find_map(|cpu| Some((lost_need(image, state, cpu)?, cpu)));
     lost.or_else(|| lost_wakeup(&state.kernel)).or_else(|| {
         cpus().find_map(|cpu| spins_for_ever(image, &state.kernel, cpu)).or_else(|| {
-            (0..image.tasks.len()).find_map(|task| waits_for_itself(&state.kernel, TaskId::at(task)))
+            (0..image.tasks.len())
+                .find_map(|task| waits_for_itself(&state.kernel, TaskId::at(task)))
         })
     })
 }

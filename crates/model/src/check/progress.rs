@@ -12,12 +12,12 @@
 //!   cycle of states in which it drops its lock again and again, and never gets on. Endless wakeups
 //!   are assumed here, since the kernel promises to work under any.
 
+use super::Failure;
 use super::choice::{Choice, possible};
 use super::graph::Graph;
 use super::machine::{Nobody, advance, choose};
 use super::script::Script;
 use super::state::State;
-use super::Failure;
 use crate::image::{Code, CodeId, EventId, Image, Op, TaskId};
 use crate::kernel::{Kernel, TaskState, Violation};
 
@@ -27,7 +27,8 @@ pub(super) const MOST_TASKS: usize = 64;
 /// To which tasks progress is owed in this state.
 pub(super) fn owed(image: &Image, kernel: &Kernel) -> u64 {
     let tasks = kernel.tasks().iter().enumerate().take(MOST_TASKS);
-    let is_owed = |&(index, _): &(usize, _)| what_is_owed(image, kernel, TaskId::at(index)).is_some();
+    let is_owed =
+        |&(index, _): &(usize, _)| what_is_owed(image, kernel, TaskId::at(index)).is_some();
     tasks.filter(is_owed).fold(0, |mask, (index, _)| mask | 1 << index)
 }
 
@@ -47,7 +48,8 @@ fn what_is_owed(image: &Image, kernel: &Kernel, task: TaskId) -> Option<Violatio
             waits_for_event(kernel, task).then_some(Violation::Deadlock)
         }
         TaskState::Sleeping(Some(event)) if !state.is_queued => {
-            let mut wakers = image.tasks.iter().enumerate().filter(|(_, t)| wakes(image, t.code, event));
+            let mut wakers =
+                image.tasks.iter().enumerate().filter(|(_, t)| wakes(image, t.code, event));
             let only_tasks = !handlers_wake(image, event);
             let all_wait = only_tasks
                 && wakers.clone().next().is_some()

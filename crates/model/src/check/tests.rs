@@ -303,8 +303,7 @@ fn locks_in_opposite_orders_deadlock_on_two_cpus() {
 fn a_task_that_waits_for_an_event_with_a_lock_that_its_waker_needs_is_stuck() {
     let mutex = |steps: Vec<Do>| {
         let name = || "mutex".to_owned();
-        let (begin, end) =
-            (Do::Lock(LockKind::Mutex, name()), Do::Unlock(LockKind::Mutex, name()));
+        let (begin, end) = (Do::Lock(LockKind::Mutex, name()), Do::Unlock(LockKind::Mutex, name()));
         [vec![begin], steps, vec![end, user()]].concat()
     };
     let waker = || mutex(vec![Do::Wake(event())]);
@@ -332,16 +331,12 @@ fn sleeping_in_atomic_context_is_found() {
 fn catface(protect: bool) -> Scenario {
     let change = |before: Vec<Do>| {
         let changed = vec![Do::PerCpu("catface".into(), vec![compute()])];
-        let protected = |steps: Vec<Do>| {
-            [vec![Do::PreemptDisable], steps, vec![Do::PreemptEnable]].concat()
-        };
+        let protected =
+            |steps: Vec<Do>| [vec![Do::PreemptDisable], steps, vec![Do::PreemptEnable]].concat();
         let changed = if protect { protected(changed) } else { changed };
         [before, changed, vec![user()]].concat()
     };
-    machine(
-        1,
-        vec![(URGENT, None, change(vec![block()])), (FAIR, None, change(vec![compute()]))],
-    )
+    machine(1, vec![(URGENT, None, change(vec![block()])), (FAIR, None, change(vec![compute()]))])
 }
 
 #[test]
@@ -382,9 +377,10 @@ fn a_loop_that_begins_anew_whenever_its_lock_is_broken_never_ends() {
             let schedule: Vec<Choice> = failure.schedule.iter().cloned().chain(cycles).collect();
             let lines = replay(&image, &schedule);
             assert_eq!(lines.last().unwrap().choice + 1, schedule.len());
-            let cycle = lines.into_iter().rev().take_while(|l| {
-                l.choice + failure.cycle.len() >= schedule.len()
-            });
+            let cycle = lines
+                .into_iter()
+                .rev()
+                .take_while(|l| l.choice + failure.cycle.len() >= schedule.len());
             cycle.map(|line| Line { choice: 0, ..line }).collect::<Vec<_>>()
         });
         assert_eq!(once, twice);
