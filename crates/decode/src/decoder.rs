@@ -73,7 +73,8 @@ impl Decoder<'_> {
             _ => interrupted.task.decoded(),
         };
         let mode = match task.pid {
-            0 => Mode::Idle(idle.unwrap_or_default()),
+            // A softirq on the idle task's back is awake.
+            0 if softirq.is_none() => Mode::Idle(idle.unwrap_or_default()),
             _ => interrupted.mode.clone(),
         };
         Some(Context {
@@ -91,9 +92,11 @@ impl Decoder<'_> {
 
     fn preempt_depth(&self, interrupted: &Interrupted) -> Option<u32> {
         let depth = u64::from(interrupted.preempt_count & 0xff);
+        // `local_bh_disable` disables preemption, too. The lowest bit of its part counts softirqs.
+        let softirqs_off = u64::from((interrupted.preempt_count & 0xff00) >> 9);
         // Without the variable all counts are 0, and one that was seen is at least 1.
         let counted = interrupted.preempt_count != 0 && self.least_depth > 0;
-        let beyond = (depth + 1).saturating_sub(self.least_depth);
+        let beyond = (depth + 1).saturating_sub(self.least_depth) + softirqs_off;
         counted.then(|| u32::try_from(beyond).unwrap_or(0))
     }
 

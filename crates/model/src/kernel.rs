@@ -39,7 +39,7 @@ pub trait Environment {
         false
     }
     /// Where a CPU is, just before [`Transition::Taken`], [`Transition::IrqsOn`] and
-    /// [`Transition::Switch`]; of a switch where the task is that is left.
+    /// [`Transition::Switch`], and where softirqs are enabled; of a switch where the task is that is left.
     fn place(&mut self, _cpu: CpuId, _at: Running) {}
     /// Which of several fair tasks of a CPU runs first: its place in `ready`.
     fn first_of_fair(&mut self, ready: &[TaskId]) -> usize;

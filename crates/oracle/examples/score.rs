@@ -42,7 +42,7 @@ fn of_model(rules: Rules, seeds: std::ops::Range<u64>) -> Score {
         let shown = Shown {
             sched_entry: random.below(2) == 0,
             contention: random.below(4) != 0,
-            steal_clock: random.below(4) != 0,
+            steal_clock: true,
         };
         let scenario = random::scenario(seed);
         let image = match Image::new(&scenario, rules) {
@@ -53,6 +53,7 @@ fn of_model(rules: Rules, seeds: std::ops::Range<u64>) -> Score {
             }
         };
         let how = Trial { seed, wakeups: 500, shown, least_late_ns: 10_000 };
+        let how = Trial { wakeups: std::env::var("W").map_or(500, |w| w.parse().unwrap()), ..how };
         match trial(&image, &how) {
             Ok(score) => all.merge(score),
             Err(error) => {

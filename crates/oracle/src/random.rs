@@ -8,12 +8,14 @@ use wakescope_model::scenario::{
 
 /// The scenario of a seed. It breaks no rule of the kernel, as far as that can be seen from its steps.
 pub fn scenario(seed: u64) -> Scenario {
-    Maker { random: Random::new(seed), functions: 0 }.scenario(seed)
+    Maker { random: Random::new(seed), functions: 0, in_softirq: false }.scenario(seed)
 }
 
 struct Maker {
     random: Random,
     functions: u32,
+    /// Its steps are a softirq's, which raises none: it might never end.
+    in_softirq: bool,
 }
 
 /// What steps may do where they stand.
@@ -269,7 +271,7 @@ impl Maker {
                 let ns = self.magnitude(5_000, 1_000_000);
                 vec![Step::Block { length: self.length(ns), interrupt: None }]
             }
-            13 => vec![Step::RaiseSoftirq([1, 3, 9][self.random.below(3)])],
+            13 if !self.in_softirq => vec![Step::RaiseSoftirq([1, 3, 9][self.random.below(3)])],
             _ => vec![self.compute(place)],
         }
     }
@@ -326,7 +328,9 @@ impl Maker {
                 depth: 2,
                 loops: 0,
             };
+            self.in_softirq = true;
             let steps = self.steps(place);
+            self.in_softirq = false;
             let steps = vec![self.function(steps)];
             scenario.paths.push(Path { name: name.clone(), steps });
             scenario.interrupts.push(Interrupt {
@@ -350,7 +354,8 @@ impl Maker {
                 depth: 2,
                 loops: 0,
             };
-            let mut steps = self.steps(place);
+            let steps = self.steps(place);
+            let mut steps = vec![self.function(steps)];
             if self.chance(60) {
                 steps.push(Step::RaiseSoftirq([1, 3, 9][self.random.below(3)]));
             }

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use wakescope_core::explain::{Cause, Culprit, Phase, Share};
+use wakescope_core::explain::{Cause, Culprit, Evidence, Phase, Share};
 use wakescope_model::Image;
 use wakescope_model::image::StackId;
 
@@ -28,8 +28,11 @@ pub struct Score {
     pub right: u64,
     /// Whose largest share names another function of the section that it was.
     pub elsewhere: u64,
-    /// Whose largest share is wrong in cause or culprit: a confident wrong answer.
+    /// Whose largest share is wrong in cause or culprit, and known by an edge or a stack: a confident wrong
+    /// answer.
     pub wrong: u64,
+    /// Whose largest share is wrong, and only a bound: what is left between two points that were seen.
+    pub wrong_bound: u64,
     /// Whose largest share is unexplained.
     pub unexplained: u64,
     /// All their time, nanoseconds, in the same way.
@@ -40,8 +43,10 @@ pub struct Score {
     pub faults: u64,
     /// Scenarios that broke a rule of the kernel, and were left out.
     pub broken: u64,
-    /// Confident wrong answers by what was true and what was said.
+    /// Confident wrong answers, by what was true and what was said.
     pub classes: BTreeMap<(Cause, Cause), Class>,
+    /// Wrong bounds in the same way.
+    pub bounds: BTreeMap<(Cause, Cause), Class>,
     /// Late wakeups that are unexplained in the main, by what was true.
     pub unknown: BTreeMap<Cause, Class>,
 }
@@ -88,6 +93,8 @@ pub enum Verdict {
     Elsewhere,
     /// It was mainly this, and this was said.
     Wrong(Cause, Cause),
+    /// The same, as a bound.
+    WrongBound(Cause, Cause),
     /// It says nothing where it was mainly this.
     Unexplained(Cause),
 }
@@ -191,7 +198,7 @@ impl<'a> Matching<'a> {
         let first = self.first();
         let told = match first {
             Verdict::Right | Verdict::Elsewhere => String::new(),
-            Verdict::Wrong(..) | Verdict::Unexplained(_) => self.told(),
+            Verdict::Wrong(..) | Verdict::WrongBound(..) | Verdict::Unexplained(_) => self.told(),
         };
         Compared { ns, first, told }
     }
@@ -208,6 +215,9 @@ impl<'a> Matching<'a> {
             Some(given) if given.right * 2 >= given.share.ns => Verdict::Right,
             Some(given) if (given.right + given.elsewhere) * 2 >= given.share.ns => {
                 Verdict::Elsewhere
+            }
+            Some(given) if given.share.evidence == Evidence::Bound => {
+                Verdict::WrongBound(true_cause, given.share.cause)
             }
             Some(given) => Verdict::Wrong(true_cause, given.share.cause),
         }
@@ -252,6 +262,10 @@ impl Score {
                 self.wrong += 1;
                 self.classes.entry((was, said)).or_default()
             }
+            Verdict::WrongBound(was, said) => {
+                self.wrong_bound += 1;
+                self.bounds.entry((was, said)).or_default()
+            }
             Verdict::Unexplained(was) => {
                 self.unexplained += 1;
                 self.unknown.entry(was).or_default()
@@ -270,6 +284,7 @@ impl Score {
         self.right += other.right;
         self.elsewhere += other.elsewhere;
         self.wrong += other.wrong;
+        self.wrong_bound += other.wrong_bound;
         self.unexplained += other.unexplained;
         self.ns.add(other.ns);
         self.not_followed += other.not_followed;
@@ -277,6 +292,9 @@ impl Score {
         self.broken += other.broken;
         for (key, class) in other.classes {
             self.classes.entry(key).or_default().merge(class);
+        }
+        for (key, class) in other.bounds {
+            self.bounds.entry(key).or_default().merge(class);
         }
         for (key, class) in other.unknown {
             self.unknown.entry(key).or_default().merge(class);
@@ -302,6 +320,9 @@ impl Nanoseconds {
     }
 }
 
+/// What all stacks of tasks begin with.
+const COMMON: [&str; 2] = ["do_syscall_64", "kthread"];
+
 /// Stretches with the same answers that follow each other as one.
 fn joined(stretches: &[Stretch]) -> Vec<Stretch> {
     let mut joined: Vec<Stretch> = Vec::new();
@@ -323,9 +344,8 @@ fn is_answer(image: &Image, (cause, who): Answer, share: &Share) -> bool {
         (Who::Any, _) => true,
         (Who::Delivery, _) => share.phase == Some(Phase::Delivery),
         (Who::Function(stack), Culprit::Function(function)) => {
-            // Code in no function that a scenario names is said to be in what all is called by.
             let functions = &image.stacks[stack.index()];
-            functions.is_empty()
+            COMMON.contains(&function.name.as_str())
                 || functions.iter().any(|f| image.functions[f.index()] == function.name)
         }
         (Who::Scheduler(_), Culprit::Function(_)) => true,

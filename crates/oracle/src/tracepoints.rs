@@ -139,6 +139,11 @@ impl<'i> Tracepoints<'i> {
     pub fn happened(&mut self, cpu: CpuId, now: u64, what: Transition) {
         let number = cpu.index();
         match what {
+            Transition::Raised(_) => {
+                if let Some(came) = &mut self.cpus[number].idle_kept {
+                    came.get_or_insert(now);
+                }
+            }
             Transition::Taken(source) => self.taken(number, now, source),
             Transition::HandlerBegin(source) => self.handler_begins(number, now, source),
             Transition::HandlerEnd(source) => self.handler_ends(number, now, source),
@@ -197,11 +202,19 @@ impl<'i> Tracepoints<'i> {
 
     /// No tracepoint is here: this only keeps where the CPU was, which its registers say later.
     fn taken(&mut self, number: usize, now: u64, source: SourceId) {
-        if matches!(self.kind(source), SourceKind::Nmi | SourceKind::Steal) {
-            return;
-        }
+        let kind = self.kind(source);
         let cpu = &mut self.cpus[number];
         let Some(at) = cpu.place else { return };
+        if kind == SourceKind::Steal {
+            let is_idle = at.task.is_none() && at.kind == FrameKind::Task;
+            cpu.idle_kept = is_idle.then_some(None);
+        }
+        if matches!(kind, SourceKind::Nmi | SourceKind::Steal) {
+            return;
+        }
+        if at.task.is_none() && at.kind == FrameKind::Task {
+            cpu.leaving_idle_ns = 0;
+        }
         let enabled = cpu.enabled.filter(|&(when, _)| when == now).map(|(_, at)| at);
         let in_switch = cpu.sched_exit == now && at.kind == FrameKind::Task;
         cpu.broken = Some(Broken {
@@ -249,7 +262,12 @@ impl<'i> Tracepoints<'i> {
                 cpu.event(now, Payload::Nmi { handler, duration_ns });
             }
             SourceKind::Steal => {
-                let ns = now - cpu.steal_began;
+                // Nothing is stolen from a CPU that has nothing to do.
+                let since = match cpu.idle_kept.take() {
+                    Some(came) => came.unwrap_or(now),
+                    None => cpu.steal_began,
+                };
+                let ns = now - since;
                 cpu.has_stolen(ns);
             }
             _ => {

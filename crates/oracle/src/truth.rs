@@ -31,6 +31,9 @@
 //! - The way into an interrupt and out of it, around its handler: whatever the CPU did before, or after.
 //!   The way out may also be the scheduler's way to the task.
 //! - The scheduler up to the switch, where the kernel does not show its entry: what the CPU did before.
+//! - An interrupt on its way to an idle CPU: the idle state, which is left by then or was none.
+//! - The function of a timer: the timer's interrupt, which may do nothing else.
+//! - An ordinary task that is to go at its leisure (`PREEMPT_LAZY`): the task, or its kernel code.
 //! - The probe is on its way to sleep when its timer expires: itself, as it was awake.
 //! - The CPU was asked to reschedule by another CPU, and has not taken that interrupt yet: the way of it.
 
@@ -132,6 +135,8 @@ pub struct Witness<'i> {
     shows_sched_entry: bool,
     /// One for each task.
     waiting: Vec<Option<Waiting>>,
+    /// For each CPU, the last place in a task.
+    beneath: Vec<StackId>,
     /// Wakeups that were answered so late are kept, nanoseconds.
     pub keep_ns: u64,
     /// Truths that nobody has taken yet.
@@ -144,7 +149,8 @@ impl<'i> Witness<'i> {
     /// Of a kernel that shows the scheduler's entry or does not: that decides what can be known.
     pub fn new(image: &'i Image, shows_sched_entry: bool) -> Self {
         let waiting = vec![None; image.tasks.len()];
-        Self { image, shows_sched_entry, waiting, keep_ns: 0, truths: Vec::new(), faults: 0 }
+        let beneath = vec![StackId(0); usize::from(image.cpus)];
+        Self { image, shows_sched_entry, waiting, beneath, keep_ns: 0, truths: Vec::new(), faults: 0 }
     }
 
     /// A probe's timer was set.
@@ -178,6 +184,9 @@ impl<'i> Witness<'i> {
 
     /// Where a CPU is when it takes an interrupt, enables them, or switches.
     pub fn place(&mut self, cpu: CpuId, now: u64, at: Running) {
+        if at.kind == FrameKind::Task {
+            self.beneath[cpu.index()] = at.stack;
+        }
         for waiting in self.waiting.iter_mut().flatten() {
             if waiting.on == cpu && waiting.due <= now {
                 waiting.places.push(at.stack);
@@ -191,6 +200,7 @@ impl<'i> Witness<'i> {
             Transition::TimerBegin(task) => {
                 if let Some(waiting) = &mut self.waiting[task.index()] {
                     waiting.is_woken = true;
+                    waiting.places.push(self.beneath[cpu.index()]);
                 }
             }
             Transition::Woken { task, on } => self.moved(task, now, on, Call::OnItsWay),
@@ -308,7 +318,7 @@ impl Probe<'_> {
                 }
                 (answers, Edge::Seen)
             }
-            FrameKind::Task => (vec![self.task(at)], Edge::Seen),
+            FrameKind::Task => (self.task(at), Edge::Seen),
         }
     }
 
@@ -326,10 +336,16 @@ impl Probe<'_> {
                 };
                 (vec![(Cause::Nmi, Who::Source(source))], edge)
             }
-            (_, Stage::Entry) => (vec![(Cause::Irq, Who::Delivery), named], Edge::Begin),
+            (_, Stage::Entry) => {
+                let mut answers = vec![(Cause::Irq, Who::Delivery), named];
+                if at.task.is_none() {
+                    answers.push((Cause::IdleExit, Who::Any));
+                }
+                (answers, Edge::Begin)
+            }
             (_, Stage::Exit) => (vec![named, (Cause::Scheduler, Who::Any)], Edge::End),
             (SourceKind::LocalTimer, Stage::Code) if at.stack != StackId(0) => {
-                (vec![(Cause::Irq, Who::Timer(at.stack))], Edge::Seen)
+                (vec![(Cause::Irq, Who::Timer(at.stack)), named], Edge::Seen)
             }
             (_, Stage::Code) => (vec![named], Edge::Seen),
         }
@@ -339,32 +355,36 @@ impl Probe<'_> {
         (Cause::IrqOff, Who::Function(at.stack))
     }
 
-    fn task(&self, at: &Running) -> Answer {
+    fn task(&self, at: &Running) -> Vec<Answer> {
         let Some(runs) = at.task else {
             // Nobody runs: the task is on its way here.
-            return (Cause::RemoteWakeup, Who::Any);
+            return vec![(Cause::RemoteWakeup, Who::Any)];
         };
         if runs == self.task {
-            return (Cause::Scheduler, Who::Any);
+            return vec![(Cause::Scheduler, Who::Any)];
         }
         if !self.waiting.is_woken {
-            return self.irq_off(at);
+            return vec![self.irq_off(at)];
         }
         let own = own_prio(self.image, self.task);
         if at.prio < own.min(100) || (own < 100 && at.prio < own) {
-            return (Cause::HigherPriorityTask, Who::Task(runs));
+            return vec![(Cause::HigherPriorityTask, Who::Task(runs))];
         }
         let is_to_go = match own {
             100.. => at.need_resched != NeedResched::No,
             _ => at.prio > own,
         };
         if !is_to_go || at.is_user {
-            return (Cause::EqualOrLowerTask, Who::Task(runs));
+            return vec![(Cause::EqualOrLowerTask, Who::Task(runs))];
         }
         let may_leave = self.image.rules.interrupt_return_schedules;
-        match may_leave && at.count != 0 {
+        let kernel = match may_leave && at.count != 0 {
             true => (Cause::PreemptOff, Who::Function(at.stack)),
             false => (Cause::NoPreemptionPoint, Who::Function(at.stack)),
+        };
+        match at.need_resched {
+            NeedResched::Lazy => vec![kernel, (Cause::EqualOrLowerTask, Who::Task(runs))],
+            NeedResched::No | NeedResched::Now => vec![kernel],
         }
     }
 }

@@ -67,7 +67,8 @@ pub(super) fn pieces(case: &Case) -> Pieces {
     sweep.finish()
 }
 
-/// Marks and events in order of time, marks first where both have the same.
+/// Marks and events in order of time, marks first where both have the same; but for the end of a timer's
+/// function, which is within the interrupt that ends then.
 fn moments<'a>(case: &Case<'a>) -> Vec<(u64, Moment<'a>)> {
     let marks = &case.marks;
     let turns = [
@@ -81,7 +82,12 @@ fn moments<'a>(case: &Case<'a>) -> Vec<(u64, Moment<'a>)> {
     let events = case.wakeup.events.iter().filter(|event| event.at <= marks.response);
     let events = events.map(|Event { at, what }| (at.0, Moment::Event(what)));
     let mut moments: Vec<_> = turns.chain(events).collect();
-    moments.sort_by_key(|&(at, _)| at);
+    let comes = |moment: &Moment| match moment {
+        Moment::Event(What::TimerExit) => 0,
+        Moment::Turn(_) => 1,
+        Moment::Event(_) => 2,
+    };
+    moments.sort_by_key(|(at, moment)| (*at, comes(moment)));
     moments
 }
 

@@ -151,6 +151,9 @@ impl Kernel {
                 self.advance(cpu);
             }
             Op::BhEnable => {
+                if env.wants_places() {
+                    env.place(cpu, self.running(image, cpu));
+                }
                 self.lower_count(cpu, bh_unit(image), env);
                 self.advance(cpu);
                 self.softirqs_after_enable(image, cpu, env);

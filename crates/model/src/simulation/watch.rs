@@ -40,7 +40,7 @@ pub trait Watch {
     /// A CPU was at this all the time between two points, nanoseconds from the start.
     fn ran(&mut self, _cpu: CpuId, _from_ns: u64, _to_ns: u64, _at: Running) {}
 
-    /// Where a CPU is just before it takes an interrupt, enables interrupts, or switches to another task.
+    /// Where a CPU is just before it takes an interrupt, enables interrupts or softirqs, or switches.
     fn place(&mut self, _cpu: CpuId, _at_ns: u64, _at: Running) {}
 
     /// Something has happened on a CPU at this time.

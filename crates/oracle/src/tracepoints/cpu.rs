@@ -42,6 +42,8 @@ pub(super) struct Cpu {
     /// When the handler of an NMI began, and what takes the CPU by force.
     pub(super) nmi_began: u64,
     pub(super) steal_began: u64,
+    /// When something came for the CPU to do that the hypervisor keeps from an idle one.
+    pub(super) idle_kept: Option<Option<u64>>,
     /// What the interrupt that goes on broke into.
     pub(super) broken: Option<Broken>,
     /// Where it was just before the transition that comes next.
@@ -73,6 +75,7 @@ impl Cpu {
             stolen: has_steal_clock.then_some(STOLEN_AT_BOOT),
             nmi_began: 0,
             steal_began: 0,
+            idle_kept: None,
             broken: None,
             place: None,
             enabled: None,
