@@ -86,7 +86,7 @@ fn can_run(image: &Image, kernel: &Kernel, cpu: CpuId) -> bool {
 
 /// Whether there is a reason for an interrupt. One with arrivals of its own can always come. The timer's
 /// comes for a sleep or the tick; a handler that then finds no reason has come too late, which is legal.
-fn can_arrive(image: &Image, state: &State, cpu: CpuId, source: SourceId) -> bool {
+pub(super) fn can_arrive(image: &Image, state: &State, cpu: CpuId, source: SourceId) -> bool {
     if source == RESCHEDULE {
         return state.is_sent(cpu);
     }

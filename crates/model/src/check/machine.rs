@@ -98,7 +98,7 @@ fn one(image: &Image, state: &mut State, cpu: CpuId, script: &mut Script) {
 }
 
 /// Whether a task is at the last operation of its path, which jumps to the first.
-fn comes_to_its_end(image: &Image, state: &State, step: Step) -> bool {
+pub(super) fn comes_to_its_end(image: &Image, state: &State, step: Step) -> bool {
     let Step::Run(cpu) = step else { return false };
     state.kernel.top(cpu).is_some_and(|top| {
         let ops = &image.codes[top.code.index()].ops;
@@ -110,7 +110,7 @@ fn comes_to_its_end(image: &Image, state: &State, step: Step) -> bool {
 
 /// Whether the task of this CPU has enabled again all that it has disabled. In user mode the kernel
 /// checks that itself; a task that has none would go on for ever.
-fn is_balanced(kernel: &Kernel, cpu: CpuId) -> bool {
+pub(super) fn is_balanced(kernel: &Kernel, cpu: CpuId) -> bool {
     let state = &kernel.cpus()[cpu.index()];
     let Some(task) = state.current.map(|task| &kernel.tasks()[task.index()]) else { return true };
     state.count == 0 && task.frame.irq_depth == 0 && task.rcu_depth == 0 && task.owns.is_empty()

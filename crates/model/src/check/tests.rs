@@ -1,5 +1,7 @@
 //! Planted violations, each with a counterpart that keeps the rule.
 
+mod unreduced;
+
 use super::*;
 use crate::Rules;
 use crate::image::TaskId;
@@ -158,6 +160,27 @@ fn a_preemptible_kernel_needs_both_of_its_places() {
     }
     // Without either nothing is promised but the way to user mode.
     holds(&load, Rules { preempt_enable_schedules: false, ..no_return });
+}
+
+#[test]
+fn a_task_that_wakes_a_more_urgent_one_is_left_at_once() {
+    let waits = vec![Do::Wait(event()), user()];
+    let sections = [
+        vec![Do::Wake(event()), compute()],
+        vec![lock("a"), Do::Wake(event()), unlock("a"), compute()],
+        vec![Do::Lock(LockKind::SpinIrq, "a".into()), Do::Wake(event())],
+    ];
+    let unlock_irq = vec![Do::Unlock(LockKind::SpinIrq, "a".into()), compute()];
+    let [bare, locked, irqs_off] = sections;
+    for wakes in [bare, locked, [irqs_off, unlock_irq].concat()] {
+        let wakes = [wakes, vec![user()]].concat();
+        let scenario = machine(1, vec![(URGENT, None, waits.clone()), (FAIR, None, wakes)]);
+        Rules::ALL.iter().for_each(|&rules| _ = holds(&scenario, rules));
+    }
+    // `local_irq_restore` does not ask: the kernel's documentation warns of that.
+    let wakes = vec![Do::IrqSave, Do::Wake(event()), Do::IrqRestore, compute(), user()];
+    let scenario = machine(1, vec![(URGENT, None, waits), (FAIR, None, wakes)]);
+    breaks_at_its_end(&scenario, rules("full"), "LostNeedResched");
 }
 
 #[test]
