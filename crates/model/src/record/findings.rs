@@ -21,7 +21,7 @@ pub(super) fn findings<W: Watch>(
         let name = &experiment.image.tasks[probe.index()].name;
         if seen.woken.count == 0 {
             let message = format!("the probe {name} gave no sample");
-            let hint = "raise its priority, or look at what keeps the CPU: --timeline";
+            let hint = "give the probe a higher priority than the tasks that keep its CPU busy";
             out.push(Finding::new("no-samples", Severity::Error, message, hint));
         }
     }
@@ -95,6 +95,6 @@ fn starved<W: Watch>(
         grouped(experiment.samples),
         SpanNs(now)
     );
-    let hint = "raise the probes' priority, or look at what keeps the CPU: --timeline";
+    let hint = "give the probes a higher priority than the tasks that keep their CPUs busy";
     Finding::new("overload", Severity::Error, message, hint)
 }

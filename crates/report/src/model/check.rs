@@ -111,7 +111,7 @@ fn shown(image: &Image, lines: &[Line]) -> Vec<String> {
     let mut out: Vec<(CpuId, String, Vec<String>)> = Vec::new();
     for line in lines {
         let who = who(image, line);
-        let mut what: Vec<String> = line.op.and_then(|op| words_of(image, op)).into_iter().collect();
+        let mut what: Vec<String> = executed(image, line).into_iter().collect();
         what.extend(line.happened.iter().filter_map(|&(_, what)| happening(image, what)));
         what.extend(line.violation.map(|(violation, _)| format!("← {}", named(image, violation))));
         match out.last_mut() {
@@ -128,6 +128,23 @@ fn shown(image: &Image, lines: &[Line]) -> Vec<String> {
     let long: Vec<String> = out.iter().filter(is_told).map(text).collect();
     let folded = long.iter().map(|line| wrapped(line, WIDTH - 8, "    "));
     folded.flat_map(|line| line.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// What was executed in this line: not the operation that an interrupt came before, and not the sleep that
+/// has just ended.
+fn executed(image: &Image, line: &Line) -> Option<String> {
+    let happened = |what: fn(&Transition) -> bool| line.happened.iter().any(|(_, is)| what(is));
+    if happened(|what| matches!(what, Transition::Raised(_) | Transition::Taken(_))) {
+        return None;
+    }
+    match line.op? {
+        Op::Sleep(..) | Op::SleepOnGrid
+            if !happened(|what| matches!(what, Transition::SchedEntry)) =>
+        {
+            None
+        }
+        op => words_of(image, op),
+    }
 }
 
 fn who(image: &Image, line: &Line) -> String {

@@ -58,7 +58,15 @@ fn ok(latencies: std::ops::Range<u64>) -> Ending {
 
 #[test]
 fn a_row_is_a_model() {
-    check(&simulated(vec![("none", 1, ok(2..3_002)), ("full", 1, ok(2..102))]), &expect![[""]]);
+    check(&simulated(vec![("none", 1, ok(2..3_002)), ("full", 1, ok(2..102))]), &expect![[r#"
+        prune
+         a long loop under a spin lock
+
+         times are simulated
+         rules  samples      p50    p99.9      max  find/s
+         none     3,000  1.50 ms  3.00 ms  3.00 ms     812
+         full       100  51.0 µs        –   101 µs     812
+    "#]]);
 }
 
 #[test]
@@ -77,6 +85,19 @@ fn of_several_seeds_the_median_is_shown() {
             ("full", 2, doubtful),
             ("full", 3, Ending::NotRun),
         ]),
-        &expect![[""]],
+        &expect![[r#"
+            prune
+             a long loop under a spin lock
+             medians of 3 seeds
+
+             times are simulated
+             rules  samples      p50    p99.9      max               (range)  find/s
+             none    15,300  1.65 ms  3.30 ms  3.30 ms  (3.00 ms to 9.00 ms)     812
+             full       200   101 µs        –   201 µs    (201 µs to 201 µs)     812
+
+             full, seed 1: broke a rule: deadlock: tasks wait for each other
+             full, seed 2: invalid: the probes gave little
+             ended early: 1 of 6 were not begun
+        "#]],
     );
 }
