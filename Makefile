@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-sections fuzz check bench score simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-sections fuzz check bench results score simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -35,6 +35,7 @@ help:
 	@echo 'make guest-arm64'
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
 	@echo 'make bench      what it costs, against cyclictest, jitterdebugger, bpftrace and perf; the lab against QEMU'
+	@echo 'make results    the measurements of docs/results again; PARTS="stimuli matrix" only some'
 	@echo 'make score      how often explain blames the right cause, by lateness that was injected'
 	@echo 'make simulate   how often compare and trend are right and wrong, on machines that are made up'
 	@echo 'make install    what make build made, man pages and completions, under PREFIX='$(call quoted,$(PREFIX))
@@ -107,6 +108,9 @@ bench:
 	@$(MAKE) build
 	scripts/cargo build --locked --release --package wakescope-probe --example feed_recorder
 	BINARY=$(WAKESCOPE) python3 -B benches/bench.py $(BENCH_ARGS)
+
+results: build
+	BINARY=$(WAKESCOPE) python3 -B scripts/results $(PARTS)
 
 score: build
 	BINARY=$(WAKESCOPE) python3 -B benches/score.py $(SCORE_ARGS)

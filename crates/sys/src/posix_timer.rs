@@ -6,6 +6,7 @@ use std::{io, mem, ptr};
 
 use wakescope_core::units::MonoNs;
 
+use crate::sched::this_thread;
 use crate::{checked, clock};
 
 thread_local! {
@@ -71,7 +72,7 @@ impl PosixTimer {
             let mut event: libc::sigevent = mem::zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
             event.sigev_signo = signal;
-            event.sigev_notify_thread_id = libc::gettid();
+            event.sigev_notify_thread_id = this_thread().0;
             let mut id: libc::timer_t = mem::zeroed();
             checked(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut id))?;
             id

@@ -9,7 +9,7 @@ use crate::checked;
 
 /// A thread, by the kernel's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadId(libc::pid_t);
+pub struct ThreadId(pub(crate) libc::pid_t);
 
 impl ThreadId {
     /// The number by which the kernel and its tools know the thread.

@@ -1,7 +1,7 @@
 //! The record of a lab that can be published.
 
-use super::{explained, redact_finding};
 use super::names::{redact_name_of_load, remove};
+use super::{explained, redact_finding};
 use crate::lab::{Arm, Cell, CellLimit, Comparison, Lab, LabKernel};
 
 /// Removes from a lab what tells whose it is: paths of kernels and runs, the plan's name, the command
