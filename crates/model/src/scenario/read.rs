@@ -42,11 +42,8 @@ impl Scenario {
     /// "#;
     /// let no_runs = |_: &str, _: &str| Err("there are no runs here".to_owned());
     /// let error = Scenario::read("busy.toml", text, &no_runs).unwrap_err();
-    /// assert_eq!(
-    ///     error.to_string(),
-    ///     "busy.toml:5:54: path.find[1].compute: \
-    ///      `usec` is not a unit of time; use ns, us, ms, s, min, h or d"
-    /// );
+    /// assert_eq!((error.line, error.key.as_str()), (5, "path.find[1].compute"));
+    /// assert_eq!(error.what, "`usec` is not a unit of time; use ns, us, ms, s, min, h or d");
     /// ```
     pub fn read(file: &str, text: &str, of_runs: &RunLengths<'_>) -> Result<Self, ReadError> {
         if text.len() > limits::FILE {
