@@ -24,17 +24,6 @@ pub(crate) fn read_file(file: &File, length: u64, largest: u64) -> io::Result<Ve
     let mut bytes = Vec::new();
     // Room in which the end is found, too.
     bytes.try_reserve_exact(length + 64)?;
-    bytes.resize(length, 0);
-    let mut filled = 0;
-    while filled < length {
-        match (&mut &*file).read(&mut bytes[filled..]) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    bytes.truncate(filled);
     read_up_to(bytes, file, largest)
 }
 

@@ -176,32 +176,20 @@ impl Cutter<'_> {
     /// Parses a number, and returns where it ends.
     #[inline]
     fn number(&self, begin: usize) -> Option<(u64, usize)> {
-        let eight = self.text.get(begin..).and_then(|text| text.first_chunk());
-        let (number, length) = match eight.map(|text| leading_number(*text)) {
-            Some((number, length @ ..8)) => (number, length),
-            _ => self.long_number(begin),
-        };
+        let (mut number, mut end) = (0_u64, begin);
+        while let digit @ 0..10 = self.byte(end).wrapping_sub(b'0') {
+            number = number.wrapping_mul(10).wrapping_add(digit.into());
+            end += 1;
+        }
         // JSON has no leading zeros, and 20 digits may be too many for 64 bits.
-        let is_plain = match length {
+        let is_plain = match end - begin {
             1 => true,
             2..20 => self.byte(begin) != b'0',
             _ => false,
         };
-        is_plain.then_some((number, begin + length))
+        is_plain.then_some((number, end))
     }
 
-    /// The number that begins there, right if it has fewer than 20 digits, and how many it has.
-    #[cold]
-    fn long_number(&self, begin: usize) -> (u64, usize) {
-        let digits =
-            self.text[begin.min(self.text.len())..].iter().map(|byte| byte.wrapping_sub(b'0'));
-        let digits = digits.take_while(|digit| *digit < 10);
-        digits.fold((0_u64, 0), |(number, length), digit| {
-            (number.wrapping_mul(10).wrapping_add(digit.into()), length + 1)
-        })
-    }
-
-    #[inline]
     fn after_blanks(&self, mut at: usize) -> usize {
         while matches!(self.byte(at), b' ' | b'\n' | b'\t' | b'\r') {
             at += 1;
@@ -213,26 +201,6 @@ impl Cutter<'_> {
     fn byte(&self, at: usize) -> u8 {
         self.text.get(at).copied().unwrap_or(0)
     }
-}
-
-/// The number that the first of these bytes are, and of how many digits: 0 to 8.
-///
-/// All digits at once, as a loop over them ends at another one each time, which no processor foresees.
-#[inline]
-fn leading_number(text: [u8; 8]) -> (u64, usize) {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    // The first byte is the lowest, and digits become 0 to 9.
-    let bytes = u64::from_le_bytes(text) ^ (ONES * 0x30);
-    // The top bit of each byte that is more than 9, from the first such byte on.
-    let others = (bytes.wrapping_add(ONES * 0x76) | bytes) & (ONES * 0x80);
-    let length = others.trailing_zeros() / 8;
-    // Zeros come in front; without any digit nothing remains.
-    let digits = bytes.checked_shl(64 - 8 * length).unwrap_or(0);
-    // Pairs of digits, then of pairs, then of fours: the lower one counts 10, 100 and 10,000 times.
-    let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
-    let number = (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xffff_ffff;
-    (number, length as usize)
 }
 
 /// Whether a value after this text is that of `key`. In JSON, these bytes are nothing else: inside a
@@ -323,20 +291,6 @@ mod tests {
                 }
             }
             check(&json);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn numbers_end_where_their_digits_end(text in "[0-9]{0,9}", after in any::<u8>()) {
-            prop_assume!(!after.is_ascii_digit());
-            let mut bytes = [after; 10];
-            bytes[..text.len()].copy_from_slice(text.as_bytes());
-            let first = *bytes.first_chunk().unwrap();
-            let (number, length) = leading_number(first);
-            prop_assert_eq!(length, text.len().min(8));
-            let digits = &text[..length];
-            prop_assert_eq!(number, if digits.is_empty() { 0 } else { digits.parse().unwrap() });
         }
     }
 

@@ -9,7 +9,7 @@ use wakescope_core::plan::Waker;
 use wakescope_core::run::Run;
 
 use crate::common::bench::{Ended, Running};
-use crate::common::lab::{Bench, KERNEL, Ran, Stock};
+use crate::common::lab::{Bench, KERNEL, Ran, Stock, first_lab};
 
 const WHAT: [&str; 10] =
     ["--kernel", KERNEL, "--preempt", "full", "--load", "find", "--seeds", "1", "--samples", "200"];
@@ -35,8 +35,10 @@ fn a_kernel_that_hides_its_memory_is_told_with_a_remedy() {
 
 #[test]
 fn a_bound_stands_beside_the_latest_wakeup() {
-    let Some(stock) = Stock::get("a_bound_stands_beside_the_latest_wakeup") else { return };
+    let name = "a_bound_stands_beside_the_latest_wakeup";
+    let Some((stock, pool, _)) = first_lab(name) else { return };
     let bench = Bench::new(stock, "bound");
+    bench.take_checks(&pool);
     let ran = run(&bench, &["--bound"]);
     assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
     let bound = ran.cell().bound.as_ref().expect("it was asked for");
@@ -68,12 +70,12 @@ fn a_bound_stands_beside_the_latest_wakeup() {
 
 #[test]
 fn wakeups_by_another_thread_are_explained_in_a_guest() {
-    let Some(stock) = Stock::get("wakeups_by_another_thread_are_explained_in_a_guest") else {
-        return;
-    };
+    let name = "wakeups_by_another_thread_are_explained_in_a_guest";
+    let Some((stock, pool, _)) = first_lab(name) else { return };
     let bench = Bench::new(stock, "futex");
+    bench.take_checks(&pool);
     let what = ["--kernel", KERNEL, "--load", "idle", "--seeds", "1", "--samples", "200"];
-    let how = ["--stimulus", "futex", "--explain", "--above", "5us"];
+    let how = ["--preempt", "full", "--stimulus", "futex", "--explain", "--above", "5us"];
     let ran = bench.run(&[&what[..], &how].concat());
     assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);
     let record = Path::new(ran.cell().run.as_ref().unwrap()).join("run.json");
