@@ -19,13 +19,7 @@ fn main() {
         all.merge(score);
     }
     line("all", scenarios * 6 - all.broken, &all);
-    println!(
-        "{:.1} s; {} broke a rule; {} faults; {} not followed",
-        began.elapsed().as_secs_f64(),
-        all.broken,
-        all.faults,
-        all.not_followed
-    );
+    println!("{:.1} s; {} broke a rule; {} faults; {} not followed", began.elapsed().as_secs_f64(), all.broken, all.faults, all.not_followed);
     println!("time: {:?}", all.ns);
     for ((was, said), class) in &all.classes {
         println!("WRONG {was} as {said}: {}\n{}", class.count, class.example);
@@ -69,7 +63,5 @@ fn of_model(rules: Rules, seeds: std::ops::Range<u64>) -> Score {
 
 fn line(name: &str, scenarios: u64, score: &Score) {
     let Score { wakeups, late, right, elsewhere, wrong, unexplained, .. } = score;
-    println!(
-        "{name:<10} {scenarios:>9} {wakeups:>10} {late:>8} {right:>8} {elsewhere:>10} {wrong:>6} {unexplained:>12}"
-    );
+    println!("{name:<10} {scenarios:>9} {wakeups:>10} {late:>8} {right:>8} {elsewhere:>10} {wrong:>6} {unexplained:>12}");
 }
