@@ -173,6 +173,22 @@ mod tests {
     }
 
     #[test]
+    fn ordinary_tasks_come_before_none() {
+        let task = |policy, prio| Task { pid: 7, comm: "x".into(), policy, prio };
+        let (nice, other) = (task(Policy::Other, 130), task(Policy::Other, 100));
+        let (fifo, lent) = (task(Policy::Fifo, 98), task(Policy::Other, 4));
+        for (one, two, want) in [
+            (&other, &nice, false),
+            (&fifo, &other, true),
+            (&lent, &fifo, true),
+            (&fifo, &lent, false),
+            (&fifo, &fifo, false),
+        ] {
+            assert_eq!(one.comes_before(two), want, "{one:?} {two:?}");
+        }
+    }
+
+    #[test]
     fn records_have_the_priority_that_one_sets() {
         check(Policy::Fifo, 4, r#""policy":"fifo","priority":95"#);
         check(Policy::RoundRobin, 98, r#""policy":"rr","priority":1"#);

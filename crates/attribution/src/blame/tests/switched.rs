@@ -451,3 +451,38 @@ fn a_task_that_comes_first_is_shown_with_its_programs_stack() {
     });
     assert_eq!(interrupted, ["higher_priority_task turn+0x10"]);
 }
+
+/// Found by the simulated kernels of the crate `oracle`, whose clocks are exact.
+#[test]
+fn a_timers_function_may_end_with_its_interrupt() {
+    let softirq = |w: &mut Wakeup| {
+        w.interrupted.as_mut().unwrap().softirq = Some(3);
+        w.events = vec![
+            event(10, entry("local_timer")),
+            event(10, What::TimerEntry("hrtimer_wakeup".into(), 1)),
+            event(20, What::TimerExit),
+            event(20, exit("local_timer")),
+            event(80, What::SoftirqExit(3)),
+        ];
+    };
+    let got = super::shares(&{
+        let mut wakeup = timer();
+        softirq(&mut wakeup);
+        wakeup
+    });
+    assert!(got.iter().any(|share| share.starts_with("softirq 60 NET_RX")), "{got:?}");
+}
+
+/// Whether the scheduler wanted an ordinary task to go for another one is not seen: found by the same.
+#[test]
+fn among_ordinary_tasks_kernel_code_is_a_bound() {
+    let ordinary = |w: &mut Wakeup| {
+        w.task = task(10, "probe", Policy::Other, 120);
+        w.interrupted.as_mut().unwrap().preempt_depth = Some(1);
+    };
+    let mut wakeup = timer();
+    ordinary(&mut wakeup);
+    let got = super::shares(&wakeup);
+    let held = got.iter().find(|share| share.starts_with("no_preemption_point")).unwrap();
+    assert!(held.ends_with("bound"), "{got:?}");
+}
