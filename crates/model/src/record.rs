@@ -3,7 +3,7 @@
 mod findings;
 
 use wakescope_core::finding::Validity;
-use wakescope_core::host::{Clock, Host, IdleState, Idle};
+use wakescope_core::host::{Clock, Host, Idle, IdleState};
 use wakescope_core::plan::{Plan, Policy as ProbePolicy, Rate, ScenarioPlan, Stimulus, WORST};
 use wakescope_core::preemption::{Evidence, Model, Preemption};
 use wakescope_core::recorder::{Recorder, Snapshot};
@@ -283,9 +283,8 @@ impl Scenario {
 
     /// Names of the tasks that are no probes, each once.
     pub fn loads(&self) -> impl Iterator<Item = &str> {
-        let is_load = |task: &&crate::scenario::Task| {
-            matches!(task.does, crate::scenario::Does::Path(_))
-        };
+        let is_load =
+            |task: &&crate::scenario::Task| matches!(task.does, crate::scenario::Does::Path(_));
         self.tasks.iter().filter(is_load).map(|task| task.name.as_str())
     }
 }

@@ -297,9 +297,9 @@ pub enum Arrivals {
     Periodic(u64),
     /// At random, each so many nanoseconds on average.
     Poisson(u64),
-    /// So many in a row with so many nanoseconds between them; such a burst each `every_ns`, at random.
+    /// So many in a row with so many nanoseconds between them, and such bursts at random.
     Bursts {
-        /// From one burst to the next, on average.
+        /// From the end of a burst to the next one, on average.
         every_ns: u64,
         /// How many there are in one.
         count: u32,

@@ -15,7 +15,9 @@ const WAKEUPS: u64 = 500;
 fn main() {
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>().expect("a number"));
     let (scenarios, first) = (numbers.next().unwrap_or(100), numbers.next().unwrap_or(1));
-    println!("| model | scenarios | wakeups | late | right | other function | unexplained | wrong bound | wrong |");
+    println!(
+        "| model | scenarios | wakeups | late | right | other function | unexplained | wrong bound | wrong |"
+    );
     println!("|---|---|---|---|---|---|---|---|---|");
     let mut all = Score::default();
     for rules in Rules::ALL {

@@ -102,7 +102,8 @@ pub enum Verdict {
 /// Compares the shares of a wakeup, the largest first, with its truth.
 pub fn score(image: &Image, truth: &Truth, shares: &[Share]) -> Compared {
     let mut matching = Matching::new(image, truth, shares);
-    matching.take(|image, truth, share| is_answer(image, truth.answers[0], share), |g| &mut g.right);
+    matching
+        .take(|image, truth, share| is_answer(image, truth.answers[0], share), |g| &mut g.right);
     matching.take(
         |image, truth, share| truth.answers.iter().any(|&answer| is_answer(image, answer, share)),
         |g| &mut g.right,
@@ -156,7 +157,8 @@ impl<'a> Matching<'a> {
         for at in 0..truths.len() {
             let cause = truths[at].answers[0].0;
             let same = truths.iter().flat_map(|other| &other.answers);
-            let stacks = same.filter(|answer| answer.0 == cause).filter_map(|answer| stack(*answer));
+            let stacks =
+                same.filter(|answer| answer.0 == cause).filter_map(|answer| stack(*answer));
             truths[at].stacks = stacks.chain(truth.places.iter().copied()).collect();
         }
         // What has fewer right answers chooses first.

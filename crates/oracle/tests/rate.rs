@@ -1,8 +1,8 @@
 //! How seldom attribution is wrong about simulated kernels.
 
-use wakescope_oracle::random::score_of;
 use wakescope_model::Rules;
 use wakescope_oracle::Score;
+use wakescope_oracle::random::score_of;
 
 /// Of a thousand late wakeups, confident wrong answers: what was reached is a third of it.
 const MOST_WRONG_PER_MILLE: u64 = 1;

@@ -112,11 +112,7 @@ impl RunArgs {
         Ok(images)
     }
 
-    fn experiments<'a>(
-        &self,
-        scenario: &'a Scenario,
-        images: &'a [Image],
-    ) -> Vec<Experiment<'a>> {
+    fn experiments<'a>(&self, scenario: &'a Scenario, images: &'a [Image]) -> Vec<Experiment<'a>> {
         let seeds = || (0..u64::from(self.seeds)).map(|n| self.seed.wrapping_add(n));
         let of = |image: &'a Image| {
             let samples = self.samples;

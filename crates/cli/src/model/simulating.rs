@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use wakescope_core::run::Run;
 use wakescope_core::units::{MonoNs, SpanNs, grouped};
+use wakescope_model::Simulation;
 use wakescope_model::record::{Ending, Experiment, Recording};
 use wakescope_model::simulation::{Broken, Until};
-use wakescope_model::Simulation;
 use wakescope_sys::clock;
 use wakescope_sys::signal::EndSignals;
 

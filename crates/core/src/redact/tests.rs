@@ -17,7 +17,7 @@ use crate::histogram::Histogram;
 use crate::host::{Clock, Idle, IdleState, RtLimits};
 use crate::limit::Outcome;
 use crate::line::Line;
-use crate::plan::{IdleStates, LinePlan, Policy, Stimulus, Target};
+use crate::plan::{IdleStates, LinePlan, Policy, ScenarioPlan, Stimulus, Target};
 use crate::preemption::{Model, Preemption, Unread};
 use crate::run::{Overflow, SCHEMA, Spin, State, Summary, TimeDomain};
 use crate::source::{Omission, Quantity};
@@ -287,6 +287,11 @@ fn plan() -> Plan {
         line: Some(LinePlan { device: marker(), baud: 115_200 }),
         audio: Some(AudioPlan { fragment_ns: 1, fragments: 2, share_ppm: 3 }),
         gap_from_ns: Some(1_000),
+        scenario: Some(ScenarioPlan {
+            name: marker(),
+            checksum: "0".repeat(16),
+            rules: "full".into(),
+        }),
         cpus: vec![0],
         load: vec![marker(), format!("exec:{MARKER}"), format!("disturb-{MARKER}_1")],
         load_marks: vec![marker()],

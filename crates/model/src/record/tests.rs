@@ -72,6 +72,10 @@ fn expiries_that_a_wakeup_swallows_are_counted_once() {
     let run = recorded(&stalled, "full", 2_000);
     let thread = &run.threads[0];
     let expiries = run.duration_ns * 1_000 / 488_281_250;
-    assert!(thread.expiries.count.abs_diff(expiries) <= 1, "{} of {expiries}", thread.expiries.count);
+    assert!(
+        thread.expiries.count.abs_diff(expiries) <= 1,
+        "{} of {expiries}",
+        thread.expiries.count
+    );
     assert!(thread.expiries.max_ns.unwrap() > 1_900_000);
 }
