@@ -156,6 +156,8 @@ pub struct Cpu {
     pub ready: Vec<TaskId>,
     /// Whom the scheduler has chosen, until it has switched.
     pub next: Option<TaskId>,
+    /// Whether who ran could run on, until then.
+    pub preempts: bool,
     /// Which variables are half-changed, and by how many at once.
     pub changes: Vec<u8>,
 }

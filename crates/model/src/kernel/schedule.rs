@@ -57,7 +57,9 @@ impl Kernel {
         let current = self.cpus[cpu.index()].current;
         if let Some(task) = current {
             let stays = preempts && image.rules.preempted_stay_ready;
-            if self.tasks[task.index()].state == TaskState::Running || stays {
+            let is_ready = self.tasks[task.index()].state == TaskState::Running || stays;
+            self.cpu(cpu).preempts = is_ready;
+            if is_ready {
                 self.put_back(cpu, task);
             } else {
                 self.task(task).is_queued = false;
@@ -65,6 +67,7 @@ impl Kernel {
         }
         let next = self.take_first(cpu, env).or_else(|| self.pull(image, cpu));
         if next == current {
+            self.cpu(cpu).preempts = false;
             return self.leave_scheduler(image, cpu, env);
         }
         self.cpu(cpu).next = next;
@@ -111,7 +114,10 @@ impl Kernel {
     /// An idle CPU takes a task that waits elsewhere and may run here.
     fn pull(&mut self, image: &Image, cpu: CpuId) -> Option<TaskId> {
         for other in 0..self.cpus.len() {
-            let may_move = |&task: &TaskId| image.tasks[task.index()].cpu.is_none();
+            let runs_there = self.cpus[other].current;
+            let may_move = |&task: &TaskId| {
+                image.tasks[task.index()].cpu.is_none() && runs_there != Some(task)
+            };
             let Some(at) = self.cpus[other].ready.iter().position(may_move) else { continue };
             let task = self.cpus[other].ready.remove(at);
             self.task(task).cpu = cpu;
@@ -126,10 +132,7 @@ impl Kernel {
         let (from, to) = (state.current, state.next.take());
         let count = state.count;
         state.current = to;
-        let preempted = from.is_some_and(|task| {
-            self.tasks[task.index()].is_queued
-                && self.tasks[task.index()].state == TaskState::Running
-        });
+        let preempted = std::mem::take(&mut state.preempts);
         if let Some(from) = from {
             self.task(from).count = count;
         }
@@ -189,6 +192,10 @@ impl Kernel {
         let is_idle =
             |cpu: &super::Cpu| cpu.current.is_none() && cpu.next.is_none() && cpu.ready.is_empty();
         let last = self.tasks[task.index()].cpu;
+        // It has not left its CPU yet: nobody else may run it before that.
+        if self.cpus[last.index()].current == Some(task) {
+            return last;
+        }
         if is_idle(&self.cpus[last.index()]) {
             return last;
         }
