@@ -8,13 +8,25 @@ use wakescope_core::lab::Status;
 use wakescope_core::plan::Stimulus;
 use wakescope_core::run::Run;
 
-use crate::common::lab::{Bench, KERNEL, Stock};
+use crate::common::lab::{Bench, KERNEL, first_lab};
 
 #[test]
 fn the_clock_of_a_guest_wakes_its_probe() {
-    let Some(stock) = Stock::get("the_clock_of_a_guest_wakes_its_probe") else { return };
+    let Some((stock, pool, _)) = first_lab("the_clock_of_a_guest_wakes_its_probe") else { return };
     let bench = Bench::new(stock, "rtc");
-    let what = ["--kernel", KERNEL, "--load", "idle", "--seeds", "1", "--samples", "200"];
+    bench.take_checks(&pool);
+    let what = [
+        "--kernel",
+        KERNEL,
+        "--preempt",
+        "full",
+        "--load",
+        "idle",
+        "--seeds",
+        "1",
+        "--samples",
+        "200",
+    ];
     let how = ["--stimulus", "rtc", "--interval", "488281ns", "--explain", "--above", "5us"];
     let ran = bench.run(&[&what[..], &how].concat());
     assert_eq!(ran.cell().status, Status::Ok, "{}", ran.json);

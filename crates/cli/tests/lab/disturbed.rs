@@ -3,11 +3,11 @@
 use wakescope_core::explain::{Cause, Evidence, Frame};
 
 use crate::common::disturbed::Disturbed;
-use crate::common::lab::{Bench, KERNEL, Stock};
+use crate::common::lab::{Bench, KERNEL, Stock, first_lab};
 
 #[test]
 fn a_task_of_a_higher_priority_is_found() {
-    let Some(stock) = Stock::get("a_task_of_a_higher_priority_is_found") else { return };
+    let Some((stock, pool, _)) = first_lab("a_task_of_a_higher_priority_is_found") else { return };
     let fifo = Disturbed {
         machine: &[],
         kernel: KERNEL,
@@ -19,7 +19,9 @@ fn a_task_of_a_higher_priority_is_found() {
         cause: Cause::HigherPriorityTask,
         culprit: "disturb-fifo",
     };
-    fifo.assert_found(&Bench::new(stock, "disturbed"), 5);
+    let bench = Bench::new(stock, "disturbed");
+    bench.take_checks(&pool);
+    fifo.assert_found(&bench, 5);
 }
 
 /// Until the kernel leaves the call nobody switches, so that only the probe's watchdog, which expires
