@@ -369,11 +369,8 @@ impl Maker {
         }
         for number in 0..self.random.below(3) {
             let handler = format!("eth{number}");
-            let kind = if self.chance(70) {
-                InterruptKind::Device
-            } else {
-                InterruptKind::Unthreaded
-            };
+            let kind =
+                if self.chance(70) { InterruptKind::Device } else { InterruptKind::Unthreaded };
             let place = Place {
                 may_sleep: false,
                 in_handler: true,

@@ -177,7 +177,8 @@ impl Simulated {
         let mut rows = vec![head];
         rows.extend(self.models().map(|(rules, runs)| row(rules, &runs, &tasks, several)));
         if rows.len() > 1 {
-            let _ = write!(out, "\n{}{}", domain::caption(TimeDomain::Simulated), columns(&rows, true));
+            let _ =
+                write!(out, "\n{}{}", domain::caption(TimeDomain::Simulated), columns(&rows, true));
         }
         if tasks.len() > TASKS {
             let more = tasks.len() - TASKS;
@@ -262,9 +263,9 @@ fn row(rules: &str, runs: &[&Figures], tasks: &[&str], several: bool) -> Vec<Str
         cells.push(maxima().min().zip(maxima().max()).map(range).unwrap_or_default());
     }
     for task in tasks.iter().take(TASKS) {
-        let rates = runs.iter().filter_map(|f| {
-            Some(f.work.iter().find(|work| work.task == *task)?.per_second)
-        });
+        let rates = runs
+            .iter()
+            .filter_map(|f| Some(f.work.iter().find(|work| work.task == *task)?.per_second));
         cells.push(median(rates.collect()).map_or_else(|| "–".into(), amount));
     }
     cells

@@ -382,13 +382,7 @@ impl Kernel {
         }
     }
 
-    fn change_irqs(
-        &mut self,
-        image: &Image,
-        cpu: CpuId,
-        off: bool,
-        env: &mut impl Environment,
-    ) {
+    fn change_irqs(&mut self, image: &Image, cpu: CpuId, off: bool, env: &mut impl Environment) {
         let Some(top) = self.top_mut(cpu) else { return };
         let in_interrupt = matches!(top.kind, FrameKind::Interrupt(_));
         let before = top.irq_depth;

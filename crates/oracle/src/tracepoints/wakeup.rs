@@ -1,8 +1,8 @@
 //! A wakeup in the making, as the tracer's programs keep it.
 
 use wakescope_core::explain::{Marks, Mode};
-use wakescope_decode::{GivenUpAt, Interrupted, KernelTask, KernelWakeup, Stimulus};
 use wakescope_core::units::MonoNs;
+use wakescope_decode::{GivenUpAt, Interrupted, KernelTask, KernelWakeup, Stimulus};
 
 use super::cpu::Cpu;
 
