@@ -4,7 +4,7 @@ use wakescope_model::Rules;
 use wakescope_oracle::Score;
 use wakescope_oracle::random::score_of;
 
-/// Of a thousand late wakeups, confident wrong answers: what was reached is a third of it.
+/// Of a thousand late wakeups, confident wrong answers: what was reached is far below it.
 const MOST_WRONG_PER_MILLE: u64 = 1;
 
 /// Confident wrong answers are held to the rate that was reached, and the oracle to its own arithmetic.

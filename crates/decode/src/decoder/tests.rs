@@ -354,11 +354,14 @@ fn stolen_time_is_told_where_its_clock_moved() {
         steals.collect::<Vec<_>>()
     };
     let events = [at(900, 50), at(1_100, 50), at(1_200, 80), at(1_300, 0)];
-    assert_eq!(stolen(&events, 90), [(1_000, 50), (1_200, 80), (2_000, 90)]);
-    assert_eq!(stolen(&events, 80), [(1_000, 50), (1_200, 80)]);
+    // Until 1,100 nothing was stolen, though the clock has not moved since 900.
+    assert_eq!(stolen(&events, 90), [(1_000, 50), (1_100, 50), (1_200, 80), (2_000, 90)]);
+    assert_eq!(stolen(&events, 80), [(1_000, 50), (1_100, 50), (1_200, 80)]);
+    let later = [at(900, 50), at(1_100, 50), at(1_200, 50)];
+    assert_eq!(stolen(&later, 90), [(1_000, 50), (1_200, 50), (2_000, 90)]);
     // A reading alone says nothing: what it was before is not known.
     assert_eq!(stolen(&[], 90), []);
-    assert_eq!(stolen(&events, 0), [(1_000, 50), (1_200, 80)]);
+    assert_eq!(stolen(&events, 0), [(1_000, 50), (1_100, 50), (1_200, 80)]);
     // What had begun before the last reading does not turn it back: 20 were stolen before, in it.
     let begun = KernelEvent { steal_ns: 30, ..irq(800, Irq::Line(7), "") };
     assert_eq!(stolen(&[begun, at(900, 50), at(1_100, 50)], 50), [(1_000, 50)]);
