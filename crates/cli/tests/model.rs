@@ -74,7 +74,10 @@ fn record(test: &Test, path: &str) -> String {
 fn a_table_shows_what_each_model_gives() {
     let test = test("model-table");
     let args = ["--preempt", "none,both,rt", "--seeds", "2", "--out", "out"];
-    check(&run(&test, &args), 0, &expect![[r#"
+    check(
+        &run(&test, &args),
+        0,
+        &expect![[r#"
         stdout:
         prune
          a long loop under a spin lock
@@ -94,7 +97,21 @@ fn a_table_shows_what_each_model_gives() {
          runs: out   show: wakescope report out/*/*
         stderr:
         simulating: 4,200 of 12,600 wakeups
-    "#]]);
+    "#]],
+    );
+}
+
+#[test]
+fn the_latest_wakeup_is_drawn() {
+    let test = test("model-timeline");
+    let args = ["--preempt", "none", "--out", "out", "--timeline"];
+    let ended = run(&test, &args);
+    let drawn = ended.stdout.split_once(" runs: ").map(|(_, drawn)| drawn.to_owned()).unwrap();
+    assert!(drawn.lines().skip(1).all(|line| line.chars().count() <= 80), "{drawn}");
+    check(&Ended { stdout: drawn, ..ended }, 0, &expect![[""]]);
+    let refused = run(&test, &["--timeline=11"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("a number from 1 to 10"), "{refused:?}");
 }
 
 #[test]
@@ -167,7 +184,8 @@ fn the_figures_as_json_fit_their_schema() {
     assert_eq!(json["runs"][0]["run"], "out/none/1");
     assert_eq!(json["runs"][1]["culprit"], Value::Null);
     let again = json["repeat"].as_str().unwrap();
-    let want = "wakescope model run prune.toml --preempt none,full --seeds 1 --seed 1 --samples 2100";
+    let want =
+        "wakescope model run prune.toml --preempt none,full --seeds 1 --seed 1 --samples 2100";
     assert_eq!(again, want);
     let broken = PRUNE.replace("{ spin_unlock = \"dcache_lock\" },", "\"schedule\",");
     fs::write(test.dir.join("broken.toml"), broken).unwrap();
@@ -213,7 +231,10 @@ fn scenarios_are_listed_and_shown() {
 #[test]
 fn a_check_shows_the_shortest_way_to_a_broken_rule() {
     let test = test("model-check");
-    check(&model(&test, &["check", "catface", "--preempt", "none,full"]), 1, &expect![[r#"
+    check(
+        &model(&test, &["check", "catface", "--preempt", "none,full"]),
+        1,
+        &expect![[r#"
         stdout:
          none: every rule holds in all 135 states and 196 steps, with loops of 3 iterations at most
          full: a variable of the CPU was seen half-changed (catface)
@@ -226,7 +247,8 @@ fn a_check_shows_the_shortest_way_to_a_broken_rule() {
            low, in the scheduler: high preempts low
            high: begins to change catface, ← a variable of the CPU was seen half-changed (catface)
         stderr:
-    "#]]);
+    "#]],
+    );
     let holds = model(&test, &["check", "catface", "--preempt", "none"]);
     assert_eq!((holds.code, &*holds.stderr), (Some(0), ""));
     let part = model(&test, &["check", "catface", "--preempt", "none", "--states", "10"]);

@@ -33,11 +33,7 @@ const AFTER_NS: u64 = 1_000_000_000;
 ///
 /// # Errors
 /// If the kernel broke a rule, which it then did the first time.
-pub fn explain(
-    image: &Image,
-    run: &mut Run,
-    goes_on: &dyn Fn() -> bool,
-) -> Result<bool, Broken> {
+pub fn explain(image: &Image, run: &mut Run, goes_on: &dyn Fn() -> bool) -> Result<bool, Broken> {
     let woken = run.woken();
     let mut tracer = Tracepoints::new(image, Shown::default());
     tracer.keep_ns = late_from_ns(&woken.histogram);
@@ -116,7 +112,8 @@ impl Follower<'_> {
         let late = self.tracer.late.iter().filter(|seen| seen.marks.response.0 <= end_ns);
         let mut wakeups: Vec<_> =
             self.tracer.with_decoder(|decoder| late.map(|seen| decoder.wakeup(seen)).collect());
-        wakeups.sort_by_key(|wakeup| std::cmp::Reverse(wakeup.marks.response.since(wakeup.marks.due)));
+        wakeups
+            .sort_by_key(|wakeup| std::cmp::Reverse(wakeup.marks.response.since(wakeup.marks.due)));
         Seen {
             records: wakeups.len() as u64,
             wakeups,

@@ -150,7 +150,15 @@ impl<'i> Witness<'i> {
     pub fn new(image: &'i Image, shows_sched_entry: bool) -> Self {
         let waiting = vec![None; image.tasks.len()];
         let beneath = vec![StackId(0); usize::from(image.cpus)];
-        Self { image, shows_sched_entry, waiting, beneath, keep_ns: 0, truths: Vec::new(), faults: 0 }
+        Self {
+            image,
+            shows_sched_entry,
+            waiting,
+            beneath,
+            keep_ns: 0,
+            truths: Vec::new(),
+            faults: 0,
+        }
     }
 
     /// A probe's timer was set.

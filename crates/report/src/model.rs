@@ -1,6 +1,7 @@
 //! What a model gave: a row for each preemption model, in one table.
 
 mod check;
+mod timeline;
 
 use std::fmt::Write;
 
@@ -20,6 +21,7 @@ use crate::style::{Style, clean};
 use crate::table::columns;
 
 pub use check::check;
+pub use timeline::timeline;
 
 /// The schema of this as JSON.
 const SCHEMA: &str = "wakescope.model/1";
@@ -227,7 +229,10 @@ impl Simulated {
         if out.is_empty() {
             return out;
         }
-        format!("\n {}\n{out}", style.strong("the latest wakeup of each, and the largest share of it"))
+        format!(
+            "\n {}\n{out}",
+            style.strong("the latest wakeup of each, and the largest share of it")
+        )
     }
 
     fn title(&self, style: Style) -> String {

@@ -58,7 +58,9 @@ fn ok(latencies: std::ops::Range<u64>) -> Ending {
 
 #[test]
 fn a_row_is_a_model() {
-    check(&simulated(vec![("none", 1, ok(2..3_002)), ("full", 1, ok(2..102))]), &expect![[r#"
+    check(
+        &simulated(vec![("none", 1, ok(2..3_002)), ("full", 1, ok(2..102))]),
+        &expect![[r#"
         prune
          a long loop under a spin lock
 
@@ -66,7 +68,8 @@ fn a_row_is_a_model() {
          rules  samples      p50    p99.9      max  find/s
          none     3,000  1.50 ms  3.00 ms  3.00 ms     812
          full       100  51.0 µs        –   101 µs     812
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
