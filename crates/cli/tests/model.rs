@@ -78,27 +78,55 @@ fn a_table_shows_what_each_model_gives() {
         &run(&test, &args),
         0,
         &expect![[r#"
-        stdout:
-        prune
-         a long loop under a spin lock
-         medians of 2 seeds
+            stdout:
+            prune
+             a long loop under a spin lock
+             medians of 2 seeds
 
-         times are simulated
-         rules  samples      p50    p99.9      max               (range)  find/s
-         none     4,200  44.2 µs   402 µs   402 µs    (402 µs to 403 µs)    1.4k
-         both     4,200  7.03 µs  42.6 µs  42.7 µs  (42.6 µs to 42.7 µs)    1.4k
-         rt       4,200  2.70 µs  2.70 µs  2.70 µs  (2.70 µs to 2.70 µs)    1.4k
+             times are simulated
+             rules  samples      p50    p99.9      max               (range)  find/s
+             none     4,200  44.2 µs   402 µs   402 µs    (402 µs to 403 µs)    1.4k
+             both     4,200  7.03 µs  42.6 µs  42.7 µs  (42.6 µs to 42.7 µs)    1.4k
+             rt       4,200  2.70 µs  2.70 µs  2.70 µs  (2.70 µs to 2.70 µs)    1.4k
 
-         the latest wakeup of each, and the largest share of it
-           none: 403 simulated µs late: 400 simulated µs no preemption point in prune_dcache, in find[101]
-           both: 42.7 simulated µs late: 40.2 simulated µs preemption off in prune_dcache, in find[101]
-           rt: 2.70 simulated µs late: 1.50 simulated µs scheduler in switch
+             the latest wakeup of each, and the largest share of it
+               none: 403 simulated µs late: 400 simulated µs no preemption point in prune_dcache, in find[101]
+               both: 42.7 simulated µs late: 40.2 simulated µs preemption off in prune_dcache, in find[101]
+               rt: 2.70 simulated µs late: 1.50 simulated µs scheduler in switch
 
-         runs: out   show: wakescope report out/*/*
-        stderr:
-        simulating: 4,200 of 12,600 wakeups
-    "#]],
+             runs: out   show: wakescope report out/*/*
+            stderr:
+            simulating: 12,600 of 12,600 wakeups
+        "#]],
     );
+}
+
+#[test]
+fn the_latest_wakeup_is_drawn() {
+    let test = test("model-timeline");
+    let args = ["--preempt", "none", "--out", "out", "--timeline"];
+    let ended = run(&test, &args);
+    let drawn = ended.stdout.split_once(" runs: ").map(|(_, drawn)| drawn.to_owned()).unwrap();
+    assert!(drawn.lines().skip(1).all(|line| line.chars().count() <= 80), "{drawn}");
+    check(&Ended { stdout: drawn, ..ended }, 0, &expect![[r#"
+        stdout:
+        out   show: wakescope report out/*/*
+
+         none: 403 simulated µs late · a column is 7.32 µs
+                          E                                                      R
+         CPU 0       AAAaa#AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA+aaaaa
+           preempt   111··1111111111111111111111111111111111111111111111111111111······
+           irqs off  ·····█······················································█·····
+           resched   ·····!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!·····
+         E expiry, R response; # interrupt, % softirq, + scheduler, ~ spins, - idle
+         a task's user mode is a small letter, its kernel mode a capital:
+           a find: prune_dcache
+           b probe: clock_nanosleep
+        stderr:
+    "#]]);
+    let refused = run(&test, &["--timeline=11"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("a number from 1 to 10"), "{refused:?}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub mod record;
 pub mod rules;
 pub mod scenario;
 pub mod simulation;
+pub mod timeline;
 pub mod trace;
 
 pub use image::Image;

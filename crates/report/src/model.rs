@@ -1,6 +1,7 @@
 //! What a model gave: a row for each preemption model, in one table.
 
 mod check;
+mod timeline;
 
 use std::fmt::Write;
 
@@ -20,6 +21,7 @@ use crate::style::{Style, clean};
 use crate::table::columns;
 
 pub use check::check;
+pub use timeline::timeline;
 
 /// The schema of this as JSON.
 const SCHEMA: &str = "wakescope.model/1";

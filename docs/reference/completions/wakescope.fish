@@ -36,6 +36,7 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "import" -d 'Con
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "compare" -d 'Test whether one set of runs is worse than another'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "trend" -d 'Find where p99.9 or the maximum changed in a series of runs'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "lab" -d 'Boot kernels in virtual time, where the same kernel gives the same figures on any machine'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "model" -d 'Simulate a kernel\'s preemption rules, locks and interrupts'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l cpu -d 'The CPU to probe [default: the last CPU that this process may use]' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l json -d 'Print JSON: the `host` of a run, with `limitations` and `instruments`'
 complete -c wakescope -n "__fish_wakescope_using_subcommand check" -l probe -d 'Also infer the preemption model from behaviour: time wakeups during long system calls on one CPU, for some seconds'
@@ -403,3 +404,24 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from bisect" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from prune" -l keep -d 'Disk space that cells may use: 500MB, 2GB; 0 removes all' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand lab; and __fish_seen_subcommand_from prune" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "run" -d 'Simulate a scenario under preemption models, and show how late its probes wake'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "check" -d 'Try every order of events in a scenario, and look for a broken rule'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "list" -d 'List the scenarios that come with wakescope'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and not __fish_seen_subcommand_from run check list show" -f -a "show" -d 'Print the file of a scenario, as a start for one of your own'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l preempt -d 'Preemption models: none, voluntary, full, both, lazy, rt [default: all of them]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l seeds -d 'Number of simulations of each model, each with a seed of its own' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l seed -d 'The first seed. A seed sets the probes\' phases and all that is drawn at random' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups of all probes together in each simulation' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l jobs -d 'Simulations that run at a time [default: one for each CPU]. The figures do not depend on it' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l out -d 'Folder of the run records [default: one named after the time, under runs/]' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l timeline -d 'Draw the latest wakeup of each model below the table, or its Nth latest: what each CPU was at' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l no-explain -d 'Do not explain the latest wakeups, which takes two thirds of the time'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l json -d 'Print JSON: all figures'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from check" -l preempt -d 'Preemption models: none, voluntary, full, both, lazy, rt [default: all of them]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from check" -l states -d 'The most states to look at; random schedules follow if there are more' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from check" -l seed -d 'Seed of the random schedules' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'

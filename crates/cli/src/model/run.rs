@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use wakescope_core::run::Run;
+use wakescope_core::plan::WORST;
+use wakescope_core::run::{Episode, Run};
 use wakescope_lab::plan::shell_quoted;
 use wakescope_model::record::Experiment;
+use wakescope_model::timeline::Timeline;
 use wakescope_model::{Image, Rules, Scenario};
+use wakescope_report::model as shown;
 use wakescope_report::model::{Ending, Figures, Simulated, Simulation};
 use wakescope_report::style::clean;
 
@@ -59,6 +62,10 @@ pub(super) struct RunArgs {
     #[arg(long)]
     no_explain: bool,
 
+    /// Draw the latest wakeup of each model below the table, or its Nth latest: what each CPU was at
+    #[arg(long, value_name = "worst|N", num_args = 0..=1, require_equals = true, default_missing_value = "worst", value_parser = parse_place, conflicts_with = "json")]
+    timeline: Option<usize>,
+
     /// Print JSON: all figures
     #[arg(long)]
     json: bool,
@@ -72,10 +79,13 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let folder = args.folder();
     let mut simulated = args.blank(&scenario, &experiments);
     let threads = crate::lab::parallel(args.jobs);
+    let mut latest: Vec<Vec<(u64, u64)>> = vec![Vec::new(); experiments.len()];
     each(&experiments, !args.no_explain, threads, |place, result| {
         let experiment = &experiments[place];
         simulated.runs[place].ending = match result {
             Ok(run) => {
+                let late = |e: &Episode| (e.wakeup_latency_ns, e.expiry_ns);
+                latest[place] = run.worst.iter().map(late).collect();
                 let path = folder.join(experiment.image.rules.name);
                 let path = path.join(experiment.seed.to_string());
                 let written = write(&path, &run)?;
@@ -86,6 +96,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         Ok(())
     })?;
     show(args, &simulated, &folder)?;
+    if let Some(nth) = args.timeline {
+        output::print(&drawn(&experiments, &latest, nth)?)?;
+    }
     Ok(match simulated.runs.iter().any(|run| matches!(run.ending, Ending::Broken { .. })) {
         true => Outcome::Undone,
         false => Outcome::Done,
@@ -151,6 +164,47 @@ impl RunArgs {
         words.push(format!("--samples {}", self.samples));
         words.join(" ")
     }
+}
+
+/// What `--timeline` reads: a place among the latest wakeups, from 0.
+fn parse_place(text: &str) -> Result<usize, String> {
+    let kept = usize::from(WORST);
+    match text {
+        "worst" => Ok(0),
+        number => match number.parse::<usize>() {
+            Ok(nth) if (1..=kept).contains(&nth) => Ok(nth - 1),
+            _ => Err(format!("expected worst, or a number from 1 to {kept}")),
+        },
+    }
+}
+
+/// The `nth` latest wakeup of each model, in the simulation of that model with the latest of all.
+/// `latest` has for each simulation how late its latest wakeups were, and when they were due.
+fn drawn(
+    experiments: &[Experiment<'_>],
+    latest: &[Vec<(u64, u64)>],
+    nth: usize,
+) -> Result<String, Failure> {
+    let mut worst: Vec<(&Experiment<'_>, &[(u64, u64)])> = Vec::new();
+    for (experiment, late) in experiments.iter().zip(latest).filter(|(_, late)| late.len() > nth) {
+        match worst.last_mut() {
+            Some((last, best)) if last.image.rules == experiment.image.rules => {
+                if late[0].0 > best[0].0 {
+                    (*last, *best) = (experiment, late);
+                }
+            }
+            _ => worst.push((experiment, late)),
+        }
+    }
+    let mut out = String::new();
+    for (experiment, late) in worst {
+        let (late_ns, expiry_ns) = late[nth];
+        let image = experiment.image;
+        let timeline = Timeline::of(image, experiment.seed, expiry_ns, late_ns)
+            .map_err(|broken| Failure::new(clean(&broken.to_string(), 400)))?;
+        out += &format!("\n{}", shown::timeline(image, &timeline));
+    }
+    Ok(out)
 }
 
 /// Writes the record of a run into its folder.
