@@ -112,8 +112,8 @@ bench:
 score: build
 	BINARY=$(WAKESCOPE) python3 -B benches/score.py $(SCORE_ARGS)
 
-# Scenarios under each model, 500 wakeups each: 335 are a million wakeups.
-ORACLE_ARGS = 335
+# Scenarios under each model, 500 wakeups each: 340 are a million wakeups.
+ORACLE_ARGS = 340
 oracle: setup
 	scripts/cargo run --locked --release --package wakescope-oracle --example score -- $(ORACLE_ARGS)
 
