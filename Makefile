@@ -116,8 +116,8 @@ results: build
 score: build
 	BINARY=$(WAKESCOPE) python3 -B benches/score.py $(SCORE_ARGS)
 
-# Scenarios under each model, 500 wakeups each: 335 are a million wakeups.
-ORACLE_ARGS = 335
+# Scenarios under each model, 500 wakeups each: 340 are a million wakeups.
+ORACLE_ARGS = 340
 oracle: setup
 	scripts/cargo run --locked --release --package wakescope-oracle --example score -- $(ORACLE_ARGS)
 

@@ -77,6 +77,11 @@ const FIRST_OF_SOFTIRQS: usize = 3;
 const FIRST_OF_HANDLERS: usize = 4;
 
 impl Maker {
+    /// A number below this limit.
+    fn number<T: TryFrom<usize> + Default>(&mut self, limit: usize) -> T {
+        T::try_from(self.random.below(limit)).unwrap_or_default()
+    }
+
     fn chance(&mut self, percent: usize) -> bool {
         self.random.below(100) < percent
     }
@@ -102,7 +107,7 @@ impl Maker {
     }
 
     fn scenario(&mut self, seed: u64) -> Scenario {
-        let cpus = if self.chance(50) { 1 } else { 2 + self.random.below(3) as u32 };
+        let cpus = if self.chance(50) { 1 } else { 2 + self.number::<u32>(3) };
         let mut scenario = Scenario {
             name: format!("random-{seed}"),
             machine: self.machine(cpus),
@@ -123,7 +128,7 @@ impl Maker {
                 exit_ns,
                 residency_ns,
             };
-            idle_states.push(state("C1", 1_000 + self.random.below(1_000) as u64, 0));
+            idle_states.push(state("C1", 1_000 + self.number::<u64>(1_000), 0));
             idle_states.push(state("C6", self.magnitude(20_000, 150_000), 200_000));
         }
         let tick_hz = [0, 100, 250, 1_000][self.random.below(4)];
@@ -148,16 +153,16 @@ impl Maker {
 
     fn policy(&mut self) -> Policy {
         match self.random.below(10) {
-            0 => Policy::RoundRobin(1 + self.random.below(98) as u8),
-            1 | 2 => Policy::Fifo(1 + self.random.below(98) as u8),
-            3 => Policy::Other(self.random.below(40) as i8 - 20),
+            0 => Policy::RoundRobin(1 + self.number::<u8>(98)),
+            1 | 2 => Policy::Fifo(1 + self.number::<u8>(98)),
+            3 => Policy::Other(self.number::<i8>(40) - 20),
             _ => Policy::Other(0),
         }
     }
 
     fn probes(&mut self, scenario: &mut Scenario) {
         let cpus = scenario.machine.cpus;
-        for number in 0..1 + self.random.below(cpus as usize) as u32 {
+        for number in 0..1 + self.number::<u32>(cpus as usize) {
             let policy = match self.random.below(10) {
                 0 => Policy::Other(0),
                 1 => Policy::RoundRobin(50),
@@ -179,7 +184,7 @@ impl Maker {
             let policy = self.policy();
             let steps = self.load(policy);
             scenario.paths.push(Path { name: name.clone(), steps });
-            let cpu = (cpus == 1 || self.chance(70)).then(|| self.random.below(cpus) as u32);
+            let cpu = (cpus == 1 || self.chance(70)).then(|| self.number::<u32>(cpus));
             scenario.tasks.push(Task { name: name.clone(), policy, cpu, does: Does::Path(name) });
         }
     }
@@ -287,7 +292,7 @@ impl Maker {
                 steps
             }
             8 | 9 if place.loops < 2 => {
-                let count = 2 + self.random.below(10) as u32;
+                let count = 2 + self.number::<u32>(10);
                 let steps = self.steps(Place { loops: place.loops + 1, ..inner });
                 vec![Step::Repeat(Count::Uniform(1, count), steps)]
             }
@@ -328,11 +333,8 @@ impl Maker {
         let mut steps = vec![Step::Lock(kind, name.into())];
         if kind == LockKind::Spin && place.loops < 2 && self.chance(30) {
             let work = self.compute(Place { loops: 1, ..inside });
-            let lock_break = LockBreak {
-                lock: name.into(),
-                every: 1 + self.random.below(20) as u32,
-                restart: false,
-            };
+            let lock_break =
+                LockBreak { lock: name.into(), every: 1 + self.number::<u32>(20), restart: false };
             let count = Count::Uniform(1, 30);
             steps.push(Step::Repeat(count, vec![work, Step::LockBreak(lock_break)]));
         } else {
@@ -415,7 +417,7 @@ impl Maker {
         };
         scenario.paths.push(Path { name: name.into(), steps });
         let cpus = scenario.machine.cpus as usize;
-        let cpu = self.chance(60).then(|| self.random.below(cpus) as u32);
+        let cpu = self.chance(60).then(|| self.number::<u32>(cpus));
         scenario.interrupts.push(Interrupt {
             name: name.into(),
             kind,
