@@ -152,6 +152,7 @@ pub struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coverage {
     /// All states, and what has to happen some time: no failure is a proof, for loops as they were cut.
+    /// (What has to happen some time is followed for the first 64 tasks.)
     All,
     /// All states until the first that broke a rule.
     UntilFailure,

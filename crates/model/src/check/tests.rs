@@ -2,6 +2,7 @@
 
 mod unreduced;
 
+use super::invariant::Promise;
 use super::*;
 use crate::Rules;
 use crate::image::TaskId;
@@ -414,6 +415,40 @@ fn a_loop_that_begins_anew_whenever_its_lock_is_broken_never_ends() {
         // Some work is done between two breaks, or none is lost.
         holds(&load(2, true), rules(name));
         holds(&load(1, false), rules(name));
+    }
+}
+
+/// The scenarios of the documentation: what it says of them is what is found.
+#[test]
+fn files_of_scenarios_show_what_they_are_for() {
+    let read = |name: &str, text: &str| {
+        let no_runs = |_: &str, _: &str| Err("there are no runs here".to_owned());
+        Scenario::read(name, text, &no_runs).unwrap()
+    };
+    macro_rules! file {
+        ($name:literal) => {
+            read($name, include_str!(concat!("../../scenarios/", $name, ".toml")))
+        };
+    }
+    let (catface, protected) = (file!("catface"), file!("catface-protected"));
+    for rules in Rules::ALL {
+        if Promise::of(rules) == Promise::AtOnce {
+            breaks_at_its_end(&catface, rules, "HalfChanged");
+        } else {
+            holds(&catface, rules);
+        }
+        holds(&protected, rules);
+        holds(&file!("priority-inversion"), rules);
+        holds(&file!("prune-dcache"), rules);
+    }
+    let anew = file!("prune-dcache-livelock");
+    for rules in Rules::ALL {
+        // RT's lock sleeps and is not broken.
+        if rules.breaks_locks {
+            breaks(&anew, rules, "Livelock");
+        } else {
+            holds(&anew, rules);
+        }
     }
 }
 

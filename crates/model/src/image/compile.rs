@@ -329,7 +329,7 @@ impl Compiler {
         Image {
             rules: self.rules,
             cpus: u16::try_from(machine.cpus).unwrap_or(1),
-            tick_ns: if hz == 0 { 0 } else { 1_000_000_000 / hz },
+            tick_ns: 1_000_000_000_u64.checked_div(hz).unwrap_or(0),
             idle_states: machine.idle_states.clone(),
             costs: self.costs,
             codes: tables.codes,

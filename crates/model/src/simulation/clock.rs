@@ -241,8 +241,8 @@ impl<'i, W: Watch> Clock<'i, W> {
         let ours = timers.filter(|task| self.tasks[task.index()].sleeps_until.0 == cpu);
         let next = ours.map(|task| self.slots.get(self.task_slot(task))).min().unwrap_or(NEVER);
         let away = next.saturating_sub(self.now);
-        let pays = self.image.idle_states.iter().filter(|state| state.residency_ns <= away);
-        pays.last().map_or(0, |state| state.exit_ns)
+        let mut pays = self.image.idle_states.iter().filter(|state| state.residency_ns <= away);
+        pays.next_back().map_or(0, |state| state.exit_ns)
     }
 
     /// How long the CPU takes to leave the state that it sleeps in; once, as it is awake then.
