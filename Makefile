@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-sections fuzz check bench score simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-sections fuzz check bench score oracle simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -36,6 +36,7 @@ help:
 	@echo '                what guests of the lab for arm64 run: target/guest/wakescope-aarch64'
 	@echo 'make bench      what it costs, against cyclictest, jitterdebugger, bpftrace and perf; the lab against QEMU'
 	@echo 'make score      how often explain blames the right cause, by lateness that was injected'
+	@echo 'make oracle     how often the blame of explain is true, on simulated kernels'
 	@echo 'make simulate   how often compare and trend are right and wrong, on machines that are made up'
 	@echo 'make install    what make build made, man pages and completions, under PREFIX='$(call quoted,$(PREFIX))
 	@echo 'make uninstall  remove what make install put there'
@@ -110,6 +111,11 @@ bench:
 
 score: build
 	BINARY=$(WAKESCOPE) python3 -B benches/score.py $(SCORE_ARGS)
+
+# Scenarios under each model, 500 wakeups each: 335 are a million wakeups.
+ORACLE_ARGS = 335
+oracle: setup
+	scripts/cargo run --locked --release --package wakescope-oracle --example score -- $(ORACLE_ARGS)
 
 simulate: setup
 	scripts/cargo run --locked --release --package wakescope-stats --example simulate -- $(SIMULATE_ARGS)

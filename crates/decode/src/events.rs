@@ -25,19 +25,31 @@ pub(crate) fn while_due(decoder: &Decoder, seen: &KernelWakeup, ours: &Task) -> 
     let mut lines = Lines::default();
     // What was stolen since the last event before it was due may have been stolen since then.
     let mut steal = last_reading;
+    // The last event that read the same: until then nothing more had been stolen.
+    let mut unchanged: Option<Event> = None;
     let mut events: Vec<Event> = Vec::new();
     events.extend(last_reading.map(|s| Event { at: due, what: What::Steal(s) }));
     for (at, event) in begun.chain(during) {
         // What was read as something began that goes on, is older than that.
-        if event.at >= due && event.steal_ns != 0 && steal != Some(event.steal_ns) {
-            events.push(Event { at, what: What::Steal(event.steal_ns) });
-            steal = Some(event.steal_ns);
+        if event.at >= due && event.steal_ns != 0 {
+            if steal != Some(event.steal_ns) {
+                events.extend(unchanged.take());
+                events.push(Event { at, what: What::Steal(event.steal_ns) });
+                steal = Some(event.steal_ns);
+            } else {
+                unchanged = Some(Event { at, what: What::Steal(event.steal_ns) });
+            }
+        }
+        if event.steal_ns == 0 {
+            // Readings stay in the order of events.
+            unchanged = None;
         }
         let what = meaning(decoder, event, seen, ours, &mut lines);
         events.extend(what.map(|what| Event { at, what }));
     }
     let after = seen.steal_after_ns;
     if after != 0 && steal.is_some_and(|last| last != after) {
+        events.extend(unchanged);
         events.push(Event { at: response, what: What::Steal(after) });
     }
     events

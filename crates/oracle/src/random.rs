@@ -5,11 +5,37 @@ use wakescope_model::scenario::{
     Arrivals, Costs, Count, Does, IdleState, Interrupt, InterruptKind, Length, LockBreak, LockKind,
     Machine, Path, Policy, Scenario, Step, Task,
 };
+use wakescope_model::{Image, Rules};
+
+use crate::score::Score;
+use crate::tracepoints::Shown;
+use crate::trial::{Trial, trial};
 
 /// The scenario of a seed. It breaks no rule of the kernel, as far as that can be seen from its steps.
 pub fn scenario(seed: u64) -> Scenario {
     Maker { random: Random::new(seed), functions: 0, in_softirq: false }.scenario(seed)
 }
+
+/// The score of the scenario of a seed under these rules, over so many wakeups. The seed also decides
+/// what the kernel shows. A scenario that breaks a rule of the kernel is left out, and counted.
+///
+/// # Panics
+///
+/// If the scenario cannot be compiled: its generator is wrong then.
+pub fn score_of(seed: u64, rules: Rules, wakeups: u64) -> Score {
+    let mut random = Random::new(!seed);
+    let shown = Shown {
+        sched_entry: random.below(2) == 0,
+        contention: random.below(4) != 0,
+        steal_clock: true,
+    };
+    let image = Image::new(&scenario(seed), rules).expect("random scenarios can be compiled");
+    let how = Trial { seed, wakeups, shown, least_late_ns: LEAST_LATE_NS };
+    trial(&image, &how).unwrap_or(Score { broken: 1, ..Score::default() })
+}
+
+/// No wakeup is late below this, nanoseconds: an undisturbed one takes about 3,000.
+const LEAST_LATE_NS: u64 = 10_000;
 
 struct Maker {
     random: Random,

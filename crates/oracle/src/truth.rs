@@ -33,7 +33,8 @@
 //! - The scheduler up to the switch, where the kernel does not show its entry: what the CPU did before.
 //! - An interrupt on its way to an idle CPU: the idle state, which is left by then or was none.
 //! - The function of a timer: the timer's interrupt, which may do nothing else.
-//! - An ordinary task that is to go at its leisure (`PREEMPT_LAZY`): the task, or its kernel code.
+//! - An ordinary task that is to go for an ordinary probe: the task, or its kernel code. That
+//!   `need_resched` is set is shown by no tracepoint before 6.15.
 //! - The probe is on its way to sleep when its timer expires: itself, as it was awake.
 //! - The CPU was asked to reschedule by another CPU, and has not taken that interrupt yet: the way of it.
 
@@ -176,6 +177,9 @@ impl<'i> Witness<'i> {
 
     /// A CPU was at this.
     pub fn ran(&mut self, cpu: CpuId, from: u64, to: u64, at: Running) {
+        if at.kind == FrameKind::Task {
+            self.beneath[cpu.index()] = at.stack;
+        }
         let (image, shown) = (self.image, self.shows_sched_entry);
         for (index, waiting) in self.waiting.iter_mut().enumerate() {
             let Some(waiting) = waiting.as_mut().filter(|waiting| waiting.on == cpu) else {
@@ -390,9 +394,9 @@ impl Probe<'_> {
             true => (Cause::PreemptOff, Who::Function(at.stack)),
             false => (Cause::NoPreemptionPoint, Who::Function(at.stack)),
         };
-        match at.need_resched {
-            NeedResched::Lazy => vec![kernel, (Cause::EqualOrLowerTask, Who::Task(runs))],
-            NeedResched::No | NeedResched::Now => vec![kernel],
+        match own {
+            100.. => vec![kernel, (Cause::EqualOrLowerTask, Who::Task(runs))],
+            _ => vec![kernel],
         }
     }
 }

@@ -145,10 +145,9 @@ impl Task {
         self.policy.is_realtime() || self.prio < FIRST_FAIR_PRIO
     }
 
-    /// Whether the scheduler would not run `other` while this one can run. Ordinary tasks share the CPU,
-    /// whatever their nice values are.
+    /// Whether the scheduler would not run `other` while this one can run.
     pub fn comes_before(&self, other: &Self) -> bool {
-        self.prio < other.prio && self.prio < FIRST_FAIR_PRIO && !self.is_idle()
+        self.prio < other.prio && !self.is_idle()
     }
 }
 

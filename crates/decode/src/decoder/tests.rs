@@ -354,11 +354,14 @@ fn stolen_time_is_told_where_its_clock_moved() {
         steals.collect::<Vec<_>>()
     };
     let events = [at(900, 50), at(1_100, 50), at(1_200, 80), at(1_300, 0)];
-    assert_eq!(stolen(&events, 90), [(1_000, 50), (1_200, 80), (2_000, 90)]);
-    assert_eq!(stolen(&events, 80), [(1_000, 50), (1_200, 80)]);
+    // Until 1,100 nothing was stolen, though the clock has not moved since 900.
+    assert_eq!(stolen(&events, 90), [(1_000, 50), (1_100, 50), (1_200, 80), (2_000, 90)]);
+    assert_eq!(stolen(&events, 80), [(1_000, 50), (1_100, 50), (1_200, 80)]);
+    let later = [at(900, 50), at(1_100, 50), at(1_200, 50)];
+    assert_eq!(stolen(&later, 90), [(1_000, 50), (1_200, 50), (2_000, 90)]);
     // A reading alone says nothing: what it was before is not known.
     assert_eq!(stolen(&[], 90), []);
-    assert_eq!(stolen(&events, 0), [(1_000, 50), (1_200, 80)]);
+    assert_eq!(stolen(&events, 0), [(1_000, 50), (1_100, 50), (1_200, 80)]);
     // What had begun before the last reading does not turn it back: 20 were stolen before, in it.
     let begun = KernelEvent { steal_ns: 30, ..irq(800, Irq::Line(7), "") };
     assert_eq!(stolen(&[begun, at(900, 50), at(1_100, 50)], 50), [(1_000, 50)]);
@@ -484,6 +487,8 @@ fn the_depth_of_preemption_is_without_what_tracing_adds() {
     assert_eq!([depth(1, 2), depth(2, 2), depth(4, 2)], [Some(0), Some(1), Some(3)]);
     // What counts softirqs and interrupts is not depth.
     assert_eq!(depth(0x0001_0102, 2), Some(1));
+    // But where softirqs are off, so is preemption: `local_bh_disable`, once and in another one.
+    assert_eq!([depth(0x0001_0201, 2), depth(0x0001_0402, 2)], [Some(1), Some(3)]);
     // Tracing adds nothing.
     assert_eq!([depth(0x0001_0000, 1), depth(1, 1)], [Some(0), Some(1)]);
     // The kernel does not count, or nobody looked.
@@ -503,6 +508,11 @@ fn what_was_interrupted_is_told_as_far_as_it_was_seen() {
         let context = context_of(&KernelWakeup { idle_state, ..seen_in(idle) });
         assert_eq!(context.mode, Mode::Idle(name.into()));
     }
+    // What runs softirqs on its back is awake.
+    let idle = Interrupted { task: kernel_task(0, "swapper/1"), ..in_logger() };
+    let awake = Interrupted { mode: Mode::Kernel, ..idle };
+    let softirq = KernelWakeup { softirq: Some(3), idle_state: Some(1), ..seen_in(awake) };
+    assert_eq!(context_of(&softirq).mode, Mode::Kernel);
     // Of another CPU no more is known than that it was idle.
     let elsewhere = || KernelWakeup { interrupted: None, softirq: Some(3), ..seen() };
     assert_eq!(decoded(&elsewhere()).interrupted, None);

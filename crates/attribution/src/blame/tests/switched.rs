@@ -451,3 +451,24 @@ fn a_task_that_comes_first_is_shown_with_its_programs_stack() {
     });
     assert_eq!(interrupted, ["higher_priority_task turn+0x10"]);
 }
+
+/// Found by the simulated kernels of the crate `oracle`, whose clocks are exact.
+#[test]
+fn a_timers_function_may_end_with_its_interrupt() {
+    let softirq = |w: &mut Wakeup| {
+        w.interrupted.as_mut().unwrap().softirq = Some(3);
+        w.events = vec![
+            event(10, entry("local_timer")),
+            event(10, What::TimerEntry("hrtimer_wakeup".into(), 1)),
+            event(20, What::TimerExit),
+            event(20, exit("local_timer")),
+            event(80, What::SoftirqExit(3)),
+        ];
+    };
+    let got = super::shares(&{
+        let mut wakeup = timer();
+        softirq(&mut wakeup);
+        wakeup
+    });
+    assert!(got.iter().any(|share| share.starts_with("softirq 60 NET_RX")), "{got:?}");
+}
