@@ -96,7 +96,6 @@ fn a_table_shows_what_each_model_gives() {
 
              runs: out   show: wakescope report out/*/*
             stderr:
-            simulating: 12,600 of 12,600 wakeups
         "#]],
     );
 }
@@ -108,7 +107,10 @@ fn the_latest_wakeup_is_drawn() {
     let ended = run(&test, &args);
     let drawn = ended.stdout.split_once(" runs: ").map(|(_, drawn)| drawn.to_owned()).unwrap();
     assert!(drawn.lines().skip(1).all(|line| line.chars().count() <= 80), "{drawn}");
-    check(&Ended { stdout: drawn, ..ended }, 0, &expect![[r#"
+    check(
+        &Ended { stdout: drawn, ..ended },
+        0,
+        &expect![[r#"
         stdout:
         out   show: wakescope report out/*/*
 
@@ -123,7 +125,8 @@ fn the_latest_wakeup_is_drawn() {
            a find: prune_dcache
            b probe: clock_nanosleep
         stderr:
-    "#]]);
+    "#]],
+    );
     let refused = run(&test, &["--timeline=11"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("a number from 1 to 10"), "{refused:?}");
