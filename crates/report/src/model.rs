@@ -65,7 +65,7 @@ pub struct Simulation {
 #[serde(tag = "status", rename_all = "kebab-case")]
 pub enum Ending {
     /// There are figures.
-    Ok(Figures),
+    Ok(Box<Figures>),
     /// The simulated kernel broke a rule that all kernels have to keep.
     Broken {
         /// Which, where and when.

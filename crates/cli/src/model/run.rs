@@ -89,7 +89,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
                 let path = folder.join(experiment.image.rules.name);
                 let path = path.join(experiment.seed.to_string());
                 let written = write(&path, &run)?;
-                Ending::Ok(written)
+                Ending::Ok(Box::new(written))
             }
             Err(broken) => Ending::Broken { reason: broken.to_string() },
         };

@@ -53,7 +53,7 @@ fn check(simulated: &Simulated, want: &Expect) {
 }
 
 fn ok(latencies: std::ops::Range<u64>) -> Ending {
-    Ending::Ok(Figures::of(&run(latencies), Some("runs/a".into())))
+    Ending::Ok(Box::new(Figures::of(&run(latencies), Some("runs/a".into()))))
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn of_several_seeds_the_median_is_shown() {
     let mut doubtful = run(2..202);
     let finding = Finding::new("overload", Severity::Error, "the probes gave little".into(), "");
     doubtful.validity = Validity::of(vec![finding]);
-    let doubtful = Ending::Ok(Figures::of(&doubtful, None));
+    let doubtful = Ending::Ok(Box::new(Figures::of(&doubtful, None)));
     check(
         &simulated(vec![
             ("none", 1, ok(2..3_002)),
