@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use wakescope_core::explain::{
     Cause, Culprit, Evidence, Frame, Function, NamedTask, Phase, Share, SourceLine, Unsound, Within,
 };
+use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::lab::{
     ALPHA, Arm, Cell, CellBound, CellLimit, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings,
     Status, Verdict,
@@ -310,6 +311,12 @@ fn full() -> Lab {
         count: 4_000,
         throughput: Some(8_123.4),
         unit: "files".into(),
+        findings: vec![Finding {
+            code: "load-stopped".into(),
+            severity: Severity::Warning,
+            message: "find stopped".into(),
+            hint: "look at its errors".into(),
+        }],
         histogram_sha256: Some(sha256.clone()),
         run: Some("cells/ab/cdef".into()),
         cached: true,
@@ -320,7 +327,8 @@ fn full() -> Lab {
         plan: "linux-journal".into(),
         repeat: "wakescope lab run --plan linux-journal".into(),
         settings: Settings {
-            stimulus: wakescope_core::plan::Stimulus::Timer,
+            stimulus: wakescope_core::plan::Stimulus::Futex,
+            between: wakescope_core::plan::Between::Processes,
             interval_ns: 500_000,
             samples: 4_000,
             warmup_ns: 50_000_000,
