@@ -16,9 +16,9 @@ fn main() {
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>().expect("a number"));
     let (scenarios, first) = (numbers.next().unwrap_or(100), numbers.next().unwrap_or(1));
     println!(
-        "| model | scenarios | wakeups | late | right | other function | unexplained | wrong bound | wrong, ordinary probes | wrong |"
+        "| model | scenarios | wakeups | late | right | other function | unexplained | wrong bound | wrong |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     let mut all = Score::default();
     for rules in Rules::ALL {
         let mut of_model = Score::default();
@@ -35,16 +35,14 @@ fn main() {
         all.broken, all.faults, all.not_followed
     );
     classes("wrong (was, said)", &all.classes);
-    classes("wrong, ordinary probes (was, said)", &all.ordinary);
     classes("wrong bound (was, said)", &all.bounds);
     classes("unexplained", &all.unknown);
 }
 
 fn line(name: &str, scenarios: u64, score: &Score) {
     let Score { wakeups, late, right, elsewhere, wrong, wrong_bound, unexplained, .. } = score;
-    let ordinary = score.wrong_of_ordinary;
     println!(
-        "| {name} | {} | {wakeups} | {late} | {right} | {elsewhere} | {unexplained} | {wrong_bound} | {ordinary} | {wrong} |",
+        "| {name} | {} | {wakeups} | {late} | {right} | {elsewhere} | {unexplained} | {wrong_bound} | {wrong} |",
         scenarios - score.broken
     );
 }

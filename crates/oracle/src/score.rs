@@ -31,9 +31,6 @@ pub struct Score {
     /// Whose largest share is wrong in cause or culprit, and known by an edge or a stack: a confident wrong
     /// answer.
     pub wrong: u64,
-    /// The same of probes that are ordinary tasks, which [`Self::wrong`] does not count: whether the
-    /// scheduler wants to run them is shown by no tracepoint.
-    pub wrong_of_ordinary: u64,
     /// Whose largest share is wrong, and only a bound: what is left between two points that were seen.
     pub wrong_bound: u64,
     /// Whose largest share is unexplained.
@@ -48,8 +45,6 @@ pub struct Score {
     pub broken: u64,
     /// Confident wrong answers, by what was true and what was said.
     pub classes: BTreeMap<(Cause, Cause), Class>,
-    /// Those of ordinary probes.
-    pub ordinary: BTreeMap<(Cause, Cause), Class>,
     /// Wrong bounds in the same way.
     pub bounds: BTreeMap<(Cause, Cause), Class>,
     /// Late wakeups that are unexplained in the main, by what was true.
@@ -250,9 +245,8 @@ impl<'a> Matching<'a> {
 }
 
 impl Score {
-    /// Counts a wakeup that came in the run of this seed and model. `is_ordinary`: its probe is no
-    /// real-time task.
-    pub fn add(&mut self, one: Compared, is_ordinary: bool, seed: u64, model: &str) {
+    /// Counts a wakeup that came in the run of this seed and model.
+    pub fn add(&mut self, one: Compared, seed: u64, model: &str) {
         self.late += 1;
         self.ns.add(one.ns);
         let class = match one.first {
@@ -263,10 +257,6 @@ impl Score {
             Verdict::Elsewhere => {
                 self.elsewhere += 1;
                 return;
-            }
-            Verdict::Wrong(was, said) if is_ordinary => {
-                self.wrong_of_ordinary += 1;
-                self.ordinary.entry((was, said)).or_default()
             }
             Verdict::Wrong(was, said) => {
                 self.wrong += 1;
@@ -294,7 +284,6 @@ impl Score {
         self.right += other.right;
         self.elsewhere += other.elsewhere;
         self.wrong += other.wrong;
-        self.wrong_of_ordinary += other.wrong_of_ordinary;
         self.wrong_bound += other.wrong_bound;
         self.unexplained += other.unexplained;
         self.ns.add(other.ns);
@@ -303,9 +292,6 @@ impl Score {
         self.broken += other.broken;
         for (key, class) in other.classes {
             self.classes.entry(key).or_default().merge(class);
-        }
-        for (key, class) in other.ordinary {
-            self.ordinary.entry(key).or_default().merge(class);
         }
         for (key, class) in other.bounds {
             self.bounds.entry(key).or_default().merge(class);

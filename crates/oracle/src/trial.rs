@@ -6,7 +6,6 @@ use wakescope_core::explain::{ComponentTable, Components, Known};
 use wakescope_core::histogram::Histogram;
 use wakescope_model::image::{CpuId, SourceKind, TaskId};
 use wakescope_model::kernel::Running;
-use wakescope_model::scenario::Policy;
 use wakescope_model::simulation::{Broken, Sample, Until, Watch};
 use wakescope_model::trace::Transition;
 use wakescope_model::{Image, Simulation};
@@ -110,10 +109,8 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
             let truth = witness.truths.swap_remove(at);
             let wakeup = decoder.wakeup(seen);
             let shares = blame(&wakeup, &known);
-            let policy = image.tasks[truth.task.index()].policy;
-            let is_ordinary = matches!(policy, Policy::Other(_));
             let one = score(image, &truth, &shares);
-            total.add(one, is_ordinary, trial.seed, image.rules.name);
+            total.add(one, trial.seed, image.rules.name);
         }
     });
     total.not_followed += tracer.not_followed;

@@ -438,9 +438,11 @@ fn section(case: &Case, cause: Cause, context: &Context) -> Label {
     // A stack says that the code was there, but only the two ends that this took all the time. A guest
     // may have stood still in it. (6.18 on KVM: 34.6 ms of `do_timerfd_settime`, which sets the CPU's
     // timer, and so enters the hypervisor; none of them stolen.)
+    // Of ordinary tasks nobody knows whether the scheduler wanted the other to go meanwhile.
+    let is_ordinary = !case.task().is_urgent() && !context.task.is_urgent();
     let ends_are_seen = match cause {
         Cause::IrqOff => !case.known.guest,
-        _ => case.end_is_seen(),
+        _ => case.end_is_seen() && !is_ordinary,
     };
     let evidence = match ends_are_seen && !stack.is_empty() {
         true => Evidence::Stack,

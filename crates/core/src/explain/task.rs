@@ -145,9 +145,10 @@ impl Task {
         self.policy.is_realtime() || self.prio < FIRST_FAIR_PRIO
     }
 
-    /// Whether the scheduler would not run `other` while this one can run.
+    /// Whether the scheduler would not run `other` while this one can run. Ordinary tasks share the CPU,
+    /// whatever their nice values are.
     pub fn comes_before(&self, other: &Self) -> bool {
-        self.prio < other.prio && !self.is_idle()
+        self.prio < other.prio && self.prio < FIRST_FAIR_PRIO && !self.is_idle()
     }
 }
 
@@ -169,6 +170,22 @@ mod tests {
         let want = format!(r#"{{"comm":"x","pid":7,{want}}}"#);
         assert_eq!(json, want);
         assert_eq!(serde_json::from_str::<NamedTask>(&json).unwrap(), task.named());
+    }
+
+    #[test]
+    fn ordinary_tasks_come_before_none() {
+        let task = |policy, prio| Task { pid: 7, comm: "x".into(), policy, prio };
+        let (nice, other) = (task(Policy::Other, 130), task(Policy::Other, 100));
+        let (fifo, lent) = (task(Policy::Fifo, 98), task(Policy::Other, 4));
+        for (one, two, want) in [
+            (&other, &nice, false),
+            (&fifo, &other, true),
+            (&lent, &fifo, true),
+            (&fifo, &lent, false),
+            (&fifo, &fifo, false),
+        ] {
+            assert_eq!(one.comes_before(two), want, "{one:?} {two:?}");
+        }
     }
 
     #[test]

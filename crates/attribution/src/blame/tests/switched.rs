@@ -472,3 +472,17 @@ fn a_timers_function_may_end_with_its_interrupt() {
     });
     assert!(got.iter().any(|share| share.starts_with("softirq 60 NET_RX")), "{got:?}");
 }
+
+/// Whether the scheduler wanted an ordinary task to go for another one is not seen: found by the same.
+#[test]
+fn among_ordinary_tasks_kernel_code_is_a_bound() {
+    let ordinary = |w: &mut Wakeup| {
+        w.task = task(10, "probe", Policy::Other, 120);
+        w.interrupted.as_mut().unwrap().preempt_depth = Some(1);
+    };
+    let mut wakeup = timer();
+    ordinary(&mut wakeup);
+    let got = super::shares(&wakeup);
+    let held = got.iter().find(|share| share.starts_with("no_preemption_point")).unwrap();
+    assert!(held.ends_with("bound"), "{got:?}");
+}
