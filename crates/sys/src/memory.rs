@@ -1,8 +1,8 @@
 //! Locked memory and page faults.
 
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
-use std::{io, mem};
 
 use crate::checked;
 
@@ -70,10 +70,7 @@ pub struct PageFaults {
 impl PageFaults {
     /// Faults of the calling thread since it began.
     pub fn of_this_thread() -> io::Result<Self> {
-        // SAFETY: `rusage` is plain integers, for which zero is a value.
-        let mut usage: libc::rusage = unsafe { mem::zeroed() };
-        // SAFETY: `usage` is live and writable.
-        checked(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) })?;
+        let usage = crate::sched::thread_usage()?;
         let count = |faults| u64::try_from(faults).unwrap_or(0);
         Ok(Self { minor: count(usage.ru_minflt), major: count(usage.ru_majflt) })
     }

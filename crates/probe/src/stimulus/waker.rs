@@ -14,7 +14,7 @@ use wakescope_core::plan::Between;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 use wakescope_sys::pipe::pipe;
-use wakescope_sys::sched::Schedule;
+use wakescope_sys::sched::{self, Schedule};
 use wakescope_sys::shared::Answers;
 use wakescope_sys::signal::ThreadHandle;
 
@@ -27,10 +27,6 @@ mod waking;
 
 /// The waker needs little stack.
 const STACK_BYTES: usize = 64 << 10;
-
-/// From when a probe is about to wait until it is asleep, through a channel that keeps wakeups: what
-/// is due before then may have found it awake. A probe takes 1 to 3 µs.
-const FALLING_ASLEEP: SpanNs = SpanNs(10_000);
 
 /// Where a waker runs, and how.
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +58,8 @@ pub struct WakerWakeups<'a, C> {
     stop: &'a AtomicBool,
     answers: Option<Answers>,
     interval: SpanNs,
-    /// When the probe began to wait.
-    waits_since: MonoNs,
+    /// How often the probe had slept when it was last asked.
+    sleeps: u64,
     /// Where the waker is given its grids.
     grids: File,
     /// `None` only while the waker is ended.
@@ -90,8 +86,8 @@ impl<'a, C: Channel> WakerWakeups<'a, C> {
             .stack_size(STACK_BYTES)
             .spawn(move || waking.live(&place, &say_ready))?;
         let waker = Some(ThreadHandle::new(thread));
-        let (interval, waits_since) = (SpanNs(0), MonoNs(0));
-        let this = Self { exchange, channel, stop, answers, interval, waits_since, grids, waker };
+        let (interval, sleeps) = (SpanNs(0), 0);
+        let this = Self { exchange, channel, stop, answers, interval, sleeps, grids, waker };
         ready.recv().map_err(|_| io::Error::other("the waker thread ended"))??;
         Ok(this)
     }
@@ -101,6 +97,7 @@ impl<C: Channel> Stimulus for WakerWakeups<'_, C> {
     fn begin(&mut self, grid: Grid) {
         self.interval = grid.interval;
         self.exchange.begin();
+        self.has_slept();
         // Whoever reads it can only have ended with the waker, which the exchange tells.
         let _ = self.grids.write_all(&waking::to_bytes(grid));
     }
@@ -111,9 +108,6 @@ impl<C: Channel> Stimulus for WakerWakeups<'_, C> {
             return ended;
         }
         self.exchange.offer();
-        if C::KEEPS_WAKEUPS {
-            self.waits_since = clock::now();
-        }
         self.sleep()
     }
 
@@ -154,24 +148,32 @@ impl<C: Channel> WakerWakeups<'_, C> {
             match self.exchange.state() {
                 // The kernel may wake a thread that nobody woke.
                 State::Waiting => {}
-                State::Woken => return self.woken_at(woken),
+                State::Woken if self.has_slept() => return Waited::Woken(self.woken_at(woken)),
+                State::Woken => return Waited::NotAsleep,
             }
         }
     }
 
+    /// Whether the probe has slept since it was last asked, which is asked after each wakeup: however
+    /// long the way to its sleep took, the kernel knows whether it came there. In between it does
+    /// nothing that sleeps, unless it has to go home to its CPU.
     #[inline]
-    fn woken_at(&mut self, woken: MonoNs) -> Waited {
+    fn has_slept(&mut self) -> bool {
+        // This call cannot fail; without an answer, a probe that returned is taken to have slept.
+        let Ok(sleeps) = sched::sleeps() else { return true };
+        std::mem::replace(&mut self.sleeps, sleeps) != sleeps
+    }
+
+    #[inline]
+    fn woken_at(&mut self, woken: MonoNs) -> Wakeup {
         let due = self.exchange.due();
-        if C::KEEPS_WAKEUPS && due < self.waits_since.after(FALLING_ASLEEP) {
-            return Waited::NotAsleep;
-        }
         if let Some(answers) = &mut self.answers {
             answers.put(due.0, woken.0);
         }
         let (late_ns, interval_ns) = (woken.since(due).0, self.interval.0);
         // The waker finds the probe awake at these.
         let missed = if late_ns < interval_ns { 0 } else { late_ns / interval_ns };
-        Waited::Woken(Wakeup { due, woken, missed })
+        Wakeup { due, woken, missed }
     }
 }
 
