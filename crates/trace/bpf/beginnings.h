@@ -75,7 +75,7 @@ INLINE void look_at_interrupted(void *ctx, struct cpu *cpu, struct wakeup *wakeu
 INLINE void look_again(void *ctx, struct cpu *cpu, u64 now)
 {
 	u32 pid = cpu->waiting;
-	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	struct wakeup *wakeup = wakeup_of(pid);
 	/* What runs here does not hold up one that has been moved. */
 	int is_here = wakeup && wakeup->cpu == bpf_get_smp_processor_id();
 	if (!is_here || wakeup->state != WOKEN) {
@@ -123,8 +123,8 @@ INLINE u32 going_softirq(struct cpu *waits, int is_here)
 	return is_here && READ(current, softirq_disable_cnt) ? waits->softirq : 0;
 }
 
-INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u32 pid, u64 due,
-		  u64 now, u32 stimulus)
+INLINE void begin(void *ctx, struct wakeup *last, struct task_struct *task, u32 pid, u64 due, u64 now,
+		  u32 stimulus)
 {
 	u32 here = bpf_get_smp_processor_id();
 	struct cpu *cpu = cpu_of(here);
@@ -136,9 +136,12 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 	 * After a late wakeup the next timer may expire before the thread sleeps: it is not switched
 	 * away from, so that this is the first to hear of its answer.
 	 */
-	struct cpu *was = wakeup->state == IDLE ? 0 : cpu_of(wakeup->cpu);
-	if (was && !(targets == NAMED && answered(wakeup, was, pid, task)))
-		give_up(wakeup);
+	struct cpu *was = last->state == IDLE ? 0 : cpu_of(last->cpu);
+	if (was && !(targets == NAMED && answered(last, was, pid, task)))
+		give_up(last);
+	struct wakeup *wakeup = next_wakeup(pid, last);
+	if (!wakeup)
+		return;
 	forget(wakeup);
 	wakeup->due = due;
 	wakeup->woken = now;
@@ -172,6 +175,7 @@ INLINE void begin(void *ctx, struct wakeup *wakeup, struct task_struct *task, u3
 		cpu->waiting = pid;
 		cpu->look_at = due + (asked ? asked->look / 4 : 0);
 	}
+	begins(pid);
 }
 
 /* When a timer is due on the monotonic clock. */
@@ -227,7 +231,7 @@ SEC("tp_btf/hrtimer_expire_entry") int on_timer_entry(u64 *ctx)
 	if (!task)
 		return 0;
 	u32 pid = READ(task, pid);
-	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	struct wakeup *wakeup = wakeup_of(pid);
 	if (!wakeup)
 		return 0;
 	begin(ctx, wakeup, task, pid, due_of(timer, timer->_softexpires), now, 1);
@@ -271,7 +275,7 @@ INLINE void begin_announced(void *ctx, struct task_struct *task)
 	u32 pid = task->pid;
 	u32 *slot = bpf_map_lookup_elem(&slots, &pid);
 	struct answers *answers = slot ? bpf_map_lookup_elem(&responses, slot) : 0;
-	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	struct wakeup *wakeup = wakeup_of(pid);
 	struct cpu *cpu = this_cpu();
 	if (HOT(!answers) || !wakeup || !cpu)
 		return;
@@ -297,13 +301,13 @@ SEC("tp_btf/sched_waking") int on_waking(u64 *ctx)
 	if (!cpu)
 		return 0;
 	u32 pid = task->pid;
-	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	struct wakeup *wakeup = wakeup_of(pid);
 	if (!wakeup) {
 		u32 zero = 0;
 		void *blank = bpf_map_lookup_elem(&blank_wakeup, &zero);
 		if (blank)
 			bpf_map_update_elem(&wakeups, &pid, blank, IF_ABSENT);
-		wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+		wakeup = wakeup_of(pid);
 	}
 	if (!wakeup) {
 		struct counts *all = all_counts();

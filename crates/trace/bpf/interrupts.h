@@ -91,7 +91,7 @@ INLINE void irq_exit(u32 vector, u32 line, struct irqaction *action)
 		if (i >= cpu->woken_count)
 			break;
 		u32 pid = cpu->woken[i];
-		struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+		struct wakeup *wakeup = wakeup_of(pid);
 		if (wakeup && wakeup->state == WOKEN && !wakeup->irq_exit)
 			wakeup->irq_exit = now;
 	}

@@ -158,6 +158,9 @@ enum state {
 /* The stimulus of a thread that was due to wake before it slept. */
 #define AWAKE 4
 
+/* The key of a thread's second wakeup has this bit, which is in no thread's number: see state.h. */
+#define SECOND (1U << 31)
+
 /* A wakeup of a thread that is followed. */
 struct wakeup {
 	u64 due;
@@ -223,7 +226,8 @@ struct wakeup {
 	/* The instruction before `link`; 0 if it cannot be read. */
 	u32 before_link;
 	u32 copied_on;
-	u32 pad;
+	/* Of a thread whose wakeups are announced, in its first one: whether its second is the current one. */
+	u32 is_second;
 	/* The code up to where what was interrupted went on, if that is the kernel's; 0 if not read. */
 	u8 code[CODE];
 	struct task task;

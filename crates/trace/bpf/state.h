@@ -106,6 +106,38 @@ INLINE struct cpu *cpu_of(u32 number)
 	return bpf_map_lookup_elem(&cpus, &number);
 }
 
+/* The current wakeup of a thread, or its last one; 0 if nobody follows it. */
+INLINE struct wakeup *wakeup_of(u32 pid)
+{
+	struct wakeup *first = bpf_map_lookup_elem(&wakeups, &pid);
+	if (!announced || !first || !READ_ONCE(first->is_second))
+		return first;
+	u32 second = pid | SECOND;
+	return bpf_map_lookup_elem(&wakeups, &second);
+}
+
+/*
+ * Where the next wakeup of a thread begins after `last`. What is announced may come from another CPU
+ * while the thread's own still ends the last one, which must not change meanwhile: so there are two,
+ * in turn.
+ */
+INLINE struct wakeup *next_wakeup(u32 pid, struct wakeup *last)
+{
+	if (!announced)
+		return last;
+	struct wakeup *first = bpf_map_lookup_elem(&wakeups, &pid);
+	u32 second = pid | SECOND;
+	return first && first->is_second ? first : bpf_map_lookup_elem(&wakeups, &second);
+}
+
+/* What `next_wakeup` told is the current one from now on. */
+INLINE void begins(u32 pid)
+{
+	struct wakeup *first = announced ? bpf_map_lookup_elem(&wakeups, &pid) : 0;
+	if (first)
+		WRITE_ONCE(first->is_second, !first->is_second);
+}
+
 INLINE struct cpu *this_cpu(void)
 {
 	return cpu_of(bpf_get_smp_processor_id());

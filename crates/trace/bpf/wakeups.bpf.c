@@ -24,7 +24,7 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 	u32 pid = task->pid;
 	if (targets != NAMED)
 		wait_moves(task, ctx[1]);
-	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	struct wakeup *wakeup = wakeup_of(pid);
 	if (HOT(!wakeup) || wakeup->state != WOKEN)
 		return 0;
 	struct cpu *to = cpu_of(ctx[1]);
@@ -96,7 +96,7 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 		      struct task_struct *next, u64 now)
 {
 	u32 pid = next->pid;
-	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	struct wakeup *wakeup = wakeup_of(pid);
 	if (!wakeup || wakeup->state != WOKEN)
 		return;
 	/*
@@ -129,7 +129,7 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 INLINE void switch_out(struct task_struct *prev, struct task_struct *next)
 {
 	u32 pid = prev->pid;
-	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	struct wakeup *wakeup = wakeup_of(pid);
 	if (!wakeup || wakeup->state == IDLE)
 		return;
 	/*
@@ -187,12 +187,15 @@ SEC("tp_btf/sched_process_free") int on_free(u64 *ctx)
 	struct task_struct *task = (void *)ctx[0];
 	u32 pid = task->pid;
 	end_of_waits(pid);
-	struct wakeup *wakeup = bpf_map_lookup_elem(&wakeups, &pid);
+	struct wakeup *wakeup = wakeup_of(pid);
 	if (!wakeup)
 		return 0;
 	if (wakeup->state != IDLE)
 		give_up(wakeup);
 	bpf_map_delete_elem(&wakeups, &pid);
+	u32 second = pid | SECOND;
+	if (announced)
+		bpf_map_delete_elem(&wakeups, &second);
 	return 0;
 }
 

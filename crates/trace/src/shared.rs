@@ -19,6 +19,7 @@ pub(crate) const PIECES: usize = 16;
 pub(crate) const PIECE: usize = 256;
 /// Bytes of code before a place.
 pub(crate) const CODE: usize = 16;
+pub(crate) const SECOND: u32 = 1 << 31;
 /// Components, their sum, and the same without stolen time.
 pub(crate) const COMPONENTS: usize = 6;
 /// The wakeup latency, and the same without stolen time.
@@ -226,7 +227,7 @@ pub(crate) struct Wakeup {
     pub(crate) away_pid: u32,
     pub(crate) before_link: u32,
     pub(crate) copied_on: u32,
-    pub(crate) pad: u32,
+    pub(crate) is_second: u32,
     pub(crate) code: [u8; CODE],
     pub(crate) task: Task,
     pub(crate) interrupted: Task,

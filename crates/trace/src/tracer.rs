@@ -1,11 +1,11 @@
 //! Loading the programs, looking after them, and taking what they found.
 
 use std::collections::{BTreeSet, HashSet};
-use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
+use std::{io, iter};
 
 use aya::maps::{Array, HashMap, Map, MapData, RingBuf};
 use aya::programs::BtfTracePoint;
@@ -29,7 +29,7 @@ use crate::overflow::{InShort, Overflow};
 use crate::programs::{Need, PROGRAMS};
 use crate::record::wakeup_of;
 use crate::sections::{self, Shows};
-use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECTION_KINDS};
+use crate::shared::{self, COMPONENTS, Control, Counts, FIGURES_WORDS, SECOND, SECTION_KINDS};
 use crate::stack::{self, Walker};
 use crate::symbols::{Symbols, addresses_of};
 use crate::tally;
@@ -244,7 +244,10 @@ impl Tracer {
         slots.insert(id, self.followed, 0).map_err(refused)?;
         let wakeups = self.programs.map_mut("wakeups").ok_or_else(|| map("absent"))?;
         let mut wakeups = HashMap::<_, u32, shared::Wakeup>::try_from(wakeups).map_err(refused)?;
-        wakeups.insert(id, shared::Wakeup::default(), 0).map_err(refused)?;
+        let second = self.options.announces().then_some(id | SECOND);
+        for key in iter::once(id).chain(second) {
+            wakeups.insert(key, shared::Wakeup::default(), 0).map_err(refused)?;
+        }
         self.followed += 1;
         Ok(())
     }

@@ -88,7 +88,7 @@ fn layouts() -> Vec<Layout> {
                 away_pid,
                 before_link,
                 copied_on,
-                pad,
+                is_second,
                 code,
                 task,
                 interrupted,

@@ -62,7 +62,8 @@ pub(super) fn load(
         .set_max_entries("figures", options.places() * components)
         .set_max_entries("responses", probes)
         .set_max_entries("slots", probes)
-        .set_max_entries("wakeups", followed)
+        // A thread whose wakeups are announced has two.
+        .set_max_entries("wakeups", followed << announced)
         .set_max_entries("waits_of", if waits { followed } else { 1 })
         .set_global("targets", &filter.targets, true)
         .set_global("target_pid", &filter.pid, true)
