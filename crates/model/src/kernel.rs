@@ -15,7 +15,6 @@ mod violation;
 use crate::image::{
     CpuId, EventId, Image, LengthId, LockId, Op, SourceId, StackId, TaskId, VariableId,
 };
-use crate::scenario::Policy;
 use crate::trace::Transition;
 
 pub use frame::{Frame, FrameKind, Stage};
@@ -223,7 +222,7 @@ impl Kernel {
         };
         for (index, task) in image.tasks.iter().enumerate() {
             let cpu = task.cpu.unwrap_or(CpuId::at(index % cpus));
-            let prio = prio_of(task.policy);
+            let prio = task.policy.prio();
             kernel.tasks.push(Task {
                 frame: Frame::new(FrameKind::Task, task.code),
                 state: TaskState::Running,
@@ -330,15 +329,6 @@ impl Kernel {
             Some(left) => *changes = left,
             None => env.violated(cpu, Violation::HalfChanged(variable)),
         }
-    }
-}
-
-/// The priority of a policy, as the kernel counts it.
-fn prio_of(policy: Policy) -> i16 {
-    match policy {
-        Policy::Deadline(_) => -1,
-        Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - i16::from(priority),
-        Policy::Other(nice) => 120 + i16::from(nice),
     }
 }
 

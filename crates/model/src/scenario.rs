@@ -241,6 +241,18 @@ impl Default for Policy {
     }
 }
 
+impl Policy {
+    /// The priority as the kernel counts it: -1 for deadline, 0 to 98 for real-time, 100 to 139 for fair
+    /// tasks. The least is the most urgent.
+    pub fn prio(self) -> i16 {
+        match self {
+            Self::Deadline(_) => -1,
+            Self::Fifo(priority) | Self::RoundRobin(priority) => 99 - i16::from(priority),
+            Self::Other(nice) => 120 + i16::from(nice),
+        }
+    }
+}
+
 /// What a task does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Does {

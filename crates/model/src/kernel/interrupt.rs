@@ -65,29 +65,18 @@ impl Kernel {
         self.push(cpu, frame);
     }
 
-    pub(super) fn begin_handler(
+    /// The interrupt on top comes to another stage.
+    pub(super) fn enter_stage(
         &mut self,
         cpu: CpuId,
-        source: SourceId,
+        stage: Stage,
+        what: Transition,
         env: &mut impl Environment,
     ) {
         if let Some(top) = self.top_mut(cpu) {
-            top.stage = Stage::Code;
+            top.stage = stage;
         }
-        env.observe(cpu, Transition::HandlerBegin(source));
-    }
-
-    pub(super) fn end_handler(
-        &mut self,
-        _image: &Image,
-        cpu: CpuId,
-        source: SourceId,
-        env: &mut impl Environment,
-    ) {
-        if let Some(top) = self.top_mut(cpu) {
-            top.stage = Stage::Exit;
-        }
-        env.observe(cpu, Transition::HandlerEnd(source));
+        env.observe(cpu, what);
     }
 
     pub(super) fn leave_interrupt(
@@ -249,7 +238,7 @@ impl Kernel {
             self.set_need(cpu, cpu, NeedResched::Now, env);
         }
         if used_up {
-            self.rotate_at_switch(cpu, task);
+            self.task(task).frame.rotates = true;
         }
     }
 }

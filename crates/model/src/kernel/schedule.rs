@@ -87,10 +87,6 @@ impl Kernel {
         }
     }
 
-    pub(super) fn rotate_at_switch(&mut self, _cpu: CpuId, task: TaskId) {
-        self.task(task).frame.rotates = true;
-    }
-
     /// Takes the most urgent of those that are ready from the run queue.
     fn take_first(&mut self, cpu: CpuId, env: &mut impl Environment) -> Option<TaskId> {
         let ready = &self.cpus[cpu.index()].ready;
@@ -176,7 +172,7 @@ impl Kernel {
         if self.tasks[task.index()].is_queued {
             return;
         }
-        let on = self.place(image, cpu, task);
+        let on = self.cpu_for(image, task);
         let woken = self.task(task);
         (woken.is_queued, woken.cpu) = (true, on);
         self.cpu(on).ready.push(task);
@@ -185,7 +181,7 @@ impl Kernel {
     }
 
     /// The CPU that a woken task goes to: where it ran, unless that is busy and another one idle.
-    fn place(&self, image: &Image, _cpu: CpuId, task: TaskId) -> CpuId {
+    fn cpu_for(&self, image: &Image, task: TaskId) -> CpuId {
         if let Some(bound) = image.tasks[task.index()].cpu {
             return bound;
         }

@@ -28,7 +28,7 @@ impl Kernel {
             (FrameKind::Interrupt(source), Stage::Entry) => {
                 match image.sources[source.index()].kind {
                     SourceKind::Steal => {
-                        self.begin_handler(cpu, source, env);
+                        self.enter_stage(cpu, Stage::Code, Transition::HandlerBegin(source), env);
                         Progress::Instant
                     }
                     _ => Progress::Takes(image.costs.interrupt_entry),
@@ -57,7 +57,9 @@ impl Kernel {
         let Some(top) = self.top_mut(cpu) else { return };
         match (top.kind, top.stage) {
             (FrameKind::Interrupt(_), Stage::LeavingIdle) => top.stage = Stage::Entry,
-            (FrameKind::Interrupt(source), Stage::Entry) => self.begin_handler(cpu, source, env),
+            (FrameKind::Interrupt(source), Stage::Entry) => {
+                self.enter_stage(cpu, Stage::Code, Transition::HandlerBegin(source), env)
+            }
             (FrameKind::Interrupt(source), Stage::Exit) => {
                 self.leave_interrupt(image, cpu, source, env);
             }
@@ -422,7 +424,9 @@ impl Kernel {
             env.violated(cpu, Violation::Unbalanced);
         }
         match kind {
-            FrameKind::Interrupt(source) => self.end_handler(image, cpu, source, env),
+            FrameKind::Interrupt(source) => {
+                self.enter_stage(cpu, Stage::Exit, Transition::HandlerEnd(source), env)
+            }
             FrameKind::Softirq { number, run, after } => {
                 self.end_softirq(image, cpu, number, run, after, env);
             }
