@@ -31,8 +31,9 @@ fn main() {
     line("all", scenarios * Rules::ALL.len() as u64, &all);
     println!("\nTime of late wakeups, ns: {:?}", all.ns);
     println!(
-        "{} scenarios broke a rule, {} truths do not add up, {} wakeups were not followed.",
-        all.broken, all.faults, all.not_followed
+        "{} scenarios broke a rule, {} truths do not add up, {} wakeups were not followed, {} have no \
+         counterpart.",
+        all.broken, all.faults, all.not_followed, all.unmatched
     );
     classes("wrong (was, said)", &all.classes);
     classes("wrong bound (was, said)", &all.bounds);

@@ -79,7 +79,7 @@ struct Follower<'i> {
 impl Follower<'_> {
     /// Wakeups that came to an end, or that could not be followed to one.
     fn ended(&self) -> u64 {
-        self.seen + self.tracer.not_followed
+        self.seen + self.tracer.not_followed.len() as u64
     }
 
     /// Takes what the tracer has seen: it would keep it all.
@@ -119,7 +119,7 @@ impl Follower<'_> {
             wakeups,
             components,
             wakeup_latency,
-            broken: self.tracer.not_followed,
+            broken: self.tracer.not_followed.len() as u64,
             seen_with: vec!["the tracepoints of a simulated kernel".into()],
             ..Seen::default()
         }

@@ -39,6 +39,8 @@ pub struct Score {
     pub ns: Nanoseconds,
     /// Late wakeups that the tracer did not follow.
     pub not_followed: u64,
+    /// Late wakeups that only one of tracer and witness has: a fault of the oracle.
+    pub unmatched: u64,
     /// Truths that did not add up: a fault of the oracle.
     pub faults: u64,
     /// Scenarios that broke a rule of the kernel, and were left out.
@@ -288,6 +290,7 @@ impl Score {
         self.unexplained += other.unexplained;
         self.ns.add(other.ns);
         self.not_followed += other.not_followed;
+        self.unmatched += other.unmatched;
         self.faults += other.faults;
         self.broken += other.broken;
         for (key, class) in other.classes {

@@ -62,31 +62,25 @@ pub struct Tracepoints<'i> {
     pub late: Vec<KernelWakeup>,
     /// The components of all wakeups that ended.
     pub components: Vec<Components>,
-    /// Wakeups that could not be followed.
-    pub not_followed: u64,
+    /// Wakeups that could not be followed: whose they are, and when they were due, nanoseconds.
+    pub not_followed: Vec<(TaskId, u64)>,
 }
 
 impl<'i> Tracepoints<'i> {
     /// Of a kernel that shows this much.
     pub fn new(image: &'i Image, shown: Shown) -> Self {
-        let prio = |task: &wakescope_model::image::Task| match task.policy {
-            wakescope_model::scenario::Policy::Deadline(_) => -1,
-            wakescope_model::scenario::Policy::Fifo(p)
-            | wakescope_model::scenario::Policy::RoundRobin(p) => 99 - i32::from(p),
-            wakescope_model::scenario::Policy::Other(nice) => 120 + i32::from(nice),
-        };
         Self {
             image,
             addresses: Addresses::of(image),
             shown,
             cpus: (0..image.cpus).map(|_| Cpu::new(shown.steal_clock)).collect(),
             wakeups: vec![Begun::default(); image.tasks.len()],
-            prios: image.tasks.iter().map(prio).collect(),
+            prios: image.tasks.iter().map(|task| task.policy.prio().into()).collect(),
             keep_ns: 0,
             least_depth: 0,
             late: Vec::new(),
             components: Vec::new(),
-            not_followed: 0,
+            not_followed: Vec::new(),
         }
     }
 
@@ -318,7 +312,7 @@ impl<'i> Tracepoints<'i> {
     fn begin(&mut self, number: usize, now: u64, task: TaskId) {
         let index = task.index();
         if self.wakeups[index].state != State::Idle && !self.answered(task) {
-            self.give_up(index);
+            self.give_up(task);
         }
         let due = self.wakeups[index].expiry;
         let cpu = &self.cpus[number];
@@ -499,10 +493,16 @@ impl<'i> Tracepoints<'i> {
         true
     }
 
-    fn give_up(&mut self, task: usize) {
-        let number = self.wakeups[task].cpu;
-        self.cpus[number].open -= 1;
-        self.wakeups[task].state = State::Idle;
-        self.not_followed += 1;
+    /// Whether a wakeup of a probe that was due then has begun, and its end was not seen yet.
+    pub fn is_open(&self, task: TaskId, due: u64) -> bool {
+        let wakeup = &self.wakeups[task.index()];
+        wakeup.state != State::Idle && wakeup.marks.due.0 == due
+    }
+
+    fn give_up(&mut self, task: TaskId) {
+        let wakeup = &mut self.wakeups[task.index()];
+        wakeup.state = State::Idle;
+        self.cpus[wakeup.cpu].open -= 1;
+        self.not_followed.push((task, wakeup.marks.due.0));
     }
 }

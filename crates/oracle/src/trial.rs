@@ -12,7 +12,7 @@ use wakescope_model::{Image, Simulation};
 
 use crate::score::{Score, score};
 use crate::tracepoints::{Shown, Tracepoints};
-use crate::truth::Witness;
+use crate::truth::{Truth, Witness};
 
 /// Wakeups before it is known which are late.
 const FIRST: u64 = 64;
@@ -53,7 +53,9 @@ impl Watch for Both<'_> {
                 let late = self.latencies[self.latencies.len() * 9 / 10].max(self.least_late_ns);
                 (self.tracer.keep_ns, self.witness.keep_ns) = (late, late);
                 self.tracer.late.clear();
-                self.witness.truths.clear();
+                // The tracer hears of the end of some only now.
+                let tracer = &self.tracer;
+                self.witness.truths.retain(|truth| tracer.is_open(truth.task, truth.due));
             }
         }
     }
@@ -105,7 +107,10 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
             let at = witness.truths.iter().position(|truth| {
                 truth.due == due && u32::from(truth.task.0) + 100 == seen.task.pid
             });
-            let Some(at) = at else { continue };
+            let Some(at) = at else {
+                total.unmatched += 1;
+                continue;
+            };
             let truth = witness.truths.swap_remove(at);
             let wakeup = decoder.wakeup(seen);
             let shares = blame(&wakeup, &known);
@@ -113,7 +118,16 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
             total.add(one, trial.seed, image.rules.name);
         }
     });
-    total.not_followed += tracer.not_followed;
+    total.not_followed += tracer.not_followed.len() as u64;
+    if enough {
+        let is_accounted_for = |truth: &Truth| {
+            truth.latency_ns() < tracer.keep_ns
+                || tracer.is_open(truth.task, truth.due)
+                || tracer.not_followed.contains(&(truth.task, truth.due))
+        };
+        let missing = witness.truths.iter().filter(|truth| !is_accounted_for(truth));
+        total.unmatched += missing.count() as u64;
+    }
     Ok(total)
 }
 

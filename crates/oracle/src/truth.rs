@@ -106,6 +106,13 @@ pub struct Truth {
     pub places: Vec<StackId>,
 }
 
+impl Truth {
+    /// How late it was, nanoseconds.
+    pub fn latency_ns(&self) -> u64 {
+        self.response - self.due
+    }
+}
+
 /// A probe that sleeps, or has not answered yet.
 #[derive(Clone, Debug)]
 struct Waiting {
@@ -378,7 +385,7 @@ impl Probe<'_> {
         if !self.waiting.is_woken {
             return vec![self.irq_off(at)];
         }
-        let own = own_prio(self.image, self.task);
+        let own = self.image.tasks[self.task.index()].policy.prio();
         if at.prio < own.min(100) || (own < 100 && at.prio < own) {
             return vec![(Cause::HigherPriorityTask, Who::Task(runs))];
         }
@@ -398,15 +405,5 @@ impl Probe<'_> {
             100.. => vec![kernel, (Cause::EqualOrLowerTask, Who::Task(runs))],
             _ => vec![kernel],
         }
-    }
-}
-
-/// The priority of a task's own policy, as the kernel counts.
-fn own_prio(image: &Image, task: TaskId) -> i16 {
-    use wakescope_model::scenario::Policy;
-    match image.tasks[task.index()].policy {
-        Policy::Deadline(_) => -1,
-        Policy::Fifo(p) | Policy::RoundRobin(p) => 99 - i16::from(p),
-        Policy::Other(nice) => 120 + i16::from(nice),
     }
 }
