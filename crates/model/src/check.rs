@@ -1,19 +1,17 @@
 //! The model checker: all schedules of a small scenario, and random ones beyond.
 //!
 //! Time decides nothing here. At each point any CPU may make the next step, any interrupt that has a
-//! reason may come, and any sleep may be over. What comes often may come any number of times: that
-//! needs no counter, so there are fewer states than with a bound, and a proof is worth more. Only loops
-//! are cut: one that runs often runs [`Limits::iterations`] times.
+//! reason may come, and any sleep may be over. An interrupt that repeats may come any number of times.
+//! That needs no counter, so there are fewer states than with a bound, and a proof covers more. Only
+//! loops are cut short: a longer one runs [`Limits::iterations`] times.
 //!
 //! Three things keep the states few. None of them hides a broken rule:
 //!
-//! - What takes time is one step with its end. An interrupt in the middle of it finds the same kernel
-//!   as one just before it, and what is left of it does not differ from all of it where nobody has a
-//!   clock.
-//! - An interrupt arrives only where the CPU takes it. One that waits changes nothing that anybody
-//!   reads until then, and is taken at the first point where it can be; that point is one of those at
-//!   which it may arrive here. Interrupts that arrive while another one's handler runs come one after
-//!   another; which timers one handler finds expired is a choice of its own.
+//! - An operation that takes time is a single step. An interrupt in the middle of it finds the same
+//!   kernel as one just before it. Without a clock, the rest of the operation is the same as all of it.
+//! - An interrupt arrives only where the CPU takes it. Until then nobody can read that it waits, so its
+//!   earlier arrival would change nothing. Interrupts that arrive while another one's handler runs come
+//!   one after another; which timers one handler finds expired is a choice of its own.
 //! - Operations that nobody else can see are not scheduled (`check/local.rs` says which, and why).
 //!
 //! States are told apart by 128 bits of hash. Two that share them would be taken for one, and what

@@ -74,7 +74,7 @@ impl Experiment<'_> {
     /// its samples take if none is late, and a second.
     pub fn longest_ns(&self) -> u64 {
         let periods = self.probes().filter_map(|task| self.image.tasks[task.index()].period_ps);
-        // Expiries in a second, times 2^-20.
+        // Expiries in a picosecond, times 2^80: whole numbers, so that it is the same everywhere.
         let rate: u128 = periods.map(|period| (1_u128 << 80) / u128::from(period.max(1))).sum();
         let span_ps = (u128::from(self.samples) << 80).checked_div(rate).unwrap_or(0);
         u64::try_from(span_ps / 100).unwrap_or(u64::MAX).saturating_add(1_000_000_000)

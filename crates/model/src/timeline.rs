@@ -58,7 +58,8 @@ impl Timeline {
         };
         let to_ns = timeline.to_ns;
         let mut simulation = Simulation::new(image, seed, timeline);
-        // What a CPU is at is told when that is over: all of them do something within a tick or a sleep.
+        // A CPU tells what it did only when it begins something else, which each does within a tick or a
+        // sleep.
         let mut end = to_ns;
         for _ in 0..8 {
             simulation.run_until(Until { samples: u64::MAX, ns: end })?;

@@ -120,7 +120,7 @@ impl Follower<'_> {
             components,
             wakeup_latency,
             broken: self.tracer.not_followed.len() as u64,
-            seen_with: vec!["the tracepoints of a simulated kernel".into()],
+            seen_with: self.tracer.seen_with(),
             ..Seen::default()
         }
     }

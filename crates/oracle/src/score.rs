@@ -24,18 +24,19 @@ pub struct Score {
     pub wakeups: u64,
     /// Those that were late, followed, and explained.
     pub late: u64,
-    /// Of these, whose largest share is right.
+    /// Of these, whose largest share has the right cause and culprit.
     pub right: u64,
-    /// Whose largest share names another function of the section that it was.
+    /// Of these, whose largest share names the right section, but another function in it.
     pub elsewhere: u64,
-    /// Whose largest share is wrong in cause or culprit, and known by an edge or a stack: a confident wrong
-    /// answer.
+    /// Of these, confident wrong answers: the largest share has a wrong cause or culprit, although an edge
+    /// or a stack is said to prove it.
     pub wrong: u64,
-    /// Whose largest share is wrong, and only a bound: what is left between two points that were seen.
+    /// Of these, whose largest share is wrong, but is only a bound: the rest between two points that were
+    /// seen.
     pub wrong_bound: u64,
-    /// Whose largest share is unexplained.
+    /// Of these, whose largest share is unexplained.
     pub unexplained: u64,
-    /// All their time, nanoseconds, in the same way.
+    /// The time of all late wakeups, classified in the same way.
     pub ns: Nanoseconds,
     /// Late wakeups that the tracer did not follow.
     pub not_followed: u64,
@@ -80,13 +81,13 @@ pub struct Class {
 pub struct Compared {
     /// How its time was blamed.
     pub ns: Nanoseconds,
-    /// What is to be said of its largest share.
+    /// How right its largest share is.
     pub first: Verdict,
     /// The truth and the shares, in words.
-    pub told: String,
+    pub text: String,
 }
 
-/// What is to be said of an answer.
+/// How right an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Cause and culprit are right.
@@ -198,11 +199,11 @@ impl<'a> Matching<'a> {
             }
         }
         let first = self.first();
-        let told = match first {
+        let text = match first {
             Verdict::Right | Verdict::Elsewhere => String::new(),
-            Verdict::Wrong(..) | Verdict::WrongBound(..) | Verdict::Unexplained(_) => self.told(),
+            Verdict::Wrong(..) | Verdict::WrongBound(..) | Verdict::Unexplained(_) => self.text(),
         };
-        Compared { ns, first, told }
+        Compared { ns, first, text }
     }
 
     fn first(&self) -> Verdict {
@@ -225,9 +226,9 @@ impl<'a> Matching<'a> {
         }
     }
 
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let Truth { due, response, stretches, .. } = self.truth;
-        let mut told = format!("due at {due} ns, {} ns late\n", response - due);
+        let mut text = format!("due at {due} ns, {} ns late\n", response - due);
         for stretch in joined(stretches) {
             let names: Vec<String> = stretch
                 .answers
@@ -235,14 +236,14 @@ impl<'a> Matching<'a> {
                 .map(|&(cause, who)| format!("{cause} {}", name_of(self.image, who)))
                 .collect();
             let from = stretch.from - due;
-            let _ = writeln!(told, "  true {from:>9} +{:>8} {}", stretch.ns, names.join(" | "));
+            let _ = writeln!(text, "  true {from:>9} +{:>8} {}", stretch.ns, names.join(" | "));
         }
         for given in &self.given {
             let Share { cause, ns, .. } = given.share;
             let name = culprit_name(given.share);
-            let _ = writeln!(told, "  said {ns:>8} {cause} {name} (right {})", given.right);
+            let _ = writeln!(text, "  said {ns:>8} {cause} {name} (right {})", given.right);
         }
-        told
+        text
     }
 }
 
@@ -275,7 +276,7 @@ impl Score {
         };
         class.count += 1;
         if class.example.is_empty() {
-            class.example = format!("seed {seed}, {model}: {}", one.told);
+            class.example = format!("seed {seed}, {model}: {}", one.text);
         }
     }
 

@@ -5,13 +5,12 @@
 
 mod cpu;
 mod places;
+mod switches;
 mod wakeup;
 
 use wakescope_core::explain::{Components, Marks};
 use wakescope_core::units::MonoNs;
-use wakescope_decode::{
-    Decoder, GivenUpAt, Irq, KernelTask, KernelWakeup, Payload, Switch, SwitchedFrom, Vector,
-};
+use wakescope_decode::{Decoder, Irq, KernelWakeup, Payload, Vector};
 use wakescope_model::Image;
 use wakescope_model::image::{CpuId, SourceId, SourceKind, TaskId};
 use wakescope_model::kernel::{FrameKind, Running};
@@ -20,11 +19,8 @@ use wakescope_model::trace::Transition;
 
 use crate::addresses::Addresses;
 use cpu::Cpu;
-use places::{Broken, comm, pid, policy};
+use places::{Broken, comm, pid};
 use wakeup::{Begun, State};
-
-/// Who slept by itself holds nobody up by how: it is looked at only where the wakeup is so late.
-const LONG_SINCE: u64 = 250_000;
 
 /// What a kernel shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +39,7 @@ impl Default for Shown {
     }
 }
 
-/// The tracer: told what happens, it keeps what its programs would have.
+/// The tracer. It is told what happens in the simulated kernel, and keeps what its programs would have seen.
 #[derive(Clone, Debug)]
 pub struct Tracepoints<'i> {
     image: &'i Image,
@@ -95,6 +91,21 @@ impl<'i> Tracepoints<'i> {
             preemptible: Some(self.image.rules.interrupt_return_schedules),
             idle_states: &idle_states,
         })
+    }
+
+    /// The tracepoints that it sees with, as the kernel names them.
+    pub fn seen_with(&self) -> Vec<String> {
+        let always = [
+            "irq_handler_entry",
+            "softirq_entry",
+            "nmi_handler",
+            "sched_switch",
+            "hrtimer_expire_entry",
+        ];
+        let contention = self.shown.contention.then_some(["contention_begin", "contention_end"]);
+        let sched_entry = self.shown.sched_entry.then_some("sched_entry_tp");
+        let all = always.into_iter().chain(contention.into_iter().flatten()).chain(sched_entry);
+        all.map(str::to_owned).collect()
     }
 
     /// A probe's timer was set.
@@ -381,128 +392,5 @@ impl<'i> Tracepoints<'i> {
         (wakeup.cpu, wakeup.events_before) = (to, self.cpus[to].seen);
         self.cpus[from].open -= 1;
         self.cpus[to].open += 1;
-    }
-
-    fn switch(
-        &mut self,
-        number: usize,
-        now: u64,
-        (from, preempted): (Option<TaskId>, bool),
-        to: Option<TaskId>,
-    ) {
-        // The kernel tells of a task that it moves before it switches to it.
-        if let Some(to) = to {
-            self.migrated(to, now, CpuId(u16::try_from(number).unwrap_or(0)));
-        }
-        if self.cpus[number].open == 0 {
-            return;
-        }
-        if let Some(from) = from.filter(|_| !preempted) {
-            self.switched_out(from, to);
-        }
-        let thread = |task: Option<TaskId>| SwitchedFrom {
-            pid: pid(task),
-            prio: task.map_or(120, |task| self.prios[task.index()]),
-            policy: task.map_or(0, |task| policy(self.image.tasks[task.index()].policy)),
-        };
-        let next = thread(to);
-        let next = KernelTask {
-            pid: next.pid,
-            prio: next.prio,
-            policy: next.policy,
-            comm: comm(self.image.task_name(to)),
-        };
-        let payload = Payload::Switch(Switch { prev: thread(from), next, throttled: false });
-        let cpu = &mut self.cpus[number];
-        cpu.event(now, payload);
-        cpu.switched = now;
-        if let Some(to) = to {
-            self.switched_in(number, now, (from, preempted), to);
-        }
-    }
-
-    fn switched_in(
-        &mut self,
-        number: usize,
-        now: u64,
-        (from, preempted): (Option<TaskId>, bool),
-        to: TaskId,
-    ) {
-        let cpu = &self.cpus[number];
-        let wakeup = &mut self.wakeups[to.index()];
-        if wakeup.state != State::Woken {
-            return;
-        }
-        wakeup.marks.switch_in = Some(MonoNs(now));
-        wakeup.add_stolen(cpu.steal_ns(), now);
-        wakeup.marks.sched_entry =
-            Some(MonoNs(cpu.sched_entry)).filter(|entry| entry.0 >= wakeup.woken && entry.0 != 0);
-        let late_ns = now.saturating_sub(wakeup.expiry);
-        let Some(from) = from.filter(|_| late_ns >= self.keep_ns) else { return };
-        if !preempted && late_ns < LONG_SINCE {
-            return;
-        }
-        let stack = match cpu.place.filter(|place| place.task == Some(from)) {
-            Some(place) => places::switched_stack(self.image, &self.addresses, &place),
-            None => Vec::new(),
-        };
-        // Of one that had to give way it is taken when that goes on, as it is the same then.
-        let given_up = GivenUpAt { pid: pid(Some(from)), stack, user_stack: Vec::new() };
-        wakeup.given_up = Some((given_up, preempted));
-    }
-
-    fn switched_out(&mut self, task: TaskId, next: Option<TaskId>) {
-        let wakeup = &mut self.wakeups[task.index()];
-        if wakeup.state == State::Idle {
-            return;
-        }
-        if let Some((given_up, true)) = &mut wakeup.given_up {
-            if given_up.pid != pid(next) {
-                given_up.stack.clear();
-            }
-        }
-        self.answered(task);
-    }
-
-    /// Ends a wakeup if the probe has said that it has answered. Whether it has.
-    fn answered(&mut self, task: TaskId) -> bool {
-        let wakeup = &self.wakeups[task.index()];
-        let Some((_, response)) = wakeup.answer.filter(|&(due, _)| due == wakeup.marks.due.0)
-        else {
-            return false;
-        };
-        let number = wakeup.cpu;
-        self.cpus[number].open -= 1;
-        let steal_after = self.cpus[number].steal_ns();
-        let wakeup = &mut self.wakeups[task.index()];
-        wakeup.marks.response = MonoNs(response);
-        wakeup.steal_after = steal_after;
-        wakeup.add_stolen(steal_after, response);
-        wakeup.state = State::Idle;
-        self.components.push(wakescope_attribution::components(&wakeup.marks));
-        if response.saturating_sub(wakeup.marks.due.0) >= self.keep_ns {
-            let image_task = &self.image.tasks[task.index()];
-            let kernel_task = KernelTask {
-                pid: pid(Some(task)),
-                prio: self.prios[task.index()],
-                policy: policy(image_task.policy),
-                comm: comm(&image_task.name),
-            };
-            self.late.push(wakeup.record(kernel_task, &self.cpus[number]));
-        }
-        true
-    }
-
-    /// Whether a wakeup of a probe that was due then has begun, and its end was not seen yet.
-    pub fn is_open(&self, task: TaskId, due: u64) -> bool {
-        let wakeup = &self.wakeups[task.index()];
-        wakeup.state != State::Idle && wakeup.marks.due.0 == due
-    }
-
-    fn give_up(&mut self, task: TaskId) {
-        let wakeup = &mut self.wakeups[task.index()];
-        wakeup.state = State::Idle;
-        self.cpus[wakeup.cpu].open -= 1;
-        self.not_followed.push((task, wakeup.marks.due.0));
     }
 }

@@ -15,22 +15,22 @@ use wakescope_sys::signal::EndSignals;
 
 use crate::{Failure, output};
 
-/// What is over sooner is not talked about.
+/// There is no progress to show before so much time.
 const SHORT: SpanNs = SpanNs(2_000_000_000);
 
 /// How often progress is shown: where it is redrawn, and where each is a line that stays.
 const REDRAW_EVERY: SpanNs = SpanNs(250_000_000);
 const LINE_EVERY: SpanNs = SpanNs(10_000_000_000);
 
-/// How often it is looked for a signal.
+/// How often signals are looked for.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A simulation looks whether it is to end once in so much simulated time.
 const STRIDE_NS: u64 = 1_000_000;
 
-/// Runs all experiments, on so many threads, explains their latest wakeups if asked, and hands the record of each to `done` with its place, in
-/// the order in which they end. Those that a signal keeps from beginning are not handed over. What
-/// they give does not depend on the threads.
+/// Runs all experiments on `threads` threads, and explains their latest wakeups if `explains`. Calls `done`
+/// with the place and the record of each, in the order in which they end; not with those that a signal
+/// kept from beginning. The records do not depend on the number of threads.
 ///
 /// # Errors
 /// The first error of `done`: it ends the simulations.

@@ -457,8 +457,8 @@ impl Kernel {
     }
 }
 
-/// What `local_bh_disable` adds to the count: twice what serving softirqs does, so that the two can
-/// be told apart. On RT it adds nothing: tasks can be preempted there.
+/// How much `local_bh_disable` adds to the preemption count: twice as much as serving a softirq, so that
+/// the count shows which of them it was. Nothing with `rt`, where such code can be preempted.
 fn bh_unit(image: &Image) -> u32 {
     if image.rules.softirqs_are_threads { 0 } else { 2 * SOFTIRQ_UNIT }
 }

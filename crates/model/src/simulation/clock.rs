@@ -205,7 +205,7 @@ impl<'i, W: Watch> Clock<'i, W> {
         self.tasks[task.index()].work
     }
 
-    /// What a CPU is at, it was at until now: who watches is told.
+    /// Tells the watch what a CPU has done since it was last told, until now.
     pub(super) fn elapsed(&mut self, cpu: CpuId, kernel: &Kernel, image: &Image) {
         if W::FOLLOWS {
             let since = self.cpus[cpu.index()].since;
@@ -216,7 +216,7 @@ impl<'i, W: Watch> Clock<'i, W> {
         self.cpus[cpu.index()].since = self.now;
     }
 
-    /// A CPU does something that takes so long, nanoseconds.
+    /// A CPU begins an operation that takes `ns` nanoseconds.
     pub(super) fn work_for(&mut self, cpu: CpuId, ns: u64) {
         let state = &mut self.cpus[cpu.index()];
         (state.activity, state.since) = (Activity::Busy, self.now);
@@ -250,7 +250,8 @@ impl<'i, W: Watch> Clock<'i, W> {
         std::mem::take(&mut self.cpus[cpu.index()].idle_exit_ns)
     }
 
-    /// An interrupt stops what takes time: what is left of it, nanoseconds.
+    /// Stops the operation that a CPU executes, for an interrupt. Returns how much of it is left,
+    /// nanoseconds; `None` if the CPU executed none.
     pub(super) fn stop(&mut self, cpu: CpuId) -> Option<u64> {
         let until = self.slots.get(cpu.index());
         self.slots.set(cpu.index(), NEVER);

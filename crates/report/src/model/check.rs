@@ -28,12 +28,12 @@ pub fn check(image: &Image, limits: &Limits, report: &Report, style: Style) -> S
             format!(" {}\n{}", style.bad(&what), schedule(image, report, failure))
         }
         None => {
-            let told = wrapped(&format!("{rules}: {}", covered(limits, report)), WIDTH - 4, "   ");
-            let told = match report.coverage {
-                Coverage::All | Coverage::UntilFailure => style.good(&told),
-                Coverage::Part(_) => style.warn(&told),
+            let line = wrapped(&format!("{rules}: {}", covered(limits, report)), WIDTH - 4, "   ");
+            let line = match report.coverage {
+                Coverage::All | Coverage::UntilFailure => style.good(&line),
+                Coverage::Part(_) => style.warn(&line),
             };
-            format!(" {told}\n")
+            format!(" {line}\n")
         }
     }
 }
@@ -124,8 +124,8 @@ fn shown(image: &Image, lines: &[Line]) -> Vec<String> {
         let cpu = if several { format!("CPU {} ", cpu.0) } else { String::new() };
         format!("{cpu}{who}: {}", what.join(", "))
     };
-    let is_told = |(_, _, what): &&(CpuId, String, Vec<String>)| !what.is_empty();
-    let long: Vec<String> = out.iter().filter(is_told).map(text).collect();
+    let is_shown = |(_, _, what): &&(CpuId, String, Vec<String>)| !what.is_empty();
+    let long: Vec<String> = out.iter().filter(is_shown).map(text).collect();
     let folded = long.iter().map(|line| wrapped(line, WIDTH - 8, "    "));
     folded.flat_map(|line| line.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }

@@ -1,0 +1,140 @@
+//! What the tracer does at a switch, where wakeups end.
+
+use wakescope_core::units::MonoNs;
+use wakescope_decode::{GivenUpAt, KernelTask, Payload, Switch, SwitchedFrom};
+use wakescope_model::image::{CpuId, TaskId};
+
+use super::Tracepoints;
+use super::places::{self, comm, pid, policy};
+use super::wakeup::State;
+
+/// The stack of a task that went to sleep by itself is taken only if the wakeup is so late, nanoseconds:
+/// such a task hardly ever held the wakeup up.
+const LONG_SINCE: u64 = 250_000;
+
+impl Tracepoints<'_> {
+    /// A CPU was switched.
+    pub(super) fn switch(
+        &mut self,
+        number: usize,
+        now: u64,
+        (from, preempted): (Option<TaskId>, bool),
+        to: Option<TaskId>,
+    ) {
+        // The kernel tells of a task that it moves before it switches to it.
+        if let Some(to) = to {
+            self.migrated(to, now, CpuId(u16::try_from(number).unwrap_or(0)));
+        }
+        if self.cpus[number].open == 0 {
+            return;
+        }
+        if let Some(from) = from.filter(|_| !preempted) {
+            self.switched_out(from, to);
+        }
+        let thread = |task: Option<TaskId>| SwitchedFrom {
+            pid: pid(task),
+            prio: task.map_or(120, |task| self.prios[task.index()]),
+            policy: task.map_or(0, |task| policy(self.image.tasks[task.index()].policy)),
+        };
+        let next = thread(to);
+        let next = KernelTask {
+            pid: next.pid,
+            prio: next.prio,
+            policy: next.policy,
+            comm: comm(self.image.task_name(to)),
+        };
+        let payload = Payload::Switch(Switch { prev: thread(from), next, throttled: false });
+        let cpu = &mut self.cpus[number];
+        cpu.event(now, payload);
+        cpu.switched = now;
+        if let Some(to) = to {
+            self.switched_in(number, now, (from, preempted), to);
+        }
+    }
+
+    fn switched_in(
+        &mut self,
+        number: usize,
+        now: u64,
+        (from, preempted): (Option<TaskId>, bool),
+        to: TaskId,
+    ) {
+        let cpu = &self.cpus[number];
+        let wakeup = &mut self.wakeups[to.index()];
+        if wakeup.state != State::Woken {
+            return;
+        }
+        wakeup.marks.switch_in = Some(MonoNs(now));
+        wakeup.add_stolen(cpu.steal_ns(), now);
+        wakeup.marks.sched_entry =
+            Some(MonoNs(cpu.sched_entry)).filter(|entry| entry.0 >= wakeup.woken && entry.0 != 0);
+        let late_ns = now.saturating_sub(wakeup.expiry);
+        let Some(from) = from.filter(|_| late_ns >= self.keep_ns) else { return };
+        if !preempted && late_ns < LONG_SINCE {
+            return;
+        }
+        let stack = match cpu.place.filter(|place| place.task == Some(from)) {
+            Some(place) => places::switched_stack(self.image, &self.addresses, &place),
+            None => Vec::new(),
+        };
+        // A task that was preempted still has the same stack when it goes on, so the tracer takes it then.
+        let given_up = GivenUpAt { pid: pid(Some(from)), stack, user_stack: Vec::new() };
+        wakeup.given_up = Some((given_up, preempted));
+    }
+
+    fn switched_out(&mut self, task: TaskId, next: Option<TaskId>) {
+        let wakeup = &mut self.wakeups[task.index()];
+        if wakeup.state == State::Idle {
+            return;
+        }
+        if let Some((given_up, true)) = &mut wakeup.given_up {
+            if given_up.pid != pid(next) {
+                given_up.stack.clear();
+            }
+        }
+        self.answered(task);
+    }
+
+    /// Ends a wakeup if the probe has said that it has answered. Whether it has.
+    pub(super) fn answered(&mut self, task: TaskId) -> bool {
+        let wakeup = &self.wakeups[task.index()];
+        let Some((_, response)) = wakeup.answer.filter(|&(due, _)| due == wakeup.marks.due.0)
+        else {
+            return false;
+        };
+        let number = wakeup.cpu;
+        self.cpus[number].open -= 1;
+        let steal_after = self.cpus[number].steal_ns();
+        let wakeup = &mut self.wakeups[task.index()];
+        wakeup.marks.response = MonoNs(response);
+        wakeup.steal_after = steal_after;
+        wakeup.add_stolen(steal_after, response);
+        wakeup.state = State::Idle;
+        self.components.push(wakescope_attribution::components(&wakeup.marks));
+        if response.saturating_sub(wakeup.marks.due.0) >= self.keep_ns {
+            let image_task = &self.image.tasks[task.index()];
+            let kernel_task = KernelTask {
+                pid: pid(Some(task)),
+                prio: self.prios[task.index()],
+                policy: policy(image_task.policy),
+                comm: comm(&image_task.name),
+            };
+            self.late.push(wakeup.record(kernel_task, &self.cpus[number]));
+        }
+        true
+    }
+
+    /// Whether a wakeup of a probe that was due then has begun, and its end was not seen yet.
+    pub fn is_open(&self, task: TaskId, due: u64) -> bool {
+        let wakeup = &self.wakeups[task.index()];
+        wakeup.state != State::Idle && wakeup.marks.due.0 == due
+    }
+
+    /// The end of a wakeup was not seen.
+    pub(super) fn give_up(&mut self, task: TaskId) {
+        let wakeup = &mut self.wakeups[task.index()];
+        wakeup.state = State::Idle;
+        self.cpus[wakeup.cpu].open -= 1;
+        self.not_followed.push((task, wakeup.marks.due.0));
+    }
+}
