@@ -209,10 +209,10 @@ mod tests {
 
     #[test]
     fn a_later_wakeup_disproves_a_bound() {
-        let told = |worst_ns| composed(&run(Model::Full, worst_ns)).unsound;
+        let text = |worst_ns| composed(&run(Model::Full, worst_ns)).unsound;
         let disproof = Unsound::Exceeded { cause: Some(Cause::Steal) };
-        assert!(told(79_000).contains(&disproof), "{:?}", told(79_000));
-        assert!(!told(59_600).contains(&disproof));
+        assert!(text(79_000).contains(&disproof), "{:?}", text(79_000));
+        assert!(!text(59_600).contains(&disproof));
     }
 
     #[test]

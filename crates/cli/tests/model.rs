@@ -65,8 +65,8 @@ fn check(got: &Ended, code: i32, want: &Expect) {
     assert!(got.stdout.lines().all(|line| line.chars().count() <= 100), "{got:?}");
     // On a slow machine progress is shown.
     let is_told = |line: &&str| !line.starts_with("simulating: ");
-    let told: Vec<&str> = got.stderr.lines().filter(is_told).collect();
-    want.assert_eq(&format!("stdout:\n{}stderr:\n{}", got.stdout, told.join("\n")));
+    let text: Vec<&str> = got.stderr.lines().filter(is_told).collect();
+    want.assert_eq(&format!("stdout:\n{}stderr:\n{}", got.stdout, text.join("\n")));
 }
 
 fn record(test: &Test, path: &str) -> String {

@@ -94,7 +94,7 @@ fn gaps_are_not_compared_with_wakeups() {
 #[test]
 fn what_a_busy_loop_cannot_do_is_refused_with_a_remedy() {
     let test = Test::new("spin-refused");
-    for (args, told) in [
+    for (args, text) in [
         ("--stimulus spin --interval 1ms", "→ omit --interval"),
         ("--stimulus spin --samples 5", "→ use --duration"),
         ("--stimulus spin --policy deadline", "--policy deadline does not apply to"),
@@ -107,12 +107,12 @@ fn what_a_busy_loop_cannot_do_is_refused_with_a_remedy() {
         ),
         ("--gap-from 5us", "→ omit --gap-from, or use --stimulus spin"),
     ] {
-        if told.starts_with("→ or omit") && allowed_cpus().len() == 1 {
+        if text.starts_with("→ or omit") && allowed_cpus().len() == 1 {
             continue;
         }
         let ended = test.measure(&args.split(' ').collect::<Vec<_>>());
         assert_eq!(ended.code, Some(2), "{args}: {ended:?}");
-        assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{args}: {}", ended.stderr);
         assert!(!test.dir.join("runs").exists(), "{args}");
     }
     let ended = test.ended(&["explain", "--stimulus", "spin"]);

@@ -248,7 +248,7 @@ fn check(
     }
     let (outcomes, stopped) = harvest(&jobs, equipment, Phase::Checking, watch)?;
     let found =
-        arms.iter().zip(outcomes).map(|(arm, outcome)| (arm.clone(), told(arm.1, &outcome)));
+        arms.iter().zip(outcomes).map(|(arm, outcome)| (arm.clone(), found_of(arm.1, &outcome)));
     Ok((found.collect(), stopped))
 }
 
@@ -270,7 +270,7 @@ fn harvest(
 }
 
 /// What a guest that was asked for a model told about it.
-fn told(asked: Asked, outcome: &Outcome) -> Found {
+fn found_of(asked: Asked, outcome: &Outcome) -> Found {
     if let Some(failed) = outcome.failed() {
         return Found {
             status: Status::Failed,

@@ -158,8 +158,8 @@ impl Simulation {
                 vec![("broken", format!("broke a rule: {}", clean(reason, 300)))]
             }
             Ending::Ok(figures) => {
-                let told = |f: &Finding| format!("{}: {}", figures.verdict, clean(&f.message, 300));
-                figures.findings.iter().map(|f| (f.code.as_str(), told(f))).collect()
+                let text = |f: &Finding| format!("{}: {}", figures.verdict, clean(&f.message, 300));
+                figures.findings.iter().map(|f| (f.code.as_str(), text(f))).collect()
             }
             Ending::NotRun => Vec::new(),
         }

@@ -246,7 +246,7 @@ pub(crate) fn machine(run: &Run) -> String {
         parts.push(format!("{} guest", clean(hypervisor, 30)));
     }
     parts.retain(|p| !p.is_empty());
-    let line = line::sentence(run).map(|told| format!(" {told}\n")).unwrap_or_default();
+    let line = line::sentence(run).map(|text| format!(" {text}\n")).unwrap_or_default();
     format!(" {}\n {preemption}\n {}\n{line}", parts.join(" · "), plan(&run.plan))
 }
 

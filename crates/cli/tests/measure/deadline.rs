@@ -68,8 +68,8 @@ fn a_deadline_task_that_cannot_be_is_refused_with_a_remedy() {
     }
     let ended = test.measure(&["--runtime", "100us"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    let told = ended.stderr.contains("--runtime does not apply to --policy fifo");
-    assert!(told && ended.stderr.contains("--stimulus deadline"), "{ended:?}");
+    let text = ended.stderr.contains("--runtime does not apply to --policy fifo");
+    assert!(text && ended.stderr.contains("--stimulus deadline"), "{ended:?}");
 }
 
 #[test]
@@ -92,10 +92,10 @@ fn deadline_probes_are_not_measured_on_other_cpus_than_those_asked_for() {
     }
     let mut bound = Command::new("taskset");
     let bound = bound.args(["-c", &first]).arg(env!("CARGO_BIN_EXE_wakescope"));
-    let told = bound.args(["measure", "--stimulus", "deadline"]).current_dir(&test.dir).output();
-    let told = told.expect("util-linux is there");
-    let text = String::from_utf8_lossy(&told.stderr);
-    assert_eq!(told.status.code(), Some(2), "{text}");
+    let message = bound.args(["measure", "--stimulus", "deadline"]).current_dir(&test.dir).output();
+    let message = message.expect("util-linux is there");
+    let text = String::from_utf8_lossy(&message.stderr);
+    assert_eq!(message.status.code(), Some(2), "{text}");
     assert!(text.contains(&format!("may use only CPU {first}\n")), "{text}");
     assert!(text.contains("without taskset"), "{text}");
 }

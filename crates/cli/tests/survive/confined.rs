@@ -43,7 +43,7 @@ fn what_takes_privileges_is_refused_to_those_who_have_none() {
     let test = unprivileged("refuse-nobody");
     let before = names(&test.dir);
     let is_real_time = sched::rt_priority_limit().unwrap() > 0;
-    for (args, told) in [
+    for (args, text) in [
         (
             &["--policy", "fifo"][..],
             ["SCHED_FIFO 90: Operation not permitted", "RLIMIT_RTPRIO", "→ run as root"],
@@ -60,7 +60,7 @@ fn what_takes_privileges_is_refused_to_those_who_have_none() {
         }
         let ended = test.measure(args);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-        for part in told {
+        for part in text {
             assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
         }
         assert_eq!(names(&test.dir), before, "{args:?}");

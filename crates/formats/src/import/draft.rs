@@ -292,7 +292,7 @@ impl Draft {
 
     /// The record's keys that nothing is known of.
     fn not_told(&self) -> Vec<String> {
-        let unless = |told: bool, key: &'static str| (!told).then_some(key);
+        let unless = |text: bool, key: &'static str| (!text).then_some(key);
         let timer = self.target == Target::Probes;
         let grid = timer && self.source.omission != Omission::None;
         let cpus = self.threads.iter().all(|t| t.cpu.is_some());
@@ -336,9 +336,9 @@ impl Draft {
             ("plan.cpus", "the CPUs"),
             ("plan.load", "the load"),
         ];
-        let told = |key: &str| !self.source.unknown.iter().any(|u| u == key);
+        let text = |key: &str| !self.source.unknown.iter().any(|u| u == key);
         let words: Vec<&str> =
-            WORDS.iter().filter(|(key, _)| !told(key)).map(|(_, words)| *words).collect();
+            WORDS.iter().filter(|(key, _)| !text(key)).map(|(_, words)| *words).collect();
         if words.is_empty() {
             return String::new();
         }

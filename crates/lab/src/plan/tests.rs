@@ -102,7 +102,7 @@ fn a_plan_with_every_key() {
 fn cells_come_kernel_by_kernel_model_by_model_load_by_load_seed_by_seed() {
     let cells = Plan::parse(FULL).unwrap().cells();
     assert_eq!(cells.len(), 20);
-    let told: Vec<String> = cells
+    let text: Vec<String> = cells
         .iter()
         .step_by(2)
         .map(|c| format!("{} {} {} {}", c.kernel, c.asked, c.load, c.seed))
@@ -118,7 +118,7 @@ fn cells_come_kernel_by_kernel_model_by_model_load_by_load_seed_by_seed() {
         old/bzImage full find+launch 3
         6.1-rt rt idle 3
         6.1-rt rt find+launch 3"#]]
-    .assert_eq(&told.join("\n"));
+    .assert_eq(&text.join("\n"));
 }
 
 #[test]

@@ -51,15 +51,15 @@ fn decoded(seen: &KernelWakeup) -> Decoded {
 }
 
 /// The frames as `function+0x10`; `?` for one of which nothing is known.
-fn told(frames: &[Frame]) -> Vec<String> {
-    let told = |frame: &Frame| match &frame.function {
+fn text_of(frames: &[Frame]) -> Vec<String> {
+    let text = |frame: &Frame| match &frame.function {
         Some(function) => format!("{function}+{:#x}", frame.offset),
         None => {
             assert_eq!(*frame, Frame::default());
             "?".into()
         }
     };
-    frames.iter().map(told).collect()
+    frames.iter().map(text).collect()
 }
 
 /// A wakeup that was due at 1,000 and answered at 2,000.

@@ -75,10 +75,10 @@ fn what_each_cpu_counted_is_added_up() {
     assert_eq!((all.either_ns, all.either_scheduling_ns), (Some(90), Some(6)));
     let irq_off = all.irq_off.unwrap();
     assert_eq!((irq_off.lengths.count, irq_off.lengths.max_ns), (6, Some(90)));
-    let told = |place: &SectionPlace| {
+    let text = |place: &SectionPlace| {
         (place.begin.place.clone(), place.end.place.clone(), place.count, place.worst_ns)
     };
-    let places: Vec<_> = irq_off.places.iter().map(told).collect();
+    let places: Vec<_> = irq_off.places.iter().map(text).collect();
     let (work, syscall) =
         (Frame::in_function("do_work", 16), Frame::in_function("do_syscall_64", 16));
     let (at_work, at_syscall) = (Some(work.clone()), Some(syscall.clone()));

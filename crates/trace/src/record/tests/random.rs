@@ -273,7 +273,7 @@ fn check_context(drawn: &Drawn, wakeup: &Decoded) -> Checked {
     let faults = if drawn.marks[3].is_some() { drawn.head.faults } else { 0 };
     prop_assert_eq!(wakeup.page_faults, faults);
     prop_assert_eq!(wakeup.irqs_off.is_some(), drawn.head.edges.is_some());
-    let last = wakeup.given_up.as_ref().map(|last| (last.pid, told(&last.stack).join(" ")));
+    let last = wakeup.given_up.as_ref().map(|last| (last.pid, text_of(&last.stack).join(" ")));
     let wanted = Some(raw.away_pid).filter(|&pid| pid != 0);
     prop_assert_eq!(last, wanted.map(|pid| (pid, "do_syscall_64+0x34".to_owned())));
     if !drawn.head.looked {
@@ -287,7 +287,7 @@ fn check_context(drawn: &Drawn, wakeup: &Decoded) -> Checked {
     let named = [(at::WORK, "do_work+0x23"), (at::SYSCALL, "do_syscall_64+0x34")];
     let there = named.into_iter().filter(|(place, _)| drawn.head.stack.contains(place));
     let stack: Vec<&str> = there.map(|(_, name)| name).collect();
-    prop_assert_eq!(&told(&context.stack), &stack);
+    prop_assert_eq!(&text_of(&context.stack), &stack);
     prop_assert_eq!(context.stack_is_later, stack == ["do_syscall_64+0x34"]);
     Ok(())
 }
