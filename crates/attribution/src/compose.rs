@@ -5,7 +5,7 @@ use crate::{Premises, bound};
 use wakescope_core::explain::{
     Bound, Cause, ComponentTable, Phase, Sections, Share, Unsound, Variables,
 };
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, TimeDomain};
 
@@ -63,7 +63,7 @@ pub(crate) fn is_switch(share: &Share) -> bool {
 
 fn premises(run: &Run, interrupts: &Interrupts, sections: &Sections) -> Premises {
     let model = run.host.preemption.model;
-    let most_urgent = !run.plan.is_of_others() && run.plan.policy != Policy::Other;
+    let most_urgent = !run.plan.is_of_others() && run.plan.policy != ProbePolicy::Other;
     Premises {
         edges_seen: sections
             .measured
@@ -219,7 +219,7 @@ mod tests {
     fn lazy_preemption_is_full_for_real_time_tasks_only() {
         let mut run = run(Model::Lazy, 0);
         assert!(premises(&run, &timer(), &Sections::default()).full_preemption);
-        run.plan.policy = Policy::Other;
+        run.plan.policy = ProbePolicy::Other;
         let ordinary = premises(&run, &timer(), &Sections::default());
         assert!(!ordinary.full_preemption && !ordinary.most_urgent);
     }

@@ -11,7 +11,7 @@ use wakescope_core::lab::{
     ALPHA, Arm, Cell, CellBound, CellLimit, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings,
     Status, Verdict,
 };
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 use wakescope_core::preemption::Model;
 use wakescope_report::lab::Extent;
 use wakescope_report::overlay::Overlay;
@@ -111,7 +111,7 @@ fn every_name_of_an_enumeration_fits_the_schema() {
         lab.cells[0].culprit = Some(Share { cause, ..culprit() });
         assert_documented(&lab);
     }
-    for policy in [Policy::Other, Policy::Fifo, Policy::Rr, Policy::Deadline] {
+    for policy in [ProbePolicy::Other, ProbePolicy::Fifo, ProbePolicy::Rr, ProbePolicy::Deadline] {
         let mut lab = full();
         lab.settings.policy = policy;
         assert_documented(&lab);
@@ -332,7 +332,7 @@ fn full() -> Lab {
             interval_ns: 500_000,
             samples: 4_000,
             warmup_ns: 50_000_000,
-            policy: Policy::Fifo,
+            policy: ProbePolicy::Fifo,
             priority: Some(90),
             cpu_mips: 1_000,
             cpus: 1,

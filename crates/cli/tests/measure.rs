@@ -10,7 +10,7 @@ use common::measured::{
 };
 use wakescope_core::finding::Severity;
 use wakescope_core::limit::Outcome;
-use wakescope_core::plan::{Family, IdleStates, Policy, Stimulus};
+use wakescope_core::plan::{Family, IdleStates, ProbePolicy, Stimulus};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::file::effective_user;
@@ -339,9 +339,9 @@ fn policies_are_what_the_record_says() {
     }
     let test = Test::new("policies");
     for (arg, policy, priority) in [
-        ("other", Policy::Other, None),
-        ("fifo", Policy::Fifo, Some(90)),
-        ("rr", Policy::Rr, Some(90)),
+        ("other", ProbePolicy::Other, None),
+        ("fifo", ProbePolicy::Fifo, Some(90)),
+        ("rr", ProbePolicy::Rr, Some(90)),
     ] {
         let run = test.measured(&["--samples", "100", "--policy", arg]);
         assert_eq!((run.plan.policy, run.plan.priority), (policy, priority));
@@ -349,10 +349,10 @@ fn policies_are_what_the_record_says() {
         assert_not_found(&run, "policy");
         // Asked for, it is no reservation.
         let severity = finding(&run, "unprivileged").map(|f| f.severity);
-        assert_eq!(severity, (policy == Policy::Other).then_some(Severity::Note));
+        assert_eq!(severity, (policy == ProbePolicy::Other).then_some(Severity::Note));
     }
     let run = test.measured(&["--samples", "100", "--policy", "rr", "--priority", "7"]);
-    assert_eq!((run.plan.policy, run.plan.priority), (Policy::Rr, Some(7)));
+    assert_eq!((run.plan.policy, run.plan.priority), (ProbePolicy::Rr, Some(7)));
     assert_not_found(&run, "policy");
 }
 

@@ -6,7 +6,7 @@ use common::bench::Test;
 use common::measured::{RECORD, allowed_cpus, assert_not_found, finding, record};
 use wakescope_core::finding::Severity;
 use wakescope_core::limit::Outcome;
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::plan::{ProbePolicy, Stimulus};
 use wakescope_core::run::State;
 use wakescope_core::source::Quantity;
 
@@ -29,7 +29,7 @@ fn gaps_of_a_busy_loop_are_measured_on_every_cpu() {
     assert_eq!((run.state, run.plan.stimulus), (State::Complete, Stimulus::Spin));
     assert_eq!((run.quantity(), run.plan.gap_from_ns), (Quantity::Gap, Some(1_000)));
     // Nobody asked for a policy that takes the machine.
-    assert_eq!((run.plan.policy, run.plan.priority), (Policy::Other, None));
+    assert_eq!((run.plan.policy, run.plan.priority), (ProbePolicy::Other, None));
     assert_eq!(finding(&run, "unprivileged").unwrap().severity, Severity::Note);
     let cpus: Vec<_> = run.threads.iter().map(|t| t.cpu.unwrap()).collect();
     assert_eq!(cpus, allowed_cpus());

@@ -15,7 +15,7 @@ use wakescope_report::style::clean;
 use wakescope_stats::cells::{compare, limits};
 
 use crate::cache::{Cache, CacheError};
-use crate::cell::{Emulation, Guest, Measurement, Task, Work, Workshop};
+use crate::cell::{Emulation, Guest, GuestTask, Measurement, Work, Workshop};
 use crate::farm::{self, Continue, End, Event, FarmError, Job, Outcome, Standing};
 use crate::guest::modules::{Module, ModulesError, resolve};
 use crate::guest::{self, CHECK, GuestError, RUN};
@@ -242,7 +242,7 @@ fn check(
     let mut arms = Vec::new();
     for Booted { kernel, guest, workshop } in booted {
         for &asked in plan.preempt_of(&kernel.name) {
-            jobs.push(workshop.job(kernel, guest, asked, Task::Check));
+            jobs.push(workshop.job(kernel, guest, asked, GuestTask::Check));
             arms.push((kernel.name.clone(), asked));
         }
     }
@@ -361,7 +361,7 @@ fn measure(
             let Booted { kernel, guest, workshop } = booted;
             let cpus = workshop.machine.cpus;
             let measurement = Measurement::of(plan, &spec.load, spec.seed, cpus);
-            let task = Task::Measure(Box::new(measurement));
+            let task = GuestTask::Measure(Box::new(measurement));
             jobs.push(workshop.job(kernel, guest, spec.asked, task));
             places.push(cells.len());
         }

@@ -4,7 +4,7 @@ mod findings;
 
 use wakescope_core::finding::Validity;
 use wakescope_core::host::{Clock, Host, Idle, IdleState};
-use wakescope_core::plan::{Plan, Policy as ProbePolicy, Rate, ScenarioPlan, Stimulus, WORST};
+use wakescope_core::plan::{Plan, ProbePolicy, Rate, ScenarioPlan, Stimulus, WORST};
 use wakescope_core::preemption::{Evidence, Model, Preemption};
 use wakescope_core::recorder::{Recorder, Snapshot};
 use wakescope_core::run::{Episode, LoadResult, Run, SCHEMA, State, Thread, TimeDomain};

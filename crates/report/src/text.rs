@@ -544,7 +544,7 @@ pub(crate) mod tests {
             let mut run = run_of(&[samples]);
             run.plan.stimulus = Stimulus::Spin;
             (run.plan.interval_ns, run.plan.gap_from_ns) = (0, Some(1_000));
-            (run.plan.policy, run.plan.priority) = (wakescope_core::plan::Policy::Other, None);
+            (run.plan.policy, run.plan.priority) = (wakescope_core::plan::ProbePolicy::Other, None);
             run.threads[0].spin = Some(Spin { loops: 200_000_000, observed_ns: 10_000_000_000 });
             report(&run, PLAIN)
         };

@@ -18,7 +18,8 @@ use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::line::{AnsweredBy, Attachment, Line};
 use wakescope_core::maxima::Maxima;
 use wakescope_core::plan::{
-    Between, IdleStates, LinePlan, Placement, Plan, Policy, ScenarioPlan, Stimulus, Target, Waker,
+    Between, IdleStates, LinePlan, Placement, Plan, ProbePolicy, ScenarioPlan, Stimulus, Target,
+    Waker,
 };
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{
@@ -520,7 +521,7 @@ fn full_plan() -> Plan {
         interval_ns: 1_000_000,
         duration_ns: Some(10_000_000_000),
         samples: Some(10_000),
-        policy: Policy::Fifo,
+        policy: ProbePolicy::Fifo,
         priority: Some(90),
         runtime_ns: Some(1_024),
         policy_required: true,

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::plan::{ProbePolicy, Stimulus};
 use wakescope_core::run::State;
 use wakescope_sys::file::effective_user;
 
@@ -19,7 +19,7 @@ fn deadline_probes_of_several_cpus_are_not_bound_to_them() {
     let test = Test::new("deadline");
     let args = ["--samples", "50", "--policy", "deadline"];
     let (run, _) = admitted(&test, &[&["measure"], &args[..]].concat());
-    assert_eq!((run.plan.policy, run.plan.priority), (Policy::Deadline, None));
+    assert_eq!((run.plan.policy, run.plan.priority), (ProbePolicy::Deadline, None));
     assert_not_found(&run, "policy");
     if run.plan.cpus.len() > 1 {
         assert_found(&run, "not-pinned");
@@ -39,7 +39,7 @@ fn deadline_tasks_are_measured_on_the_grid_with_the_runtime_asked_for() {
     let args = [&args[..], &["--duration", "500ms"]].concat();
     let (run, text) = admitted(&test, &[&["measure"], &args[..]].concat());
     assert_eq!((run.state, run.plan.stimulus), (State::Complete, Stimulus::Deadline));
-    assert_eq!((run.plan.policy, run.plan.runtime_ns), (Policy::Deadline, Some(300_000)));
+    assert_eq!((run.plan.policy, run.plan.runtime_ns), (ProbePolicy::Deadline, Some(300_000)));
     // Another schedule than that one would be found.
     assert_not_found(&run, "policy");
     assert_not_found(&run, "early");

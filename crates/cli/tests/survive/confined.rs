@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use wakescope_core::finding::{Severity, Verdict};
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 use wakescope_core::run::{Run, State};
 use wakescope_sys::file::effective_user;
 use wakescope_sys::sched;
@@ -30,7 +30,7 @@ fn no_privileges_are_needed_to_measure() {
     }
     let test = unprivileged("measure-nobody");
     let run = test.measured(&["--samples", "100"]);
-    assert_eq!((run.plan.policy, run.plan.priority), (Policy::Other, None));
+    assert_eq!((run.plan.policy, run.plan.priority), (ProbePolicy::Other, None));
     assert!(run.threads.iter().all(|t| t.woken.count == 100), "{:?}", run.threads);
     let finding = assert_found(&run, "unprivileged");
     assert_eq!(finding.severity, Severity::Warning);

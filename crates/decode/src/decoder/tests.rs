@@ -83,7 +83,7 @@ fn seen() -> KernelWakeup {
             response: MonoNs(2_000),
         },
         cpu: 1,
-        stimulus: Stimulus::Timer,
+        stimulus: WakeupSource::Timer,
         stimulus_cpu: 1,
         interrupted: Some(in_logger()),
         task: KernelTask { prio: 9, policy: 1, ..kernel_task(400, "probe") },
@@ -532,11 +532,11 @@ fn a_stimulus_is_a_timer_or_somebody() {
         WokenBy::Waker { task, on: 3, in_interrupt }
     };
     let writer = kernel_task(5, "writer");
-    assert_eq!(woken_by(Stimulus::Timer), WokenBy::Timer { on: 3 });
-    assert_eq!(woken_by(Stimulus::Task(writer)), waker(false));
-    assert_eq!(woken_by(Stimulus::Interrupt(writer)), waker(true));
-    assert_eq!(woken_by(Stimulus::Awake), WokenBy::Awake);
-    assert_eq!(woken_by(Stimulus::Unknown), WokenBy::Unknown);
+    assert_eq!(woken_by(WakeupSource::Timer), WokenBy::Timer { on: 3 });
+    assert_eq!(woken_by(WakeupSource::Task(writer)), waker(false));
+    assert_eq!(woken_by(WakeupSource::Interrupt(writer)), waker(true));
+    assert_eq!(woken_by(WakeupSource::Awake), WokenBy::Awake);
+    assert_eq!(woken_by(WakeupSource::Unknown), WokenBy::Unknown);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::Host;
 use wakescope_core::maxima::Maxima;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::plan::{Plan, Policy, Stimulus, Target};
+use wakescope_core::plan::{Plan, ProbePolicy, Stimulus, Target};
 use wakescope_core::run::{Episode, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::units::{SpanNs, counted, one_or_many};
@@ -31,7 +31,7 @@ pub(super) struct Draft {
     pub(super) started: Option<Date>,
     pub(super) duration_ns: Option<u64>,
     pub(super) interval_ns: Option<u64>,
-    pub(super) policy: Option<Policy>,
+    pub(super) policy: Option<ProbePolicy>,
     pub(super) priority: Option<u8>,
     pub(super) kernel: Option<Kernel>,
     /// Whose wakeups these are.
@@ -243,7 +243,7 @@ impl Draft {
                 },
                 target: self.target,
                 interval_ns: self.interval_ns.unwrap_or_default(),
-                policy: self.policy.unwrap_or(Policy::Other),
+                policy: self.policy.unwrap_or(ProbePolicy::Other),
                 priority: self.priority,
                 cpus,
                 ..Default::default()
