@@ -353,7 +353,6 @@ pub(crate) mod tests {
     use super::*;
     use expect_test::expect;
     use wakescope_core::finding::{Finding, Severity, Validity};
-    use wakescope_core::histogram::Histogram;
     use wakescope_core::host::{Clock, Host};
     use wakescope_core::limit::Judgement;
     use wakescope_core::plan::Stimulus;
@@ -416,13 +415,8 @@ pub(crate) mod tests {
     fn thread(cpu: u32, samples: &[u64]) -> Thread {
         let max = samples.iter().max().copied();
         let d = Distribution {
-            count: samples.len() as u64,
-            min_ns: samples.iter().min().copied(),
-            max_ns: max,
             max_at_ns: samples.iter().position(|&s| Some(s) == max).map(|at| at as u64 * 1_000_000),
-            sum_ns: samples.iter().sum(),
-            histogram: Histogram::of(samples.iter().copied()),
-            stated: None,
+            ..Distribution::of(samples.iter().copied())
         };
         Thread { cpu: Some(cpu), woken: d.clone(), expiries: d, ..Default::default() }
     }

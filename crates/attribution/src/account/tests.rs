@@ -3,7 +3,6 @@ use crate::testing::frame;
 use crate::{blame, components};
 use wakescope_core::explain::{Cause, Components, Marks, Wakeup};
 use wakescope_core::finding::Verdict;
-use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Host, Idle, IdleState};
 use wakescope_core::plan::Target;
 use wakescope_core::run::{SCHEMA, TimeDomain};
@@ -16,15 +15,7 @@ mod ranking;
 const ORIGIN: u64 = 1_000_000;
 
 fn distribution(samples: &[u64]) -> Distribution {
-    Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns: samples.iter().max().copied(),
-        max_at_ns: Some(ORIGIN + 500),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        stated: None,
-    }
+    Distribution { max_at_ns: Some(ORIGIN + 500), ..Distribution::of(samples.iter().copied()) }
 }
 
 /// A wakeup that was due so long after the run began.

@@ -5,7 +5,6 @@ use crate::testing::{function, who};
 use crate::{Part, Seen, account, blame, components, rank, rank_by};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, Culprit, Event, Interrupt, Marks, Wakeup, What, WokenBy};
-use wakescope_core::histogram::Histogram;
 use wakescope_core::run::Thread;
 use wakescope_core::units::{MonoNs, SpanNs};
 
@@ -35,24 +34,12 @@ fn wakeup(expiry_ns: u64, late_ns: u64, interrupt: &str) -> Wakeup {
 pub(super) fn run(whole: &[Wakeup], in_short: &[Wakeup]) -> (Run, Vec<Attributed>) {
     let all: Vec<u64> =
         whole.iter().chain(in_short).map(|wakeup| components(&wakeup.marks).total_ns()).collect();
-    let woken = Distribution {
-        count: all.len() as u64,
-        max_ns: all.iter().max().copied(),
-        sum_ns: all.iter().sum(),
-        histogram: Histogram::of(all.iter().copied()),
-        ..Distribution::default()
-    };
+    let woken = Distribution::of(all.iter().copied());
     let net = |wakeup: &Wakeup| components(&wakeup.marks).total_ns() - wakeup.stolen_ns;
     let net: Vec<u64> = whole.iter().chain(in_short).map(net).collect();
     let mut seen = Seen {
         wakeups: whole.to_vec(),
-        net_of_steal: Distribution {
-            count: net.len() as u64,
-            max_ns: net.iter().max().copied(),
-            sum_ns: net.iter().sum(),
-            histogram: Histogram::of(net.iter().copied()),
-            ..Distribution::default()
-        },
+        net_of_steal: Distribution::of(net.iter().copied()),
         wakeup_latency: woken.clone(),
         known: Some(Known::default()),
         ..Seen::default()

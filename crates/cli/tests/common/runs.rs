@@ -11,7 +11,6 @@ use wakescope_core::explain::{
     Variables, WaitKind, WaitRow, Waits, Within, Work, WorstWait,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
-use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
 use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
@@ -182,7 +181,7 @@ fn components(ns: [u64; 4]) -> Components {
 }
 
 /// A place of the kernel, `function+0x10`, with lines of source.
-fn frame(function: &str, offset: u64, module: Option<&str>) -> Frame {
+pub(crate) fn frame(function: &str, offset: u64, module: Option<&str>) -> Frame {
     Frame {
         module: module.map(str::to_owned),
         file: Some("drivers/tty/serial/uart.c".into()),
@@ -581,13 +580,5 @@ pub(crate) fn targets() -> [Target; 8] {
 }
 
 fn distribution(values: &[u64]) -> Distribution {
-    Distribution {
-        count: values.len() as u64,
-        min_ns: values.iter().min().copied(),
-        max_ns: values.iter().max().copied(),
-        max_at_ns: Some(5_000_000),
-        sum_ns: values.iter().sum(),
-        histogram: Histogram::of(values.iter().copied()),
-        stated: None,
-    }
+    Distribution { max_at_ns: Some(5_000_000), ..Distribution::of(values.iter().copied()) }
 }

@@ -1,6 +1,5 @@
 use super::*;
 use wakescope_core::explain::Frame;
-use wakescope_core::histogram::Histogram;
 
 /// Functions of a kernel that is made up.
 const LIST: &str = "\
@@ -20,15 +19,7 @@ const SYSCALL: u64 = 0xffff_ffff_8100_0310;
 const BOTH: Shows = Shows { irq: true, preempt: true };
 
 fn lengths(samples: &[u64]) -> Distribution {
-    Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns: samples.iter().max().copied(),
-        max_at_ns: Some(500),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        stated: None,
-    }
+    Distribution { max_at_ns: Some(500), ..Distribution::of(samples.iter().copied()) }
 }
 
 fn section(begin: u64, end: u64, count: u64, worst: u64) -> shared::Section {

@@ -12,7 +12,6 @@ use crate::tuning::Tuning;
 use crate::{Seen, account, components};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::Above;
-use wakescope_core::histogram::Histogram;
 use wakescope_core::random::Random;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::SpanNs;
@@ -303,13 +302,7 @@ proptest! {
         let late_ns = |wakeup: &Wakeup| components(&wakeup.marks).total_ns();
         let all = |wakeups: &mut dyn Iterator<Item = &Wakeup>| {
             let samples: Vec<u64> = wakeups.map(late_ns).collect();
-            Distribution {
-                count: samples.len() as u64,
-                max_ns: samples.iter().max().copied(),
-                sum_ns: samples.iter().sum(),
-                histogram: Histogram::of(samples),
-                ..Distribution::default()
-            }
+            Distribution::of(samples)
         };
         let woken = all(&mut drawn.iter().map(|(wakeup, _)| wakeup));
         let followed: Vec<Wakeup> =

@@ -9,7 +9,6 @@ use proptest::test_runner::{RngSeed, TestError, TestRunner};
 use wakescope_attribution::{Part, Seen, account, blame, components, rank, timeline};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, Cause, Evidence, Known, Share};
-use wakescope_core::histogram::Histogram;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::SpanNs;
 
@@ -320,13 +319,7 @@ fn causes_of_decoded_wakeups_have_all_their_time() {
         let wakeups: Vec<Decoded> = several.iter().map(|record| decoded(&record.seen())).collect();
         let latencies: Vec<u64> =
             several.iter().map(|record| record.drawn.response - DUE).collect();
-        let all = Distribution {
-            count: latencies.len() as u64,
-            max_ns: latencies.iter().max().copied(),
-            sum_ns: latencies.iter().sum(),
-            histogram: Histogram::of(latencies.iter().copied()),
-            ..Distribution::default()
-        };
+        let all = Distribution::of(latencies.iter().copied());
         let thread = Thread { woken: all.clone(), expiries: all.clone(), ..Thread::default() };
         let mut run = Run { threads: vec![thread], ..Run::default() };
         run.host.hypervisor = guest.then(|| "kvm".into());
