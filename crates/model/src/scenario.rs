@@ -19,6 +19,9 @@ pub struct Scenario {
     pub name: String,
     /// What it shows, in a sentence.
     pub about: String,
+    /// What was published about the same question, a line each, to stand beside the figures. They
+    /// change nothing of the simulation.
+    pub published: Vec<String>,
     /// The hardware.
     pub machine: Machine,
     /// How long the kernel's own steps take.

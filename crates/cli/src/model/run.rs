@@ -142,8 +142,7 @@ impl RunArgs {
     }
 
     fn blank(&self, scenario: &Scenario, experiments: &[Experiment<'_>]) -> Simulated {
-        let Scenario { name, about, .. } = scenario.clone();
-        let mut simulated = Simulated::new(name, about, scenario.checksum(), self.repeat());
+        let mut simulated = Simulated::new(scenario, self.repeat());
         let of = |experiment: &Experiment<'_>| Simulation {
             preempt: experiment.image.rules.name.into(),
             seed: experiment.seed,

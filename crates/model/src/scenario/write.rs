@@ -38,6 +38,13 @@ impl Scenario {
         if !self.about.is_empty() {
             writeln!(out, "about = {}", quoted(&self.about))?;
         }
+        if !self.published.is_empty() {
+            writeln!(out, "published = [")?;
+            for line in &self.published {
+                writeln!(out, "  {},", quoted(line))?;
+            }
+            writeln!(out, "]")?;
+        }
         self.write_machine(out)?;
         write_costs(&self.costs, out)?;
         self.tasks.iter().try_for_each(|task| write_task(task, out))?;
