@@ -11,6 +11,7 @@ mod write;
 pub use length::Length;
 pub use read::ReadError;
 pub use shipped::{SHIPPED, Shipped};
+pub use words::softirq_name;
 
 /// A machine and what runs on it. Names are unique within their kind.
 #[derive(Clone, Debug, Default, PartialEq)]

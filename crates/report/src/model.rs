@@ -1,6 +1,8 @@
 //! What a model gave: a row for each preemption model, in one table.
 
 mod check;
+pub(crate) mod html;
+pub(crate) mod locks;
 mod timeline;
 
 use std::fmt::Write;
@@ -22,7 +24,7 @@ use crate::style::{Style, clean};
 use crate::table::columns;
 
 pub use check::check;
-pub use timeline::timeline;
+pub use timeline::{Drawn, timeline};
 
 /// The schema of this as JSON.
 const SCHEMA: &str = "wakescope.model/1";

@@ -122,7 +122,7 @@ impl Kernel {
             }
             Op::Acquire(lock) => return self.acquire(cpu, lock, env),
             Op::Release(lock) => {
-                self.release(cpu, lock, env);
+                self.release(image, cpu, lock, env);
                 self.advance(cpu);
             }
             Op::MutexLock(lock) => self.lock_or_sleep(cpu, lock, env),

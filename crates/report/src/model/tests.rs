@@ -77,7 +77,9 @@ fn published_figures_stand_apart() {
     let mut all = simulated(vec![("none", 1, ok(2..3_002))]);
     let long = format!("  none 4.7 ms, {}", "and so on and on ".repeat(8));
     all.published = vec!["somebody, 2002: real ms".into(), "  full  \u{1b}[1m5".into(), long];
-    check(&all, &expect![[r#"
+    check(
+        &all,
+        &expect![[r#"
         prune
          a long loop under a spin lock
 
@@ -90,7 +92,8 @@ fn published_figures_stand_apart() {
             full  �[1m5
           none 4.7 ms, and so on and on and so on and on and so on and on and so on and on and so on and
             on and so on and on and so on and on and so on and on 
-    "#]]);
+    "#]],
+    );
     let json: serde_json::Value = serde_json::from_str(&all.to_json().unwrap()).unwrap();
     assert_eq!(json["published"][0], "somebody, 2002: real ms");
 }
