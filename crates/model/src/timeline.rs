@@ -131,28 +131,46 @@ impl Timeline {
 
     /// On which CPU the probe responded; `None` if that was left out.
     pub fn cpu(&self) -> Option<CpuId> {
-        let responds =
-            |at_ns, what| at_ns == self.response_ns && matches!(what, Transition::Response(_));
-        self.events.iter().find(|&&(_, at_ns, what)| responds(at_ns, what)).map(|event| event.0)
+        self.response().map(|(cpu, _)| cpu)
     }
 
     /// When `need_resched` was first set on the probe's CPU after the wakeup was due.
     pub fn need_resched_ns(&self) -> Option<u64> {
-        self.of_wakeup(|what| matches!(what, Transition::NeedResched { .. })).next()
+        let is_set = |event: &&(CpuId, u64, Transition)| {
+            event.1 >= self.expiry_ns && matches!(event.2, Transition::NeedResched { .. })
+        };
+        self.before_response().find(is_set).map(|event| event.1)
     }
 
-    /// When the scheduler was entered that switched to the probe.
+    /// When the scheduler was entered that switched to the probe; `None` if that was before the wakeup was
+    /// due, or if the probe had the CPU all the time.
     pub fn sched_entry_ns(&self) -> Option<u64> {
-        self.of_wakeup(|what| matches!(what, Transition::SchedEntry)).last()
+        let (_, probe) = self.response()?;
+        let is_switch = |event: &&(CpuId, u64, Transition)| matches!(event.2, Transition::Switch { to, .. } if to == Some(probe));
+        let mut backwards = self.before_response().rev().skip_while(|event| !is_switch(event));
+        let entry = backwards.find(|event| event.2 == Transition::SchedEntry)?;
+        (entry.1 >= self.expiry_ns).then_some(entry.1)
     }
 
-    /// When such events happened on the probe's CPU between expiry and response.
-    fn of_wakeup(&self, is_wanted: fn(&Transition) -> bool) -> impl Iterator<Item = u64> {
+    /// Where and who responded.
+    fn response(&self) -> Option<(CpuId, TaskId)> {
+        self.events.iter().find_map(|&(cpu, at_ns, what)| match what {
+            Transition::Response(task) if at_ns == self.response_ns => Some((cpu, task)),
+            _ => None,
+        })
+    }
+
+    /// What happened on the probe's CPU before it responded. At the same nanosecond it may enter the
+    /// scheduler again, to sleep.
+    fn before_response(&self) -> impl DoubleEndedIterator<Item = &(CpuId, u64, Transition)> {
+        let response = self.response();
+        let is_response = move |&(cpu, at_ns, what): &(CpuId, u64, Transition)| {
+            let own = |(of, task)| of == cpu && what == Transition::Response(task);
+            at_ns == self.response_ns && response.is_some_and(own)
+        };
+        let end = self.events.iter().position(is_response).unwrap_or(0);
         let cpu = self.cpu();
-        let within = move |at_ns: u64| (self.expiry_ns..=self.response_ns).contains(&at_ns);
-        let wanted =
-            self.events.iter().filter(move |(_, at_ns, what)| within(*at_ns) && is_wanted(what));
-        wanted.filter(move |event| Some(event.0) == cpu).map(|event| event.1)
+        self.events[..end].iter().filter(move |event| Some(event.0) == cpu)
     }
 
     /// The spans in which `need_resched` was set on a CPU.

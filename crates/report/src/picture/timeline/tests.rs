@@ -166,11 +166,11 @@ fn a_picture_of_a_wakeup() {
         <text fill="#1f2328" x="12" y="28" font-size="17" font-weight="600">A wakeup under full: 2.49 simulated ms late</text>
         <text fill="#1f2328" x="198.4" y="52.8" font-size="12">timer due</text>
         <text fill="#1f2328" x="198.6" y="68.8" font-size="12">need_resched set +1.00 µs</text>
-        <text fill="#1f2328" x="624.6" y="52.8" font-size="12">scheduler entered +2.49 ms</text>
+        <text fill="#1f2328" x="624.2" y="52.8" font-size="12">scheduler entered +2.49 ms</text>
         <text fill="#1f2328" x="681" y="68.8" font-size="12">response +2.49 ms</text>
         <path stroke="#1f2328" fill="none" stroke-width="1.25" stroke-linejoin="round" d="M193.4 42.8v142"/>
         <path stroke="#1f2328" fill="none" stroke-width="1.25" stroke-linejoin="round" stroke-dasharray="7 3" d="M193.6 58.8v126"/>
-        <path stroke="#1f2328" fill="none" stroke-width="1.25" stroke-linejoin="round" stroke-dasharray="2 2.5" d="M806.6 42.8v142"/>
+        <path stroke="#1f2328" fill="none" stroke-width="1.25" stroke-linejoin="round" stroke-dasharray="2 2.5" d="M806.3 42.8v142"/>
         <path stroke="#1f2328" fill="none" stroke-width="1.25" stroke-linejoin="round" stroke-dasharray="9 3 2 3" d="M806.6 58.8v126"/>
         <text fill="#1f2328" x="12" y="93.3" font-size="12">CPU 0</text>
         <rect fill="#56b4e9" x="132" y="78.8" width="59" height="20"/>
