@@ -237,6 +237,21 @@ impl Kernel {
                 self.advance(cpu);
                 self.run_softirqs_in_thread(image, cpu, env);
             }
+            Op::TakeSoftirq(number, none) => {
+                if self.cpus[cpu.index()].softirqs & (1 << number) == 0 {
+                    self.go_to(cpu, none);
+                } else {
+                    self.cpu(cpu).softirqs &= !(1 << number);
+                    self.set_softirq(cpu, Some(number));
+                    env.observe(cpu, Transition::SoftirqBegin(number));
+                    self.advance(cpu);
+                }
+            }
+            Op::EndSoftirq(number) => {
+                self.set_softirq(cpu, None);
+                env.observe(cpu, Transition::SoftirqEnd(number));
+                self.advance(cpu);
+            }
             Op::BeginChange(variable) => {
                 self.begin_change(cpu, variable, env);
                 self.advance(cpu);

@@ -101,6 +101,7 @@ fn letter(stretch: &Stretch, tasks: &[TaskId]) -> char {
         (FrameKind::Softirq { .. }, ..) => '%',
         (FrameKind::Scheduler { .. }, ..) => '+',
         (FrameKind::Task, _, Some(_)) => '~',
+        (FrameKind::Task, ..) if stretch.at.softirq.is_some() => '%',
         (FrameKind::Task, None, None) => '-',
         (FrameKind::Task, Some(task), None) => {
             let small = small_letter(task, tasks);

@@ -224,7 +224,10 @@ impl<'a> Drawing<'a> {
             FrameKind::Softirq { number, .. } => wakescope_model::scenario::softirq_name(number),
             FrameKind::Scheduler { .. } => String::new(),
             FrameKind::Task if stretch.at.task.is_none() => return,
-            FrameKind::Task => self.task(stretch),
+            FrameKind::Task => match stretch.at.softirq {
+                Some(number) => wakescope_model::scenario::softirq_name(number),
+                None => self.task(stretch),
+            },
         };
         self.remember(kind, name);
     }

@@ -31,6 +31,7 @@ impl Kind {
             FrameKind::Interrupt(_) => Self::Interrupt,
             FrameKind::Softirq { .. } => Self::Softirq,
             FrameKind::Scheduler { .. } => Self::Scheduler,
+            FrameKind::Task if stretch.at.softirq.is_some() => Self::Softirq,
             FrameKind::Task if stretch.at.task.is_none() => Self::Idle,
             FrameKind::Task if stretch.at.is_user => Self::User,
             FrameKind::Task => Self::Kernel,
