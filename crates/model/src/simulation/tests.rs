@@ -188,7 +188,10 @@ fn a_softirq_of_a_thread_sleeps_for_a_lock_and_is_done_as_often() {
         simulation.run_until(Until { samples: u64::MAX, ns: 1_000_000_000 }).unwrap();
         let ended = simulation.into_watch().ended;
         // Each 730 us one of both kinds.
-        assert!(ended[3].abs_diff(1_369) <= 2 && ended[1].abs_diff(ended[3]) <= 1, "{rules}: {ended:?}");
+        assert!(
+            ended[3].abs_diff(1_369) <= 2 && ended[1].abs_diff(ended[3]) <= 1,
+            "{rules}: {ended:?}"
+        );
     }
 }
 

@@ -56,12 +56,13 @@ fn latest(image: &Image, samples: u64) -> Option<Timeline> {
 }
 
 fn texts(scene: &Scene) -> Vec<&str> {
-    let text = |mark: &'_ Mark| match mark {
-        Mark::Text { .. } => true,
-        _ => false,
-    };
-    let shown = scene.marks.iter().filter(|mark| text(mark));
-    shown.map(|mark| if let Mark::Text { text, .. } = mark { text.as_str() } else { "" }).collect()
+    let mut texts = Vec::new();
+    for mark in &scene.marks {
+        if let Mark::Text { text, .. } = mark {
+            texts.push(text.as_str());
+        }
+    }
+    texts
 }
 
 #[test]
