@@ -419,10 +419,10 @@ fn wakers(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "not-asleep",
             Note,
             format!(
-                "{} of {} did not have to wait for room in the buffer: the probe was behind, so \
-                 they are no wakeups",
+                "at {} of {} there was room in the buffer already: the probe was behind, so they \
+                 are no wakeups",
                 grouped(not_asleep),
-                counted(woken + not_asleep, "fragment"),
+                counted(woken + not_asleep, "wait"),
             ),
             "see the cycles of the fragments, which have all of them",
         ));

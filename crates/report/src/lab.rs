@@ -25,6 +25,8 @@ mod notes;
 mod text;
 mod verdicts;
 
+pub use names::model;
+
 /// The widest line, in characters.
 const WIDTH: usize = 100;
 

@@ -142,9 +142,9 @@ fn causes(run: &Run, tail: &Tail) -> Option<String> {
         format!(
             "{what}, about every {} ({} to {}), worst {}",
             span(rate.every_ns, run.time_domain),
-            plain(low),
-            plain(high),
-            plain(rate.worst_ns)
+            span(low, run.time_domain),
+            span(high, run.time_domain),
+            span(rate.worst_ns, run.time_domain)
         )
     };
     let rates: Vec<String> = tail.causes.iter().map(one).collect();
@@ -192,8 +192,8 @@ fn level(run: &Run, x: &Extrapolation) -> String {
         span(run.duration_ns.saturating_mul(TIMES_AS_LONG)),
         quantity::words(quantity::of(run)).more,
         span(x.level_ns),
-        plain(low),
-        plain(high),
+        span(low),
+        span(high),
         span(x.fit.threshold_ns),
         counted(x.fit.count, "sample"),
         shape(x.fit.pareto.shape),
@@ -205,11 +205,6 @@ fn level(run: &Run, x: &Extrapolation) -> String {
 /// A time with its domain, on one line.
 fn span(ns: u64, of: TimeDomain) -> String {
     domain::span(ns, of).replace(' ', &TIED.to_string())
-}
-
-/// A time whose domain was said before.
-fn plain(ns: u64) -> String {
-    span(ns, TimeDomain::Real)
 }
 
 /// The N of "1 in N".

@@ -28,7 +28,7 @@ pub(crate) enum Need {
     ForSections,
     /// To follow others' threads, and without it that cannot be done.
     ForOthers,
-    /// To follow threads that something else than a timer wakes, and without it that cannot be done.
+    /// To follow others, and probes that something else than a timer wakes; without it that cannot be done.
     ForWakers,
 }
 

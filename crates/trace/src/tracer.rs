@@ -80,10 +80,10 @@ impl Options {
         self.target == Target::Probes
     }
 
-    /// Whether wakeups are known by something else than the timer of a sleep, which tells by itself whom
-    /// it wakes and when that is due.
+    /// Whether it is announced when the wakeups of probes are due: the timer of a sleep tells that by
+    /// itself, and whom it wakes.
     fn announces(&self) -> bool {
-        !self.stimulus.is_plain_sleep()
+        self.is_of_probes() && !self.stimulus.is_plain_sleep()
     }
 
     /// How many threads, or CPUs, have figures of their own.

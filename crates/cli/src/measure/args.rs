@@ -273,8 +273,9 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
     }
     let line = args.line.plan(stimulus)?;
     let Places { mut cpus, waker } = places(args, asked, policy, priority)?;
-    if stimulus == Stimulus::Audio && args.cpus.is_none() {
-        // An audio program is one thread, and uses most of its CPU.
+    if matches!(stimulus, Stimulus::Audio | Stimulus::Rtc) && args.cpus.is_none() {
+        // An audio program is one thread, and uses most of its CPU. A real-time clock lets one thread
+        // open it at a time.
         cpus.truncate(1);
     }
     if line.is_some() {

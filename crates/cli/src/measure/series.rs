@@ -150,6 +150,8 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
                 rows.push(Row { name, path, figures: Some(figures), not_measured: None });
             }
             Err(failure) => {
+                // With the remedy, for which a row has no room.
+                output::tell(&failure.to_string());
                 rows.push(Row {
                     name,
                     path: None,

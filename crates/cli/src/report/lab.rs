@@ -8,6 +8,7 @@ use wakescope_core::lab::{Cell, Lab, LabError, SCHEMA, Status};
 use wakescope_core::redact::{redact, redact_lab};
 use wakescope_core::run::Run;
 use wakescope_lab::cache::Cache;
+use wakescope_report::lab::model;
 use wakescope_report::overlay::{Entry, Overlay, merged};
 use wakescope_report::style::clean;
 use wakescope_store::RECORD;
@@ -157,7 +158,7 @@ fn add<'a>(kinds: &mut Vec<(Kind<'a>, Vec<Run>)>, cell: &'a Cell, run: Run) {
 /// What sets a kind apart from the others: `6.1-cloud none find`, or only `none`.
 fn label(kind: &Kind<'_>, all: &[(Kind<'_>, Vec<Run>)]) -> String {
     let parts: [fn(&Kind<'_>) -> String; 3] =
-        [|k| k.kernel.into(), |k| k.asked.into(), |k| k.load.into()];
+        [|k| k.kernel.into(), |k| model(k.asked), |k| k.load.into()];
     let differs = |part: &fn(&Kind<'_>) -> String| all.iter().any(|(k, _)| part(k) != part(kind));
     let shown: Vec<String> = parts.iter().filter(|p| differs(p)).map(|part| part(kind)).collect();
     if shown.is_empty() { parts.map(|part| part(kind)).join(" ") } else { shown.join(" ") }

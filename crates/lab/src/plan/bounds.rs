@@ -165,7 +165,7 @@ impl Plan {
                     "{} is not the interval of a real-time clock's rate",
                     self.interval.as_argument()
                 );
-                ("interval", what, "name the rate in its place: rtc_hz = 2048")
+                ("interval", what, "name the rate in its place: rtc_hz = 2048, or --rtc-hz 2048")
             }
             Family::Busy if self.policy != Policy::Other => {
                 let what = format!(

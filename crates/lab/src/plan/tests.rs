@@ -237,7 +237,7 @@ fn errors_name_the_line_and_the_remedy() {
     check(
         "stimulus = \"rtc-grid\"\ninterval = \"500us\"",
         expect![
-            "line 3: interval: 500us is not the interval of a real-time clock's rate → name the rate in its place: rtc_hz = 2048"
+            "line 3: interval: 500us is not the interval of a real-time clock's rate → name the rate in its place: rtc_hz = 2048, or --rtc-hz 2048"
         ],
     );
     check(

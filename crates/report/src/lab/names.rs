@@ -8,7 +8,7 @@ use crate::style::clean;
 const LONGEST: usize = 36;
 
 /// A model as tables write it: `none`, `RT`. What is no model is shown as it is.
-pub(super) fn model(asked: &str) -> String {
+pub fn model(asked: &str) -> String {
     match asked.parse() {
         Ok(Asked::Rt) => "RT".into(),
         Ok(asked) => asked.word().into(),

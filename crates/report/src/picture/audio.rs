@@ -77,9 +77,9 @@ fn draw_lines(scene: &mut Scene, field: frame::Field, runs: &[Drawn], y: &Axis) 
         let at = y.at(ns as f64);
         scene.lines(vec![vec![(field.left, at), (field.right, at)]], ink, 1.5, &[6.0, 4.0]);
         let name = format!("{name} {}", SpanNs(ns));
-        // Fragments are about as long as a fragment: its name stands above them.
-        let above = if ink == Ink::Limit { 5.0 } else { 24.0 };
-        scene.text((field.right - 4.0, at - above), &name, Anchor::End, ink);
+        // Cycles are about as long as a fragment, and computing is shorter: between them there is room.
+        let below = if ink == Ink::Limit { -5.0 } else { 14.0 };
+        scene.text((field.right - 4.0, at + below), &name, Anchor::End, ink);
     }
     scene.end();
 }

@@ -99,12 +99,13 @@ fn causes_have_their_rates() {
          · Measuring time needed without a value above 184 virtual µs, with 95 % confidence:
            3.00 virtual min for less than one in a minute, 3.00 virtual h for less than one in an hour.
          · By cause (95 % confidence intervals): no preemption point in shmem_undo_range, about every
-           250 virtual ms (143 ms to 484 ms), worst 90.0 µs; softirq NET_RX �[31m, about every
-           3.00 virtual s (538 ms to 1.97 min), worst 90.0 µs. A cause not seen in this run may still occur
-           as often as every 1.00 virtual s. Only 18 of 20 late wakeups are explained.
+           250 virtual ms (143 virtual ms to 484 virtual ms), worst 90.0 virtual µs; softirq NET_RX �[31m,
+           about every 3.00 virtual s (538 virtual ms to 1.97 virtual min), worst 90.0 virtual µs. A cause
+           not seen in this run may still occur as often as every 1.00 virtual s. Only 18 of 20 late
+           wakeups are explained.
          · Extrapolation, not a measurement: one wakeup in 30.0 virtual s is later than 214 virtual µs
-           (95 %: 171 µs to 344 µs); generalized Pareto above 57.2 virtual µs, 284 samples, shape 0.00
-           (-0.12 to 0.16).
+           (95 %: 171 virtual µs to 344 virtual µs); generalized Pareto above 57.2 virtual µs, 284 samples,
+           shape 0.00 (-0.12 to 0.16).
     "#]].assert_eq(&shown(&run));
 }
 

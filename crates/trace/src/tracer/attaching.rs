@@ -116,7 +116,7 @@ pub(super) fn is_needed(program: &Program, options: &Options, shows: Shows) -> b
         Need::Always | Need::IfThere => true,
         Need::IfTheyMove => others || !options.pinned,
         Need::ForOthers => others,
-        Need::ForWakers => options.announces(),
+        Need::ForWakers => others || options.announces(),
         Need::ForBound => options.watch.is_some(),
         Need::ForSections => shows.needs(program.tracepoint),
     }
