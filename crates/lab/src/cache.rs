@@ -116,15 +116,15 @@ impl Cache {
     }
 
     /// Fails unless nobody but root and this user can change what is executed and believed in it:
-    /// kernels, emulators, package lists, guests, built kernels and known checksums, and every folder
-    /// above them. Nothing is made, and a cache that is not there is fine.
+    /// kernels, emulators, package lists, guests, built kernels, modules with what they are built
+    /// with, and known checksums, and every folder above them. Nothing is made, and a cache that is not there is fine.
     ///
     /// Cells are looked at one by one when they are used.
     pub fn check(&self) -> Result<(), CacheError> {
         if open_own_folder(&self.root).map_err(of_own("use"))?.is_none() {
             return Ok(());
         }
-        for name in ["kernels", "qemu", "guests", "built", "apt", SUMS] {
+        for name in ["kernels", "qemu", "guests", "built", "modules", "headers", "apt", SUMS] {
             check_own(&self.root.join(name), &is_never_used).map_err(of_own("use"))?;
         }
         for name in ["cells", "locks"] {
@@ -166,6 +166,16 @@ impl Cache {
     /// Images of kernels that were built for a bisection, each named after its revision.
     pub fn built(&self) -> PathBuf {
         self.root.join("built")
+    }
+
+    /// Modules that were built, by the release of their kernel and by their sources.
+    pub fn modules(&self) -> PathBuf {
+        self.root.join("modules")
+    }
+
+    /// What modules are built with, by the release of their kernel.
+    pub fn headers(&self) -> PathBuf {
+        self.root.join("headers")
     }
 
     /// Results.
