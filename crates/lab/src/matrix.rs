@@ -46,6 +46,8 @@ pub struct Equipment {
     pub programs: BTreeMap<Arch, PathBuf>,
     /// Modules that guests load first.
     pub modules: Vec<String>,
+    /// The project's own module, by the release of its kernel, where the plan's stimulus is its device.
+    pub own_modules: BTreeMap<String, PathBuf>,
     /// Guests at a time.
     pub parallel: usize,
 }
@@ -175,7 +177,10 @@ fn make_guest(kernel: &Kernel, equipment: &Equipment, memo: &mut Memo) -> Result
         |path: &Path| memo.sum(path).map_err(|e| LabError::Guest(GuestError::Read(path.into(), e)));
     let mut parts = vec![guest::FORMAT.to_string(), kernel.release.clone(), sum(program)?];
     parts.push(config.map(&mut sum).transpose()?.unwrap_or_default());
-    let modules = modules(kernel, &equipment.modules)?;
+    let mut modules = modules(kernel, &equipment.modules)?;
+    if let Some(path) = equipment.own_modules.get(&kernel.release) {
+        modules.push(Module::own(path).map_err(LabError::Modules)?);
+    }
     parts.extend(modules.iter().map(|m| format!("{} {}", m.name, sum::of_bytes(&m.bytes))));
     let key = sum::of_bytes(parts.join("\n").as_bytes());
     let image = equipment.cache.guests().join(format!("{key}.cpio"));

@@ -132,6 +132,7 @@ pub fn build(
     let module = compile(&headers.tree, &sources, release, watch)?;
     let file = stage.path().join(format!("{NAME}.ko"));
     write_new(&file, &module).map_err(CacheError::io("write", &file))?;
+    std::fs::remove_dir_all(&sources).map_err(CacheError::io("remove", &sources))?;
     stage.commit()?;
     Ok(Built { path, was_there: false, bytes: headers.bytes })
 }

@@ -123,6 +123,7 @@ pub(crate) fn full_run() -> Run {
             due_uncertainty_ns: 800,
             page_faults: 4,
             spin: Some(Spin { loops: 400_000_000, observed_ns: 10_000_000_000 }),
+            kernel_stamps: None,
             woken,
             expiries,
             interval_deviation: Some(IntervalDeviation {
