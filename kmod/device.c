@@ -218,8 +218,8 @@ static int wakescope_set_grid(struct waker *waker,
 	if (grid->period_ns < WAKESCOPE_PERIOD_MIN_NS ||
 	    grid->period_ns > WAKESCOPE_PERIOD_MAX_NS)
 		return -EINVAL;
-	/* Of two unsigned numbers, one difference is small. */
-	if (min(first - now, now - first) > WAKESCOPE_PERIOD_MAX_NS)
+	if (first > now + WAKESCOPE_PERIOD_MAX_NS ||
+	    first + WAKESCOPE_PERIOD_MAX_NS < now)
 		return -EINVAL;
 	if (mutex_lock_interruptible(&waker->starting))
 		return -ERESTARTSYS;
