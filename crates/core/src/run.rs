@@ -13,6 +13,7 @@ use crate::finding::Validity;
 use crate::histogram::Histogram;
 use crate::host::Host;
 use crate::interval_deviation::{DeviationFigures, IntervalDeviation};
+pub use crate::kernel_stamps::{KernelStamps, StampedPart};
 use crate::limit::Judgement;
 use crate::line::Line;
 use crate::maxima::Maxima;
@@ -188,31 +189,6 @@ pub struct Spin {
     pub loops: u64,
     /// From the start of the run to its last reading: gaps within that time are known.
     pub observed_ns: u64,
-}
-
-/// The parts of wakeup latencies between the time stamps of the kernel module's device. Those of a
-/// wakeup add up to its latency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KernelStamps {
-    /// How many wakeups there were.
-    pub wakeups: u64,
-    /// From when the timer was due to when its function ran.
-    pub to_function: StampedPart,
-    /// From there to when the probe ran, still in the kernel.
-    pub to_reader: StampedPart,
-    /// From there to the probe's own clock reading.
-    pub to_probe: StampedPart,
-}
-
-/// A part of wakeup latencies, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StampedPart {
-    /// Of all wakeups together.
-    pub sum_ns: u64,
-    /// The shortest.
-    pub min_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
 }
 
 /// The end of another program's histogram, and the samples beyond it, of which only the bounds are

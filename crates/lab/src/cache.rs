@@ -32,6 +32,9 @@ const OLD_S: u64 = 3600;
 /// The name of apt's folders for what is not checked yet.
 pub(crate) const PARTIAL: &str = "partial";
 
+/// The name of apt's folder for what is neither a list nor a package: the lab asks for nothing of that.
+const AUXILIARY: &str = "auxfiles";
+
 /// The file of known checksums.
 const SUMS: &str = "sums.json";
 
@@ -291,9 +294,9 @@ fn is_unfinished(name: &str) -> bool {
 }
 
 /// Whether the lab uses nothing of this name: what is unfinished, and where apt as another user puts
-/// what it has not checked yet, which is made anew each time.
+/// what it has not checked yet, which is made anew each time, and what the lab never asks for.
 fn is_never_used(name: &OsStr) -> bool {
-    name == PARTIAL || name.to_str().is_some_and(is_unfinished)
+    name == PARTIAL || name == AUXILIARY || name.to_str().is_some_and(is_unfinished)
 }
 
 /// Removes what killed labs left unfinished in `folder`: folders on which nobody holds a lock any

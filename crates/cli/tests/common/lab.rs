@@ -82,6 +82,37 @@ impl Stock {
         }
     }
 
+    /// Builds the project's module for these kernels, which must have been fetched, with the command
+    /// itself. A machine that has no way to the packages, or no right to go into them, is no failure
+    /// of the test.
+    pub(crate) fn build_modules(&self, names: &[&str]) -> Result<(), String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wakescope"));
+        command.args(["lab", "module"]).args(names);
+        let ended = Running::start(command.env("WAKESCOPE_CACHE", &self.root)).output();
+        if ended.code == Some(0) {
+            return Ok(());
+        }
+        let no_place = ended.stderr.lines().find(|line| line.contains("no private place"));
+        match no_place.map(str::to_owned).or_else(obstacle) {
+            Some(why) => Err(format!("cannot build the module: {why}")),
+            None => panic!("{names:?}: {ended:?}"),
+        }
+    }
+
+    /// The folder of the kernel that was fetched as `name`, and the module that was built for it.
+    pub(crate) fn kernel_and_module(&self, name: &str) -> (PathBuf, PathBuf) {
+        let (series, flavour) = name.rsplit_once('-').unwrap();
+        let mut kernels = names(&self.root.join("kernels/amd64"));
+        kernels.retain(|n| n.starts_with(&format!("{series}.")) && n.ends_with(flavour));
+        let kernel = kernels.pop().expect("it was fetched");
+        let modules = self.root.join("modules").join(format!("{kernel}-amd64"));
+        // Those of other sources may lie there from another time.
+        let built = fs::read_dir(&modules).unwrap().map(|entry| entry.unwrap().path());
+        let newest = built.max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
+        let module = newest.expect("it was built").join("wakescope.ko");
+        (self.root.join("kernels/amd64").join(kernel), module)
+    }
+
     fn has(&self, arch: &str, name: &str) -> bool {
         if name == "qemu" {
             return names(&self.root.join("qemu")).iter().any(|name| name.starts_with("1"));
@@ -100,7 +131,7 @@ impl Stock {
     /// Gives the cache in `folder` the kernels and the emulator.
     fn link_into(&self, folder: &Path) {
         fs::create_dir(folder).unwrap();
-        for name in ["kernels", "qemu"] {
+        for name in ["kernels", "qemu", "modules"] {
             let original = self.root.join(name);
             fs::create_dir_all(&original).unwrap();
             symlink(original, folder.join(name)).unwrap();
