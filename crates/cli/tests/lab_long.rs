@@ -361,17 +361,15 @@ fn the_kernel_module_survives_what_its_self_test_does_to_it() {
     let name = "the_kernel_module_survives_what_its_self_test_does_to_it";
     let kernels = [KERNEL, "6.1-rt", "7.2-cloud", "7.2-rt"];
     let Some(stock) = stock(name, &kernels) else { return };
-    if let Err(why) = stock.build_modules(&kernels) {
-        return skip(name, &why);
-    }
     for kernel in kernels {
         let bench = Bench::new(stock, "selftest");
-        let program = match self_test(&bench) {
-            Ok(program) => program,
+        let made = self_test(&bench).and_then(|test| Ok((test, stock.build_module(kernel)?)));
+        let (program, module) = match made {
+            Ok(made) => made,
             Err(why) => return skip(name, &why),
         };
         // As a kernel of one's own, which comes with its modules.
-        let (folder, module) = stock.kernel_and_module(kernel);
+        let folder = stock.kernel(kernel);
         let modules = bench.test.dir.join("modules");
         std::fs::create_dir_all(modules.join("kernel")).unwrap();
         std::fs::copy(module, modules.join("kernel/wakescope.ko")).unwrap();

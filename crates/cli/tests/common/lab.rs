@@ -82,35 +82,32 @@ impl Stock {
         }
     }
 
-    /// Builds the project's module for these kernels, which must have been fetched, with the command
-    /// itself. A machine that has no way to the packages, or no right to go into them, is no failure
-    /// of the test.
-    pub(crate) fn build_modules(&self, names: &[&str]) -> Result<(), String> {
+    /// Builds the project's module for the kernel `name`, which must have been fetched, with the command
+    /// itself; where it is. A machine that has no way to the packages, or no right to go into them, is
+    /// no failure of the test.
+    pub(crate) fn build_module(&self, name: &str) -> Result<PathBuf, String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wakescope"));
-        command.args(["lab", "module"]).args(names);
-        let ended = Running::start(command.env("WAKESCOPE_CACHE", &self.root)).output();
+        let command = command.args(["lab", "module", name]).env("WAKESCOPE_CACHE", &self.root);
+        let ended = Running::start(command).output();
         if ended.code == Some(0) {
-            return Ok(());
+            let told =
+                ended.stderr.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+            let path = told.and_then(|path| path.split(", ").next());
+            return Ok(path.unwrap_or_else(|| panic!("{ended:?}")).into());
         }
         let no_place = ended.stderr.lines().find(|line| line.contains("no private place"));
         match no_place.map(str::to_owned).or_else(obstacle) {
             Some(why) => Err(format!("cannot build the module: {why}")),
-            None => panic!("{names:?}: {ended:?}"),
+            None => panic!("{name}: {ended:?}"),
         }
     }
 
-    /// The folder of the kernel that was fetched as `name`, and the module that was built for it.
-    pub(crate) fn kernel_and_module(&self, name: &str) -> (PathBuf, PathBuf) {
+    /// The folder of the kernel that was fetched as `name`.
+    pub(crate) fn kernel(&self, name: &str) -> PathBuf {
         let (series, flavour) = name.rsplit_once('-').unwrap();
-        let mut kernels = names(&self.root.join("kernels/amd64"));
-        kernels.retain(|n| n.starts_with(&format!("{series}.")) && n.ends_with(flavour));
-        let kernel = kernels.pop().expect("it was fetched");
-        let modules = self.root.join("modules").join(format!("{kernel}-amd64"));
-        // Those of other sources may lie there from another time.
-        let built = fs::read_dir(&modules).unwrap().map(|entry| entry.unwrap().path());
-        let newest = built.max_by_key(|path| fs::metadata(path).unwrap().modified().unwrap());
-        let module = newest.expect("it was built").join("wakescope.ko");
-        (self.root.join("kernels/amd64").join(kernel), module)
+        let folder = self.root.join("kernels/amd64");
+        let is_it = |n: &String| n.starts_with(&format!("{series}.")) && n.ends_with(flavour);
+        folder.join(names(&folder).into_iter().find(is_it).expect("it was fetched"))
     }
 
     fn has(&self, arch: &str, name: &str) -> bool {

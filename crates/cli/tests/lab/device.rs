@@ -15,7 +15,7 @@ use crate::common::lab::{Bench, KERNEL, first_lab};
 fn the_kernels_own_stamps_divide_each_wakeup_of_its_device() {
     let name = "the_kernels_own_stamps_divide_each_wakeup_of_its_device";
     let Some((stock, pool, _)) = first_lab(name) else { return };
-    if let Err(why) = stock.build_modules(&[KERNEL]) {
+    if let Err(why) = stock.build_module(KERNEL) {
         return skip(name, &why);
     }
     let bench = Bench::new(stock, "device");
