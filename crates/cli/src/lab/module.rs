@@ -70,7 +70,7 @@ pub(super) fn module_for(
     cache: &Cache,
     waiting: &mut Waiting,
 ) -> Result<Built, Failure> {
-    build(kernel, cache, &site()?, waiting).map_err(|e| failure_of_module(kernel, &e))
+    build(kernel, cache, &site()?, waiting).map_err(|e| failure_of_module(kernel, cache, &e))
 }
 
 fn how(built: &Built) -> String {
@@ -87,7 +87,7 @@ fn ended() -> Failure {
         .try_this("run the same command again to resume")
 }
 
-fn failure_of_module(kernel: &Kernel, e: &ModuleError) -> Failure {
+fn failure_of_module(kernel: &Kernel, cache: &Cache, e: &ModuleError) -> Failure {
     let what = format!("build the module for {}", kernel.release);
     let failure = || Failure::new(clean(&format!("cannot {what}: {e}"), 400));
     let by_hand = "build it by hand, from kmod/ of the sources: make -C kmod KDIR=DIR, with the folder \
@@ -126,6 +126,10 @@ fn failure_of_module(kernel: &Kernel, e: &ModuleError) -> Failure {
         ModuleError::Build { complaints, .. } => complaints
             .iter()
             .fold(failure(), |failure, line| failure.because(clean(line, 200)))
-            .try_this(by_hand),
+            .try_this(format!(
+                "remove {}, so that the headers are fetched again",
+                shown(&cache.headers().join(&kernel.release))
+            ))
+            .try_this(format!("or {by_hand}")),
     }
 }
