@@ -120,7 +120,8 @@ impl Cache {
 
     /// Fails unless nobody but root and this user can change what is executed and believed in it:
     /// kernels, emulators, package lists, guests, built kernels, modules with what they are built
-    /// with, and known checksums, and every folder above them. Nothing is made, and a cache that is not there is fine.
+    /// with, and known checksums, and every folder above them. Nothing is made, and a cache that is
+    /// not there is fine.
     ///
     /// Cells are looked at one by one when they are used.
     pub fn check(&self) -> Result<(), CacheError> {

@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn the_parts_of_all_probes_are_told_with_mean_and_maximum() {
         let part = |sum_ns, max_ns| StampedPart { sum_ns, min_ns: 1, max_ns };
-        let thread = |wakeups, longer| Thread {
+        let thread = |wakeups: u64, longer: u64| Thread {
             kernel_stamps: Some(KernelStamps {
                 wakeups,
                 to_function: part(1_000 * wakeups, 5_000 + longer),
