@@ -67,8 +67,10 @@ run: command
 check: setup
 	scripts/cargo lint
 
-# Guests of the lab run a static program, which tests' own builds are not.
-WITH_GUEST = guest=$(call quoted,$(call absolute,$(BINARY))-guest) && \
+# Guests of the lab run a static program, which tests' own builds are not. What files may cost is tested
+# with what users have.
+WITH_GUEST = export WAKESCOPE_OPTIMISED=$(call quoted,$(call absolute,$(BINARY))) && \
+	guest=$(call quoted,$(call absolute,$(BINARY))-guest) && \
 	export WAKESCOPE_GUEST_AMD64="$${WAKESCOPE_GUEST_AMD64:-$$guest}" &&
 
 test: build

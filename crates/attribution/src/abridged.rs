@@ -280,19 +280,19 @@ mod tests {
             let half = share(Cause::Irq, "eth0", ns / 2);
             abridged.add(late(ns), 0, vec![half, share(Cause::IrqOff, "f", ns - ns / 2)]);
         }
-        let told = |above_ns| {
+        let text = |above_ns| {
             let rows = rank(abridged.parts(above_ns, Lateness::Whole));
-            let told =
+            let text =
                 rows.iter().map(|r| format!("{} {} {}", who(r.blamed()), r.episodes, r.total_ns));
             (
                 count(&abridged, above_ns),
-                told.collect::<Vec<_>>(),
+                text.collect::<Vec<_>>(),
                 abridged.components(above_ns).total_ns(),
             )
         };
-        assert_eq!(told(0), (3, vec!["eth0 3 300".into(), "f 3 300".into()], 600));
-        assert_eq!(told(200), (2, vec!["eth0 2 250".into(), "f 2 250".into()], 500));
-        assert_eq!(told(301), (0, vec![], 0));
+        assert_eq!(text(0), (3, vec!["eth0 3 300".into(), "f 3 300".into()], 600));
+        assert_eq!(text(200), (2, vec!["eth0 2 250".into(), "f 2 250".into()], 500));
+        assert_eq!(text(301), (0, vec![], 0));
     }
 
     #[test]

@@ -185,8 +185,8 @@ fn tell_modules(run: &mut Run, mut build_ids: BTreeMap<String, String>) {
     let frames = stacks_mut(run).flat_map(|stack| &*stack);
     let modules: BTreeSet<&str> = frames.filter_map(|frame| frame.module.as_deref()).collect();
     build_ids.retain(|module, _| modules.contains(module.as_str()));
-    if let Some(told) = &mut run.explanation {
-        told.module_build_ids = build_ids;
+    if let Some(explanation) = &mut run.explanation {
+        explanation.module_build_ids = build_ids;
     }
 }
 

@@ -88,7 +88,7 @@ struct LongestSections {
 impl Reattribution {
     /// Of `run`, which is an explained one. `by`: what else its late time is to be ranked by.
     pub fn of(run: &Run, by: Option<By>) -> Self {
-        let recorded = run.explanation.as_ref().and_then(|told| told.sections.as_ref());
+        let recorded = run.explanation.as_ref().and_then(|explained| explained.sections.as_ref());
         let recorded = recorded.filter(|sections| !sections.exact).map(|sections| {
             let Sections { irq_off, preempt_off, .. } = sections;
             [irq_off.clone(), preempt_off.clone()]

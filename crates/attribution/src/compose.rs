@@ -5,7 +5,7 @@ use crate::{Premises, bound};
 use wakescope_core::explain::{
     Bound, Cause, ComponentTable, Phase, Sections, Share, Unsound, Variables,
 };
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, TimeDomain};
 
@@ -63,7 +63,7 @@ pub(crate) fn is_switch(share: &Share) -> bool {
 
 fn premises(run: &Run, interrupts: &Interrupts, sections: &Sections) -> Premises {
     let model = run.host.preemption.model;
-    let most_urgent = !run.plan.is_of_others() && run.plan.policy != Policy::Other;
+    let most_urgent = !run.plan.is_of_others() && run.plan.policy != ProbePolicy::Other;
     Premises {
         edges_seen: sections
             .measured
@@ -209,17 +209,17 @@ mod tests {
 
     #[test]
     fn a_later_wakeup_disproves_a_bound() {
-        let told = |worst_ns| composed(&run(Model::Full, worst_ns)).unsound;
+        let text = |worst_ns| composed(&run(Model::Full, worst_ns)).unsound;
         let disproof = Unsound::Exceeded { cause: Some(Cause::Steal) };
-        assert!(told(79_000).contains(&disproof), "{:?}", told(79_000));
-        assert!(!told(59_600).contains(&disproof));
+        assert!(text(79_000).contains(&disproof), "{:?}", text(79_000));
+        assert!(!text(59_600).contains(&disproof));
     }
 
     #[test]
     fn lazy_preemption_is_full_for_real_time_tasks_only() {
         let mut run = run(Model::Lazy, 0);
         assert!(premises(&run, &timer(), &Sections::default()).full_preemption);
-        run.plan.policy = Policy::Other;
+        run.plan.policy = ProbePolicy::Other;
         let ordinary = premises(&run, &timer(), &Sections::default());
         assert!(!ordinary.full_preemption && !ordinary.most_urgent);
     }

@@ -27,15 +27,15 @@ impl<'a, K: Key> Part<'a, K> {
         shares: impl IntoIterator<Item = (Cow<'a, K>, u64)>,
     ) -> Self {
         let mut sums: BTreeMap<Cow<'a, K>, u64> = BTreeMap::new();
-        let mut told = 0_u64;
+        let mut text = 0_u64;
         for (group, ns) in shares.into_iter().filter(|(_, ns)| *ns > 0) {
             let sum = sums.entry(group).or_default();
             *sum = sum.saturating_add(ns);
-            told = told.saturating_add(ns);
+            text = text.saturating_add(ns);
         }
-        if late_ns > told {
+        if late_ns > text {
             let rest = sums.entry(Cow::Owned(K::unexplained())).or_default();
-            *rest = rest.saturating_add(late_ns - told);
+            *rest = rest.saturating_add(late_ns - text);
         }
         Self { weight, shares: sums }
     }

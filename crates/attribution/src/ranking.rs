@@ -87,7 +87,7 @@ mod tests {
         ]
     }
 
-    fn told(subject: &Subject) -> String {
+    fn text_of(subject: &Subject) -> String {
         match subject {
             Subject::Function(f) => format!("{} {}", f.name, f.module.as_deref().unwrap_or("-")),
             Subject::Module { name } => name.clone().unwrap_or_else(|| "kernel".into()),
@@ -106,7 +106,7 @@ mod tests {
         let ranking = rank_by(by, late.iter().map(|blame| (100, blame.as_slice())), true);
         assert_eq!((ranking.by, ranking.wakeups, ranking.complete), (by, 2, true));
         let line = |row: &wakescope_core::explain::RankingRow| {
-            format!("{}: {} {} {}", told(&row.subject), row.episodes, row.total_ns, row.worst_ns)
+            format!("{}: {} {} {}", text_of(&row.subject), row.episodes, row.total_ns, row.worst_ns)
         };
         assert_eq!(ranking.rows.iter().map(line).collect::<Vec<_>>(), want);
         let shares: f64 = ranking.rows.iter().map(|row| row.share).sum();

@@ -221,12 +221,12 @@ mod tests {
     #[test]
     fn a_record_that_was_read_and_not_explained_is_a_finding() {
         assert_eq!(right().finding(5, &Abridged::default()), None);
-        let told = right().finding(4, &Abridged::default()).unwrap();
-        assert!(told.message.contains("5 records were read, but 4 wakeups explained"), "{told:?}");
+        let text = right().finding(4, &Abridged::default()).unwrap();
+        assert!(text.message.contains("5 records were read, but 4 wakeups explained"), "{text:?}");
         let mut wrong = right();
         wrong.read = 3;
-        let told = wrong.finding(5, &Abridged::default()).unwrap();
+        let text = wrong.finding(5, &Abridged::default()).unwrap();
         let want = "5 records were sent, but 3 were read (and 1 more such contradictions)";
-        assert!(told.message.contains(want), "{told:?}");
+        assert!(text.message.contains(want), "{text:?}");
     }
 }

@@ -18,8 +18,8 @@ pub(crate) fn frame(text: &str) -> Frame {
 
 /// `function+0x10 function+0x20`
 pub(crate) fn joined(frames: &[Frame]) -> String {
-    let told = |f: &Frame| format!("{}+{:#x}", f.function.as_deref().unwrap_or("?"), f.offset);
-    frames.iter().map(told).collect::<Vec<_>>().join(" ")
+    let text = |f: &Frame| format!("{}+{:#x}", f.function.as_deref().unwrap_or("?"), f.offset);
+    frames.iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
 /// A function of the kernel itself as a culprit.

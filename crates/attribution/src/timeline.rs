@@ -19,12 +19,12 @@ pub fn timeline(wakeup: &Wakeup) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut depth = Depth::default();
     for (at, moment) in moments(wakeup) {
-        let told = match moment {
+        let text = match moment {
             Moment::Mark(event) => Some((0, event)),
             Moment::Event(what) => step_event(what).map(|event| (depth.of(what), event)),
         };
         let at_ns = at.since(wakeup.marks.due).0;
-        steps.extend(told.map(|(depth, event)| Step { at_ns, depth, event }));
+        steps.extend(text.map(|(depth, event)| Step { at_ns, depth, event }));
     }
     shortened(steps)
 }

@@ -58,7 +58,7 @@ fn again(head: &Head, episode: &Attributed) -> Attributed {
 }
 
 /// The answer, a share to a line.
-fn told(episode: &Attributed) -> String {
+fn text_of(episode: &Attributed) -> String {
     let mut out = format!("    {:?}\n", episode.components);
     for share in &episode.blame {
         writeln!(out, "    {}", serde_json::to_string(share).unwrap()).unwrap();
@@ -85,7 +85,7 @@ fn every_stored_answer_is_repeated() {
                 let late_ns = episode.wakeup_latency_ns();
                 let name = recorded.name();
                 writeln!(changed, "{name}, episode {number}, {late_ns} ns late").unwrap();
-                write!(changed, "  was\n{}  is\n{}", told(&episode), told(&new)).unwrap();
+                write!(changed, "  was\n{}  is\n{}", text_of(&episode), text_of(&new)).unwrap();
             }
             let origin_ns = head.origin_ns;
             if last.as_ref() != Some(&head) {
@@ -137,7 +137,7 @@ fn what_was_injected_is_found() {
                 ns >= length_ns / 6 && ns <= length_ns + length_ns / 5,
                 "{}, episode {number}: {ns} ns of {kind}\n{}",
                 recorded.name(),
-                told(&answer)
+                text_of(&answer)
             );
             checked += 1;
         }

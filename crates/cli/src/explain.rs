@@ -7,7 +7,7 @@ use wakescope_attribution::{Machine, account, stand_in};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, By};
 use wakescope_core::host::Host;
-use wakescope_core::plan::{Plan, Policy, Stimulus, Target};
+use wakescope_core::plan::{Plan, ProbePolicy, Stimulus, Target};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -279,7 +279,7 @@ impl Follower {
             target: plan.target.clone(),
             stimulus: plan.stimulus,
             probes: u32::try_from(plan.cpus.len()).unwrap_or(u32::MAX),
-            pinned: !plan.is_of_others() && plan.policy != Policy::Deadline,
+            pinned: !plan.is_of_others() && plan.policy != ProbePolicy::Deadline,
             above_ns: above.time_ns(),
             tail: above.tail(),
             preemptible: preemptible(host.preemption.model),

@@ -95,10 +95,10 @@ mod tests {
             // Its process may have raised its own limit.
             (Failure::new(fault), false),
         ] {
-            let told = failure.try_this("use another directory: --dir DIR").to_string();
-            assert_eq!(told.contains("\n  wakescope runs with a limit of "), has_limit, "{told}");
-            assert!(told.ends_with(&format!("\n  → {MORE_FILES}")), "{told}");
-            assert!(!told.contains("--dir"), "{told}");
+            let text = failure.try_this("use another directory: --dir DIR").to_string();
+            assert_eq!(text.contains("\n  wakescope runs with a limit of "), has_limit, "{text}");
+            assert!(text.ends_with(&format!("\n  → {MORE_FILES}")), "{text}");
+            assert!(!text.contains("--dir"), "{text}");
         }
         let other = Failure::new("cannot write x: disk full (os error 28)").try_this("make room");
         let want = "wakescope: cannot write x: disk full (os error 28)\n  → make room";

@@ -56,7 +56,7 @@ pub(crate) struct GuestArgs {
     module: Vec<String>,
 
     #[command(subcommand)]
-    task: Task,
+    task: GuestTask,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -75,7 +75,7 @@ impl TimeArg {
 }
 
 #[derive(clap::Subcommand)]
-enum Task {
+enum GuestTask {
     /// Tell what kernel this is, also from its behaviour
     Check,
     /// Measure as a plan says
@@ -145,9 +145,9 @@ pub(crate) fn run(args: &GuestArgs) -> Result<Outcome, Failure> {
         exit.give_up_after(args.limit, domain)?;
         settle();
         match &args.task {
-            Task::Check => check(domain),
-            Task::Measure(task) => run_measurement(task, domain),
-            Task::Explain(task) => run_explanation(task, domain),
+            GuestTask::Check => check(domain),
+            GuestTask::Measure(task) => run_measurement(task, domain),
+            GuestTask::Explain(task) => run_explanation(task, domain),
         }
     });
     exit.leave(began, false, done)
@@ -456,7 +456,7 @@ mod tests {
         guest: GuestArgs,
     }
 
-    fn task(words: &[&str]) -> Result<Task, String> {
+    fn task(words: &[&str]) -> Result<GuestTask, String> {
         let first = ["lab-guest", "--results", "ttyS1", "--limit", "1s"];
         let parsed = Alone::try_parse_from([&first[..], words].concat());
         parsed.map(|alone| alone.guest.task).map_err(|e| e.to_string())
@@ -466,11 +466,13 @@ mod tests {
     fn a_plan_arrives_as_it_was_sent() {
         let sent = Plan { load: vec!["find".into()], samples: Some(5), ..Plan::default() };
         let json = serde_json::to_string(&sent).unwrap();
-        let Ok(Task::Measure(order)) = task(&["measure", "--seed", "7", &json]) else { panic!() };
+        let Ok(GuestTask::Measure(order)) = task(&["measure", "--seed", "7", &json]) else {
+            panic!()
+        };
         assert_eq!((order.seed, &*order.plan), (7, &sent));
         assert_eq!(loads_of(&order.plan).unwrap().len(), 1);
         let words = ["explain", "--seed", "7", "--above", "50us", "--bound", &json];
-        let Ok(Task::Explain(order)) = task(&words) else { panic!() };
+        let Ok(GuestTask::Explain(order)) = task(&words) else { panic!() };
         assert_eq!((*order.order.plan, order.bound, order.sections), (sent, true, false));
         assert_eq!(order.above.time_ns(), Some(50_000));
         let refused = task(&["measure", "--seed", "7", "{}"]).err().unwrap();

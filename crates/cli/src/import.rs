@@ -90,7 +90,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<Outcome, Failure> {
         let record = run.to_json();
         let folder = RunFolder::create(out.as_deref(), &time_now(), None, record.as_bytes())?;
         let path = folder.finish(record.as_bytes())?;
-        output::print(&told(run, &path))?;
+        output::print(&imported_text(run, &path))?;
     }
     Ok(Outcome::Done)
 }
@@ -239,7 +239,7 @@ fn refused(path: &Path, e: &ImportError) -> Failure {
 }
 
 /// A line about a run, and below it what is unknown.
-fn told(run: &Run, path: &Path) -> String {
+fn imported_text(run: &Run, path: &Path) -> String {
     let source = run.source.clone().unwrap_or_default();
     let max = run.summary.max_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
     let mut out = format!(

@@ -370,13 +370,13 @@ mod tests {
 
     #[test]
     fn an_observer_that_cannot_observe_is_told_with_cause_and_remedy() {
-        let told = |cause: Box<dyn std::error::Error + Send + Sync>| {
+        let text = |cause: Box<dyn std::error::Error + Send + Sync>| {
             explain(MeasureError::Observer(ObserverError::Begin(cause))).to_string()
         };
-        let of_tracer = told(Box::new(TraceError::Refused("control", "no room".into())));
+        let of_tracer = text(Box::new(TraceError::Refused("control", "no room".into())));
         let want = "cannot follow wakeups: the kernel refuses the BPF program control: no room";
         assert!(of_tracer.contains(want) && of_tracer.contains("wakescope check"), "{of_tracer}");
-        let of_another = told("it is asleep".into());
+        let of_another = text("it is asleep".into());
         let want = "cannot begin to follow wakeups: it is asleep";
         assert!(of_another.contains(want), "{of_another}");
     }
@@ -392,10 +392,10 @@ mod tests {
             (5_000_000, "10ms"),
         ] {
             let error = MeasureError::Interval(SpanNs(1), SpanNs(turnaround_ns));
-            let told = explain(error).to_string();
-            let last = told.lines().last().unwrap_or_default().trim();
+            let text = explain(error).to_string();
+            let last = text.lines().last().unwrap_or_default().trim();
             let hint = last.split_once("use ").map(|(_, hint)| hint.to_owned());
-            assert_eq!(hint, Some(format!("--interval {want} or more")), "{told}");
+            assert_eq!(hint, Some(format!("--interval {want} or more")), "{text}");
         }
     }
 

@@ -6,6 +6,7 @@ use wakescope_model::Rules;
 use crate::{Failure, Outcome};
 
 mod check;
+mod drawing;
 mod list;
 mod run;
 mod scenario;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use wakescope_core::plan::{Plan, Policy};
+use wakescope_core::plan::{Plan, ProbePolicy};
 use wakescope_core::units::{MonoNs, SpanNs, counted};
 use wakescope_probe::line::{LineError, Port};
 use wakescope_probe::respond::{RespondTask, Responder};
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &RespondArgs) -> Result<Outcome, Failure> {
     };
     let port = port.map_err(|e| explain(&e))?;
     let mut plan = Plan {
-        policy: Policy::Fifo,
+        policy: ProbePolicy::Fifo,
         priority: Some(args.priority.unwrap_or(PRIORITY)),
         policy_required: args.priority.is_some(),
         ..Plan::default()

@@ -54,7 +54,7 @@ fn the_number_of_wakeups_ends_it_too() {
 #[test]
 fn what_no_card_can_do_is_refused_with_a_remedy() {
     let test = Test::new("audio-refused");
-    for (args, told) in [
+    for (args, text) in [
         ("--stimulus audio --share 200%", "a share from 1% to 95% is possible"),
         ("--stimulus audio --share 80", "as in 80%"),
         ("--stimulus audio --fragments 0", "at least 2 are needed"),
@@ -69,7 +69,7 @@ fn what_no_card_can_do_is_refused_with_a_remedy() {
     ] {
         let ended = test.measure(&args.split(' ').collect::<Vec<_>>());
         assert_eq!(ended.code, Some(2), "{args}: {ended:?}");
-        assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{args}: {}", ended.stderr);
         assert!(!test.dir.join("runs").exists(), "{args}");
     }
 }

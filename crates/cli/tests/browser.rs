@@ -55,6 +55,6 @@ fn pages_work_in_a_browser() {
     let mut script = test.program("python3".as_ref());
     script.arg("-B").arg(root().join("scripts/browse.py")).args([browser, "one.html", "two.html"]);
     let ended = script.arg("two/run.json").output().unwrap();
-    let told = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{told}");
+    let text = String::from_utf8_lossy(&ended.stdout) + String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{text}");
 }

@@ -30,10 +30,10 @@ fn what_is_attributed_anew_by_the_same_rules_stays_as_recorded() {
     assert_eq!((anew.episodes, anew.changed, anew.excess_ns), (3, 0, 0));
     assert_eq!(run, stored.run);
     let text = test.done(&["explain", "run"]);
-    let told = "attributed anew: 3 of 4 late wakeups; all answers are as recorded";
-    assert!(text.contains(told), "{text}");
+    let message = "attributed anew: 3 of 4 late wakeups; all answers are as recorded";
+    assert!(text.contains(message), "{text}");
     let as_recorded = test.done(&["explain", "run", "--as-recorded"]);
-    assert_eq!(as_recorded, text.replace(&format!(" {told}\n"), ""));
+    assert_eq!(as_recorded, text.replace(&format!(" {message}\n"), ""));
 }
 
 /// As another version had answered, which took an interrupt for a softirq.
@@ -61,8 +61,8 @@ fn where_an_answer_changed_both_are_told() {
     let (run, ended) = shown(&test, &[]);
     assert_eq!(ended.stderr, "");
     assert_eq!(run.worst, today.worst);
-    let told = run.explanation.as_ref().unwrap();
-    let anew = told.anew.as_ref().unwrap();
+    let explanation = run.explanation.as_ref().unwrap();
+    let anew = explanation.anew.as_ref().unwrap();
     assert_eq!((anew.episodes, anew.changed, anew.excess_ns), (3, 3, 0));
     // What was kept in short only stands as recorded: so does its part of the ranking.
     let ns = |run: &Run, cause| {
@@ -154,8 +154,11 @@ fn a_killed_run_is_explained_from_what_it_had_stored() {
     });
     let (run, ended) = shown(&test, &[]);
     assert_eq!(ended.stderr, "");
-    let told = run.explanation.as_ref().unwrap();
-    assert_eq!((told.late, told.explained, told.stored_episodes), (4, 3, Some(3)));
+    let explanation = run.explanation.as_ref().unwrap();
+    assert_eq!(
+        (explanation.late, explanation.explained, explanation.stored_episodes),
+        (4, 3, Some(3))
+    );
     assert_eq!(run.worst[..3], whole.worst[..3]);
     let all: u64 = run.causes.iter().map(|row| row.total_ns).sum();
     let unexplained = run.causes.iter().filter(|row| row.cause == Cause::Unexplained);
@@ -176,8 +179,8 @@ fn episodes_are_those_of_a_run_s_folder() {
     let test = Test::new("elsewhere");
     store(&test, |_| {});
     fs::copy(test.dir.join("run/run.json"), test.dir.join("run/public.json")).unwrap();
-    let told = test.done(&["explain", "run/public.json"]);
-    assert!(told.contains("its folder has no episodes.jsonl"), "{told}");
-    let told = test.done(&["explain", "run/run.json"]);
-    assert!(told.contains("attributed anew: 3 of 4"), "{told}");
+    let text = test.done(&["explain", "run/public.json"]);
+    assert!(text.contains("its folder has no episodes.jsonl"), "{text}");
+    let text = test.done(&["explain", "run/run.json"]);
+    assert!(text.contains("attributed anew: 3 of 4"), "{text}");
 }

@@ -72,9 +72,9 @@ fn each_wakeup_is_followed_and_its_parts_add_up() {
     assert_eq!(run.state, State::Complete);
     assert_parts_add_up(&run);
     assert_shares_add_up(&run);
-    let told = run.explanation.as_ref().unwrap();
-    assert!(told.seen_with.contains(&"sched_switch".into()), "{:?}", told.seen_with);
-    assert_eq!(told.above, "p90");
+    let explanation = run.explanation.as_ref().unwrap();
+    assert!(explanation.seen_with.contains(&"sched_switch".into()), "{:?}", explanation.seen_with);
+    assert_eq!(explanation.above, "p90");
 }
 
 #[test]
@@ -111,10 +111,10 @@ fn check_followed_from_the_call(stimulus: Stimulus, between: &str, waker_cpu: u3
     assert_eq!((run.state, run.plan.stimulus), (State::Complete, stimulus));
     assert_parts_add_up(&run);
     assert_shares_add_up(&run);
-    let told = run.explanation.as_ref().unwrap();
+    let explanation = run.explanation.as_ref().unwrap();
     // Followed are all but those that somebody hid.
-    assert!(told.not_followed <= told.wakeups / 10, "{told:?}");
-    assert!(told.seen_with.contains(&"sched_waking".into()), "{:?}", told.seen_with);
+    assert!(explanation.not_followed <= explanation.wakeups / 10, "{explanation:?}");
+    assert!(explanation.seen_with.contains(&"sched_waking".into()), "{:?}", explanation.seen_with);
     let waker = format!("wakescope-w/{waker_cpu}");
     let from = (waker_cpu != probe).then_some(waker_cpu);
     let explained: Vec<_> = run.worst.iter().filter(|w| !w.blame.is_empty()).collect();
@@ -204,8 +204,11 @@ fn every_timer_on_the_grid_is_followed_from_when_it_is_due() {
         assert_eq!((run.state, run.plan.stimulus), (State::Complete, stimulus));
         assert_parts_add_up(&run);
         assert_shares_add_up(&run);
-        let told = run.explanation.as_ref().unwrap();
-        assert!(told.not_followed <= told.wakeups / 10, "{stimulus}: {told:?}");
+        let explanation = run.explanation.as_ref().unwrap();
+        assert!(
+            explanation.not_followed <= explanation.wakeups / 10,
+            "{stimulus}: {explanation:?}"
+        );
         // All but those that found the probe awake began with an interrupt.
         let timers = run.worst.iter().filter(|w| {
             let first = w.timeline.first().map(|step| &step.event);
@@ -221,24 +224,24 @@ fn every_timer_on_the_grid_is_followed_from_when_it_is_due() {
 /// The components of all wakeups, against what the probe itself measured.
 #[track_caller]
 fn assert_parts_add_up(run: &Run) {
-    let told = run.explanation.as_ref().expect("an explanation");
+    let explained = run.explanation.as_ref().expect("an explanation");
     let woken = run.woken();
-    assert_eq!(told.wakeups + told.not_followed, woken.count);
-    assert!(told.wakeups > 0, "{told:?}");
+    assert_eq!(explained.wakeups + explained.not_followed, woken.count);
+    assert!(explained.wakeups > 0, "{explained:?}");
     let table = run.components.as_ref().expect("components");
     let always = [&table.irq_latency, &table.handler_duration, &table.sched_latency];
     for part in always {
-        assert_eq!(part.count, told.wakeups, "{part:?}");
+        assert_eq!(part.count, explained.wakeups, "{part:?}");
     }
     // Where the scheduler's entry was not seen, the component before it has the time.
     let parts: Vec<&Distribution> = always.into_iter().chain(&table.sched_duration).collect();
     for part in &parts {
         let held: u64 = part.histogram.buckets().iter().map(|b| b.count).sum();
-        assert!(part.count == held && held <= told.wakeups, "{part:?}");
+        assert!(part.count == held && held <= explained.wakeups, "{part:?}");
     }
     let sum: u64 = parts.iter().map(|part| part.sum_ns).sum();
     let maxima: Vec<u64> = parts.iter().filter_map(|part| part.max_ns).collect();
-    if told.not_followed == 0 {
+    if explained.not_followed == 0 {
         // Both are counted from the same two readings of the clock, on either side of the kernel.
         assert_eq!(sum, woken.sum_ns);
         let worst = woken.max_ns.unwrap();
@@ -252,9 +255,9 @@ fn assert_parts_add_up(run: &Run) {
 /// What is known of each late wakeup, and of all together.
 #[track_caller]
 fn assert_shares_add_up(run: &Run) {
-    let told = run.explanation.as_ref().expect("an explanation");
-    assert!(told.late >= told.explained, "{told:?}");
-    assert!(told.wakeups + told.not_followed >= told.late, "{told:?}");
+    let it = run.explanation.as_ref().expect("an explanation");
+    assert!(it.late >= it.explained, "{it:?}");
+    assert!(it.wakeups + it.not_followed >= it.late, "{it:?}");
     let explained: Vec<_> = run.worst.iter().filter(|w| !w.blame.is_empty()).collect();
     assert!(!explained.is_empty(), "{:?}", run.worst);
     for episode in explained {
@@ -268,9 +271,9 @@ fn assert_shares_add_up(run: &Run) {
     }
     let shares: f64 = run.causes.iter().map(|row| row.share).sum();
     assert!((shares - 1.0).abs() < 1e-9, "{shares}: {:?}", run.causes);
-    let late = told.late_components.expect("components of the late ones").total_ns();
+    let late = it.late_components.expect("components of the late ones").total_ns();
     let caused: u64 = run.causes.iter().map(|row| row.total_ns).sum();
-    assert_eq!(late + told.unexplained_ns, caused);
+    assert_eq!(late + it.unexplained_ns, caused);
     assert_books_balance(run);
     run.net_of_steal.iter().for_each(|net| assert_net_adds_up(run, net));
 }
@@ -299,17 +302,17 @@ fn assert_net_adds_up(run: &Run, net: &NetOfSteal) {
 /// Late wakeups are all that the probes recorded, and causes have all their time.
 #[track_caller]
 fn assert_books_balance(run: &Run) {
-    let told = run.explanation.as_ref().expect("an explanation");
+    let it = run.explanation.as_ref().expect("an explanation");
     let woken = run.woken();
-    let buckets = || woken.histogram.buckets().iter().filter(|b| b.upper > told.above_ns);
-    let late = || buckets().filter(|b| b.lower >= told.above_ns);
+    let buckets = || woken.histogram.buckets().iter().filter(|b| b.upper > it.above_ns);
+    let late = || buckets().filter(|b| b.lower >= it.above_ns);
     let count = |buckets: &mut dyn Iterator<Item = &Bucket>| buckets.map(|b| b.count).sum::<u64>();
     let (least, most) = (count(&mut late()), count(&mut buckets()));
-    assert!((least..=most).contains(&told.late), "{least} to {most}: {told:?}");
-    assert!(told.explained + told.late_not_followed <= told.late, "{told:?}");
-    assert!(told.late_not_followed <= told.not_followed, "{told:?}");
+    assert!((least..=most).contains(&it.late), "{least} to {most}: {it:?}");
+    assert!(it.explained + it.late_not_followed <= it.late, "{it:?}");
+    assert!(it.late_not_followed <= it.not_followed, "{it:?}");
     // A sample stands for what it was drawn from, more or less.
-    if told.one_in.is_none() {
+    if it.one_in.is_none() {
         let least: u64 = late().map(|b| b.lower * b.count).sum();
         let most: u64 = buckets().map(|b| (b.upper - 1) * b.count).sum();
         let caused: u64 = run.causes.iter().map(|row| row.total_ns).sum();
@@ -443,17 +446,29 @@ fn what_is_late_is_what_was_asked_for() {
     };
     // Everything: each wakeup leaves the kernel.
     let (run, text) = ask("1ns");
-    let told = run.explanation.as_ref().unwrap();
-    assert_eq!((told.above_ns, told.late), (1, told.wakeups + told.not_followed), "{told:?}");
-    assert_eq!(told.records + told.lost_records, told.wakeups, "{told:?}");
-    assert_eq!(told.explained, told.records, "{told:?}");
+    let explanation = run.explanation.as_ref().unwrap();
+    assert_eq!(
+        (explanation.above_ns, explanation.late),
+        (1, explanation.wakeups + explanation.not_followed),
+        "{explanation:?}"
+    );
+    assert_eq!(
+        explanation.records + explanation.lost_records,
+        explanation.wakeups,
+        "{explanation:?}"
+    );
+    assert_eq!(explanation.explained, explanation.records, "{explanation:?}");
     assert_shares_add_up(&run);
     assert!(text.contains(" above 1 ns"), "{text}");
     // Nothing, which is an answer too.
     let (run, text) = ask("10s");
-    let told = run.explanation.as_ref().unwrap();
-    assert_eq!((told.late, told.explained, told.records), (0, 0, 0), "{told:?}");
-    assert!(told.wakeups > 0 && run.causes.is_empty(), "{told:?}");
+    let explanation = run.explanation.as_ref().unwrap();
+    assert_eq!(
+        (explanation.late, explanation.explained, explanation.records),
+        (0, 0, 0),
+        "{explanation:?}"
+    );
+    assert!(explanation.wakeups > 0 && run.causes.is_empty(), "{explanation:?}");
     assert!(run.worst.iter().all(|w| w.blame.is_empty() && w.components.is_none()));
     let answer = "late: no wakeup was later than 10.0 s, so there is nothing to explain.\n";
     assert!(text.lines().next().is_some_and(|line| (line.to_owned() + "\n").ends_with(answer)));
@@ -461,7 +476,10 @@ fn what_is_late_is_what_was_asked_for() {
     assert!(text.contains("\n interrupt latency "), "{text}");
     // A percentile that so few samples do not carry gives way to one that they do, and so told.
     let (run, text) = ask("p99.9");
-    let told = run.explanation.as_ref().unwrap();
-    assert_eq!(told.above, "p99", "{told:?}");
-    assert!(told.late > 0 && told.above_ns > 0 && text.contains("(p99)"), "{told:?} {text}");
+    let explanation = run.explanation.as_ref().unwrap();
+    assert_eq!(explanation.above, "p99", "{explanation:?}");
+    assert!(
+        explanation.late > 0 && explanation.above_ns > 0 && text.contains("(p99)"),
+        "{explanation:?} {text}"
+    );
 }

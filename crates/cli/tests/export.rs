@@ -184,7 +184,7 @@ fn all_samples_are_written_as_json() {
 
     let csv = test.dir.join("run/samples.csv");
     let whole = fs::read_to_string(&csv).unwrap();
-    for (text, told) in [
+    for (text, message) in [
         (&whole[..whole.len() - 1], "it has no end"),
         (&whole.replace('\n', "\r\n"), "line 1: it is not the head"),
         (&whole.replacen("\n0,", "\nzero,", 1), "line 2: it is not three"),
@@ -192,8 +192,11 @@ fn all_samples_are_written_as_json() {
     ] {
         fs::write(&csv, text).unwrap();
         let ended = report(&test, &["run", "--format", "jsonl"]);
-        assert_eq!(ended.code, Some(2), "{told}: {ended:?}");
-        assert!(ended.stderr.contains(told) && ended.stderr.contains("samples.csv"), "{ended:?}");
+        assert_eq!(ended.code, Some(2), "{message}: {ended:?}");
+        assert!(
+            ended.stderr.contains(message) && ended.stderr.contains("samples.csv"),
+            "{ended:?}"
+        );
     }
     fs::remove_file(&csv).unwrap();
     let ended = report(&test, &["run", "--format", "jsonl"]);
@@ -265,7 +268,7 @@ fn the_distribution_can_be_chosen() {
 #[test]
 fn options_that_mean_nothing_are_refused() {
     let test = with_run("options");
-    for (args, told) in [
+    for (args, text) in [
         ("--distribution woken", "--distribution does not apply"),
         ("--format jsonl --distribution woken", "--distribution does not apply"),
         ("--format trace --distribution woken", "--distribution does not apply"),
@@ -280,7 +283,7 @@ fn options_that_mean_nothing_are_refused() {
         let args = [vec!["run"], args.split(' ').collect()].concat();
         let ended = report(&test, &args);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args:?}: {ended:?}");
-        assert!(ended.stderr.contains(told), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{args:?}: {}", ended.stderr);
     }
 }
 

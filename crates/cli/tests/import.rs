@@ -46,8 +46,8 @@ max:          1         1
 #[track_caller]
 fn imported(test: &Test, file: &str) -> Run {
     let out = format!("run-of-{}", file.replace('/', "-"));
-    let told = test.done(&["import", file, "--out", &out]);
-    assert!(told.contains("unknown: "), "{told}");
+    let text = test.done(&["import", file, "--out", &out]);
+    assert!(text.contains("unknown: "), "{text}");
     common::assert_valid_run(&fs::read_to_string(test.dir.join(&out).join(RECORD)).unwrap());
     record(&test.dir.join(out))
 }
@@ -65,8 +65,8 @@ fn a_file_becomes_a_run_like_any_other() {
     assert!(text.contains("13 samples of cyclictest, 2 threads"), "{text}");
     assert!(!text.contains("0 ns") && !text.contains("kernel "), "{text}");
     // Without --out, runs lie where those of `measure` do.
-    let told = test.done(&["import", "ct.txt", "ct.txt"]);
-    assert_eq!(test.runs().len(), 2, "{told}");
+    let message = test.done(&["import", "ct.txt", "ct.txt"]);
+    assert_eq!(test.runs().len(), 2, "{message}");
 }
 
 #[test]
@@ -176,9 +176,9 @@ fn a_file_of_10_gb_is_read_in_little_memory() {
             .current_dir(&test.dir)
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(ended.status.code(), Some(2), "{name}: {told}");
-        assert!(told.contains("cannot import"), "{name}: {told}");
+        let message = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(2), "{name}: {message}");
+        assert!(message.contains("cannot import"), "{name}: {message}");
     }
 }
 

@@ -69,11 +69,11 @@ fn every_verb_says_that_a_unit_was_assumed_and_takes_one() {
     for verb in verbs {
         let silent = test.ended(verb);
         assert!(silent.stdout.contains("unit-assumed"), "{verb:?}: {silent:?}");
-        let told = test.ended(&[verb, &["--unit", "ns"]].concat());
-        assert!(!told.stdout.contains("unit-assumed") && told.stderr.is_empty(), "{told:?}");
+        let text = test.ended(&[verb, &["--unit", "ns"]].concat());
+        assert!(!text.stdout.contains("unit-assumed") && text.stderr.is_empty(), "{text:?}");
         // The file does not tell, so each of the two is possible: a thousand times apart.
         if verb[0] != "trend" {
-            assert!(told.stdout.contains(" ns"), "{verb:?}: {told:?}");
+            assert!(text.stdout.contains(" ns"), "{verb:?}: {text:?}");
         }
     }
     let json = test.done(&["report", "a.txt", "--unit", "ns", "--format", "json"]);

@@ -160,8 +160,8 @@ fn what_is_installed_is_removed_and_nothing_else() {
         checkout.made(&arguments("uninstall"));
         assert_eq!(tree(&to), before, "{prefix}");
         // Twice is once.
-        let told = checkout.made(&arguments("uninstall"));
-        assert!(told.contains("nothing is installed under"), "{told}");
+        let text = checkout.made(&arguments("uninstall"));
+        assert!(text.contains("nothing is installed under"), "{text}");
         assert_eq!(tree(&to), before, "{prefix}");
         fs::remove_dir_all(&to).unwrap();
     }
@@ -177,8 +177,8 @@ fn what_others_put_there_stays() {
     let usr = to.join("usr/local");
     fs::write(usr.join("bin/wakescope"), "another program").unwrap();
     fs::write(usr.join("lib/wakescope/plugin"), "plugin").unwrap();
-    let told = checkout.made(&["uninstall", &destdir]);
-    assert!(told.contains("bin/wakescope is not what was installed, and stays"), "{told}");
+    let text = checkout.made(&["uninstall", &destdir]);
+    assert!(text.contains("bin/wakescope is not what was installed, and stays"), "{text}");
     let left = tree(&to);
     let files: Vec<&str> = left.keys().map(String::as_str).collect();
     let want = ["usr", "usr/local", "usr/local/bin", "usr/local/bin/wakescope", "usr/local/lib"];
@@ -212,10 +212,10 @@ fn nothing_is_built_by_installing() {
     let Some(checkout) = Checkout::new("nothing_is_built_by_installing") else { return };
     let (to, destdir) = checkout.destination();
     let before = tree(&checkout.dir);
-    let refused = |arguments: &[&str], told: &str| {
+    let refused = |arguments: &[&str], text: &str| {
         let Output { status, stderr, .. } = checkout.make(arguments);
         let stderr = String::from_utf8_lossy(&stderr);
-        assert!(!status.success() && stderr.contains(told), "{stderr}");
+        assert!(!status.success() && stderr.contains(text), "{stderr}");
         assert!(stderr.contains("→ build it as the user"), "{stderr}");
     };
     refused(&["install", &destdir], "there is no target dir/release/wakescope, and");

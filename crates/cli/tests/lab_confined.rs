@@ -204,9 +204,9 @@ fn an_emulator_that_only_root_can_reach_is_refused_as_root() {
         close(path, mode);
         let ended = Running::start(&mut fake.command()).output();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-        let told =
+        let text =
             format!("it must not run as root, and other users cannot reach it: {}", path.display());
-        assert!(ended.stderr.contains(&told), "{}", ended.stderr);
+        assert!(ended.stderr.contains(&text), "{}", ended.stderr);
         assert!(ended.stderr.contains('→'), "no next step: {}", ended.stderr);
         close(path, 0o755);
     }

@@ -61,11 +61,11 @@ impl Lab {
 }
 
 #[track_caller]
-fn check(command: &mut Command, code: i32, told: &[&str]) -> String {
+fn check(command: &mut Command, code: i32, message: &[&str]) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let stderr = String::from_utf8(stderr).unwrap();
     assert_eq!(status.code(), Some(code), "{stderr}");
-    for text in told {
+    for text in message {
         assert!(stderr.contains(text), "{text:?} is not in\n{stderr}");
     }
     String::from_utf8(stdout).unwrap()
@@ -80,8 +80,8 @@ fn a_machine_without_apt_gets_a_word_and_another_way() {
         // A kernel of one's own needs an emulator too.
         (&["fetch", "qemu"], "WAKESCOPE_QEMU=PROGRAM"),
     ] {
-        let told = ["`apt-get` is not installed", "→ install", other_way];
-        check(lab.command(args).env("PATH", &lab.dir), 2, &told);
+        let text = ["`apt-get` is not installed", "→ install", other_way];
+        check(lab.command(args).env("PATH", &lab.dir), 2, &text);
     }
 }
 
@@ -93,8 +93,8 @@ fn a_machine_without_keys_gets_a_word() {
         return;
     }
     let mut command = lab.command(&["fetch", "6.1-cloud"]);
-    let told = ["keys are not installed: /none", "debian-archive-keyring"];
-    check(command.env("WAKESCOPE_KEYRING", "/none"), 2, &told);
+    let text = ["keys are not installed: /none", "debian-archive-keyring"];
+    check(command.env("WAKESCOPE_KEYRING", "/none"), 2, &text);
 }
 
 #[test]
@@ -143,12 +143,12 @@ fn what_is_cached_is_listed_and_fetched_without_the_archive() {
     assert_eq!((&newest["cached"], &newest["can_be_fetched"]), (&json!(true), &json!(false)));
 
     let mut fetch = lab.command(&["fetch", "6.1-cloud", "6.1.0-9-cloud"]);
-    let told = [
+    let text = [
         "using 6.1.0-56-cloud from the cache",
         "6.1-cloud: 6.1.0-56-cloud-amd64, was here already",
         "6.1.0-9-cloud: 6.1.0-9-cloud-amd64, was here already",
     ];
-    check(fetch.args(amd64).env("PATH", &lab.dir), 0, &told);
+    check(fetch.args(amd64).env("PATH", &lab.dir), 0, &text);
 
     // Who asks for news wants to know that there are none to be had.
     let mut command = lab.command(&["kernels", "--refresh"]);
@@ -159,8 +159,8 @@ fn what_is_cached_is_listed_and_fetched_without_the_archive() {
 fn a_cache_that_cannot_be_written_is_named() {
     let lab = Lab::new("blocked");
     fs::write(lab.dir.join("cache"), "a file").unwrap();
-    let told = ["cannot use ", "it is a file, not a folder", "WAKESCOPE_CACHE=DIR"];
-    check(&mut lab.command(&["kernels"]), 2, &told);
+    let text = ["cannot use ", "it is a file, not a folder", "WAKESCOPE_CACHE=DIR"];
+    check(&mut lab.command(&["kernels"]), 2, &text);
 }
 
 #[test]

@@ -293,8 +293,8 @@ fn wakeups_that_were_due_before_the_probe_slept_are_followed() {
     assert_all_ok(&ran);
     let run = bench.bits(&ran.keys()[0]).remove("run.json").unwrap();
     let run = Run::from_json(&run).unwrap();
-    let told = run.explanation.as_ref().unwrap();
-    assert_eq!((told.wakeups, told.not_followed), (12_000, 0), "{told:?}");
+    let explanation = run.explanation.as_ref().unwrap();
+    assert_eq!((explanation.wakeups, explanation.not_followed), (12_000, 0), "{explanation:?}");
     let begins = run.worst.iter().filter_map(|late| late.timeline.first());
     let is_awake = |step: &&Step| matches!(step.event, StepEvent::NotAsleep { .. });
     assert!(begins.filter(is_awake).count() > 0, "{:#?}", run.worst.first());
@@ -318,8 +318,8 @@ fn lockdown_of_a_kernels_memory_is_told_and_that_of_its_integrity_hinders_nobody
         assert!(integrity.cell().culprit.is_some(), "{}", integrity.json);
         let hidden = run("lockdown=confidentiality");
         assert_eq!((hidden.code, hidden.cell().max_ns), (Some(2), None), "{}", hidden.json);
-        let told = "it is locked down to confidentiality";
-        assert!(hidden.cell().reason.contains(told), "{}", hidden.json);
+        let text = "it is locked down to confidentiality";
+        assert!(hidden.cell().reason.contains(text), "{}", hidden.json);
     }
 }
 

@@ -1,17 +1,18 @@
 //! docs/reference/lab.schema.json says what the record of a lab holds.
 
+use common::runs::frame;
 use common::schema::{each_property, object_pointers, unused_keys};
 use common::{Checker, read};
 use serde_json::{Value, json};
 use wakescope_core::explain::{
-    Cause, Culprit, Evidence, Frame, Function, NamedTask, Phase, Share, SourceLine, Unsound, Within,
+    Cause, Culprit, Evidence, Frame, Function, NamedTask, Phase, Share, Unsound, Within,
 };
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::lab::{
     ALPHA, Arm, Cell, CellBound, CellLimit, Comparison, Effect, Lab, LabKernel, SCHEMA, Settings,
     Status, Verdict,
 };
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 use wakescope_core::preemption::Model;
 use wakescope_report::lab::Extent;
 use wakescope_report::overlay::Overlay;
@@ -111,7 +112,7 @@ fn every_name_of_an_enumeration_fits_the_schema() {
         lab.cells[0].culprit = Some(Share { cause, ..culprit() });
         assert_documented(&lab);
     }
-    for policy in [Policy::Other, Policy::Fifo, Policy::Rr, Policy::Deadline] {
+    for policy in [ProbePolicy::Other, ProbePolicy::Fifo, ProbePolicy::Rr, ProbePolicy::Deadline] {
         let mut lab = full();
         lab.settings.policy = policy;
         assert_documented(&lab);
@@ -207,21 +208,6 @@ fn the_page_says_how_many_figures_seeds_can_decide() {
     for (seeds, figures) in rows {
         assert_eq!(pairs_needed(figures, ALPHA), seeds, "{figures} figures");
         assert!(pairs_needed(figures + 1, ALPHA) > seeds, "{seeds} seeds decide more");
-    }
-}
-
-/// A place of the kernel, `function+0x10`, with lines of source.
-fn frame(function: &str, offset: u64, module: Option<&str>) -> Frame {
-    Frame {
-        module: module.map(str::to_owned),
-        file: Some("drivers/tty/serial/uart.c".into()),
-        line: 912,
-        inlined: vec![SourceLine {
-            function: "readl".into(),
-            file: "include/asm-generic/io.h".into(),
-            line: 214,
-        }],
-        ..Frame::in_function(function, offset)
     }
 }
 
@@ -332,7 +318,7 @@ fn full() -> Lab {
             interval_ns: 500_000,
             samples: 4_000,
             warmup_ns: 50_000_000,
-            policy: Policy::Fifo,
+            policy: ProbePolicy::Fifo,
             priority: Some(90),
             cpu_mips: 1_000,
             cpus: 1,

@@ -19,7 +19,7 @@ mod common;
 fn respond(test: &Test) -> (Running, String) {
     let mut responder = test.start_command(&["respond", "--pty"]);
     responder.await_line("answering on ");
-    let path = responder.told().split(' ').nth(2).unwrap().to_owned();
+    let path = responder.awaited().split(' ').nth(2).unwrap().to_owned();
     assert!(path.starts_with("/dev/pts/"), "{path}");
     (responder, path)
 }
@@ -93,10 +93,10 @@ fn round_trips_are_measured_between_two_processes() {
     kill("TERM", &[responder.pid()]);
     let ended = responder.output();
     assert_eq!((ended.code, ended.stdout.trim_end()), (Some(0), path.as_str()), "{ended:?}");
-    let told = ended.stderr.lines().last().unwrap();
-    let answered: u64 = told.split(' ').next().unwrap().replace(',', "").parse().unwrap();
-    assert!(answered >= run.threads[0].woken.count + 50, "{told}");
-    assert!(told.contains(" bytes answered in ") && told.ends_with("; ended by SIGTERM"), "{told}");
+    let text = ended.stderr.lines().last().unwrap();
+    let answered: u64 = text.split(' ').next().unwrap().replace(',', "").parse().unwrap();
+    assert!(answered >= run.threads[0].woken.count + 50, "{text}");
+    assert!(text.contains(" bytes answered in ") && text.ends_with("; ended by SIGTERM"), "{text}");
 }
 
 #[test]
@@ -107,11 +107,11 @@ fn round_trips_are_not_called_wakeups_and_not_compared_with_them() {
     let ended = test.measure(&over(&path, &out));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.starts_with("Largest round trip "), "{ended:?}");
-    let told = format!("line {path}, a pseudoterminal: nothing is transmitted");
-    assert!(ended.stdout.contains(&told), "{ended:?}");
+    let text = format!("line {path}, a pseudoterminal: nothing is transmitted");
+    assert!(ended.stdout.contains(&text), "{ended:?}");
     assert!(!ended.stdout.contains("wakeup"), "{ended:?}");
     let page = test.done(&["report", "trips", "--format", "html"]);
-    assert!(page.contains(&told) && !page.contains("Worst wakeup"));
+    assert!(page.contains(&text) && !page.contains("Worst wakeup"));
     let ended = test.measure(&["--samples", "300", "--out", "wakeups"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let ended = test.ended(&["compare", "trips", "--against", "wakeups"]);
@@ -215,9 +215,9 @@ fn what_cannot_be_measured_over_a_line_is_refused_with_a_remedy() {
     await_samples_in(&test.dir.join("first"));
     let check = |args: &[&str], want: &str| {
         let ended = test.ended(args);
-        let told = &ended.stderr;
+        let text = &ended.stderr;
         assert_eq!(ended.code, Some(2), "{args:?}: {ended:?}");
-        assert!(told.contains(want) && told.contains("\n  → "), "{args:?}: {told}");
+        assert!(text.contains(want) && text.contains("\n  → "), "{args:?}: {text}");
     };
     let measure = |line: &'static str| ["measure", "--stimulus", "line", "--line", line];
     check(&["measure", "--stimulus", "line"], "needs a line");

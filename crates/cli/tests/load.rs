@@ -146,7 +146,7 @@ fn results_are_printed_as_a_table_or_as_json() {
 #[test]
 fn bad_arguments_are_refused_with_a_remedy() {
     let test = Test::new("arguments");
-    for (args, told) in [
+    for (args, text) in [
         (&["fnid"][..], "find, launch, file-move, cpu, "),
         (&["find,fnid"], "no load `fnid`"),
         (&[], "find, launch, file-move, cpu, "),
@@ -170,7 +170,7 @@ fn bad_arguments_are_refused_with_a_remedy() {
     ] {
         let out = test.output(args);
         assert_eq!(out.code, Some(2), "{args:?}: {out:?}");
-        assert!(out.stderr.contains(told), "{args:?}: {}", out.stderr);
+        assert!(out.stderr.contains(text), "{args:?}: {}", out.stderr);
         assert!(!out.stderr.contains('\x1b'), "{args:?}: {:?}", out.stderr);
     }
     let out = test.output(&["--list"]);
@@ -181,7 +181,7 @@ fn bad_arguments_are_refused_with_a_remedy() {
 #[test]
 fn a_command_that_ends_is_a_dead_load() {
     let test = Test::new("command");
-    for (command, told) in [
+    for (command, text) in [
         ("exec:exit 3", "exit status 3"),
         ("exec:true", "must keep running"),
         ("exec:does-not-exist", "`exec:does-not-exist` died"),
@@ -193,7 +193,7 @@ fn a_command_that_ends_is_a_dead_load() {
     ] {
         let out = test.output(&[command]);
         assert_eq!(out.code, Some(2), "{command}: {out:?}");
-        assert!(out.stderr.contains(told), "{command}: {}", out.stderr);
+        assert!(out.stderr.contains(text), "{command}: {}", out.stderr);
         test.assert_nothing_is_left();
     }
 }
@@ -262,12 +262,12 @@ fn random_bytes_are_executed_where_they_can_harm_nothing() {
     let test = Test::new("cage");
     let ended = |bytes: &str| {
         let out = test.command(&["launched:crashme", bytes]).output().unwrap();
-        let told = String::from_utf8_lossy(&out.stderr).into_owned();
-        ((out.status.code(), out.status.signal()), told)
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        ((out.status.code(), out.status.signal()), text)
     };
-    let (first, told) = ended("exit");
+    let (first, text) = ended("exit");
     if first != (Some(7), None) {
-        return skip("random_bytes_are_executed", &format!("{first:?} {told}"));
+        return skip("random_bytes_are_executed", &format!("{first:?} {text}"));
     }
     // No file is open (EBADF); a loop ends after its CPU time (SIGPROF); a call is killed (SIGKILL).
     for (bytes, want) in
@@ -277,13 +277,13 @@ fn random_bytes_are_executed_where_they_can_harm_nothing() {
     }
     // What is wrong ends a process as if nothing was: the kernel's log says nothing of it.
     let quiet = (1..=40).filter(|seed| {
-        let (exit, told) = ended(&seed.to_string());
-        assert_eq!(told, "", "{seed}");
+        let (exit, text) = ended(&seed.to_string());
+        assert_eq!(text, "", "{seed}");
         exit == (Some(0), None)
     });
     assert!(quiet.count() > 20);
-    let (exit, told) = ended("nosuch");
-    assert!(exit == (Some(1), None) && told.contains("x86-64 and arm64"), "{exit:?} {told}");
+    let (exit, text) = ended("nosuch");
+    assert!(exit == (Some(1), None) && text.contains("x86-64 and arm64"), "{exit:?} {text}");
     test.assert_nothing_is_left();
 }
 
@@ -469,7 +469,7 @@ fn a_full_disk_ends_a_load_with_its_cause() {
 #[test]
 fn a_small_disk_is_refused_or_used_in_part() {
     let test = Test::new("small");
-    for (options, name, told) in [
+    for (options, name, text) in [
         ("size=2m", "file-move", Some("file-move needs")),
         ("size=8m,nr_inodes=1000", "find", Some("find needs 300")),
         ("size=128k", "fifos-mmap", Some("fifos-mmap needs 66 kB")),
@@ -487,10 +487,10 @@ fn a_small_disk_is_refused_or_used_in_part() {
         };
         let out = test.output(&[name, "--duration", "100ms"]);
         let is_group = name == "stress-kernel";
-        let code = if told.is_some() && !is_group { 2 } else { 0 };
-        let told = told.unwrap_or("running:");
+        let code = if text.is_some() && !is_group { 2 } else { 0 };
+        let text = text.unwrap_or("running:");
         assert_eq!(out.code, Some(code), "{options} {name}: {out:?}");
-        assert!(out.stderr.contains(told), "{options} {name}: {}", out.stderr);
+        assert!(out.stderr.contains(text), "{options} {name}: {}", out.stderr);
         test.assert_nothing_is_left();
         drop(disk);
     }

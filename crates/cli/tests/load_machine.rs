@@ -189,7 +189,7 @@ fn a_killed_program_is_a_dead_load() {
 #[test]
 fn a_program_that_is_not_there_or_ends_is_told_with_the_remedy() {
     let test = Test::new("machine-missing");
-    for (args, path, told) in [
+    for (args, path, text) in [
         (&["dbench"][..], "/does/not/exist", "→ install it: apt-get install dbench"),
         (&["stress-ng:--cpu 1"], "/does/not/exist", "→ install it: apt-get install stress-ng"),
         // Not from wherever the user is.
@@ -199,20 +199,20 @@ fn a_program_that_is_not_there_or_ends_is_told_with_the_remedy() {
         let mut command = test.command(&[&["load"], args].concat());
         let out = Running::start(command.env("PATH", path)).output();
         assert_eq!(out.code, Some(2), "{args:?}: {out:?}");
-        assert!(out.stderr.contains(told), "{args:?}: {}", out.stderr);
+        assert!(out.stderr.contains(text), "{args:?}: {}", out.stderr);
         test.assert_nothing_is_left();
         // As a plan of a measurement.
         let measure = ["measure", "--samples", "5", "--policy", "other", "--out", "run", "--load"];
         let mut command = test.command(&[&measure, args].concat());
         let out = Running::start(command.env("PATH", path)).output();
         assert_eq!(out.code, Some(2), "{args:?}: {out:?}");
-        assert!(out.stderr.contains(told), "{args:?}: {}", out.stderr);
+        assert!(out.stderr.contains(text), "{args:?}: {}", out.stderr);
     }
     if is_installed("stress-ng") {
         let out = test.output(&["stress-ng:--no-such-option"]);
         assert_eq!(out.code, Some(2), "{out:?}");
         assert!(out.stderr.contains("stress-ng ended with exit status"), "{out:?}");
-        assert!(out.stderr.contains("no-such-option"), "its last words are told: {out:?}");
+        assert!(out.stderr.contains("no-such-option"), "its last words are text: {out:?}");
     }
 }
 
@@ -283,7 +283,7 @@ fn a_serial_port_that_is_closed_is_a_dead_load() {
 #[test]
 fn ports_that_cannot_be_used_are_refused() {
     let test = Test::new("machine-ports");
-    for (name, told) in [
+    for (name, text) in [
         ("serial", "serial:ttyS0"),
         ("serial:", "as in serial:ttyS0"),
         ("serial:/tmp/x", "as in serial:ttyS0"),
@@ -293,7 +293,7 @@ fn ports_that_cannot_be_used_are_refused() {
     ] {
         let out = test.output(&[name]);
         assert_eq!(out.code, Some(2), "{name}: {out:?}");
-        assert!(out.stderr.contains(told), "{name}: {}", out.stderr);
+        assert!(out.stderr.contains(text), "{name}: {}", out.stderr);
     }
 }
 
@@ -313,13 +313,13 @@ fn the_kernels_log_is_written_to_only_where_no_line_is_dropped() {
 #[test]
 fn a_lab_is_told_which_loads_its_guests_cannot_run() {
     let test = Test::new("machine-lab");
-    for (load, told) in [
+    for (load, text) in [
         ("dbench", "a guest cannot run the load `dbench`"),
         ("serial:ttyS0", "a guest has neither"),
         ("stress-ng:--cpu 1", "a guest has neither"),
     ] {
         let out = test.ended(&["lab", "run", "--load", load]);
         assert_eq!(out.code, Some(2), "{load}: {out:?}");
-        assert!(out.stderr.contains(told), "{load}: {}", out.stderr);
+        assert!(out.stderr.contains(text), "{load}: {}", out.stderr);
     }
 }

@@ -10,7 +10,7 @@ use common::measured::{
 };
 use wakescope_core::finding::Severity;
 use wakescope_core::limit::Outcome;
-use wakescope_core::plan::{Family, IdleStates, Policy, Stimulus};
+use wakescope_core::plan::{Family, IdleStates, ProbePolicy, Stimulus};
 use wakescope_core::run::{Run, State};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::file::effective_user;
@@ -59,8 +59,8 @@ fn every_timer_on_the_grid_keeps_the_same_books() {
         let points = if stimulus.keeps_rate() { 512 } else { 500 };
         let ended = test.measure(&[&how[..], &["--duration", "250ms", "--json"]].concat());
         if stimulus == Stimulus::Epoll && ended.stderr.contains("epoll_pwait2") {
-            let told = (ended.code, ended.stderr.contains("futex-timeout"));
-            assert_eq!(told, (Some(2), true), "{ended:?}");
+            let text = (ended.code, ended.stderr.contains("futex-timeout"));
+            assert_eq!(text, (Some(2), true), "{ended:?}");
             continue;
         }
         let run = Run::from_json(ended.stdout.as_bytes()).expect(&ended.stderr);
@@ -105,9 +105,9 @@ fn a_real_time_clock_that_cannot_be_had_is_refused_with_a_remedy() {
     if !Path::new("/dev/rtc0").exists() && !Path::new("/dev/rtc").exists() {
         let ended = test.measure(&["--stimulus", "rtc", "--cpus", &cpu]);
         assert_eq!(ended.code, Some(2), "{ended:?}");
-        let told =
+        let text =
             ended.stderr.contains("cannot wake the probe by rtc: this machine has no /dev/rtc0");
-        assert!(told && ended.stderr.contains("--stimulus rtc-grid"), "{ended:?}");
+        assert!(text && ended.stderr.contains("--stimulus rtc-grid"), "{ended:?}");
     }
 }
 
@@ -240,10 +240,10 @@ fn bad_arguments_are_refused_with_a_remedy() {
     let ended = test.measure(&["--samples", "1", "--out", "run"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let before = (names(&test.dir), fs::read(test.dir.join("run").join(RECORD)).unwrap());
-    for (args, told) in REFUSED {
+    for (args, text) in REFUSED {
         let ended = test.measure(&args.split(' ').collect::<Vec<_>>());
         assert_eq!(ended.code, Some(2), "{args}: {ended:?}");
-        assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{args}: {}", ended.stderr);
         assert_eq!(ended.stdout, "", "{args}");
         let after = (names(&test.dir), fs::read(test.dir.join("run").join(RECORD)).unwrap());
         assert_eq!(after, before, "{args}");
@@ -258,9 +258,9 @@ fn the_interval_that_is_suggested_can_be_asked_for() {
     let last = ended.stderr.lines().last().unwrap_or_default();
     let hint = last.strip_prefix("  → use --interval ").and_then(|l| l.strip_suffix(" or more"));
     let interval = hint.and_then(|text| text.parse::<SpanNs>().ok());
-    let told = interval.unwrap_or_else(|| panic!("{last}"));
-    assert!(told.0 >= 50_000 && told.0 % 10_000 == 0, "{last}");
-    assert_eq!(hint, Some(told.as_argument().as_str()));
+    let message = interval.unwrap_or_else(|| panic!("{last}"));
+    assert!(message.0 >= 50_000 && message.0 % 10_000 == 0, "{last}");
+    assert_eq!(hint, Some(message.as_argument().as_str()));
 }
 
 #[test]
@@ -339,9 +339,9 @@ fn policies_are_what_the_record_says() {
     }
     let test = Test::new("policies");
     for (arg, policy, priority) in [
-        ("other", Policy::Other, None),
-        ("fifo", Policy::Fifo, Some(90)),
-        ("rr", Policy::Rr, Some(90)),
+        ("other", ProbePolicy::Other, None),
+        ("fifo", ProbePolicy::Fifo, Some(90)),
+        ("rr", ProbePolicy::Rr, Some(90)),
     ] {
         let run = test.measured(&["--samples", "100", "--policy", arg]);
         assert_eq!((run.plan.policy, run.plan.priority), (policy, priority));
@@ -349,10 +349,10 @@ fn policies_are_what_the_record_says() {
         assert_not_found(&run, "policy");
         // Asked for, it is no reservation.
         let severity = finding(&run, "unprivileged").map(|f| f.severity);
-        assert_eq!(severity, (policy == Policy::Other).then_some(Severity::Note));
+        assert_eq!(severity, (policy == ProbePolicy::Other).then_some(Severity::Note));
     }
     let run = test.measured(&["--samples", "100", "--policy", "rr", "--priority", "7"]);
-    assert_eq!((run.plan.policy, run.plan.priority), (Policy::Rr, Some(7)));
+    assert_eq!((run.plan.policy, run.plan.priority), (ProbePolicy::Rr, Some(7)));
     assert_not_found(&run, "policy");
 }
 

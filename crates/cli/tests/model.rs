@@ -4,7 +4,7 @@ use std::fs;
 
 use common::bench::{Ended, Test};
 use common::{Checker, assert_valid_run, read};
-use expect_test::{Expect, expect};
+use expect_test::{Expect, expect, expect_file};
 use serde_json::Value;
 use wakescope_core::run::Run;
 
@@ -65,8 +65,8 @@ fn check(got: &Ended, code: i32, want: &Expect) {
     assert!(got.stdout.lines().all(|line| line.chars().count() <= 100), "{got:?}");
     // On a slow machine progress is shown.
     let is_told = |line: &&str| !line.starts_with("simulating: ");
-    let told: Vec<&str> = got.stderr.lines().filter(is_told).collect();
-    want.assert_eq(&format!("stdout:\n{}stderr:\n{}", got.stdout, told.join("\n")));
+    let text: Vec<&str> = got.stderr.lines().filter(is_told).collect();
+    want.assert_eq(&format!("stdout:\n{}stderr:\n{}", got.stdout, text.join("\n")));
 }
 
 fn record(test: &Test, path: &str) -> String {
@@ -114,25 +114,112 @@ fn the_latest_wakeup_is_drawn() {
         &Ended { stdout: drawn, ..ended },
         0,
         &expect![[r#"
-        stdout:
-        out   show: wakescope report out/*/*
+            stdout:
+            out   show: wakescope report out/*/*
 
-         none: 403 simulated µs late · a column is 7.32 µs
-                          E                                                      R
-         CPU 0       AAAaa#AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA+aaaaa
-           preempt   111··1111111111111111111111111111111111111111111111111111111······
-           irqs off  ·····█······················································█·····
-           resched   ·····!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!·····
-         E expiry, R response; # interrupt, % softirq, + scheduler, ~ spins, - idle
-         a task's user mode is a small letter, its kernel mode a capital:
-           a find: prune_dcache
-           b probe: clock_nanosleep
-        stderr:
-    "#]],
+             none: 403 simulated µs late · a column is 7.32 µs
+                              E                                                      R
+             CPU 0       AAAaa#AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA+aaaaa
+               preempt   111··1111111111111111111111111111111111111111111111111111111······
+               irqs off  ·····█······················································█·····
+               resched   ·····!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!·····
+             dcache_lock AAA··AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA·····
+             E expiry, R response; # interrupt, % softirq, + scheduler, ~ spins, - idle
+             a task's user mode is a small letter, its kernel mode a capital:
+               a find: prune_dcache
+               b probe: clock_nanosleep
+             beside a lock stands who holds it, and below it who waits for it
+            stderr:
+        "#]],
     );
     let refused = run(&test, &["--timeline=11"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("a number from 1 to 10"), "{refused:?}");
+}
+
+#[test]
+fn wakeups_are_drawn_into_files() {
+    let test = test("model-drawing");
+    let args = |out: &'static str, file: &'static str| {
+        ["--preempt", "none,both", "--seeds", "2", "--no-explain", "--out", out, "-o", file]
+    };
+    for (out, file, beginning) in [
+        ("a", "a.svg", &b"<svg xmlns"[..]),
+        ("b", "b.png", b"\x89PNG\r\n"),
+        ("c", "c.html", b"<!doctype html>"),
+    ] {
+        let ended = run(&test, &args(out, file));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(
+            ended.stdout.contains(" runs: ") && !ended.stdout.contains("E expiry"),
+            "{ended:?}"
+        );
+        assert!(fs::read(test.dir.join(file)).unwrap().starts_with(beginning), "{file}");
+    }
+    let svg = fs::read_to_string(test.dir.join("a.svg")).unwrap();
+    for part in ["under none: 403 simulated µs late", "under both: ", ">dcache_lock<"] {
+        assert!(svg.contains(part), "{part}: {svg}");
+    }
+    let page = fs::read_to_string(test.dir.join("c.html")).unwrap();
+    let part =
+        "wakescope model run prune.toml --preempt none,both --seeds 2 --seed 1 --samples 2100";
+    for part in ["both, seed 2", "data-picture=\"timeline-1\"", "dcache_lock", part, "simulated"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("id=\"published\""), "the scenario has none");
+    fs::write(
+        test.dir.join("prune.toml"),
+        PRUNE.replace("[machine]", "published = [\"<5 ms>\"]\n[machine]"),
+    )
+    .unwrap();
+    let ended = run(&test, &args("d", "d.html"));
+    assert!(ended.stdout.contains(" published figures: measured elsewhere"), "{ended:?}");
+    let page = fs::read_to_string(test.dir.join("d.html")).unwrap();
+    assert!(page.contains("id=\"published\"") && page.contains("&lt;5 ms&gt;"));
+}
+
+#[test]
+fn drawings_that_cannot_be_are_refused_before_anything_is_simulated() {
+    let test = test("model-no-drawing");
+    for (args, want) in [
+        (&["-o", "a.pdf"][..], "cannot write files that end in .pdf"),
+        (&["-o", "a"], "a: the name says no format"),
+        (&["-o", "a.html", "--seeds", "11"], "66 runs are too many for a page"),
+        (&["--json", "--timeline"], "--timeline draws where --json prints"),
+    ] {
+        let ended = run(&test, &[args, &["--out", "out"]].concat());
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?}: {ended:?}");
+        assert!(ended.stderr.contains(want), "{args:?}: {ended:?}");
+        assert!(!test.dir.join("out").exists(), "{args:?}");
+    }
+}
+
+/// `UPDATE_EXPECT=1` makes the pictures anew.
+#[test]
+fn the_pictures_of_the_page_for_newcomers_are_made_by_its_commands() {
+    let test = Test::new("model-pictures");
+    let page = read("docs/model/late-wakeup.md");
+    let commands: Vec<&str> =
+        page.split('`').filter(|text| text.starts_with("wakescope model run ")).collect();
+    assert_eq!(commands.len(), 5, "{commands:?}");
+    for command in commands {
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let [.., option, file] = words[..] else { panic!("{command}") };
+        assert_eq!(option, "-o", "{command}");
+        assert_eq!(
+            test.ended(&[&words[..], &["--out", file.trim_end_matches(".svg")]].concat()).code,
+            Some(0)
+        );
+        let picture = format!("late-wakeup-{file}");
+        assert!(page.contains(&format!("(../images/{picture})")), "{picture}");
+        let drawn = fs::read_to_string(test.dir.join(file)).unwrap();
+        expect_file![format!("../../../docs/images/{picture}")].assert_eq(&drawn);
+        // What the page says of the picture is in it, but where it says that another one is the same.
+        let late = drawn.split(" simulated").next().unwrap().rsplit(' ').next().unwrap();
+        let caption = page.split(&format!("](../images/{picture})")).next().unwrap();
+        let caption = caption.rsplit("![").next().unwrap();
+        assert!(file == "lazy.svg" || caption.contains(&format!(" {late} ")), "{caption}: {late}");
+    }
 }
 
 #[test]

@@ -29,13 +29,13 @@ fn names_the_limit(ended: &Ended) -> bool {
 #[track_caller]
 fn check(test: &Test, usual: &Ended, limit: u32, args: &[&str]) -> Ended {
     let ended = limited(test, limit, args);
-    let told = format!("{args:?} with {limit} open files: {ended:?}");
+    let text = format!("{args:?} with {limit} open files: {ended:?}");
     for wrong in ["panicked", "Bad file descriptor", "backtrace"] {
-        assert!(!ended.stderr.contains(wrong), "{told}");
+        assert!(!ended.stderr.contains(wrong), "{text}");
     }
     let first = |ended: &Ended| ended.stderr.lines().next().unwrap_or_default().to_owned();
     let same = ended.code == usual.code && (usual.code == Some(0) || first(&ended) == first(usual));
-    assert!(same || names_the_limit(&ended), "{told}");
+    assert!(same || names_the_limit(&ended), "{text}");
     test.assert_nothing_is_left();
     ended
 }

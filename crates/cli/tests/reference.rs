@@ -16,7 +16,7 @@ use wakescope_core::explain::{Cause, Evidence};
 use wakescope_core::finding::{CODES, Finding, Severity, Validity};
 use wakescope_core::limit::Outcome;
 use wakescope_core::line::{AnsweredBy, Attachment};
-use wakescope_core::plan::{Between, IdleStates, Placement, Plan, Policy, Stimulus};
+use wakescope_core::plan::{Between, IdleStates, Placement, Plan, ProbePolicy, Stimulus};
 use wakescope_core::preemption::Model;
 use wakescope_core::run::{Run, State, TimeDomain};
 use wakescope_core::source::{Omission, Quantity};
@@ -59,7 +59,7 @@ fn every_name_of_an_enumeration_fits_the_schema() {
     for domain in [TimeDomain::Real, TimeDomain::Virtual, TimeDomain::Simulated] {
         names(&|run| run.time_domain = domain);
     }
-    for policy in [Policy::Other, Policy::Fifo, Policy::Rr, Policy::Deadline] {
+    for policy in [ProbePolicy::Other, ProbePolicy::Fifo, ProbePolicy::Rr, ProbePolicy::Deadline] {
         names(&|run| run.plan.policy = policy);
     }
     for stimulus in Stimulus::OF_PROBES.iter().copied().chain([Stimulus::Any]) {

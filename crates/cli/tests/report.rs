@@ -146,7 +146,7 @@ fn a_report_goes_to_a_file_where_one_is_named() {
 fn an_ending_that_says_another_format_is_refused() {
     let test = Test::new("endings");
     test.write_run("run", &common::made_up::run(5));
-    for (args, told) in [
+    for (args, message) in [
         ("-o x.pdf", "wakescope cannot write files that end in .pdf"),
         ("-o x.pdf --format html", "the requested format does not match a name that ends in .pdf"),
         ("-o x.png --format svg", "the requested format does not match a name that ends in .png"),
@@ -163,7 +163,7 @@ fn an_ending_that_says_another_format_is_refused() {
     ] {
         let ended = report(&test, &[&["run"], &*args.split(' ').collect::<Vec<_>>()].concat());
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args}: {ended:?}");
-        assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
+        assert!(ended.stderr.contains(message), "{args}: {}", ended.stderr);
         assert!(!test.dir.join(args.split(' ').nth(1).unwrap()).exists(), "{args}");
     }
     for args in [
@@ -186,7 +186,7 @@ fn a_folder_of_runs_stands_for_them() {
     fs::create_dir(test.dir.join("all/notes")).unwrap();
     let one_by_one = shown(&test, &runs.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(shown(&test, &["all"]), one_by_one);
-    for (args, told) in [
+    for (args, text) in [
         (&["all", "--format", "csv"][..], "--format csv shows one run"),
         (
             &["all/notes"],
@@ -195,7 +195,7 @@ fn a_folder_of_runs_stands_for_them() {
     ] {
         let ended = report(&test, args);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{}", ended.stderr);
     }
 }
 
@@ -214,7 +214,7 @@ fn what_is_no_run_is_refused_with_a_remedy() {
     fs::write(test.dir.join("json"), "[1, 2]").unwrap();
     fs::write(test.dir.join("unknown"), r#"{"b": 1, "a": {"c": []}}"#).unwrap();
     fs::write(test.dir.join("deep"), "[".repeat(200_000)).unwrap();
-    for (args, told) in [
+    for (args, message) in [
         ("missing", "→ name a run folder"),
         ("empty", "→ name a run folder"),
         ("directory", "→ name the folder of one run"),
@@ -245,7 +245,7 @@ fn what_is_no_run_is_refused_with_a_remedy() {
     ] {
         let ended = report(&test, &args.split(' ').collect::<Vec<_>>());
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args}: {ended:?}");
-        assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
+        assert!(ended.stderr.contains(message), "{args}: {}", ended.stderr);
         assert!(!ended.stderr.contains("panicked"), "{args}: {}", ended.stderr);
     }
 }

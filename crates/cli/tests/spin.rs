@@ -6,7 +6,7 @@ use common::bench::Test;
 use common::measured::{RECORD, allowed_cpus, assert_not_found, finding, record};
 use wakescope_core::finding::Severity;
 use wakescope_core::limit::Outcome;
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::plan::{ProbePolicy, Stimulus};
 use wakescope_core::run::State;
 use wakescope_core::source::Quantity;
 
@@ -29,7 +29,7 @@ fn gaps_of_a_busy_loop_are_measured_on_every_cpu() {
     assert_eq!((run.state, run.plan.stimulus), (State::Complete, Stimulus::Spin));
     assert_eq!((run.quantity(), run.plan.gap_from_ns), (Quantity::Gap, Some(1_000)));
     // Nobody asked for a policy that takes the machine.
-    assert_eq!((run.plan.policy, run.plan.priority), (Policy::Other, None));
+    assert_eq!((run.plan.policy, run.plan.priority), (ProbePolicy::Other, None));
     assert_eq!(finding(&run, "unprivileged").unwrap().severity, Severity::Note);
     let cpus: Vec<_> = run.threads.iter().map(|t| t.cpu.unwrap()).collect();
     assert_eq!(cpus, allowed_cpus());
@@ -94,7 +94,7 @@ fn gaps_are_not_compared_with_wakeups() {
 #[test]
 fn what_a_busy_loop_cannot_do_is_refused_with_a_remedy() {
     let test = Test::new("spin-refused");
-    for (args, told) in [
+    for (args, text) in [
         ("--stimulus spin --interval 1ms", "→ omit --interval"),
         ("--stimulus spin --samples 5", "→ use --duration"),
         ("--stimulus spin --policy deadline", "--policy deadline does not apply to"),
@@ -107,12 +107,12 @@ fn what_a_busy_loop_cannot_do_is_refused_with_a_remedy() {
         ),
         ("--gap-from 5us", "→ omit --gap-from, or use --stimulus spin"),
     ] {
-        if told.starts_with("→ or omit") && allowed_cpus().len() == 1 {
+        if text.starts_with("→ or omit") && allowed_cpus().len() == 1 {
             continue;
         }
         let ended = test.measure(&args.split(' ').collect::<Vec<_>>());
         assert_eq!(ended.code, Some(2), "{args}: {ended:?}");
-        assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{args}: {}", ended.stderr);
         assert!(!test.dir.join("runs").exists(), "{args}");
     }
     let ended = test.ended(&["explain", "--stimulus", "spin"]);

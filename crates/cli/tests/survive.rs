@@ -29,7 +29,7 @@ mod written;
 
 #[test]
 fn a_signal_ends_a_run_early_and_it_is_written() {
-    for (signal, limits, code, told) in [
+    for (signal, limits, code, text) in [
         ("INT", &[][..], 0, "SIGINT"),
         ("TERM", &[], 0, "SIGTERM"),
         ("HUP", &[], 0, "SIGHUP"),
@@ -47,7 +47,7 @@ fn a_signal_ends_a_run_early_and_it_is_written() {
         assert_eq!(names(&folder), [RECORD]);
         let run = record(&folder);
         assert_eq!(run.state, State::Interrupted);
-        assert!(assert_found(&run, "interrupted").message.contains(told), "{:?}", run.validity);
+        assert!(assert_found(&run, "interrupted").message.contains(text), "{:?}", run.validity);
         assert_not_found(&run, "unfinished");
         assert!(run.threads.iter().all(|t| t.woken.count > 0), "{:?}", run.threads);
     }

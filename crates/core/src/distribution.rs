@@ -31,6 +31,19 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// That of `samples`, nanoseconds, whose times are not known.
+    pub fn of(samples: impl IntoIterator<Item = u64>) -> Self {
+        let samples: Vec<u64> = samples.into_iter().collect();
+        Self {
+            count: samples.len() as u64,
+            min_ns: samples.iter().min().copied(),
+            max_ns: samples.iter().max().copied(),
+            sum_ns: samples.iter().fold(0, |sum, ns| sum.saturating_add(*ns)),
+            histogram: Histogram::of(samples),
+            ..Self::default()
+        }
+    }
+
     /// The distributions of all parts as one, as if each were merged with those before it. Halves are
     /// merged with each other, so that many parts do not each pass through the buckets of all.
     pub fn of_all<T>(parts: &[T], of: impl Fn(&T) -> &Self + Copy) -> Self {

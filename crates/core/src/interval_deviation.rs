@@ -85,18 +85,12 @@ fn squares(d: &Distribution, mean_ns: f64) -> f64 {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::histogram::Histogram;
     use proptest::prelude::*;
 
     fn distribution(values: &[u64]) -> Distribution {
         Distribution {
-            count: values.len() as u64,
-            min_ns: values.iter().min().copied(),
-            max_ns: values.iter().max().copied(),
             max_at_ns: (!values.is_empty()).then_some(0),
-            sum_ns: values.iter().sum(),
-            histogram: Histogram::of(values.iter().copied()),
-            stated: None,
+            ..Distribution::of(values.iter().copied())
         }
     }
 

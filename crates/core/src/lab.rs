@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::{Budget, Entry, Exceeded};
 use crate::explain::{Share, Unsound};
 use crate::finding::Finding;
-use crate::plan::{Between, Policy, Stimulus};
+use crate::plan::{Between, ProbePolicy, Stimulus};
 use crate::preemption::Model;
 use crate::unknown::{Unknown, keep_unknown};
 
@@ -131,7 +131,7 @@ pub struct Settings {
     pub warmup_ns: u64,
     /// The probe's scheduling policy.
     #[serde(default)]
-    pub policy: Policy,
+    pub policy: ProbePolicy,
     /// Its priority, for policies that have one.
     #[serde(default)]
     pub priority: Option<u8>,

@@ -19,7 +19,7 @@ pub use target::Target;
 /// A scheduling policy for the probe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Policy {
+pub enum ProbePolicy {
     /// `SCHED_OTHER`.
     Other,
     /// `SCHED_FIFO`.
@@ -31,14 +31,14 @@ pub enum Policy {
     Deadline,
 }
 
-impl Policy {
+impl ProbePolicy {
     /// Whether the policy has a priority from 1 to 99.
     pub fn has_priority(self) -> bool {
         matches!(self, Self::Fifo | Self::Rr)
     }
 }
 
-impl fmt::Display for Policy {
+impl fmt::Display for ProbePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Other => "other",
@@ -177,7 +177,7 @@ pub struct Plan {
     /// Wakeups per CPU; `None` if `duration_ns` ends the run.
     pub samples: Option<u64>,
     /// The probe's scheduling policy.
-    pub policy: Policy,
+    pub policy: ProbePolicy,
     /// Its priority, for policies that have one.
     pub priority: Option<u8>,
     /// CPU time per interval, where the policy is `SCHED_DEADLINE` and it is not to be the usual half.
@@ -239,7 +239,8 @@ impl Plan {
         // Half of the CPU: far more than a wakeup takes, so that the budget is never what makes
         // one late, and little enough to be admitted beside other deadline tasks.
         let usual = || (self.interval_ns / 2).max(SHORTEST_RUNTIME.0);
-        (self.policy == Policy::Deadline).then(|| SpanNs(self.runtime_ns.unwrap_or_else(usual)))
+        (self.policy == ProbePolicy::Deadline)
+            .then(|| SpanNs(self.runtime_ns.unwrap_or_else(usual)))
     }
 
     /// Whether each wakeup is that of an expiry, so that a late one may have swallowed further expiries

@@ -4,7 +4,7 @@ use crate::finding::{Finding, Severity};
 use crate::host::cpu_ranges;
 use crate::limit::Limit;
 use crate::line::Line;
-use crate::plan::{IdleStates, Plan, Policy, Stimulus};
+use crate::plan::{IdleStates, Plan, ProbePolicy, Stimulus};
 use crate::run::LoadResult;
 use crate::units::{SpanNs, counted, grouped, one_or_many};
 
@@ -152,7 +152,7 @@ fn privileges(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
             "run as root; or: setcap cap_sys_nice,cap_ipc_lock+ep on wakescope; or use --policy \
              other if this is intended",
         ));
-    } else if plan.policy == Policy::Other && plan.stimulus.is_busy() {
+    } else if plan.policy == ProbePolicy::Other && plan.stimulus.is_busy() {
         out.push(Finding::new(
             "unprivileged",
             Note,
@@ -161,7 +161,7 @@ fn privileges(plan: &Plan, seen: &Observed, out: &mut Vec<Finding>) {
                 .into(),
             "",
         ));
-    } else if plan.policy == Policy::Other {
+    } else if plan.policy == ProbePolicy::Other {
         out.push(Finding::new(
             "unprivileged",
             Note,
@@ -309,7 +309,7 @@ fn thread_findings(
             "allow the probe to lock its memory (root, or ulimit -l unlimited)",
         );
     }
-    if t.slack_ns > 1 && plan.policy == Policy::Other {
+    if t.slack_ns > 1 && plan.policy == ProbePolicy::Other {
         add(
             "timer-slack",
             Warning,
@@ -640,7 +640,7 @@ mod tests {
         let of_loop = |plan: &mut Plan, seen: &mut Observed| {
             plan.stimulus = Stimulus::Spin;
             (plan.interval_ns, plan.gap_from_ns) = (0, Some(1_000));
-            (plan.policy, plan.priority) = (Policy::Other, None);
+            (plan.policy, plan.priority) = (ProbePolicy::Other, None);
             let thread = &mut seen.threads[0];
             (thread.slack_ns, thread.cpu_share_ppm) = (1, 990_000);
             // 50 ns a turn, and 1,000 gaps of 10 µs.
@@ -666,7 +666,7 @@ mod tests {
         check_spin(|_, t| t.woken = 1_000_900, &[OTHER, ("coarse-loop", Warning)]);
         check_spin(|_, t| t.early = 1, &[OTHER, ("early", Error)]);
         // All of a CPU is more than real-time tasks may have.
-        check_spin(|p, _| p.policy = Policy::Fifo, &[("rt-throttling", Warning)]);
+        check_spin(|p, _| p.policy = ProbePolicy::Fifo, &[("rt-throttling", Warning)]);
     }
 
     #[test]
@@ -690,12 +690,15 @@ mod tests {
         check(|_, s| s.policy_refused = Some("EPERM".into()), &[("unprivileged", Warning)]);
         check(
             |p, s| {
-                p.policy = Policy::Other;
+                p.policy = ProbePolicy::Other;
                 s.threads[0].slack_ns = 1;
             },
             &[("unprivileged", Note)],
         );
-        check(|p, _| p.policy = Policy::Other, &[("unprivileged", Note), ("timer-slack", Warning)]);
+        check(
+            |p, _| p.policy = ProbePolicy::Other,
+            &[("unprivileged", Note), ("timer-slack", Warning)],
+        );
         check(|_, s| s.memory_refused = Some("EPERM".into()), &[("memory-not-locked", Warning)]);
         check(|_, s| s.threads[0].other_schedule = Some("other".into()), &[("policy", Error)]);
         check(|_, s| s.threads[0].due_uncertainty_ns = 900, &[("rtc-phase", Note)]);
@@ -704,7 +707,7 @@ mod tests {
         check(|_, s| s.threads[0].pinned = false, &[("not-pinned", Warning)]);
         check(
             |p, s| {
-                (p.stimulus, p.policy) = (Stimulus::Deadline, Policy::Deadline);
+                (p.stimulus, p.policy) = (Stimulus::Deadline, ProbePolicy::Deadline);
                 s.threads[0].pinned = false;
             },
             &[("not-pinned", Note)],
@@ -712,7 +715,7 @@ mod tests {
         check(|_, s| s.threads[0].preempted = 3, &[]);
         for (preempted, severity) in [(1, Note), (2, Warning)] {
             check(
-                |p, s| (p.policy, s.threads[0].preempted) = (Policy::Deadline, preempted),
+                |p, s| (p.policy, s.threads[0].preempted) = (ProbePolicy::Deadline, preempted),
                 &[("out-of-runtime", severity)],
             );
         }

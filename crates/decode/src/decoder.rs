@@ -4,7 +4,7 @@ use wakescope_core::explain::{Context, Frame, GivenUp, Mode, Task, Wakeup, Woken
 
 use crate::code::{enables_interrupts, is_arm64_call};
 use crate::events;
-use crate::kernel::{Interrupted, KernelTask, KernelWakeup, Payload, Stimulus};
+use crate::kernel::{Interrupted, KernelTask, KernelWakeup, Payload, WakeupSource};
 use crate::names::{is_interrupt_entry, is_tracing};
 
 /// What is needed to understand what the kernel showed.
@@ -180,11 +180,11 @@ fn woken_by(seen: &KernelWakeup) -> WokenBy {
     let waker =
         |task: KernelTask, in_interrupt| WokenBy::Waker { task: task.decoded(), on, in_interrupt };
     match seen.stimulus {
-        Stimulus::Timer => WokenBy::Timer { on },
-        Stimulus::Task(task) => waker(task, false),
-        Stimulus::Interrupt(task) => waker(task, true),
-        Stimulus::Awake => WokenBy::Awake,
-        Stimulus::Unknown => WokenBy::Unknown,
+        WakeupSource::Timer => WokenBy::Timer { on },
+        WakeupSource::Task(task) => waker(task, false),
+        WakeupSource::Interrupt(task) => waker(task, true),
+        WakeupSource::Awake => WokenBy::Awake,
+        WakeupSource::Unknown => WokenBy::Unknown,
     }
 }
 

@@ -6,7 +6,7 @@ use wakescope_core::explain::{Event, Interrupt, Task, What};
 use wakescope_core::units::MonoNs;
 
 use crate::decoder::{Decoder, idle_task};
-use crate::kernel::{Irq, KernelEvent, KernelTask, KernelWakeup, Payload, Stimulus, Switch};
+use crate::kernel::{Irq, KernelEvent, KernelTask, KernelWakeup, Payload, Switch, WakeupSource};
 use crate::names::interrupt_name;
 
 /// The events from when the wakeup was due until it was answered. What had begun before and went on
@@ -115,7 +115,7 @@ fn task_left(at: MonoNs, switch: &Switch, seen: &KernelWakeup) -> Task {
     let before = before.take_while(|&(came, _)| came < at).map(|(_, next)| next);
     let interrupted = seen.interrupted.iter().map(|interrupted| interrupted.task);
     let waker = match seen.stimulus {
-        Stimulus::Task(task) | Stimulus::Interrupt(task) => Some(task),
+        WakeupSource::Task(task) | WakeupSource::Interrupt(task) => Some(task),
         _ => None,
     };
     let elsewhere = before.chain(interrupted).chain([seen.task]).chain(waker);

@@ -14,7 +14,7 @@ pub struct KernelWakeup {
     /// Who was to wake.
     pub task: KernelTask,
     /// What was to wake it.
-    pub stimulus: Stimulus,
+    pub stimulus: WakeupSource,
     /// The CPU that the stimulus was on.
     pub stimulus_cpu: u32,
     /// The points that part it into components.
@@ -76,7 +76,7 @@ impl KernelWakeup {
 
 /// What was to wake a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stimulus {
+pub enum WakeupSource {
     /// Not known.
     #[default]
     Unknown,

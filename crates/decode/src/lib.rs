@@ -13,7 +13,7 @@ mod names;
 pub use code::{CODE_BYTES, is_arm64_call};
 pub use decoder::Decoder;
 pub use kernel::{
-    GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Payload, Stimulus,
-    Switch, SwitchedFrom, UserStack, Vector,
+    GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Payload, Switch,
+    SwitchedFrom, UserStack, Vector, WakeupSource,
 };
 pub use names::{interrupt_name, is_tracing};

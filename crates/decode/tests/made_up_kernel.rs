@@ -4,8 +4,8 @@ use wakescope_attribution::{blame, components};
 use wakescope_core::explain::{Cause, Frame, Known, Marks, Mode, Policy, WokenBy};
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{
-    Decoder, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Payload, Stimulus, Switch,
-    SwitchedFrom, Vector,
+    Decoder, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Payload, Switch,
+    SwitchedFrom, Vector, WakeupSource,
 };
 
 /// When the probe's timer expires, nanoseconds.
@@ -52,7 +52,7 @@ fn late_wakeup() -> KernelWakeup {
     let event = |(after_us, payload)| KernelEvent { at: at(after_us), steal_ns: 0, payload };
     KernelWakeup {
         task: probe,
-        stimulus: Stimulus::Timer,
+        stimulus: WakeupSource::Timer,
         marks: Marks {
             due: at(0),
             irq_entry: Some(at(1)),

@@ -1,7 +1,6 @@
 //! Runs to export and import in tests.
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::histogram::Histogram;
 use wakescope_core::host::Host;
 use wakescope_core::plan::Plan;
 use wakescope_core::run::{Run, SCHEMA, Thread};
@@ -32,13 +31,8 @@ fn thread(cpu: u32, samples: &[u64]) -> Thread {
     let max_ns = samples.iter().max().copied();
     let latest = samples.iter().position(|&sample| Some(sample) == max_ns);
     let d = Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns,
         max_at_ns: latest.map(|at| at as u64 * 1_000_000),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        stated: None,
+        ..Distribution::of(samples.iter().copied())
     };
     Thread { cpu: Some(cpu), woken: d.clone(), expiries: d, ..Thread::default() }
 }

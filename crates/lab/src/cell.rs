@@ -32,7 +32,7 @@ use crate::store::{CONSOLE, Ending, Failed, FailureKind, Ingredients, Label, Rec
 
 /// What a guest is to do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Task {
+pub enum GuestTask {
     /// Tell what model it runs, also from its behaviour.
     Check,
     /// Measure.
@@ -170,11 +170,11 @@ const LEAST_LIMIT: SpanNs = SpanNs(60_000_000_000);
 
 impl Workshop {
     /// The cell in which `kernel`, asked for a model, does `task`.
-    pub fn job(&self, kernel: &Kernel, guest: &Guest, asked: Asked, task: Task) -> Job<Work> {
+    pub fn job(&self, kernel: &Kernel, guest: &Guest, asked: Asked, task: GuestTask) -> Job<Work> {
         let machine = self.machine;
         let planned = match &task {
-            Task::Check => SpanNs(0),
-            Task::Measure(measurement) => measurement.planned(),
+            GuestTask::Check => SpanNs(0),
+            GuestTask::Measure(measurement) => measurement.planned(),
         };
         // A kernel that hangs wakeups for long must not be cut short in the middle of it.
         let limit = SpanNs(LEAST_LIMIT.0.saturating_add(planned.0.saturating_mul(4)));
@@ -185,8 +185,8 @@ impl Workshop {
         }
         arguments += " ";
         arguments += &match &task {
-            Task::Check => "check".into(),
-            Task::Measure(measurement) => measurement.arguments(),
+            GuestTask::Check => "check".into(),
+            GuestTask::Measure(measurement) => measurement.arguments(),
         };
         let cmdline = machine.cmdline(parameter(asked), &self.parameters, &arguments);
         let recipe = Recipe::new(&Ingredients {
@@ -197,8 +197,8 @@ impl Workshop {
             command_line: &cmdline,
         });
         let (load, seed, result) = match &task {
-            Task::Check => (CHECKING.into(), None, CHECK),
-            Task::Measure(m) => (m.load.to_string(), Some(m.seed), RUN),
+            GuestTask::Check => (CHECKING.into(), None, CHECK),
+            GuestTask::Measure(m) => (m.load.to_string(), Some(m.seed), RUN),
         };
         Job {
             recipe,

@@ -15,7 +15,7 @@ use wakescope_report::style::clean;
 use wakescope_stats::cells::{compare, limits};
 
 use crate::cache::{Cache, CacheError};
-use crate::cell::{Emulation, Guest, Measurement, Task, Work, Workshop};
+use crate::cell::{Emulation, Guest, GuestTask, Measurement, Work, Workshop};
 use crate::farm::{self, Continue, End, Event, FarmError, Job, Outcome, Standing};
 use crate::guest::modules::{Module, ModulesError, resolve};
 use crate::guest::{self, CHECK, GuestError, RUN};
@@ -262,13 +262,13 @@ fn check(
     let mut arms = Vec::new();
     for Booted { kernel, checker, workshop, .. } in booted {
         for &asked in plan.preempt_of(&kernel.name) {
-            jobs.push(workshop.job(kernel, checker, asked, Task::Check));
+            jobs.push(workshop.job(kernel, checker, asked, GuestTask::Check));
             arms.push((kernel.name.clone(), asked));
         }
     }
     let (outcomes, stopped) = harvest(&jobs, equipment, Phase::Checking, watch)?;
     let found =
-        arms.iter().zip(outcomes).map(|(arm, outcome)| (arm.clone(), told(arm.1, &outcome)));
+        arms.iter().zip(outcomes).map(|(arm, outcome)| (arm.clone(), found_of(arm.1, &outcome)));
     Ok((found.collect(), stopped))
 }
 
@@ -290,7 +290,7 @@ fn harvest(
 }
 
 /// What a guest that was asked for a model told about it.
-fn told(asked: Asked, outcome: &Outcome) -> Found {
+fn found_of(asked: Asked, outcome: &Outcome) -> Found {
     if let Some(failed) = outcome.failed() {
         return Found {
             status: Status::Failed,
@@ -381,7 +381,7 @@ fn measure(
             let Booted { kernel, guest, workshop, .. } = booted;
             let cpus = workshop.machine.cpus;
             let measurement = Measurement::of(plan, &spec.load, spec.seed, cpus);
-            let task = Task::Measure(Box::new(measurement));
+            let task = GuestTask::Measure(Box::new(measurement));
             jobs.push(workshop.job(kernel, guest, spec.asked, task));
             places.push(cells.len());
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wakescope_core::explain::Above;
 use wakescope_core::lab::{Arm, Asked};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{Between, Policy, Stimulus};
+use wakescope_core::plan::{Between, ProbePolicy, Stimulus};
 use wakescope_core::units::SpanNs;
 
 mod bounds;
@@ -68,7 +68,7 @@ pub struct Plan {
     /// How fast the guest's CPU is.
     pub cpu: CpuSpeed,
     /// The probe's scheduling policy.
-    pub policy: Policy,
+    pub policy: ProbePolicy,
     /// Its priority, for policies that have one.
     pub priority: Option<u8>,
     /// What belongs to one stimulus or policy.
@@ -143,7 +143,7 @@ impl Default for Plan {
             // A virtual second takes several of the host's: long enough that the load is under way.
             warmup: SpanNs(50_000_000),
             cpu: CpuSpeed::default(),
-            policy: Policy::Fifo,
+            policy: ProbePolicy::Fifo,
             priority: Some(90),
             own: OwnKeys::default(),
             compare: Vec::new(),

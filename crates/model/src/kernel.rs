@@ -132,6 +132,8 @@ pub struct Task {
     pub count: u32,
     /// How deep in read-side sections of RCU it is.
     pub rcu_depth: u16,
+    /// The softirq that it executes as its own code: on RT.
+    pub softirq: Option<u8>,
     /// Sleeping locks that it owns.
     pub owns: Vec<LockId>,
 }
@@ -203,6 +205,8 @@ pub struct Running {
     pub count: u32,
     /// Whether interrupts are off.
     pub irqs_off: bool,
+    /// The softirq that the task executes as its own code: on RT.
+    pub softirq: Option<u8>,
     /// Whether somebody else is to run.
     pub need_resched: NeedResched,
     /// The lock that the CPU spins for.
@@ -232,6 +236,7 @@ impl Kernel {
                 own_prio: prio,
                 count: 0,
                 rcu_depth: 0,
+                softirq: None,
                 owns: Vec::new(),
             });
             kernel.cpus[cpu.index()].ready.push(TaskId::at(index));
@@ -289,6 +294,7 @@ impl Kernel {
             is_user: matches!(op, Some(Op::User(_))),
             count: state.count,
             irqs_off: self.irqs_off(cpu),
+            softirq: state.current.and_then(|task| self.tasks[task.index()].softirq),
             need_resched: state.need_resched,
             spins_for: match op {
                 Some(Op::Acquire(lock)) if top.is_some_and(|frame| frame.spins) => Some(lock),
@@ -312,6 +318,12 @@ impl Kernel {
 
     fn task(&mut self, task: TaskId) -> &mut Task {
         &mut self.tasks[task.index()]
+    }
+
+    fn set_softirq(&mut self, cpu: CpuId, softirq: Option<u8>) {
+        if let Some(task) = self.cpus[cpu.index()].current {
+            self.task(task).softirq = softirq;
+        }
     }
 
     fn begin_change(&mut self, cpu: CpuId, variable: VariableId, env: &mut impl Environment) {

@@ -11,6 +11,7 @@ mod write;
 pub use length::Length;
 pub use read::ReadError;
 pub use shipped::{SHIPPED, Shipped};
+pub use words::softirq_name;
 
 /// A machine and what runs on it. Names are unique within their kind.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,6 +20,9 @@ pub struct Scenario {
     pub name: String,
     /// What it shows, in a sentence.
     pub about: String,
+    /// What was published about the same question, a line each, to stand beside the figures. They
+    /// change nothing of the simulation.
+    pub published: Vec<String>,
     /// The hardware.
     pub machine: Machine,
     /// How long the kernel's own steps take.

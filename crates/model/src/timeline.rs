@@ -1,9 +1,9 @@
 //! What the CPUs were at around one wakeup.
 
-use crate::image::{CpuId, Image, TaskId};
-use crate::kernel::Running;
+use crate::image::{CpuId, Image, LockId, TaskId};
+use crate::kernel::{FrameKind, Running};
 use crate::simulation::{Broken, Sample, Simulation, Until, Watch};
-use crate::trace::Transition;
+use crate::trace::{LockUser, Transition};
 
 /// No more stretches and events than this are kept: of what is longer, the rest is left out, and counted.
 const MOST: usize = 100_000;
@@ -23,6 +23,8 @@ pub struct Timeline {
     pub stretches: Vec<Stretch>,
     /// What happened, in the order of time.
     pub events: Vec<(CpuId, u64, Transition)>,
+    /// Who held locks, and who waited for them, in the order in which that began.
+    pub locks: Vec<LockSpan>,
     /// What there was no room for.
     pub left_out: u64,
 }
@@ -38,6 +40,27 @@ pub struct Stretch {
     pub to_ns: u64,
     /// What it was at.
     pub at: Running,
+}
+
+/// Somebody held a lock, or waited for it, all the time between two points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockSpan {
+    /// Which lock.
+    pub lock: LockId,
+    /// Who.
+    pub by: LockUser,
+    /// Whether it waited; else it held the lock.
+    pub waits: bool,
+    /// From when; may lie before the timeline.
+    pub from_ns: u64,
+    /// Until when; `u64::MAX` if it did not end before the timeline did.
+    pub to_ns: u64,
+}
+
+impl LockSpan {
+    fn is_open(&self) -> bool {
+        self.to_ns == u64::MAX
+    }
 }
 
 impl Timeline {
@@ -68,22 +91,143 @@ impl Timeline {
         Ok(simulation.into_watch())
     }
 
-    fn has_room(&mut self) -> bool {
-        let has_room = self.stretches.len() + self.events.len() < MOST;
-        self.left_out += u64::from(!has_room);
-        has_room
+    /// What a CPU was at in each of `count` columns of equal length: what had most of it. An interrupt or
+    /// the scheduler stands before a task, for they are short.
+    pub fn columns(&self, cpu: CpuId, count: usize) -> Vec<Option<&Stretch>> {
+        let mut columns: Vec<Option<(&Stretch, (bool, u64))>> = vec![None; count];
+        for stretch in self.stretches.iter().filter(|stretch| stretch.cpu == cpu) {
+            for column in self.columns_of(stretch.from_ns, stretch.to_ns, count) {
+                let (from_ns, to_ns) = self.column(column, count);
+                let length = stretch.to_ns.min(to_ns).saturating_sub(stretch.from_ns.max(from_ns));
+                let rank = (stretch.at.kind != FrameKind::Task, length);
+                // Of two that have as much, the later one.
+                if length > 0 && columns[column].is_none_or(|(_, best)| rank >= best) {
+                    columns[column] = Some((stretch, rank));
+                }
+            }
+        }
+        columns.into_iter().map(|column| Some(column?.0)).collect()
     }
 
-    /// What a CPU was at for the longest part of a span; an interrupt or the scheduler before a task, for
-    /// they are short.
-    pub fn at(&self, cpu: CpuId, from_ns: u64, to_ns: u64) -> Option<&Stretch> {
-        let within = |stretch: &&Stretch| {
-            stretch.cpu == cpu && stretch.from_ns < to_ns && stretch.to_ns > from_ns
+    /// Where a column of `count` begins and ends; it has at least a nanosecond.
+    pub fn column(&self, column: usize, count: usize) -> (u64, u64) {
+        let edge = |column: usize| {
+            let span = u128::from(self.to_ns - self.from_ns) * column as u128;
+            self.from_ns + u64::try_from(span / count.max(1) as u128).unwrap_or(0)
         };
-        self.stretches.iter().filter(within).max_by_key(|stretch| {
-            let length = stretch.to_ns.min(to_ns) - stretch.from_ns.max(from_ns);
-            (stretch.at.kind != crate::kernel::FrameKind::Task, length)
+        (edge(column), edge(column + 1).max(edge(column) + 1))
+    }
+
+    /// The columns of `count` that a span touches, and perhaps one more at each end.
+    pub fn columns_of(&self, from_ns: u64, to_ns: u64, count: usize) -> std::ops::Range<usize> {
+        let span = u128::from((self.to_ns - self.from_ns).max(1));
+        let of = |ns: u64| {
+            let since = u128::from(ns.clamp(self.from_ns, self.to_ns) - self.from_ns);
+            usize::try_from(since * count as u128 / span).unwrap_or(count)
+        };
+        let first = of(from_ns).saturating_sub(1);
+        first..(of(to_ns) + 1).clamp(first, count)
+    }
+
+    /// On which CPU the probe responded; `None` if that was left out.
+    pub fn cpu(&self) -> Option<CpuId> {
+        self.response().map(|(cpu, _)| cpu)
+    }
+
+    /// When `need_resched` was first set on the probe's CPU after the wakeup was due.
+    pub fn need_resched_ns(&self) -> Option<u64> {
+        let is_set = |event: &&(CpuId, u64, Transition)| {
+            event.1 >= self.expiry_ns && matches!(event.2, Transition::NeedResched { .. })
+        };
+        self.before_response().find(is_set).map(|event| event.1)
+    }
+
+    /// When the scheduler was entered that switched to the probe; `None` if that was before the wakeup was
+    /// due, or if the probe had the CPU all the time.
+    pub fn sched_entry_ns(&self) -> Option<u64> {
+        let (_, probe) = self.response()?;
+        let is_switch = |event: &&(CpuId, u64, Transition)| matches!(event.2, Transition::Switch { to, .. } if to == Some(probe));
+        let mut backwards = self.before_response().rev().skip_while(|event| !is_switch(event));
+        let entry = backwards.find(|event| event.2 == Transition::SchedEntry)?;
+        (entry.1 >= self.expiry_ns).then_some(entry.1)
+    }
+
+    /// Where and who responded.
+    fn response(&self) -> Option<(CpuId, TaskId)> {
+        self.events.iter().find_map(|&(cpu, at_ns, what)| match what {
+            Transition::Response(task) if at_ns == self.response_ns => Some((cpu, task)),
+            _ => None,
         })
+    }
+
+    /// What happened on the probe's CPU before it responded. At the same nanosecond it may enter the
+    /// scheduler again, to sleep.
+    fn before_response(&self) -> impl DoubleEndedIterator<Item = &(CpuId, u64, Transition)> {
+        let response = self.response();
+        let is_response = move |&(cpu, at_ns, what): &(CpuId, u64, Transition)| {
+            let own = |(of, task)| of == cpu && what == Transition::Response(task);
+            at_ns == self.response_ns && response.is_some_and(own)
+        };
+        let end = self.events.iter().position(is_response).unwrap_or(0);
+        let cpu = self.cpu();
+        self.events[..end].iter().filter(move |event| Some(event.0) == cpu)
+    }
+
+    /// The spans in which `need_resched` was set on a CPU.
+    pub fn need_resched(&self, cpu: CpuId) -> Vec<(u64, u64)> {
+        let mut spans = Vec::new();
+        let mut since = None;
+        for &(_, at, what) in self.events.iter().filter(|event| event.0 == cpu) {
+            match what {
+                Transition::NeedResched { .. } => {
+                    since.get_or_insert(at);
+                }
+                Transition::Switch { .. } => spans.extend(since.take().map(|since| (since, at))),
+                _ => {}
+            }
+        }
+        spans.extend(since.map(|since| (since, self.to_ns)));
+        spans
+    }
+
+    /// Notes who holds locks and who waits. Spans that end before the timeline begins are forgotten.
+    fn follow_locks(&mut self, at_ns: u64, what: Transition) {
+        let begun = |lock, by, waits| LockSpan { lock, by, waits, from_ns: at_ns, to_ns: u64::MAX };
+        match what {
+            Transition::LockTaken { lock, by } => {
+                self.end_lock(at_ns, |span| span.waits && span.lock == lock && span.by == by);
+                self.begin_lock(begun(lock, by, false));
+            }
+            Transition::LockAwaited { lock, by } => self.begin_lock(begun(lock, by, true)),
+            Transition::LockReleased(lock) => {
+                self.end_lock(at_ns, |span| !span.waits && span.lock == lock);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_lock(&mut self, span: LockSpan) {
+        if span.from_ns < self.to_ns && self.has_room() {
+            self.locks.push(span);
+        }
+    }
+
+    fn end_lock(&mut self, at_ns: u64, is_meant: impl Fn(&LockSpan) -> bool) {
+        let Some(place) = self.locks.iter().rposition(|span| span.is_open() && is_meant(span))
+        else {
+            return;
+        };
+        match at_ns > self.from_ns {
+            true => self.locks[place].to_ns = at_ns,
+            false => drop(self.locks.remove(place)),
+        }
+    }
+
+    fn has_room(&mut self) -> bool {
+        let kept = self.stretches.len() + self.events.len() + self.locks.len();
+        let has_room = kept < MOST;
+        self.left_out += u64::from(!has_room);
+        has_room
     }
 
     /// Tasks that had a CPU, in the order in which they first had one.
@@ -110,8 +254,12 @@ impl Watch for Timeline {
     }
 
     fn happened(&mut self, cpu: CpuId, at_ns: u64, what: Transition) {
+        self.follow_locks(at_ns, what);
         if (self.from_ns..=self.to_ns).contains(&at_ns) && self.has_room() {
             self.events.push((cpu, at_ns, what));
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

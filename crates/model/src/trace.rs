@@ -31,6 +31,22 @@ pub enum Transition {
     IrqsOff,
     /// They go on.
     IrqsOn,
+    /// A lock was taken, or handed to who waited for it.
+    LockTaken {
+        /// Which.
+        lock: LockId,
+        /// Who holds it now.
+        by: LockUser,
+    },
+    /// Somebody waits for a lock, spinning or asleep, until it is handed over.
+    LockAwaited {
+        /// Which.
+        lock: LockId,
+        /// Who waits.
+        by: LockUser,
+    },
+    /// A lock was given back.
+    LockReleased(LockId),
     /// The CPU spins for a lock that another CPU holds.
     SpinBegin(LockId),
     /// It has got it.
@@ -75,4 +91,15 @@ pub enum Transition {
     },
     /// The lock is about to be dropped so that somebody can run.
     LockBroken(LockId),
+}
+
+/// Who holds a lock, or waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockUser {
+    /// A task.
+    Task(TaskId),
+    /// The handler of an interrupt.
+    Interrupt(SourceId),
+    /// A softirq of this number.
+    Softirq(u8),
 }

@@ -336,7 +336,7 @@ impl<'i> Tracepoints<'i> {
             stimulus_cpu: number,
             woken: now,
             marks: Marks { due: MonoNs(due), irq_entry, ..Marks::default() },
-            softirq: cpu.softirq,
+            softirq: cpu.softirq.filter(|_| cpu.goes_on_with_softirq(self.image)),
             idle_state: cpu.idle_state(self.image).filter(|_| is_idle),
             events_before: cpu.seen,
             ..Begun::default()

@@ -3,7 +3,6 @@
 use wakescope_attribution::{Machine, blame, calibrate};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{ComponentTable, Components, Known};
-use wakescope_core::histogram::Histogram;
 use wakescope_model::image::{CpuId, SourceKind, TaskId};
 use wakescope_model::kernel::Running;
 use wakescope_model::simulation::{Broken, Sample, Until, Watch};
@@ -133,16 +132,8 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
 
 /// What all wakeups of the run teach about each.
 fn calibrated(image: &Image, trial: &Trial, components: &[Components]) -> Known {
-    let of = |part: &dyn Fn(&Components) -> Option<u64>| -> Distribution {
-        let values: Vec<u64> = components.iter().filter_map(part).collect();
-        Distribution {
-            count: values.len() as u64,
-            min_ns: values.iter().min().copied(),
-            max_ns: values.iter().max().copied(),
-            sum_ns: values.iter().sum(),
-            histogram: Histogram::of(values),
-            ..Distribution::default()
-        }
+    let of = |part: &dyn Fn(&Components) -> Option<u64>| {
+        Distribution::of(components.iter().filter_map(part))
     };
     let shows = trial.shown.sched_entry;
     let table = ComponentTable {

@@ -35,6 +35,7 @@
 //! - The function of a timer: the timer's interrupt, which may do nothing else.
 //! - An ordinary task that is to go for an ordinary probe: the task, or its kernel code. That
 //!   `need_resched` is set is shown by no tracepoint before 6.15.
+//! - A softirq that a thread executes on RT: the thread, or its kernel code.
 //! - The probe is on its way to sleep when its timer expires: itself, as it was awake.
 //! - The CPU was asked to reschedule by another CPU, and has not taken that interrupt yet: the way of it.
 
@@ -337,7 +338,11 @@ impl Probe<'_> {
                 }
                 (answers, Edge::Seen)
             }
-            FrameKind::Task => (self.task(at), Edge::Seen),
+            FrameKind::Task => {
+                let softirq = at.softirq.filter(|_| self.waiting.is_woken);
+                let softirq = softirq.map(|number| (Cause::Softirq, Who::Softirq(number)));
+                (softirq.into_iter().chain(self.task(at)).collect(), Edge::Seen)
+            }
         }
     }
 

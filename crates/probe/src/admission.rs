@@ -154,7 +154,7 @@ fn admit(schedule: Schedule, count: usize) -> io::Result<()> {
     thread::scope(|scope| {
         let mut held = Vec::new();
         for _ in 0..count {
-            let (tell, told) = sync_channel(1);
+            let (tell, text) = sync_channel(1);
             let (hold, end) = sync_channel::<()>(0);
             thread::Builder::new().spawn_scoped(scope, move || {
                 // Whoever asks waits for the answer, and then for nothing but the end.
@@ -162,7 +162,7 @@ fn admit(schedule: Schedule, count: usize) -> io::Result<()> {
                 let _ = end.recv();
             })?;
             held.push(hold);
-            told.recv().map_err(io::Error::other)??;
+            text.recv().map_err(io::Error::other)??;
         }
         Ok(())
     })
@@ -194,8 +194,8 @@ mod tests {
             assert_eq!(check_period(period, limits).is_ok(), fits, "{period}");
             check_period(period, |_| None).unwrap();
         }
-        let told = check_period(ms(5_000), limits).unwrap_err().to_string();
-        assert_eq!(told, "the kernel allows a period from 100 µs to 4.19 s");
+        let text = check_period(ms(5_000), limits).unwrap_err().to_string();
+        assert_eq!(text, "the kernel allows a period from 100 µs to 4.19 s");
     }
 
     /// What the kernel's answer means on such a machine, and a part of the first remedy.

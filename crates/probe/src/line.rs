@@ -207,8 +207,8 @@ impl Drop for Port {
 
 /// The error of a line that has ended, which reads as the end of a file.
 pub(crate) fn closed() -> io::Error {
-    let told = "its other end was closed, or its device is gone";
-    io::Error::new(io::ErrorKind::UnexpectedEof, told)
+    let text = "its other end was closed, or its device is gone";
+    io::Error::new(io::ErrorKind::UnexpectedEof, text)
 }
 
 /// The same of a call that failed: the kernel reports an ended line as EIO where it had begun to wait.

@@ -59,7 +59,7 @@ mod tests {
         let first = announce(&[cpu, cpu + 2]);
         assert!(first.shared().is_empty());
         assert_eq!(announce(&[cpu, cpu + 1]).shared(), [cpu]);
-        assert_eq!(first.shared(), [cpu], "the first is told too");
+        assert_eq!(first.shared(), [cpu], "the first is text too");
         drop(first);
         assert!(announce(&[cpu]).shared().is_empty());
     }

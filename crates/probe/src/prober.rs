@@ -41,7 +41,7 @@ const STACK_BYTES: usize = 128 << 10;
 const RESET: SpanNs = SpanNs(4_000_000);
 
 /// What a probe is to do.
-pub struct Task {
+pub struct ProbePlan {
     /// The CPU to measure.
     pub cpu: u32,
     /// The schedule to run under.
@@ -141,11 +141,11 @@ pub struct Prober {
 
 impl Prober {
     /// Starts the thread; it prepares itself and waits for [`Prober::go`].
-    pub fn spawn(task: Task) -> io::Result<Self> {
+    pub fn spawn(plan: ProbePlan) -> io::Result<Self> {
         let shared = Arc::new(Shared {
-            recorder: Recorder::new(task.worst),
-            audio: task.audio.map(|plan| Arc::new(AudioRecorder::new(plan))),
-            ring: (task.ring_slots > 0).then(|| Ring::new(task.ring_slots)),
+            recorder: Recorder::new(plan.worst),
+            audio: plan.audio.map(|plan| Arc::new(AudioRecorder::new(plan))),
+            ring: (plan.ring_slots > 0).then(|| Ring::new(plan.ring_slots)),
             stop: AtomicBool::new(false),
             measuring: AtomicBool::new(false),
             ready: OnceLock::new(),
@@ -153,11 +153,11 @@ impl Prober {
         let (start, times) = sync_channel(1);
         let (say_ready, ready) = sync_channel(1);
         let theirs = Arc::clone(&shared);
-        let cpu = task.cpu;
+        let cpu = plan.cpu;
         let thread = std::thread::Builder::new()
             .name(format!("wakescope/{cpu}"))
             .stack_size(STACK_BYTES)
-            .spawn(move || live(task, &theirs, &say_ready, &times))?;
+            .spawn(move || live(plan, &theirs, &say_ready, &times))?;
         Ok(Self { cpu, shared, start, ready, thread: ThreadHandle::new(thread) })
     }
 
@@ -251,33 +251,33 @@ impl Past {
 
 /// The thread's whole life.
 fn live(
-    mut task: Task,
+    mut plan: ProbePlan,
     shared: &Shared,
     say_ready: &SyncSender<io::Result<Ready>>,
     times: &Receiver<Times>,
 ) -> Option<Report> {
     use plan::Stimulus as S;
-    let (answers, stop) = (task.answers.take(), &shared.stop);
+    let (answers, stop) = (plan.answers.take(), &shared.stop);
     macro_rules! on_grid {
         ($sleep:expr) => {
-            probe(&task, shared, say_ready, times, || {
+            probe(&plan, shared, say_ready, times, || {
                 Ok(Timer::new(KernelTimer::new($sleep, stop, answers)))
             })
         };
     }
-    match task.stimulus {
+    match plan.stimulus {
         S::Line => {
-            let port = task.line.take();
-            probe(&task, shared, say_ready, times, || {
+            let port = plan.line.take();
+            probe(&plan, shared, say_ready, times, || {
                 let port = port.ok_or_else(|| io::Error::other("there is no line"))?;
                 let answered_by = port.line.answered_by;
                 Ok(RoundTrips::new(port, answered_by, stop))
             })
         }
-        S::Spin => probe(&task, shared, say_ready, times, || {
-            Ok(Spin::new(MachineClock, stop, task.gap_from))
+        S::Spin => probe(&plan, shared, say_ready, times, || {
+            Ok(Spin::new(MachineClock, stop, plan.gap_from))
         }),
-        S::Audio => probe(&task, shared, say_ready, times, || {
+        S::Audio => probe(&plan, shared, say_ready, times, || {
             let of_card = shared.audio.clone().ok_or(io::ErrorKind::InvalidInput)?;
             let work = Arithmetic::calibrated(SpanNs(of_card.plan().compute_ns()));
             Ok(Audio::new(KernelTimer::new(Nanosleep, stop, answers), work, of_card, stop))
@@ -289,11 +289,11 @@ fn live(
         S::Sigwait => on_grid!(SignalWait(PosixTimer::new()?)),
         S::FutexTimeout => on_grid!(FutexTimeout::default()),
         S::Epoll => on_grid!(EmptyEpoll::new()?),
-        S::Rtc => probe(&task, shared, say_ready, times, || {
-            let rtc = availability::open_rtc(task.interval).map_err(io::Error::other)?;
+        S::Rtc => probe(&plan, shared, say_ready, times, || {
+            let rtc = availability::open_rtc(plan.interval).map_err(io::Error::other)?;
             Ok(RtcTicks::new(rtc, stop, Watch::new(answers, true)))
         }),
-        S::Device => probe(&task, shared, say_ready, times, || {
+        S::Device => probe(&plan, shared, say_ready, times, || {
             let device = availability::open_device().map_err(io::Error::other)?;
             Ok(DeviceWakeups::new(device, stop, Watch::new(answers, true)))
         }),
@@ -308,10 +308,10 @@ fn live(
         | S::SysvSemaphore
         | S::Kill
         | S::Condvar => {
-            task.answers = answers;
-            for_channel(task.stimulus, WokenByAnother { task, shared, say_ready, times })?
+            plan.answers = answers;
+            for_channel(plan.stimulus, WokenByAnother { plan, shared, say_ready, times })?
         }
-        S::RtcGrid => probe(&task, shared, say_ready, times, || {
+        S::RtcGrid => probe(&plan, shared, say_ready, times, || {
             Ok(Timer::of_rate(KernelTimer::new(Nanosleep, stop, answers)))
         }),
     }
@@ -319,7 +319,7 @@ fn live(
 
 /// What a probe needs that another thread wakes.
 struct WokenByAnother<'a> {
-    task: Task,
+    plan: ProbePlan,
     shared: &'a Shared,
     say_ready: &'a SyncSender<io::Result<Ready>>,
     times: &'a Receiver<Times>,
@@ -329,42 +329,42 @@ impl ForChannel for WokenByAnother<'_> {
     type Output = Option<Report>;
 
     fn with<C: Channel>(self) -> Option<Report> {
-        let Self { mut task, shared, say_ready, times } = self;
-        let place = task.waker;
+        let Self { mut plan, shared, say_ready, times } = self;
+        let place = plan.waker;
         let followed = Followed {
-            answers: task.answers.take(),
-            announcements: task.announcements.take(),
-            watches: place.cpu == task.cpu,
+            answers: plan.answers.take(),
+            announcements: plan.announcements.take(),
+            watches: place.cpu == plan.cpu,
         };
-        probe(&task, shared, say_ready, times, || {
+        probe(&plan, shared, say_ready, times, || {
             WakerWakeups::<C>::start(place, &shared.stop, followed)
         })
     }
 }
 
 fn probe<S: Stimulus>(
-    task: &Task,
+    plan: &ProbePlan,
     shared: &Shared,
     say_ready: &SyncSender<io::Result<Ready>>,
     times: &Receiver<Times>,
     stimulus: impl FnOnce() -> io::Result<S>,
 ) -> Option<Report> {
-    let (ready, stimulus) = match prepare(task, shared).and_then(|ready| Ok((ready, stimulus()?))) {
+    let (ready, stimulus) = match prepare(plan, shared).and_then(|ready| Ok((ready, stimulus()?))) {
         Ok(prepared) => prepared,
         Err(e) => {
             let _ = say_ready.send(Err(e));
             return None;
         }
     };
-    let home = ready.pinned.then_some(task.cpu);
+    let home = ready.pinned.then_some(plan.cpu);
     let _ = say_ready.send(Ok(ready));
     // Nobody starts the measurement if another probe could not be prepared.
     let times = times.recv().ok()?;
     Some(measure(home, stimulus, shared, times))
 }
 
-fn prepare(task: &Task, shared: &Shared) -> io::Result<Ready> {
-    let pinned = take_place(task)?;
+fn prepare(plan: &ProbePlan, shared: &Shared) -> io::Result<Ready> {
+    let pinned = take_place(plan)?;
     // Real-time threads have no slack; for others 1 ns is the least that can be set.
     let _ = sched::set_timer_slack(SpanNs(1));
     touch_stack();
@@ -375,15 +375,15 @@ fn prepare(task: &Task, shared: &Shared) -> io::Result<Ready> {
 }
 
 /// Binds the thread to its CPU and puts it under its schedule; whether it could be bound.
-fn take_place(task: &Task) -> io::Result<bool> {
+fn take_place(plan: &ProbePlan) -> io::Result<bool> {
     let everywhere = sched::affinity()?;
-    sched::set_affinity(&[task.cpu])?;
-    match sched::set_schedule(task.schedule) {
+    sched::set_affinity(&[plan.cpu])?;
+    match sched::set_schedule(plan.schedule) {
         // A SCHED_DEADLINE task must be allowed on all CPUs of its root domain
         // (kernel/sched/syscalls.c, __sched_setscheduler): without a cpuset of one, it cannot be bound.
-        Err(e) if matches!(task.schedule, Schedule::Deadline { .. }) && everywhere.len() > 1 => {
+        Err(e) if matches!(plan.schedule, Schedule::Deadline { .. }) && everywhere.len() > 1 => {
             sched::set_affinity(&everywhere)?;
-            sched::set_schedule(task.schedule).map_err(|_| e)?;
+            sched::set_schedule(plan.schedule).map_err(|_| e)?;
             Ok(false)
         }
         other => other.map(|()| true),

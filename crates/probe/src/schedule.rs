@@ -2,7 +2,7 @@
 
 use std::io;
 
-use wakescope_core::plan::{Plan, Policy};
+use wakescope_core::plan::{Plan, ProbePolicy};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched::{self, Schedule};
 
@@ -16,7 +16,7 @@ pub fn settle_schedule(
 ) -> Result<(Schedule, Option<String>), (Schedule, io::Error)> {
     let wanted = schedule_of(plan);
     // Of these the kernel admits only so many, and those that were tried before count for a moment.
-    if plan.policy == Policy::Deadline {
+    if plan.policy == ProbePolicy::Deadline {
         return Ok((wanted, None));
     }
     let Err(refusal) = try_schedule(wanted) else { return Ok((wanted, None)) };
@@ -33,7 +33,7 @@ pub fn settle_schedule(
             return Ok((lower, None));
         }
     }
-    (plan.policy, plan.priority) = (Policy::Other, None);
+    (plan.policy, plan.priority) = (ProbePolicy::Other, None);
     plan.waker = plan.waker.take().map(|waker| waker.with_probe(None));
     Ok((ordinary(), Some(format!("{}: {refusal}", words(wanted)))))
 }
@@ -42,9 +42,9 @@ pub fn settle_schedule(
 pub(crate) fn schedule_of_waker(plan: &Plan) -> Schedule {
     let priority = plan.waker.as_ref().and_then(|waker| waker.priority).unwrap_or(1);
     match plan.policy {
-        Policy::Fifo => Schedule::Fifo { priority },
-        Policy::Rr => Schedule::Rr { priority },
-        Policy::Other | Policy::Deadline => ordinary(),
+        ProbePolicy::Fifo => Schedule::Fifo { priority },
+        ProbePolicy::Rr => Schedule::Rr { priority },
+        ProbePolicy::Other | ProbePolicy::Deadline => ordinary(),
     }
 }
 
@@ -66,10 +66,10 @@ pub(crate) fn ordinary() -> Schedule {
 pub(crate) fn schedule_of(plan: &Plan) -> Schedule {
     let priority = plan.priority.unwrap_or(1);
     match plan.policy {
-        Policy::Other => ordinary(),
-        Policy::Fifo => Schedule::Fifo { priority },
-        Policy::Rr => Schedule::Rr { priority },
-        Policy::Deadline => Schedule::Deadline {
+        ProbePolicy::Other => ordinary(),
+        ProbePolicy::Fifo => Schedule::Fifo { priority },
+        ProbePolicy::Rr => Schedule::Rr { priority },
+        ProbePolicy::Deadline => Schedule::Deadline {
             runtime: plan.runtime().unwrap_or_default(),
             period: SpanNs(plan.interval_ns),
         },

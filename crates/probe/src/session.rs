@@ -7,7 +7,7 @@ use wakescope_core::audio::Audio;
 use wakescope_core::finding::{Finding, Severity};
 use wakescope_core::host::Host;
 use wakescope_core::line::Line;
-use wakescope_core::plan::{Between, GAP_FROM_NS, IdleStates, LinePlan, Plan, Policy};
+use wakescope_core::plan::{Between, GAP_FROM_NS, IdleStates, LinePlan, Plan, ProbePolicy};
 use wakescope_core::random::Random;
 use wakescope_core::recorder::Snapshot;
 use wakescope_core::ring::{Ring, Sample};
@@ -27,7 +27,7 @@ use crate::measurement::{
     CpuProgress, Identity, Measurement, Progress, Request, SampleSink, SavedSample,
 };
 use crate::observer::Observer;
-use crate::prober::{Prober, Ready, Task, Times};
+use crate::prober::{ProbePlan, Prober, Ready, Times};
 use crate::schedule::{same, schedule_of, schedule_of_waker, settle_schedule, words};
 use crate::stimulus::availability;
 use crate::stimulus::channel::sysv_semaphore::remove_leftovers;
@@ -447,7 +447,7 @@ fn start_probes(
     let ring_slots = if plan.save_samples { RING_SLOTS } else { 0 };
     let mut task = |rank, cpu| {
         let (answers, announcements) = (observer.answers(rank), observer.answers(rank));
-        Task {
+        ProbePlan {
             cpu,
             schedule,
             worst: plan.worst,
@@ -469,8 +469,8 @@ fn start_probes(
     for (rank, (cpu, prober)) in (0_u64..).zip(started) {
         let prober = prober.map_err(|e| MeasureError::Cpu(cpu, e))?;
         let ready = prober.wait_ready().map_err(|e| match plan.policy {
-            Policy::Deadline => MeasureError::Deadline(schedule, Refusal::of(e, host)),
-            Policy::Other | Policy::Fifo | Policy::Rr => MeasureError::Cpu(cpu, e),
+            ProbePolicy::Deadline => MeasureError::Deadline(schedule, Refusal::of(e, host)),
+            ProbePolicy::Other | ProbePolicy::Fifo | ProbePolicy::Rr => MeasureError::Cpu(cpu, e),
         })?;
         observer.follow(ready.thread).map_err(MeasureError::Observer)?;
         // Expiries of different CPUs are spread over the interval: if all came at once they would

@@ -133,8 +133,9 @@ pub enum Ending {
 
 /// Waits for each wakeup, `most` at most, and records how late it came, times from `origin`.
 ///
-/// Nothing here allocates, locks, prints or fails, and the only system calls are the wait and, before
-/// it, that which arms a watchdog, if somebody looks on.
+/// Nothing here allocates, locks, prints or fails. The only system calls are the wait, before it that
+/// which arms a watchdog, if somebody looks on, and after it that which tells whether a probe that
+/// another thread wakes has slept.
 #[inline]
 pub fn sample<S: Stimulus>(
     stimulus: &mut S,

@@ -192,7 +192,7 @@ fn basis(compare: &Compare) -> Vec<String> {
 /// How the new runs stand to a limit, in a sentence.
 fn limits(compare: &Compare) -> Vec<(Outcome, String)> {
     let several = compare.quantities.len() > 1;
-    let told = |l: &wakescope_stats::compare::RunLimit| {
+    let text = |l: &wakescope_stats::compare::RunLimit| {
         let observed =
             l.observed_ns.map_or_else(|| "–".into(), |ns| domain::span(ns, compare.time_domain));
         let (limit, run) = (clean(&l.limit, 60), clean(&l.run, 80));
@@ -206,7 +206,7 @@ fn limits(compare: &Compare) -> Vec<(Outcome, String)> {
         };
         (l.outcome, sentence)
     };
-    compare.limits.iter().map(told).collect()
+    compare.limits.iter().map(text).collect()
 }
 
 fn capital(text: &str) -> String {

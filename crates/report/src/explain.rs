@@ -73,7 +73,7 @@ impl Extent {
 
 /// What made the worst wakeup late, in a sentence; `None` if the run was not explained.
 pub(crate) fn sentence(run: &Run) -> Option<String> {
-    run.explanation.as_ref().map(|_| verdict::told(run, &Ranked::of(run)))
+    run.explanation.as_ref().map(|_| verdict::text(run, &Ranked::of(run)))
 }
 
 /// The verdict, the four components, the causes, what they rest on, and the worst episodes, for a
@@ -91,7 +91,7 @@ pub fn text(run: &Run, style: Style, extent: Extent) -> String {
             causes::table(run, explanation),
             net::table(run),
             run.ranking.as_ref().map(|r| ranking::table(r, explanation)).unwrap_or_default(),
-            basis::told(run, explanation, style),
+            basis::text(run, explanation, style),
             ranked.shown(run, style, extent.most()),
         ];
         explained.iter().for_each(|part| push_part(&mut out, part));

@@ -7,8 +7,9 @@
 use wakescope_core::lab::Lab;
 
 use crate::audio;
+use crate::model::{Drawn, Simulated};
 use crate::overlay::Overlay;
-use crate::picture::{Picture, Room, draw_svg, scene};
+use crate::picture::{Picture, Room, Scene, draw_svg, scene};
 use crate::quantity;
 use crate::tail;
 
@@ -43,6 +44,11 @@ pub fn page(overlay: &Overlay) -> String {
 /// model and load are one curve.
 pub fn lab_page(lab: &Lab, overlay: &Overlay) -> String {
     assembled(overlay, &crate::lab::html::answer(lab, overlay), &crate::lab::html::results(lab))
+}
+
+/// The page of simulations: the runs of all models, the wakeups that were drawn, and what was published.
+pub fn model_page(simulated: &Simulated, overlay: &Overlay, drawn: &[Drawn<'_>]) -> String {
+    assembled(overlay, &answer::of_runs(overlay), &crate::model::html::results(simulated, drawn))
 }
 
 fn assembled(overlay: &Overlay, answer: &str, results: &str) -> String {
@@ -146,8 +152,8 @@ fn tail(overlay: &Overlay) -> String {
 }
 
 /// Room for a picture on a wide screen and on paper, and on a narrow one.
-const WIDE: Room = Room { width: 880.0, bare: true };
-const NARROW: Room = Room { width: 400.0, bare: true };
+pub(crate) const WIDE: Room = Room { width: 880.0, bare: true };
+pub(crate) const NARROW: Room = Room { width: 400.0, bare: true };
 
 /// A picture for wide and narrow screens; nothing if no run has what it shows.
 fn figure(picture: Picture, overlay: &Overlay, can_zoom: bool) -> String {
@@ -156,7 +162,11 @@ fn figure(picture: Picture, overlay: &Overlay, can_zoom: bool) -> String {
     else {
         return String::new();
     };
-    let id = picture.name();
+    figure_of(picture.name(), (&wide, &narrow), can_zoom)
+}
+
+/// A picture that was made for wide and for narrow screens; `id` sets it apart in the page.
+pub(crate) fn figure_of(id: &str, (wide, narrow): (&Scene, &Scene), can_zoom: bool) -> String {
     let class = if can_zoom { "plot" } else { "bars" };
     let readout = match can_zoom {
         true => "<p class=\"help\"></p><p class=\"readout\" aria-live=\"polite\"></p>",
@@ -164,7 +174,7 @@ fn figure(picture: Picture, overlay: &Overlay, can_zoom: bool) -> String {
     };
     format!(
         "<figure class=\"{class}\" data-picture=\"{id}\">\n<div class=\"wide\">{}</div>\n<div class=\"narrow\">{}</div>\n{readout}</figure>\n",
-        draw_svg(&wide, &format!("{id}-w"), false),
-        draw_svg(&narrow, &format!("{id}-n"), false)
+        draw_svg(wide, &format!("{id}-w"), false),
+        draw_svg(narrow, &format!("{id}-n"), false)
     )
 }

@@ -53,19 +53,10 @@ mod tests {
     use super::*;
     use crate::text::tests::run_of;
     use wakescope_core::distribution::Distribution;
-    use wakescope_core::histogram::Histogram;
     use wakescope_core::interval_deviation::IntervalDeviation;
 
     fn distribution(values: &[u64]) -> Distribution {
-        Distribution {
-            count: values.len() as u64,
-            min_ns: values.iter().min().copied(),
-            max_ns: values.iter().max().copied(),
-            max_at_ns: Some(0),
-            sum_ns: values.iter().sum(),
-            histogram: Histogram::of(values.iter().copied()),
-            stated: None,
-        }
+        Distribution { max_at_ns: Some(0), ..Distribution::of(values.iter().copied()) }
     }
 
     #[test]

@@ -44,8 +44,8 @@ fn answer(overlay: &Overlay) -> String {
     let proven = text::what_it_proves(run);
     let others: Vec<String> =
         audio::sentences(run).into_iter().chain(crate::stamps::sentence(run)).collect();
-    let told = proven.lines().chain(others.iter().flat_map(|text| text.lines()));
-    let proven = told.collect::<Vec<_>>().join(" ");
+    let message = proven.lines().chain(others.iter().flat_map(|text| text.lines()));
+    let proven = message.collect::<Vec<_>>().join(" ");
     format!("**{}**\n\n{}\n", escaped(&said), escaped(&proven))
 }
 
@@ -77,7 +77,7 @@ fn limits(overlay: &Overlay) -> String {
             let observed =
                 judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
             let limit = escaped(&clean(&judgement.limit, 60)) + text::judged(&entry.run);
-            let told = match judgement.outcome {
+            let message = match judgement.outcome {
                 Outcome::Pass => format!("within the limit {limit}: {observed}"),
                 Outcome::Fail => format!("**above the limit {limit}: {observed}**"),
                 Outcome::Inconclusive => {
@@ -87,7 +87,7 @@ fn limits(overlay: &Overlay) -> String {
                     )
                 }
             };
-            out.push_str(&format!("- {}{told}\n", of_run(overlay, entry)));
+            out.push_str(&format!("- {}{message}\n", of_run(overlay, entry)));
         }
     }
     out
@@ -172,7 +172,7 @@ fn findings(overlay: &Overlay) -> String {
         }
     }
     found.sort_by_key(|(f, _)| std::cmp::Reverse(f.severity));
-    let told = found.iter().take(MOST).map(|(finding, entries)| {
+    let text = found.iter().take(MOST).map(|(finding, entries)| {
         let mark = if finding.severity == Severity::Error { "✗" } else { "!" };
         let of = match entries.as_slice() {
             [entry] => of_run(overlay, entry),
@@ -185,7 +185,7 @@ fn findings(overlay: &Overlay) -> String {
             escaped(&clean(&finding.message, 400))
         )
     });
-    told.collect()
+    text.collect()
 }
 
 fn basis(overlay: &Overlay) -> String {

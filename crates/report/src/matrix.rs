@@ -62,8 +62,8 @@ impl<'a> Matrix<'a> {
             ("invalid", of(Verdict::Invalid)),
             ("degraded", of(Verdict::Degraded)),
         ];
-        let told = parts.into_iter().filter_map(|(what, list)| Some(format!("{what}: {}", list?)));
-        told.collect()
+        let text = parts.into_iter().filter_map(|(what, list)| Some(format!("{what}: {}", list?)));
+        text.collect()
     }
 
     /// `0:1, 2:1 (waker:probe)`; `None` if there is no such pair.
@@ -170,10 +170,10 @@ pub(crate) mod tests {
         ];
         assert_eq!(Matrix::of(&overlay(&runs)).unwrap().caveats(), want);
         let diagonal: Vec<Run> = (0..5).map(|i| run((i, 0), 1_000)).collect();
-        let told = Matrix::of(&overlay(&diagonal)).unwrap().caveats().remove(0);
+        let text = Matrix::of(&overlay(&diagonal)).unwrap().caveats().remove(0);
         assert!(
-            told.starts_with("not measured: 20 of 25") && told.ends_with(" and 8 more"),
-            "{told}"
+            text.starts_with("not measured: 20 of 25") && text.ends_with(" and 8 more"),
+            "{text}"
         );
     }
 }

@@ -1,6 +1,8 @@
 //! What a model gave: a row for each preemption model, in one table.
 
 mod check;
+pub(crate) mod html;
+pub(crate) mod locks;
 mod timeline;
 
 use std::fmt::Write;
@@ -12,6 +14,7 @@ use wakescope_core::percentile::Percentile;
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::stated::Quantile;
 use wakescope_core::units::{SpanNs, grouped};
+use wakescope_model::Scenario;
 
 use crate::domain;
 use crate::explain::phrase;
@@ -21,13 +24,17 @@ use crate::style::{Style, clean};
 use crate::table::columns;
 
 pub use check::check;
-pub use timeline::timeline;
+pub use timeline::{Drawn, timeline};
 
 /// The schema of this as JSON.
 const SCHEMA: &str = "wakescope.model/1";
 
 /// So many tasks have a column for their work.
 const TASKS: usize = 4;
+
+/// What stands above published figures.
+const PUBLISHED: &str =
+    "published figures: measured elsewhere under other conditions, not simulated";
 
 /// As wide as all that wakescope prints.
 const WIDTH: usize = 100;
@@ -40,6 +47,8 @@ pub struct Simulated {
     pub scenario: String,
     /// What it shows, in a sentence.
     pub about: String,
+    /// What was published about the same question, a line each.
+    pub published: Vec<String>,
     /// See [`wakescope_core::plan::ScenarioPlan`].
     pub checksum: String,
     /// The command that repeats it.
@@ -158,8 +167,8 @@ impl Simulation {
                 vec![("broken", format!("broke a rule: {}", clean(reason, 300)))]
             }
             Ending::Ok(figures) => {
-                let told = |f: &Finding| format!("{}: {}", figures.verdict, clean(&f.message, 300));
-                figures.findings.iter().map(|f| (f.code.as_str(), told(f))).collect()
+                let text = |f: &Finding| format!("{}: {}", figures.verdict, clean(&f.message, 300));
+                figures.findings.iter().map(|f| (f.code.as_str(), text(f))).collect()
             }
             Ending::NotRun => Vec::new(),
         }
@@ -174,9 +183,18 @@ impl Simulation {
 }
 
 impl Simulated {
-    /// Nothing simulated yet.
-    pub fn new(scenario: String, about: String, checksum: String, repeat: String) -> Self {
-        Self { schema: SCHEMA, scenario, about, checksum, repeat, runs: Vec::new() }
+    /// Nothing simulated yet of this scenario, which `repeat` simulates again.
+    pub fn new(scenario: &Scenario, repeat: String) -> Self {
+        let Scenario { name, about, published, .. } = scenario;
+        Self {
+            schema: SCHEMA,
+            scenario: name.clone(),
+            about: about.clone(),
+            published: published.clone(),
+            checksum: scenario.checksum(),
+            repeat,
+            runs: Vec::new(),
+        }
     }
 
     /// One object of the schema `wakescope.model/1`.
@@ -209,7 +227,7 @@ impl Simulated {
             let more = tasks.len() - TASKS;
             let _ = writeln!(out, " work of {more} more tasks: --json");
         }
-        out + &self.culprits(style) + &self.doubts(style)
+        out + &self.culprits(style) + &self.published(style) + &self.doubts(style)
     }
 
     /// What the latest wakeup of each model waited for, a line each.
@@ -233,6 +251,23 @@ impl Simulated {
             "\n {}\n{out}",
             style.strong("the latest wakeup of each, and the largest share of it")
         )
+    }
+
+    /// What was published, under words that set it apart from what was simulated.
+    fn published(&self, style: Style) -> String {
+        if self.published.is_empty() {
+            return String::new();
+        }
+        let mut out = format!("\n {}\n", style.strong(PUBLISHED));
+        for line in &self.published {
+            let line = clean(line, 500);
+            // Lines that fit keep their blanks: some are tables.
+            match line.chars().count() + 2 <= WIDTH {
+                true => out.push_str(&format!("  {line}\n")),
+                false => out.push_str(&format!("  {}\n", wrapped(&line, WIDTH - 4, "    "))),
+            }
+        }
+        out
     }
 
     fn title(&self, style: Style) -> String {

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use wakescope_stats::trend::{Series, Trend};
 
+use crate::model::Drawn;
 use crate::overlay::Overlay;
 
 mod audio;
@@ -30,6 +31,7 @@ pub(crate) mod scene;
 mod svg;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod timeline;
 mod trend;
 mod width;
 
@@ -158,6 +160,21 @@ pub fn trend_svg(trend: &Trend, series: &Series) -> Option<String> {
 /// The same as PNG, at 192 dots per inch.
 pub fn trend_png(trend: &Trend, series: &Series) -> Option<Vec<u8>> {
     trend::scene(trend, series).map(|scene| png::draw(&scene))
+}
+
+/// The pictures of wakeups of a simulation, each under its model, one above the other as SVG.
+pub fn timelines_svg(drawn: &[Drawn<'_>]) -> String {
+    svg::document(&timelines(drawn))
+}
+
+/// The same as PNG, at 192 dots per inch.
+pub fn timelines_png(drawn: &[Drawn<'_>]) -> Vec<u8> {
+    png::draw(&timelines(drawn))
+}
+
+fn timelines(drawn: &[Drawn<'_>]) -> Scene {
+    let scenes = drawn.iter().map(|d| timeline::scene(d.image, &d.timeline, Room::ALONE));
+    timeline::below_each_other(scenes.collect())
 }
 
 /// What the picture consists of.

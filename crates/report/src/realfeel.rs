@@ -222,8 +222,8 @@ mod tests {
             longer: distribution(&[1_000, 250_000]),
             shorter: distribution(&[90_000, 150_007]),
         });
-        let told = block(&run, &thresholds());
-        let (_, told) = told.split_once("are needed\n").unwrap();
+        let text = block(&run, &thresholds());
+        let (_, text) = text.split_once("are needed\n").unwrap();
         expect![[r#"
             # deviation of the interval in ms
             samples 4
@@ -235,16 +235,16 @@ mod tests {
              50.00000 % below 0.1 ms either way (2 samples)
              75.00000 % below 0.2 ms either way (3 samples)
         "#]]
-        .assert_eq(told);
+        .assert_eq(text);
     }
 
     #[test]
     fn the_model_that_ran_stands_beside_the_kernel() {
         let mut run = run_of(&[&[52_000; 10]]);
         run.host.preemption.model = Model::Full;
-        let told = block(&run, &thresholds());
+        let text = block(&run, &thresholds());
         let begin = "# lateness per expiry in ms; kernel 6.12.95, preemption full\n";
-        assert!(told.starts_with(begin), "{told}");
+        assert!(text.starts_with(begin), "{text}");
     }
 
     #[test]

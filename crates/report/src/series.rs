@@ -164,19 +164,11 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
     use wakescope_core::distribution::Distribution;
-    use wakescope_core::histogram::Histogram;
     use wakescope_core::run::Thread;
 
     fn run(latencies: std::ops::Range<u64>) -> Run {
         let samples: Vec<u64> = latencies.map(|us| us * 1_000).collect();
-        let d = Distribution {
-            count: samples.len() as u64,
-            min_ns: samples.first().copied(),
-            max_ns: samples.last().copied(),
-            sum_ns: samples.iter().sum(),
-            histogram: Histogram::of(samples.iter().copied()),
-            ..Default::default()
-        };
+        let d = Distribution::of(samples.iter().copied());
         let thread = Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Default::default() };
         let mut run = Run { threads: vec![thread], ..Default::default() };
         run.summarize();

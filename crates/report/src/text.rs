@@ -246,7 +246,7 @@ pub(crate) fn machine(run: &Run) -> String {
         parts.push(format!("{} guest", clean(hypervisor, 30)));
     }
     parts.retain(|p| !p.is_empty());
-    let line = line::sentence(run).map(|told| format!(" {told}\n")).unwrap_or_default();
+    let line = line::sentence(run).map(|text| format!(" {text}\n")).unwrap_or_default();
     format!(" {}\n {preemption}\n {}\n{line}", parts.join(" · "), plan(&run.plan))
 }
 
@@ -353,7 +353,6 @@ pub(crate) mod tests {
     use super::*;
     use expect_test::expect;
     use wakescope_core::finding::{Finding, Severity, Validity};
-    use wakescope_core::histogram::Histogram;
     use wakescope_core::host::{Clock, Host};
     use wakescope_core::limit::Judgement;
     use wakescope_core::plan::Stimulus;
@@ -416,13 +415,8 @@ pub(crate) mod tests {
     fn thread(cpu: u32, samples: &[u64]) -> Thread {
         let max = samples.iter().max().copied();
         let d = Distribution {
-            count: samples.len() as u64,
-            min_ns: samples.iter().min().copied(),
-            max_ns: max,
             max_at_ns: samples.iter().position(|&s| Some(s) == max).map(|at| at as u64 * 1_000_000),
-            sum_ns: samples.iter().sum(),
-            histogram: Histogram::of(samples.iter().copied()),
-            stated: None,
+            ..Distribution::of(samples.iter().copied())
         };
         Thread { cpu: Some(cpu), woken: d.clone(), expiries: d, ..Default::default() }
     }
@@ -544,7 +538,7 @@ pub(crate) mod tests {
             let mut run = run_of(&[samples]);
             run.plan.stimulus = Stimulus::Spin;
             (run.plan.interval_ns, run.plan.gap_from_ns) = (0, Some(1_000));
-            (run.plan.policy, run.plan.priority) = (wakescope_core::plan::Policy::Other, None);
+            (run.plan.policy, run.plan.priority) = (wakescope_core::plan::ProbePolicy::Other, None);
             run.threads[0].spin = Some(Spin { loops: 200_000_000, observed_ns: 10_000_000_000 });
             report(&run, PLAIN)
         };

@@ -57,7 +57,7 @@ fn figures(series: &Series) -> impl Iterator<Item = (&'static str, &[Step])> {
 
 /// `p99.9 changed once: 1.52 × from night-08 on (p = 0.001).`
 fn headline(name: &str, steps: &[Step]) -> String {
-    let told: Vec<String> = steps
+    let text: Vec<String> = steps
         .iter()
         .map(|step| {
             let run = clean(&step.after, 80);
@@ -66,9 +66,9 @@ fn headline(name: &str, steps: &[Step]) -> String {
         .collect();
     match steps.len() {
         0 => format!("{name}: no change found."),
-        1 => format!("{name} changed once: {}.", told[0]),
-        2 => format!("{name} changed twice: {}.", told.join(", ")),
-        n => format!("{name} changed {} times: {}.", grouped(n as u64), told.join(", ")),
+        1 => format!("{name} changed once: {}.", text[0]),
+        2 => format!("{name} changed twice: {}.", text.join(", ")),
+        n => format!("{name} changed {} times: {}.", grouped(n as u64), text.join(", ")),
     }
 }
 

@@ -173,7 +173,7 @@ mod tests {
         };
         let before = huge_pages();
         if before != Some(true) {
-            return; // This kernel does not tell, makes none, or was told not to.
+            return; // This kernel does not tell, makes none, or was text not to.
         }
         let outer = SteadyPages::keep().unwrap();
         assert_eq!(huge_pages(), Some(false));

@@ -2,7 +2,7 @@
 
 use std::{io, mem};
 
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 use wakescope_core::units::SpanNs;
 
 use crate::checked;
@@ -58,13 +58,13 @@ pub enum Schedule {
 
 impl Schedule {
     /// The policy's name in a plan; `None` for those that no plan has.
-    pub fn policy(self) -> Option<Policy> {
+    pub fn policy(self) -> Option<ProbePolicy> {
         match self {
-            Self::Other { .. } => Some(Policy::Other),
+            Self::Other { .. } => Some(ProbePolicy::Other),
             Self::Idle => None,
-            Self::Fifo { .. } => Some(Policy::Fifo),
-            Self::Rr { .. } => Some(Policy::Rr),
-            Self::Deadline { .. } => Some(Policy::Deadline),
+            Self::Fifo { .. } => Some(ProbePolicy::Fifo),
+            Self::Rr { .. } => Some(ProbePolicy::Rr),
+            Self::Deadline { .. } => Some(ProbePolicy::Deadline),
         }
     }
 }

@@ -24,9 +24,9 @@ pub fn failing_with(change: &str, tests: &str, others: &[&str]) -> Vec<String> {
         run.args(["--skip", other]);
     });
     let ended = run.env(CHANGE, change).env("RUST_BACKTRACE", "0").output().expect("tests");
-    let told = String::from_utf8_lossy(&ended.stdout);
-    assert!(told.contains("test result: "), "{told}");
+    let text = String::from_utf8_lossy(&ended.stdout);
+    assert!(text.contains("test result: "), "{text}");
     let lines =
-        told.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
+        text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
     lines.map(|test| test.strip_prefix(tests).unwrap_or(test).to_owned()).collect()
 }

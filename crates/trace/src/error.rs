@@ -107,9 +107,9 @@ mod tests {
     use aya::sys::SyscallError;
 
     #[track_caller]
-    fn check(code: i32, log: &str, told: &str) {
+    fn check(code: i32, log: &str, text: &str) {
         let error = io::Error::from_raw_os_error(code);
-        assert_eq!(TraceError::of_verifier("on_switch", &error, log).to_string(), told);
+        assert_eq!(TraceError::of_verifier("on_switch", &error, log).to_string(), text);
     }
 
     #[test]

@@ -134,18 +134,18 @@ mod tests {
         let hidden = Kernel { from_symbols: true, ..kernel }.unseen();
         assert!(hidden.contains(&"steal time (not in /proc/kallsyms)".to_string()));
         // Reports cut what is longer.
-        assert!(hidden.iter().all(|told| told.len() <= 80), "{hidden:?}");
+        assert!(hidden.iter().all(|text| text.len() <= 80), "{hidden:?}");
     }
 
     #[test]
     fn places_are_told_from_the_run_queue() {
         let at = |name: &str, at: u64| (name.to_string(), at);
         let all = [at("runqueues", 0x1f000), at("__irq_regs", 0x18d80), at("steal_time", 0x20000)];
-        let told = places(&all.clone().into());
-        assert_eq!(told, [("irq_regs_place", -0x6280), ("steal_time_place", 0x1000)]);
+        let text = places(&all.clone().into());
+        assert_eq!(text, [("irq_regs_place", -0x6280), ("steal_time_place", 0x1000)]);
         // On arm64 they are addresses.
         let high = all.map(|(name, at)| (name, at + 0xffff_ff00_0000_0000));
-        assert_eq!(places(&high.into()), told);
+        assert_eq!(places(&high.into()), text);
         assert_eq!(places(&[at("__irq_regs", 0x18d80)].into()), []);
     }
 }

@@ -3,8 +3,8 @@
 use wakescope_core::explain::{Marks, Mode};
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{
-    GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Payload, Stimulus,
-    Switch, SwitchedFrom, Vector,
+    GivenUpAt, Interrupted, Irq, KernelEvent, KernelTask, KernelWakeup, Link, Payload, Switch,
+    SwitchedFrom, Vector, WakeupSource,
 };
 
 use crate::shared::{
@@ -105,13 +105,13 @@ fn interrupted_of(raw: &Wakeup) -> Interrupted {
     }
 }
 
-fn stimulus_of(raw: &Wakeup) -> Stimulus {
+fn stimulus_of(raw: &Wakeup) -> WakeupSource {
     match raw.stimulus {
-        1 => Stimulus::Timer,
-        2 => Stimulus::Task(task_of(&raw.waker)),
-        3 => Stimulus::Interrupt(task_of(&raw.waker)),
-        AWAKE => Stimulus::Awake,
-        _ => Stimulus::Unknown,
+        1 => WakeupSource::Timer,
+        2 => WakeupSource::Task(task_of(&raw.waker)),
+        3 => WakeupSource::Interrupt(task_of(&raw.waker)),
+        AWAKE => WakeupSource::Awake,
+        _ => WakeupSource::Unknown,
     }
 }
 

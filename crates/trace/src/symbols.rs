@@ -333,10 +333,10 @@ ffffffffc0000000 t in_module\t[module]
             (data, Some(2), Some("/proc/kallsyms lists none")),
         ] {
             let symbols = Symbols::from_list(list.as_bytes()).unwrap();
-            let told = symbols.or_unnamed(|| restriction).err().map(|why| why.to_string());
-            assert_eq!(told.as_deref(), why, "{list}");
+            let text = symbols.or_unnamed(|| restriction).err().map(|why| why.to_string());
+            assert_eq!(text.as_deref(), why, "{list}");
             // Reports cut what is longer.
-            let length = told.map_or(0, |why| format!("names of functions: {why}").len());
+            let length = text.map_or(0, |why| format!("names of functions: {why}").len());
             assert!(length <= 80, "{length}: {why:?}");
         }
     }

@@ -966,7 +966,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__model__subcmd__run)
-            opts="-h --preempt --seeds --seed --samples --jobs --out --no-explain --timeline --json --help"
+            opts="-o -h --preempt --seeds --seed --samples --jobs --out --no-explain --timeline --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -997,6 +997,10 @@ _wakescope() {
                     return 0
                     ;;
                 --timeline)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -421,7 +421,8 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_se
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l samples -d 'Wakeups of all probes together in each simulation' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l jobs -d 'Simulations that run at a time [default: one for each CPU]. The figures do not depend on it' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l out -d 'Folder of the run records [default: one named after the time, under runs/]' -r -F
-complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l timeline -d 'Draw the latest wakeup of each model below the table, or its Nth latest: what each CPU was at' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l timeline -d 'Draw the latest wakeup of each model, or its Nth latest: what each CPU was at, and who held which lock. Below the table, or with -o into a file' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -s o -d 'Draw into a file: the wakeups to .svg or .png, or all to a page, .html. Implies --timeline' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l no-explain -d 'Do not explain the latest wakeups, which takes two thirds of the time'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -l json -d 'Print JSON: all figures'
 complete -c wakescope -n "__fish_wakescope_using_subcommand model; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -3,7 +3,6 @@ use crate::testing::frame;
 use crate::{blame, components};
 use wakescope_core::explain::{Cause, Components, Marks, Wakeup};
 use wakescope_core::finding::Verdict;
-use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Host, Idle, IdleState};
 use wakescope_core::plan::Target;
 use wakescope_core::run::{SCHEMA, TimeDomain};
@@ -16,15 +15,7 @@ mod ranking;
 const ORIGIN: u64 = 1_000_000;
 
 fn distribution(samples: &[u64]) -> Distribution {
-    Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns: samples.iter().max().copied(),
-        max_at_ns: Some(ORIGIN + 500),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        stated: None,
-    }
+    Distribution { max_at_ns: Some(ORIGIN + 500), ..Distribution::of(samples.iter().copied()) }
 }
 
 /// A wakeup that was due so long after the run began.
@@ -84,7 +75,7 @@ fn above(text: &str) -> Above {
     text.parse().unwrap()
 }
 
-fn told(run: &Run) -> &Explanation {
+fn explanation_of(run: &Run) -> &Explanation {
     run.explanation.as_ref().expect("an explanation")
 }
 
@@ -127,23 +118,23 @@ fn late_ones_are_counted_whether_they_are_explained_or_not() {
     (all.wakeup_latency, all.lost_records) = (distribution(&samples), 2);
     let mut run = measured(&samples, Vec::new());
     account(&mut run, all.clone(), above("500ns"));
-    let Explanation { wakeups, late, explained, unexplained_ns, .. } = *told(&run);
+    let Explanation { wakeups, late, explained, unexplained_ns, .. } = *explanation_of(&run);
     assert_eq!((wakeups, late, explained, unexplained_ns), (10, 4, 2, 1_300));
-    assert_eq!(told(&run).late_components.unwrap().total_ns(), 1_700);
+    assert_eq!(explanation_of(&run).late_components.unwrap().total_ns(), 1_700);
     assert_eq!(run.causes.iter().map(|row| row.total_ns).sum::<u64>(), 3_000);
     // What left the kernel and is not late, is not explained.
     let mut run = measured(&samples, Vec::new());
     account(&mut run, all.clone(), above("850ns"));
-    assert_eq!((told(&run).late, told(&run).explained), (1, 1));
+    assert_eq!((explanation_of(&run).late, explanation_of(&run).explained), (1, 1));
     // As late as asked for is late.
     let mut run = measured(&samples, Vec::new());
     account(&mut run, all.clone(), above("900ns"));
-    assert_eq!((told(&run).late, told(&run).explained), (1, 1));
+    assert_eq!((explanation_of(&run).late, explanation_of(&run).explained), (1, 1));
     let mut run = measured(&samples, Vec::new());
     account(&mut run, all, above("901ns"));
-    assert_eq!((told(&run).late, told(&run).explained), (0, 0));
+    assert_eq!((explanation_of(&run).late, explanation_of(&run).explained), (0, 0));
     assert!(run.causes.is_empty());
-    assert_eq!(told(&run).late_components, Some(Components::default()));
+    assert_eq!(explanation_of(&run).late_components, Some(Components::default()));
 }
 
 /// The row of what is unexplained: episodes, nanoseconds, and the longest.
@@ -163,10 +154,14 @@ fn late_wakeups_that_were_not_followed_are_part_of_unexplained() {
     all.wakeup_latency = distribution(&[900, 800, 10, 10, 10, 10, 10, 10]);
     let mut run = measured(&samples, worst);
     account(&mut run, all, above("500ns"));
-    let Explanation { late, explained, late_not_followed, not_followed, .. } = *told(&run);
+    let Explanation { late, explained, late_not_followed, not_followed, .. } =
+        *explanation_of(&run);
     assert_eq!((late, explained, late_not_followed, not_followed), (4, 2, 2, 2));
     // Of the wakeups that were followed, 10 ns are unexplained.
-    assert_eq!((unexplained(&run), told(&run).unexplained_ns), ((3, 7_010, 4_000), 7_000));
+    assert_eq!(
+        (unexplained(&run), explanation_of(&run).unexplained_ns),
+        ((3, 7_010, 4_000), 7_000)
+    );
     assert_eq!(run.causes.iter().map(|row| row.total_ns).sum::<u64>(), 8_700);
     let share: f64 = run.causes.iter().map(|row| row.share).sum();
     assert!((share - 1.0).abs() < 1e-9, "{share}");
@@ -186,7 +181,7 @@ fn a_percentile_is_one_of_all_that_the_probes_saw() {
     all.wakeup_latency = distribution(&samples[2..]);
     let mut run = measured(&samples, Vec::new());
     account(&mut run, all, above("p99"));
-    let Explanation { above_ns, late, explained, late_not_followed, .. } = *told(&run);
+    let Explanation { above_ns, late, explained, late_not_followed, .. } = *explanation_of(&run);
     assert_eq!((above_ns, late, explained, late_not_followed), (100, 4, 0, 2));
     assert_eq!(unexplained(&run), (4, 2_000, 900));
 }
@@ -201,8 +196,9 @@ fn a_sample_of_causes_leaves_what_was_not_followed_as_it_is() {
     all.wakeup_latency = distribution(&vec![800; 40_000]);
     let mut run = measured(&[vec![800; 40_000], vec![5_000; 3]].concat(), Vec::new());
     account(&mut run, all, above("p50"));
-    assert_eq!(told(&run).one_in, Some(2));
-    let Explanation { late, explained, late_not_followed, unexplained_ns, .. } = *told(&run);
+    assert_eq!(explanation_of(&run).one_in, Some(2));
+    let Explanation { late, explained, late_not_followed, unexplained_ns, .. } =
+        *explanation_of(&run);
     assert_eq!((late, explained, late_not_followed, unexplained_ns), (40_003, 40_000, 3, 15_000));
 }
 
@@ -247,7 +243,7 @@ fn a_tracer_that_contradicts_itself_is_told_and_degrades_the_run() {
         all.broken = 4;
         run.plan.target = Target::Process { pid: 4_711 };
         account(&mut run, all, above("500ns"));
-        assert_eq!(told(&run).not_followed, 4 + lost);
+        assert_eq!(explanation_of(&run).not_followed, 4 + lost);
     }
 }
 
@@ -263,8 +259,11 @@ fn causes_are_those_of_all_late_wakeups_kept_whole_or_not() {
     }
     let mut run = measured(&samples, Vec::new());
     account(&mut run, all, above("500ns"));
-    assert_eq!((told(&run).late, told(&run).explained, told(&run).one_in), (4, 4, None));
-    assert_eq!(told(&run).late_components.unwrap().total_ns(), 3_000);
+    assert_eq!(
+        (explanation_of(&run).late, explanation_of(&run).explained, explanation_of(&run).one_in),
+        (4, 4, None)
+    );
+    assert_eq!(explanation_of(&run).late_components.unwrap().total_ns(), 3_000);
     assert_eq!(run.causes.iter().map(|row| row.total_ns).sum::<u64>(), 3_000);
     assert_eq!(run.causes.iter().map(|row| row.episodes).max(), Some(4));
     assert!(!codes(&run).iter().any(|(code, _)| *code == "sampled-causes"));
@@ -281,23 +280,26 @@ fn it_is_told_where_causes_are_estimated() {
     all.wakeup_latency = distribution(&samples);
     let mut run = measured(&samples, Vec::new());
     account(&mut run, all, above("500ns"));
-    assert_eq!(told(&run).one_in, Some(2));
+    assert_eq!(explanation_of(&run).one_in, Some(2));
     assert!(codes(&run).contains(&("sampled-causes", Severity::Note)), "{:?}", codes(&run));
-    assert_eq!((told(&run).explained, told(&run).late), (40_001, 40_001));
+    assert_eq!((explanation_of(&run).explained, explanation_of(&run).late), (40_001, 40_001));
 }
 
 #[test]
 fn what_was_asked_and_seen_is_told() {
     let mut run = measured(&[900], Vec::new());
     account(&mut run, seen(&[wakeup(0, 1_000, 900)]), above("p99"));
-    let told = told(&run);
+    let explanation = explanation_of(&run);
     assert_eq!(
-        (told.seen_with.as_slice(), told.not_seen.as_slice()),
+        (explanation.seen_with.as_slice(), explanation.not_seen.as_slice()),
         (&["sched_switch".to_string()][..], &["NMIs".to_string()][..])
     );
     // One sample carries no percentile, so that all are late.
-    assert_eq!((told.above_ns, told.above.as_str(), told.records), (0, "p99", 1));
-    assert_eq!(told.sections.as_ref().map(|sections| sections.exact), Some(false));
+    assert_eq!(
+        (explanation.above_ns, explanation.above.as_str(), explanation.records),
+        (0, "p99", 1)
+    );
+    assert_eq!(explanation.sections.as_ref().map(|sections| sections.exact), Some(false));
     let table = run.components.as_ref().unwrap();
     let parts = [&table.irq_latency, &table.handler_duration, &table.sched_latency];
     for part in parts.into_iter().chain(&table.sched_duration) {
@@ -318,7 +320,7 @@ fn what_was_not_followed_makes_it_doubtful() {
         let mut all = seen(&[]);
         all.wakeup_latency = distribution(&[10; 1_000]);
         account(&mut run, all, above("1us"));
-        assert_eq!(told(&run).not_followed, measured_count as u64 - 1_000);
+        assert_eq!(explanation_of(&run).not_followed, measured_count as u64 - 1_000);
         let want: Vec<_> =
             severity.map(|severity| ("not-followed", severity)).into_iter().collect();
         assert_eq!(codes(&run), want, "{measured_count}");
@@ -332,7 +334,7 @@ fn what_was_lost_makes_it_degraded() {
     run.validity = Validity::of(vec![known]);
     let lost = Seen { lost_records: 7, ..seen(&[wakeup(0, 1_000, 900)]) };
     account(&mut run, lost, above("1ns"));
-    assert_eq!((told(&run).lost_records, told(&run).records), (7, 1));
+    assert_eq!((explanation_of(&run).lost_records, explanation_of(&run).records), (7, 1));
     assert_eq!(codes(&run), [("lost-records", Severity::Warning), ("steal", Severity::Note)]);
     assert_eq!(run.validity.verdict, wakescope_core::finding::Verdict::Degraded);
     assert!(run.validity.findings[0].message.starts_with("7 of 8 records of late wakeups "));
@@ -359,7 +361,14 @@ fn where_nobody_probes_what_was_seen_stands_in() {
         run.worst.iter().map(|w| (w.cpu, w.expiry_ns, w.wakeup_latency_ns)).collect();
     assert_eq!(worst, [(Some(3), 1_000, 900), (Some(1), 2_000, 800)]);
     assert!(run.worst.iter().all(|w| !w.blame.is_empty() && w.components.is_some()));
-    assert_eq!((told(&run).late, told(&run).explained, told(&run).not_followed), (2, 2, 0));
+    assert_eq!(
+        (
+            explanation_of(&run).late,
+            explanation_of(&run).explained,
+            explanation_of(&run).not_followed
+        ),
+        (2, 2, 0)
+    );
     assert_eq!(codes(&run), []);
     let json = run.to_json();
     assert!(Run::from_json(json.as_bytes()).is_ok(), "{json}");
@@ -370,7 +379,7 @@ fn of_others_it_is_the_tracer_that_knows_what_was_not_followed() {
     let mut run = of_others(2);
     let some = Seen { broken: 2, no_room: 3, ..seen(&[wakeup(0, 1_000, 900)]) };
     account(&mut run, some, above("1ns"));
-    assert_eq!(told(&run).not_followed, 5);
+    assert_eq!(explanation_of(&run).not_followed, 5);
     assert_eq!(codes(&run), [("not-followed", Severity::Warning)]);
     assert!(run.validity.findings[0].message.starts_with("5 of 6 wakeups were "));
     let mut run = of_others(2);
@@ -389,7 +398,7 @@ fn a_run_without_a_wakeup_is_explained_all_the_same() {
     for (mut run, want) in [(of_others(3), vec![nobody]), (measured(&[], Vec::new()), vec![])] {
         run.duration_ns = 2_000_000_000;
         account(&mut run, Seen::default(), above("p99.9"));
-        assert_eq!((told(&run).wakeups, told(&run).late), (0, 0));
+        assert_eq!((explanation_of(&run).wakeups, explanation_of(&run).late), (0, 0));
         assert!(run.worst.is_empty() && run.causes.is_empty());
         assert_eq!(codes(&run), want);
         for found in &run.validity.findings {
@@ -456,7 +465,7 @@ fn of_modules_those_are_told_that_frames_are_in() {
     };
     account(&mut run, seen, above("1ns"));
     assert!(stacks_mut(&mut run).next().is_some());
-    let Explanation { build_id, module_build_ids, .. } = told(&run);
+    let Explanation { build_id, module_build_ids, .. } = explanation_of(&run);
     assert_eq!(build_id.as_deref(), Some("01ab"));
     assert_eq!(*module_build_ids, [id("xfs")].into());
 }

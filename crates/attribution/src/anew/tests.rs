@@ -5,7 +5,6 @@ use crate::testing::{function, who};
 use crate::{Part, Seen, account, blame, components, rank, rank_by};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, Culprit, Event, Interrupt, Marks, Wakeup, What, WokenBy};
-use wakescope_core::histogram::Histogram;
 use wakescope_core::run::Thread;
 use wakescope_core::units::{MonoNs, SpanNs};
 
@@ -35,24 +34,12 @@ fn wakeup(expiry_ns: u64, late_ns: u64, interrupt: &str) -> Wakeup {
 pub(super) fn run(whole: &[Wakeup], in_short: &[Wakeup]) -> (Run, Vec<Attributed>) {
     let all: Vec<u64> =
         whole.iter().chain(in_short).map(|wakeup| components(&wakeup.marks).total_ns()).collect();
-    let woken = Distribution {
-        count: all.len() as u64,
-        max_ns: all.iter().max().copied(),
-        sum_ns: all.iter().sum(),
-        histogram: Histogram::of(all.iter().copied()),
-        ..Distribution::default()
-    };
+    let woken = Distribution::of(all.iter().copied());
     let net = |wakeup: &Wakeup| components(&wakeup.marks).total_ns() - wakeup.stolen_ns;
     let net: Vec<u64> = whole.iter().chain(in_short).map(net).collect();
     let mut seen = Seen {
         wakeups: whole.to_vec(),
-        net_of_steal: Distribution {
-            count: net.len() as u64,
-            max_ns: net.iter().max().copied(),
-            sum_ns: net.iter().sum(),
-            histogram: Histogram::of(net.iter().copied()),
-            ..Distribution::default()
-        },
+        net_of_steal: Distribution::of(net.iter().copied()),
         wakeup_latency: woken.clone(),
         known: Some(Known::default()),
         ..Seen::default()
@@ -111,8 +98,8 @@ fn with_the_same_rules_the_record_stays_as_it_was() {
     let (whole, in_short) = some();
     let (run, episodes) = run(&whole, &in_short);
     let mut again = anew(&run, episodes);
-    let told = again.explanation.as_mut().unwrap().anew.take().unwrap();
-    assert_eq!(told, Anew { episodes: 2, ..Anew::default() });
+    let explanation = again.explanation.as_mut().unwrap().anew.take().unwrap();
+    assert_eq!(explanation, Anew { episodes: 2, ..Anew::default() });
     assert_eq!(again, run);
 }
 
@@ -202,9 +189,9 @@ fn an_answer_that_changed_is_told_and_the_rest_of_the_ranking_stays() {
         listed.blame.clone_from(&episode.blame);
     }
     let again = anew(&old, episodes);
-    let told = again.explanation.as_ref().unwrap().anew.clone().unwrap();
-    assert_eq!((told.episodes, told.changed, told.excess_ns), (2, 1, 0));
-    let [change] = &told.changes[..] else { panic!("{told:?}") };
+    let explanation = again.explanation.as_ref().unwrap().anew.clone().unwrap();
+    assert_eq!((explanation.episodes, explanation.changed, explanation.excess_ns), (2, 1, 0));
+    let [change] = &explanation.changes[..] else { panic!("{explanation:?}") };
     assert_eq!(change.before.culprit, Culprit::softirq("NET_RX"));
     assert_eq!(change.after.culprit, Culprit::interrupt("eth0"));
     assert_eq!((change.episodes, change.ns), (1, 18_000));
@@ -220,14 +207,14 @@ fn shares_that_the_record_does_not_have_are_an_excess() {
     let nvme_ns = 16_000;
     episodes.push(twice);
     let again = anew(&run, episodes.clone());
-    let told = again.explanation.unwrap().anew.unwrap();
-    assert!(told.excess_ns >= nvme_ns, "{told:?}");
+    let explanation = again.explanation.unwrap().anew.unwrap();
+    assert!(explanation.excess_ns >= nvme_ns, "{explanation:?}");
     let stranger =
         Share { cause: Cause::IrqOff, culprit: function("f"), ns: 80_000, ..Share::default() };
     episodes.pop();
     episodes[1].blame = vec![stranger];
-    let told = anew(&run, episodes).explanation.unwrap().anew.unwrap();
-    assert_eq!((told.changed, told.excess_ns), (1, 80_000));
+    let explanation = anew(&run, episodes).explanation.unwrap().anew.unwrap();
+    assert_eq!((explanation.changed, explanation.excess_ns), (1, 80_000));
 }
 
 #[test]
@@ -318,8 +305,8 @@ proptest! {
         };
         let (run, episodes) = run(&of(true), &of(false));
         let mut again = anew(&run, episodes);
-        let told = again.explanation.as_mut().unwrap().anew.take().unwrap();
-        prop_assert_eq!((told.changed, told.excess_ns), (0, 0));
+        let explanation = again.explanation.as_mut().unwrap().anew.take().unwrap();
+        prop_assert_eq!((explanation.changed, explanation.excess_ns), (0, 0));
         prop_assert_eq!(again, run);
     }
 }

@@ -228,7 +228,8 @@ impl<'c, 'a> Sweep<'c, 'a> {
                     Ground::Handler => Basis::Marks,
                     _ => Basis::Ground(self.stretch),
                 };
-                let (first, then) = (self.told(&self.claim.first), self.told(&self.claim.then));
+                let (first, then) =
+                    (self.with_lock_wait(&self.claim.first), self.with_lock_wait(&self.claim.then));
                 self.push(split, first, basis);
                 self.push(at, then, basis);
             }
@@ -290,7 +291,7 @@ impl<'c, 'a> Sweep<'c, 'a> {
     }
 
     /// `label`, with the wait for a lock if there is one.
-    fn told(&self, label: &Label) -> Label {
+    fn with_lock_wait(&self, label: &Label) -> Label {
         if !self.contended || self.case.doubtful || label.cause == Cause::Unexplained {
             return Rc::clone(label);
         }

@@ -270,8 +270,8 @@ fn where_code_gave_up_the_cpu_is_told_beside_where_it_was_seen() {
         let with = shares.iter().filter(|share| !share.given_up_at.is_empty());
         with.map(|s| format!("{} {}", s.cause, joined(&s.given_up_at))).collect::<Vec<_>>()
     };
-    let told = "no_preemption_point __cond_resched+0x10 shmem_undo_range+0x10";
-    assert_eq!(shown(rm().pid), [told]);
+    let text = "no_preemption_point __cond_resched+0x10 shmem_undo_range+0x10";
+    assert_eq!(shown(rm().pid), [text]);
     assert_eq!(shown(spin().pid), [""; 0]);
 }
 

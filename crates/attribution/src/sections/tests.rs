@@ -2,22 +2,13 @@ use super::*;
 use crate::testing::{frame, function, place};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Edge, Longest, Task};
-use wakescope_core::histogram::Histogram;
 
 fn share(cause: Cause, ns: u64) -> Share {
     Share { cause, ns, ..Share::default() }
 }
 
 fn lengths(samples: &[u64]) -> Distribution {
-    Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns: samples.iter().max().copied(),
-        max_at_ns: Some(500),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        stated: None,
-    }
+    Distribution { max_at_ns: Some(500), ..Distribution::of(samples.iter().copied()) }
 }
 
 fn edge(place: &str, caller: &str) -> Edge {

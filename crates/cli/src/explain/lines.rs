@@ -29,7 +29,8 @@ impl Kernel {
 
     fn of(run: &Run) -> Self {
         let Host { release, version, .. } = run.host.clone();
-        let build_id = run.explanation.as_ref().and_then(|told| told.build_id.clone());
+        let build_id =
+            run.explanation.as_ref().and_then(|explanation| explanation.build_id.clone());
         Self { build_id, release, version }
     }
 
@@ -124,7 +125,7 @@ impl Chosen {
             }
         }
         unseen.extend(modules::add_lines(run, path.as_deref(), root.as_deref()));
-        run.explanation.iter_mut().for_each(|told| told.not_seen.append(&mut unseen));
+        run.explanation.iter_mut().for_each(|text| text.not_seen.append(&mut unseen));
     }
 }
 
@@ -135,7 +136,7 @@ pub(super) fn add_to_stored(run: &mut Run, path: &Path) -> Result<(), Failure> {
     let image = usable(path, &mapped, &kernel)?;
     let root = add_of_kernel(run, &image).map_err(|e| unusable(path, &e))?;
     let mut unseen = modules::add_lines(run, Some(path), root.as_deref());
-    run.explanation.iter_mut().for_each(|told| told.not_seen.append(&mut unseen));
+    run.explanation.iter_mut().for_each(|text| text.not_seen.append(&mut unseen));
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wakescope_core::explain::Above;
 use wakescope_core::lab::Asked;
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{Between, Policy, Rate, Stimulus};
+use wakescope_core::plan::{Between, ProbePolicy, Rate, Stimulus};
 use wakescope_core::units::SpanNs;
 use wakescope_lab::plan::{
     CpuSpeed, LARGEST_FILE, LoadSet, Overrides, Plan, PlanError, Seeds, parse_margin, repeat,
@@ -76,7 +76,7 @@ pub(super) struct Asking {
 
     /// Scheduling policy of the probe
     #[arg(long, value_parser = policy, value_name = "POLICY")]
-    policy: Option<Policy>,
+    policy: Option<ProbePolicy>,
 
     /// Real-time priority of the probe, 1 to 99
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99))]
@@ -119,12 +119,12 @@ pub(super) struct Asking {
     worst: Option<u16>,
 }
 
-fn policy(text: &str) -> Result<Policy, String> {
+fn policy(text: &str) -> Result<ProbePolicy, String> {
     match text {
-        "fifo" => Ok(Policy::Fifo),
-        "rr" => Ok(Policy::Rr),
-        "other" => Ok(Policy::Other),
-        "deadline" => Ok(Policy::Deadline),
+        "fifo" => Ok(ProbePolicy::Fifo),
+        "rr" => Ok(ProbePolicy::Rr),
+        "other" => Ok(ProbePolicy::Other),
+        "deadline" => Ok(ProbePolicy::Deadline),
         _ => Err("the policies are fifo, rr, other and deadline".into()),
     }
 }

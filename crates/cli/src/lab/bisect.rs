@@ -124,11 +124,14 @@ impl Examine for Examiner<'_> {
             Built::Named => (self.candidates.to_vec(), candidate),
             Built::Image(path) => (vec![path.display().to_string()], 0),
             Built::No(reason) => {
-                return Ok(told(Examined { verdict: Verdict::Skip(reason), evidence: Vec::new() }));
+                return Ok(with_progress(Examined {
+                    verdict: Verdict::Skip(reason),
+                    evidence: Vec::new(),
+                }));
             }
         };
         let lab = self.measure(name, &files, place)?;
-        Ok(told(judge(&lab)))
+        Ok(with_progress(judge(&lab)))
     }
 }
 
@@ -194,7 +197,7 @@ fn microseconds(ns: u64) -> String {
 }
 
 /// Tells the user how a step came out.
-fn told(examined: Examined) -> Examined {
+fn with_progress(examined: Examined) -> Examined {
     output::tell(&clean(&in_words(&examined), 300));
     examined
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{Between, IdleStates, Plan, Policy, Rate, Stimulus, Target, WORST};
+use wakescope_core::plan::{Between, IdleStates, Plan, ProbePolicy, Rate, Stimulus, Target, WORST};
 use wakescope_core::redact::redact;
 use wakescope_core::run::Run;
 use wakescope_core::units::SpanNs;
@@ -225,14 +225,14 @@ pub(crate) fn plan(args: &MeasureArgs) -> Result<Plan, Failure> {
 /// What the arguments mean on this machine, for probes that are woken as `asked`.
 pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure> {
     // A loop that never sleeps must not take a whole CPU from everybody unless the user says so.
-    let usual = if asked.stimulus.is_busy() { Policy::Other } else { Policy::Fifo };
+    let usual = if asked.stimulus.is_busy() { ProbePolicy::Other } else { ProbePolicy::Fifo };
     let own = asked.stimulus.policy();
     let usual = own.unwrap_or(usual);
     let policy = args.policy.map_or(usual, |policy| match policy {
-        PolicyArg::Other => Policy::Other,
-        PolicyArg::Fifo => Policy::Fifo,
-        PolicyArg::Rr => Policy::Rr,
-        PolicyArg::Deadline => Policy::Deadline,
+        PolicyArg::Other => ProbePolicy::Other,
+        PolicyArg::Fifo => ProbePolicy::Fifo,
+        PolicyArg::Rr => ProbePolicy::Rr,
+        PolicyArg::Deadline => ProbePolicy::Deadline,
     });
     if let Some(own) = own.filter(|&own| own != policy) {
         let stimulus = asked.stimulus;
@@ -264,7 +264,7 @@ pub(super) fn plan_of(args: &MeasureArgs, asked: Asked) -> Result<Plan, Failure>
     }
     let priority = policy.has_priority().then_some(args.priority.unwrap_or(DEFAULT_PRIORITY));
     let stimulus = asked.stimulus;
-    if stimulus == Stimulus::Line && policy == Policy::Deadline {
+    if stimulus == Stimulus::Line && policy == ProbePolicy::Deadline {
         return Err(Failure::new("--policy deadline does not apply to --stimulus line")
             .because(
                 "a SCHED_DEADLINE probe is throttled by its own period, which answers do not keep",
@@ -336,7 +336,7 @@ fn interval_of(args: &MeasureArgs, stimulus: Stimulus) -> Result<SpanNs, Failure
 fn places(
     args: &MeasureArgs,
     asked: Asked,
-    policy: Policy,
+    policy: ProbePolicy,
     priority: Option<u8>,
 ) -> Result<Places, Failure> {
     let allowed = allowed_cpus()?;

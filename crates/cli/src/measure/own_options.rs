@@ -2,7 +2,7 @@
 
 use wakescope_core::audio::AudioPlan;
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{GAP_FROM_NS, Plan, Policy, SHORTEST_RUNTIME, Stimulus};
+use wakescope_core::plan::{GAP_FROM_NS, Plan, ProbePolicy, SHORTEST_RUNTIME, Stimulus};
 use wakescope_core::units::SpanNs;
 use wakescope_sys::sched;
 
@@ -76,7 +76,7 @@ impl OwnOptions {
     fn runtime_of(&self, plan: &Plan) -> Result<Option<u64>, Failure> {
         let Some(runtime) = self.runtime else { return Ok(None) };
         let Plan { policy, interval_ns, .. } = *plan;
-        if policy != Policy::Deadline {
+        if policy != ProbePolicy::Deadline {
             return Err(Failure::new(format!("--runtime does not apply to --policy {policy}"))
                 .try_this("omit --runtime, or use --stimulus deadline"));
         }
@@ -98,7 +98,7 @@ impl OwnOptions {
                 .because("the card has room once per fragment")
                 .try_this("use --fragment"));
         }
-        if plan.policy == Policy::Deadline {
+        if plan.policy == ProbePolicy::Deadline {
             return Err(no("--policy deadline")
                 .because("its budget would stop the computing of a fragment")
                 .try_this("use --policy fifo, rr or other"));
@@ -131,7 +131,7 @@ impl OwnOptions {
                 .because("on a quiet CPU there may never be so many gaps")
                 .try_this("use --duration"));
         }
-        if plan.policy == Policy::Deadline {
+        if plan.policy == ProbePolicy::Deadline {
             return Err(no("--policy deadline")
                 .because("the loop would use up its own budget, and be stopped for that")
                 .try_this("omit --policy, or use fifo with --cpus"));

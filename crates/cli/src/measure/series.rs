@@ -174,10 +174,10 @@ pub(super) fn run(args: &MeasureArgs, varied: Varied) -> Result<Outcome, Failure
 
 /// What went wrong and why, in a line.
 fn why(failure: &Failure) -> String {
-    let told = failure.to_string();
-    let lines = told.lines().map(str::trim).filter(|line| !line.starts_with('→'));
-    let told = lines.collect::<Vec<_>>().join(": ");
-    told.strip_prefix("wakescope: ").unwrap_or(&told).to_owned()
+    let text = failure.to_string();
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('→'));
+    let text = lines.collect::<Vec<_>>().join(": ");
+    text.strip_prefix("wakescope: ").unwrap_or(&text).to_owned()
 }
 
 /// Where the runs of the series lie.

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use wakescope_core::host::{CPUS_MAX, cpu_ranges};
-use wakescope_core::plan::{Between, Placement, Policy, Stimulus, Waker};
+use wakescope_core::plan::{Between, Placement, ProbePolicy, Stimulus, Waker};
 
 use crate::Failure;
 
@@ -57,7 +57,7 @@ impl Asked {
     /// The places of probes on `cpus`, which were `named` or are all of the `allowed` ones.
     pub(crate) fn places(
         self,
-        policy: Policy,
+        policy: ProbePolicy,
         priority: Option<u8>,
         cpus: Vec<u32>,
         is_named: bool,
@@ -102,8 +102,8 @@ impl Asked {
             .try_this(format!("omit {option}, or use a stimulus with a waker, such as futex")))
     }
 
-    fn check_policy(self, policy: Policy) -> Result<(), Failure> {
-        if policy != Policy::Deadline {
+    fn check_policy(self, policy: ProbePolicy) -> Result<(), Failure> {
+        if policy != ProbePolicy::Deadline {
             return Ok(());
         }
         let stimulus = self.stimulus;
@@ -160,7 +160,7 @@ mod tests {
     /// Where probes and wakers are on a machine with these CPUs; the refusal otherwise.
     fn placed(place: &str, allowed: &[u32]) -> Result<(Vec<u32>, Vec<u32>), String> {
         let asked = Asked { place: Some(place.parse()?), ..FUTEX };
-        let places = asked.places(Policy::Fifo, Some(90), allowed.to_vec(), false, allowed);
+        let places = asked.places(ProbePolicy::Fifo, Some(90), allowed.to_vec(), false, allowed);
         let Places { cpus, waker } = places.map_err(|refusal| refusal.to_string())?;
         let waker = waker.unwrap();
         let want = if waker.cpus.is_empty() { Placement::SameCpu } else { Placement::CrossCpu };
@@ -199,14 +199,15 @@ mod tests {
         let refused = |asked: Asked, policy| {
             asked.places(policy, None, vec![0], true, &[0, 1]).map(drop).unwrap_err().to_string()
         };
-        assert!(refused(named, Policy::Fifo).contains("omit --cpus"));
-        assert!(refused(FUTEX, Policy::Deadline).contains("--policy deadline does not apply"));
+        assert!(refused(named, ProbePolicy::Fifo).contains("omit --cpus"));
+        assert!(refused(FUTEX, ProbePolicy::Deadline).contains("--policy deadline does not apply"));
         let timer = Asked { stimulus: Stimulus::Timer, ..named };
         assert!(
-            refused(timer, Policy::Fifo).contains("--place does not apply to --stimulus timer")
+            refused(timer, ProbePolicy::Fifo)
+                .contains("--place does not apply to --stimulus timer")
         );
         let between = Some(Between::Processes);
         let timer = Asked { stimulus: Stimulus::Timer, between, place: None };
-        assert!(refused(timer, Policy::Fifo).contains("--between does not apply"));
+        assert!(refused(timer, ProbePolicy::Fifo).contains("--between does not apply"));
     }
 }

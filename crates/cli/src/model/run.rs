@@ -9,12 +9,13 @@ use wakescope_model::record::Experiment;
 use wakescope_model::timeline::Timeline;
 use wakescope_model::{Image, Rules, Scenario};
 use wakescope_report::model as shown;
-use wakescope_report::model::{Ending, Figures, Simulated, Simulation};
+use wakescope_report::model::{Drawn, Ending, Figures, Simulated, Simulation};
 use wakescope_report::style::clean;
 
-use super::parse_rules;
+use super::drawing::{Drawing, MOST};
 use super::scenario;
 use super::simulating::each;
+use super::{parse_rules, rules_or_all};
 use crate::folder::RunFolder;
 use crate::measure::time_now;
 use crate::{Failure, Outcome, output};
@@ -27,6 +28,7 @@ use crate::{Failure, Outcome, output};
 #[command(after_help = "\
 Examples:
   wakescope model run williams
+  wakescope model run prune-dcache --preempt none,full,both -o prune.svg
   wakescope model run own.toml --preempt none,full --seeds 10 --out model
   wakescope compare model/full --against model/none")]
 pub(super) struct RunArgs {
@@ -62,9 +64,14 @@ pub(super) struct RunArgs {
     #[arg(long)]
     no_explain: bool,
 
-    /// Draw the latest wakeup of each model below the table, or its Nth latest: what each CPU was at
-    #[arg(long, value_name = "worst|N", num_args = 0..=1, require_equals = true, default_missing_value = "worst", value_parser = parse_place, conflicts_with = "json")]
+    /// Draw the latest wakeup of each model, or its Nth latest: what each CPU was at, and who held
+    /// which lock. Below the table, or with -o into a file
+    #[arg(long, value_name = "worst|N", num_args = 0..=1, require_equals = true, default_missing_value = "worst", value_parser = parse_place)]
     timeline: Option<usize>,
+
+    /// Draw into a file: the wakeups to .svg or .png, or all to a page, .html. Implies --timeline
+    #[arg(short = 'o', value_name = "FILE")]
+    drawing: Option<PathBuf>,
 
     /// Print JSON: all figures
     #[arg(long)]
@@ -73,6 +80,7 @@ pub(super) struct RunArgs {
 
 /// Runs `wakescope model run`.
 pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
+    let drawing = args.drawing()?;
     let scenario = scenario::read(&args.scenario)?;
     let images = args.images(&scenario)?;
     let experiments = args.experiments(&scenario, &images);
@@ -96,8 +104,17 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         Ok(())
     })?;
     show(args, &simulated, &folder)?;
-    if let Some(nth) = args.timeline {
-        output::print(&drawn(&experiments, &latest, nth)?)?;
+    match (drawing, args.timeline) {
+        (Some(drawing), nth) => {
+            let drawn = drawn(&experiments, &latest, nth.unwrap_or(0))?;
+            drawing.write(&simulated, &drawn)?;
+        }
+        (None, Some(nth)) => {
+            for of in drawn(&experiments, &latest, nth)? {
+                output::print(&format!("\n{}", shown::timeline(&of)))?;
+            }
+        }
+        (None, None) => {}
     }
     Ok(match simulated.runs.iter().any(|run| matches!(run.ending, Ending::Broken { .. })) {
         true => Outcome::Undone,
@@ -109,7 +126,7 @@ impl RunArgs {
     /// The scenario under each model, once for each.
     fn images(&self, scenario: &Scenario) -> Result<Vec<Image>, Failure> {
         let mut images = Vec::new();
-        for rules in super::rules_or_all(&self.preempt) {
+        for rules in rules_or_all(&self.preempt) {
             let image = Image::new(scenario, rules).map_err(|e| {
                 let name = clean(&self.scenario, 200);
                 Failure::new(clean(&format!("cannot simulate {name}: {e}"), 400))
@@ -142,8 +159,7 @@ impl RunArgs {
     }
 
     fn blank(&self, scenario: &Scenario, experiments: &[Experiment<'_>]) -> Simulated {
-        let Scenario { name, about, .. } = scenario.clone();
-        let mut simulated = Simulated::new(name, about, scenario.checksum(), self.repeat());
+        let mut simulated = Simulated::new(scenario, self.repeat());
         let of = |experiment: &Experiment<'_>| Simulation {
             preempt: experiment.image.rules.name.into(),
             seed: experiment.seed,
@@ -151,6 +167,23 @@ impl RunArgs {
         };
         simulated.runs = experiments.iter().map(of).collect();
         simulated
+    }
+
+    /// The file to draw into, if there is one.
+    fn drawing(&self) -> Result<Option<Drawing<'_>>, Failure> {
+        let drawing = self.drawing.as_deref().map(Drawing::into).transpose()?;
+        if self.json && self.timeline.is_some() && drawing.is_none() {
+            return Err(Failure::new("--timeline draws where --json prints")
+                .try_this("name a file for the drawing: -o FILE.svg"));
+        }
+        let models = rules_or_all(&self.preempt).len();
+        let runs = models.saturating_mul(self.seeds as usize);
+        if drawing.is_some_and(|drawing| drawing.is_page()) && runs > MOST {
+            return Err(Failure::new(format!("{runs} runs are too many for a page"))
+                .try_this(format!("simulate at most {MOST}: fewer --seeds, or fewer models"))
+                .try_this("draw only the wakeups: -o FILE.svg"));
+        }
+        Ok(drawing)
     }
 
     /// The command that gives the same figures.
@@ -180,12 +213,12 @@ fn parse_place(text: &str) -> Result<usize, String> {
 
 /// The `nth` latest wakeup of each model, in the simulation of that model with the latest of all.
 /// `latest` has for each simulation how late its latest wakeups were, and when they were due.
-fn drawn(
-    experiments: &[Experiment<'_>],
+fn drawn<'a>(
+    experiments: &[Experiment<'a>],
     latest: &[Vec<(u64, u64)>],
     nth: usize,
-) -> Result<String, Failure> {
-    let mut worst: Vec<(&Experiment<'_>, &[(u64, u64)])> = Vec::new();
+) -> Result<Vec<Drawn<'a>>, Failure> {
+    let mut worst: Vec<(&Experiment<'a>, &[(u64, u64)])> = Vec::new();
     for (experiment, late) in experiments.iter().zip(latest).filter(|(_, late)| late.len() > nth) {
         match worst.last_mut() {
             Some((last, best)) if last.image.rules == experiment.image.rules => {
@@ -196,15 +229,13 @@ fn drawn(
             _ => worst.push((experiment, late)),
         }
     }
-    let mut out = String::new();
-    for (experiment, late) in worst {
-        let (late_ns, expiry_ns) = late[nth];
-        let image = experiment.image;
+    let draw = |(experiment, late): (&Experiment<'a>, &[(u64, u64)])| {
+        let ((late_ns, expiry_ns), image) = (late[nth], experiment.image);
         let timeline = Timeline::of(image, experiment.seed, expiry_ns, late_ns)
             .map_err(|broken| Failure::new(clean(&broken.to_string(), 400)))?;
-        out += &format!("\n{}", shown::timeline(image, &timeline));
-    }
-    Ok(out)
+        Ok(Drawn { image, timeline })
+    };
+    worst.into_iter().map(draw).collect()
 }
 
 /// Writes the record of a run into its folder.

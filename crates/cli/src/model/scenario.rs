@@ -59,8 +59,8 @@ pub(super) fn failure_of_scenario(e: &ReadError) -> Failure {
 /// What a scenario takes of a run: the lengths of one of its histograms.
 fn lengths_of_run(run: &str, of: &str) -> Result<Vec<Bucket>, String> {
     let run = runs::read(Path::new(run)).map_err(|failure| {
-        let told = failure.to_string();
-        let first = told.lines().next().unwrap_or_default();
+        let text = failure.to_string();
+        let first = text.lines().next().unwrap_or_default();
         first.strip_prefix("wakescope: ").unwrap_or(first).to_owned()
     })?;
     let histogram = distribution(&run, of)?.histogram;

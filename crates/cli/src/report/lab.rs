@@ -42,8 +42,8 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Option<Found>, Failure> {
         .try_this("name only the lab, or only runs of its cells"));
     }
     let lab = Lab::from_json(&text).map_err(|e| {
-        let told = clean(&e.to_string(), 300);
-        let failure = Failure::new(format!("cannot use {}: {told}", path.display()));
+        let message = clean(&e.to_string(), 300);
+        let failure = Failure::new(format!("cannot use {}: {message}", path.display()));
         match e {
             LabError::Exceeded(_) => failure
                 .because("its table has a row per kernel and load, and a column per model")

@@ -76,13 +76,13 @@ pub(super) fn refuse_mixtures(named: &[Named], mix: bool) -> Result<(), Failure>
 }
 
 /// What is said of each run, below its name where there are several.
-pub(super) fn one_after_the_other(named: &[Named], told: impl Fn(&Run) -> String) -> String {
+pub(super) fn one_after_the_other(named: &[Named], text: impl Fn(&Run) -> String) -> String {
     match named {
-        [only] => told(&only.run),
+        [only] => text(&only.run),
         several => {
             let parts = several.iter().map(|n| {
                 let path = clean(&n.path.display().to_string(), 200);
-                format!("{path}\n\n{}", told(&n.run))
+                format!("{path}\n\n{}", text(&n.run))
             });
             parts.collect::<Vec<_>>().join("\n\n")
         }

@@ -209,7 +209,7 @@ pub(crate) struct Running {
     child: Child,
     stdout: Option<JoinHandle<String>>,
     stderr: BufReader<ChildStderr>,
-    told: String,
+    awaited: String,
 }
 
 /// One that has ended.
@@ -236,7 +236,7 @@ impl Running {
             stdout.read_to_string(&mut text).unwrap();
             text
         });
-        Self { child, stdout: Some(stdout), stderr, told: String::new() }
+        Self { child, stdout: Some(stdout), stderr, awaited: String::new() }
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -250,14 +250,14 @@ impl Running {
         while !line.starts_with(start) {
             line.clear();
             let length = self.stderr.read_line(&mut line).unwrap();
-            assert!(length > 0, "it ended without saying {start:?}: {}", self.told);
-            self.told += &line;
+            assert!(length > 0, "it ended without saying {start:?}: {}", self.awaited);
+            self.awaited += &line;
         }
     }
 
     /// What it said on stderr up to the line that was awaited.
-    pub(crate) fn told(&self) -> &str {
-        &self.told
+    pub(crate) fn awaited(&self) -> &str {
+        &self.awaited
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {
@@ -265,7 +265,7 @@ impl Running {
     }
 
     pub(crate) fn output(mut self) -> Ended {
-        let mut stderr = std::mem::take(&mut self.told);
+        let mut stderr = std::mem::take(&mut self.awaited);
         self.stderr.read_to_string(&mut stderr).unwrap();
         let stdout = self.stdout.take().unwrap().join().unwrap();
         Ended { code: self.child.wait().unwrap().code(), stdout, stderr }

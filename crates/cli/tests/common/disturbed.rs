@@ -72,14 +72,14 @@ impl Disturbed<'_> {
         let run = self.run(bench);
         let least_ns = self.length_us * 500;
         let late: Vec<_> = run.worst.iter().filter(|e| e.wakeup_latency_ns >= least_ns).collect();
-        let told = format!("{} {} {}: {late:#?}", self.kernel, self.preempt, run.plan.load[0]);
-        assert!(late.len() >= fewest, "{} late: {told}", late.len());
+        let text = format!("{} {} {}: {late:#?}", self.kernel, self.preempt, run.plan.load[0]);
+        assert!(late.len() >= fewest, "{} late: {text}", late.len());
         let (mut right, mut longest_ns) = (0, 0);
         for episode in &late {
             let sum: u64 = episode.blame.iter().map(|share| share.ns).sum();
-            assert_eq!(sum, episode.wakeup_latency_ns, "{told}");
+            assert_eq!(sum, episode.wakeup_latency_ns, "{text}");
             let parts = episode.components.map(|components| components.total_ns());
-            assert_eq!(parts, Some(episode.wakeup_latency_ns), "{told}");
+            assert_eq!(parts, Some(episode.wakeup_latency_ns), "{text}");
             let first = &episode.blame[0];
             let is_named = self.culprit.is_empty() || is_blamed_on(first, self.culprit);
             if first.cause == self.cause && is_named {
@@ -87,14 +87,14 @@ impl Disturbed<'_> {
                 longest_ns = longest_ns.max(first.ns);
             }
         }
-        assert!(right * 100 >= late.len() * 99, "{right} of {} right: {told}", late.len());
+        assert!(right * 100 >= late.len() * 99, "{right} of {} right: {text}", late.len());
         let length_ns = self.length_us * 1_000;
         let near = 2_000.max(length_ns / 20);
-        assert!(longest_ns <= length_ns + near, "{longest_ns} ns: {told}");
+        assert!(longest_ns <= length_ns + near, "{longest_ns} ns: {text}");
         // They fall anywhere into the first half of it. That the first 7/n of that half has none of
         // n happens once in e^7, a thousand.
         let missed = length_ns * 7 / (2 * late.len() as u64);
-        assert!(longest_ns + near + missed >= length_ns, "{longest_ns} ns: {told}");
+        assert!(longest_ns + near + missed >= length_ns, "{longest_ns} ns: {text}");
         run
     }
 }

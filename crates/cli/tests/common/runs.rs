@@ -11,14 +11,14 @@ use wakescope_core::explain::{
     Variables, WaitKind, WaitRow, Waits, Within, Work, WorstWait,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
-use wakescope_core::histogram::Histogram;
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
 use wakescope_core::interval_deviation::IntervalDeviation;
 use wakescope_core::limit::{Judgement, Outcome};
 use wakescope_core::line::{AnsweredBy, Attachment, Line};
 use wakescope_core::maxima::Maxima;
 use wakescope_core::plan::{
-    Between, IdleStates, LinePlan, Placement, Plan, Policy, ScenarioPlan, Stimulus, Target, Waker,
+    Between, IdleStates, LinePlan, Placement, Plan, ProbePolicy, ScenarioPlan, Stimulus, Target,
+    Waker,
 };
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{
@@ -182,7 +182,7 @@ fn components(ns: [u64; 4]) -> Components {
 }
 
 /// A place of the kernel, `function+0x10`, with lines of source.
-fn frame(function: &str, offset: u64, module: Option<&str>) -> Frame {
+pub(crate) fn frame(function: &str, offset: u64, module: Option<&str>) -> Frame {
     Frame {
         module: module.map(str::to_owned),
         file: Some("drivers/tty/serial/uart.c".into()),
@@ -521,7 +521,7 @@ fn full_plan() -> Plan {
         interval_ns: 1_000_000,
         duration_ns: Some(10_000_000_000),
         samples: Some(10_000),
-        policy: Policy::Fifo,
+        policy: ProbePolicy::Fifo,
         priority: Some(90),
         runtime_ns: Some(1_024),
         policy_required: true,
@@ -581,13 +581,5 @@ pub(crate) fn targets() -> [Target; 8] {
 }
 
 fn distribution(values: &[u64]) -> Distribution {
-    Distribution {
-        count: values.len() as u64,
-        min_ns: values.iter().min().copied(),
-        max_ns: values.iter().max().copied(),
-        max_at_ns: Some(5_000_000),
-        sum_ns: values.iter().sum(),
-        histogram: Histogram::of(values.iter().copied()),
-        stated: None,
-    }
+    Distribution { max_at_ns: Some(5_000_000), ..Distribution::of(values.iter().copied()) }
 }

@@ -21,8 +21,8 @@ fn a_deadline_task_is_followed_from_when_its_timer_is_due() {
     assert_eq!((run.state, run.plan.stimulus), (State::Complete, Stimulus::Deadline));
     assert_parts_add_up(&run);
     assert_shares_add_up(&run);
-    let told = run.explanation.as_ref().unwrap();
-    assert!(told.not_followed <= told.wakeups / 10, "{told:?}");
+    let explanation = run.explanation.as_ref().unwrap();
+    assert!(explanation.not_followed <= explanation.wakeups / 10, "{explanation:?}");
     let timers = run.worst.iter().filter(|w| {
         let first = w.timeline.first().map(|step| &step.event);
         matches!(first, Some(StepEvent::TimerExpiry { .. }))

@@ -29,10 +29,13 @@ fn ctrl_c_ends_early_and_keeps_what_was_seen() {
     let run = record(&test.dir.join("run"));
     assert_eq!(run.state, State::Interrupted);
     assert_found(&run, "interrupted");
-    let told = run.explanation.as_ref().expect("an explanation");
+    let explained = run.explanation.as_ref().expect("an explanation");
     // A wakeup that finds the run ended is answered, and not recorded any more.
-    let (followed, woken) = (told.wakeups + told.not_followed, run.woken().count);
-    assert!(told.wakeups > 0 && (woken..=woken + 1).contains(&followed), "{told:?}: {woken}");
+    let (followed, woken) = (explained.wakeups + explained.not_followed, run.woken().count);
+    assert!(
+        explained.wakeups > 0 && (woken..=woken + 1).contains(&followed),
+        "{explained:?}: {woken}"
+    );
     assert_eq!(names(&test.dir.join("run")), ["episodes.jsonl", RECORD]);
 }
 

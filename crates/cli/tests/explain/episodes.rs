@@ -44,20 +44,20 @@ fn what_is_stored_is_attributed_as_it_was() {
         let (run, _) = explained(&test, &[args, &["--out", out]].concat());
         let folder = test.dir.join(out);
         assert_eq!(names(&folder), [EPISODES, RECORD]);
-        let told = run.explanation.as_ref().unwrap();
+        let explanation = run.explanation.as_ref().unwrap();
         let all = stored(&folder);
-        assert_eq!(told.stored_episodes, Some(all.len() as u64));
+        assert_eq!(explanation.stored_episodes, Some(all.len() as u64));
         // Those are stored, too, that are late only when the hypervisor's share is left out.
         let net = run.net_of_steal.as_ref();
-        let explained = told.explained + net.map_or(0, |net| net.explained);
+        let explained = explanation.explained + net.map_or(0, |net| net.explained);
         assert!(explained >= all.len() as u64, "{explained}, {}", all.len());
-        let least_ns = net.map_or(u64::MAX, |net| net.above_ns).min(told.above_ns);
+        let least_ns = net.map_or(u64::MAX, |net| net.above_ns).min(explanation.above_ns);
         let mut late = 0;
         for (head, episode) in &all {
             assert_eq!((&head.run, head.origin_ns), (&run.id, run.origin_ns));
             let late_ns = episode.as_ref().unwrap().wakeup_latency_ns();
             assert!(late_ns >= least_ns, "{late_ns}");
-            late += u64::from(late_ns >= told.above_ns);
+            late += u64::from(late_ns >= explanation.above_ns);
         }
         let again = test.done(&["explain", out, "--json"]);
         assert_valid_run(&again);
@@ -88,8 +88,11 @@ fn a_run_killed_while_it_goes_on_can_be_explained() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_valid_run(&ended.stdout);
     let run = Run::from_json(ended.stdout.as_bytes()).unwrap();
-    let told = run.explanation.as_ref().unwrap();
-    assert!(told.stored_episodes > Some(0) && told.explained <= told.late, "{told:?}");
+    let explanation = run.explanation.as_ref().unwrap();
+    assert!(
+        explanation.stored_episodes > Some(0) && explanation.explained <= explanation.late,
+        "{explanation:?}"
+    );
     let shares: f64 = run.causes.iter().map(|row| row.share).sum();
     assert!((shares - 1.0).abs() < 1e-9, "{shares}: {:?}", run.causes);
 }

@@ -94,8 +94,8 @@ fn a_stored_run_gets_lines_from_the_image_of_its_kernel() {
     let [first, unknown, caller] = &run.worst[0].blame[0].frames[..] else {
         panic!("{:?}", run.worst[0])
     };
-    let told = (first.function.as_deref(), first.file.as_deref());
-    assert_eq!(told, (Some("shmem_undo_range"), Some("init/main.c")));
+    let message = (first.function.as_deref(), first.file.as_deref());
+    assert_eq!(message, (Some("shmem_undo_range"), Some("init/main.c")));
     assert!((2..=5).contains(&first.line), "{first:?}");
     assert_eq!((&unknown.file, unknown.line), (&None, 0));
     // Nothing calls anybody before the first instruction of a function.
@@ -118,16 +118,16 @@ fn an_image_of_another_build_is_refused() {
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{image}: {ended:?}");
         ended.stderr
     };
-    let told = refused("run", "other");
+    let text = refused("run", "other");
     for words in ["is not the image of the kernel that was traced", &other, BUILD_ID, "→ name"] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(text.contains(words), "{words}: {text}");
     }
-    let told = refused("nameless", "other");
-    assert!(told.contains("the image or the kernel has no build ID"), "{told}");
-    let told = refused("run", "bare");
-    assert!(told.contains("it has no debug information") && told.contains("→ take"), "{told}");
-    let told = refused("run", "stripped");
-    assert!(told.contains("it has no symbol table"), "{told}");
+    let text = refused("nameless", "other");
+    assert!(text.contains("the image or the kernel has no build ID"), "{text}");
+    let text = refused("run", "bare");
+    assert!(text.contains("it has no debug information") && text.contains("→ take"), "{text}");
+    let text = refused("run", "stripped");
+    assert!(text.contains("it has no symbol table"), "{text}");
     // Nor is it taken for the kernel that runs, before anything is measured.
     let ended = explain(&test, &["--samples", "10", "--vmlinux", "other"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");

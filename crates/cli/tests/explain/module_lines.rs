@@ -72,14 +72,14 @@ fn package(name: &str) -> Test {
 }
 
 /// What the record of a run says of modules.
-struct Told<'t> {
+struct Explained<'t> {
     release: &'t str,
     /// Of functions, the modules that they are in.
     modules: &'t [(&'t str, &'t str)],
     build_ids: &'t [(&'t str, &'t str)],
 }
 
-impl Default for Told<'_> {
+impl Default for Explained<'_> {
     fn default() -> Self {
         Self {
             release: RELEASE,
@@ -89,7 +89,7 @@ impl Default for Told<'_> {
     }
 }
 
-impl Told<'_> {
+impl Explained<'_> {
     fn frame(&self, function: &str, offset: u64) -> Frame {
         let module = self.modules.iter().find(|(known, _)| *known == function);
         let module = module.map(|(_, module)| (*module).to_owned());
@@ -144,7 +144,7 @@ fn completed(test: &Test, image: &str) -> Run {
 }
 
 /// The functions and files of the innermost entries of the first four stacks, and what is not seen.
-fn told(run: &Run) -> (Vec<String>, Vec<String>) {
+fn lines_and_missing(run: &Run) -> (Vec<String>, Vec<String>) {
     let innermost = |share: &Share| {
         let frame = &share.frames[0];
         let file = frame.file.as_ref();
@@ -163,7 +163,7 @@ const WITH_MODULE: [&str; 4] = [
 const WITHOUT_MODULE: [&str; 4] = ["", "shmem_undo_range init/main.c", "", ""];
 
 fn assert_told(test: &Test, image: &str, wanted: [&str; 4], not_seen: &[&str]) {
-    let (lines, missing) = told(&completed(test, image));
+    let (lines, missing) = lines_and_missing(&completed(test, image));
     assert_eq!(
         (lines, missing.len()),
         (wanted.map(str::to_owned).into(), not_seen.len()),
@@ -177,7 +177,7 @@ fn assert_told(test: &Test, image: &str, wanted: [&str; 4], not_seen: &[&str]) {
 #[test]
 fn functions_of_modules_get_lines_from_the_files_of_their_modules() {
     let test = package("module-lines");
-    Told::default().store(&test, "run");
+    Explained::default().store(&test, "run");
     let run = completed(&test, IMAGE);
     assert_told(&test, IMAGE, WITH_MODULE, &[]);
     // In one stack there are functions of both.
@@ -194,7 +194,7 @@ fn functions_of_modules_get_lines_from_the_files_of_their_modules() {
 #[test]
 fn packages_that_sort_by_builds_and_builds_themselves_have_modules_too() {
     let test = package("module-places");
-    Told::default().store(&test, "run");
+    Explained::default().store(&test, "run");
     fs::create_dir_all(test.dir.join("usr/lib/debug/.build-id/a0")).unwrap();
     fs::rename(test.dir.join(MODULE), test.dir.join("queue.bytes")).unwrap();
     assert_told(&test, IMAGE, WITHOUT_MODULE, &["of test_queue (modules without a debug file"]);
@@ -213,7 +213,7 @@ fn packages_that_sort_by_builds_and_builds_themselves_have_modules_too() {
 #[test]
 fn files_of_other_builds_are_not_used() {
     let test = package("module-other");
-    Told::default().store(&test, "run");
+    Explained::default().store(&test, "run");
     let other = "ff".repeat(20);
     for (options, why) in [
         (&["-g", &id(&other)][..], format!("its build ID is {other}, the module's is {MODULE_ID}")),
@@ -241,7 +241,7 @@ fn files_of_other_builds_are_not_used() {
 #[test]
 fn records_that_do_not_tell_of_which_build_a_module_was_get_no_lines_of_it() {
     let test = package("module-nameless");
-    let nameless = Told { build_ids: &[], ..Told::default() };
+    let nameless = Explained { build_ids: &[], ..Explained::default() };
     nameless.store(&test, "run");
     let why = "source lines of test_queue (modules without a build ID in the record)";
     assert_told(&test, IMAGE, WITHOUT_MODULE, &[why]);
@@ -263,7 +263,7 @@ fn hostile_names_of_modules_are_borne() {
     );
     let build_ids = pairs(&[("../../boot/vmlinux", "/"), ("\x1b[2J/\0", "é1")], &ids);
     for release in ["..", "/", "", "a/../../b", "\0"] {
-        let hostile = Told { release, modules: &modules, build_ids: &build_ids };
+        let hostile = Explained { release, modules: &modules, build_ids: &build_ids };
         hostile.store(&test, "run");
         assert_told(
             &test,

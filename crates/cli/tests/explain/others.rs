@@ -48,7 +48,7 @@ impl Sleeper {
     fn start(name: &str) -> Self {
         const PERIOD: SpanNs = SpanNs(2_000_000);
         let ends = Arc::new(AtomicBool::new(false));
-        let (tell, told) = channel();
+        let (tell, text) = channel();
         let until = Arc::clone(&ends);
         let sleep = move || {
             tell.send(this_thread().number()).unwrap();
@@ -65,7 +65,7 @@ impl Sleeper {
             }
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(sleep).unwrap();
-        Self { id: told.recv().unwrap(), ends, thread }
+        Self { id: text.recv().unwrap(), ends, thread }
     }
 
     fn end(self) -> Vec<Slept> {
@@ -84,18 +84,21 @@ fn times_asleep() -> u64 {
 /// Fails unless the wakeups of `run` are those of these sleeps.
 #[track_caller]
 fn assert_followed(run: &Run, slept: &[Slept]) {
-    let told = run.explanation.as_ref().expect("an explanation");
+    let explained = run.explanation.as_ref().expect("an explanation");
     let from = MonoNs(run.origin_ns);
     let to = from.after(SpanNs(run.duration_ns));
     let begun = slept.iter().filter(|slept| slept.due >= from);
     let most = begun.clone().count() as u64;
     let least = begun.filter(|slept| slept.woke < to && slept.gave_up_cpu).count() as u64;
-    let all = told.wakeups + told.not_followed;
+    let all = explained.wakeups + explained.not_followed;
     // Threads of a process also sleep for each other, as for its memory map. That is not often, but
     // where it happens it is a wakeup more, or the only one of a sleep that was over at once.
     let slack = most / 20 + 2;
-    assert!(least > 0 && told.wakeups > 0, "{told:?}: {least} to {most}");
-    assert!(all + slack >= least && told.wakeups <= most + slack, "{told:?}: {least} to {most}");
+    assert!(least > 0 && explained.wakeups > 0, "{explained:?}: {least} to {most}");
+    assert!(
+        all + slack >= least && explained.wakeups <= most + slack,
+        "{explained:?}: {least} to {most}"
+    );
 }
 
 /// Fails if a timer of `run` woke later than these sleeps ended.
@@ -115,12 +118,12 @@ fn assert_not_later(run: &Run, slept: &[Slept]) {
 #[track_caller]
 fn assert_of_others(run: &Run, target: &Target) {
     assert_eq!((run.plan.stimulus, &run.plan.target), (Stimulus::Any, target));
-    let told = run.explanation.as_ref().unwrap();
+    let explanation = run.explanation.as_ref().unwrap();
     let woken = run.woken();
-    assert_eq!(woken.count, told.wakeups);
+    assert_eq!(woken.count, explanation.wakeups);
     let table = run.components.as_ref().unwrap();
     let parts = [&table.irq_latency, &table.handler_duration, &table.sched_latency];
-    assert!(parts.iter().all(|part| part.count == told.wakeups), "{table:?}");
+    assert!(parts.iter().all(|part| part.count == explanation.wakeups), "{table:?}");
     let parts = parts.into_iter().chain(&table.sched_duration);
     assert_eq!(parts.map(|part| part.sum_ns).sum::<u64>(), woken.sum_ns);
     for episode in &run.worst {
@@ -226,8 +229,8 @@ fn that_nobody_was_there_to_follow_is_told() {
     let name = format!("none{}", std::process::id());
     let (run, text) = explained(&test, &["--comm", &name, "--duration", "10ms", "--out", "run"]);
     let found = assert_found(&run, "no-samples");
-    let told = "no wakeup of the followed threads was traced within ";
-    assert!(found.message.starts_with(told), "{found:?}");
+    let line = "no wakeup of the followed threads was traced within ";
+    assert!(found.message.starts_with(line), "{found:?}");
     assert_eq!(run.validity.verdict, Verdict::Invalid);
     let begin = "No wakeup was seen.\n0 wakeups followed · invalid: see below\n\n traced with: ";
     assert!(text.starts_with(begin), "{text}");
@@ -302,9 +305,12 @@ fn follow_calls(test: &Test, echo: &mut Echo, whom: &[&str]) -> (Run, u64, u64) 
 
 #[track_caller]
 fn assert_calls(run: &Run, count: u64, longest_ns: u64) {
-    let told = run.explanation.as_ref().unwrap();
+    let explanation = run.explanation.as_ref().unwrap();
     // Each call wakes it once, unless it was not asleep yet.
-    assert!(told.wakeups > 0 && told.wakeups <= count, "{told:?}: {count} calls");
+    assert!(
+        explanation.wakeups > 0 && explanation.wakeups <= count,
+        "{explanation:?}: {count} calls"
+    );
     assert!(run.woken().max_ns.unwrap() <= longest_ns, "{:?}: {longest_ns}", run.woken().max_ns);
     // Nothing interrupted anybody to wake it: whoever wrote did.
     let table = run.components.as_ref().unwrap();
@@ -433,13 +439,13 @@ fn threads_that_come_and_go_are_followed_as_long_as_they_live() {
     // Each sleeps at least once.
     let slept: Vec<Slept> = (0..100).flat_map(|_| Sleeper::start(&name).end()).collect();
     kill("INT", &[running.pid()]);
-    let told = running.output();
-    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+    let explanation = running.output();
+    assert_eq!((explanation.code, explanation.stderr.as_str()), (Some(0), ""), "{explanation:?}");
     let run = record(&test.dir.join("run"));
     assert_of_others(&run, &Target::Comm { comm: name.clone() });
     // To begin and to end, a thread may have to wait for others, too.
-    let told = run.explanation.as_ref().unwrap();
+    let explanation = run.explanation.as_ref().unwrap();
     let due = slept.iter().filter(|slept| slept.due.0 >= run.origin_ns);
     let asleep = due.filter(|slept| slept.gave_up_cpu).count() as u64;
-    assert!(asleep > 10 && told.wakeups > asleep / 2, "{told:?}: {asleep} sleeps");
+    assert!(asleep > 10 && explanation.wakeups > asleep / 2, "{explanation:?}: {asleep} sleeps");
 }

@@ -55,11 +55,11 @@ const NOT_THERE: [(&str, &str); 6] = [
 ];
 
 #[track_caller]
-fn check(test: &Test, args: &str, told: &str) {
+fn check(test: &Test, args: &str, text: &str) {
     let before = (names(&test.dir), names(&test.dir.join("run")));
     let ended = explain(test, &args.split(' ').collect::<Vec<_>>());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args}: {ended:?}");
-    assert!(ended.stderr.contains(told), "{args}: {}", ended.stderr);
+    assert!(ended.stderr.contains(text), "{args}: {}", ended.stderr);
     assert_eq!((names(&test.dir), names(&test.dir.join("run"))), before, "{args}");
 }
 
@@ -71,12 +71,12 @@ fn bad_arguments_are_refused_with_a_remedy() {
     fs::create_dir(test.dir.join("broken")).unwrap();
     fs::write(test.dir.join("broken").join("run.json"), "[]").unwrap();
     // What follows is refused whoever asks.
-    for (args, told) in REFUSED {
-        check(&test, args, told);
+    for (args, text) in REFUSED {
+        check(&test, args, text);
     }
     if can_follow("bad_arguments_are_refused_with_a_remedy: threads that are not there") {
-        for (args, told) in NOT_THERE {
-            check(&test, args, told);
+        for (args, text) in NOT_THERE {
+            check(&test, args, text);
         }
     }
 }

@@ -42,8 +42,8 @@ fn a_kernel_without_edges_of_sections_gives_an_estimate_and_says_so() {
     let sections = run.explanation.unwrap().sections.unwrap();
     assert!(!sections.exact, "{sections:?}");
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    let told = "preemption off (no PREEMPTIRQ_TRACEPOINTS)";
-    assert!(shown.contains(told), "{shown}");
+    let text = "preemption off (no PREEMPTIRQ_TRACEPOINTS)";
+    assert!(shown.contains(text), "{shown}");
     // What a guest may have stood still in is not even that long for certain.
     let both = [&sections.irq_off, &sections.preempt_off].into_iter().flatten();
     let (perhaps, at_least): (Vec<_>, Vec<_>) =

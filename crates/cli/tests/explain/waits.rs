@@ -114,7 +114,7 @@ fn run_delay_ns(thread: u32) -> u64 {
 
 #[track_caller]
 fn waits(run: &Run) -> &Waits {
-    run.explanation.as_ref().and_then(|told| told.waits.as_ref()).expect("waits")
+    run.explanation.as_ref().and_then(|explanation| explanation.waits.as_ref()).expect("waits")
 }
 
 /// Each wait is in one sum, and the sums are those of the kernel, by the clock that it has them from.
@@ -181,8 +181,8 @@ fn a_program_that_its_quota_stops_is_told_so() {
     assert_eq!((worst.cause, &worst.culprit), (Cause::Throttled, &Culprit::None), "{worst:?}");
     assert_eq!(worst.task.pid, Some(pid));
     // Beside other programs it may have to wait longer for these.
-    let told = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("Stopped by its cgroup's CPU quota for "), "{text}");
+    let message = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(message.contains("Stopped by its cgroup's CPU quota for "), "{text}");
     assert!(text.contains("to raise the quota: "), "{text}");
     // A cgroup above may have a quota, too: then it is not known which it was.
     if let Some(quota) = &all.quota {
@@ -268,11 +268,11 @@ fn the_task_that_takes_the_cpu_is_the_culprit() {
     // Only what comes first takes the CPU from this one.
     let ends = Arc::new(AtomicBool::new(false));
     let id = Arc::new(AtomicU32::new(0));
-    let (until, told) = (Arc::clone(&ends), Arc::clone(&id));
+    let (until, text) = (Arc::clone(&ends), Arc::clone(&id));
     let spin = move || {
         set_affinity(&[cpu]).unwrap();
         set_schedule(Schedule::Fifo { priority: 10 }).unwrap();
-        told.store(this_thread().number(), Ordering::Relaxed);
+        text.store(this_thread().number(), Ordering::Relaxed);
         while !until.load(Ordering::Relaxed) {}
     };
     let spinner = std::thread::spawn(spin);

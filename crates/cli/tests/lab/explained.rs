@@ -26,9 +26,9 @@ fn a_kernel_that_hides_its_memory_is_told_with_a_remedy() {
     let ran = run(&bench, &["--append", "lockdown=confidentiality"]);
     let cell = ran.cell();
     assert_eq!((ran.code, cell.status), (Some(2), Status::Failed), "{}", ran.json);
-    for told in ["lockdown is set to confidentiality", "→ boot without lockdown=confidentiality"]
+    for text in ["lockdown is set to confidentiality", "→ boot without lockdown=confidentiality"]
     {
-        assert!(cell.reason.contains(told), "{}", cell.reason);
+        assert!(cell.reason.contains(text), "{}", cell.reason);
     }
     assert_eq!((cell.max_ns, cell.culprit.as_ref()), (None, None), "{}", ran.json);
 }
@@ -47,21 +47,21 @@ fn a_bound_stands_beside_the_latest_wakeup() {
     assert!(bound.unsound.contains(&Unsound::SchedulerUnseen), "{bound:?}");
     let reason = "the scheduler's own time with preemption off is not observed";
     let shown = bench.lab(&[&["run"][..], &WHAT, &["--explain", "--bound"]].concat());
-    let told = |ended: &Ended, words: &[&str]| {
+    let message = |ended: &Ended, words: &[&str]| {
         let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         for word in words {
             assert!(text.contains(word), "{word}: {ended:?}");
         }
     };
-    told(
+    message(
         &shown,
         &["6.1-cloud/full, find: bound (unsound) ", "; observed ", &format!("unsound: {reason}")],
     );
     let folder = ran.cell().run.as_ref().unwrap();
     let explained = Running::start(&mut bench.test.command(&["explain", folder])).output();
-    told(&explained, &["bound (unsound): ", "components: "]);
+    message(&explained, &["bound (unsound): ", "components: "]);
     // What the guest saw came with its run.
-    told(&explained, &["attributed anew: ", "all answers are as recorded"]);
+    message(&explained, &["attributed anew: ", "all answers are as recorded"]);
     // Nobody asks for a bound of what is not explained.
     let alone = bench.lab(&[&["run"][..], &WHAT, &["--bound"]].concat());
     assert_eq!(alone.code, Some(2), "{alone:?}");
@@ -107,11 +107,11 @@ fn a_kernel_that_hides_addresses_is_told_with_why() {
     let record = Path::new(ran.cell().run.as_ref().unwrap()).join("run.json");
     let record = Run::from_json(&fs::read(record).unwrap()).unwrap();
     let explanation = record.explanation.as_ref().unwrap();
-    for told in [
+    for text in [
         "names of functions: /proc/kallsyms hides addresses (kernel.kptr_restrict is 2)",
         "the timers that tasks sleep on (no hrtimer_wakeup in /proc/kallsyms)",
     ] {
-        assert!(explanation.not_seen.iter().any(|unseen| unseen == told), "{explanation:#?}");
+        assert!(explanation.not_seen.iter().any(|unseen| unseen == text), "{explanation:#?}");
     }
     // All else is seen as ever.
     assert_eq!((explanation.wakeups, explanation.not_followed), (200, 0), "{explanation:#?}");

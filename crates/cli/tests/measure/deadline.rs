@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use wakescope_core::plan::{Policy, Stimulus};
+use wakescope_core::plan::{ProbePolicy, Stimulus};
 use wakescope_core::run::State;
 use wakescope_sys::file::effective_user;
 
@@ -19,7 +19,7 @@ fn deadline_probes_of_several_cpus_are_not_bound_to_them() {
     let test = Test::new("deadline");
     let args = ["--samples", "50", "--policy", "deadline"];
     let (run, _) = admitted(&test, &[&["measure"], &args[..]].concat());
-    assert_eq!((run.plan.policy, run.plan.priority), (Policy::Deadline, None));
+    assert_eq!((run.plan.policy, run.plan.priority), (ProbePolicy::Deadline, None));
     assert_not_found(&run, "policy");
     if run.plan.cpus.len() > 1 {
         assert_found(&run, "not-pinned");
@@ -39,7 +39,7 @@ fn deadline_tasks_are_measured_on_the_grid_with_the_runtime_asked_for() {
     let args = [&args[..], &["--duration", "500ms"]].concat();
     let (run, text) = admitted(&test, &[&["measure"], &args[..]].concat());
     assert_eq!((run.state, run.plan.stimulus), (State::Complete, Stimulus::Deadline));
-    assert_eq!((run.plan.policy, run.plan.runtime_ns), (Policy::Deadline, Some(300_000)));
+    assert_eq!((run.plan.policy, run.plan.runtime_ns), (ProbePolicy::Deadline, Some(300_000)));
     // Another schedule than that one would be found.
     assert_not_found(&run, "policy");
     assert_not_found(&run, "early");
@@ -68,8 +68,8 @@ fn a_deadline_task_that_cannot_be_is_refused_with_a_remedy() {
     }
     let ended = test.measure(&["--runtime", "100us"]);
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    let told = ended.stderr.contains("--runtime does not apply to --policy fifo");
-    assert!(told && ended.stderr.contains("--stimulus deadline"), "{ended:?}");
+    let text = ended.stderr.contains("--runtime does not apply to --policy fifo");
+    assert!(text && ended.stderr.contains("--stimulus deadline"), "{ended:?}");
 }
 
 #[test]
@@ -92,10 +92,10 @@ fn deadline_probes_are_not_measured_on_other_cpus_than_those_asked_for() {
     }
     let mut bound = Command::new("taskset");
     let bound = bound.args(["-c", &first]).arg(env!("CARGO_BIN_EXE_wakescope"));
-    let told = bound.args(["measure", "--stimulus", "deadline"]).current_dir(&test.dir).output();
-    let told = told.expect("util-linux is there");
-    let text = String::from_utf8_lossy(&told.stderr);
-    assert_eq!(told.status.code(), Some(2), "{text}");
+    let message = bound.args(["measure", "--stimulus", "deadline"]).current_dir(&test.dir).output();
+    let message = message.expect("util-linux is there");
+    let text = String::from_utf8_lossy(&message.stderr);
+    assert_eq!(message.status.code(), Some(2), "{text}");
     assert!(text.contains(&format!("may use only CPU {first}\n")), "{text}");
     assert!(text.contains("without taskset"), "{text}");
 }

@@ -142,14 +142,14 @@ fn stimuli_through_the_network_are_refused_where_there_is_none() {
         let mut apart = test.program(Path::new("unshare"));
         apart.args(["-n", env!("CARGO_BIN_EXE_wakescope"), "measure", "--stimulus", stimulus]);
         let ended = Running::start(&mut apart).output();
-        let told = &ended.stderr;
-        if told.contains("unshare failed") {
+        let text = &ended.stderr;
+        if text.contains("unshare failed") {
             let name = "stimuli_through_the_network_are_refused_where_there_is_none";
             return skip(name, "a network of one's own is not permitted");
         }
         assert_eq!(ended.code, Some(2), "{ended:?}");
         let want = format!("cannot wake the probe by {stimulus}");
-        assert!(told.contains(&want) && told.contains("ip link set lo up"), "{told}");
+        assert!(text.contains(&want) && text.contains("ip link set lo up"), "{text}");
         assert_eq!(test.runs(), Vec::<PathBuf>::new(), "nothing is left");
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use wakescope_core::finding::{Severity, Verdict};
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 use wakescope_core::run::{Run, State};
 use wakescope_sys::file::effective_user;
 use wakescope_sys::sched;
@@ -30,7 +30,7 @@ fn no_privileges_are_needed_to_measure() {
     }
     let test = unprivileged("measure-nobody");
     let run = test.measured(&["--samples", "100"]);
-    assert_eq!((run.plan.policy, run.plan.priority), (Policy::Other, None));
+    assert_eq!((run.plan.policy, run.plan.priority), (ProbePolicy::Other, None));
     assert!(run.threads.iter().all(|t| t.woken.count == 100), "{:?}", run.threads);
     let finding = assert_found(&run, "unprivileged");
     assert_eq!(finding.severity, Severity::Warning);
@@ -43,7 +43,7 @@ fn what_takes_privileges_is_refused_to_those_who_have_none() {
     let test = unprivileged("refuse-nobody");
     let before = names(&test.dir);
     let is_real_time = sched::rt_priority_limit().unwrap() > 0;
-    for (args, told) in [
+    for (args, text) in [
         (
             &["--policy", "fifo"][..],
             ["SCHED_FIFO 90: Operation not permitted", "RLIMIT_RTPRIO", "→ run as root"],
@@ -60,7 +60,7 @@ fn what_takes_privileges_is_refused_to_those_who_have_none() {
         }
         let ended = test.measure(args);
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-        for part in told {
+        for part in text {
             assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
         }
         assert_eq!(names(&test.dir), before, "{args:?}");

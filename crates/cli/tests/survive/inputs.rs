@@ -76,10 +76,10 @@ fn a_plan_may_come_through_a_pipe_that_the_shell_made() {
     ] {
         let mut shell = test.program(Path::new("/bin/bash"));
         let ended = shell.args(["-c", script]).arg(&test.program).output().unwrap();
-        let told = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(2), "{script}: {told}");
-        assert!(!told.contains("cannot read the plan"), "{script}: {told}");
-        assert!(told.contains("/dev/"), "{script}: {told}");
+        let text = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{script}: {text}");
+        assert!(!text.contains("cannot read the plan"), "{script}: {text}");
+        assert!(text.contains("/dev/"), "{script}: {text}");
     }
 }
 

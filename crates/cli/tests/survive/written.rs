@@ -37,7 +37,7 @@ const PUT: [(&str, Put); 6] = [
 #[test]
 fn no_name_of_a_run_folder_is_followed_or_waited_for() {
     for name in [RECORD, NEXT, "run.json.new", "samples.csv"] {
-        for (told, put) in PUT {
+        for (text, put) in PUT {
             let test = Test::new("names");
             fs::write(test.dir.join("treasure"), TREASURE).unwrap();
             let folder = test.dir.join("run");
@@ -45,10 +45,10 @@ fn no_name_of_a_run_folder_is_followed_or_waited_for() {
             put(&folder.join(name));
             let ended = test.measure(&["--samples", "1", "--save-samples", "--out", "run"]);
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{name}: {ended:?}");
-            let is_told = ended.stderr.contains(told)
+            let is_told = ended.stderr.contains(text)
                 || ended.stderr.contains("already holds a run")
                 || ended.stderr.contains("a file of that name already");
-            assert!(is_told && ended.stderr.contains("--out DIR"), "{name} {told}: {ended:?}");
+            assert!(is_told && ended.stderr.contains("--out DIR"), "{name} {text}: {ended:?}");
             assert_eq!(names(&folder), [name]);
             assert_eq!(fs::read_to_string(test.dir.join("treasure")).unwrap(), TREASURE);
             assert!(!test.dir.join("nowhere").exists());
@@ -76,13 +76,13 @@ fn of_two_runs_told_one_new_folder_one_gets_it() {
 fn a_run_folder_of_others_is_refused() {
     let test = Test::new("folders");
     let measure = |out: &str| test.measure(&["--samples", "1", "--out", out]);
-    for (mode, told) in [(0o777, "other users may write to the folder (mode 0777)"), (0o1777, "")] {
+    for (mode, text) in [(0o777, "other users may write to the folder (mode 0777)"), (0o1777, "")] {
         let folder = test.dir.join("open");
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();
         let ended = measure("open");
-        assert_eq!(ended.code, Some(if told.is_empty() { 0 } else { 2 }), "{ended:?}");
-        assert!(ended.stderr.contains(told), "{}", ended.stderr);
+        assert_eq!(ended.code, Some(if text.is_empty() { 0 } else { 2 }), "{ended:?}");
+        assert!(ended.stderr.contains(text), "{}", ended.stderr);
         fs::remove_dir_all(folder).unwrap();
     }
     if effective_user() != 0 {
@@ -168,10 +168,10 @@ fn reports_go_to_files_of_ones_own_only() {
         skip("reports_go_to_files_of_ones_own_only", "only root can give files away");
     }
     for report in REPORTS {
-        for (file, told) in &cases {
+        for (file, text) in &cases {
             let ended = test.start_command(&[report, &["-o", file]].concat()).output();
             assert_eq!(ended.code, Some(2), "{report:?} {file}: {ended:?}");
-            assert!(ended.stderr.contains(told), "{report:?} {file}: {}", ended.stderr);
+            assert!(ended.stderr.contains(text), "{report:?} {file}: {}", ended.stderr);
             assert_eq!(fs::read_to_string(path("treasure")).unwrap(), TREASURE);
         }
     }

@@ -27,7 +27,7 @@ pub fn read<E>(
         } else {
             Entry::read(line.strip_suffix(b"\n").unwrap_or(&line))
         };
-        let told = match (found, &head) {
+        let text = match (found, &head) {
             (Ok(Entry::Head(next)), _) => {
                 head = Some(next);
                 continue;
@@ -45,7 +45,7 @@ pub fn read<E>(
                 each(number, Err(e))
             }
         };
-        if let Err(enough) = told {
+        if let Err(enough) = text {
             return Ok(Err(enough));
         }
     }

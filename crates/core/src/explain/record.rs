@@ -156,10 +156,10 @@ impl ComponentTable {
             ("sched_latency", Some(&self.sched_latency)),
             ("sched_duration", self.sched_duration.as_ref()),
         ];
-        let told = |(name, part): (&str, Option<&Distribution>)| {
+        let text = |(name, part): (&str, Option<&Distribution>)| {
             Some(format!("components.{name}: {}", part?.fault()?))
         };
-        all.into_iter().find_map(told)
+        all.into_iter().find_map(text)
     }
 }
 

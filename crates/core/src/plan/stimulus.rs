@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Policy;
+use super::ProbePolicy;
 use crate::source::Quantity;
 
 /// What events cause the wakeups.
@@ -160,8 +160,8 @@ impl Stimulus {
     }
 
     /// The only policy of its probes, where it is one of those that a policy makes.
-    pub fn policy(self) -> Option<Policy> {
-        (self == Self::Deadline).then_some(Policy::Deadline)
+    pub fn policy(self) -> Option<ProbePolicy> {
+        (self == Self::Deadline).then_some(ProbePolicy::Deadline)
     }
 
     fn row(self) -> (&'static str, Family, &'static str) {

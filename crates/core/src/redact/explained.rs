@@ -335,8 +335,8 @@ mod tests {
             let before = frame.clone();
             redact_frame(&mut frame);
             assert_eq!(frame == before, stays, "{frame:?}");
-            let told = [frame.file.as_deref().unwrap_or_default(), &frame.inlined[0].file];
-            assert!(stays || told == [REDACTED, REDACTED], "{frame:?}");
+            let text = [frame.file.as_deref().unwrap_or_default(), &frame.inlined[0].file];
+            assert!(stays || text == [REDACTED, REDACTED], "{frame:?}");
         }
     }
 }

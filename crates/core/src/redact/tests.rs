@@ -17,7 +17,7 @@ use crate::histogram::Histogram;
 use crate::host::{Clock, Idle, IdleState, RtLimits};
 use crate::limit::Outcome;
 use crate::line::Line;
-use crate::plan::{IdleStates, LinePlan, Policy, ScenarioPlan, Stimulus, Target};
+use crate::plan::{IdleStates, LinePlan, ProbePolicy, ScenarioPlan, Stimulus, Target};
 use crate::preemption::{Model, Preemption, Unread};
 use crate::run::{KernelStamps, Overflow, SCHEMA, Spin, State, Summary, TimeDomain};
 use crate::source::{Omission, Quantity};
@@ -280,7 +280,7 @@ fn plan() -> Plan {
         interval_ns: 1,
         duration_ns: None,
         samples: None,
-        policy: Policy::Fifo,
+        policy: ProbePolicy::Fifo,
         priority: None,
         runtime_ns: Some(1_024),
         policy_required: false,

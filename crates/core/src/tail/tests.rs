@@ -94,15 +94,7 @@ fn run_of(samples: &[u64]) -> Run {
         maxima.max_ns.resize(maxima.max_ns.len().max(slot + 1), None);
         maxima.max_ns[slot] = maxima.max_ns[slot].max(Some(sample));
     }
-    let expiries = Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns: samples.iter().max().copied(),
-        max_at_ns: Some(0),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        stated: None,
-    };
+    let expiries = Distribution { max_at_ns: Some(0), ..Distribution::of(samples.iter().copied()) };
     let woken = expiries.clone();
     let thread =
         Thread { cpu: Some(0), woken, expiries, maxima: Some(maxima), ..Default::default() };

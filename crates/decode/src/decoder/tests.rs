@@ -83,7 +83,7 @@ fn seen() -> KernelWakeup {
             response: MonoNs(2_000),
         },
         cpu: 1,
-        stimulus: Stimulus::Timer,
+        stimulus: WakeupSource::Timer,
         stimulus_cpu: 1,
         interrupted: Some(in_logger()),
         task: KernelTask { prio: 9, policy: 1, ..kernel_task(400, "probe") },
@@ -124,15 +124,15 @@ fn context_of(seen: &KernelWakeup) -> Context {
 }
 
 /// The frames as `function+0x10`; `?` for one of which nothing is known.
-fn told(frames: &[Frame]) -> Vec<String> {
-    let told = |frame: &Frame| match &frame.function {
+fn text_of(frames: &[Frame]) -> Vec<String> {
+    let text = |frame: &Frame| match &frame.function {
         Some(function) => format!("{function}+{:#x}", frame.offset),
         None => {
             assert_eq!(*frame, Frame::default());
             "?".into()
         }
     };
-    frames.iter().map(told).collect()
+    frames.iter().map(text).collect()
 }
 
 /// The events of the wakeup that came of `events`, a line each: when, and what.
@@ -399,7 +399,7 @@ fn interrupts_from_other_cpus_are_called_by_their_reasons() {
 #[track_caller]
 fn check_stack(frames: &[u64], ip: u64, want: &[&str]) {
     let interrupted = Interrupted { ip, stack: frames.to_vec(), ..in_logger() };
-    assert_eq!(told(&context_of(&seen_in(interrupted)).stack), want);
+    assert_eq!(text_of(&context_of(&seen_in(interrupted)).stack), want);
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn a_stack_without_the_place_of_the_interrupt_was_taken_later() {
 fn check_link(frames: &[u64], address: u64, before: u32, want: &[&str]) {
     let link = Some(Link { address, before });
     let interrupted = Interrupted { ip: frames[0], link, stack: frames.to_vec(), ..in_logger() };
-    assert_eq!(told(&context_of(&seen_in(interrupted)).stack), want);
+    assert_eq!(text_of(&context_of(&seen_in(interrupted)).stack), want);
 }
 
 #[test]
@@ -460,7 +460,7 @@ fn the_caller_of_a_function_without_a_frame_is_where_its_register_says() {
     let link = Some(Link { address: at::WORK, before: CALL });
     let stack = vec![at::BPF, at::TRACE, at::ENTRY, at::WAKER, at::SYSCALL];
     let context = context_of(&seen_in(Interrupted { link, stack, ..in_logger() }));
-    assert_eq!(told(&context.stack), whole);
+    assert_eq!(text_of(&context.stack), whole);
 }
 
 #[test]
@@ -468,7 +468,7 @@ fn the_cpu_was_given_up_below_the_scheduler() {
     let given_up = |frames: &[u64]| {
         let last = GivenUpAt { pid: 7, stack: frames.to_vec(), ..Default::default() };
         let given_up = decoded(&KernelWakeup { given_up: Some(last), ..seen() }).given_up;
-        given_up.map(|last| format!("{}: {}", last.pid, told(&last.stack).join(" ")))
+        given_up.map(|last| format!("{}: {}", last.pid, text_of(&last.stack).join(" ")))
     };
     let frames = [at::BPF, at::INNER_SCHEDULE, at::SCHEDULE, at::WORK];
     let want = Some("7: schedule+0x56 do_work+0x23".into());
@@ -532,11 +532,11 @@ fn a_stimulus_is_a_timer_or_somebody() {
         WokenBy::Waker { task, on: 3, in_interrupt }
     };
     let writer = kernel_task(5, "writer");
-    assert_eq!(woken_by(Stimulus::Timer), WokenBy::Timer { on: 3 });
-    assert_eq!(woken_by(Stimulus::Task(writer)), waker(false));
-    assert_eq!(woken_by(Stimulus::Interrupt(writer)), waker(true));
-    assert_eq!(woken_by(Stimulus::Awake), WokenBy::Awake);
-    assert_eq!(woken_by(Stimulus::Unknown), WokenBy::Unknown);
+    assert_eq!(woken_by(WakeupSource::Timer), WokenBy::Timer { on: 3 });
+    assert_eq!(woken_by(WakeupSource::Task(writer)), waker(false));
+    assert_eq!(woken_by(WakeupSource::Interrupt(writer)), waker(true));
+    assert_eq!(woken_by(WakeupSource::Awake), WokenBy::Awake);
+    assert_eq!(woken_by(WakeupSource::Unknown), WokenBy::Unknown);
 }
 
 #[test]
@@ -572,8 +572,8 @@ fn stacks_of_programs_belong_to_their_tasks() {
     let shown = |wakeup: &KernelWakeup| {
         let Wakeup { interrupted, given_up, .. } = decoded_by(wakeup, 2, &users);
         (
-            told(&interrupted.unwrap().user_stack).join(" "),
-            given_up.map(|last| (last.pid, told(&last.user_stack).join(" "))),
+            text_of(&interrupted.unwrap().user_stack).join(" "),
+            given_up.map(|last| (last.pid, text_of(&last.user_stack).join(" "))),
         )
     };
     assert_eq!(shown(&wakeup(&[0x55d0, 0x55d8], &[])), ("read+0x10 main+0x10".into(), None));

@@ -122,7 +122,7 @@ mod tests {
             "{\"cpu\":1,\"begin_ns\":5,\"gap_ns\":7}\n"
         );
         const HEAD: &str = "cpu,expiry_ns,wakeup_latency_ns\n";
-        for (csv, told) in [
+        for (csv, text) in [
             ("", "line 1: it has no end"),
             ("cpu,expiry_ns\n", "line 1: it is not the head"),
             ("\u{1f}\u{8b}\n", "line 1: it is not the head"),
@@ -135,7 +135,7 @@ mod tests {
             (&format!("{HEAD}{}\n", "1".repeat(1 << 20)), "line 2: it has no end"),
         ] {
             let error = lines(csv).1.unwrap_or_default();
-            assert!(error.starts_with(told), "{error}, not {told}");
+            assert!(error.starts_with(text), "{error}, not {text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The options on another program's command line, as far as they are needed.
 
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 
 /// A command line. It was joined with blanks, so an argument with a blank in it comes apart; of
 /// the options that are looked for, none has one.
@@ -63,12 +63,12 @@ impl<'a> Command<'a> {
 }
 
 /// A policy by the kernel's or a program's name for it.
-pub(super) fn policy(name: &str) -> Option<Policy> {
+pub(super) fn policy(name: &str) -> Option<ProbePolicy> {
     match name.to_ascii_lowercase().trim_start_matches("sched_") {
-        "other" | "normal" => Some(Policy::Other),
-        "fifo" => Some(Policy::Fifo),
-        "rr" => Some(Policy::Rr),
-        "deadline" => Some(Policy::Deadline),
+        "other" | "normal" => Some(ProbePolicy::Other),
+        "fifo" => Some(ProbePolicy::Fifo),
+        "rr" => Some(ProbePolicy::Rr),
+        "deadline" => Some(ProbePolicy::Deadline),
         _ => None,
     }
 }

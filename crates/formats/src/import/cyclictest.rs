@@ -3,7 +3,7 @@
 //! Bucket k holds what is from k to below k + 1. After a late wakeup it skips all expiries that have
 //! passed, without counting them.
 
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 use wakescope_core::source::{Omission, Quantity};
 
 use super::command::Command;
@@ -90,8 +90,8 @@ impl UnitSeen {
 const VALUED: &str = "aAbcdDFhHilopty";
 
 /// What a priority says of the policy: without one it is `SCHED_OTHER`.
-fn policy_of(priority: u64) -> Option<Policy> {
-    (priority == 0).then_some(Policy::Other)
+fn policy_of(priority: u64) -> Option<ProbePolicy> {
+    (priority == 0).then_some(ProbePolicy::Other)
 }
 
 /// A priority that is one.

@@ -8,7 +8,7 @@ use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::Host;
 use wakescope_core::maxima::Maxima;
 use wakescope_core::percentile::Percentile;
-use wakescope_core::plan::{Plan, Policy, Stimulus, Target};
+use wakescope_core::plan::{Plan, ProbePolicy, Stimulus, Target};
 use wakescope_core::run::{Episode, Overflow, Run, SCHEMA, State, Thread, TimeDomain};
 use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::units::{SpanNs, counted, one_or_many};
@@ -31,7 +31,7 @@ pub(super) struct Draft {
     pub(super) started: Option<Date>,
     pub(super) duration_ns: Option<u64>,
     pub(super) interval_ns: Option<u64>,
-    pub(super) policy: Option<Policy>,
+    pub(super) policy: Option<ProbePolicy>,
     pub(super) priority: Option<u8>,
     pub(super) kernel: Option<Kernel>,
     /// Whose wakeups these are.
@@ -243,7 +243,7 @@ impl Draft {
                 },
                 target: self.target,
                 interval_ns: self.interval_ns.unwrap_or_default(),
-                policy: self.policy.unwrap_or(Policy::Other),
+                policy: self.policy.unwrap_or(ProbePolicy::Other),
                 priority: self.priority,
                 cpus,
                 ..Default::default()
@@ -292,7 +292,7 @@ impl Draft {
 
     /// The record's keys that nothing is known of.
     fn not_told(&self) -> Vec<String> {
-        let unless = |told: bool, key: &'static str| (!told).then_some(key);
+        let unless = |text: bool, key: &'static str| (!text).then_some(key);
         let timer = self.target == Target::Probes;
         let grid = timer && self.source.omission != Omission::None;
         let cpus = self.threads.iter().all(|t| t.cpu.is_some());
@@ -336,9 +336,9 @@ impl Draft {
             ("plan.cpus", "the CPUs"),
             ("plan.load", "the load"),
         ];
-        let told = |key: &str| !self.source.unknown.iter().any(|u| u == key);
+        let text = |key: &str| !self.source.unknown.iter().any(|u| u == key);
         let words: Vec<&str> =
-            WORDS.iter().filter(|(key, _)| !told(key)).map(|(_, words)| *words).collect();
+            WORDS.iter().filter(|(key, _)| !text(key)).map(|(_, words)| *words).collect();
         if words.is_empty() {
             return String::new();
         }

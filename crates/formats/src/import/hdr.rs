@@ -22,14 +22,14 @@ const UNPACKED: &str = "bytes of unpacked histograms";
 
 /// What comments say of the values.
 #[derive(Default)]
-struct Told {
+struct Declared {
     unit: Option<Unit>,
     quantity: Option<Quantity>,
     /// What wakescope stated of its own file, which has a histogram per CPU.
     own: Option<Own>,
 }
 
-impl Told {
+impl Declared {
     /// Takes a comment.
     fn take(&mut self, text: &str) {
         let text = text.trim_start_matches(['#', '[', ' ']).trim_end_matches([']', ' ']);

@@ -9,7 +9,7 @@ use std::io::BufRead;
 
 use serde::Deserialize;
 use wakescope_core::distribution::Distribution;
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 use wakescope_core::run::Run;
 use wakescope_core::source::{Omission, Quantity};
 
@@ -339,7 +339,7 @@ pub(super) fn read_json(from: &mut dyn BufRead, about: &About) -> Result<Run, Im
     let last = last.ok_or_else(|| ImportError::new("its command line has no sensible -W or -b"))?;
     let mut draft = draft("JSON", about)?;
     let rtprio = command.number('f', "rtprio").and_then(|p| u8::try_from(p).ok());
-    draft.policy = Some(if rtprio.is_some() { Policy::Fifo } else { Policy::Other });
+    draft.policy = Some(if rtprio.is_some() { ProbePolicy::Fifo } else { ProbePolicy::Other });
     draft.priority = rtprio;
     let version = preamble.version.clone().unwrap_or_default();
     preamble.tell(&mut draft);

@@ -280,7 +280,7 @@ impl Seen {
         let options = Command::new(&command, "aAbcdDFhHilopty");
         draft.interval_ns = options.number('i', "interval").unwrap_or(1_000).checked_mul(1_000);
         draft.priority = self.cores.iter().find_map(|c| c.priority);
-        draft.policy = draft.priority.map(|_| wakescope_core::plan::Policy::Fifo);
+        draft.policy = draft.priority.map(|_| wakescope_core::plan::ProbePolicy::Fifo);
         draft.duration_ns =
             self.duration_s.and_then(|s| s.checked_mul(1_000_000_000)).filter(|&n| n > 0);
         if draft.duration_ns.is_some() {

@@ -36,10 +36,10 @@ pub fn trouble(log: &[u8]) -> Option<Verdict> {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let (sign, meaning) =
         SIGNS.into_iter().find(|(sign, _)| lines.iter().any(|line| line.contains(sign)))?;
-    let told = lines.iter().find(|line| line.contains(sign))?;
+    let message = lines.iter().find(|line| line.contains(sign))?;
     // A panic is told after what led to it, so the first sign of any kind begins the story.
     let first = lines.iter().position(|line| SIGNS.iter().any(|(sign, _)| line.contains(sign)))?;
-    let what = match told.split_once(" - ").or_else(|| told.split_once(sign)) {
+    let what = match message.split_once(" - ").or_else(|| message.split_once(sign)) {
         Some((_, detail)) if !detail.trim_matches([' ', ':']).is_empty() => {
             format!("{meaning}: {}", cut(detail.trim_matches([' ', ':'])))
         }
@@ -47,9 +47,9 @@ pub fn trouble(log: &[u8]) -> Option<Verdict> {
     };
     let mut quoted: Vec<String> =
         lines[first..].iter().take(LINES_MOST - 1).map(|line| cut(line)).collect();
-    let told = cut(told);
-    if !quoted.contains(&told) {
-        quoted.push(told);
+    let message = cut(message);
+    if !quoted.contains(&message) {
+        quoted.push(message);
     }
     Some(Verdict { what, lines: quoted })
 }

@@ -1,6 +1,6 @@
 //! What a plan may hold.
 
-use wakescope_core::plan::{Between, Family, Policy, Rate};
+use wakescope_core::plan::{Between, Family, ProbePolicy, Rate};
 use wakescope_core::units::{SpanNs, grouped};
 
 use super::words::{is_margin, shortened};
@@ -152,7 +152,7 @@ impl Plan {
                 let what = format!("the stimulus {stimulus} is one of another policy");
                 ("policy", what, "omit it, or use the stimulus timer")
             }
-            Family::Waker if self.policy == Policy::Deadline => {
+            Family::Waker if self.policy == ProbePolicy::Deadline => {
                 let what = format!("the policy deadline does not apply to the stimulus {stimulus}");
                 ("policy", what, "use fifo, rr or other")
             }
@@ -167,7 +167,7 @@ impl Plan {
                 );
                 ("interval", what, "name the rate in its place: rtc_hz = 2048, or --rtc-hz 2048")
             }
-            Family::Busy if self.policy != Policy::Other => {
+            Family::Busy if self.policy != ProbePolicy::Other => {
                 let what = format!(
                     "under the policy {}, a loop that never sleeps takes the guest's CPU from \
                      everything else",
@@ -175,7 +175,7 @@ impl Plan {
                 );
                 ("stimulus", what, "use the policy other")
             }
-            Family::Card if self.policy == Policy::Deadline => {
+            Family::Card if self.policy == ProbePolicy::Deadline => {
                 let what =
                     "the budget of the policy deadline would stop an audio program".to_owned();
                 ("policy", what, "use fifo, rr or other")

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 use wakescope_core::audio::AudioPlan;
-use wakescope_core::plan::{Between, NoRate, Policy, Rate, Stimulus};
+use wakescope_core::plan::{Between, NoRate, ProbePolicy, Rate, Stimulus};
 use wakescope_core::units::{SpanError, SpanNs};
 
 use super::overrides::{from_word, parse_each, parse_limits};
@@ -38,7 +38,7 @@ struct File {
     runtime: Option<Spanned<String>>,
     warmup: Option<Spanned<String>>,
     cpu_mips: Option<Spanned<u64>>,
-    policy: Option<Spanned<Policy>>,
+    policy: Option<Spanned<ProbePolicy>>,
     priority: Option<Spanned<u8>>,
     compare: Option<Words>,
     margin: Option<Spanned<Number>>,
@@ -114,7 +114,7 @@ fn plan(file: &File) -> Result<Plan, PlanError> {
             PlanError::value("cpu_mips", what, "write 1000, 500, 250 or 125")
         })?;
     }
-    let own = |x: &Spanned<Policy>| *x.get_ref();
+    let own = |x: &Spanned<ProbePolicy>| *x.get_ref();
     let policy = file.policy.as_ref().map(own).or(plan.stimulus.policy());
     plan.take_policy(policy, file.priority.as_ref().map(|p| *p.get_ref()));
     if let Some(list) = &file.compare {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use wakescope_core::explain::Above;
 use wakescope_core::lab::Asked;
 use wakescope_core::limit::Limit;
-use wakescope_core::plan::{Between, Policy, Rate, Stimulus};
+use wakescope_core::plan::{Between, ProbePolicy, Rate, Stimulus};
 use wakescope_core::units::SpanNs;
 use wakescope_stats::cells::parse_limit;
 
@@ -37,7 +37,7 @@ pub struct Overrides {
     /// How fast the guest's CPU is.
     pub cpu: Option<CpuSpeed>,
     /// The probe's scheduling policy.
-    pub policy: Option<Policy>,
+    pub policy: Option<ProbePolicy>,
     /// Its priority.
     pub priority: Option<u8>,
     /// Pairs to compare, as in `none:full`; an empty list compares nothing.
@@ -127,7 +127,7 @@ impl Plan {
     }
 
     /// A policy and a priority go together: a new policy without a priority takes the usual one.
-    pub(super) fn take_policy(&mut self, policy: Option<Policy>, priority: Option<u8>) {
+    pub(super) fn take_policy(&mut self, policy: Option<ProbePolicy>, priority: Option<u8>) {
         if let Some(policy) = policy {
             self.policy = policy;
             let usual = self.priority.or(Self::default().priority);

@@ -1,7 +1,7 @@
 //! Keys that belong to one stimulus or policy.
 
 use wakescope_core::audio::AudioPlan;
-use wakescope_core::plan::{Policy, SHORTEST_RUNTIME, Stimulus};
+use wakescope_core::plan::{ProbePolicy, SHORTEST_RUNTIME, Stimulus};
 use wakescope_core::units::SpanNs;
 
 use super::{Plan, PlanError};
@@ -40,7 +40,7 @@ impl OwnKeys {
             }
         }
         let Some(runtime) = self.runtime else { return Ok(()) };
-        if policy != Policy::Deadline {
+        if policy != ProbePolicy::Deadline {
             let what = format!("it does not apply to the policy {policy}");
             return Err(PlanError::value("runtime", what, "omit it, or use the policy deadline"));
         }

@@ -149,8 +149,8 @@ mod tests {
                 assert_eq!(got, want, "{text}");
             }
             (Err(e), Err(want)) => {
-                let told = format!("{e} → {}", e.remedy());
-                assert!(told.contains(want), "{text}: {told}");
+                let message = format!("{e} → {}", e.remedy());
+                assert!(message.contains(want), "{text}: {message}");
             }
             (got, _) => panic!("{text}: {got:?}"),
         }

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::plan::{CpuSpeed, Seeds};
     use wakescope_core::lab::Asked;
-    use wakescope_core::plan::{Between, Policy, Rate, Stimulus};
+    use wakescope_core::plan::{Between, ProbePolicy, Rate, Stimulus};
     use wakescope_stats::cells::parse_limit;
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
             rtc_hz: Some(Rate::REALFEEL),
             warmup: Some(SpanNs(0)),
             cpu: CpuSpeed::of_mips(125),
-            policy: Some(Policy::Rr),
+            policy: Some(ProbePolicy::Rr),
             priority: Some(50),
             compare: Some(vec!["none:full".into(), "-a:$b".into()]),
             margin: Some(0.05),

@@ -40,7 +40,7 @@ fn keys_of_one_stimulus() {
     let usual = plan("stimulus = \"audio\"");
     assert_eq!(usual.own.audio(usual.interval), AudioPlan::usual(500_000));
     let deadline = plan("stimulus = \"deadline\"\nruntime = \"100us\"");
-    assert_eq!((deadline.policy, deadline.priority), (Policy::Deadline, None));
+    assert_eq!((deadline.policy, deadline.priority), (ProbePolicy::Deadline, None));
     assert_eq!(deadline.own.runtime, Some(SpanNs(100_000)));
     for (text, interval) in [
         ("stimulus = \"rtc\"", 488_281),
@@ -54,7 +54,7 @@ fn keys_of_one_stimulus() {
     let with = |text: &str, overrides: Overrides| plan(text).with(&overrides);
     let stimulus = |stimulus| Overrides { stimulus: Some(stimulus), ..Overrides::default() };
     let changed = with("", stimulus(Stimulus::Deadline)).unwrap();
-    assert_eq!((changed.policy, changed.priority), (Policy::Deadline, None));
+    assert_eq!((changed.policy, changed.priority), (ProbePolicy::Deadline, None));
     assert_eq!(with("", stimulus(Stimulus::Rtc)).unwrap().interval, SpanNs(488_281));
     let rate = || Overrides { rtc_hz: Some("64".parse().unwrap()), ..Overrides::default() };
     let kept = with("stimulus = \"rtc\"\nrtc_hz = 8192", Overrides::default()).unwrap();
@@ -81,7 +81,7 @@ fn a_plan_with_every_key() {
         interval: SpanNs(1_000_000),
         warmup: SpanNs(10_000_000),
         cpu: CpuSpeed::of_mips(125).unwrap(),
-        policy: Policy::Rr,
+        policy: ProbePolicy::Rr,
         priority: Some(50),
         own: OwnKeys::default(),
         compare: vec!["none:full".into(), "6.1-cloud/full:6.1-rt/rt".into()],
@@ -102,7 +102,7 @@ fn a_plan_with_every_key() {
 fn cells_come_kernel_by_kernel_model_by_model_load_by_load_seed_by_seed() {
     let cells = Plan::parse(FULL).unwrap().cells();
     assert_eq!(cells.len(), 20);
-    let told: Vec<String> = cells
+    let text: Vec<String> = cells
         .iter()
         .step_by(2)
         .map(|c| format!("{} {} {} {}", c.kernel, c.asked, c.load, c.seed))
@@ -118,7 +118,7 @@ fn cells_come_kernel_by_kernel_model_by_model_load_by_load_seed_by_seed() {
         old/bzImage full find+launch 3
         6.1-rt rt idle 3
         6.1-rt rt find+launch 3"#]]
-    .assert_eq(&told.join("\n"));
+    .assert_eq(&text.join("\n"));
 }
 
 #[test]
@@ -533,11 +533,11 @@ fn policy_and_priority_go_together() {
         let said = Overrides { policy, priority, ..Overrides::default() };
         Plan::default().with(&said).map(|p| (p.policy, p.priority))
     };
-    assert_eq!(with(None, None), Ok((Policy::Fifo, Some(90))));
-    assert_eq!(with(Some(Policy::Other), None), Ok((Policy::Other, None)));
-    assert_eq!(with(Some(Policy::Rr), Some(5)), Ok((Policy::Rr, Some(5))));
-    assert_eq!(with(None, Some(5)), Ok((Policy::Fifo, Some(5))));
-    assert!(with(Some(Policy::Other), Some(5)).is_err());
+    assert_eq!(with(None, None), Ok((ProbePolicy::Fifo, Some(90))));
+    assert_eq!(with(Some(ProbePolicy::Other), None), Ok((ProbePolicy::Other, None)));
+    assert_eq!(with(Some(ProbePolicy::Rr), Some(5)), Ok((ProbePolicy::Rr, Some(5))));
+    assert_eq!(with(None, Some(5)), Ok((ProbePolicy::Fifo, Some(5))));
+    assert!(with(Some(ProbePolicy::Other), Some(5)).is_err());
 }
 
 #[test]

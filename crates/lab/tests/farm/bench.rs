@@ -101,7 +101,7 @@ impl Fake {
                 Failed::new(FailureKind::Panic, "the guest is gone").into()
             }
             Act::Fail(kind) => {
-                let failed = Failed::new(kind, "as it was told");
+                let failed = Failed::new(kind, "as it was text");
                 failed.with_evidence(["Kernel panic - not syncing".to_string()]).into()
             }
             Act::Panic => panic!("the runner has a bug"),

@@ -149,14 +149,14 @@ fn a_damaged_cell_is_run_again_and_said_so() {
     let first = farm(&jobs, 1, &store, &fake);
     let record = store.folder().join(jobs[1].recipe.key().as_str()).join("run.json");
     std::fs::write(&record, "{\"of\": \"somebody else\"}").unwrap();
-    let mut told = Vec::new();
+    let mut text = Vec::new();
     let second = run(&jobs, 1, &store, &fake, &mut |event, _| {
         if let Event::Started { job, damaged } = event {
-            told.push((job, damaged.map(String::from)));
+            text.push((job, damaged.map(String::from)));
         }
         Continue::Continue(())
     });
-    assert_eq!(told, [(1, Some("run.json does not match its checksum".to_string()))]);
+    assert_eq!(text, [(1, Some("run.json does not match its checksum".to_string()))]);
     assert_eq!(cached(&second.outcomes), [Some(true), Some(false), Some(true)]);
     assert_eq!(results(&first.outcomes), results(&second.outcomes));
 }

@@ -86,7 +86,7 @@ fn two_processes_run_each_cell_once() {
     assert!(matches!(harvest.end, End::Complete));
     let want = ["waits 0", "finished 1", "finished 2", "finished 3", "finished 4", "finished 5"];
     assert_eq!(order[..6], want);
-    assert_eq!(order[6..], ["finished 0"], "it is told once that it waits");
+    assert_eq!(order[6..], ["finished 0"], "it is text once that it waits");
     let (mine, theirs) = (Some(false), Some(true));
     assert_eq!(cached(&harvest.outcomes), [theirs, mine, mine, mine, mine, mine]);
     assert!(!fake.runs().contains_key(&jobs(1)[0].recipe.key()), "both ran it");

@@ -140,10 +140,10 @@ fn damaged_and_unknown_cells_and_other_recipes_are_said() {
             if changed { cell.recipe.clone().with("more", "") } else { cell.recipe.clone() };
         Ok(Job { recipe, label: cell.meta.label.clone(), work: Gives::default() })
     };
-    let mut told = Vec::new();
+    let mut text = Vec::new();
     let found = verify(&keys, 1, &store, &prepare, &Guest, &mut |event, standing| {
         if let Event::Finished { job, .. } = event {
-            told.push((job, standing.total));
+            text.push((job, standing.total));
         }
         Continue::Continue(())
     });
@@ -156,7 +156,7 @@ fn damaged_and_unknown_cells_and_other_recipes_are_said() {
         cannot("there is no such cell in the cache"),
     ];
     assert_eq!(repeated, want);
-    assert_eq!(told, [(2, 1)], "the watcher is told the place in the list that was given");
+    assert_eq!(text, [(2, 1)], "the watcher is text the place in the list that was given");
 }
 
 #[test]
@@ -171,17 +171,17 @@ fn a_key_that_is_given_more_than_once_is_run_once() {
         let (recipe, label) = (cell.recipe.clone(), cell.meta.label.clone());
         Ok(Job { recipe, label, work: Gives::default() })
     };
-    let mut told = Vec::new();
+    let mut text = Vec::new();
     let found = verify(&keys, 1, &store, &prepare, &Guest, &mut |event, standing| {
         if let Event::Started { job, .. } = event {
-            told.push((job, standing.total));
+            text.push((job, standing.total));
         }
         Continue::Continue(())
     });
     let found = found.unwrap().cells;
     let repeated: Vec<_> = found.iter().map(|cell| (&cell.key, &cell.repeated)).collect();
     assert_eq!(repeated, [(&one, &Repeated::Same), (&other, &Repeated::Same)]);
-    assert_eq!(told, [(0, 2), (2, 2)], "each guest is run once");
+    assert_eq!(text, [(0, 2), (2, 2)], "each guest is run once");
 }
 
 #[test]

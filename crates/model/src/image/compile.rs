@@ -25,8 +25,20 @@ pub(super) fn compile(scenario: &Scenario, rules: Rules) -> Result<Image, ImageE
     compiler.own_sources(scenario);
     compiler.tasks(scenario)?;
     compiler.interrupts(scenario)?;
-    compiler.softirq_threads(scenario);
+    compiler.softirq_threads(scenario)?;
     Ok(compiler.finish(scenario))
+}
+
+/// The softirqs of a scenario with their steps, in the order in which they run.
+fn softirqs_of(scenario: &Scenario) -> Result<Vec<(u8, &[Step])>, ImageError> {
+    let mut softirqs = Vec::new();
+    for interrupt in &scenario.interrupts {
+        if let InterruptKind::Softirq(number) = interrupt.kind {
+            softirqs.push((number, steps_of(scenario, &interrupt.handler)?));
+        }
+    }
+    softirqs.sort_by_key(|(number, _)| *number);
+    Ok(softirqs)
 }
 
 fn check_numbers(scenario: &Scenario) -> Result<(), ImageError> {
@@ -294,8 +306,10 @@ impl Compiler {
         }))
     }
 
-    /// Threads that run softirqs where they would take too long, and always on RT.
-    fn softirq_threads(&mut self, scenario: &Scenario) {
+    /// Threads that run softirqs where they would take too long, and always on RT. There a softirq is the
+    /// thread's own code: it can be preempted, and sleeps for the locks that it takes.
+    fn softirq_threads(&mut self, scenario: &Scenario) -> Result<(), ImageError> {
+        let softirqs = softirqs_of(scenario)?;
         for cpu in 0..scenario.machine.cpus {
             let name = format!("ksoftirqd/{cpu}");
             let event = self.paths.event(&name);
@@ -303,13 +317,16 @@ impl Compiler {
             if self.softirqs.iter().all(Option::is_none) {
                 continue;
             }
-            let code = self.paths.code(|code| {
-                let function = code.enter("run_ksoftirqd");
-                code.wait(event);
-                code.push(Op::RunSoftirqs);
-                code.leave(function);
-                code.push(Op::Jump(0));
-            });
+            let code = match self.rules.softirqs_are_threads {
+                true => self.paths.softirq_thread(event, &softirqs)?,
+                false => self.paths.code(|code| {
+                    let function = code.enter("run_ksoftirqd");
+                    code.wait(event);
+                    code.push(Op::RunSoftirqs);
+                    code.leave(function);
+                    code.push(Op::Jump(0));
+                }),
+            };
             self.tasks.push(Task {
                 name,
                 policy: Policy::Other(0),
@@ -319,6 +336,7 @@ impl Compiler {
                 is_kernel_thread: true,
             });
         }
+        Ok(())
     }
 
     fn finish(self, scenario: &Scenario) -> Image {

@@ -118,7 +118,7 @@ pub enum Op {
     EndTick,
     /// A softirq of this number is to run.
     RaiseSoftirq(u8),
-    /// Runs the softirqs that were raised; what the softirq thread does.
+    /// Runs the softirqs that were raised, on top of the softirq thread: not on RT.
     RunSoftirqs,
     /// This CPU's variable is half-changed from now on.
     BeginChange(VariableId),
@@ -126,6 +126,11 @@ pub enum Op {
     EndChange(VariableId),
     /// A unit of work is done.
     Work,
+    /// Begins the softirq of this number if it was raised, or goes on at this operation: on RT, where its
+    /// thread executes it as its own code.
+    TakeSoftirq(u8, u32),
+    /// Its end.
+    EndSoftirq(u8),
     /// A handler ends.
     End,
 }

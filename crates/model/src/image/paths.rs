@@ -52,6 +52,32 @@ impl PathCompiler {
         self.tables.add(code)
     }
 
+    /// Operations of the thread that executes these softirqs on RT, in the order of their numbers: it waits
+    /// for `work`, and for more only once none is left.
+    pub(super) fn softirq_thread(
+        &mut self,
+        work: EventId,
+        softirqs: &[(u8, &[Step])],
+    ) -> Result<CodeId, ImageError> {
+        let mut builder = CodeBuilder::new(&mut self.tables);
+        let function = builder.enter("run_ksoftirqd");
+        builder.wait(work);
+        let begin = builder.next();
+        for (number, steps) in softirqs {
+            let take = builder.push(Op::TakeSoftirq(*number, 0));
+            for step in *steps {
+                builder.step(step, self.rules, &self.interrupts)?;
+            }
+            builder.push(Op::EndSoftirq(*number));
+            builder.push(Op::Jump(begin));
+            builder.set(take, Op::TakeSoftirq(*number, builder.next()));
+        }
+        builder.leave(function);
+        builder.push(Op::Jump(0));
+        let code = builder.code;
+        Ok(self.tables.add(code))
+    }
+
     /// Operations of `steps`, and what `end` adds.
     pub(super) fn path(
         &mut self,

@@ -132,13 +132,11 @@ impl Kernel {
         if state.softirqs == 0 || state.count & NO_SOFTIRQS != 0 {
             return false;
         }
-        if image.rules.softirqs_are_threads && after != After::Thread {
+        if image.rules.softirqs_are_threads {
             self.wake_softirq_thread(image, cpu, env);
             return false;
         }
-        if !image.rules.softirqs_are_threads {
-            self.cpu(cpu).count += SOFTIRQ_UNIT;
-        }
+        self.cpu(cpu).count += SOFTIRQ_UNIT;
         self.begin_softirq(image, cpu, 1, after, env)
     }
 
@@ -194,9 +192,7 @@ impl Kernel {
         after: After,
         env: &mut impl Environment,
     ) -> bool {
-        if !image.rules.softirqs_are_threads {
-            self.lower_count(cpu, SOFTIRQ_UNIT, env);
-        }
+        self.lower_count(cpu, SOFTIRQ_UNIT, env);
         match after {
             After::Interrupt => self.return_from_interrupt(image, cpu, env),
             After::BhEnable | After::Thread => self.preempt_if_enabled(image, cpu, env),

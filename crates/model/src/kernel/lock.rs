@@ -1,8 +1,8 @@
 //! Locks that spin, and locks that sleep with priority inheritance.
 
-use super::{Environment, Kernel, Progress, TaskState, Violation};
-use crate::image::{CpuId, Image, LockId, TaskId};
-use crate::trace::Transition;
+use super::{Environment, Frame, FrameKind, Kernel, Progress, TaskState, Violation};
+use crate::image::{CpuId, Image, LockId, Op, TaskId};
+use crate::trace::{LockUser, Transition};
 
 /// How far priorities are handed on, from a lock's owner to the owner that it waits for.
 const LONGEST_CHAIN: u32 = 64;
@@ -26,6 +26,9 @@ impl Kernel {
                 }
                 if !spins {
                     state.spinners.push(cpu);
+                    if let Some(by) = self.lock_user(cpu) {
+                        env.observe(cpu, Transition::LockAwaited { lock, by });
+                    }
                     env.observe(cpu, Transition::SpinBegin(lock));
                     if let Some(top) = self.top_mut(cpu) {
                         top.spins = true;
@@ -33,7 +36,12 @@ impl Kernel {
                 }
                 return Progress::Spins;
             }
-            None => state.holder = Some(cpu),
+            None => {
+                state.holder = Some(cpu);
+                if let Some(by) = self.lock_user(cpu) {
+                    env.observe(cpu, Transition::LockTaken { lock, by });
+                }
+            }
         }
         if let Some(top) = self.top_mut(cpu) {
             top.spins = false;
@@ -43,17 +51,43 @@ impl Kernel {
     }
 
     /// Gives a spin lock to who asked first.
-    pub(super) fn release(&mut self, cpu: CpuId, lock: LockId, env: &mut impl Environment) {
+    pub(super) fn release(
+        &mut self,
+        image: &Image,
+        cpu: CpuId,
+        lock: LockId,
+        env: &mut impl Environment,
+    ) {
         let state = &mut self.locks[lock.index()];
         if state.holder != Some(cpu) {
             env.violated(cpu, Violation::NotHolder(lock));
         }
         state.holder = None;
+        env.observe(cpu, Transition::LockReleased(lock));
+        let state = &mut self.locks[lock.index()];
         if !state.spinners.is_empty() {
             let first = state.spinners.remove(0);
             state.holder = Some(first);
+            if let Some(by) = self.spinner(image, first, lock) {
+                env.observe(first, Transition::LockTaken { lock, by });
+            }
             env.granted(first);
         }
+    }
+
+    /// Who spins for a lock on this CPU: interrupts may have come on top of it.
+    fn spinner(&self, image: &Image, cpu: CpuId, lock: LockId) -> Option<LockUser> {
+        let spins = |frame: &Frame| frame.spins && frame.op(image) == Some(Op::Acquire(lock));
+        let state = &self.cpus[cpu.index()];
+        match state.frames.iter().rev().find(|frame| spins(frame)) {
+            Some(frame) => lock_user(frame.kind, state.current),
+            None => state.current.map(LockUser::Task),
+        }
+    }
+
+    /// Who takes locks on this CPU: what runs there.
+    fn lock_user(&self, cpu: CpuId) -> Option<LockUser> {
+        lock_user(self.top(cpu)?.kind, self.cpus[cpu.index()].current)
     }
 
     /// Takes a lock, or sleeps until its owner hands it over.
@@ -70,6 +104,8 @@ impl Kernel {
             Some(owner) => {
                 if !waits {
                     state.waiters.push(task);
+                    let by = LockUser::Task(task);
+                    env.observe(cpu, Transition::LockAwaited { lock, by });
                     self.task(task).frame.sleeps = true;
                     self.inherit(cpu, owner, task, env);
                 }
@@ -79,6 +115,8 @@ impl Kernel {
             None => {
                 state.owner = Some(task);
                 self.task(task).owns.push(lock);
+                let by = LockUser::Task(task);
+                env.observe(cpu, Transition::LockTaken { lock, by });
             }
         }
         let frame = &mut self.task(task).frame;
@@ -100,6 +138,7 @@ impl Kernel {
             return;
         }
         self.locks[lock.index()].owner = None;
+        env.observe(cpu, Transition::LockReleased(lock));
         self.task(task).owns.retain(|&owned| owned != lock);
         let prio = self.lent_prio(task);
         let falls = prio > self.tasks[task.index()].prio;
@@ -110,6 +149,8 @@ impl Kernel {
             let next = self.locks[lock.index()].waiters.remove(first);
             self.locks[lock.index()].owner = Some(next);
             self.task(next).owns.push(lock);
+            let by = LockUser::Task(next);
+            env.observe(cpu, Transition::LockTaken { lock, by });
             self.task(next).prio = self.lent_prio(next);
             self.wake(image, cpu, next, env);
         }
@@ -154,5 +195,14 @@ impl Kernel {
         let waiters = task.owns.iter().flat_map(|lock| &self.locks[lock.index()].waiters);
         let lent = waiters.map(|waiter| self.tasks[waiter.index()].prio).min();
         lent.map_or(task.own_prio, |lent| lent.min(task.own_prio))
+    }
+}
+
+/// Who it is that runs as a frame of this kind on top of a task.
+fn lock_user(kind: FrameKind, task: Option<TaskId>) -> Option<LockUser> {
+    match kind {
+        FrameKind::Interrupt(source) => Some(LockUser::Interrupt(source)),
+        FrameKind::Softirq { number, .. } => Some(LockUser::Softirq(number)),
+        FrameKind::Task | FrameKind::Scheduler { .. } => task.map(LockUser::Task),
     }
 }

@@ -122,7 +122,7 @@ impl Kernel {
             }
             Op::Acquire(lock) => return self.acquire(cpu, lock, env),
             Op::Release(lock) => {
-                self.release(cpu, lock, env);
+                self.release(image, cpu, lock, env);
                 self.advance(cpu);
             }
             Op::MutexLock(lock) => self.lock_or_sleep(cpu, lock, env),
@@ -236,6 +236,21 @@ impl Kernel {
             Op::RunSoftirqs => {
                 self.advance(cpu);
                 self.run_softirqs_in_thread(image, cpu, env);
+            }
+            Op::TakeSoftirq(number, none) => {
+                if self.cpus[cpu.index()].softirqs & (1 << number) == 0 {
+                    self.go_to(cpu, none);
+                } else {
+                    self.cpu(cpu).softirqs &= !(1 << number);
+                    self.set_softirq(cpu, Some(number));
+                    env.observe(cpu, Transition::SoftirqBegin(number));
+                    self.advance(cpu);
+                }
+            }
+            Op::EndSoftirq(number) => {
+                self.set_softirq(cpu, None);
+                env.observe(cpu, Transition::SoftirqEnd(number));
+                self.advance(cpu);
             }
             Op::BeginChange(variable) => {
                 self.begin_change(cpu, variable, env);

@@ -49,6 +49,15 @@ fn a_record_is_consistent_and_repeats_to_the_bit() {
 }
 
 #[test]
+fn published_figures_make_no_other_scenario() {
+    let plain = scenario(vec![Step::Compute(Length::Fixed(1))]);
+    let published = Scenario { published: vec!["somebody: 5 ms".into()], ..plain.clone() };
+    assert_eq!(plain.checksum(), published.checksum());
+    let other = scenario(vec![Step::Compute(Length::Fixed(2))]);
+    assert_ne!(plain.checksum(), other.checksum());
+}
+
+#[test]
 fn a_probe_that_never_runs_makes_a_run_invalid() {
     let mut starved = scenario(vec![Step::User(Length::Fixed(1_000_000))]);
     starved.tasks[0].policy = Policy::Fifo(1);

@@ -12,6 +12,12 @@ pub const TASK_NAME: usize = 15;
 /// The sentence of what a scenario shows, in characters.
 pub const ABOUT: usize = 1_000;
 
+/// Lines of published figures.
+pub const PUBLISHED: usize = 100;
+
+/// The characters of such a line, as in plans of the lab.
+pub const PUBLISHED_LINE: usize = 500;
+
 /// CPUs: the first and the last number of them.
 pub const CPUS: (u64, u64) = (1, 64);
 

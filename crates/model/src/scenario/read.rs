@@ -57,7 +57,8 @@ impl Scenario {
 }
 
 fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
-    let keys = ["schema", "name", "about", "machine", "costs", "task", "interrupt", "path"];
+    let keys =
+        ["schema", "name", "about", "published", "machine", "costs", "task", "interrupt", "path"];
     let file = root.fields("a scenario", &keys)?;
     let schema = file.need("schema")?;
     let expected = format!("\"{SCHEMA}\"");
@@ -65,7 +66,8 @@ fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
         return Err(schema.found_instead_of(&expected));
     }
     let name = file.need("name")?.name(limits::NAME)?;
-    let about = file.get("about").map_or(Ok(String::new()), |at| about(&at))?;
+    let about = file.get("about").map_or(Ok(String::new()), |at| line(&at, limits::ABOUT))?;
+    let published = file.get("published").map_or(Ok(Vec::new()), |at| published(&at))?;
     let machine = machine::machine(file.get("machine").as_ref())?;
     let costs = machine::costs(file.get("costs").as_ref(), lengths)?;
     let (paths, names) = Paths::read(file.get("path").as_ref(), lengths)?;
@@ -75,13 +77,20 @@ fn scenario(root: &At<'_>, lengths: &Lengths<'_>) -> Result<Scenario, Problem> {
         None => Vec::new(),
     };
     names.check(&interrupts)?;
-    Ok(Scenario { name, about, machine, costs, paths, tasks, interrupts })
+    Ok(Scenario { name, about, published, machine, costs, paths, tasks, interrupts })
 }
 
-fn about(at: &At<'_>) -> Result<String, Problem> {
-    let expected = format!("a text of at most {} characters in one line", limits::ABOUT);
+/// Published figures, a line each.
+fn published(at: &At<'_>) -> Result<Vec<String>, Problem> {
+    let lines = at.list(limits::PUBLISHED, "lines of text")?;
+    lines.iter().map(|at| line(at, limits::PUBLISHED_LINE)).collect()
+}
+
+/// A text of at most so many characters in one line.
+fn line(at: &At<'_>, longest: usize) -> Result<String, Problem> {
+    let expected = format!("a text of at most {longest} characters in one line");
     let text = at.text(&expected)?;
-    if text.chars().count() > limits::ABOUT || text.chars().any(char::is_control) {
+    if text.chars().count() > longest || text.chars().any(char::is_control) {
         return Err(at.found_instead_of(&expected));
     }
     Ok(text.into())

@@ -65,6 +65,11 @@ pub(super) const LOCKS: &[(LockKind, &str, &str)] = &[
 pub(super) const SOFTIRQS: &[&str] =
     &["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
 
+/// What a softirq is called in scenario files; its number if it has no name.
+pub fn softirq_name(number: u8) -> String {
+    SOFTIRQS.get(usize::from(number)).map_or_else(|| number.to_string(), |name| (*name).into())
+}
+
 /// Every cost with its key.
 pub(super) fn costs(costs: &mut Costs) -> [(&'static str, &mut Length); 8] {
     let Costs {

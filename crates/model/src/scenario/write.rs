@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use wakescope_core::units::SpanNs;
 
-use super::words::{self, LOCKS, PLAIN, SCHEMA, SOFTIRQS};
+use super::words::{self, LOCKS, PLAIN, SCHEMA, softirq_name};
 use super::{
     Arrivals, Costs, Count, Does, Interrupt, InterruptKind, Length, Policy, Scenario, Step, Task,
 };
@@ -37,6 +37,13 @@ impl Scenario {
         writeln!(out, "name = {}", quoted(&self.name))?;
         if !self.about.is_empty() {
             writeln!(out, "about = {}", quoted(&self.about))?;
+        }
+        if !self.published.is_empty() {
+            writeln!(out, "published = [")?;
+            for line in &self.published {
+                writeln!(out, "  {},", quoted(line))?;
+            }
+            writeln!(out, "]")?;
         }
         self.write_machine(out)?;
         write_costs(&self.costs, out)?;
@@ -110,7 +117,7 @@ fn write_interrupt(interrupt: &Interrupt, out: &mut String) -> fmt::Result {
         InterruptKind::Unthreaded => "unthreaded",
         InterruptKind::Nmi => "nmi",
         InterruptKind::Steal => "steal",
-        InterruptKind::Softirq(number) => &format!("softirq:{}", softirq(number)),
+        InterruptKind::Softirq(number) => &format!("softirq:{}", softirq_name(number)),
     };
     writeln!(out, "kind = \"{kind}\"")?;
     if let Some(arrivals) = &interrupt.arrivals {
@@ -195,7 +202,7 @@ fn entry(step: &Step) -> (String, Option<&Vec<Step>>) {
         Step::Wake(event) => name("wake", event),
         Step::PrepareToWait(event) => name("prepare_to_wait", event),
         Step::FinishWait(event) => name("finish_wait", event),
-        &Step::RaiseSoftirq(number) => name("raise_softirq", &softirq(number)),
+        &Step::RaiseSoftirq(number) => name("raise_softirq", &softirq_name(number)),
         // All others are a word.
         _ => (String::new(), None),
     }
@@ -227,10 +234,6 @@ fn length(length: &Length) -> String {
 
 fn joined(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
-}
-
-fn softirq(number: u8) -> String {
-    SOFTIRQS.get(usize::from(number)).map_or_else(|| number.to_string(), |name| (*name).into())
 }
 
 fn span(ns: u64) -> String {

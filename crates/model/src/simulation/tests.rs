@@ -3,7 +3,8 @@
 use super::*;
 use crate::Rules;
 use crate::scenario::{
-    Costs, Count, Does, Length, LockBreak, LockKind, Machine, Path, Policy, Scenario, Step, Task,
+    Costs, Count, Does, InterruptKind, Length, LockBreak, LockKind, Machine, Path, Policy,
+    Scenario, Step, Task,
 };
 use crate::trace::Transition;
 
@@ -125,6 +126,90 @@ fn lock_breaking_bounds_a_loop_by_its_iterations() {
     ] {
         let (_, worst) = range(&latencies(&iterate(every), rules));
         assert!(worst <= most && worst > most * 9 / 10, "{rules} {every}: {worst}");
+    }
+}
+
+/// A device whose interrupt raises a softirq, and a softirq of 300 us that takes a lock.
+fn with_softirq(steps: Vec<Step>) -> Scenario {
+    let softirq = vec![
+        Step::Lock(LockKind::Spin, "queue".into()),
+        Step::Compute(us(300)),
+        Step::Unlock(LockKind::Spin, "queue".into()),
+        Step::RaiseSoftirq(1),
+    ];
+    let mut scenario = scenario(steps);
+    let interrupt = |name: &str, kind, every, handler: &str| crate::scenario::Interrupt {
+        name: name.into(),
+        kind,
+        arrivals: every,
+        cpu: None,
+        handler: handler.into(),
+    };
+    let every = Some(crate::scenario::Arrivals::Periodic(730_000));
+    scenario.interrupts = vec![
+        interrupt("eth0", InterruptKind::Device, every, "raise"),
+        interrupt("rx", InterruptKind::Softirq(3), None, "softirq"),
+        interrupt("timers", InterruptKind::Softirq(1), None, "short"),
+    ];
+    for (name, steps) in [
+        ("raise", vec![Step::RaiseSoftirq(3)]),
+        ("softirq", softirq),
+        ("short", vec![Step::Compute(us(1))]),
+    ] {
+        scenario.paths.push(Path { name: name.into(), steps });
+    }
+    scenario
+}
+
+#[test]
+fn softirqs_hold_up_all_models_but_the_one_that_runs_them_as_threads() {
+    let load = with_softirq(vec![Step::User(us(7))]);
+    for (rules, least, most) in
+        [("none", 270_000, 303_000), ("full", 270_000, 303_000), ("rt", 600, 2_000)]
+    {
+        let (_, worst) = range(&latencies(&load, rules));
+        assert!((least..=most).contains(&worst), "{rules}: {worst}");
+    }
+}
+
+#[test]
+fn a_softirq_of_a_thread_sleeps_for_a_lock_and_is_done_as_often() {
+    // The task that holds the lock is interrupted by the device, whose softirq wants it. Without threads
+    // that would be a deadlock: there, softirqs are off meanwhile.
+    let load = with_softirq(vec![
+        Step::Lock(LockKind::SpinBh, "queue".into()),
+        Step::Compute(us(100)),
+        Step::Unlock(LockKind::SpinBh, "queue".into()),
+        Step::User(us(7)),
+    ]);
+    for rules in ["full", "rt"] {
+        let image = Image::new(&load, Rules::named(rules).unwrap()).unwrap();
+        let mut simulation = Simulation::new(&image, 1, Softirqs::default());
+        simulation.run_until(Until { samples: u64::MAX, ns: 1_000_000_000 }).unwrap();
+        let ended = simulation.into_watch().ended;
+        // Each 730 us one of both kinds.
+        assert!(
+            ended[3].abs_diff(1_369) <= 2 && ended[1].abs_diff(ended[3]) <= 1,
+            "{rules}: {ended:?}"
+        );
+    }
+}
+
+/// Counts softirqs that ended, by their numbers.
+#[derive(Default)]
+struct Softirqs {
+    ended: [u32; 10],
+}
+
+impl Watch for Softirqs {
+    const FOLLOWS: bool = true;
+
+    fn sample(&mut self, _: Sample) {}
+
+    fn happened(&mut self, _: CpuId, _: u64, what: Transition) {
+        if let Transition::SoftirqEnd(number) = what {
+            self.ended[usize::from(number)] += 1;
+        }
     }
 }
 

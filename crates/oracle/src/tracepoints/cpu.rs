@@ -90,6 +90,13 @@ impl Cpu {
         self.stolen.unwrap_or(0)
     }
 
+    /// Whether what the interrupt broke into goes on with the softirq that was begun here. On RT its thread
+    /// may have had to give the CPU up.
+    pub(super) fn goes_on_with_softirq(&self, image: &Image) -> bool {
+        let is_in_one = |broken: Broken| broken.at.softirq.is_some();
+        !image.rules.softirqs_are_threads || self.broken.is_some_and(is_in_one)
+    }
+
     pub(super) fn has_stolen(&mut self, ns: u64) {
         self.stolen = self.stolen.map(|before| before + ns);
     }

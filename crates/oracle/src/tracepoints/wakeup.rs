@@ -2,7 +2,7 @@
 
 use wakescope_core::explain::{Marks, Mode};
 use wakescope_core::units::MonoNs;
-use wakescope_decode::{GivenUpAt, Interrupted, KernelTask, KernelWakeup, Stimulus};
+use wakescope_decode::{GivenUpAt, Interrupted, KernelTask, KernelWakeup, WakeupSource};
 
 use super::cpu::Cpu;
 
@@ -95,7 +95,7 @@ impl Begun {
         KernelWakeup {
             cpu: number(self.cpu),
             task,
-            stimulus: Stimulus::Timer,
+            stimulus: WakeupSource::Timer,
             stimulus_cpu: number(self.stimulus_cpu),
             marks: self.marks,
             woken: MonoNs(self.woken),

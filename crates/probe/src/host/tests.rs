@@ -298,9 +298,9 @@ fn instruments_are_found_in_tracefs() {
 #[test]
 fn names_of_the_kernel_are_there_where_any_address_is() {
     let hidden = "0000000000000000 T _text\n0000000000000000 t f\n";
-    let told = format!("{hidden}ffffffff81000000 T g\n");
+    let text = format!("{hidden}ffffffff81000000 T g\n");
     for (list, want, detail) in [
-        (Some(told.as_str()), true, "/proc/kallsyms"),
+        (Some(text.as_str()), true, "/proc/kallsyms"),
         (Some(hidden), false, "hides addresses"),
         (Some("\n"), false, "hides addresses"),
         (Some(""), false, "lists none"),

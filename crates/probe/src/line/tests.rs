@@ -41,8 +41,8 @@ fn what_is_no_line_is_refused() {
         ("/dev/ptmx", "/dev/ptmx is no serial line"),
         ("/nowhere", "cannot open the line /nowhere: No such file"),
     ] {
-        let told = Port::open(Path::new(path), 9_600).err().unwrap().to_string();
-        assert!(told.starts_with(want), "{told}");
+        let text = Port::open(Path::new(path), 9_600).err().unwrap().to_string();
+        assert!(text.starts_with(want), "{text}");
     }
 }
 

@@ -105,10 +105,10 @@ impl Seen {
         if !spec.counts_work() {
             // What a program says of its work is up to a second old: too old for a rate.
             let in_window = window(self.begin.or(self.ready), self.end.or(self.last));
-            let told = spec.is_told_work().then(|| in_window.map_or(0, |(work, _)| work));
+            let text = spec.is_told_work().then(|| in_window.map_or(0, |(work, _)| work));
             return LoadResult {
                 name: spec.to_string(),
-                work: told.unwrap_or(status.work),
+                work: text.unwrap_or(status.work),
                 unit: spec.unit().into(),
                 alive: status.alive,
                 fault: status.fault.clone(),
@@ -283,8 +283,8 @@ mod tests {
         let got = result(&"exec:x".parse().unwrap(), &[words, fault]);
         assert_eq!(got.last_words, "secret");
         assert!(!serde_json::to_string(&got).unwrap().contains("secret"));
-        let told = got.fault_with_last_words();
-        assert_eq!(told, "the command ended with exit status 2: secret");
+        let text = got.fault_with_last_words();
+        assert_eq!(text, "the command ended with exit status 2: secret");
     }
 
     #[test]

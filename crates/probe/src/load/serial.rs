@@ -77,7 +77,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
     let port: Port =
         job.argument().parse().map_err(|NoPort| "this is no serial port".to_owned())?;
     let path = port.path();
-    let told = |what: &str, e: &io::Error| {
+    let text = |what: &str, e: &io::Error| {
         if e.kind() == io::ErrorKind::PermissionDenied {
             desk.advise("run as root, or as a member of the group that owns the port (dialout)");
         } else {
@@ -85,8 +85,8 @@ pub(super) fn run(job: &Job<'_>) -> Result<(), String> {
         }
         fault(what, &path, e)
     };
-    let file = serial::open(&path).map_err(|e| told("open", &e))?;
-    let port = RawTerminal::new(file).map_err(|e| told("set up", &e))?;
+    let file = serial::open(&path).map_err(|e| text("open", &e))?;
+    let port = RawTerminal::new(file).map_err(|e| text("set up", &e))?;
     desk.ready();
     while !desk.stopping() {
         let written = write_some(&port.file).map_err(|e| fault("write to", &path, &e))?;

@@ -60,7 +60,7 @@ fn one_side_after_the_other_is_told_in_every_format() {
     let (new, old) = (begun(&LOW.map(|us| us * 3 / 2), 5), begun(&LOW, 0));
     let got = held(&new, &old, &Options::default());
     let text = text(&got, PLAIN);
-    let told: Vec<&str> = text.lines().filter(|line| !line.starts_with(" new ")).collect();
+    let message: Vec<&str> = text.lines().filter(|line| !line.starts_with(" new ")).collect();
     expect![[r#"
         Inconclusive: p99.9 1.50 × (1.45–1.55), max 1.50 × (1.45–1.55); 5 runs against 5, p = 0.016, margin
         10 %.
@@ -76,7 +76,7 @@ fn one_side_after_the_other_is_told_in_every_format() {
          ? All new runs were measured after all old ones. A drift of the machine could look like a
            difference. Without drift, the verdict would be: worse. Measure the sides alternately (wakescope
            compare --interleave-plan 5), or accept the risk: --accept-blocks.
-    "#]].assert_eq(&(told[..14].join("\n") + "\n"));
+    "#]].assert_eq(&(message[..14].join("\n") + "\n"));
     assert!(markdown(&got).contains("All new runs were measured after all old ones"));
     let xml = junit(&got);
     assert!(xml.contains("tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"2\""), "{xml}");

@@ -14,7 +14,7 @@ const MOST: usize = 10;
 
 /// How many late wakeups were attributed anew, and where the answer changed; empty of a run of which
 /// none were.
-pub(super) fn told(explanation: &Explanation, domain: TimeDomain, style: Style) -> String {
+pub(super) fn text(explanation: &Explanation, domain: TimeDomain, style: Style) -> String {
     let Some(anew) = &explanation.anew else { return String::new() };
     let Anew { episodes, changed, damaged_lines, excess_ns, changes } = anew;
     let answers = match changed {
@@ -71,7 +71,7 @@ mod tests {
     #[track_caller]
     fn check(anew: Anew, want: &str) {
         let explanation = Explanation { late: 43, anew: Some(anew), ..Explanation::default() };
-        assert_eq!(told(&explanation, TimeDomain::Real, Style::default()), want);
+        assert_eq!(text(&explanation, TimeDomain::Real, Style::default()), want);
     }
 
     fn answer(cause: Cause, culprit: Culprit) -> Answer {
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn where_nothing_changed_one_line_says_so() {
         let none = Explanation::default();
-        assert_eq!(told(&none, TimeDomain::Real, Style::default()), "");
+        assert_eq!(text(&none, TimeDomain::Real, Style::default()), "");
         check(
             Anew { episodes: 41, ..Anew::default() },
             " attributed anew: 41 of 43 late wakeups; all answers are as recorded\n",
@@ -118,7 +118,7 @@ mod tests {
         let change = Change { before: answer(Cause::Irq, culprit), ..Change::default() };
         let anew = Anew { changes: vec![change; 1_000], ..Anew::default() };
         let explanation = Explanation { anew: Some(anew), ..Explanation::default() };
-        let text = told(&explanation, TimeDomain::Real, Style::default());
+        let text = text(&explanation, TimeDomain::Real, Style::default());
         assert!(text.lines().count() < 40 && text.contains("… 990 more"), "{text}");
     }
 }

@@ -14,18 +14,18 @@ const LONGEST_NAMED: usize = 80;
 
 /// The longest sections, what was used to see all this, what this kernel does not show, and what was
 /// lost.
-pub(super) fn told(run: &Run, explanation: &Explanation, style: Style) -> String {
+pub(super) fn text(run: &Run, explanation: &Explanation, style: Style) -> String {
     let mut out = String::new();
     if let Some(longest) = &explanation.sections {
-        out.push_str(&sections::told(longest, run.time_domain));
+        out.push_str(&sections::text(longest, run.time_domain));
     }
     if let Some(bound) = &explanation.bound {
-        out.push_str(&bound::told(run, bound, style));
+        out.push_str(&bound::text(run, bound, style));
     }
     out.push_str(&listed("traced with: ", &explanation.seen_with));
     out.push_str(&listed("not traced: ", &explanation.not_seen));
-    out.push_str(&told_losses(explanation, style));
-    out.push_str(&anew::told(explanation, run.time_domain, style));
+    out.push_str(&losses_text(explanation, style));
+    out.push_str(&anew::text(explanation, run.time_domain, style));
     out
 }
 
@@ -42,7 +42,7 @@ fn listed(title: &str, names: &[String]) -> String {
     format!(" {}\n", wrapped(&format!("{title}{}", shown.join(", ")), WIDTH - 1, "   "))
 }
 
-fn told_losses(explanation: &Explanation, style: Style) -> String {
+fn losses_text(explanation: &Explanation, style: Style) -> String {
     let Explanation { records, lost_records: lost, late, explained, .. } = *explanation;
     let text =
         format!("lost records: {} of {}", grouped(lost), grouped(records.saturating_add(lost)));

@@ -15,7 +15,7 @@ const MOST_REASONS: usize = 16;
 const LONGEST_NAME: usize = 40;
 
 /// What the bound is, what it is made of, and why it does not hold.
-pub(super) fn told(run: &Run, bound: &Bound, style: Style) -> String {
+pub(super) fn text(run: &Run, bound: &Bound, style: Style) -> String {
     let domain = run.time_domain;
     let reasons = bound.unsound.iter().take(MOST_REASONS).map(|&reason| {
         let line = wrapped(&format!("unsound: {}", unsound(reason)), WIDTH - 1, "   ");
@@ -119,7 +119,7 @@ fn made_of(variables: &Variables, domain: TimeDomain) -> String {
 fn interrupted_by(interrupts: &[Interference], domain: TimeDomain) -> Vec<String> {
     let mut longest: Vec<&Interference> = interrupts.iter().collect();
     longest.sort_by_key(|interrupt| std::cmp::Reverse(interrupt.wcet_ns));
-    let mut told: Vec<String> = longest
+    let mut text: Vec<String> = longest
         .iter()
         .take(MOST_INTERRUPTS)
         .map(|interrupt| {
@@ -132,7 +132,7 @@ fn interrupted_by(interrupts: &[Interference], domain: TimeDomain) -> Vec<String
         })
         .collect();
     if longest.len() > MOST_INTERRUPTS {
-        told.push(format!("{} more", grouped((longest.len() - MOST_INTERRUPTS) as u64)));
+        text.push(format!("{} more", grouped((longest.len() - MOST_INTERRUPTS) as u64)));
     }
-    told
+    text
 }

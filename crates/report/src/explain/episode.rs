@@ -85,12 +85,12 @@ fn parts(shares: &[Share]) -> Vec<Part> {
 pub(crate) fn shares(episode: &Episode) -> Vec<Share> {
     let sum =
         |shares: &[Share]| shares.iter().fold(0_u64, |sum, share| sum.saturating_add(share.ns));
-    let told = sum(&episode.blame);
+    let text = sum(&episode.blame);
     let there = episode.blame.iter().filter(|share| share.ns > 0).cloned();
     let (unknown, mut known): (Vec<Share>, Vec<Share>) =
         there.partition(|share| share.cause == Cause::Unexplained);
     known.sort_by_key(|share| std::cmp::Reverse(share.ns));
-    let ns = sum(&unknown).saturating_add(episode.wakeup_latency_ns.saturating_sub(told));
+    let ns = sum(&unknown).saturating_add(episode.wakeup_latency_ns.saturating_sub(text));
     if ns > 0 {
         let first = unknown.into_iter().next().unwrap_or_default();
         known.push(Share { ns, ..first });
@@ -143,7 +143,7 @@ fn timeline(episode: &Episode, domain: TimeDomain) -> String {
     let mut out = String::new();
     for (at, step) in shown.0.iter().enumerate() {
         let unit = if at == 0 { unit.clone() } else { " ".repeat(unit.chars().count()) };
-        out.push_str(&told_step(step, width, &unit));
+        out.push_str(&step_text(step, width, &unit));
     }
     let hidden = &steps[shown.0.len()..steps.len() - shown.1.len()];
     if !hidden.is_empty() {
@@ -152,11 +152,11 @@ fn timeline(episode: &Episode, domain: TimeDomain) -> String {
         out.push_str(&format!("{:>width$}  {text}\n", ""));
     }
     let blank = " ".repeat(unit.chars().count());
-    shown.1.iter().for_each(|step| out.push_str(&told_step(step, width, &blank)));
+    shown.1.iter().for_each(|step| out.push_str(&step_text(step, width, &blank)));
     out
 }
 
-fn told_step(step: &Step, width: usize, unit: &str) -> String {
+fn step_text(step: &Step, width: usize, unit: &str) -> String {
     let indent = " ".repeat(2 * step.depth.min(DEEPEST) as usize);
     let before = format!("{:>width$} {unit}  {indent}", micros(step.at_ns));
     let what = clean(&steps::step(step), WIDTH.saturating_sub(before.chars().count() + 1));
@@ -174,7 +174,7 @@ fn blame(shares: &[Share], domain: TimeDomain) -> String {
     for (length, share) in table.lines().zip(shown) {
         let before = format!("   {length}  ");
         let indent = before.chars().count();
-        let text = wrapped(&told_share(share), WIDTH - indent, &" ".repeat(indent));
+        let text = wrapped(&share_text(share), WIDTH - indent, &" ".repeat(indent));
         out.push_str(&format!("{before}{text}\n"));
         out.push_str(&stack(share, 9));
     }
@@ -190,7 +190,7 @@ fn blame(shares: &[Share], domain: TimeDomain) -> String {
 }
 
 /// `irq_off in uart_drain_fifo, called from serial_release in logger[231] · stack taken inside`
-fn told_share(share: &Share) -> String {
+fn share_text(share: &Share) -> String {
     let known = match known(share) {
         "" => String::new(),
         words => format!(" · {words}"),
@@ -202,9 +202,9 @@ fn told_share(share: &Share) -> String {
 pub(super) fn stack(share: &Share, indent: usize) -> String {
     let Share { frames, given_up_at, user_stack, .. } = share;
     let given_up = until_common(given_up_at, frames);
-    let kernel = told_stack("", frames, told_entry);
-    let given_up = told_stack("gives up the CPU in ", given_up, told_entry);
-    let user = told_stack("user stack: ", user_stack, |frame| vec![user_frame(frame)]);
+    let kernel = stack_text("", frames, entry_text);
+    let given_up = stack_text("gives up the CPU in ", given_up, entry_text);
+    let user = stack_text("user stack: ", user_stack, |frame| vec![user_frame(frame)]);
     chain(kernel, frames.len(), indent)
         + &chain(given_up, given_up_at.len(), indent)
         + &chain(user, user_stack.len(), indent)
@@ -220,12 +220,12 @@ fn until_common<'s>(stack: &'s [Frame], other: &[Frame]) -> &'s [Frame] {
 }
 
 /// The entries that there is room for, `before` the first of them.
-fn told_stack(before: &str, stack: &[Frame], told: fn(&Frame) -> Words) -> Vec<Words> {
-    let mut told: Vec<Words> = stack.iter().take(MOST_FRAMES).map(told).collect();
-    if let Some(first) = told.first_mut() {
+fn stack_text(before: &str, stack: &[Frame], text: fn(&Frame) -> Words) -> Vec<Words> {
+    let mut text: Vec<Words> = stack.iter().take(MOST_FRAMES).map(text).collect();
+    if let Some(first) = text.first_mut() {
         first[0].insert_str(0, before);
     }
-    told
+    text
 }
 
 /// An entry of a stack, in the pieces between which a line may end.
@@ -234,7 +234,7 @@ type Words = Vec<String>;
 /// `shmem_undo_range+0x1b2 (mm/shmem.c:912)`; where functions were put into one another, with the
 /// innermost and the outermost of them:
 /// `shmem_undo_range+0x1b2 (folio_put at include/linux/mm.h:1320, inlined into mm/shmem.c:912)`.
-fn told_entry(frame: &Frame) -> Words {
+fn entry_text(frame: &Frame) -> Words {
     let entry = kernel_frame(frame);
     let file = frame.file.as_deref().unwrap_or_default();
     let own = source(file, frame.line);

@@ -22,7 +22,7 @@ const LONGEST_PLACE: usize = 32;
 const IDLE: &str = "idle";
 
 /// The longest sections. What late wakeups show of them is a lower estimate.
-pub(super) fn told(sections: &Sections, domain: TimeDomain) -> String {
+pub(super) fn text(sections: &Sections, domain: TimeDomain) -> String {
     let measured = sections.measured.as_ref();
     let mut out = measured.map(table).unwrap_or_default();
     let both = [
@@ -39,12 +39,12 @@ pub(super) fn told(sections: &Sections, domain: TimeDomain) -> String {
         let is_exact = sections.exact || (measured.is_some() && share.evidence == Evidence::Edge);
         let longest = kind.and_then(|kind| kind.longest.as_ref());
         let longest = longest.filter(|_| share.evidence == Evidence::Edge);
-        out.push_str(&told_section(words, share, is_exact, longest, domain));
+        out.push_str(&section_text(words, share, is_exact, longest, domain));
     }
-    out + &measured.map(told_places).unwrap_or_default()
+    out + &measured.map(places_text).unwrap_or_default()
 }
 
-fn told_section(
+fn section_text(
     kind: &str,
     share: &Share,
     is_exact: bool,
@@ -82,7 +82,7 @@ fn table(measured: &Measured) -> String {
     let mut rows = vec![title.map(String::from).to_vec()];
     let kinds = kinds.into_iter().filter_map(|(name, kind)| Some((name, kind.as_ref()?)));
     rows.extend(kinds.map(|(name, kind)| row(name, kind)));
-    columns(&rows, true) + &told_losses(measured)
+    columns(&rows, true) + &losses_text(measured)
 }
 
 fn row(name: &str, kind: &SectionKind) -> Vec<String> {
@@ -104,7 +104,7 @@ fn row(name: &str, kind: &SectionKind) -> Vec<String> {
 }
 
 /// What is not in the table.
-fn told_losses(measured: &Measured) -> String {
+fn losses_text(measured: &Measured) -> String {
     let losses = [(measured.unpaired, "an unpaired edge"), (measured.with_nmi, "an NMI")];
     let losses = losses.iter().filter(|loss| loss.0 > 0);
     let losses: Vec<String> =
@@ -119,7 +119,7 @@ fn told_losses(measured: &Measured) -> String {
 }
 
 /// Where the longest sections begin and end.
-fn told_places(measured: &Measured) -> String {
+fn places_text(measured: &Measured) -> String {
     let title = ["locations of the longest sections", "count", "worst"].map(String::from);
     let kinds = [("irq_off", &measured.irq_off), ("preempt_off", &measured.preempt_off)];
     let mut rows = vec![title.to_vec()];

@@ -224,7 +224,7 @@ fn sections_with_both_ends_are_no_estimate() {
     );
     // Of a kernel that shows those of interrupts only.
     let mut half = measured();
-    let sections = half.explanation.as_mut().and_then(|told| told.sections.as_mut()).unwrap();
+    let sections = half.explanation.as_mut().and_then(|message| message.sections.as_mut()).unwrap();
     let measured = sections.measured.as_mut().unwrap();
     (measured.preempt_off, measured.scheduling) = (None, None);
     (measured.unpaired, measured.with_nmi) = (0, 0);
@@ -250,7 +250,7 @@ fn sections_with_both_ends_are_no_estimate() {
         "#]],
     );
     // Part of it may have been the hypervisor's.
-    let sections = half.explanation.as_mut().and_then(|told| told.sections.as_mut()).unwrap();
+    let sections = half.explanation.as_mut().and_then(|message| message.sections.as_mut()).unwrap();
     sections.preempt_off.as_mut().unwrap().evidence = Evidence::Bound;
     let shown = text(&half, PLAIN, Extent::default());
     assert!(shown.contains("longest section with preemption off: perhaps 46.0 µs in "), "{shown}");
@@ -533,7 +533,7 @@ fn a_run_without_an_explanation_says_so() {
     // Who asked for no list has been told of all wakeups nevertheless.
     let mut run = serial();
     run.worst.clear();
-    let sentence = verdict::told(&run, &Ranked::of(&run));
+    let sentence = verdict::text(&run, &Ranked::of(&run));
     let late = "Worst wakeup 238 µs late. Cause unknown: the record holds no episodes";
     assert!(sentence.starts_with(late), "{sentence}");
 }
@@ -544,12 +544,12 @@ fn where_nobody_woke_up_there_are_no_figures() {
     run.worst.clear();
     run.causes.clear();
     run.summary = Summary::default();
-    let told = run.explanation.take().unwrap();
+    let explanation = run.explanation.take().unwrap();
     run.explanation = Some(Explanation {
         above_ns: 0,
         above: "p99.9".into(),
-        seen_with: told.seen_with,
-        not_seen: told.not_seen,
+        seen_with: explanation.seen_with,
+        not_seen: explanation.not_seen,
         ..Explanation::default()
     });
     check(
@@ -594,8 +594,8 @@ fn what_is_one_is_told_as_one() {
     run.worst[0].timeline[24].event = StepEvent::LeftOut { count: 967 };
     let shown = text(&run, PLAIN, Extent::default());
     assert!(shown.contains("… 967 steps omitted"), "{shown}");
-    let told = run.explanation.as_mut().unwrap();
-    (told.wakeups, told.late) = (1, 1);
+    let explanation = run.explanation.as_mut().unwrap();
+    (explanation.wakeups, explanation.late) = (1, 1);
     let shown = text(&run, PLAIN, Extent::default());
     assert!(shown.contains("\n1 wakeup followed, 1 above 50.0 µs"), "{shown}");
 }
@@ -613,9 +613,14 @@ fn nothing_is_one_and_many() {
     let (name, unit) = ("find".into(), "files".into());
     run.load = vec![LoadResult { name, unit, work: 1, alive: true, ..Default::default() }];
     run.summarize();
-    let told = run.explanation.as_mut().unwrap();
-    (told.wakeups, told.late, told.explained, told.not_followed, told.lost_records) =
-        (1, 1, 1, 1, 1);
+    let explanation = run.explanation.as_mut().unwrap();
+    (
+        explanation.wakeups,
+        explanation.late,
+        explanation.explained,
+        explanation.not_followed,
+        explanation.lost_records,
+    ) = (1, 1, 1, 1, 1);
     let overlay = Overlay::of(vec![Entry::of("a", &run)]);
     let texts = [
         text(&run, PLAIN, Extent::All),

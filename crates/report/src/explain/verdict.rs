@@ -12,13 +12,13 @@ use crate::text;
 
 /// The first sentence.
 pub(super) fn sentence(run: &Run, ranked: &Ranked, style: Style) -> String {
-    let lines = wrapped(&told(run, ranked), WIDTH, "");
+    let lines = wrapped(&text(run, ranked), WIDTH, "");
     lines.lines().map(|line| style.strong(line) + "\n").collect()
 }
 
 /// The same without style: what threads waited for most if that were not their wakeups, the worst wakeup,
 /// the worst without stolen time, and how much of all late ones is unexplained.
-pub(super) fn told(run: &Run, ranked: &Ranked) -> String {
+pub(super) fn text(run: &Run, ranked: &Ranked) -> String {
     waits::sentence(run) + &worst(run, ranked) + &net::sentence(run, ranked) + &unexplained(run)
 }
 

@@ -72,10 +72,10 @@ pub(super) fn sentence(run: &Run) -> String {
     let woken_ns = waits.of(WaitKind::Woken).map_or(0, |row| row.sum_ns);
     let mut rows: Vec<&WaitRow> = waits.kinds.iter().filter(|row| row.sum_ns > woken_ns).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.sum_ns));
-    rows.into_iter().map(|row| told_kind(run, waits, row) + " ").collect()
+    rows.into_iter().map(|row| kind_text(run, waits, row) + " ").collect()
 }
 
-fn told_kind(run: &Run, waits: &Waits, row: &WaitRow) -> String {
+fn kind_text(run: &Run, waits: &Waits, row: &WaitRow) -> String {
     let domain = run.time_domain;
     let threads = threads(waits);
     let length = span(run.duration_ns, domain);

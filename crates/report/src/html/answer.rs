@@ -12,7 +12,7 @@ use crate::domain::{self, VIRTUAL_TIME};
 use crate::headline::Headline;
 use crate::overlay::{Entry, Overlay};
 use crate::style::clean;
-use crate::{explain, quantity, text as told};
+use crate::{explain, quantity, text as run_text};
 
 /// The most findings that are listed.
 const MOST: usize = 60;
@@ -57,7 +57,7 @@ fn place(entry: &Entry) -> String {
         release => format!("kernel {} · ", name(release, 60)),
     };
     match run.source {
-        None => format!("{release}{}", text(&told::plan(&run.plan))),
+        None => format!("{release}{}", text(&run_text::plan(&run.plan))),
         Some(_) => release.trim_end_matches(" · ").into(),
     }
 }
@@ -73,7 +73,7 @@ pub(super) fn domain_caveat(domain: TimeDomain) -> String {
 
 fn of_one(entry: &Entry) -> String {
     let run = &entry.run;
-    let measured = told::sentence(run).unwrap_or_else(|| told::none_measured(run));
+    let measured = run_text::sentence(run).unwrap_or_else(|| run_text::none_measured(run));
     let (heading, second) = match explain::sentence(run) {
         // Both begin with the worst wakeup: the one that says why comes first.
         Some(why) => (why, Headline::of(run).map(|said| said.rest()).unwrap_or_default()),
@@ -81,7 +81,7 @@ fn of_one(entry: &Entry) -> String {
     };
     let mut out = headline(&heading);
     out.push_str(&verdict(run));
-    let lead: String = told::what_it_proves(run).lines().collect::<Vec<_>>().join(" ");
+    let lead: String = run_text::what_it_proves(run).lines().collect::<Vec<_>>().join(" ");
     let lead = [second, lead].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" ");
     out.push_str(&paragraph("lead", &text(&lead)));
     out.push_str(&limits(run));
@@ -119,16 +119,16 @@ pub(crate) fn span_of_maxima(overlay: &Overlay) -> String {
 /// The same of values that are not all wakeup latencies.
 fn span_of_others(overlay: &Overlay, ranked: &[(&Entry, u64)]) -> String {
     let words = quantity::words_of(overlay);
-    let told = |at: Option<&(&Entry, u64)>| {
+    let text = |at: Option<&(&Entry, u64)>| {
         at.map_or_else(String::new, |(entry, max)| {
             let quantity = quantity::of(&entry.run);
             format!("{} ({}, {quantity})", domain::span(*max, overlay.domain()), entry.name())
         })
     };
     match ranked {
-        [only] => format!("Largest {}: {}.", words.one, told(Some(only))),
+        [only] => format!("Largest {}: {}.", words.one, text(Some(only))),
         all => {
-            format!("Largest {} from {} to {}.", words.many, told(all.first()), told(all.last()))
+            format!("Largest {} from {} to {}.", words.many, text(all.first()), text(all.last()))
         }
     }
 }
@@ -190,7 +190,7 @@ fn limits(run: &Run) -> String {
     for judgement in run.limits.iter().take(MOST) {
         let observed =
             judgement.observed_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string());
-        let limit = name(&judgement.limit, 60) + told::judged(run);
+        let limit = name(&judgement.limit, 60) + run_text::judged(run);
         let (class, word, rest) = match judgement.outcome {
             Outcome::Pass => ("good", "within", text(&observed)),
             Outcome::Fail => ("bad", "above", text(&observed)),

@@ -43,7 +43,7 @@ fn asked(run: &Run) -> Vec<(&'static str, String)> {
                 }
             },
         ),
-        ("line", line::sentence(run).map(|told| text(&told)).unwrap_or_default()),
+        ("line", line::sentence(run).map(|message| text(&message)).unwrap_or_default()),
         ("measured for", text(&SpanNs(run.duration_ns).to_string())),
         (
             "started",

@@ -12,7 +12,7 @@ use crate::markdown::escaped;
 
 pub(super) fn render(lab: &Lab) -> String {
     let matrix = Matrix::of(lab);
-    let mut parts = vec![told_headline(lab)];
+    let mut parts = vec![headline_text(lab)];
     if matrix.kernels.is_empty() {
         parts.push("There are no cells.\n".to_owned());
     }
@@ -22,9 +22,9 @@ pub(super) fn render(lab: &Lab) -> String {
         }
     }
     parts.push(notes(lab, &matrix));
-    parts.push(told_verdicts(lab));
+    parts.push(verdicts_text(lab));
     parts.push(limits::lines(lab).iter().map(|l| format!("- {}\n", escaped(&l.text))).collect());
-    parts.push(told_explained(lab));
+    parts.push(explained_text(lab));
     parts.push(match &published(lab)[..] {
         [] => String::new(),
         lines => fenced("text", &lines.join("\n")),
@@ -34,7 +34,7 @@ pub(super) fn render(lab: &Lab) -> String {
     parts.join("\n")
 }
 
-fn told_explained(lab: &Lab) -> String {
+fn explained_text(lab: &Lab) -> String {
     let list = |(_, title, lines): (&str, &str, Vec<String>)| {
         let body: String = lines.iter().map(|line| format!("- {}\n", escaped(line))).collect();
         format!("**{}**\n\n{body}", uncapitalized(title))
@@ -43,7 +43,7 @@ fn told_explained(lab: &Lab) -> String {
     lists.join("\n")
 }
 
-fn told_headline(lab: &Lab) -> String {
+fn headline_text(lab: &Lab) -> String {
     match headline::headline(lab).as_str() {
         "" => String::new(),
         answer => format!("**{}**\n", escaped(answer)),
@@ -98,7 +98,7 @@ fn notes(lab: &Lab, matrix: &Matrix) -> String {
     out
 }
 
-fn told_verdicts(lab: &Lab) -> String {
+fn verdicts_text(lab: &Lab) -> String {
     let mut out = String::new();
     let (lines, shared) = verdicts::lines(lab);
     for line in lines {

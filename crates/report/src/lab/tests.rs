@@ -310,14 +310,14 @@ fn a_stimulus_that_is_not_the_usual_one_is_named() {
     let mut lab = empty();
     add(&mut lab, "6.1", "full", "idle", (5, 6), 7);
     lab.settings.stimulus = wakescope_core::plan::Stimulus::Futex;
-    let told = text(&lab, Extent::All, Style::default());
+    let message = text(&lab, Extent::All, Style::default());
     assert!(
-        told.contains(" 4,000 wakeups by futex every 500 µs of virtual time, fifo 90 "),
-        "{told}"
+        message.contains(" 4,000 wakeups by futex every 500 µs of virtual time, fifo 90 "),
+        "{message}"
     );
     lab.settings.between = wakescope_core::plan::Between::Processes;
-    let told = text(&lab, Extent::All, Style::default());
-    assert!(told.contains(" by futex between processes every 500 µs"), "{told}");
+    let message = text(&lab, Extent::All, Style::default());
+    assert!(message.contains(" by futex between processes every 500 µs"), "{message}");
 }
 
 #[test]

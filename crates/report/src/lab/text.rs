@@ -25,17 +25,17 @@ const MORE: &str = "p99.9 and p50: --all-figures";
 pub(super) fn render(lab: &Lab, extent: Extent, style: Style) -> String {
     let matrix = Matrix::of(lab);
     let (blocks, is_cut) = blocks(lab, &matrix, extent, style);
-    let mut parts = vec![told_headline(lab, style), blocks, notes(lab, &matrix, is_cut, style)];
-    parts.push(told_verdicts(lab, style));
-    parts.push(told_limits(lab, style));
-    parts.push(told_explained(lab, style));
-    parts.push(told_basis(lab, style));
+    let mut parts = vec![headline_text(lab, style), blocks, notes(lab, &matrix, is_cut, style)];
+    parts.push(verdicts_text(lab, style));
+    parts.push(limits_text(lab, style));
+    parts.push(explained_text(lab, style));
+    parts.push(basis_text(lab, style));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
 
 /// What guests explained, where that was asked for.
-fn told_explained(lab: &Lab, style: Style) -> String {
+fn explained_text(lab: &Lab, style: Style) -> String {
     let list = |(_, title, lines): (&str, &str, Vec<String>)| {
         let body: String = lines.iter().map(|line| wrapped(line, 2, 5)).collect();
         format!(" {}\n{body}", style.strong(&uncapitalized(title)))
@@ -44,7 +44,7 @@ fn told_explained(lab: &Lab, style: Style) -> String {
     lists.join("\n")
 }
 
-fn told_headline(lab: &Lab, style: Style) -> String {
+fn headline_text(lab: &Lab, style: Style) -> String {
     match headline::headline(lab).as_str() {
         "" => String::new(),
         answer => wrapped(&style.strong(answer), 1, 1),
@@ -228,7 +228,7 @@ fn part_of_legend(part: &str) -> String {
     if part.chars().count() < WIDTH / 2 { glued(part) } else { part.into() }
 }
 
-fn told_verdicts(lab: &Lab, style: Style) -> String {
+fn verdicts_text(lab: &Lab, style: Style) -> String {
     let (lines, shared) = verdicts::lines(lab);
     let loads = lines.iter().map(|t| t.load.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
@@ -263,7 +263,7 @@ fn told_verdicts(lab: &Lab, style: Style) -> String {
     out
 }
 
-fn told_limits(lab: &Lab, style: Style) -> String {
+fn limits_text(lab: &Lab, style: Style) -> String {
     limits::lines(lab)
         .iter()
         .map(|limit| {
@@ -278,7 +278,7 @@ fn told_limits(lab: &Lab, style: Style) -> String {
 }
 
 /// What was published, how the cells were run, what virtual time leaves out, and how to repeat it.
-fn told_basis(lab: &Lab, style: Style) -> String {
+fn basis_text(lab: &Lab, style: Style) -> String {
     let mut out = String::new();
     for line in published(lab) {
         // Lines that fit keep their blanks: some are tables.

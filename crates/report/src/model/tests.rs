@@ -1,21 +1,13 @@
 use expect_test::{Expect, expect};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{Finding, Validity};
-use wakescope_core::histogram::Histogram;
 use wakescope_core::run::{LoadResult, Thread};
 
 use super::*;
 
 fn run(latencies: std::ops::Range<u64>) -> Run {
     let samples: Vec<u64> = latencies.map(|us| us * 1_000).collect();
-    let d = Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.first().copied(),
-        max_ns: samples.last().copied(),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        ..Default::default()
-    };
+    let d = Distribution::of(samples.iter().copied());
     let thread = Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Default::default() };
     let find = LoadResult {
         name: "find".into(),
@@ -30,12 +22,12 @@ fn run(latencies: std::ops::Range<u64>) -> Run {
 }
 
 fn simulated(runs: Vec<(&str, u64, Ending)>) -> Simulated {
-    let mut all = Simulated::new(
-        "prune".into(),
-        "a long loop under a spin lock".into(),
-        "0123456789abcdef".into(),
-        "wakescope model run prune".into(),
-    );
+    let scenario = Scenario {
+        name: "prune".into(),
+        about: "a long loop under a spin lock".into(),
+        ..Scenario::default()
+    };
+    let mut all = Simulated::new(&scenario, "wakescope model run prune".into());
     let of = |(rules, seed, ending): (&str, u64, Ending)| Simulation {
         preempt: rules.into(),
         seed,
@@ -70,6 +62,32 @@ fn a_row_is_a_model() {
          full       100  51.0 µs        –   101 µs     812
     "#]],
     );
+}
+
+#[test]
+fn published_figures_stand_apart() {
+    let mut all = simulated(vec![("none", 1, ok(2..3_002))]);
+    let long = format!("  none 4.7 ms, {}", "and so on and on ".repeat(8));
+    all.published = vec!["somebody, 2002: real ms".into(), "  full  \u{1b}[1m5".into(), long];
+    check(
+        &all,
+        &expect![[r#"
+        prune
+         a long loop under a spin lock
+
+         times are simulated
+         rules  samples      p50    p99.9      max  find/s
+         none     3,000  1.50 ms  3.00 ms  3.00 ms     812
+
+         published figures: measured elsewhere under other conditions, not simulated
+          somebody, 2002: real ms
+            full  �[1m5
+          none 4.7 ms, and so on and on and so on and on and so on and on and so on and on and so on and
+            on and so on and on and so on and on and so on and on 
+    "#]],
+    );
+    let json: serde_json::Value = serde_json::from_str(&all.to_json().unwrap()).unwrap();
+    assert_eq!(json["published"][0], "somebody, 2002: real ms");
 }
 
 #[test]

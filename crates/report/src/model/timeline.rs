@@ -7,22 +7,32 @@ use wakescope_core::units::SpanNs;
 use wakescope_model::Image;
 use wakescope_model::image::{CpuId, TaskId};
 use wakescope_model::kernel::FrameKind;
-use wakescope_model::timeline::{Stretch, Timeline};
-use wakescope_model::trace::Transition;
+use wakescope_model::timeline::{LockSpan, Stretch, Timeline};
+use wakescope_model::trace::LockUser;
 
+use super::locks::{Row, Rows};
 use crate::domain;
 use crate::style::clean;
 
 /// How many columns the drawing has: a terminal of 80 has room for the names of its rows.
-const COLUMNS: u64 = 66;
+const COLUMNS: usize = 66;
+
+/// A wakeup to draw, of a kernel that follows the rules of `image`.
+#[derive(Clone, Debug)]
+pub struct Drawn<'a> {
+    /// The scenario under a model.
+    pub image: &'a Image,
+    /// What happened around the wakeup.
+    pub timeline: Timeline,
+}
 
 /// The drawing in 80 columns, with what its letters mean.
-pub fn timeline(image: &Image, timeline: &Timeline) -> String {
+pub fn timeline(Drawn { image, timeline }: &Drawn<'_>) -> String {
     let late = domain::span(timeline.response_ns - timeline.expiry_ns, TimeDomain::Simulated);
-    let column = SpanNs((timeline.to_ns - timeline.from_ns) / COLUMNS);
+    let column = SpanNs((timeline.to_ns - timeline.from_ns) / COLUMNS as u64);
     let mut out = format!(" {}: {late} late · a column is {column}\n", image.rules.name);
     out += &row("", |column| {
-        let (from, to) = edges(timeline, column);
+        let (from, to) = timeline.column(column, COLUMNS);
         match (timeline.expiry_ns, timeline.response_ns) {
             (expiry, _) if (from..to).contains(&expiry) => 'E',
             (_, response) if (from..to).contains(&response) => 'R',
@@ -31,11 +41,8 @@ pub fn timeline(image: &Image, timeline: &Timeline) -> String {
     });
     let tasks = timeline.tasks();
     for cpu in (0..image.cpus).map(CpuId) {
-        let at = |column| {
-            let (from, to) = edges(timeline, column);
-            timeline.at(cpu, from, to)
-        };
-        let of = |column, what: &dyn Fn(&Stretch) -> char| at(column).map_or(' ', what);
+        let columns = timeline.columns(cpu, COLUMNS);
+        let of = |column: usize, what: &dyn Fn(&Stretch) -> char| columns[column].map_or(' ', what);
         out += &row(&format!("CPU {}", cpu.0), |column| of(column, &|s| letter(s, &tasks)));
         let count = |s: &Stretch| match s.at.count & 0xff {
             0 => '·',
@@ -44,45 +51,47 @@ pub fn timeline(image: &Image, timeline: &Timeline) -> String {
         out += &row("  preempt", |column| of(column, &count));
         let irqs = |s: &Stretch| if s.at.irqs_off { '█' } else { '·' };
         out += &row("  irqs off", |column| of(column, &irqs));
-        let wanted = wanted(timeline, cpu);
+        let wanted = timeline.need_resched(cpu);
         out += &row("  resched", |column| {
-            let (from, to) = edges(timeline, column);
+            let (from, to) = timeline.column(column, COLUMNS);
             let is_set = wanted.iter().any(|&(since, until)| since < to && until > from);
             if is_set { '!' } else { '·' }
         });
     }
+    let locks = Rows::of(timeline);
+    for of in &locks.rows {
+        out += &row_of_lock(image, timeline, &tasks, of);
+    }
     out += &legend(image, timeline, &tasks);
+    if !locks.rows.is_empty() {
+        out += " beside a lock stands who holds it, and below it who waits for it\n";
+    }
+    for line in locks.left_out {
+        let _ = writeln!(out, " {line}");
+    }
     out
 }
 
-fn edges(timeline: &Timeline, column: u64) -> (u64, u64) {
-    let edge = |column: u64| {
-        let span = u128::from(timeline.to_ns - timeline.from_ns) * u128::from(column);
-        timeline.from_ns + u64::try_from(span / u128::from(COLUMNS)).unwrap_or(0)
-    };
-    (edge(column), edge(column + 1).max(edge(column) + 1))
-}
-
-fn row(name: &str, of: impl Fn(u64) -> char) -> String {
+fn row(name: &str, of: impl Fn(usize) -> char) -> String {
     let line: String = (0..COLUMNS).map(of).collect();
     format!(" {name:<11} {}\n", line.trim_end())
 }
 
-/// When `need_resched` was set of a CPU.
-fn wanted(timeline: &Timeline, cpu: CpuId) -> Vec<(u64, u64)> {
-    let mut spans = Vec::new();
-    let mut since = None;
-    for &(_, at, what) in timeline.events.iter().filter(|event| event.0 == cpu) {
-        match what {
-            Transition::NeedResched { .. } => {
-                since.get_or_insert(at);
-            }
-            Transition::Switch { .. } => spans.extend(since.take().map(|since| (since, at))),
-            _ => {}
-        }
+fn row_of_lock(image: &Image, timeline: &Timeline, tasks: &[TaskId], of: &Row) -> String {
+    row(&clean(&of.name(image), 11), |column| {
+        let (from, to) = timeline.column(column, COLUMNS);
+        let overlap = |s: &&LockSpan| s.to_ns.min(to).saturating_sub(s.from_ns.max(from));
+        let most = of.spans.iter().max_by_key(overlap).filter(|span| overlap(span) > 0);
+        most.map_or('·', |span| letter_of_user(span.by, tasks))
+    })
+}
+
+fn letter_of_user(by: LockUser, tasks: &[TaskId]) -> char {
+    match by {
+        LockUser::Task(task) => small_letter(task, tasks).to_ascii_uppercase(),
+        LockUser::Interrupt(_) => '#',
+        LockUser::Softirq(_) => '%',
     }
-    spans.extend(since.map(|since| (since, timeline.to_ns)));
-    spans
 }
 
 /// The letter of what runs: a small one for a task's user mode, a capital for its kernel mode.
@@ -92,13 +101,19 @@ fn letter(stretch: &Stretch, tasks: &[TaskId]) -> char {
         (FrameKind::Softirq { .. }, ..) => '%',
         (FrameKind::Scheduler { .. }, ..) => '+',
         (FrameKind::Task, _, Some(_)) => '~',
+        (FrameKind::Task, ..) if stretch.at.softirq.is_some() => '%',
         (FrameKind::Task, None, None) => '-',
         (FrameKind::Task, Some(task), None) => {
-            let place = tasks.iter().position(|other| *other == task).unwrap_or(25).min(25);
-            let small = char::from(b'a' + u8::try_from(place).unwrap_or(25));
+            let small = small_letter(task, tasks);
             if stretch.at.is_user { small } else { small.to_ascii_uppercase() }
         }
     }
+}
+
+/// The letter of a task: all from the 26th on share one, and so do those that never had a CPU here.
+fn small_letter(task: TaskId, tasks: &[TaskId]) -> char {
+    let place = tasks.iter().position(|other| *other == task).unwrap_or(25).min(25);
+    char::from(b'a' + u8::try_from(place).unwrap_or(25))
 }
 
 fn legend(image: &Image, timeline: &Timeline, tasks: &[TaskId]) -> String {
@@ -124,9 +139,6 @@ fn legend(image: &Image, timeline: &Timeline, tasks: &[TaskId]) -> String {
             functions => format!("{letter} {name}: {}", functions.join(", ")),
         };
         let _ = writeln!(out, "   {}", clean(&line, 75));
-    }
-    if timeline.left_out > 0 {
-        let _ = writeln!(out, " {} more were left out", timeline.left_out);
     }
     out
 }

@@ -64,7 +64,8 @@ pub(super) fn swatch(scene: &mut Scene, at: Point, number: usize) {
     filled(scene, at, (24.0, 13.0), number);
 }
 
-fn filled(scene: &mut Scene, at: Point, (width, height): (f64, f64), number: usize) {
+/// A bar of a kind's look.
+pub(super) fn filled(scene: &mut Scene, at: Point, (width, height): (f64, f64), number: usize) {
     let (ink, hatch) = fill(number);
     scene.bar(at, width, height, ink);
     let lines = hatching(hatch, at, width, height);

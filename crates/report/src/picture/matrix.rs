@@ -51,12 +51,12 @@ pub(super) fn scene(overlay: &Overlay, room: Room) -> Option<Scene> {
     scene.end();
     let mut end = cells.top + cells.height * count(&matrix) + 14.0;
     end = draw_scale(&mut scene, &cells, room, end);
-    let mut told = matrix.caveats();
+    let mut message = matrix.caveats();
     if !cells.has_figures {
-        told.push("the cells have no room for figures: the report of each run has them".into());
+        message.push("the cells have no room for figures: the report of each run has them".into());
     }
     // In a page, they and a table stand beside it.
-    for sentence in told.iter().filter(|_| !room.bare) {
+    for sentence in message.iter().filter(|_| !room.bare) {
         let sentence = fitting(sentence, SMALL, room.width - 24.0);
         scene.text((12.0, end + 12.0), &sentence, Anchor::Start, Ink::Faint);
         end += 18.0;

@@ -147,6 +147,18 @@ pub(crate) enum Mark {
     End,
 }
 
+impl Mark {
+    /// The same, so much further down.
+    pub(crate) fn moved_down(mut self, by: f64) -> Self {
+        match &mut self {
+            Self::Lines { lines, .. } => lines.iter_mut().flatten().for_each(|at| at.1 += by),
+            Self::Bar { at, .. } | Self::Text { at, .. } | Self::Dot { at, .. } => at.1 += by,
+            Self::Begin { .. } | Self::End => {}
+        }
+        self
+    }
+}
+
 /// A picture.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Scene {

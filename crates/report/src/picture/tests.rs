@@ -370,11 +370,11 @@ fn wakeups_have_the_same_numbers_in_the_picture_the_list_and_the_text() {
         let numbers: Vec<&str> = drawn.iter().map(|(number, _)| number.as_str()).collect();
         let want: &[&str] = if count == 1 { &["1", "3", "5", "6"] } else { &["1", "3", "5"] };
         assert_eq!(numbers, want.repeat(count));
-        assert!(page.contains("not explained: #2 "), "what is left out is told");
+        assert!(page.contains("not explained: #2 "), "what is left out is message");
     }
-    let told =
+    let message =
         crate::explain::text(&run, crate::style::Style::default(), crate::explain::Extent::All);
     for number in ["#1", "#3", "#5", "#6"] {
-        assert!(told.contains(&format!("\n {number}  ")), "{number}: {told}");
+        assert!(message.contains(&format!("\n {number}  ")), "{number}: {message}");
     }
 }

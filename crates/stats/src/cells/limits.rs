@@ -129,7 +129,7 @@ mod tests {
 
     #[track_caller]
     fn check(limit: &str, cells: &[Cell], want: &str) {
-        let told: Vec<String> = limits(cells, &[parse_limit(limit).unwrap()])
+        let text: Vec<String> = limits(cells, &[parse_limit(limit).unwrap()])
             .into_iter()
             .map(|l| {
                 let value = l.observed_ns.map_or("–".into(), |ns| ns.to_string());
@@ -144,7 +144,7 @@ mod tests {
                 .to_owned()
             })
             .collect();
-        assert_eq!(told.join("; "), want);
+        assert_eq!(text.join("; "), want);
     }
 
     #[test]

@@ -23,7 +23,7 @@ fn verdicts(cells: &[Cell]) -> Vec<Comparison> {
 }
 
 /// What a comparison says, in a line, with its reasons below.
-fn told(comparisons: &[Comparison]) -> String {
+fn text_of(comparisons: &[Comparison]) -> String {
     let figure = |name: &str, effect: &Option<Effect>| match effect {
         Some(e) => format!(
             "{name} {:.2} ({:.2}–{:.2}) {}↓ {}↑ of {} p {:.3} → {:.3} {:?}",
@@ -46,7 +46,7 @@ fn told(comparisons: &[Comparison]) -> String {
 
 #[track_caller]
 fn check(a: &[u64], b: &[u64], want: Expect) {
-    want.assert_eq(&told(&verdicts(&two(a, b))));
+    want.assert_eq(&text_of(&verdicts(&two(a, b))));
 }
 
 const TEN: [u64; 10] = [100, 101, 102, 103, 104, 105, 106, 107, 108, 109];
@@ -173,7 +173,7 @@ fn figures_that_contradict_each_other_do_not_tell() {
           p99.9 0.02 (0.02–0.02) 10↓ 0↑ of 10 p 0.002 → 0.004 Better
             p99.9 is better and the maximum is worse.
     "#]]
-    .assert_eq(&told(&verdicts(&cells)));
+    .assert_eq(&text_of(&verdicts(&cells)));
 }
 
 #[test]
@@ -189,14 +189,14 @@ fn one_figure_is_enough_to_be_worse_but_not_to_be_no_different() {
           p99.9 –
             p99.9 is unknown: it needs 2,000 samples.
     "#]]
-    .assert_eq(&told(&verdicts(&worse)));
+    .assert_eq(&text_of(&verdicts(&worse)));
     expect![[r#"
         find Inconclusive of 10 seeds
           max 1.00 (1.00–1.00) 0↓ 0↑ of 10 p 1.000 → 1.000 NoDifference
           p99.9 –
             p99.9 is unknown: it needs 2,000 samples.
     "#]]
-    .assert_eq(&told(&verdicts(&same)));
+    .assert_eq(&text_of(&verdicts(&same)));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn what_did_not_measure_is_left_out_and_named() {
             k/full was not run with seed 10.
             5 seeds are too few to decide 2 figures compared together: 7 are needed.
     "#]]
-    .assert_eq(&told(&verdicts(&cells)));
+    .assert_eq(&text_of(&verdicts(&cells)));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_model_that_the_kernel_ignores_has_no_verdict() {
           p99.9 –
             k/full has no result: this kernel runs voluntary instead.
     "#]]
-    .assert_eq(&told(&verdicts(&cells)));
+    .assert_eq(&text_of(&verdicts(&cells)));
     cells.truncate(10);
     expect![[r#"
         find Inconclusive of 0 seeds
@@ -242,7 +242,7 @@ fn a_model_that_the_kernel_ignores_has_no_verdict() {
           p99.9 –
             There are no cells of k/full under this load.
     "#]]
-    .assert_eq(&told(&verdicts(&cells)));
+    .assert_eq(&text_of(&verdicts(&cells)));
 }
 
 #[test]

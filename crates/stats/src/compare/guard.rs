@@ -204,9 +204,9 @@ impl Aspect {
 }
 
 fn difference(what: &str, values: Vec<Value>, matters: bool) -> Difference {
-    let told: Vec<String> =
+    let text: Vec<String> =
         values.iter().map(|v| format!("{} ({})", v.value, listed(&v.runs))).collect();
-    let message = format!("The runs differ in {what}: {}.", told.join("; "));
+    let message = format!("The runs differ in {what}: {}.", text.join("; "));
     Difference { what: what.into(), message, values, matters }
 }
 
@@ -379,7 +379,7 @@ fn of_validity(runs: &[Labelled]) -> Option<Difference> {
     if values.is_empty() {
         return None;
     }
-    let told: Vec<String> =
+    let text: Vec<String> =
         values.iter().map(|v| format!("{} ({})", v.value, listed(&v.runs))).collect();
     Some(Difference {
         what: "validity".into(),
@@ -387,7 +387,7 @@ fn of_validity(runs: &[Labelled]) -> Option<Difference> {
             "{} of {} not fully trustworthy: {}.",
             grouped(doubtful.len() as u64),
             count_of(runs.len(), "run"),
-            told.join("; ")
+            text.join("; ")
         ),
         values,
         matters: doubtful.iter().any(|l| is_invalid(l.run)),

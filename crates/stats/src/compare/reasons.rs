@@ -17,7 +17,7 @@ pub(super) fn of(quantity: &OfQuantity, figures: usize, options: &Options) -> Ve
 /// Those of all quantities, each with its quantity where there are several.
 pub(super) fn of_all(quantities: &[OfQuantity]) -> Vec<String> {
     let several = quantities.len() > 1;
-    let told = |q: &OfQuantity| -> Vec<String> {
+    let text = |q: &OfQuantity| -> Vec<String> {
         let name = q.quantity.to_string();
         let with = |reason: &String| match several {
             true => format!("{name}: {reason}"),
@@ -25,7 +25,7 @@ pub(super) fn of_all(quantities: &[OfQuantity]) -> Vec<String> {
         };
         q.reasons.iter().map(with).collect()
     };
-    quantities.iter().flat_map(told).collect()
+    quantities.iter().flat_map(text).collect()
 }
 
 /// Figures that runs do not carry, or of which their files tell only bounds.

@@ -3,7 +3,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::*;
 use wakescope_core::distribution::Distribution;
 use wakescope_core::finding::{Finding, Severity, Validity};
-use wakescope_core::histogram::Histogram;
 use wakescope_core::line::Line;
 use wakescope_core::plan::{Plan, Stimulus, Target};
 use wakescope_core::run::{LoadResult, Run, Thread};
@@ -19,15 +18,7 @@ fn run(us: u64) -> Run {
 /// A run with an id that no other has.
 fn of_samples(samples: impl Iterator<Item = u64>) -> Run {
     let samples: Vec<u64> = samples.collect();
-    let d = Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns: samples.iter().max().copied(),
-        max_at_ns: Some(0),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        stated: None,
-    };
+    let d = Distribution { max_at_ns: Some(0), ..Distribution::of(samples.iter().copied()) };
     static MADE: AtomicU64 = AtomicU64::new(0);
     Run {
         id: format!("{}", MADE.fetch_add(1, Ordering::Relaxed)),

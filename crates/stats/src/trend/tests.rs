@@ -1,20 +1,12 @@
 use super::*;
 use wakescope_core::distribution::Distribution;
-use wakescope_core::histogram::Histogram;
 use wakescope_core::observation::Observation;
 use wakescope_core::run::{Run, Thread};
 use wakescope_core::source::Source;
 
 /// A run of one CPU with these samples.
 fn run_of(samples: &[u64]) -> Run {
-    let d = Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns: samples.iter().max().copied(),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        ..Distribution::default()
-    };
+    let d = Distribution::of(samples.iter().copied());
     let thread = Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Thread::default() };
     Run { threads: vec![thread], ..Run::default() }
 }

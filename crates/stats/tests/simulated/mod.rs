@@ -1,7 +1,6 @@
 //! Runs of a machine that is made up, so that the truth about them is known.
 
 use wakescope_core::distribution::Distribution;
-use wakescope_core::histogram::Histogram;
 use wakescope_core::observation::Observation;
 use wakescope_core::random::Random;
 use wakescope_core::run::{Run, Thread};
@@ -53,15 +52,7 @@ impl Machine {
 }
 
 fn of(samples: &[u64]) -> Observation {
-    let d = Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns: samples.iter().max().copied(),
-        max_at_ns: Some(0),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        stated: None,
-    };
+    let d = Distribution { max_at_ns: Some(0), ..Distribution::of(samples.iter().copied()) };
     let run = Run {
         threads: vec![Thread { cpu: Some(0), woken: d.clone(), expiries: d, ..Thread::default() }],
         ..Run::default()

@@ -124,23 +124,23 @@ impl Confined<'_> {
             let pid = clone_process(libc::SIGCHLD);
             if pid == 0 {
                 let Err((step, errno)) = plan.execute();
-                let mut told = [0; 8];
-                told[..4].copy_from_slice(&number_of(step).to_ne_bytes());
-                told[4..].copy_from_slice(&errno.to_ne_bytes());
-                libc::write(sink.as_raw_fd(), told.as_ptr().cast(), told.len());
+                let mut text = [0; 8];
+                text[..4].copy_from_slice(&number_of(step).to_ne_bytes());
+                text[4..].copy_from_slice(&errno.to_ne_bytes());
+                libc::write(sink.as_raw_fd(), text.as_ptr().cast(), text.len());
                 libc::_exit(127);
             }
             checked(pid).map_err(of_process)?
         };
         drop((sink, writer));
         let child = Child { pid, leads_group: true, exit: None };
-        let mut told = [0; 8];
+        let mut text = [0; 8];
         // The pipe is closed by the start of the program.
-        if reason.read_exact(&mut told).is_err() {
+        if reason.read_exact(&mut text).is_err() {
             return Ok(child);
         }
         let _ = child.wait();
-        let [a, b, c, d, e, f, g, h] = told;
+        let [a, b, c, d, e, f, g, h] = text;
         let source = io::Error::from_raw_os_error(i32::from_ne_bytes([e, f, g, h]));
         Err(Refused { step: step_of(u32::from_ne_bytes([a, b, c, d])), source })
     }

@@ -100,9 +100,9 @@ fn lines(image: &Image<'_>, stack: &[Frame]) -> Vec<Vec<SourceLine>> {
     image.lines(&[stack], None, None).unwrap().lines.remove(0)
 }
 
-fn told(lines: &[SourceLine]) -> String {
-    let told = lines.iter().map(|l| format!("{} {}:{}", l.function, l.file, l.line));
-    told.collect::<Vec<_>>().join(" < ")
+fn text_of(lines: &[SourceLine]) -> String {
+    let text = lines.iter().map(|l| format!("{} {}:{}", l.function, l.file, l.line));
+    text.collect::<Vec<_>>().join(" < ")
 }
 
 /// What each place in the function `name` is said to be, without repetition. `depth`: how many
@@ -114,15 +114,15 @@ fn all_of(image: &Image<'_>, name: &str, depth: usize) -> Vec<String> {
         let mut stack = vec![Frame::default(); depth];
         stack.push(Frame::in_function(name, offset));
         let lines = lines(image, &stack);
-        all.push(told(&lines[depth]));
+        all.push(text_of(&lines[depth]));
     }
-    all.retain(|told| !told.is_empty());
+    all.retain(|text| !text.is_empty());
     all.dedup();
     all
 }
 
 fn has(all: &[String], wanted: &str) -> bool {
-    all.iter().any(|told| told == wanted)
+    all.iter().any(|text| text == wanted)
 }
 
 #[test]
@@ -165,11 +165,11 @@ fn of_functions_of_one_name_nothing_is_guessed() {
 fn of_both_probes(image: &Image<'_>) -> Vec<String> {
     let all = &image.functions(&["probe"])["probe"];
     assert_eq!(all.len(), 2);
-    assert_eq!(told(&lines(image, &stack_of(["probe+0x0"]))[0]), "");
+    assert_eq!(text_of(&lines(image, &stack_of(["probe+0x0"]))[0]), "");
     let larger = all.iter().map(|function| function.size).max().unwrap();
     let stacks = (0..larger).map(|at| [Frame::default(), Frame::in_function("probe", at)]);
-    let mut found: Vec<_> = stacks.map(|stack| told(&lines(image, &stack)[1])).collect();
-    found.retain(|told| !told.is_empty());
+    let mut found: Vec<_> = stacks.map(|stack| text_of(&lines(image, &stack)[1])).collect();
+    found.retain(|text| !text.is_empty());
     found
 }
 

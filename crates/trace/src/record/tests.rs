@@ -51,15 +51,15 @@ fn decoded(seen: &KernelWakeup) -> Decoded {
 }
 
 /// The frames as `function+0x10`; `?` for one of which nothing is known.
-fn told(frames: &[Frame]) -> Vec<String> {
-    let told = |frame: &Frame| match &frame.function {
+fn text_of(frames: &[Frame]) -> Vec<String> {
+    let text = |frame: &Frame| match &frame.function {
         Some(function) => format!("{function}+{:#x}", frame.offset),
         None => {
             assert_eq!(*frame, Frame::default());
             "?".into()
         }
     };
-    frames.iter().map(told).collect()
+    frames.iter().map(text).collect()
 }
 
 /// A wakeup that was due at 1,000 and answered at 2,000.
@@ -160,12 +160,12 @@ fn a_stimulus_has_its_waker() {
     let waker = RawTask { pid: 5, ..RawTask::default() };
     let writer = task_of(&waker);
     for (number, want) in [
-        (0, Stimulus::Unknown),
-        (1, Stimulus::Timer),
-        (2, Stimulus::Task(writer)),
-        (3, Stimulus::Interrupt(writer)),
-        (AWAKE, Stimulus::Awake),
-        (77, Stimulus::Unknown),
+        (0, WakeupSource::Unknown),
+        (1, WakeupSource::Timer),
+        (2, WakeupSource::Task(writer)),
+        (3, WakeupSource::Interrupt(writer)),
+        (AWAKE, WakeupSource::Awake),
+        (77, WakeupSource::Unknown),
     ] {
         assert_eq!(read(Wakeup { stimulus: number, waker, ..raw() }, &[]).stimulus, want);
     }

@@ -1,6 +1,5 @@
 use super::*;
 use wakescope_core::explain::Frame;
-use wakescope_core::histogram::Histogram;
 
 /// Functions of a kernel that is made up.
 const LIST: &str = "\
@@ -20,15 +19,7 @@ const SYSCALL: u64 = 0xffff_ffff_8100_0310;
 const BOTH: Shows = Shows { irq: true, preempt: true };
 
 fn lengths(samples: &[u64]) -> Distribution {
-    Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns: samples.iter().max().copied(),
-        max_at_ns: Some(500),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        stated: None,
-    }
+    Distribution { max_at_ns: Some(500), ..Distribution::of(samples.iter().copied()) }
 }
 
 fn section(begin: u64, end: u64, count: u64, worst: u64) -> shared::Section {
@@ -75,10 +66,10 @@ fn what_each_cpu_counted_is_added_up() {
     assert_eq!((all.either_ns, all.either_scheduling_ns), (Some(90), Some(6)));
     let irq_off = all.irq_off.unwrap();
     assert_eq!((irq_off.lengths.count, irq_off.lengths.max_ns), (6, Some(90)));
-    let told = |place: &SectionPlace| {
+    let text = |place: &SectionPlace| {
         (place.begin.place.clone(), place.end.place.clone(), place.count, place.worst_ns)
     };
-    let places: Vec<_> = irq_off.places.iter().map(told).collect();
+    let places: Vec<_> = irq_off.places.iter().map(text).collect();
     let (work, syscall) =
         (Frame::in_function("do_work", 16), Frame::in_function("do_syscall_64", 16));
     let (at_work, at_syscall) = (Some(work.clone()), Some(syscall.clone()));

@@ -58,7 +58,7 @@ fn what_the_hypervisor_delayed_is_not_late_without_it() {
     ];
     let samples = wakeups.each_ref().map(|w| components(&w.marks).total_ns());
     let run = accounted(&samples, seen_of(&wakeups, |_| true), "2us");
-    assert_eq!((told(&run).late, net(&run).late, net(&run).explained), (4, 2, 2));
+    assert_eq!((explanation_of(&run).late, net(&run).late, net(&run).explained), (4, 2, 2));
     let worst = net(&run).worst.iter().map(|e| (e.expiry_ns, e.wakeup_latency_ns, e.stolen_ns));
     assert_eq!(worst.collect::<Vec<_>>(), [(3_000, 7_000, None), (4_000, 5_000, Some(100))]);
     assert!(net(&run).causes.iter().all(|row| row.cause != Cause::Steal), "{:?}", net(&run).causes);
@@ -74,7 +74,7 @@ fn the_percentile_is_one_of_the_lateness_without_stolen_time() {
     wakeups.extend((0..10).map(|n| stolen_from(6_000 + n * 10, 500, 490)));
     let samples: Vec<u64> = wakeups.iter().map(|w| components(&w.marks).total_ns()).collect();
     let run = accounted(&samples, seen_of(&wakeups, |_| true), "p99");
-    assert_eq!((told(&run).above_ns, told(&run).late), (500, 10));
+    assert_eq!((explanation_of(&run).above_ns, explanation_of(&run).late), (500, 10));
     assert_eq!((net(&run).above_ns, net(&run).late, net(&run).above.as_str()), (30, 4, "p99"));
 }
 

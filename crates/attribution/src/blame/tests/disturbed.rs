@@ -63,10 +63,10 @@ fn the_tracers_own_time_is_nobody_elses() {
     let known = Known { scheduling_ns: Some(0), ..Known::default() };
     let mut wakeup = timer();
     wakeup.events = vec![event(98, What::Tracer(8_000))];
-    let told = shares_of_run(&wakeup, &known);
-    assert!(told.contains(&"tracer 8 edge".into()), "{told:?}");
-    assert!(told.contains(&"scheduler 5 switch edge".into()), "{told:?}");
-    assert!(told.contains(&"unexplained 7".into()), "{told:?}");
+    let text = shares_of_run(&wakeup, &known);
+    assert!(text.contains(&"tracer 8 edge".into()), "{text:?}");
+    assert!(text.contains(&"scheduler 5 switch edge".into()), "{text:?}");
+    assert!(text.contains(&"unexplained 7".into()), "{text:?}");
     // One that cannot have been so long is not believed to have been.
     check(
         timer(),

@@ -12,15 +12,15 @@ fn an_interrupt_that_nothing_kept_out_was_held_up_outside_the_kernel() {
     };
     let place = "shmem_undo_range (exit_mmap in rm[412])";
     let section = |evidence: &str| format!("irq_off 8 {place} {evidence}");
-    for (told, guest, want) in [
+    for (text, guest, want) in [
         (Some(true), true, section("bound").as_str()),
         (Some(true), false, &section("stack")),
         (None, true, &section("bound")),
         (Some(false), true, "steal 8 hypervisor bound"),
         (Some(false), false, "unexplained 8"),
     ] {
-        let got = shares_of_run(&enabled(told), &known(guest));
-        assert!(got.iter().any(|share| share == want), "{told:?} {guest}: {got:?}");
+        let got = shares_of_run(&enabled(text), &known(guest));
+        assert!(got.iter().any(|share| share == want), "{text:?} {guest}: {got:?}");
     }
 }
 
@@ -197,9 +197,9 @@ fn what_runs_for_long_without_a_tick_stood_still() {
     const ALL: &str = "no_preemption_point 39960 shmem_undo_range (exit_mmap in rm[412]) stack";
     let first = |shares: Vec<String>| shares[0].clone();
     // One tick may have come late, no more.
-    let told = of(true, true, &[]);
-    assert_eq!(told[0], "steal 29960 hypervisor bound", "{told:?}");
-    assert!(told[1].starts_with("no_preemption_point 10000 shmem_undo_range"), "{told:?}");
+    let text = of(true, true, &[]);
+    assert_eq!(text[0], "steal 29960 hypervisor bound", "{text:?}");
+    assert!(text[1].starts_with("no_preemption_point 10000 shmem_undo_range"), "{text:?}");
     // On a bare machine, or where the tick may be off, nothing is known of that.
     assert_eq!(first(of(false, true, &[])), ALL);
     assert_eq!(first(of(true, false, &[])), ALL);
@@ -234,8 +234,8 @@ fn a_guest_stood_still_if_its_timers_interrupt_is_long_but_for_timers() {
         }
         wakeup.events.push(event(to, exit(name)));
         let all = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
-        let told = all.iter().filter(|share| share.starts_with("irq ") || share.starts_with("st"));
-        told.cloned().collect::<Vec<_>>()
+        let text = all.iter().filter(|share| share.starts_with("irq ") || share.starts_with("st"));
+        text.cloned().collect::<Vec<_>>()
     };
     let stolen = |us| format!("steal {us} hypervisor bound");
     let own = |us, name| format!("irq {us} {name} edge");
@@ -342,18 +342,18 @@ fn a_short_way_with_interrupts_off_that_seems_long_stood_still() {
         got.iter().map(|share| share.split(' ').take(3).collect::<Vec<_>>().join(" ")).collect()
     };
     let as_it_is: fn(&mut Wakeup) = |_| {};
-    let told = |shares: Vec<String>, want: &[&str]| assert_eq!(shares, want);
+    let text = |shares: Vec<String>, want: &[&str]| assert_eq!(shares, want);
     let switched = ["finish_task_switch.isra.0", "__schedule", "schedule", "do_sigtimedwait"];
     let back = ["exit_to_user_mode_prepare", "irqentry_exit_to_user_mode", "asm_sysvec_x"];
     let stood = "steal 19000 hypervisor";
-    told(of(&switched, true, as_it_is), &[stood, "irq_off 1000 do_sigtimedwait"]);
-    told(of(&back, true, as_it_is), &[stood, "irq_off 1000 exit_to_user_mode_prepare"]);
-    told(of(&switched, false, as_it_is), &["irq_off 20000 do_sigtimedwait"]);
+    text(of(&switched, true, as_it_is), &[stood, "irq_off 1000 do_sigtimedwait"]);
+    text(of(&back, true, as_it_is), &[stood, "irq_off 1000 exit_to_user_mode_prepare"]);
+    text(of(&switched, false, as_it_is), &["irq_off 20000 do_sigtimedwait"]);
     // Whose way back it is may take any time; and where a stack is of later, nobody knows.
-    told(of(&["evict", "finish_task_switch"], true, as_it_is), &["irq_off 20000 evict"]);
+    text(of(&["evict", "finish_task_switch"], true, as_it_is), &["irq_off 20000 evict"]);
     let later = of(&switched, true, |w| w.interrupted.as_mut().unwrap().stack_is_later = true);
     assert!(!later.iter().any(|share| share.starts_with("steal")), "{later:?}");
-    told(of(&switched, true, |w| w.lost = 1), &["irq_off 20000 do_sigtimedwait"]);
+    text(of(&switched, true, |w| w.lost = 1), &["irq_off 20000 do_sigtimedwait"]);
 }
 
 /// The task slept for something else before it set its timer, which had been due by then.

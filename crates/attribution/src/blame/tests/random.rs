@@ -12,7 +12,6 @@ use crate::tuning::Tuning;
 use crate::{Seen, account, components};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::Above;
-use wakescope_core::histogram::Histogram;
 use wakescope_core::random::Random;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::SpanNs;
@@ -78,21 +77,21 @@ fn contexts() -> impl Strategy<Value = Context> {
     ];
     let depth = prop::option::of(0_u32..2);
     let softirq = prop::option::of(0_u8..3);
-    let told = any::<[Option<bool>; 2]>();
+    let text = any::<[Option<bool>; 2]>();
     // Any code, the way back to a program, and that from an interrupt.
     let stacks = select(vec![
         &["f"][..],
         &["exit_to_user_mode_loop", "do_syscall_64"],
         &["irqentry_exit", "asm_sysvec_apic_timer_interrupt"],
     ]);
-    (tasks(), modes, depth, softirq, told, (any::<bool>(), stacks)).prop_map(
-        |(task, mode, preempt_depth, softirq, told, (seen, stack))| Context {
+    (tasks(), modes, depth, softirq, text, (any::<bool>(), stacks)).prop_map(
+        |(task, mode, preempt_depth, softirq, text, (seen, stack))| Context {
             task,
             mode,
             preempt_depth,
             softirq,
-            preemptible: told[0],
-            enabled_interrupts: told[1],
+            preemptible: text[0],
+            enabled_interrupts: text[1],
             stack: if seen { frames(stack) } else { Vec::new() },
             stack_is_later: preempt_depth == Some(1),
             user_stack: Vec::new(),
@@ -303,13 +302,7 @@ proptest! {
         let late_ns = |wakeup: &Wakeup| components(&wakeup.marks).total_ns();
         let all = |wakeups: &mut dyn Iterator<Item = &Wakeup>| {
             let samples: Vec<u64> = wakeups.map(late_ns).collect();
-            Distribution {
-                count: samples.len() as u64,
-                max_ns: samples.iter().max().copied(),
-                sum_ns: samples.iter().sum(),
-                histogram: Histogram::of(samples),
-                ..Distribution::default()
-            }
+            Distribution::of(samples)
         };
         let woken = all(&mut drawn.iter().map(|(wakeup, _)| wakeup));
         let followed: Vec<Wakeup> =
@@ -335,11 +328,11 @@ proptest! {
         account(&mut run, seen, Above::Time(SpanNs(above_ns.max(1))));
         let late: Vec<u64> =
             drawn.iter().map(|(w, _)| late_ns(w)).filter(|&ns| ns >= above_ns.max(1)).collect();
-        let told = run.explanation.as_ref().unwrap();
-        prop_assert_eq!(told.late, late.len() as u64);
+        let explanation = run.explanation.as_ref().unwrap();
+        prop_assert_eq!(explanation.late, late.len() as u64);
         let caused: u64 = run.causes.iter().map(|row| row.total_ns).sum();
         let whole: u64 = late.iter().sum();
-        prop_assert!(caused.abs_diff(whole) <= whole / 256, "{caused} of {whole}: {told:?}");
+        prop_assert!(caused.abs_diff(whole) <= whole / 256, "{caused} of {whole}: {explanation:?}");
         let shares: f64 = run.causes.iter().map(|row| row.share).sum();
         prop_assert!(whole == 0 || (shares - 1.0).abs() < 1e-9);
         prop_assert!(run.validity.findings.iter().all(|f| f.code != "contradictory-counts"));

@@ -21,7 +21,8 @@ const MOST_NAMED: usize = 8;
 /// without an image of the kernel nobody misses files that are not there.
 pub(super) fn add_lines(run: &mut Run, vmlinux: Option<&Path>, root: Option<&str>) -> Vec<String> {
     let names = named_in_stacks(run);
-    let build_ids = run.explanation.as_ref().map(|told| told.module_build_ids.clone());
+    let build_ids =
+        run.explanation.as_ref().map(|explanation| explanation.module_build_ids.clone());
     let build_ids = build_ids.unwrap_or_default();
     let (mut known, unknown): (Vec<String>, Vec<String>) =
         names.into_iter().partition(|name| build_ids.contains_key(name));

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use serde::Deserialize;
 use wakescope_core::date::Date;
 use wakescope_core::distribution::Distribution;
-use wakescope_core::plan::Policy;
+use wakescope_core::plan::ProbePolicy;
 use wakescope_core::run::{Overflow, Run};
 
 use super::super::command::{Command, policy};
@@ -185,10 +185,10 @@ fn plan(command: &Command<'_>, threads: u64, draft: &mut Draft) {
     draft.priority = of.and_then(priority);
     draft.policy = match (named, draft.priority) {
         (Some(policy), _) => Some(policy),
-        (None, Some(_)) => Some(Policy::Fifo),
-        (None, None) => Some(Policy::Other),
+        (None, Some(_)) => Some(ProbePolicy::Fifo),
+        (None, None) => Some(ProbePolicy::Other),
     };
-    if !draft.policy.is_some_and(Policy::has_priority) {
+    if !draft.policy.is_some_and(ProbePolicy::has_priority) {
         draft.priority = None;
     }
 }

@@ -12,7 +12,7 @@ use super::super::counts::{Counts, in_ns};
 use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, number, thousandths};
 use super::super::{About, ImportError, Imported};
-use super::{Fault, Told, decode, from_base64};
+use super::{Declared, Fault, decode, from_base64};
 use wakescope_core::harmless::clean;
 
 /// The most tags that are kept apart.
@@ -23,7 +23,7 @@ const ENOUGH: usize = 4_096;
 
 #[derive(Default)]
 struct Log {
-    told: Told,
+    declared: Declared,
     version: Option<String>,
     /// Seconds since 1970.
     started: Option<i64>,
@@ -60,8 +60,8 @@ pub(in super::super) fn read(
         return Err(ImportError::new("there is no interval in it"));
     }
     log.tags.iter_mut().for_each(|(_, intervals)| intervals.merge(&about.budget));
-    let unit_ns = log.told.unit(about)?.ns();
-    if log.told.own.is_some() {
+    let unit_ns = log.declared.unit(about)?.ns();
+    if log.declared.own.is_some() {
         return log.own(about, unit_ns);
     }
     let several = log.tags.len() > 1;
@@ -106,7 +106,7 @@ impl Log {
             let seconds = rest.split_ascii_whitespace().next().and_then(thousandths);
             self.started = seconds.and_then(|ms| i64::try_from(ms / 1_000).ok());
         } else {
-            self.told.take(text);
+            self.declared.take(text);
         }
     }
 
@@ -187,7 +187,7 @@ impl Log {
     fn draft(&self, about: &About, of: &Intervals, unit_ns: u64) -> Result<Draft, String> {
         let mut draft =
             Draft::new("HdrHistogram", "interval log", about, Quantity::Unknown, Omission::Unknown);
-        self.told.tell(&mut draft);
+        self.declared.tell(&mut draft);
         draft.started = self.started.and_then(Date::from_seconds);
         let span = of.begin_ms.map(|begin| of.end_ms.saturating_sub(begin));
         draft.duration_ns = span.and_then(|ms| ms.checked_mul(1_000_000)).filter(|&ns| ns > 0);

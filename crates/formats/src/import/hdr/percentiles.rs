@@ -13,11 +13,11 @@ use super::super::draft::Draft;
 use super::super::lines::{Line, Lines, Word, number};
 use super::super::statement::Figure;
 use super::super::{About, ImportError};
-use super::Told;
+use super::Declared;
 
 #[derive(Default)]
 struct Table {
-    told: Told,
+    declared: Declared,
     head: bool,
     /// Of each row, the share of samples that are not above it, at least; and by how much that may
     /// have been rounded up.
@@ -49,7 +49,7 @@ pub(in super::super) fn read(from: &mut dyn BufRead, about: &About) -> Result<Ru
     };
     let (total, max) = table.total.zip(table.max.as_deref()).ok_or_else(cut)?;
     let decimals = table.decimals.unwrap_or(0);
-    let unit_ns = table.told.unit(about)?.ns();
+    let unit_ns = table.declared.unit(about)?.ns();
     let max = steps(max, decimals).ok_or_else(|| ImportError::new("`#[Max` is not a number"))?;
     let held = table.rows.last().map_or(0, |&(_, count)| count);
     if held != total {
@@ -134,7 +134,7 @@ impl Table {
             let of = parts.get(1).and_then(|part| value(part));
             self.sub_buckets = of.and_then(|text| number(&text)).filter(|&n| n > 0);
         } else {
-            self.told.take(line.text.trim());
+            self.declared.take(line.text.trim());
         }
         Ok(())
     }
@@ -179,7 +179,7 @@ impl Table {
             Quantity::Unknown,
             Omission::Unknown,
         );
-        self.told.tell(&mut draft);
+        self.declared.tell(&mut draft);
         draft.unknown.push("threads.woken.min_ns");
         // Where decimals reach below a ns, they are cut off.
         let places = 10_u64.pow(u32::try_from(decimals).map_err(|_| "too many decimals")?);

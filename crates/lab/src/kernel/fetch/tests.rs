@@ -131,8 +131,8 @@ impl Mirror {
 #[track_caller]
 fn run(command: &mut Command) -> Vec<u8> {
     let out = command.output().unwrap();
-    let told = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(out.status.success(), "{command:?}: {told}");
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{command:?}: {text}");
     out.stdout
 }
 

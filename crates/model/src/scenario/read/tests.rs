@@ -185,6 +185,9 @@ fn all_shipped_scenarios_can_be_read() {
         let scenario = shipped.read().unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(scenario.name, shipped.name);
         assert!(scenario.about.len() > 20, "{}", shipped.name);
+        // Wider lines would not stand below the table as they are written.
+        let fits = |line: &String| line.chars().count() <= 98;
+        assert!(scenario.published.iter().all(fits), "{}", shipped.name);
         assert!(shipped.text.starts_with("# "), "{} says nothing of its origin", shipped.name);
         assert_eq!(read(&scenario.to_toml()), Ok(scenario), "{}", shipped.name);
     }

@@ -46,8 +46,8 @@ mod tests {
         ] {
             let got = shared(files, cpus);
             assert_eq!(got.as_ref().ok(), want.as_ref(), "{files} for {cpus}");
-            if let Err(told) = got {
-                assert!(told.contains(&format!("the limit of open files, {files},")), "{told}");
+            if let Err(text) = got {
+                assert!(text.contains(&format!("the limit of open files, {files},")), "{text}");
             }
         }
     }

@@ -162,10 +162,10 @@ fn whatever_happens_each_point_counts_once() {
             3 => Does::Answers(random.number() % 2_000_000_000),
             _ => Does::Answers(random.number() % 900_000),
         });
-        let told = format!("seed {seed}, round {round}: {seen:?}");
-        assert_eq!(ended, Waited::Done, "{told}");
+        let text = format!("seed {seed}, round {round}: {seen:?}");
+        assert_eq!(ended, Waited::Done, "{text}");
         let all = took.len() as u64 + seen.unanswered + seen.left_out;
-        assert_eq!(all, points, "{told}");
+        assert_eq!(all, points, "{text}");
     }
 }
 

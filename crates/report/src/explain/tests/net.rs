@@ -141,8 +141,8 @@ fn a_page_and_markdown_have_the_second_ranking_too() {
         [page(&overlay), crate::markdown::report(&overlay)]
     };
     for (page, alone) in shown(&guest()).iter().zip(shown(&serial())) {
-        for told in ["Causes of late wakeups net of measured steal", "concluded from events"] {
-            assert!(page.contains(told) && !alone.contains(told), "{told}: {page}");
+        for text in ["Causes of late wakeups net of measured steal", "concluded from events"] {
+            assert!(page.contains(text) && !alone.contains(text), "{text}: {page}");
         }
     }
 }

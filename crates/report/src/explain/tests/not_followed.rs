@@ -43,13 +43,13 @@ fn of_threads_of_others_it_is_told_that_nobody_knows() {
         (explanation.late, explanation.late_not_followed) = (41, 0);
         explanation.unexplained_ns = 0;
     }
-    let told = |run: &Run| text(run, PLAIN, Extent::default());
+    let message = |run: &Run| text(run, PLAIN, Extent::default());
     let want = " not counted here: 2 wakeups that were not followed, with unknown lateness\n";
-    assert!(told(&run).contains(want), "{}", told(&run));
+    assert!(message(&run).contains(want), "{}", message(&run));
     if let Some(explanation) = &mut run.explanation {
         explanation.not_followed = 0;
     }
-    assert!(!told(&run).contains("not followed"), "{}", told(&run));
+    assert!(!message(&run).contains("not followed"), "{}", message(&run));
 }
 
 #[test]

@@ -8,21 +8,12 @@ use wakescope_core::explain::{
     Within,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
-use wakescope_core::histogram::Histogram;
 use wakescope_core::run::{Episode, Run};
 
 use crate::text::tests::run_of;
 
 pub(super) fn distribution(samples: &[u64]) -> Distribution {
-    Distribution {
-        count: samples.len() as u64,
-        min_ns: samples.iter().min().copied(),
-        max_ns: samples.iter().max().copied(),
-        max_at_ns: Some(0),
-        sum_ns: samples.iter().sum(),
-        histogram: Histogram::of(samples.iter().copied()),
-        stated: None,
-    }
+    Distribution { max_at_ns: Some(0), ..Distribution::of(samples.iter().copied()) }
 }
 
 pub(super) fn components(ns: [u64; 4]) -> Components {

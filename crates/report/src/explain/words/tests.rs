@@ -113,9 +113,9 @@ fn places_are_told_from_the_inside_out() {
         (within(None, Some(("a in b", 1))), false, "in a in b[1]"),
     ] {
         let culprit = Culprit::Function(function("f"));
-        let told = share(Cause::IrqOff, culprit, within);
-        let told = Share { waiting_for_lock: lock, ..told };
-        check(&told, &format!("231 µs interrupts off in f, {want}"));
+        let text = share(Cause::IrqOff, culprit, within);
+        let text = Share { waiting_for_lock: lock, ..text };
+        check(&text, &format!("231 µs interrupts off in f, {want}"));
     }
 }
 

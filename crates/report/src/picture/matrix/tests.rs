@@ -136,10 +136,10 @@ fn matrices_of_every_size_are_in_order() {
             let scene = drawn(&runs, room);
             check_scene(&scene);
             check_svg(&crate::picture::draw_svg(&scene, "x", false));
-            let told =
+            let message =
                 |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text.contains("no room"));
             let has_figures = !figures(&scene).is_empty();
-            assert_eq!(!has_figures && !room.bare, scene.marks.iter().any(told), "{cpus}");
+            assert_eq!(!has_figures && !room.bare, scene.marks.iter().any(message), "{cpus}");
             assert!(has_figures || cpus > 2, "{cpus}");
         }
     }

@@ -87,10 +87,10 @@ fn all_of_module(image: &Image<'_>, name: &str, depth: usize) -> Vec<String> {
             for line in &mut lines {
                 line.file = line.file.rsplit('/').next().unwrap().to_owned();
             }
-            told(&lines)
+            text_of(&lines)
         })
         .collect();
-    all.retain(|told| !told.is_empty());
+    all.retain(|text| !text.is_empty());
     all.dedup();
     all
 }
@@ -105,10 +105,10 @@ fn check_places(bytes: &[u8], which: &str) {
     // Sections other than the first, which begin at the same address in the file.
     let reset = all_of_module(&image, "queue_reset", 0);
     assert!(has(&reset, "queue_reset queue.c:20"), "{which}: {reset:?}");
-    assert!(reset.iter().all(|told| told.starts_with("queue_reset queue.c:")), "{which}");
+    assert!(reset.iter().all(|text| text.starts_with("queue_reset queue.c:")), "{which}");
     let init = all_of_module(&image, "queue_init", 0);
     assert!(has(&init, "queue_init queue.c:24"), "{which}: {init:?}");
-    assert!(init.iter().all(|told| told.starts_with("queue_init queue.c:2")), "{which}: {init:?}");
+    assert!(init.iter().all(|text| text.starts_with("queue_init queue.c:2")), "{which}: {init:?}");
     // Another file, whose lines are a program of their own.
     let drained = all_of_module(&image, "drained", 0);
     assert!(has(&drained, "drained drained.c:9"), "{which}: {drained:?}");

@@ -9,7 +9,6 @@ use proptest::test_runner::{RngSeed, TestError, TestRunner};
 use wakescope_attribution::{Part, Seen, account, blame, components, rank, timeline};
 use wakescope_core::distribution::Distribution;
 use wakescope_core::explain::{Above, Cause, Evidence, Known, Share};
-use wakescope_core::histogram::Histogram;
 use wakescope_core::run::{Episode, Run, Thread};
 use wakescope_core::units::SpanNs;
 
@@ -273,7 +272,7 @@ fn check_context(drawn: &Drawn, wakeup: &Decoded) -> Checked {
     let faults = if drawn.marks[3].is_some() { drawn.head.faults } else { 0 };
     prop_assert_eq!(wakeup.page_faults, faults);
     prop_assert_eq!(wakeup.irqs_off.is_some(), drawn.head.edges.is_some());
-    let last = wakeup.given_up.as_ref().map(|last| (last.pid, told(&last.stack).join(" ")));
+    let last = wakeup.given_up.as_ref().map(|last| (last.pid, text_of(&last.stack).join(" ")));
     let wanted = Some(raw.away_pid).filter(|&pid| pid != 0);
     prop_assert_eq!(last, wanted.map(|pid| (pid, "do_syscall_64+0x34".to_owned())));
     if !drawn.head.looked {
@@ -287,7 +286,7 @@ fn check_context(drawn: &Drawn, wakeup: &Decoded) -> Checked {
     let named = [(at::WORK, "do_work+0x23"), (at::SYSCALL, "do_syscall_64+0x34")];
     let there = named.into_iter().filter(|(place, _)| drawn.head.stack.contains(place));
     let stack: Vec<&str> = there.map(|(_, name)| name).collect();
-    prop_assert_eq!(&told(&context.stack), &stack);
+    prop_assert_eq!(&text_of(&context.stack), &stack);
     prop_assert_eq!(context.stack_is_later, stack == ["do_syscall_64+0x34"]);
     Ok(())
 }
@@ -320,13 +319,7 @@ fn causes_of_decoded_wakeups_have_all_their_time() {
         let wakeups: Vec<Decoded> = several.iter().map(|record| decoded(&record.seen())).collect();
         let latencies: Vec<u64> =
             several.iter().map(|record| record.drawn.response - DUE).collect();
-        let all = Distribution {
-            count: latencies.len() as u64,
-            max_ns: latencies.iter().max().copied(),
-            sum_ns: latencies.iter().sum(),
-            histogram: Histogram::of(latencies.iter().copied()),
-            ..Distribution::default()
-        };
+        let all = Distribution::of(latencies.iter().copied());
         let thread = Thread { woken: all.clone(), expiries: all.clone(), ..Thread::default() };
         let mut run = Run { threads: vec![thread], ..Run::default() };
         run.host.hypervisor = guest.then(|| "kvm".into());

@@ -25,12 +25,12 @@ const EVENTS: &[&str] = &["done", "more work"];
 pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
     let most = 4_u32;
     (
-        (name(), "[ -~äµ]{0,40}", machine(most), costs()),
+        (name(), line(), vec(line(), 0..4), machine(most), costs()),
         vec(steps(), 1..4),
         vec((policy(), option::of(0..most), does()), 1..5),
         vec((kind(), arrivals(), option::of(0..most)), 0..4),
     )
-        .prop_map(|((name, about, machine, costs), paths, tasks, interrupts)| {
+        .prop_map(|((name, about, published, machine, costs), paths, tasks, interrupts)| {
             let mut all = vec![defines(), Path { name: "handler".into(), steps: handler() }];
             for (i, steps) in paths.into_iter().enumerate() {
                 // Time passes in each.
@@ -69,7 +69,7 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
                     handler,
                 });
             }
-            Scenario { name, about, machine, costs, paths: all, tasks, interrupts }
+            Scenario { name, about, published, machine, costs, paths: all, tasks, interrupts }
         })
 }
 
@@ -87,6 +87,10 @@ fn handler() -> Vec<Step> {
 
 fn name() -> impl Strategy<Value = String> {
     "[ -~]{1,64}"
+}
+
+fn line() -> impl Strategy<Value = String> {
+    "[ -~äµ]{0,40}"
 }
 
 fn machine(cpus: u32) -> impl Strategy<Value = Machine> {

@@ -27,6 +27,7 @@ fn the_page_names_every_key_and_word() {
         "schema",
         "name",
         "about",
+        "published",
         "cpus",
         "tick",
         "idle_states",

@@ -129,6 +129,12 @@ fn names_and_files_have_a_length() {
     check(limits::NAME, path, "expected 1 to 64 printable ASCII characters");
     let about = |length: usize| format!("about = \"{}\"\n{}", "ä".repeat(length), with_path(""));
     check(limits::ABOUT, about, "expected a text of at most 1000 characters");
+    let line =
+        |length: usize| format!("published = [\"{}\"]\n{}", "ä".repeat(length), with_path(""));
+    check(limits::PUBLISHED_LINE, line, "published[0]: found `");
+    let lines =
+        |count: usize| format!("published = [{}]\n{}", "\"5 ms\",".repeat(count), with_path(""));
+    check(limits::PUBLISHED, lines, "found 101 entries, expected at most 100");
     for name in ["", "ä", "\\u001b[31m", "a\\nb"] {
         let error = read(&with_path(&format!("{{ spin_lock = \"{name}\" }}"))).expect_err(name);
         assert!(error.contains("printable ASCII"), "{error}");

@@ -1,0 +1,86 @@
+//! The file that `wakescope model run -o` draws into.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use wakescope_report::model::{Drawn, Ending, Simulated};
+use wakescope_report::overlay::{Entry, Overlay};
+use wakescope_report::{html, picture};
+
+use crate::ending::{Endings, format_for};
+use crate::{Failure, output, runs};
+
+/// The most runs that a page shows: nobody tells more curves apart.
+pub(super) const MOST: usize = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Svg,
+    Png,
+    Html,
+}
+
+/// What the endings of files say.
+const ENDINGS: Endings<'static, Option<Format>> = &[
+    ("svg", &[Some(Format::Svg)]),
+    ("png", &[Some(Format::Png)]),
+    ("html", &[Some(Format::Html)]),
+    ("htm", &[Some(Format::Html)]),
+];
+
+/// A file, and what it is to hold.
+#[derive(Clone, Copy)]
+pub(super) struct Drawing<'a> {
+    path: &'a Path,
+    format: Format,
+}
+
+impl<'a> Drawing<'a> {
+    /// The format is that of the name's ending.
+    pub(super) fn into(path: &'a Path) -> Result<Self, Failure> {
+        match format_for(Some(path), None, None, ENDINGS)? {
+            Some(format) => Ok(Self { path, format }),
+            None => Err(Failure::new(format!("{}: the name says no format", path.display()))
+                .try_this("use a name that ends in .svg, .png or .html")),
+        }
+    }
+
+    pub(super) fn is_page(self) -> bool {
+        self.format == Format::Html
+    }
+
+    /// Writes the file.
+    pub(super) fn write(self, simulated: &Simulated, drawn: &[Drawn<'_>]) -> Result<(), Failure> {
+        if drawn.is_empty() {
+            return Err(Failure::new(format!(
+                "there is no wakeup to draw in {}",
+                self.path.display()
+            )));
+        }
+        let bytes = match self.format {
+            Format::Svg => picture::timelines_svg(drawn).into_bytes(),
+            Format::Png => picture::timelines_png(drawn),
+            Format::Html => html::model_page(simulated, &overlay(simulated)?, drawn).into_bytes(),
+        };
+        output::write_file(self.path, &bytes)
+    }
+}
+
+/// All runs as they were written, each a curve.
+fn overlay(simulated: &Simulated) -> Result<Overlay<'static>, Failure> {
+    let several = simulated.runs.iter().any(|run| run.seed != simulated.runs[0].seed);
+    let mut entries = Vec::new();
+    for run in &simulated.runs {
+        let Ending::Ok(figures) = &run.ending else { continue };
+        let Some(folder) = &figures.run else { continue };
+        let label = match several {
+            true => format!("{}, seed {}", run.preempt, run.seed),
+            false => run.preempt.clone(),
+        };
+        let run = Cow::Owned(runs::read(Path::new(folder))?);
+        entries.push(Entry { label, run, runs: 1 });
+    }
+    let mut overlay = Overlay::of(entries);
+    overlay.title.clone_from(&simulated.scenario);
+    Ok(overlay)
+}

@@ -1,0 +1,105 @@
+//! The locks that are shown of a wakeup: a row for who holds each, and rows for those that wait.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use wakescope_model::Image;
+use wakescope_model::image::LockId;
+use wakescope_model::scenario::softirq_name;
+use wakescope_model::timeline::{LockSpan, Timeline};
+use wakescope_model::trace::LockUser;
+
+use crate::style::clean;
+
+/// So many locks are shown: those that somebody waited for, then those that were held longest.
+const LOCKS: usize = 6;
+
+/// So many wait for a lock at a time; what more there are is counted.
+const WAITERS: usize = 4;
+
+/// Rows of locks, and what has no place in them.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) rows: Vec<Row>,
+    /// A sentence each.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Spans of a lock of which none lies over another, by their beginning.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) lock: LockId,
+    /// Whether these wait; else they hold the lock.
+    pub(crate) waits: bool,
+    pub(crate) spans: Vec<LockSpan>,
+}
+
+impl Rows {
+    pub(crate) fn of(timeline: &Timeline) -> Self {
+        let mut locks: BTreeMap<LockId, Vec<LockSpan>> = BTreeMap::new();
+        let within =
+            |span: &&LockSpan| span.from_ns < timeline.to_ns && span.to_ns > timeline.from_ns;
+        for span in timeline.locks.iter().filter(within) {
+            locks.entry(span.lock).or_default().push(*span);
+        }
+        let mut locks: Vec<(LockId, Vec<LockSpan>)> = locks.into_iter().collect();
+        let length = |spans: &[LockSpan], waits: bool| -> u64 {
+            let own = spans.iter().filter(|span| span.waits == waits);
+            own.map(|s| s.to_ns.min(timeline.to_ns) - s.from_ns.max(timeline.from_ns)).sum()
+        };
+        // Stable: of two alike, the one with the lower number.
+        locks.sort_by_key(|(_, spans)| Reverse((length(spans, true), length(spans, false))));
+        let mut rows = Self::default();
+        for (lock, spans) in locks.iter().take(LOCKS) {
+            rows.add(*lock, spans);
+        }
+        let mut leave_out = |count: usize, what: &str| {
+            if count > 0 {
+                rows.left_out.push(format!("{count} more {what}"));
+            }
+        };
+        leave_out(locks.len().saturating_sub(LOCKS), "locks are not shown");
+        let left_out = usize::try_from(timeline.left_out).unwrap_or(usize::MAX);
+        leave_out(left_out, "spans and events were left out");
+        rows
+    }
+
+    fn add(&mut self, lock: LockId, spans: &[LockSpan]) {
+        let of = |waits: bool| spans.iter().filter(move |span| span.waits == waits).copied();
+        self.rows.push(Row { lock, waits: false, spans: of(false).collect() });
+        let mut lanes: Vec<Vec<LockSpan>> = Vec::new();
+        let mut left_out = 0_usize;
+        for span in of(true) {
+            let is_free =
+                |lane: &Vec<LockSpan>| lane.last().is_none_or(|last| last.to_ns <= span.from_ns);
+            match lanes.iter().position(is_free) {
+                Some(at) => lanes[at].push(span),
+                None if lanes.len() < WAITERS => lanes.push(vec![span]),
+                None => left_out += 1,
+            }
+        }
+        self.rows.extend(lanes.into_iter().map(|spans| Row { lock, waits: true, spans }));
+        if left_out > 0 {
+            self.left_out.push(format!("{left_out} more waits for a lock are not shown"));
+        }
+    }
+}
+
+impl Row {
+    /// What stands beside it: the lock, or that these wait for the lock above.
+    pub(crate) fn name(&self, image: &Image) -> String {
+        match self.waits {
+            true => "  waits".into(),
+            false => clean(&image.locks[self.lock.index()], 64),
+        }
+    }
+}
+
+/// Who holds a lock or waits for it.
+pub(crate) fn user(image: &Image, by: LockUser) -> String {
+    match by {
+        LockUser::Task(task) => clean(image.task_name(Some(task)), 15),
+        LockUser::Interrupt(source) => clean(&image.sources[source.index()].name, 64),
+        LockUser::Softirq(number) => format!("softirq {}", softirq_name(number)),
+    }
+}
