@@ -21,6 +21,7 @@ mod building;
 mod equipping;
 mod fetch;
 mod kernels;
+mod module;
 mod prune;
 mod run;
 mod showing;
@@ -48,6 +49,7 @@ pub(crate) struct LabArgs {
 enum Verb {
     Kernels(kernels::KernelsArgs),
     Fetch(fetch::FetchArgs),
+    Module(module::ModuleArgs),
     Run(Box<run::RunArgs>),
     Verify(verify::VerifyArgs),
     Bisect(Box<bisect::BisectArgs>),
@@ -59,6 +61,7 @@ pub(crate) fn run(args: &LabArgs) -> Result<Outcome, Failure> {
     match &args.verb {
         Verb::Kernels(args) => kernels::run(args),
         Verb::Fetch(args) => fetch::run(args),
+        Verb::Module(args) => module::run(args),
         Verb::Run(args) => run::run(args),
         Verb::Verify(args) => verify::run(args),
         Verb::Bisect(args) => bisect::run(args),

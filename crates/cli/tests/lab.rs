@@ -9,6 +9,8 @@ mod clocks;
 mod common;
 #[path = "lab/confined.rs"]
 mod confined;
+#[path = "lab/device.rs"]
+mod device;
 #[path = "lab/disturbed.rs"]
 mod disturbed;
 #[path = "lab/equipment.rs"]

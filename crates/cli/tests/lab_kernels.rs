@@ -162,3 +162,47 @@ fn a_cache_that_cannot_be_written_is_named() {
     let text = ["cannot use ", "it is a file, not a folder", "WAKESCOPE_CACHE=DIR"];
     check(&mut lab.command(&["kernels"]), 2, &text);
 }
+
+#[test]
+fn a_module_is_built_from_what_is_cached_or_refused_with_a_remedy() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let lab = Lab::new("module");
+    check(&mut lab.command(&["module"]), 2, &["no kernel in the cache", "→ name one"]);
+    lab.add("6.1.0-56-cloud", "PREEMPT_DYNAMIC", "CONFIG_PREEMPT_DYNAMIC=y\n");
+    let apart = std::env::consts::ARCH != "x86_64";
+    if apart {
+        let told = ["only be built on that architecture", "→ run it on"];
+        check(&mut lab.command(&["module", "6.1-cloud"]), 2, &told);
+        return;
+    }
+    check(&mut lab.command(&["module", "6.1-cloud"]), 2, &["cannot build the module for 6.1.0-56"]);
+    let tree = lab.dir.join("cache/headers/6.1.0-56-cloud-amd64/tree");
+    fs::create_dir_all(tree).unwrap();
+    // It goes into the packages and builds, in place of the real one.
+    let tools = lab.dir.join("tools");
+    fs::create_dir(&tools).unwrap();
+    let module = |script: &str, code, told: &[&str]| {
+        let unshare = tools.join("unshare");
+        fs::write(&unshare, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&unshare, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
+        check(lab.command(&["module", "6.1-cloud"]).env("PATH", path), code, told);
+    };
+    let denied = "echo 'unshare: unshare failed: Operation not permitted' >&2; exit 1";
+    module(denied, 2, &["no private place to build in: unshare: ", "→ run it "]);
+    let broken = "echo 'device.c:7: error: no' >&2; exit 2";
+    module(
+        broken,
+        2,
+        &[
+            "the build for 6.1.0-56-cloud-amd64 failed",
+            "device.c:7",
+            "→ remove ",
+            "→ or build it by",
+        ],
+    );
+    module("echo what", 2, &["it ended without a module", "→ remove "]);
+    module("printf '\\177ELF module'", 0, &["6.1-cloud: ", "/wakescope.ko"]);
+    module(denied, 0, &["/wakescope.ko, was here already"]);
+}

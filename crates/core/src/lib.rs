@@ -19,6 +19,7 @@ pub mod histogram;
 pub mod host;
 pub mod instruments;
 pub mod interval_deviation;
+pub mod kernel_stamps;
 pub mod lab;
 pub mod limit;
 pub mod limitations;

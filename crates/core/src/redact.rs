@@ -244,6 +244,7 @@ fn keep_thread(thread: &Thread) {
         due_uncertainty_ns: _,
         page_faults: _,
         spin: _,
+        kernel_stamps: _,
         // Figures only.
         audio: _,
         woken: _,

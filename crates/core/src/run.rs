@@ -13,6 +13,7 @@ use crate::finding::Validity;
 use crate::histogram::Histogram;
 use crate::host::Host;
 use crate::interval_deviation::{DeviationFigures, IntervalDeviation};
+pub use crate::kernel_stamps::{KernelStamps, StampedPart};
 use crate::limit::Judgement;
 use crate::line::Line;
 use crate::maxima::Maxima;
@@ -140,6 +141,10 @@ pub struct Thread {
     /// What a loop that never sleeps did; `None` if the probe slept, or the loop has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spin: Option<Spin>,
+    /// How the kernel's own time stamps divide the wakeup latencies; `None` where it gives none, or the
+    /// run has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_stamps: Option<KernelStamps>,
     /// One value per wakeup.
     pub woken: Distribution,
     /// One value per expiry, also of those that a late wakeup swallowed.

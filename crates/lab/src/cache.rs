@@ -32,6 +32,9 @@ const OLD_S: u64 = 3600;
 /// The name of apt's folders for what is not checked yet.
 pub(crate) const PARTIAL: &str = "partial";
 
+/// The name of apt's folder for what is neither a list nor a package: the lab asks for nothing of that.
+const AUXILIARY: &str = "auxfiles";
+
 /// The file of known checksums.
 const SUMS: &str = "sums.json";
 
@@ -116,15 +119,16 @@ impl Cache {
     }
 
     /// Fails unless nobody but root and this user can change what is executed and believed in it:
-    /// kernels, emulators, package lists, guests, built kernels and known checksums, and every folder
-    /// above them. Nothing is made, and a cache that is not there is fine.
+    /// kernels, emulators, package lists, guests, built kernels, modules with what they are built
+    /// with, and known checksums, and every folder above them. Nothing is made, and a cache that is
+    /// not there is fine.
     ///
     /// Cells are looked at one by one when they are used.
     pub fn check(&self) -> Result<(), CacheError> {
         if open_own_folder(&self.root).map_err(of_own("use"))?.is_none() {
             return Ok(());
         }
-        for name in ["kernels", "qemu", "guests", "built", "apt", SUMS] {
+        for name in ["kernels", "qemu", "guests", "built", "modules", "headers", "apt", SUMS] {
             check_own(&self.root.join(name), &is_never_used).map_err(of_own("use"))?;
         }
         for name in ["cells", "locks"] {
@@ -166,6 +170,16 @@ impl Cache {
     /// Images of kernels that were built for a bisection, each named after its revision.
     pub fn built(&self) -> PathBuf {
         self.root.join("built")
+    }
+
+    /// Modules that were built, by the release of their kernel and by their sources.
+    pub fn modules(&self) -> PathBuf {
+        self.root.join("modules")
+    }
+
+    /// What modules are built with, by the release of their kernel.
+    pub fn headers(&self) -> PathBuf {
+        self.root.join("headers")
     }
 
     /// Results.
@@ -281,9 +295,9 @@ fn is_unfinished(name: &str) -> bool {
 }
 
 /// Whether the lab uses nothing of this name: what is unfinished, and where apt as another user puts
-/// what it has not checked yet, which is made anew each time.
+/// what it has not checked yet, which is made anew each time, and what the lab never asks for.
 fn is_never_used(name: &OsStr) -> bool {
-    name == PARTIAL || name.to_str().is_some_and(is_unfinished)
+    name == PARTIAL || name == AUXILIARY || name.to_str().is_some_and(is_unfinished)
 }
 
 /// Removes what killed labs left unfinished in `folder`: folders on which nobody holds a lock any

@@ -13,6 +13,7 @@ pub mod kernel;
 pub mod leftovers;
 pub mod machine;
 pub mod matrix;
+pub mod module;
 pub mod parcel;
 pub mod plan;
 pub mod qemu;

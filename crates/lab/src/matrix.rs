@@ -46,6 +46,8 @@ pub struct Equipment {
     pub programs: BTreeMap<Arch, PathBuf>,
     /// Modules that guests load first.
     pub modules: Vec<String>,
+    /// The project's own module, by the release of its kernel, where the plan's stimulus is its device.
+    pub own_modules: BTreeMap<String, PathBuf>,
     /// Guests at a time.
     pub parallel: usize,
 }
@@ -151,6 +153,9 @@ pub fn run(
 struct Booted<'a> {
     kernel: &'a Kernel,
     guest: Guest,
+    /// For the check of its model: without the project's own module, so that a check holds for every
+    /// stimulus.
+    checker: Guest,
     workshop: &'a Workshop,
 }
 
@@ -162,20 +167,35 @@ fn make_guests<'a>(
     let booted = kernels.iter().map(|kernel| {
         let workshop = equipment.workshops.get(&kernel.arch);
         let workshop = workshop.ok_or(LabError::NoMachine(kernel.arch))?;
-        Ok(Booted { kernel, guest: make_guest(kernel, equipment, &mut memo)?, workshop })
+        let own = equipment.own_modules.get(&kernel.release).map(PathBuf::as_path);
+        let checker = make_guest(kernel, None, equipment, &mut memo)?;
+        let guest = match own {
+            None => checker.clone(),
+            own => make_guest(kernel, own, equipment, &mut memo)?,
+        };
+        Ok(Booted { kernel, guest, checker, workshop })
     });
     booted.collect()
 }
 
-/// The guest's image for `kernel`, from the cache if it was made before of the same files.
-fn make_guest(kernel: &Kernel, equipment: &Equipment, memo: &mut Memo) -> Result<Guest, LabError> {
+/// The guest's image for `kernel`, with the project's `own` module in it if that is given, from the
+/// cache if it was made before of the same files.
+fn make_guest(
+    kernel: &Kernel,
+    own: Option<&Path>,
+    equipment: &Equipment,
+    memo: &mut Memo,
+) -> Result<Guest, LabError> {
     let program = equipment.programs.get(&kernel.arch).ok_or(LabError::NoMachine(kernel.arch))?;
     let config = kernel.config.as_deref();
     let mut sum =
         |path: &Path| memo.sum(path).map_err(|e| LabError::Guest(GuestError::Read(path.into(), e)));
     let mut parts = vec![guest::FORMAT.to_string(), kernel.release.clone(), sum(program)?];
     parts.push(config.map(&mut sum).transpose()?.unwrap_or_default());
-    let modules = modules(kernel, &equipment.modules)?;
+    let mut modules = modules(kernel, &equipment.modules)?;
+    if let Some(path) = own {
+        modules.push(Module::own(path).map_err(LabError::Modules)?);
+    }
     parts.extend(modules.iter().map(|m| format!("{} {}", m.name, sum::of_bytes(&m.bytes))));
     let key = sum::of_bytes(parts.join("\n").as_bytes());
     let image = equipment.cache.guests().join(format!("{key}.cpio"));
@@ -240,9 +260,9 @@ fn check(
 ) -> Result<(Arms, bool), LabError> {
     let mut jobs = Vec::new();
     let mut arms = Vec::new();
-    for Booted { kernel, guest, workshop } in booted {
+    for Booted { kernel, checker, workshop, .. } in booted {
         for &asked in plan.preempt_of(&kernel.name) {
-            jobs.push(workshop.job(kernel, guest, asked, GuestTask::Check));
+            jobs.push(workshop.job(kernel, checker, asked, GuestTask::Check));
             arms.push((kernel.name.clone(), asked));
         }
     }
@@ -358,7 +378,7 @@ fn measure(
     for spec in plan.cells() {
         let found = found.get(&(spec.kernel.clone(), spec.asked)).unwrap_or(&nothing);
         if let (Status::Ok, Some(booted)) = (found.status, by_name.get(spec.kernel.as_str())) {
-            let Booted { kernel, guest, workshop } = booted;
+            let Booted { kernel, guest, workshop, .. } = booted;
             let cpus = workshop.machine.cpus;
             let measurement = Measurement::of(plan, &spec.load, spec.seed, cpus);
             let task = GuestTask::Measure(Box::new(measurement));

@@ -21,6 +21,8 @@ pub enum Step<'a> {
     },
     /// A package is taken apart.
     Unpack(&'a str),
+    /// A module is built for the kernel of this release.
+    Build(&'a str),
     /// Something that the user should know, in a sentence.
     Note(&'a str),
 }

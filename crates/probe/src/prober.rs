@@ -23,6 +23,7 @@ use crate::line::Port;
 use crate::stimulus::audio::{Arithmetic, Audio};
 use crate::stimulus::availability;
 use crate::stimulus::channel::{Channel, ForChannel, for_channel};
+use crate::stimulus::device::DeviceWakeups;
 use crate::stimulus::line::RoundTrips;
 use crate::stimulus::place::Cpu;
 use crate::stimulus::rtc::RtcTicks;
@@ -291,6 +292,10 @@ fn live(
         S::Rtc => probe(&plan, shared, say_ready, times, || {
             let rtc = availability::open_rtc(plan.interval).map_err(io::Error::other)?;
             Ok(RtcTicks::new(rtc, stop, Watch::new(answers, true)))
+        }),
+        S::Device => probe(&plan, shared, say_ready, times, || {
+            let device = availability::open_device().map_err(io::Error::other)?;
+            Ok(DeviceWakeups::new(device, stop, Watch::new(answers, true)))
         }),
         S::Futex
         | S::Pipe

@@ -14,6 +14,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 pub mod audio;
 pub mod availability;
 pub(crate) mod channel;
+pub mod device;
 pub mod line;
 pub mod place;
 pub mod rtc;
@@ -52,6 +53,8 @@ pub struct Beside {
     pub line: Option<line::LineSeen>,
     /// What a loop that never sleeps did.
     pub spin: Option<run::Spin>,
+    /// How the kernel's own time stamps divide the wakeup latencies.
+    pub kernel_stamps: Option<run::KernelStamps>,
 }
 
 /// When stimuli come: at `start`, and from there every `interval`.

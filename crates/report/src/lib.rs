@@ -26,6 +26,7 @@ pub mod progress;
 mod quantity;
 pub mod realfeel;
 pub mod series;
+mod stamps;
 pub mod style;
 pub mod table;
 pub mod tail;

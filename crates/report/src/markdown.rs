@@ -42,8 +42,9 @@ fn answer(overlay: &Overlay) -> String {
     let measured = text::sentence(run).unwrap_or_else(|| text::none_measured(run));
     let said = explain::sentence(run).unwrap_or(measured);
     let proven = text::what_it_proves(run);
-    let of_audio = audio::sentences(run);
-    let message = proven.lines().chain(of_audio.iter().map(String::as_str));
+    let others: Vec<String> =
+        audio::sentences(run).into_iter().chain(crate::stamps::sentence(run)).collect();
+    let message = proven.lines().chain(others.iter().flat_map(|text| text.lines()));
     let proven = message.collect::<Vec<_>>().join(" ");
     format!("**{}**\n\n{}\n", escaped(&said), escaped(&proven))
 }

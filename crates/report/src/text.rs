@@ -57,7 +57,7 @@ pub fn summary(run: &Run, style: Style) -> String {
 fn overview(run: &Run, style: Style, notes: Notes) -> String {
     let mut out = headline(run, style);
     out.push_str(&what_it_proves(run));
-    for line in crate::audio::sentences(run) {
+    for line in crate::audio::sentences(run).into_iter().chain(crate::stamps::sentence(run)) {
         let _ = writeln!(out, "{line}");
     }
     out.push_str(&limits(run, style));

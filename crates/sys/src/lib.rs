@@ -41,8 +41,20 @@ pub mod shared_page;
 pub mod signal;
 pub mod timer_file;
 pub mod wake_signal;
+pub mod wakeup_device;
 
 /// The result of a call that reports failure as -1 and the reason in `errno`.
 fn checked(rc: libc::c_int) -> std::io::Result<libc::c_int> {
     if rc == -1 { Err(std::io::Error::last_os_error()) } else { Ok(rc) }
+}
+
+/// The number of a request of a device, as most architectures have it, x86 and ARM among them: what is
+/// read (2), written (1) or neither (0), the letter of the device, and the size of what is passed.
+const fn ioctl(
+    direction: libc::c_ulong,
+    letter: u8,
+    number: libc::c_ulong,
+    size: usize,
+) -> libc::c_ulong {
+    direction << 30 | (size as libc::c_ulong) << 16 | (letter as libc::c_ulong) << 8 | number
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use crate::checked;
+use crate::{checked, ioctl};
 
 /// An open real-time clock, which nobody else can open meanwhile. Its rate is put back when it is
 /// dropped; the kernel ends its interrupts when it is closed, however that happens.
@@ -29,15 +29,10 @@ pub struct Interrupts {
 }
 
 // linux/rtc.h. Their size is that of a long.
-const RTC_PIE_ON: libc::c_ulong = ioctl(0, 0x05, 0);
-const RTC_PIE_OFF: libc::c_ulong = ioctl(0, 0x06, 0);
-const RTC_IRQP_READ: libc::c_ulong = ioctl(2, 0x0b, size_of::<libc::c_ulong>());
-const RTC_IRQP_SET: libc::c_ulong = ioctl(1, 0x0c, size_of::<libc::c_ulong>());
-
-/// The number of a request of the letter `p`, as most architectures have it, x86 and ARM among them.
-const fn ioctl(direction: libc::c_ulong, number: libc::c_ulong, size: usize) -> libc::c_ulong {
-    direction << 30 | (size as libc::c_ulong) << 16 | (b'p' as libc::c_ulong) << 8 | number
-}
+const RTC_PIE_ON: libc::c_ulong = ioctl(0, b'p', 0x05, 0);
+const RTC_PIE_OFF: libc::c_ulong = ioctl(0, b'p', 0x06, 0);
+const RTC_IRQP_READ: libc::c_ulong = ioctl(2, b'p', 0x0b, size_of::<libc::c_ulong>());
+const RTC_IRQP_SET: libc::c_ulong = ioctl(1, b'p', 0x0c, size_of::<libc::c_ulong>());
 
 impl Rtc {
     /// Takes over a device that is open for reading.

@@ -58,6 +58,9 @@ _wakescope() {
             wakescope__subcmd__lab,kernels)
                 cmd="wakescope__subcmd__lab__subcmd__kernels"
                 ;;
+            wakescope__subcmd__lab,module)
+                cmd="wakescope__subcmd__lab__subcmd__module"
+                ;;
             wakescope__subcmd__lab,prune)
                 cmd="wakescope__subcmd__lab__subcmd__prune"
                 ;;
@@ -214,7 +217,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin all" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid device futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin all" -- "${cur}"))
                     return 0
                     ;;
                 --line)
@@ -358,7 +361,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__lab)
-            opts="-h --help kernels fetch run verify bisect prune"
+            opts="-h --help kernels fetch module run verify bisect prune"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -403,7 +406,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar audio spin" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid device futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --between)
@@ -561,6 +564,20 @@ _wakescope() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        wakescope__subcmd__lab__subcmd__module)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         wakescope__subcmd__lab__subcmd__prune)
             opts="-h --keep --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -611,7 +628,7 @@ _wakescope() {
                     return 0
                     ;;
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar audio spin" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid device futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar audio spin" -- "${cur}"))
                     return 0
                     ;;
                 --between)
@@ -777,7 +794,7 @@ _wakescope() {
             fi
             case "${prev}" in
                 --stimulus)
-                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin all" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "timer timerfd signal sigwait futex-timeout epoll deadline rtc rtc-grid device futex pipe eventfd socketpair udp tcp mqueue semaphore sysv-semaphore kill condvar line audio spin all" -- "${cur}"))
                     return 0
                     ;;
                 --line)

@@ -147,8 +147,7 @@ impl Examiner<'_> {
         let mut kernel = args.equipping.kernel(files, place, cache, &mut waiting)?;
         kernel.name = name.to_string();
         let kernels = [kernel];
-        let equipment =
-            args.equipping.equipment(&kernels, plan.cpu, cache.clone(), &mut waiting)?;
+        let equipment = args.equipping.equipment(&kernels, &plan, cache.clone(), &mut waiting)?;
         let mut showing = Showing::new(waiting);
         let mut watch = watcher(&mut showing);
         let done = matrix::run(&plan, &kernels, args.asking.repeat(), &equipment, &mut watch);

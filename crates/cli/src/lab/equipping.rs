@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use wakescope_core::plan::Stimulus;
 use wakescope_core::units::SpanNs;
 use wakescope_lab::archive::{ArchiveError, Site};
 use wakescope_lab::cache::Cache;
@@ -15,13 +16,15 @@ use wakescope_lab::kernel::own::{Files, OwnError};
 use wakescope_lab::kernel::{Arch, Kernel};
 use wakescope_lab::machine::{MEMORY_MIB, Machine};
 use wakescope_lab::matrix::Equipment;
-use wakescope_lab::plan::{CpuSpeed, shell_quoted};
+use wakescope_lab::module;
+use wakescope_lab::plan::{Plan, shell_quoted};
 use wakescope_lab::qemu::{Qemu, QemuError, SetUpError, set_up};
 use wakescope_lab::store::CellStore;
 use wakescope_lab::sum::Memo;
 use wakescope_probe::load::this_program;
 use wakescope_report::style::clean;
 
+use super::module::module_for;
 use super::waiting::Waiting;
 use super::{
     failure_of_archive, failure_of_fetch, failure_of_qemu, failure_of_set_up, failure_of_store,
@@ -215,7 +218,7 @@ impl Equipping {
     pub(super) fn equipment(
         &self,
         kernels: &[Kernel],
-        cpu: CpuSpeed,
+        plan: &Plan,
         cache: Cache,
         waiting: &mut Waiting,
     ) -> Result<Equipment, Failure> {
@@ -224,14 +227,33 @@ impl Equipping {
         let cpus = self.cpus()?;
         for arch in Arch::ALL.into_iter().filter(|a| kernels.iter().any(|k| k.arch == *a)) {
             let qemu = Arc::new(self.emulator(arch, &cache, waiting)?);
-            let machine = Machine { arch, cpu, memory_mib: MEMORY_MIB, cpus };
+            let machine = Machine { arch, cpu: plan.cpu, memory_mib: MEMORY_MIB, cpus };
             let (parameters, limit) = (self.append.clone(), self.timeout);
             workshops.insert(arch, Workshop { qemu, machine, parameters, limit });
             programs.insert(arch, self.program(arch)?);
         }
         let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
+        let own_modules = self.own_modules(kernels, plan.stimulus, &cache, waiting)?;
         let (modules, parallel) = (self.module.clone(), parallel(self.jobs));
-        Ok(Equipment { cache, store, workshops, programs, modules, parallel })
+        Ok(Equipment { cache, store, workshops, programs, modules, own_modules, parallel })
+    }
+
+    /// The project's own module for each of `kernels`, if `stimulus` needs it and it is not named among
+    /// the modules to load.
+    fn own_modules(
+        &self,
+        kernels: &[Kernel],
+        stimulus: Stimulus,
+        cache: &Cache,
+        waiting: &mut Waiting,
+    ) -> Result<BTreeMap<String, PathBuf>, Failure> {
+        let is_named = self.module.iter().any(|name| name == module::NAME);
+        let kernels = kernels.iter().filter(|_| stimulus == Stimulus::Device && !is_named);
+        let built = kernels.map(|kernel| {
+            let built = module_for(kernel, cache, waiting)?;
+            Ok((kernel.release.clone(), built.path))
+        });
+        built.collect()
     }
 
     /// The emulator. Where there is none, or one that is too old, the lab sets up its own.

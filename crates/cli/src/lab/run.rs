@@ -71,7 +71,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let mut waiting = Waiting::new()?;
     let plan = expand(plan, &args.equipping, &cache, &mut waiting)?;
     let kernels = args.equipping.kernels(plan.kernel_names(), &cache, &mut waiting)?;
-    let equipment = args.equipping.equipment(&kernels, plan.cpu, cache, &mut waiting)?;
+    let equipment = args.equipping.equipment(&kernels, &plan, cache, &mut waiting)?;
     let mut showing = Showing::new(waiting);
     let mut watch = watcher(&mut showing);
     let done = matrix::run(&plan, &kernels, args.repeat(), &equipment, &mut watch);

@@ -95,6 +95,7 @@ fn line(step: &Step<'_>) -> String {
             format!("fetching {what}: {} of {}", megabytes(*bytes), megabytes(*of))
         }
         Step::Unpack(what) => format!("unpacking {what}"),
+        Step::Build(release) => format!("building the module for {release}"),
         Step::Note(text) => (*text).to_owned(),
     }
 }

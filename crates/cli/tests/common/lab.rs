@@ -82,6 +82,34 @@ impl Stock {
         }
     }
 
+    /// Builds the project's module for the kernel `name`, which must have been fetched, with the command
+    /// itself; where it is. A machine that has no way to the packages, or no right to go into them, is
+    /// no failure of the test.
+    pub(crate) fn build_module(&self, name: &str) -> Result<PathBuf, String> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wakescope"));
+        let command = command.args(["lab", "module", name]).env("WAKESCOPE_CACHE", &self.root);
+        let ended = Running::start(command).output();
+        if ended.code == Some(0) {
+            let told =
+                ended.stderr.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
+            let path = told.and_then(|path| path.split(", ").next());
+            return Ok(path.unwrap_or_else(|| panic!("{ended:?}")).into());
+        }
+        let no_place = ended.stderr.lines().find(|line| line.contains("no private place"));
+        match no_place.map(str::to_owned).or_else(obstacle) {
+            Some(why) => Err(format!("cannot build the module: {why}")),
+            None => panic!("{name}: {ended:?}"),
+        }
+    }
+
+    /// The folder of the kernel that was fetched as `name`.
+    pub(crate) fn kernel(&self, name: &str) -> PathBuf {
+        let (series, flavour) = name.rsplit_once('-').unwrap();
+        let folder = self.root.join("kernels/amd64");
+        let is_it = |n: &String| n.starts_with(&format!("{series}.")) && n.ends_with(flavour);
+        folder.join(names(&folder).into_iter().find(is_it).expect("it was fetched"))
+    }
+
     fn has(&self, arch: &str, name: &str) -> bool {
         if name == "qemu" {
             return names(&self.root.join("qemu")).iter().any(|name| name.starts_with("1"));
@@ -100,7 +128,7 @@ impl Stock {
     /// Gives the cache in `folder` the kernels and the emulator.
     fn link_into(&self, folder: &Path) {
         fs::create_dir(folder).unwrap();
-        for name in ["kernels", "qemu"] {
+        for name in ["kernels", "qemu", "modules"] {
             let original = self.root.join(name);
             fs::create_dir_all(&original).unwrap();
             symlink(original, folder.join(name)).unwrap();

@@ -22,7 +22,7 @@ use wakescope_core::plan::{
 };
 use wakescope_core::preemption::{Evidence, Model, Preemption, Unread};
 use wakescope_core::run::{
-    Episode, LoadResult, Overflow, Run, SCHEMA, Spin, State, Thread, TimeDomain,
+    Episode, KernelStamps, LoadResult, Overflow, Run, SCHEMA, Spin, State, Thread, TimeDomain,
 };
 use wakescope_core::source::{Omission, Quantity, Source};
 use wakescope_core::stated::Stated;
@@ -123,6 +123,7 @@ pub(crate) fn full_run() -> Run {
             due_uncertainty_ns: 800,
             page_faults: 4,
             spin: Some(Spin { loops: 400_000_000, observed_ns: 10_000_000_000 }),
+            kernel_stamps: Some(KernelStamps { wakeups: 9_980, ..KernelStamps::default() }),
             woken,
             expiries,
             interval_deviation: Some(IntervalDeviation {

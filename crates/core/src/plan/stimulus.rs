@@ -31,6 +31,8 @@ pub enum Stimulus {
     Rtc,
     /// A timer on the grid that a real-time clock would have.
     RtcGrid,
+    /// A timer of the project's kernel module, whose device the probe reads.
+    Device,
     /// Another thread, through a futex.
     Futex,
     /// Another thread, through a pipe.
@@ -94,6 +96,7 @@ impl Stimulus {
         Self::Deadline,
         Self::Rtc,
         Self::RtcGrid,
+        Self::Device,
         Self::Futex,
         Self::Pipe,
         Self::Eventfd,
@@ -183,6 +186,9 @@ impl Stimulus {
                 ("rtc", Grid, "The periodic interrupt of the real-time clock, as realfeel")
             }
             Self::RtcGrid => ("rtc-grid", Grid, "A timer on the grid of a real-time clock's rate"),
+            Self::Device => {
+                ("device", Grid, "A timer of the kernel module wakescope, by a blocking read")
+            }
             Self::Futex => ("futex", Waker, "Another thread, through a futex"),
             Self::Pipe => ("pipe", Waker, "Another thread, through a pipe"),
             Self::Eventfd => ("eventfd", Waker, "Another thread, through an eventfd"),

@@ -19,7 +19,7 @@ use crate::limit::Outcome;
 use crate::line::Line;
 use crate::plan::{IdleStates, LinePlan, ProbePolicy, ScenarioPlan, Stimulus, Target};
 use crate::preemption::{Model, Preemption, Unread};
-use crate::run::{Overflow, SCHEMA, Spin, State, Summary, TimeDomain};
+use crate::run::{KernelStamps, Overflow, SCHEMA, Spin, State, Summary, TimeDomain};
 use crate::source::{Omission, Quantity};
 use crate::unknown::Unknown;
 
@@ -182,6 +182,7 @@ fn thread() -> Thread {
         due_uncertainty_ns: 0,
         page_faults: 0,
         spin: Some(Spin { loops: 4, observed_ns: 5 }),
+        kernel_stamps: Some(KernelStamps { wakeups: 6, ..KernelStamps::default() }),
         woken: distribution(),
         expiries: distribution(),
         interval_deviation: None,

@@ -125,3 +125,12 @@ fn only_files_are_read_and_not_without_end() {
     assert!(read_bounded(Path::new("/dev/zero"), 4).is_err());
     assert!(read_bounded(folder.path(), 4).is_err());
 }
+
+#[test]
+fn folders_that_apt_gives_to_another_user_are_left_out_and_no_others() {
+    let is = |name: &str| is_never_used(OsStr::new(name));
+    assert!(["partial", "auxfiles", ".new-1-2-kernel"].into_iter().all(is));
+    for used in ["lists", "archives", "auxfile", "partial2", ".new-x", "image"] {
+        assert!(!is(used), "{used}");
+    }
+}

@@ -30,6 +30,11 @@ pub struct Module {
 }
 
 impl Module {
+    /// The project's own module, which depends on no other, from the file at `path`.
+    pub fn own(path: &Path) -> Result<Self, ModulesError> {
+        Ok(Self { name: crate::module::NAME.into(), bytes: unpack::read(path)? })
+    }
+
     /// Of its file in the guest: `null_blk.ko`.
     pub fn file_name(&self) -> String {
         format!("{}.ko", self.name)

@@ -132,6 +132,7 @@ impl Ended {
             due_uncertainty_ns: self.due_uncertainty_ns(),
             page_faults: self.page_faults(),
             spin: self.spin(),
+            kernel_stamps: self.report.as_ref().and_then(|report| report.beside.kernel_stamps),
             woken: self.seen.woken,
             expiries: self.seen.expiries,
             interval_deviation: Some(self.seen.deviation).filter(|d| d.count() > 0),

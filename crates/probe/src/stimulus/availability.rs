@@ -9,6 +9,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_sys::clock;
 use wakescope_sys::empty_epoll::EmptyEpoll;
 use wakescope_sys::rtc::Rtc;
+use wakescope_sys::wakeup_device::{PERIOD_MIN, VERSION, WakeupDevice};
 
 use super::channel;
 
@@ -36,6 +37,20 @@ pub enum Unavailable {
     /// Its interrupt is made by a timer that is not precise.
     #[error("the kernel has no high-resolution timers: they expire every {0}")]
     CoarseTimers(SpanNs),
+    /// The kernel module is not loaded.
+    #[error("this machine has no /dev/wakescope")]
+    NoDevice,
+    /// The module's device may not be opened, or fails.
+    #[error("/dev/wakescope: {0}")]
+    DeviceClosed(#[source] io::Error),
+    /// The module has another interface than this program knows.
+    #[error(
+        "the kernel module wakescope has version {0} of its interface, and {VERSION} is needed"
+    )]
+    DeviceVersion(u32),
+    /// The module's timers have longer periods.
+    #[error("the kernel module wakescope has no period below {PERIOD_MIN}, and {0} is asked for")]
+    DevicePeriod(SpanNs),
     /// No rate has this interval.
     #[error("no rate of a real-time clock has an interval of {0}")]
     Interval(SpanNs),
@@ -60,6 +75,24 @@ impl Unavailable {
             Self::Channel(stimulus, e) => {
                 let (cause, remedy) = of_channel(*stimulus, e);
                 return (cause, remedy.into());
+            }
+            Self::NoDevice => (
+                Some("the kernel module wakescope is not loaded"),
+                "load it (kmod/README.md of the sources), or use --stimulus timerfd; in the lab, \
+                 guests load it by themselves: wakescope lab run --stimulus device",
+            ),
+            Self::DeviceClosed(e) if permitted(e) => {
+                (None, "run as root; or use --stimulus timerfd")
+            }
+            Self::DeviceClosed(_) => {
+                (None, "end other programs that use it; or use --stimulus timerfd")
+            }
+            Self::DeviceVersion(_) => (
+                Some("the module was built from other sources than this program"),
+                "build and load it again: make -C kmod, rmmod wakescope, insmod kmod/wakescope.ko",
+            ),
+            Self::DevicePeriod(_) => {
+                (None, "choose a longer --interval; or use --stimulus timerfd")
             }
             Self::NoRtc => (None, grid),
             Self::RtcBusy(path) => {
@@ -97,6 +130,8 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Unavailable> {
             .map_err(Unavailable::EpollPwait2),
         Stimulus::Rtc if plan.cpus.len() > 1 => Err(Unavailable::OneProbe(plan.cpus.len())),
         Stimulus::Rtc => open_rtc(interval).map(drop),
+        Stimulus::Device if interval < PERIOD_MIN => Err(Unavailable::DevicePeriod(interval)),
+        Stimulus::Device => open_device().map(drop),
         Stimulus::RtcGrid => Rate::of(interval).map(drop).ok_or(Unavailable::Interval(interval)),
         stimulus => {
             let between = plan.waker.as_ref().map_or(Between::Threads, |waker| waker.between);
@@ -159,6 +194,19 @@ pub(crate) fn open_rtc(interval: SpanNs) -> Result<Rtc, Unavailable> {
     Ok(rtc)
 }
 
+/// The device of the project's kernel module.
+pub(crate) fn open_device() -> Result<WakeupDevice, Unavailable> {
+    let file = File::open("/dev/wakescope").map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Unavailable::NoDevice,
+        _ => Unavailable::DeviceClosed(e),
+    })?;
+    let device = WakeupDevice::new(file).map_err(Unavailable::DeviceClosed)?;
+    match device.version().map_err(Unavailable::DeviceClosed)? {
+        VERSION => Ok(device),
+        other => Err(Unavailable::DeviceVersion(other)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +223,11 @@ mod tests {
             (plan(Stimulus::Rtc, 488_281, &[0, 1]), "wakes one probe, not 2", "--cpus 0"),
             (plan(Stimulus::Rtc, 1_000_000, &[0]), "an interval of 1.00 ms", "--rtc-hz 2048"),
             (plan(Stimulus::RtcGrid, 488_282, &[0]), "an interval of 488 µs", "--rtc-hz 2048"),
+            (
+                plan(Stimulus::Device, 49_999, &[0]),
+                "no period below 50.0 µs",
+                "a longer --interval",
+            ),
         ] {
             let error = check(&plan).unwrap_err();
             assert!(error.to_string().contains(want), "{error}");

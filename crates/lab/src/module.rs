@@ -1,0 +1,250 @@
+//! The project's kernel module, built for kernels of the archive.
+//!
+//! It is built by the compiler and the headers that Debian builds that kernel's modules with, in a
+//! folder of packages of its own: they need a newer C library than many machines have.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use wakescope_store::write_new;
+use wakescope_sys::file::effective_user;
+
+use crate::archive::tool::{self, Tool};
+use crate::archive::{ArchiveError, Site};
+use crate::cache::{Cache, CacheError};
+use crate::kernel::{Arch, Kernel};
+use crate::sum;
+use crate::watch::{Step, Watch};
+
+mod headers;
+
+/// The module as the kernel has it.
+pub const NAME: &str = "wakescope";
+
+/// Its sources, which are part of the program: what is built fits what talks to it.
+const SOURCES: [(&str, &str); 3] = [
+    ("Kbuild", include_str!("../../../kmod/Kbuild")),
+    ("device.c", include_str!("../../../kmod/device.c")),
+    ("wakescope.h", include_str!("../../../kmod/wakescope.h")),
+];
+
+/// A module with debugging information has half a megabyte.
+const LARGEST: u64 = 16 << 20;
+
+/// How many lines of a failed build are shown.
+const LINES: usize = 12;
+
+/// A user without any rights.
+const NOBODY: &str = "65534";
+
+/// Mounts what a build needs and starts it: `$0` is the folder of packages, `$1` that of the sources.
+/// Nothing is written to either.
+const MOUNTS: &str = r#"
+mount -t tmpfs -o size=64m,mode=1777 tmpfs "$0/tmp"
+mount -t tmpfs -o size=256m,mode=1777 tmpfs "$0/src"
+cp "$1"/* "$0/src"
+mount --rbind /proc "$0/proc"
+mount --bind /dev/null "$0/dev/null"
+shift
+exec "$@""#;
+
+/// Runs among the packages, with the folder of headers as `$0`.
+const BUILD: &str = r#"make -C "$0" M=/src modules >&2; cat /src/wakescope.ko"#;
+
+/// Why there is no module for a kernel.
+#[derive(Debug, thiserror::Error)]
+pub enum ModuleError {
+    /// It is no kernel of the archive, so there are no headers for it.
+    #[error("{0} is not a Debian kernel")]
+    Foreign(String),
+    /// The compiler runs on another architecture.
+    #[error("modules for {0} can only be built on that architecture")]
+    Arch(Arch),
+    /// The archive is of no help.
+    #[error(transparent)]
+    Archive(ArchiveError),
+    /// Its packages do not hold what they should.
+    #[error("the packages of linux-headers-{release} {why}")]
+    Package {
+        /// Which kernel.
+        release: String,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// This user may not make a place to build in: with what `unshare` says.
+    #[error("no private place to build in: {0}")]
+    NoPlace(String),
+    /// It was not built: with the last lines of the build.
+    #[error("the build for {release} failed")]
+    Build {
+        /// For which kernel.
+        release: String,
+        /// What the build said, a line each.
+        complaints: Vec<String>,
+    },
+}
+
+impl<E: Into<ArchiveError>> From<E> for ModuleError {
+    fn from(e: E) -> Self {
+        Self::Archive(e.into())
+    }
+}
+
+/// A module in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Built {
+    /// Its file.
+    pub path: PathBuf,
+    /// Whether it was there before.
+    pub was_there: bool,
+    /// Bytes that were fetched to build it.
+    pub bytes: u64,
+}
+
+/// Sees to it that the cache has the module for `kernel`. Nothing is fetched if the headers are there.
+pub fn build(
+    kernel: &Kernel,
+    cache: &Cache,
+    site: &Site,
+    watch: &mut dyn Watch,
+) -> Result<Built, ModuleError> {
+    let release = &kernel.release;
+    if kernel.package.is_none() {
+        return Err(ModuleError::Foreign(kernel.name.clone()));
+    }
+    let place = place(cache, release);
+    let path = place.join(format!("{NAME}.ko"));
+    if path.is_file() {
+        return Ok(Built { path, was_there: true, bytes: 0 });
+    }
+    if Arch::of_this_program() != Some(kernel.arch) {
+        return Err(ModuleError::Arch(kernel.arch));
+    }
+    let headers = headers::fetch(release, kernel.arch, cache, site, watch)?;
+    let stage = cache.stage(&place)?;
+    let sources = stage.path().join("src");
+    Cache::create(&sources)?;
+    for (name, text) in SOURCES {
+        let file = sources.join(name);
+        write_new(&file, text.as_bytes()).map_err(CacheError::io("write", &file))?;
+    }
+    watch.step(&Step::Build(release));
+    let module = compile(&headers.tree, &sources, release, watch)?;
+    let file = stage.path().join(format!("{NAME}.ko"));
+    write_new(&file, &module).map_err(CacheError::io("write", &file))?;
+    std::fs::remove_dir_all(&sources).map_err(CacheError::io("remove", &sources))?;
+    stage.commit()?;
+    Ok(Built { path, was_there: false, bytes: headers.bytes })
+}
+
+/// Where the module for the kernel `release` is kept, of these sources.
+fn place(cache: &Cache, release: &str) -> PathBuf {
+    let sources =
+        SOURCES.map(|(name, text)| format!("{name} {}\n", sum::of_bytes(text.as_bytes())));
+    let key = sum::of_bytes(sources.concat().as_bytes());
+    cache.modules().join(release).join(&key[..16])
+}
+
+/// The bytes of the module that is made of `sources` by the compiler and headers in `tree`.
+fn compile(
+    tree: &Path,
+    sources: &Path,
+    release: &str,
+    watch: &mut dyn Watch,
+) -> Result<Vec<u8>, ModuleError> {
+    let unshare = tool::find("unshare").ok_or(ArchiveError::NoTool("unshare"))?;
+    let build = place_to_build(&unshare, tree, sources)
+        .args(["/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"])
+        .args(["sh", "-ec", BUILD])
+        .arg(headers::folder(release));
+    let ended = tool::run(&build, module, watch, |_| Ok(()))?;
+    let mut lines: Vec<String> = ended.complaints.lines().map(str::to_owned).collect();
+    if !ended.success() {
+        let denied = lines.iter().find(|line| line.starts_with("unshare: "));
+        if let Some(line) = denied {
+            return Err(ModuleError::NoPlace(line.clone()));
+        }
+        let complaints = lines.split_off(lines.len().saturating_sub(LINES));
+        return Err(ModuleError::Build { release: release.into(), complaints });
+    }
+    if !ended.output.starts_with(b"\x7fELF") {
+        let complaints = vec!["it ended without a module".into()];
+        return Err(ModuleError::Build { release: release.into(), complaints });
+    }
+    Ok(ended.output)
+}
+
+/// Starts a program whose root is `tree`, without a network. It is a user without rights, if this one
+/// is root, and otherwise this one.
+fn place_to_build(unshare: &Path, tree: &Path, sources: &Path) -> Tool {
+    let is_root = effective_user() == 0;
+    let own: &[&str] = if is_root { &[] } else { &["--user", "--map-root-user"] };
+    let mut root = std::ffi::OsString::from("--root=");
+    root.push(tree);
+    let nobody = [format!("--setgid={NOBODY}"), format!("--setuid={NOBODY}")];
+    let inside = Tool::new(unshare).args(own.iter().copied()).args(["--mount", "--net"]);
+    let inside = inside.args(["sh", "-ec", MOUNTS]).arg(tree).arg(sources);
+    let inside = inside.arg(unshare).arg(root).arg("--wd=/");
+    inside.args(nobody.into_iter().filter(|_| is_root))
+}
+
+/// Reads a module, of a size that makes sense.
+fn module(output: std::fs::File) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What breaks off is no ELF file, or one that no kernel loads.
+    let _ = output.take(LARGEST).read_to_end(&mut bytes);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Folder;
+    use crate::watch::Unwatched;
+
+    fn kernel(arch: Arch, package: Option<&str>) -> Kernel {
+        Kernel {
+            name: "6.1-cloud".into(),
+            arch,
+            release: format!("6.1.0-56-cloud-{arch}"),
+            version: String::new(),
+            image: PathBuf::new(),
+            sha256: String::new(),
+            config: None,
+            symbols: None,
+            modules: None,
+            package: package.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn a_module_of_the_cache_needs_neither_archive_nor_compiler() {
+        let folder = Folder::new("module");
+        let cache = Cache::at(folder.path());
+        let nowhere = Site::of("http://127.0.0.1:9/debian", Some("/none".into())).unwrap();
+        let foreign = Arch::ALL.into_iter().find(|&a| Arch::of_this_program() != Some(a)).unwrap();
+        let debian = kernel(foreign, Some("linux-image 6.1.192-2"));
+        let built = |kernel: &Kernel| build(kernel, &cache, &nowhere, &mut Unwatched);
+        assert!(matches!(built(&debian), Err(ModuleError::Arch(_))));
+        assert!(matches!(built(&kernel(foreign, None)), Err(ModuleError::Foreign(_))));
+        let place = place(&cache, &debian.release);
+        std::fs::create_dir_all(&place).unwrap();
+        std::fs::write(place.join("wakescope.ko"), "module").unwrap();
+        let want = Built { path: place.join("wakescope.ko"), was_there: true, bytes: 0 };
+        assert_eq!(built(&debian).unwrap(), want);
+    }
+
+    #[test]
+    fn all_sources_of_the_module_are_built() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kmod");
+        let is_source =
+            |name: &String| name.ends_with(".c") || name.ends_with(".h") || name == "Kbuild";
+        let mut there: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| is_source(name) && !name.ends_with(".mod.c"))
+            .collect();
+        there.sort();
+        assert_eq!(there, SOURCES.map(|(name, _)| name));
+    }
+}

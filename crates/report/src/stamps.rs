@@ -1,0 +1,56 @@
+//! The kernel's own time stamps of a run's wakeups, in a sentence.
+
+use wakescope_core::run::{KernelStamps, Run, StampedPart};
+
+use crate::domain;
+
+/// `By the kernel's own time stamps, mean (longest): timer to its function 1.20 µs (5.00 µs), …`; `None`
+/// where the kernel gave none.
+pub(crate) fn sentence(run: &Run) -> Option<String> {
+    let all: Vec<&KernelStamps> =
+        run.threads.iter().filter_map(|t| t.kernel_stamps.as_ref()).collect();
+    let wakeups: u64 = all.iter().map(|stamps| stamps.wakeups).sum();
+    let part = |of: fn(&KernelStamps) -> StampedPart| {
+        let sum: u64 = all.iter().map(|stamps| of(stamps).sum_ns).sum();
+        let longest = all.iter().map(|stamps| of(stamps).max_ns).max().unwrap_or(0);
+        let span = |ns| domain::span(ns, run.time_domain);
+        format!("{} ({})", span(sum / wakeups), span(longest))
+    };
+    (wakeups > 0).then(|| {
+        format!(
+            "By the kernel's own time stamps, mean (longest): due to timer function {},\n\
+             timer function to reader in the kernel {}, from there to the probe {}.",
+            part(|stamps| stamps.to_function),
+            part(|stamps| stamps.to_reader),
+            part(|stamps| stamps.to_probe),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakescope_core::run::Thread;
+
+    #[test]
+    fn the_parts_of_all_probes_are_told_with_mean_and_maximum() {
+        let part = |sum_ns, max_ns| StampedPart { sum_ns, min_ns: 1, max_ns };
+        let thread = |wakeups: u64, longer: u64| Thread {
+            kernel_stamps: Some(KernelStamps {
+                wakeups,
+                to_function: part(1_000 * wakeups, 5_000 + longer),
+                to_reader: part(2_000 * wakeups, 6_000),
+                to_probe: part(500 * wakeups, 700),
+            }),
+            ..Thread::default()
+        };
+        let mut run = Run { threads: vec![thread(10, 0), thread(30, 1_000)], ..Run::default() };
+        let want = "By the kernel's own time stamps, mean (longest): due to timer function 1.00 µs \
+                    (6.00 µs),\ntimer function to reader in the kernel 2.00 µs (6.00 µs), from there \
+                    to the probe 500 ns (700 ns).";
+        assert_eq!(sentence(&run).as_deref(), Some(want));
+        run.threads.truncate(1);
+        run.threads[0].kernel_stamps = None;
+        assert_eq!(sentence(&run), None);
+    }
+}
