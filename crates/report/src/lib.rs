@@ -32,3 +32,4 @@ pub mod tail;
 pub mod text;
 pub mod trace;
 pub mod trend;
+pub mod watch;
