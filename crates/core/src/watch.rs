@@ -93,6 +93,9 @@ pub struct LeftOut {
     /// Waits of tasks for which there was no place. Each is counted, but not what it lasted in the queue of
     /// another CPU before.
     pub untracked: u64,
+    /// First waits of tasks that had run before the watch saw them. Each is counted, but not what it lasted
+    /// in the queue of another CPU before.
+    pub first: u64,
     /// Waits that are counted although the kernel did not tell of the switch that ended them.
     pub caught_up: u64,
     /// Waits that the kernel has counted, and the program did not see.
@@ -112,6 +115,7 @@ impl LeftOut {
             unstamped: self.unstamped.saturating_sub(earlier.unstamped),
             discarded: self.discarded.saturating_sub(earlier.discarded),
             untracked: self.untracked.saturating_sub(earlier.untracked),
+            first: self.first.saturating_sub(earlier.first),
             caught_up: self.caught_up.saturating_sub(earlier.caught_up),
             missed: self.missed.saturating_sub(earlier.missed),
             missed_ns: self.missed_ns.saturating_sub(earlier.missed_ns),

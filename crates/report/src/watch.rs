@@ -175,7 +175,7 @@ fn notes(window: &Window) -> Vec<String> {
 
 /// What was lost, each with its number.
 fn losses(window: &Window) -> Vec<String> {
-    let LeftOut { unstamped, discarded, untracked, caught_up, missed, missed_ns, .. } =
+    let LeftOut { unstamped, discarded, untracked, first, caught_up, missed, missed_ns, .. } =
         window.left_out;
     let contradicted = window.left_out.contradicted;
     let mut told = Vec::new();
@@ -191,6 +191,14 @@ fn losses(window: &Window) -> Vec<String> {
             "{} a task began to run that the kernel did not count as waiting: it was preempted when \
              it was about to sleep",
             times(unstamped)
+        ),
+    );
+    tell(
+        first,
+        format!(
+            "{} of tasks that had run before: time in the queue of another CPU before is not in {}",
+            counted(first, "first wait"),
+            one_or_many(first, "it", "them")
         ),
     );
     tell(

@@ -243,6 +243,8 @@ INLINE void switch_in(struct task_struct *task, struct watch_counts *counts, u32
 		return;
 	}
 	u64 earlier = 0, last = clock - queued;
+	if (COLD(books && !books->count && books->row == NO_ROW && arrivals))
+		ADD(counts->first, 1);
 	if (books) {
 		u64 waits = unseen(books, arrivals);
 		earlier = counted - books->run_delay;

@@ -65,6 +65,8 @@ struct watch_counts {
 	u64 discarded;
 	/* Tasks found no place: of a wait that was moved only the last part is counted. */
 	u64 untracked;
+	/* The first waits of tasks that had run before. What they lasted in another queue is not known. */
+	u64 first;
 	/* No program was told of the switch to a task, but its wait is counted all the same. */
 	u64 caught_up;
 	/* The kernel has counted waits that no program saw. */

@@ -283,6 +283,7 @@ impl Watcher {
             unstamped: of(count::UNSTAMPED),
             discarded: of(count::DISCARDED),
             untracked: of(count::UNTRACKED),
+            first: of(count::FIRST),
             caught_up: of(count::CAUGHT_UP),
             missed: of(count::MISSED),
             missed_ns: of(count::MISSED_NS),

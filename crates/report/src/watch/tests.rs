@@ -152,6 +152,7 @@ fn every_loss_is_a_number() {
         unstamped: 1,
         discarded: 2,
         untracked: 3,
+        first: 9,
         caught_up: 6,
         missed: 4,
         missed_ns: 4_000,
@@ -176,6 +177,7 @@ fn every_loss_is_a_number() {
          series 123 of 4,096; left out 14; uncovered 11.0 ms; moved 12
          audit: 40 tasks (1,234 waits) equal to the ns; 8 behind by a switch; 6 not compared
          ! 1 time a task began to run that the kernel did not count as waiting: it was preempted when it was about to sleep
+         ! 9 first waits of tasks that had run before: time in the queue of another CPU before is not in them
          ! the kernel did not tell of the switch that ended 6 waits: counted from its own sums
          ! the program did not see 4 waits of 4.00 µs in all that the kernel counted
          ! 3 waits of tasks beyond the limit of tasks: time in the queue of another CPU before is not in them

@@ -33,13 +33,14 @@ pub(super) mod count {
     pub(crate) const UNSTAMPED: usize = 0;
     pub(crate) const DISCARDED: usize = 1;
     pub(crate) const UNTRACKED: usize = 2;
-    pub(crate) const CAUGHT_UP: usize = 3;
-    pub(crate) const MISSED: usize = 4;
-    pub(crate) const MISSED_NS: usize = 5;
-    pub(crate) const MOVED: usize = 6;
-    pub(crate) const MOVED_NS: usize = 7;
-    pub(crate) const CONTRADICTED: usize = 8;
-    pub(crate) const WORDS: usize = 9;
+    pub(crate) const FIRST: usize = 3;
+    pub(crate) const CAUGHT_UP: usize = 4;
+    pub(crate) const MISSED: usize = 5;
+    pub(crate) const MISSED_NS: usize = 6;
+    pub(crate) const MOVED: usize = 7;
+    pub(crate) const MOVED_NS: usize = 8;
+    pub(crate) const CONTRADICTED: usize = 9;
+    pub(crate) const WORDS: usize = 10;
 }
 
 /// `struct task_books`.
