@@ -166,8 +166,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn begin(mut watcher: Watcher, interval: SpanNs) -> Self {
-        watcher.measure_cost(true);
+    fn begin(watcher: Watcher, interval: SpanNs) -> Self {
         let begin = clock::now();
         let started = Date::from_realtime(clock::read(Clock::Realtime));
         let next_cost = begin.after(COST_EVERY);

@@ -11,7 +11,7 @@ use common::{Checker, read};
 use following::{can_follow, links};
 use serde_json::{Value, json};
 use wakescope_core::units::SpanNs;
-use wakescope_core::watch::{Waits, Window};
+use wakescope_core::watch::{CostSource, OwnCost, Waits, Window};
 use wakescope_sys::clock;
 use wakescope_sys::file::effective_user;
 use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule, this_thread};
@@ -260,6 +260,12 @@ fn once_prints_one_table_or_one_window() {
     let cpus = sum(&mut window.cpus.iter().map(|cpu| &cpu.waits));
     // It was read when nothing was counted any more.
     assert_eq!(series, cpus);
+    let switches: u64 = window.cpus.iter().map(|cpu| cpu.switches).sum();
+    let OwnCost { agent_ns, program_ns, program_runs, source, .. } = window.own_cost;
+    assert_eq!(program_runs, switches);
+    // Every kernel that has the program can measure it (5.8), all of the time.
+    assert_eq!(source, CostSource::Measured, "{window:?}");
+    assert!(agent_ns > 0 && program_ns > Some(0), "{window:?}");
 }
 
 /// A name that would move the cursor, and one whose direction is another.

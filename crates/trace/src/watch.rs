@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use aya::maps::{Map, MapData, Queue};
+use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::meter::{Meter, Reading};
@@ -67,6 +68,8 @@ pub struct Counted {
 /// Counts all waits. The program goes when this does, and with the process whatever ends it.
 pub struct Watcher {
     programs: Ebpf,
+    /// While it is attached.
+    link: Option<BtfTracePointLinkId>,
     rows: Rows,
     counts: Words,
     /// Of each row, and of each CPU.
@@ -96,7 +99,8 @@ struct MeteredCpu {
 }
 
 impl Watcher {
-    /// Loads and attaches the program. From then on every switch counts.
+    /// Loads and attaches the program. From then on every switch counts, and the kernel measures each run
+    /// of the program.
     pub fn start(limits: Limits) -> Result<Self, TraceError> {
         let began = clock::now();
         if !counts_waits(&fs::read_to_string("/proc/self/schedstat").unwrap_or_default()) {
@@ -113,7 +117,9 @@ impl Watcher {
         for row in layout::OTHERS + 1..=limits.series {
             free.push(row, 0).map_err(refused("free_rows"))?;
         }
-        loading::attach(&mut programs)?;
+        let mut costs = Costs::default();
+        costs.measure(true);
+        let link = loading::attach(&mut programs)?;
         let uncovered = clock::now().since(began);
         let mut series = Vec::new();
         series.resize_with(limits.series as usize + 1, Metered::default);
@@ -121,6 +127,7 @@ impl Watcher {
         metered_cpus.resize_with(cpus as usize, MeteredCpu::default);
         Ok(Self {
             programs,
+            link: Some(link),
             rows,
             counts,
             series,
@@ -130,7 +137,7 @@ impl Watcher {
             uncovered,
             limits,
             cgroups: Cgroups::default(),
-            costs: Costs::default(),
+            costs,
             auditor: None,
         })
     }
@@ -229,9 +236,11 @@ impl Watcher {
 
     /// Detaches the program, and waits until what it was counting is counted.
     pub fn detach(&mut self) {
-        if let Ok(program) = loading::program(&mut self.programs) {
+        // It stays loaded, so that the kernel can still say how long it ran.
+        if let (Ok(program), Some(link)) = (loading::program(&mut self.programs), self.link.take())
+        {
             // That fails only where it is not attached.
-            let _ = program.unload();
+            let _ = program.detach(link);
         }
         let mut before = self.switches();
         for _ in 0..SETTLING_TRIES {

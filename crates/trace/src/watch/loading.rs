@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 
+use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError, RawTracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
 use wakescope_sys::bpf;
@@ -81,9 +82,9 @@ fn lacks(programs: &mut Ebpf) -> Result<u32, TraceError> {
 }
 
 /// Attaches the program. From then on it counts.
-pub(super) fn attach(programs: &mut Ebpf) -> Result<(), TraceError> {
+pub(super) fn attach(programs: &mut Ebpf) -> Result<BtfTracePointLinkId, TraceError> {
     let refused = |e: ProgramError| TraceError::of_program(PROGRAM, &e);
-    program(programs)?.attach().map(drop).map_err(refused)
+    program(programs)?.attach().map_err(refused)
 }
 
 /// The program that counts.
