@@ -181,7 +181,7 @@ fn check(name: &str, cpus: &[u32], works: &[Work]) {
         assert!(lacks.1 > 0 || lacks.0 == 0, "{figures}");
     }
     let last = windows.last().unwrap().audit.unwrap();
-    assert!(last.equal as usize >= workers.len(), "{last:?}");
+    assert!(last.equal >= workers.len() as u64, "{last:?}");
     assert!(windows.iter().all(|window| window.audit.unwrap().differing == 0), "{windows:?}");
     for worker in workers {
         worker.thread.join().unwrap();
