@@ -34,6 +34,7 @@ mod stimuli;
 mod trace_failure;
 mod trend;
 mod unit;
+mod watch;
 
 pub use failure::Failure;
 
@@ -54,6 +55,7 @@ enum Verb {
     Check(check::CheckArgs),
     Measure(Box<measure::MeasureArgs>),
     Explain(Box<explain::ExplainArgs>),
+    Watch(watch::WatchArgs),
     Load(load::LoadArgs),
     Respond(respond::RespondArgs),
     Report(report::ReportArgs),
@@ -117,6 +119,7 @@ pub fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Measure(args) => measure::run(&args),
         Verb::Explain(args) => explain::run(&args),
+        Verb::Watch(args) => watch::run(&args),
         Verb::Load(args) => load::run(&args),
         Verb::Respond(args) => respond::run(&args),
         Verb::Report(args) => report::run(&args),

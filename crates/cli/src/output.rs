@@ -42,6 +42,17 @@ pub(crate) fn print_own(text: &'static str) -> io::Result<()> {
     io::stdout().lock().write_all(text.as_bytes())
 }
 
+/// Writes a part of a result that goes on to stdout. Whether somebody still reads it.
+pub(crate) fn print_on(text: &str) -> Result<bool, Failure> {
+    let mut is_read = true;
+    print_with(|out| {
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        is_read = !written.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe);
+        written
+    })?;
+    Ok(is_read)
+}
+
 /// Lets `write` write a result of any length to stdout. A reader that has gone away ends it, and is
 /// no failure.
 pub(crate) fn print_with(

@@ -1,4 +1,4 @@
-//! Wakeups that cannot be followed: the cause, and the remedy.
+//! What cannot be followed or watched: the cause, and the remedy.
 
 use wakescope_trace::{TargetError, TraceError};
 
@@ -6,23 +6,44 @@ use crate::Failure;
 
 /// What lies behind wakeups that cannot be followed, and what to do.
 pub(crate) fn cannot_trace(error: &TraceError) -> Failure {
-    let failure = Failure::new(format!("cannot follow wakeups: {error}"));
+    explained(
+        Failure::new(format!("cannot follow wakeups: {error}")),
+        error,
+        ", or measure without an explanation: wakescope measure",
+    )
+}
+
+/// What lies behind waits that cannot be watched, and what to do.
+pub(crate) fn cannot_watch(error: &TraceError) -> Failure {
+    explained(Failure::new(format!("cannot watch waits: {error}")), error, "")
+}
+
+/// Adds cause and remedy to `failure`; `instead` is what can be done without tracing.
+fn explained(failure: Failure, error: &TraceError, instead: &str) -> Failure {
     match error {
         TraceError::NotAllowed => failure
             .because("that needs the capabilities CAP_BPF and CAP_PERFMON")
             .try_this("run as root, or: setcap cap_bpf,cap_perfmon,cap_sys_nice,cap_ipc_lock+ep on wakescope"),
         TraceError::LockedDown => failure
             .because("lockdown is set to confidentiality, which hides kernel memory even from root")
-            .try_this("boot without lockdown=confidentiality (lockdown=integrity is enough), or \
-                 measure without an explanation: wakescope measure"),
+            .try_this(format!("boot without lockdown=confidentiality (lockdown=integrity is enough){instead}")),
         TraceError::NoTypes(_) => failure
             .because("it needs CONFIG_DEBUG_INFO_BTF, which distribution kernels have since 2020, \
                  and a mounted /sys")
-            .try_this("mount /sys if it is not mounted (mount -t sysfs sysfs /sys), boot such a \
-                 kernel, or measure without an explanation: wakescope measure"),
+            .try_this(format!("mount /sys if it is not mounted (mount -t sysfs sysfs /sys){} boot such a \
+                 kernel{instead}", if instead.is_empty() { ", or" } else { "," })),
         TraceError::NoTracepoint(_) => failure
             .because("kernels from 5.10 on with tracing have it")
             .try_this("see what this machine supports: wakescope check"),
+        TraceError::NoField(..) => failure
+            .because("the waits of a task follow from it")
+            .try_this("boot a kernel that is built with this option, or follow the threads of one \
+                 process: wakescope explain --pid PID"),
+        TraceError::NotCounting => failure
+            .because("a kernel that could count them is told not to by the parameter nodelayacct, or \
+                 /proc is not mounted")
+            .try_this("boot without nodelayacct, and mount /proc if it is not mounted (mount -t proc \
+                 proc /proc)"),
         TraceError::Refused(..) => failure
             .try_this("report this error with the output of wakescope check"),
         TraceError::Target(TargetError::Namespace) => failure

@@ -43,3 +43,4 @@ mod time_domain;
 pub mod units;
 pub mod unknown;
 pub mod validity;
+pub mod watch;

@@ -33,3 +33,4 @@ pub mod tail;
 pub mod text;
 pub mod trace;
 pub mod trend;
+pub mod watch;

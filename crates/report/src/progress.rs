@@ -80,7 +80,7 @@ pub fn followed(elapsed: SpanNs, total: SpanNs, all: &Distribution) -> String {
     )
 }
 
-fn span_or_dash(span_ns: Option<u64>) -> String {
+pub(crate) fn span_or_dash(span_ns: Option<u64>) -> String {
     span_ns.map_or_else(|| "–".into(), |ns| SpanNs(ns).to_string())
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn clock(span: SpanNs) -> String {
 
 /// Heights on a log scale from the least to the largest: a spike must be seen beside a floor that
 /// is a hundred times lower.
-fn sparkline(values_ns: &[u64]) -> String {
+pub(crate) fn sparkline(values_ns: &[u64]) -> String {
     const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let log = |v: u64| (v.max(1) as f64).log2();
     let least = values_ns.iter().copied().map(log).fold(f64::INFINITY, f64::min);

@@ -8,6 +8,7 @@
 pub mod barrier;
 pub mod bpf;
 pub mod cage;
+pub mod cgroup;
 pub mod clock;
 pub mod condition;
 pub mod counter;

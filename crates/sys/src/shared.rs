@@ -72,6 +72,12 @@ impl Words {
         }
     }
 
+    /// What is at `index`, which is 0 from now on; behind the last word, 0. Nothing that another puts
+    /// there is lost: it is either what this returns, or stays.
+    pub fn take(&self, index: usize) -> u64 {
+        if index < self.0.count { self.0.at(index).swap(0, Ordering::AcqRel) } else { 0 }
+    }
+
     /// What is at `index`; 0 behind the last word.
     pub fn load(&self, index: usize) -> u64 {
         if index < self.0.count { self.0.at(index).load(Ordering::Acquire) } else { 0 }
@@ -154,5 +160,7 @@ mod tests {
         words.store(2, 5);
         words.store(3 * WORDS, 5);
         assert_eq!((words.load(2), words.load(3 * WORDS)), (5, 0));
+        assert_eq!((words.take(2), words.take(2), words.load(2)), (5, 0, 0));
+        assert_eq!(words.take(3 * WORDS), 0);
     }
 }

@@ -83,6 +83,7 @@ struct cfs_rq___task {
 } CORE;
 
 struct sched_info {
+	unsigned long pcount;
 	u64 run_delay;
 	u64 last_queued;
 } CORE;

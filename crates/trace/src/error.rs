@@ -18,6 +18,13 @@ pub enum TraceError {
     /// The kernel lacks this tracepoint.
     #[error("this kernel has no tracepoint {0} for BPF")]
     NoTracepoint(&'static str),
+    /// The kernel does not keep what the waits of a task follow from: what, and the option of its
+    /// configuration that it is built without.
+    #[error("this kernel has no {0}: it is built without {1}")]
+    NoField(&'static str, &'static str),
+    /// The kernel could keep account of waits, and does not.
+    #[error("the kernel does not count the waits of tasks: /proc/self/schedstat shows none")]
+    NotCounting,
     /// This process may not load programs.
     #[error("this process may not load BPF programs: operation not permitted")]
     NotAllowed,

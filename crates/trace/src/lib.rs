@@ -25,6 +25,7 @@ mod target;
 mod tracer;
 mod users;
 mod waits;
+pub mod watch;
 
 pub use build_id::build_id_of_kernel;
 pub use error::TraceError;

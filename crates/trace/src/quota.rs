@@ -25,6 +25,11 @@ pub(crate) fn of_threads(proc: &Path, threads: impl Iterator<Item = u32>) -> Opt
     found
 }
 
+/// Where the unified hierarchy of cgroups is mounted, if it is.
+pub(crate) fn unified_hierarchy() -> Option<PathBuf> {
+    Mounts::read(&fs::read_to_string("/proc/self/mountinfo").ok()?).unified
+}
+
 /// Where the hierarchies lie that can have quotas.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Mounts {

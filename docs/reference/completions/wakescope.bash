@@ -49,6 +49,9 @@ _wakescope() {
             wakescope,trend)
                 cmd="wakescope__subcmd__trend"
                 ;;
+            wakescope,watch)
+                cmd="wakescope__subcmd__watch"
+                ;;
             wakescope__subcmd__lab,bisect)
                 cmd="wakescope__subcmd__lab__subcmd__bisect"
                 ;;
@@ -89,7 +92,7 @@ _wakescope() {
 
     case "${cmd}" in
         wakescope)
-            opts="-h -V --help --version check measure explain load respond report import compare trend lab model"
+            opts="-h -V --help --version check measure explain watch load respond report import compare trend lab model"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1129,6 +1132,44 @@ _wakescope() {
                     return 0
                     ;;
                 -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        wakescope__subcmd__watch)
+            opts="-h --duration --interval --once --json --by --sort --rows --series --audit --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --duration)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --interval)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --by)
+                    COMPREPLY=($(compgen -W "series comm cgroup cpu" -- "${cur}"))
+                    return 0
+                    ;;
+                --sort)
+                    COMPREPLY=($(compgen -W "max p99.9 time" -- "${cur}"))
+                    return 0
+                    ;;
+                --rows)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --series)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

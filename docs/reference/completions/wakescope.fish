@@ -29,6 +29,7 @@ complete -c wakescope -n "__fish_wakescope_needs_command" -s V -l version -d 'Pr
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "check" -d 'Show the preemption model with its evidence, and what this machine can measure'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "measure" -d 'Measure wakeup latency, and check whether the numbers can be trusted'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "explain" -d 'Explain late wakeups: which component was late, and what caused it'
+complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "watch" -d 'Watch how long all tasks of this machine wait for a CPU'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "load" -d 'Run loads without measuring, and print how much work they did'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "respond" -d 'Answer each byte of a serial line at once, for `wakescope measure --stimulus line` at its other end'
 complete -c wakescope -n "__fish_wakescope_needs_command" -f -a "report" -d 'Show runs as text, an HTML page, a picture or Markdown, or export them to other programs\' formats'
@@ -168,6 +169,21 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l json -d 
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l save-samples -d 'Write every sample to samples.csv in the run\'s folder'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -l redact -d 'Leave out of the record what tells whose machine it is and what runs there, to publish it; see docs/privacy.md'
 complete -c wakescope -n "__fish_wakescope_using_subcommand explain" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l duration -d 'How long to watch, as in 10s or 5min [default: until Ctrl-C]' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l interval -d 'How often to show what was counted since the last time' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l by -d 'What each row of a table is: tasks of one name in one cgroup, of one name, of one cgroup, or a CPU' -r -f -a "series\t'Tasks of one name in one cgroup'
+comm\t'Tasks of one name'
+cgroup\t'Tasks of one cgroup'
+cpu\t'The CPU on which the waits ended'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l sort -d 'What comes first: the longest wait, the 99.9th percentile, or the sum of all waits' -r -f -a "max\t'The longest wait'
+p99.9\t'The 99.9th percentile; too few waits come last'
+time\t'The sum of all waits'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l rows -d 'The most rows of a table; one that is redrawn has at most 14' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l series -d 'The most series (tasks of one name in one cgroup) that are counted separately; each takes 3.5 KB of the kernel\'s memory' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l once -d 'Watch for one interval, and print its table'
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l json -d 'Print a line of JSON for each interval: docs/reference/watch.schema.json'
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l audit -d 'Compare what is counted of each task with the kernel\'s own counts, to the nanosecond'
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l duration -d 'How long to run, as in 10s or 5min (default: until Ctrl-C)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l dir -d 'Directory for the loads\' files, which are removed at the end (default: $TMPDIR, or /tmp)' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l seed -d 'Seed for the names and contents of the files' -r

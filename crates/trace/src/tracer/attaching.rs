@@ -39,7 +39,8 @@ pub(super) fn load(
     shows: Shows,
     sleepers_call: Option<u64>,
 ) -> Result<Ebpf, TraceError> {
-    let object = object::unpacked().map_err(|e| TraceError::Refused("object", e.to_string()))?;
+    let object = object::unpacked(object::WAKEUPS)
+        .map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = possible_cpus();
     let (probes, followed, waking) = match options.is_of_probes() {
         true => (options.probes.max(1), options.probes.max(1), options.probes),

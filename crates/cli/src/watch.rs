@@ -1,0 +1,298 @@
+//! `wakescope watch`
+
+use wakescope_core::date::Date;
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_core::watch::{Audit, OwnCost, SCHEMA, WaitBegin, Window};
+use wakescope_report::watch::{By, Sort, View};
+use wakescope_sys::clock::{self, Clock};
+use wakescope_sys::signal::EndSignals;
+use wakescope_trace::watch::{Counted, Limits, Watcher};
+
+use crate::trace_failure::cannot_watch;
+use crate::{Failure, Outcome, measure};
+use shown::Shown;
+
+mod shown;
+
+/// The least and the longest interval, the longest watch, and the most series: 230 MB of the kernel's memory.
+const LEAST_INTERVAL: SpanNs = SpanNs(100_000_000);
+const LONGEST_INTERVAL: SpanNs = SpanNs(3_600_000_000_000);
+const MOST_SERIES: u32 = 65_536;
+
+/// A part of an interval that a comparison with the kernel's counts may take; and how long the last one may.
+const AUDIT_SHARE: u64 = 10;
+const LAST_AUDIT: SpanNs = SpanNs(1_000_000_000);
+
+/// How often the kernel measures for one interval what the program takes.
+const COST_EVERY: SpanNs = SpanNs(600_000_000_000);
+
+/// Watch how long all tasks of this machine wait for a CPU
+///
+/// Counts every wait of every task, from runnable to running, as the kernel itself counts it
+/// (/proc/TID/schedstat), with one small BPF program at each switch and none at the wakeup. Shows the
+/// waits of each interval while it runs, and those of all of it at the end. What watching costs and what it
+/// left out is always shown. Needs root. Exit codes: 0 done; 1 --audit found a difference; 2 an error;
+/// 3 --audit could compare nothing.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  wakescope watch\n  wakescope watch --once --interval 10s --by cgroup --sort p99.9\n  wakescope watch --duration 1h --json\n  wakescope watch --duration 10s --audit"
+)]
+pub(crate) struct WatchArgs {
+    /// How long to watch, as in 10s or 5min [default: until Ctrl-C]
+    #[arg(long, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    duration: Option<SpanNs>,
+
+    /// How often to show what was counted since the last time
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = interval, allow_hyphen_values = true)]
+    interval: SpanNs,
+
+    /// Watch for one interval, and print its table
+    #[arg(long, conflicts_with = "duration")]
+    once: bool,
+
+    /// Print a line of JSON for each interval: docs/reference/watch.schema.json
+    #[arg(long)]
+    json: bool,
+
+    /// What each row of a table is: tasks of one name in one cgroup, of one name, of one cgroup, or a CPU
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "series")]
+    by: ByArg,
+
+    /// What comes first: the longest wait, the 99.9th percentile, or the sum of all waits
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "max")]
+    sort: SortArg,
+
+    /// The most rows of a table; one that is redrawn has at most 14
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+    rows: u16,
+
+    /// The most series (tasks of one name in one cgroup) that are counted separately; each takes 3.5 KB
+    /// of the kernel's memory
+    #[arg(long, value_name = "N", default_value_t = Limits::default().series, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SERIES)))]
+    series: u32,
+
+    /// Compare what is counted of each task with the kernel's own counts, to the nanosecond
+    #[arg(long)]
+    audit: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ByArg {
+    /// Tasks of one name in one cgroup
+    Series,
+    /// Tasks of one name
+    Comm,
+    /// Tasks of one cgroup
+    Cgroup,
+    /// The CPU on which the waits ended
+    Cpu,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum SortArg {
+    /// The longest wait
+    Max,
+    /// The 99.9th percentile; too few waits come last
+    #[value(name = "p99.9")]
+    Percentile,
+    /// The sum of all waits
+    Time,
+}
+
+impl WatchArgs {
+    fn view(&self) -> View {
+        let by = match self.by {
+            ByArg::Series => By::Series,
+            ByArg::Comm => By::Comm,
+            ByArg::Cgroup => By::Cgroup,
+            ByArg::Cpu => By::Cpu,
+        };
+        let sort = match self.sort {
+            SortArg::Max => Sort::Max,
+            SortArg::Percentile => Sort::Percentile,
+            SortArg::Time => Sort::Time,
+        };
+        View { by, sort, rows: self.rows.into() }
+    }
+
+    /// When to end, if begun now; `None` for never.
+    fn end(&self, begin: MonoNs) -> Option<MonoNs> {
+        let asked = if self.once { Some(self.interval) } else { self.duration };
+        asked.map(|span| begin.after(span))
+    }
+}
+
+fn interval(text: &str) -> Result<SpanNs, String> {
+    match text.parse().map_err(|e: wakescope_core::units::SpanError| e.to_string())? {
+        span if span < LEAST_INTERVAL => Err(format!("the shortest interval is {LEAST_INTERVAL}")),
+        span if span > LONGEST_INTERVAL => {
+            Err(format!("the longest interval is {LONGEST_INTERVAL}"))
+        }
+        span => Ok(span),
+    }
+}
+
+fn duration(text: &str) -> Result<SpanNs, String> {
+    match text.parse().map_err(|e: wakescope_core::units::SpanError| e.to_string())? {
+        SpanNs(0) => Err("write how long to watch, as in 10s; without it, until Ctrl-C".into()),
+        span => Ok(span),
+    }
+}
+
+/// Runs `wakescope watch`.
+pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
+    let signals = measure::prepare_process()?;
+    let limits = Limits { series: args.series, ..Limits::default() };
+    let mut watcher = Watcher::start(limits).map_err(|e| cannot_watch(&e))?;
+    if args.audit {
+        watcher.prepare_audit().map_err(|e| cannot_watch(&e))?;
+    }
+    let shown = if args.json { Shown::json() } else { Shown::for_people(args.view(), args.once) };
+    Watch::begin(watcher, args.interval).run(args.end(clock::now()), &signals, shown)
+}
+
+/// A watch that goes on.
+struct Watch {
+    watcher: Watcher,
+    interval: SpanNs,
+    begin: MonoNs,
+    started: Date,
+    /// When the last window ended.
+    last: MonoNs,
+    /// From when on the kernel is to measure again what the program takes.
+    next_cost: MonoNs,
+    /// The comparisons so far.
+    audit: Option<Audit>,
+}
+
+impl Watch {
+    fn begin(watcher: Watcher, interval: SpanNs) -> Self {
+        let begin = clock::now();
+        let started = Date::from_realtime(clock::read(Clock::Realtime));
+        let next_cost = begin.after(COST_EVERY);
+        Self { watcher, interval, begin, started, last: begin, next_cost, audit: None }
+    }
+
+    /// Shows a window after the other until the `end`, a signal, or until nobody reads any more.
+    fn run(
+        mut self,
+        end: Option<MonoNs>,
+        signals: &EndSignals,
+        mut shown: Shown,
+    ) -> Result<Outcome, Failure> {
+        let mut next = self.begin.after(self.interval);
+        loop {
+            let until = end.map_or(next, |end| end.min(next));
+            let is_told = signals.wait(until.since(clock::now())).is_some();
+            let now = clock::now();
+            if is_told || end.is_some_and(|end| now >= end) {
+                break;
+            }
+            if now < next {
+                continue;
+            }
+            let window = self.window(now);
+            if !shown.show(&window)? {
+                return Ok(self.outcome());
+            }
+            next = next_after(next, now, self.interval);
+        }
+        let audit = self.watcher.audit(clock::now().after(LAST_AUDIT));
+        self.add(audit);
+        // What is still being counted when the program is detached belongs to the last window.
+        self.watcher.detach();
+        let mut window = self.window_of(clock::now());
+        window.audit = audit;
+        if shown.show_last(&window)? {
+            shown.end(&self.total())?;
+        }
+        Ok(self.outcome())
+    }
+
+    /// The window that ends `now`. From then on the next one counts.
+    fn window(&mut self, now: MonoNs) -> Window {
+        let audit = self.watcher.audit(now.after(SpanNs(self.interval.0 / AUDIT_SHARE)));
+        self.add(audit);
+        let mut window = self.window_of(now);
+        window.audit = audit;
+        let measures = now >= self.next_cost;
+        self.watcher.measure_cost(measures);
+        if measures {
+            self.next_cost = now.after(COST_EVERY);
+        }
+        window
+    }
+
+    fn window_of(&mut self, now: MonoNs) -> Window {
+        let counted = self.watcher.read();
+        let cost = self.watcher.cost(counted.cpus.iter().map(|cpu| cpu.switches).sum());
+        let (begin, span) = (self.last.since(self.begin), now.since(self.last));
+        self.last = now;
+        self.describe(counted, cost, begin, span)
+    }
+
+    /// All windows together.
+    fn total(&self) -> Window {
+        let span = self.last.since(self.begin);
+        let total = self.watcher.total();
+        let window = self.describe(total, self.watcher.total_cost(), SpanNs(0), span);
+        Window { audit: self.audit, ..window }
+    }
+
+    fn describe(&self, counted: Counted, own_cost: OwnCost, begin: SpanNs, span: SpanNs) -> Window {
+        let Counted { series, others, cpus, left_out, moved } = counted;
+        Window {
+            schema: SCHEMA.into(),
+            started: self.started.after(begin).to_string(),
+            begin_ns: begin.0,
+            window_ns: span.0,
+            from: WaitBegin::Queued,
+            series,
+            others,
+            cpus,
+            left_out,
+            moved,
+            series_used: self.watcher.series_used(),
+            series_limit: self.watcher.series_limit(),
+            own_cost,
+            audit: None,
+        }
+    }
+
+    /// Each comparison is of all that was counted of a task. So the last one says how many are equal, and
+    /// none makes up for a difference.
+    fn add(&mut self, audit: Option<Audit>) {
+        let Some(audit) = audit else { return };
+        let before = self.audit.unwrap_or_default();
+        self.audit = Some(Audit {
+            differing: audit.differing.max(before.differing),
+            largest_ns: audit.largest_ns.max(before.largest_ns),
+            ..audit
+        });
+    }
+
+    fn outcome(&self) -> Outcome {
+        match self.audit {
+            Some(Audit { differing: 1.., .. }) => Outcome::Failed,
+            Some(Audit { equal: 0, .. }) => Outcome::Inconclusive,
+            _ => Outcome::Done,
+        }
+    }
+}
+
+/// When the interval ends that `now` lies in. Those that were slept through are part of the window before.
+fn next_after(next: MonoNs, now: MonoNs, interval: SpanNs) -> MonoNs {
+    let missed = now.since(next).0 / interval.0;
+    next.after(SpanNs(interval.0.saturating_mul(missed + 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_stay_on_their_grid() {
+        let next = |now| next_after(MonoNs(100), MonoNs(now), SpanNs(10)).0;
+        assert_eq!([100, 103, 109, 110, 119, 137].map(next), [110, 110, 110, 120, 120, 140]);
+    }
+}

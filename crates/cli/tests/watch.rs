@@ -1,0 +1,377 @@
+//! `wakescope watch`, run as a command, against what the kernel itself has counted.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+
+use common::bench::{NOBODY, Running, Test, eventually, kill, skip};
+use common::{Checker, read};
+use following::{can_follow, links};
+use serde_json::{Value, json};
+use wakescope_core::units::SpanNs;
+use wakescope_core::watch::{CostSource, OwnCost, Waits, Window};
+use wakescope_sys::clock;
+use wakescope_sys::file::effective_user;
+use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule, this_thread};
+
+mod common;
+#[path = "explain/following.rs"]
+#[allow(dead_code)] // What `explain` needs.
+mod following;
+
+/// Starts a watch, and waits until its program is attached.
+#[track_caller]
+fn start(test: &Test, args: &[&str]) -> Running {
+    let running = test.start_command(&[&["watch"], args].concat());
+    eventually("the program is attached", || {
+        links(running.pid()).iter().any(|(_, place)| place == "sched_switch")
+    });
+    running
+}
+
+/// The windows that were printed, each of which fits the schema.
+#[track_caller]
+fn windows(stdout: &str) -> Vec<Window> {
+    let schema = serde_json::from_str(&read("docs/reference/watch.schema.json")).unwrap();
+    let checker = Checker::closed(schema);
+    let window = |line: &str| {
+        let value: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(checker.fault(&value), None, "{line}");
+        let window: Window = serde_json::from_value(value).unwrap();
+        let all = window.series.iter().map(|series| &series.waits);
+        for waits in all.chain(window.cpus.iter().map(|cpu| &cpu.waits)).chain([&window.others]) {
+            assert_eq!(waits.fault(), None, "{line}");
+        }
+        window
+    };
+    let windows: Vec<Window> = stdout.lines().map(window).collect();
+    let mut end = 0;
+    for window in &windows {
+        assert_eq!(window.begin_ns, end, "{windows:?}");
+        end += window.window_ns;
+    }
+    windows
+}
+
+/// All waits of tasks of this name.
+fn waits_of(windows: &[Window], comm: &str) -> Waits {
+    let all = windows.iter().flat_map(|window| &window.series);
+    let named = all.filter(|series| series.comm == comm);
+    named.fold(Waits::default(), |sum, series| sum.merged(&series.waits))
+}
+
+/// What the kernel has counted of a thread: its waits, ns, and how often it began to run after one.
+fn schedstat(thread: u32) -> (u64, u64) {
+    let text = fs::read_to_string(format!("/proc/{thread}/schedstat")).unwrap();
+    let fields: Vec<u64> = text.split_whitespace().map(|field| field.parse().unwrap()).collect();
+    (fields[1], fields[2])
+}
+
+/// Whether the kernel has put a thread to sleep: then it counts nothing more of it.
+fn sleeps(thread: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{thread}/stat")).unwrap();
+    text.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('S'))
+}
+
+/// What a thread of the test does.
+#[derive(Clone, Copy)]
+enum Work {
+    /// Never sleeps by itself.
+    Spins,
+    /// Sleeps and works by turns.
+    Naps,
+    /// The same at a real-time priority.
+    NapsInTime,
+}
+
+/// A thread that sleeps until it is told to work, and again in the end.
+struct Worker {
+    name: String,
+    id: u32,
+    /// It sleeps until there is something to receive, three times.
+    orders: Sender<()>,
+    /// How many orders it has carried out.
+    done: Arc<AtomicU32>,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    fn start(cpus: &[u32], work: Work, is_over: &Arc<AtomicBool>) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        // No other thread has it, of this test or another; 15 bytes at the most.
+        let name = format!("w{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let (id, done) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (orders, received) = std::sync::mpsc::channel();
+        let (told, carried_out) = (Arc::clone(&id), Arc::clone(&done));
+        let (is_over, cpus) = (Arc::clone(is_over), cpus.to_vec());
+        let run = move || {
+            set_affinity(&cpus).unwrap();
+            if let Work::NapsInTime = work {
+                set_schedule(Schedule::Fifo { priority: 50 }).unwrap();
+            }
+            told.store(this_thread().number(), Ordering::Relaxed);
+            received.recv().unwrap();
+            carried_out.store(1, Ordering::Relaxed);
+            received.recv().unwrap();
+            while !is_over.load(Ordering::Relaxed) {
+                if !matches!(work, Work::Spins) {
+                    clock::sleep_until(clock::now().after(SpanNs(300_000))).unwrap();
+                }
+                let end = clock::now().after(SpanNs(100_000));
+                while clock::now() < end {}
+            }
+            carried_out.store(2, Ordering::Relaxed);
+            received.recv().unwrap();
+        };
+        let thread = std::thread::Builder::new().spawn(run).unwrap();
+        eventually("the worker is ready", || id.load(Ordering::Relaxed) != 0);
+        Self { name, id: id.load(Ordering::Relaxed), orders, done, thread }
+    }
+
+    /// Whether it has carried out so many orders, and waits for the next one.
+    fn rests_after(&self, orders: u32) -> bool {
+        self.done.load(Ordering::Relaxed) == orders && sleeps(self.id)
+    }
+
+    /// Gives it its name. It must sleep.
+    fn rename(&self) {
+        fs::write(format!("/proc/self/task/{}/comm", self.id), &self.name).unwrap();
+    }
+}
+
+/// The sum and count of waits that each worker has between two sleeps are those of the kernel, to the
+/// nanosecond, however often it is moved and preempted.
+#[track_caller]
+fn check(name: &str, cpus: &[u32], works: &[Work]) {
+    let test = Test::new(name);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let workers = works.iter().map(|&work| Worker::start(cpus, work, &is_over));
+    let workers: Vec<Worker> = workers.collect();
+    let running = start(&test, &["--json", "--interval", "200ms", "--audit"]);
+    let order = || workers.iter().for_each(|worker| worker.orders.send(()).unwrap());
+    order();
+    // From here on they are known, and have a name of their own.
+    eventually("all sleep", || workers.iter().all(|worker| worker.rests_after(1)));
+    workers.iter().for_each(Worker::rename);
+    let before: Vec<_> = workers.iter().map(|worker| schedstat(worker.id)).collect();
+    order();
+    clock::sleep_until(clock::now().after(SpanNs(1_000_000_000))).unwrap();
+    is_over.store(true, Ordering::Relaxed);
+    eventually("all sleep again", || workers.iter().all(|worker| worker.rests_after(2)));
+    let after: Vec<_> = workers.iter().map(|worker| schedstat(worker.id)).collect();
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    order();
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
+    let windows = windows(&ended.stdout);
+    // Where the kernel does not tell of both the begin and the end of a task's turn, its wait is missed.
+    // That is told, and explains what is missing here.
+    let missed = windows.iter().fold((0, 0), |sum, window| {
+        (sum.0 + window.left_out.missed_ns, sum.1 + window.left_out.missed)
+    });
+    for ((worker, before), after) in workers.iter().zip(before).zip(after) {
+        let Waits { sum_ns, count, max_ns, .. } = waits_of(&windows, &worker.name);
+        let kernel = (after.0 - before.0, after.1 - before.1);
+        let figures = format!("{}: {sum_ns} ns, {count}; {kernel:?}, {missed:?}", worker.name);
+        assert!(kernel.1 > 10 && max_ns.unwrap() <= sum_ns, "{figures}");
+        let lacks = kernel.0.checked_sub(sum_ns).zip(kernel.1.checked_sub(count)).expect(&figures);
+        assert!(lacks.1 <= missed.1 && lacks.0 <= missed.0, "{figures}");
+        assert!(lacks.1 > 0 || lacks.0 == 0, "{figures}");
+    }
+    let last = windows.last().unwrap().audit.unwrap();
+    assert!(last.equal >= workers.len() as u64, "{last:?}");
+    assert!(windows.iter().all(|window| window.audit.unwrap().differing == 0), "{windows:?}");
+    for worker in workers {
+        worker.thread.join().unwrap();
+    }
+}
+
+#[test]
+fn the_books_are_those_of_the_kernel() {
+    const NAME: &str = "the_books_are_those_of_the_kernel";
+    if can_follow(NAME) {
+        let cpus = affinity().unwrap();
+        check("watch-pinned", &cpus[..1], &[Work::Spins, Work::Spins, Work::Naps]);
+        check(
+            "watch-moved",
+            &cpus,
+            &[Work::Spins, Work::Naps, Work::Naps, Work::Spins, Work::Naps],
+        );
+    }
+}
+
+#[test]
+fn the_books_of_real_time_tasks_are_those_of_the_kernel() {
+    const NAME: &str = "the_books_of_real_time_tasks_are_those_of_the_kernel";
+    if !can_follow(NAME) {
+        return;
+    }
+    let may = || set_schedule(Schedule::Fifo { priority: 50 }).is_ok();
+    if !std::thread::spawn(may).join().unwrap() {
+        return skip(NAME, "no thread may have a real-time priority");
+    }
+    let cpus = affinity().unwrap();
+    check("watch-fifo", &cpus[..1], &[Work::NapsInTime, Work::Spins, Work::NapsInTime]);
+}
+
+#[test]
+fn every_interval_has_its_line_and_the_end_a_table() {
+    if !can_follow("every_interval_has_its_line_and_the_end_a_table") {
+        return;
+    }
+    let test = Test::new("watch-lines");
+    let running = start(&test, &["--interval", "100ms", "--rows", "3", "--audit"]);
+    clock::sleep_until(clock::now().after(SpanNs(500_000_000))).unwrap();
+    kill("INT", &[running.pid()]);
+    let ended = running.output();
+    assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
+    let (lines, table) = ended.stdout.split_once("\n\n").unwrap();
+    assert!(
+        lines.lines().all(|line| line.starts_with("0:0") && line.contains("own cost")),
+        "{lines}"
+    );
+    assert!(table.starts_with("Longest wait "), "{table}");
+    for told in [" task ", "more rows. All: ", " own cost ", " series ", "uncovered ", " audit: "] {
+        assert!(table.contains(told), "{told}: {table}");
+    }
+    assert!(table.contains(" equal to the ns"), "{table}");
+}
+
+#[test]
+fn once_prints_one_table_or_one_window() {
+    if !can_follow("once_prints_one_table_or_one_window") {
+        return;
+    }
+    let test = Test::new("watch-once");
+    for by in ["series", "comm", "cgroup", "cpu"] {
+        let args = ["watch", "--once", "--interval", "200ms", "--by", by, "--sort", "time"];
+        let table = test.done(&args);
+        assert!(table.starts_with("Longest wait "), "{table}");
+    }
+    let windows = windows(&test.done(&["watch", "--once", "--interval", "200ms", "--json"]));
+    let [window] = windows.as_slice() else { panic!("{windows:?}") };
+    assert!(window.window_ns >= 200_000_000 && window.left_out.uncovered_ns > 0, "{window:?}");
+    let sum = |waits: &mut dyn Iterator<Item = &Waits>| {
+        waits.fold(Waits::default(), |sum, one| sum.merged(one))
+    };
+    let series = sum(&mut window.series.iter().map(|series| &series.waits).chain([&window.others]));
+    let cpus = sum(&mut window.cpus.iter().map(|cpu| &cpu.waits));
+    // It was read when nothing was counted any more.
+    assert_eq!(series, cpus);
+    let switches: u64 = window.cpus.iter().map(|cpu| cpu.switches).sum();
+    let OwnCost { agent_ns, program_ns, program_runs, source, .. } = window.own_cost;
+    assert_eq!(program_runs, switches);
+    // Every kernel that has the program can measure it (5.8), all of the time.
+    assert_eq!(source, CostSource::Measured, "{window:?}");
+    assert!(agent_ns > 0 && program_ns > Some(0), "{window:?}");
+}
+
+/// A name that would move the cursor, and one whose direction is another.
+#[test]
+fn hostile_names_are_harmless() {
+    if !can_follow("hostile_names_are_harmless") {
+        return;
+    }
+    let test = Test::new("watch-hostile");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let start_named = |name: &str| {
+        let is_over = Arc::clone(&is_over);
+        let nap = move || {
+            while !is_over.load(Ordering::Relaxed) {
+                clock::sleep_until(clock::now().after(SpanNs(1_000_000))).unwrap();
+            }
+        };
+        std::thread::Builder::new().name(name.into()).spawn(nap).unwrap()
+    };
+    let threads = ["\x1b[2J\x1b[Hab", "a\u{202e}b\nc"].map(start_named);
+    let table = test.done(&["watch", "--once", "--interval", "300ms", "--rows", "10000"]);
+    let json = test.done(&["watch", "--once", "--interval", "300ms", "--json"]);
+    is_over.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    for text in [&table, &json] {
+        assert!(!text.contains('\x1b') && !text.contains('\u{202e}'), "{text:?}");
+    }
+    assert!(table.contains("\u{fffd}[2J\u{fffd}[Hab"), "{table}");
+    assert!(table.contains("a\u{fffd}b\u{fffd}c"), "{table}");
+    let windows = windows(&json);
+    assert!(waits_of(&windows, "\x1b[2J\x1b[Hab").count > 0, "{json}");
+    assert!(waits_of(&windows, "a\u{202e}b\nc").count > 0, "{json}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it() {
+    if !can_follow("a_reader_that_goes_away_ends_it") {
+        return;
+    }
+    let test = Test::new("watch-head");
+    let mut shell = test.program("/bin/sh".as_ref());
+    let script = format!("{} watch --json --interval 100ms | head -n 1", test.program.display());
+    let output = shell.args(["-c", &script]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(windows(&String::from_utf8(output.stdout).unwrap()).len(), 1);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_a_remedy() {
+    let mut test = Test::new("watch-refused");
+    for (args, told) in [
+        (&["--interval", "1ms"][..], "the shortest interval is 100 ms"),
+        (&["--interval", "2h"], "the longest interval is 1.00 h"),
+        (&["--duration", "0s"], "write how long to watch"),
+        (&["--duration", "5"], "write 5us, 5ms or 5s"),
+        (&["--once", "--duration", "5s"], "cannot be used with"),
+        (&["--series", "0"], "0 is not in 1..="),
+        (&["--rows", "0"], "0 is not in 1..="),
+        (&["--by", "pid"], "invalid value 'pid'"),
+    ] {
+        let ended = test.ended(&[&["watch"], args].concat());
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?}: {ended:?}");
+        assert!(ended.stderr.contains(told), "{args:?}: {}", ended.stderr);
+    }
+    if effective_user() != 0 {
+        return;
+    }
+    test.become_nobody();
+    let ended = test.ended(&["watch", "--once"]);
+    assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{ended:?}");
+    assert!(ended.stderr.starts_with("wakescope: cannot watch waits: "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\n  → "), "{}", ended.stderr);
+    assert_eq!(test.user, Some(NOBODY));
+}
+
+#[test]
+fn damaged_windows_do_not_fit_the_schema() {
+    let schema: Value = serde_json::from_str(&read("docs/reference/watch.schema.json")).unwrap();
+    let waits = json!({"count": 1, "sum_ns": 5, "max_ns": 5, "max_is_exact": true, "histogram": [[0, 128, 1]]});
+    let whole = json!({
+        "schema": "wakescope.watch/1", "started": "2026-11-21T01:00:00Z", "begin_ns": 0, "window_ns": 1,
+        "from": "queued", "series": [{"cgroup_id": 1, "cgroup": "/", "comm": "a", "waits": waits}],
+        "others": waits, "cpus": [{"cpu": 0, "switches": 1, "waits": waits}],
+        "left_out": {"uncovered_ns": 0, "unstamped": 0, "discarded": 0, "untracked": 0, "first": 0, "caught_up": 0,
+            "missed": 0, "missed_ns": 0, "contradicted": 0},
+        "moved": {"count": 0, "before_ns": 0}, "series_used": 1, "series_limit": 9,
+        "own_cost": {"agent_ns": 1, "program_ns": null, "program_runs": 1, "source": "unknown", "cpus": 2},
+        "audit": {"equal": 0, "behind": 0, "differing": 0, "largest_ns": 0, "busy": 0, "gone": 0,
+            "not_reached": 0, "waits": 0}
+    });
+    let checker = Checker::closed(schema);
+    assert_eq!(checker.fault(&whole), None);
+    assert!(serde_json::from_value::<Window>(whole.clone()).is_ok());
+    for (pointer, damage) in [
+        ("/schema", json!("wakescope.watch/2")),
+        ("/started", json!("now")),
+        ("/from", json!("waking")),
+        ("/series/0/waits/histogram/0", json!([1, 2])),
+        ("/series/0/waits/histogram/0/2", json!(0)),
+        ("/others", json!(null)),
+        ("/own_cost/source", json!("guessed")),
+        ("/left_out/missed", json!(-1)),
+        ("/audit/equal", json!("all")),
+    ] {
+        let mut damaged = whole.clone();
+        *damaged.pointer_mut(pointer).unwrap() = damage;
+        assert!(checker.fault(&damaged).is_some(), "{pointer}");
+    }
+}

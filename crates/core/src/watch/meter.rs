@@ -1,0 +1,171 @@
+//! From counters that only grow to what came between two readings.
+
+use crate::histogram::{Bucket, Histogram};
+use crate::watch::Waits;
+use crate::watch::scale::edges_of;
+
+/// What counters show at one moment. Programs count on meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The sum of all waits so far, ns.
+    pub sum_ns: u64,
+    /// The longest wait since the last reading; 0 if there was none.
+    pub max_ns: u64,
+    /// Buckets that are not empty, with their counts so far, ascending.
+    pub buckets: Vec<(usize, u64)>,
+}
+
+/// What was read of counters so far.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    sum_ns: u64,
+    max_ns: u64,
+    buckets: Vec<(usize, u64)>,
+}
+
+impl Meter {
+    /// The sum when the counters were read last, ns.
+    pub fn sum_ns(&self) -> u64 {
+        self.sum_ns
+    }
+
+    /// What the first bucket, that of the shortest waits, held then.
+    pub fn shortest(&self) -> u64 {
+        self.buckets.first().filter(|bucket| bucket.0 == 0).map_or(0, |bucket| bucket.1)
+    }
+
+    /// The waits since the last reading.
+    ///
+    /// A maximum must be read before the buckets: the program counts a wait in its bucket first. Where it
+    /// was between the two, the bucket is in this window and the maximum in the next. Then this one has the
+    /// end of the bucket in its place, and says so.
+    pub fn read(&mut self, now: Reading) -> Waits {
+        let before = |index: usize| {
+            let at = self.buckets.binary_search_by_key(&index, |bucket| bucket.0);
+            at.map_or(0, |at| self.buckets[at].1)
+        };
+        let grown = now.buckets.iter().map(|&(index, count)| {
+            let (lower, upper) = edges_of(index);
+            Bucket { lower, upper, count: count.saturating_sub(before(index)) }
+        });
+        let grown: Vec<Bucket> = grown.filter(|bucket| bucket.count > 0).collect();
+        self.max_ns = self.max_ns.max(now.max_ns);
+        let Some(&last) = grown.last() else {
+            // The maximum belongs to the window before, and the sum to the next.
+            return Waits::default();
+        };
+        let (max_ns, max_is_exact) = max_in(last, now.max_ns);
+        let histogram = Histogram::from_unordered(grown);
+        let waits = Waits {
+            count: histogram.count(),
+            sum_ns: now.sum_ns.saturating_sub(self.sum_ns),
+            max_ns: Some(max_ns),
+            max_is_exact,
+            histogram,
+        };
+        self.sum_ns = now.sum_ns;
+        self.buckets = now.buckets;
+        waits
+    }
+
+    /// All waits so far.
+    pub fn total(&self) -> Waits {
+        let edged = self.buckets.iter().map(|&(index, count)| {
+            let (lower, upper) = edges_of(index);
+            Bucket { lower, upper, count }
+        });
+        let edged: Vec<Bucket> = edged.filter(|bucket| bucket.count > 0).collect();
+        let Some(&last) = edged.last() else { return Waits::default() };
+        let (max_ns, max_is_exact) = max_in(last, self.max_ns);
+        let histogram = Histogram::from_unordered(edged);
+        Waits {
+            count: histogram.count(),
+            sum_ns: self.sum_ns,
+            max_ns: Some(max_ns),
+            max_is_exact,
+            histogram,
+        }
+    }
+}
+
+/// The maximum of waits of which the longest lie in `last`, where `read` was read: exact if it lies there.
+fn max_in(last: Bucket, read: u64) -> (u64, bool) {
+    let is_open = last.upper == u64::MAX;
+    match read {
+        _ if read >= last.lower && (read < last.upper || is_open) => (read, true),
+        _ if is_open => (last.lower, false),
+        _ => (last.upper - 1, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::scale::BUCKETS;
+    use proptest::prelude::*;
+
+    fn bucket_of(ns: u64) -> usize {
+        (0..BUCKETS).rfind(|&index| edges_of(index).0 <= ns).unwrap()
+    }
+
+    /// What counters show after these waits, of which `new` came since the last reading.
+    fn reading(waits: &[u64], new: &[u64]) -> Reading {
+        let mut counts = std::collections::BTreeMap::new();
+        for &ns in waits {
+            *counts.entry(bucket_of(ns)).or_insert(0) += 1;
+        }
+        Reading {
+            sum_ns: waits.iter().sum(),
+            max_ns: new.iter().max().copied().unwrap_or(0),
+            buckets: counts.into_iter().collect(),
+        }
+    }
+
+    #[test]
+    fn a_maximum_that_comes_late_is_no_figure_of_its_window() {
+        let mut meter = Meter::default();
+        // The longest wait is in its bucket, and not yet the maximum.
+        let first = meter.read(Reading { max_ns: 100, ..reading(&[100, 5_000], &[]) });
+        assert_eq!((first.count, first.max_ns, first.max_is_exact), (2, Some(5_119), false));
+        assert_eq!(first.fault(), None);
+        // It comes with the next reading, whose own longest wait it hides.
+        let second = meter.read(Reading { max_ns: 5_000, ..reading(&[100, 5_000, 300], &[]) });
+        assert_eq!((second.count, second.max_ns, second.max_is_exact), (1, Some(303), false));
+        let total = meter.total();
+        assert_eq!((total.count, total.max_ns, total.max_is_exact), (3, Some(5_000), true));
+        assert_eq!(meter.read(reading(&[100, 5_000, 300], &[])), Waits::default());
+    }
+
+    #[test]
+    fn beyond_the_scale_the_maximum_is_what_was_read() {
+        let mut meter = Meter::default();
+        let long = 60_000_000_000;
+        let waits = meter.read(reading(&[long], &[long]));
+        assert_eq!((waits.max_ns, waits.max_is_exact, waits.fault()), (Some(long), true, None));
+    }
+
+    proptest! {
+        #[test]
+        fn windows_add_up_to_the_total(
+            windows in prop::collection::vec(prop::collection::vec(0_u64..1 << 36, 0..20), 0..8),
+        ) {
+            let mut meter = Meter::default();
+            let mut all = Vec::new();
+            let mut sum = Waits::default();
+            for new in &windows {
+                all.extend(new);
+                let waits = meter.read(reading(&all, new));
+                prop_assert_eq!(waits.fault(), None);
+                prop_assert_eq!(waits.count, new.len() as u64);
+                prop_assert_eq!(waits.sum_ns, new.iter().sum::<u64>());
+                prop_assert_eq!(waits.max_ns, new.iter().max().copied());
+                prop_assert!(waits.max_is_exact || new.is_empty());
+                sum = sum.merged(&waits);
+            }
+            let total = meter.total();
+            prop_assert_eq!(total.fault(), None);
+            prop_assert_eq!(Waits { max_is_exact: total.max_is_exact, ..sum }, total.clone());
+            prop_assert_eq!(total.max_is_exact, !all.is_empty());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Waits that were counted together.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::{Bucket, Histogram};
+use crate::percentile::Percentile;
+
+/// Waits that were counted together. Times in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// How many: the sum of the histogram's counts.
+    pub count: u64,
+    /// Their exact sum.
+    pub sum_ns: u64,
+    /// The longest; `None` if there are none.
+    pub max_ns: Option<u64>,
+    /// Whether that is exact. Otherwise it is the end of its bucket: the longest wait ended just when the
+    /// window did, and is exact in the total.
+    pub max_is_exact: bool,
+    /// Where they lie: 16 buckets an octave.
+    pub histogram: Histogram,
+}
+
+impl Waits {
+    /// Both together.
+    #[must_use]
+    pub fn merged(&self, other: &Self) -> Self {
+        let (longer, shorter) =
+            if self.max_ns >= other.max_ns { (self, other) } else { (other, self) };
+        Self {
+            count: self.count.saturating_add(other.count),
+            sum_ns: self.sum_ns.saturating_add(other.sum_ns),
+            max_ns: longer.max_ns,
+            // Equal to an exact one, one that is not adds no doubt.
+            max_is_exact: longer.max_is_exact
+                || (shorter.max_ns == longer.max_ns && shorter.max_is_exact),
+            histogram: self.histogram.merged(&other.histogram),
+        }
+    }
+
+    /// The largest value that the wait at `percentile` can have had, ns: at most 1/16 above its true value,
+    /// never below. `None` if there are too few waits to say.
+    pub fn percentile(&self, percentile: Percentile) -> Option<u64> {
+        let upper = self.histogram.percentile(percentile)?;
+        Some(self.max_ns.map_or(upper, |max| upper.min(max)))
+    }
+
+    /// What is wrong with these, if anything.
+    pub fn fault(&self) -> Option<String> {
+        if let Some(fault) = self.histogram.fault() {
+            return Some(format!("histogram: {fault}"));
+        }
+        let held = self.histogram.count();
+        if held != self.count {
+            return Some(format!("count is {} but the histogram holds {held}", self.count));
+        }
+        match (self.histogram.buckets().last(), self.max_ns) {
+            (None, None) => None,
+            (Some(&Bucket { lower, upper, .. }), Some(max))
+                if max >= lower && (max < upper || upper == u64::MAX) =>
+            {
+                None
+            }
+            _ => Some("max_ns lies outside the last bucket".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(of: &[u64], max_is_exact: bool) -> Waits {
+        Waits {
+            count: of.len() as u64,
+            sum_ns: of.iter().sum(),
+            max_ns: of.iter().max().copied(),
+            max_is_exact,
+            histogram: Histogram::of(of.iter().copied()),
+        }
+    }
+
+    #[test]
+    fn what_is_merged_adds_up() {
+        let all = waits(&[1, 900], true).merged(&waits(&[7], false));
+        assert_eq!(all, waits(&[1, 7, 900], true));
+        assert_eq!(all.fault(), None);
+        assert!(!waits(&[1], true).merged(&waits(&[900], false)).max_is_exact);
+        assert!(waits(&[900], false).merged(&waits(&[900], true)).max_is_exact);
+        let none = Waits::default();
+        assert_eq!(none.merged(&all), all);
+    }
+
+    #[test]
+    fn faults_are_found() {
+        let good = waits(&[1, 900], true);
+        for (waits, told) in [
+            (Waits { count: 3, ..good.clone() }, "holds 2"),
+            (Waits { max_ns: None, ..good.clone() }, "outside"),
+            (Waits { max_ns: Some(5_000), ..good.clone() }, "outside"),
+        ] {
+            assert!(waits.fault().is_some_and(|fault| fault.contains(told)), "{waits:?}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Waits of all tasks: a table that is redrawn, a line for logs, the table at the end.
+
+mod rows;
+
+use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
+use wakescope_core::watch::{Audit, CostSource, LeftOut, OwnCost, Waits, Window};
+
+pub use rows::{By, History, Sort};
+
+use crate::progress::{clock, span_or_dash, sparkline};
+use crate::style::Style;
+use crate::table::columns;
+use rows::{Row, rows};
+
+/// The widest line that no terminal of 80 columns wraps.
+const WIDTH: usize = 79;
+/// Lines around the rows of a table that is redrawn: title, head, sum, and the notes.
+const AROUND: usize = 6;
+
+/// What a table shows.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// What each row is.
+    pub by: By,
+    /// What comes first.
+    pub sort: Sort,
+    /// The most rows.
+    pub rows: usize,
+}
+
+/// The table that is redrawn while waits are counted, of the last window, in no more than `height` lines.
+/// `history` has earlier windows.
+pub fn block(window: &Window, view: View, history: &History, height: usize) -> String {
+    let shown = View { rows: view.rows.min(height.saturating_sub(AROUND)).max(1), ..view };
+    let end = SpanNs(window.begin_ns + window.window_ns);
+    let mut lines = vec![format!(
+        "waits of all tasks, runnable to running: the last {} of {}",
+        SpanNs(window.window_ns),
+        clock(end)
+    )];
+    let percentile = if view.sort == Sort::Percentile { "p99.9" } else { "p99" };
+    let all = rows(window, view.by);
+    let (listed, more) = sorted(&all, shown);
+    let mut cells = vec![view.by.head(&["waits", percentile, "max", "waited"])];
+    cells.extend(listed.iter().map(|row| {
+        row.cells(&[
+            grouped(row.waits.count),
+            percentile_of(&row.waits, percentile),
+            max(&row.waits),
+            SpanNs(row.waits.sum_ns).to_string(),
+        ])
+    }));
+    let tails = listed.iter().map(|row| sparkline(&history.of(&row.key, row.waits.max_ns)));
+    let tails = std::iter::once(String::new()).chain(tails);
+    lines.extend(columns(&cells, true).lines().zip(tails).map(|(line, tail)| {
+        if tail.is_empty() { line.to_string() } else { format!("{line}  {tail}") }
+    }));
+    lines.push(sum_line(window, more, view.by));
+    lines.extend(notes(window));
+    let lines = lines.iter().map(|line| line.chars().take(WIDTH).collect::<String>());
+    lines.take(height.max(AROUND)).collect::<Vec<_>>().join("\n")
+}
+
+/// The line of a window where nothing is redrawn.
+pub fn line(window: &Window) -> String {
+    let all = all_waits(window);
+    let longest = rows(window, By::Series);
+    let longest = longest.iter().max_by_key(|row| row.waits.max_ns);
+    let whose = longest.filter(|row| row.waits.max_ns.is_some()).map(Row::name);
+    format!(
+        "{}: {}, p99.9 {}, max {}{}; {}; left out {}, uncovered {}",
+        clock(SpanNs(window.begin_ns + window.window_ns)),
+        counted(all.count, "wait"),
+        percentile_of(&all, "p99.9"),
+        max(&all),
+        whose.map(|whose| format!(" ({whose})")).unwrap_or_default(),
+        own_cost(&window.own_cost, window.window_ns),
+        grouped(left_out(&window.left_out)),
+        SpanNs(window.left_out.uncovered_ns)
+    )
+}
+
+/// The table of all that was counted, with what the numbers rest on.
+pub fn table(total: &Window, view: View, style: Style) -> String {
+    let all = rows(total, view.by);
+    let (listed, more) = sorted(&all, view);
+    let mut out = style.strong(&headline(total));
+    out.push_str("\n\n");
+    let mut cells = vec![view.by.head(&["waits", "p99", "p99.9", "max", "waited"])];
+    cells.extend(listed.iter().map(|row| {
+        row.cells(&[
+            grouped(row.waits.count),
+            percentile_of(&row.waits, "p99"),
+            percentile_of(&row.waits, "p99.9"),
+            max(&row.waits),
+            SpanNs(row.waits.sum_ns).to_string(),
+        ])
+    }));
+    out.push_str(&columns(&cells, true));
+    out.push_str(&sum_line(total, more, view.by));
+    out.push_str("\n\n");
+    for note in notes(total).into_iter().chain(losses(total)) {
+        out.push_str(&note);
+        out.push('\n');
+    }
+    out
+}
+
+/// The answer: the longest wait, and whose it was.
+fn headline(total: &Window) -> String {
+    let series = rows(total, By::Series);
+    let longest = series.iter().filter(|row| row.waits.max_ns.is_some());
+    match longest.max_by_key(|row| row.waits.max_ns) {
+        Some(row) => format!(
+            "Longest wait {}: {}. {} in {}.",
+            max(&row.waits),
+            row.name(),
+            counted(all_waits(total).count, "wait"),
+            SpanNs(total.window_ns)
+        ),
+        None => format!("No task waited in {}.", SpanNs(total.window_ns)),
+    }
+}
+
+/// The rows to show, the first in order first, and how many are not shown.
+fn sorted(all: &[Row], view: View) -> (Vec<&Row>, usize) {
+    let mut listed: Vec<&Row> = all.iter().collect();
+    listed.sort_by(|a, b| view.sort.order(&a.waits, &b.waits).then_with(|| a.key.cmp(&b.key)));
+    let more = listed.len().saturating_sub(view.rows);
+    listed.truncate(view.rows);
+    (listed, more)
+}
+
+fn sum_line(window: &Window, more: usize, by: By) -> String {
+    let all = all_waits(window);
+    let hidden = match more {
+        0 => String::new(),
+        more => format!("… {} more rows. ", grouped(more as u64)),
+    };
+    let others = match (by, window.others.count) {
+        (By::Cpu, _) | (_, 0) => String::new(),
+        (_, count) => {
+            format!(
+                ", {} of them beyond the {} series",
+                grouped(count),
+                grouped(window.series_limit)
+            )
+        }
+    };
+    format!(
+        " {hidden}All: {}{others}, p99.9 {}, max {}, waited {}",
+        counted(all.count, "wait"),
+        percentile_of(&all, "p99.9"),
+        max(&all),
+        SpanNs(all.sum_ns)
+    )
+}
+
+/// What the figures rest on: always shown.
+fn notes(window: &Window) -> Vec<String> {
+    let mut notes = vec![
+        format!(" {}", own_cost_in_full(&window.own_cost, window.window_ns)),
+        format!(
+            " series {} of {}; left out {}; uncovered {}; moved {}",
+            grouped(window.series_used),
+            grouped(window.series_limit),
+            grouped(left_out(&window.left_out)),
+            SpanNs(window.left_out.uncovered_ns),
+            grouped(window.moved.count),
+        ),
+    ];
+    notes.extend(window.audit.as_ref().map(|found| format!(" {}", audit(found))));
+    notes
+}
+
+/// What was lost, each with its number.
+fn losses(window: &Window) -> Vec<String> {
+    let LeftOut { unstamped, discarded, untracked, first, caught_up, missed, missed_ns, .. } =
+        window.left_out;
+    let contradicted = window.left_out.contradicted;
+    let mut told = Vec::new();
+    let mut tell = |count: u64, text: String| {
+        if count > 0 {
+            told.push(format!(" ! {text}"));
+        }
+    };
+    let times = |count: u64| format!("{} {}", grouped(count), one_or_many(count, "time", "times"));
+    tell(
+        unstamped,
+        format!(
+            "{} a task began to run that the kernel did not count as waiting: it was preempted when \
+             it was about to sleep",
+            times(unstamped)
+        ),
+    );
+    tell(
+        first,
+        format!(
+            "{} of tasks that had run before: time in the queue of another CPU before is not in {}",
+            counted(first, "first wait"),
+            one_or_many(first, "it", "them")
+        ),
+    );
+    tell(
+        caught_up,
+        format!(
+            "the kernel did not tell of the switch that ended {}: counted from its own sums",
+            counted(caught_up, "wait")
+        ),
+    );
+    tell(
+        missed,
+        format!(
+            "the program did not see {} of {} in all that the kernel counted",
+            counted(missed, "wait"),
+            SpanNs(missed_ns)
+        ),
+    );
+    tell(
+        untracked,
+        format!(
+            "{} of tasks beyond the limit of tasks: time in the queue of another CPU before is not in \
+             them",
+            counted(untracked, "wait")
+        ),
+    );
+    tell(
+        discarded,
+        format!("{} ended before the begin by the kernel's clock", counted(discarded, "wait")),
+    );
+    tell(
+        contradicted,
+        format!("{} the kernel's own sum was less than what was counted here", times(contradicted)),
+    );
+    let others = window.others.count;
+    tell(
+        others,
+        format!(
+            "{} of tasks beyond the limit of {} series are counted as one: raise it with --series",
+            counted(others, "wait"),
+            grouped(window.series_limit)
+        ),
+    );
+    told
+}
+
+/// How many waits are missing, or may be incomplete.
+fn left_out(left: &LeftOut) -> u64 {
+    left.missed + left.discarded + left.untracked + left.contradicted
+}
+
+fn own_cost(cost: &OwnCost, window_ns: u64) -> String {
+    let Some(share) = cost.share(window_ns) else { return "own cost not known".into() };
+    format!("own cost {}{}", percent(share), estimated(cost))
+}
+
+fn own_cost_in_full(cost: &OwnCost, window_ns: u64) -> String {
+    let agent = SpanNs(cost.agent_ns);
+    let Some((program_ns, share)) = cost.program_ns.zip(cost.share(window_ns)) else {
+        return format!(
+            "own cost: wakescope {agent}; that of its program in the kernel is not known"
+        );
+    };
+    let each = program_ns.checked_div(cost.program_runs).unwrap_or(0);
+    format!(
+        "own cost {} of {}{}: program {} × {each} ns, wakescope {agent}",
+        percent(share),
+        counted(u64::from(cost.cpus), "CPU"),
+        estimated(cost),
+        grouped(cost.program_runs),
+    )
+}
+
+fn estimated(cost: &OwnCost) -> &'static str {
+    match cost.source {
+        CostSource::Estimated => " (estimated)",
+        CostSource::Measured | CostSource::Unknown => "",
+    }
+}
+
+fn percent(share: f64) -> String {
+    match share {
+        _ if share > 0.0 && share < 0.000_05 => "below 0.01 %".into(),
+        _ => format!("{:.2} %", share * 100.0),
+    }
+}
+
+/// What a comparison with the kernel's own counts found.
+fn audit(audit: &Audit) -> String {
+    let Audit { equal, behind, differing, largest_ns, busy, gone, not_reached, waits } = *audit;
+    let verdict = match (equal, differing) {
+        (0, 0) => "nothing could be compared".into(),
+        (_, 0) => {
+            format!("{} ({}) equal to the ns", counted(equal, "task"), counted(waits, "wait"))
+        }
+        _ => format!(
+            "{} DIFFER by up to {}, {} equal",
+            counted(differing, "task"),
+            SpanNs(largest_ns),
+            grouped(equal)
+        ),
+    };
+    let behind = match behind {
+        0 => String::new(),
+        behind => format!("; {} behind by a switch", grouped(behind)),
+    };
+    format!("audit: {verdict}{behind}; {} not compared", grouped(busy + gone + not_reached))
+}
+
+fn all_waits(window: &Window) -> Waits {
+    let series = window.series.iter().map(|series| &series.waits);
+    series.fold(window.others.clone(), |sum, waits| sum.merged(waits))
+}
+
+fn percentile_of(waits: &Waits, percentile: &str) -> String {
+    span_or_dash(percentile.parse().ok().and_then(|p| waits.percentile(p)))
+}
+
+/// The longest, with a sign where only its bucket is known.
+fn max(waits: &Waits) -> String {
+    let span = span_or_dash(waits.max_ns);
+    if waits.max_is_exact || waits.max_ns.is_none() { span } else { format!("≤{span}") }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+use super::*;
+use expect_test::expect;
+use wakescope_core::histogram::Histogram;
+use wakescope_core::watch::{Cpu, Moved, SCHEMA, Series, WaitBegin};
+
+fn waits(of: &[u64]) -> Waits {
+    Waits {
+        count: of.len() as u64,
+        sum_ns: of.iter().sum(),
+        max_ns: of.iter().max().copied(),
+        max_is_exact: true,
+        histogram: Histogram::of(of.iter().copied()),
+    }
+}
+
+fn series(comm: &str, id: u64, cgroup: Option<&str>, of: &[u64]) -> Series {
+    Series { cgroup_id: id, cgroup: cgroup.map(str::to_owned), comm: comm.into(), waits: waits(of) }
+}
+
+fn window() -> Window {
+    let many = [vec![12_000; 2_998], vec![212_000, 4_310_000]].concat();
+    Window {
+        schema: SCHEMA.into(),
+        started: "2026-11-21T01:00:00Z".into(),
+        begin_ns: 5_000_000_000,
+        window_ns: 2_000_000_000,
+        from: WaitBegin::Queued,
+        series: vec![
+            series("find", 21, Some("/system.slice/backup.service"), &many),
+            series("find", 22, Some("/user.slice"), &[9_000; 250]),
+            series("kworker/0:1", 1, Some("/"), &[2_000, 30_000_000]),
+            series("gone", 23, None, &[1_000]),
+            series("\x1b[2Ja\u{202e}b", 0, None, &[70]),
+        ],
+        others: Waits::default(),
+        cpus: vec![
+            Cpu { cpu: 0, switches: 9_000, waits: waits(&many) },
+            Cpu { cpu: 3, switches: 7_000, waits: waits(&[9_000; 250]) },
+        ],
+        left_out: LeftOut::default(),
+        moved: Moved { count: 12, before_ns: 90_000 },
+        series_used: 123,
+        series_limit: 4_096,
+        own_cost: OwnCost {
+            agent_ns: 1_500_000,
+            program_ns: Some(1_600_000),
+            program_runs: 16_000,
+            source: CostSource::Measured,
+            cpus: 2,
+        },
+        audit: None,
+    }
+}
+
+const VIEW: View = View { by: By::Series, sort: Sort::Max, rows: 20 };
+
+#[test]
+fn the_block_is_of_the_last_window() {
+    let mut history = History::default();
+    let mut before = window();
+    before.series.truncate(2);
+    history.add(&before, By::Series);
+    history.add(&before, By::Series);
+    expect![[r#"
+        waits of all tasks, runnable to running: the last 2.00 s of 0:07
+         task            cgroup            waits      p99      max   waited
+         kworker/0:1     /                     2        –  30.0 ms  30.0 ms  ▁▁█
+         find            …/backup.service  3,000  12.0 µs  4.31 ms  40.5 ms  ▁▁▁
+         find            /user.slice         250  9.00 µs  9.00 µs  2.25 ms  ▁▁▁
+         gone            (id 23)               1        –  1.00 µs  1.00 µs  ▁▁█
+         �[2Ja�b         –                     1        –    70 ns    70 ns  ▁▁█
+         All: 3,254 waits, p99.9 12.0 µs, max 30.0 ms, waited 72.8 ms
+         own cost 0.08 % of 2 CPUs: program 16,000 × 100 ns, wakescope 1.50 ms
+         series 123 of 4,096; left out 0; uncovered 0 ns; moved 12"#]]
+    .assert_eq(&block(&window(), VIEW, &history, 20));
+}
+
+#[test]
+fn a_block_fits_a_terminal() {
+    let mut window = window();
+    window.series = (0..500)
+        .map(|n| {
+            series(
+                &format!("name-of-a-task{n}"),
+                n,
+                Some(&"/long".repeat(40)),
+                &[1_234_567_890 + n; 9],
+            )
+        })
+        .collect();
+    window.audit = Some(Audit { differing: 7, ..Audit::default() });
+    for by in [By::Series, By::Comm, By::Cgroup, By::Cpu] {
+        let block = block(&window, View { by, ..VIEW }, &History::default(), 20);
+        assert!(block.lines().count() <= 20, "{block}");
+        assert!(block.lines().all(|line| line.chars().count() <= 79), "{block}");
+        assert!(block.contains("7 tasks DIFFER"), "{block}");
+    }
+}
+
+#[test]
+fn the_table_says_what_it_rests_on() {
+    expect![[r#"
+        Longest wait 30.0 ms: kworker/0:1 in /. 3,254 waits in 2.00 s.
+
+         task            cgroup            waits      p99    p99.9      max   waited
+         kworker/0:1     /                     2        –        –  30.0 ms  30.0 ms
+         find            …/backup.service  3,000  12.0 µs  12.0 µs  4.31 ms  40.5 ms
+         find            /user.slice         250  9.00 µs        –  9.00 µs  2.25 ms
+         gone            (id 23)               1        –        –  1.00 µs  1.00 µs
+         �[2Ja�b         –                     1        –        –    70 ns    70 ns
+         All: 3,254 waits, p99.9 12.0 µs, max 30.0 ms, waited 72.8 ms
+
+         own cost 0.08 % of 2 CPUs: program 16,000 × 100 ns, wakescope 1.50 ms
+         series 123 of 4,096; left out 0; uncovered 0 ns; moved 12
+    "#]]
+    .assert_eq(&table(&window(), VIEW, Style::default()));
+}
+
+#[test]
+fn rows_are_what_is_asked_for() {
+    let shown = |by, sort| {
+        let text = table(&window(), View { by, sort, rows: 2 }, Style::default());
+        text.lines().skip(2).take(4).collect::<Vec<_>>().join("\n")
+    };
+    let all = [
+        shown(By::Comm, Sort::Time),
+        shown(By::Cgroup, Sort::Percentile),
+        shown(By::Cpu, Sort::Max),
+    ];
+    expect![[r#"
+         task         waits      p99    p99.9      max   waited
+         find         3,250  12.0 µs  12.0 µs  4.31 ms  42.7 ms
+         kworker/0:1      2        –        –  30.0 ms  30.0 ms
+         … 2 more rows. All: 3,254 waits, p99.9 12.0 µs, max 30.0 ms, waited 72.8 ms
+         cgroup            waits      p99    p99.9      max   waited
+         …/backup.service  3,000  12.0 µs  12.0 µs  4.31 ms  40.5 ms
+         /                     2        –        –  30.0 ms  30.0 ms
+         … 3 more rows. All: 3,254 waits, p99.9 12.0 µs, max 30.0 ms, waited 72.8 ms
+         CPU  waits      p99    p99.9      max   waited
+         0    3,000  12.0 µs  12.0 µs  4.31 ms  40.5 ms
+         3      250  9.00 µs        –  9.00 µs  2.25 ms
+         All: 3,254 waits, p99.9 12.0 µs, max 30.0 ms, waited 72.8 ms"#]]
+    .assert_eq(&all.join("\n"));
+}
+
+#[test]
+fn every_loss_is_a_number() {
+    let mut window = window();
+    window.others = waits(&[5_000; 7]);
+    window.left_out = LeftOut {
+        uncovered_ns: 11_000_000,
+        unstamped: 1,
+        discarded: 2,
+        untracked: 3,
+        first: 9,
+        caught_up: 6,
+        missed: 4,
+        missed_ns: 4_000,
+        contradicted: 5,
+    };
+    window.own_cost.source = CostSource::Estimated;
+    window.audit = Some(Audit {
+        equal: 40,
+        behind: 8,
+        differing: 0,
+        largest_ns: 0,
+        busy: 1,
+        gone: 2,
+        not_reached: 3,
+        waits: 1_234,
+    });
+    let text = table(&window, VIEW, Style::default());
+    let (_, notes) = text.split_once("\n\n").unwrap();
+    let (_, notes) = notes.split_once("\n\n").unwrap();
+    expect![[r#"
+         own cost 0.08 % of 2 CPUs (estimated): program 16,000 × 100 ns, wakescope 1.50 ms
+         series 123 of 4,096; left out 14; uncovered 11.0 ms; moved 12
+         audit: 40 tasks (1,234 waits) equal to the ns; 8 behind by a switch; 6 not compared
+         ! 1 time a task began to run that the kernel did not count as waiting: it was preempted when it was about to sleep
+         ! 9 first waits of tasks that had run before: time in the queue of another CPU before is not in them
+         ! the kernel did not tell of the switch that ended 6 waits: counted from its own sums
+         ! the program did not see 4 waits of 4.00 µs in all that the kernel counted
+         ! 3 waits of tasks beyond the limit of tasks: time in the queue of another CPU before is not in them
+         ! 2 waits ended before the begin by the kernel's clock
+         ! 5 times the kernel's own sum was less than what was counted here
+         ! 7 waits of tasks beyond the limit of 4,096 series are counted as one: raise it with --series
+    "#]].assert_eq(notes);
+}
+
+#[test]
+fn a_line_for_logs() {
+    expect!["0:07: 3,254 waits, p99.9 12.0 µs, max 30.0 ms (kworker/0:1 in /); own cost 0.08 %; left out 0, uncovered 0 ns"].assert_eq(&line(&window()));
+    let mut none = window();
+    (none.series, none.cpus) = (Vec::new(), Vec::new());
+    none.own_cost = OwnCost { program_ns: None, source: CostSource::Unknown, ..none.own_cost };
+    expect!["0:07: 0 waits, p99.9 –, max –; own cost not known; left out 0, uncovered 0 ns"]
+        .assert_eq(&line(&none));
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * All waits of all tasks, from runnable to running, by one program at the switch and none at the wakeup.
+ *
+ * When a task is put into a run queue, the kernel stores the time in `sched_info.last_queued`, by the clock
+ * of that queue. It adds the wait to `sched_info.run_delay` when it switches to the task, which is just
+ * after this tracepoint. So what it is about to add can be computed here, to the nanosecond, and nothing
+ * has to be kept from the wakeup to the switch. A move to another queue adds what was waited so far and
+ * begins anew: the whole wait is what `run_delay` has grown by since the task ran last.
+ *
+ * This is an object of its own: `wakeups.bpf.c` follows single wakeups, with many programs and large
+ * buffers, and what it does at each switch costs more than all of this.
+ *
+ * It all runs under the lock of the run queue, so nothing here may allocate memory: that can wake the
+ * kernel's reclaimer, which takes the same lock. Hence hashes that are allocated beforehand, and no storage
+ * local to tasks.
+ */
+#include "bpf.h"
+#include "watch.h"
+
+static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
+static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
+
+#define MAP_QUEUE 22
+
+/* Numbers in the maps of the largest CPU that there may be, plus one. */
+const volatile u32 cpu_count = 1;
+
+/* Whose waits a row of `rows` counts. */
+struct series {
+	u64 cgroup;
+	u64 comm[2];
+};
+
+MAP(MAP_ARRAY, u32, struct waits_row, 1, MAP_MMAPABLE) rows SEC(".maps");
+/* Of each row on each CPU, so that no two CPUs write the same: the largest wait since it was read. */
+MAP(MAP_ARRAY, u32, u64, 1, MAP_MMAPABLE) maxima SEC(".maps");
+MAP(MAP_ARRAY, u32, struct cpu_row, 1, MAP_MMAPABLE) cpu_rows SEC(".maps");
+MAP(MAP_ARRAY, u32, struct watch_counts, 1, MAP_MMAPABLE) watch_counts SEC(".maps");
+MAP(MAP_HASH, struct series, u32, 1, 0) series_rows SEC(".maps");
+MAP(MAP_HASH, u32, struct task_books, 1, 0) tasks SEC(".maps");
+/* Rows that count for nobody yet. Before 5.12 programs cannot draw numbers by an atomic addition. */
+struct {
+	int(*type)[MAP_QUEUE];
+	int(*max_entries)[1];
+	u32 *value;
+} free_rows SEC(".maps");
+
+#define ADD(counter, n) __sync_fetch_and_add(&(counter), n)
+
+/* 16 buckets an octave from 2^7 ns up to 2^34 ns, one for what is less, and one for what is more. */
+INLINE u32 bucket_of(u64 ns)
+{
+	if (ns < (1ULL << LEAST_OCTAVE))
+		return 0;
+	if (ns >> END_OCTAVE)
+		return BUCKETS - 1;
+	u64 rest = ns;
+	u32 octave = 0;
+	/* No instruction of BPF does this. */
+	if (rest >> 32) { octave = 32; rest >>= 32; }
+	if (rest >> 16) { octave += 16; rest >>= 16; }
+	if (rest >> 8) { octave += 8; rest >>= 8; }
+	if (rest >> 4) { octave += 4; rest >>= 4; }
+	if (rest >> 2) { octave += 2; rest >>= 2; }
+	octave += rest >> 1;
+	u32 within = (ns >> (octave - OCTAVE_BITS)) & ((1 << OCTAVE_BITS) - 1);
+	return 1 + ((octave - LEAST_OCTAVE) << OCTAVE_BITS) + within;
+}
+
+/* The row for `key`: that of all others if there is none, and none is free. */
+INLINE u32 row_of(struct series *key, struct watch_counts *counts)
+{
+	u32 *known = bpf_map_lookup_elem(&series_rows, key);
+	if (known)
+		return *known;
+	u32 free = OTHERS;
+	if (bpf_map_pop_elem(&free_rows, &free))
+		return OTHERS;
+	struct waits_row *row = bpf_map_lookup_elem(&rows, &free);
+	if (!row)
+		return OTHERS;
+	row->cgroup = key->cgroup;
+	row->comm[0] = key->comm[0];
+	row->comm[1] = key->comm[1];
+	if (!bpf_map_update_elem(&series_rows, key, &free, IF_ABSENT)) {
+		WRITE_ONCE(row->used, 1);
+		return free;
+	}
+	/* Another CPU has met the same series just now. */
+	bpf_map_push_elem(&free_rows, &free, 0);
+	known = bpf_map_lookup_elem(&series_rows, key);
+	return known ? *known : OTHERS;
+}
+
+/* The cgroup in the unified hierarchy: 0 without one. */
+INLINE u64 cgroup_of(struct task_struct *task)
+{
+	return FIELD_EXISTS(task->cgroups) ? task->cgroups->dfl_cgrp->kn->id : 0;
+}
+
+/* What is known of the task; made anew if it was never seen, or another task had its number. */
+INLINE struct task_books *books_of(struct task_struct *task, u64 counted, u64 arrivals,
+				   struct watch_counts *counts)
+{
+	u32 pid = task->pid;
+	struct task_books *books = bpf_map_lookup_elem(&tasks, &pid);
+	/* The kernel's own sums only grow. */
+	if (HOT(books && arrivals >= books->arrivals && counted >= books->run_delay))
+		return books;
+	if (books && arrivals)
+		ADD(counts->contradicted, 1);
+	struct task_books fresh = {
+		/* Of a task that never ran, all that was counted belongs to this wait. */
+		.run_delay = arrivals ? counted : 0,
+		.arrivals = arrivals,
+		.run_delay_before = arrivals ? counted : 0,
+		.arrivals_before = arrivals,
+		.row = NO_ROW,
+	};
+	if (bpf_map_update_elem(&tasks, &pid, &fresh, 0))
+		ADD(counts->untracked, 1);
+	return bpf_map_lookup_elem(&tasks, &pid);
+}
+
+/* Whose wait it is, looked up only when the name or the cgroup is another than before. */
+INLINE u32 row_of_task(struct task_books *books, struct task_struct *task, struct watch_counts *counts)
+{
+	struct series key = { .cgroup = cgroup_of(task) };
+	bpf_probe_read_kernel(key.comm, sizeof(key.comm), &task->comm);
+	if (!books)
+		return row_of(&key, counts);
+	if (HOT(books->row != NO_ROW && books->cgroup == key.cgroup && books->comm[0] == key.comm[0] &&
+		books->comm[1] == key.comm[1]))
+		return books->row;
+	u32 row = row_of(&key, counts);
+	/* The series of others is not kept: a row may become free. */
+	books->row = row == OTHERS ? NO_ROW : row;
+	books->cgroup = key.cgroup;
+	books->comm[0] = key.comm[0];
+	books->comm[1] = key.comm[1];
+	return row;
+}
+
+INLINE void count_wait(u32 index, u32 number, struct cpu_row *cpu, u64 ns)
+{
+	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
+	u32 at = index * cpu_count + number;
+	u64 *max = bpf_map_lookup_elem(&maxima, &at);
+	u32 bucket = bucket_of(ns);
+	if (!row || !max || bucket >= BUCKETS)
+		return;
+	ADD(row->sum, ns);
+	ADD(row->buckets[bucket], 1);
+	/* Only this CPU counts in these, but whoever reads the maxima puts them back to 0. */
+	if (ns > READ_ONCE(*max))
+		WRITE_ONCE(*max, ns);
+	cpu->count++;
+	cpu->sum += ns;
+	cpu->buckets[bucket]++;
+	if (ns > READ_ONCE(cpu->max))
+		WRITE_ONCE(cpu->max, ns);
+}
+
+/* Waits that no program saw are in none of the sums, nor in what these are compared with. */
+INLINE void miss(struct task_books *books, struct watch_counts *counts, u64 waits, u64 ns)
+{
+	ADD(counts->missed, waits);
+	ADD(counts->missed_ns, ns);
+	books->arrivals_before += waits;
+	books->run_delay_before += ns;
+}
+
+/*
+ * How many waits the kernel has counted since the task was seen last, without those that had no stamp:
+ * older kernels count these, too.
+ */
+INLINE u64 unseen(struct task_books *books, u64 arrivals)
+{
+	u64 all = arrivals - books->arrivals;
+	u64 unstamped = all < books->unstamped ? all : books->unstamped;
+	books->arrivals_before += unstamped;
+	books->unstamped = 0;
+	return all - unstamped;
+}
+
+/* Counts a wait that ended on this CPU. From here on the books are those of the kernel. */
+INLINE void wait_ended(struct task_struct *task, struct task_books *books, struct watch_counts *counts,
+		       u32 number, struct cpu_row *cpu, u64 ns)
+{
+	if (books) {
+		books->count++;
+		books->sum += ns;
+	}
+	count_wait(row_of_task(books, task, counts), number, cpu, ns);
+}
+
+/*
+ * The task runs here, and no program was told of the switch to it: some kernels leave single switches out
+ * (one in a hundred, 6.18 in a guest). What it waited is what the kernel has added since, if it was not
+ * overlooked more than once.
+ */
+INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 number, struct cpu_row *cpu)
+{
+	u64 counted = task->sched_info.run_delay;
+	u64 arrivals = task->sched_info.pcount;
+	u32 pid = task->pid;
+	struct task_books *books = bpf_map_lookup_elem(&tasks, &pid);
+	if (!books || arrivals < books->arrivals || counted < books->run_delay) {
+		/* What it has waited this time is known only if it was the first time. */
+		books = books_of(task, counted, arrivals == 1 ? 0 : arrivals, counts);
+		if (!books)
+			return;
+		if (arrivals != 1) {
+			ADD(counts->missed, 1);
+			return;
+		}
+	}
+	u64 waits = unseen(books, arrivals), ns = counted - books->run_delay;
+	books->arrivals = arrivals;
+	books->run_delay = counted;
+	if (waits > 1)
+		miss(books, counts, waits, ns);
+	if (waits != 1)
+		return;
+	ADD(counts->caught_up, 1);
+	wait_ended(task, books, counts, number, cpu, ns);
+}
+
+/* The task is switched to. */
+INLINE void switch_in(struct task_struct *task, struct watch_counts *counts, u32 number, struct cpu_row *cpu)
+{
+	u64 queued = task->sched_info.last_queued;
+	u64 counted = task->sched_info.run_delay;
+	u64 arrivals = task->sched_info.pcount;
+	u64 clock = task->se.cfs_rq->rq->clock;
+	struct task_books *books = books_of(task, counted, arrivals, counts);
+	if (COLD(!queued)) {
+		/* Preempted when it was about to sleep: to the kernel that is no wait. */
+		ADD(counts->unstamped, 1);
+		if (books)
+			books->unstamped++;
+		return;
+	}
+	u64 earlier = 0, last = clock - queued;
+	if (COLD(books && !books->count && books->row == NO_ROW && arrivals))
+		ADD(counts->first, 1);
+	if (books) {
+		u64 waits = unseen(books, arrivals);
+		earlier = counted - books->run_delay;
+		if (COLD(waits)) {
+			miss(books, counts, waits, earlier);
+			earlier = 0;
+		}
+		books->run_delay = counted + last;
+		books->arrivals = arrivals + 1;
+	}
+	if (COLD(earlier)) {
+		ADD(counts->moved, 1);
+		ADD(counts->moved_ns, earlier);
+	}
+	if (COLD(clock < queued)) {
+		ADD(counts->discarded, 1);
+		if (books) {
+			books->run_delay_before += earlier + last;
+			books->arrivals_before++;
+		}
+		return;
+	}
+	wait_ended(task, books, counts, number, cpu, earlier + last);
+}
+
+SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1];
+	struct task_struct *next = (void *)ctx[2];
+	struct task_struct___state *older = (void *)prev;
+	u32 zero = 0, number = bpf_get_smp_processor_id();
+	struct watch_counts *counts = bpf_map_lookup_elem(&watch_counts, &zero);
+	struct cpu_row *cpu = bpf_map_lookup_elem(&cpu_rows, &number);
+	if (!counts || !cpu)
+		return 0;
+	u32 left = prev->pid, runs = next->pid;
+	/* Nothing is known of who ran before the first switch. */
+	if (COLD(cpu->switches && cpu->runs != left && left))
+		catch_up(prev, counts, number, cpu);
+	cpu->switches++;
+	cpu->runs = runs;
+	u64 state = FIELD_EXISTS(prev->__state) ? prev->__state : older->state;
+	if (COLD(state & TASK_DEAD))
+		bpf_map_delete_elem(&tasks, &left);
+	/* Idle never waits. */
+	if (runs)
+		switch_in(next, counts, number, cpu);
+	return 0;
+}
+
+/*
+ * Attached to nothing: the loader has it run, to know what the kernel lacks of what the program above reads.
+ * A bit for each.
+ */
+SEC("raw_tp/sched_switch") int watch_lacks(u64 *ctx)
+{
+	struct task_struct *task = 0;
+	struct cfs_rq *queue = 0;
+	int lacks = 0;
+	if (!FIELD_EXISTS(task->sched_info.last_queued) || !FIELD_EXISTS(task->sched_info.pcount))
+		lacks |= LACKS_SCHED_INFO;
+	if (!FIELD_EXISTS(task->se.cfs_rq) || !FIELD_EXISTS(queue->rq))
+		lacks |= LACKS_QUEUE;
+	return lacks;
+}
+
+char LICENSE[] SEC("license") = "GPL";

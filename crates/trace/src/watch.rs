@@ -1,0 +1,405 @@
+//! All waits of all tasks: the program that counts them, and what it has counted.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::Duration;
+
+use aya::maps::{Map, MapData, Queue};
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::{Btf, Ebpf};
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_core::watch::meter::{Meter, Reading};
+use wakescope_core::watch::scale::BUCKETS;
+use wakescope_core::watch::{Audit, Cpu, LeftOut, Moved, OwnCost, Series, Waits};
+use wakescope_sys::clock;
+use wakescope_sys::shared::Words;
+
+use crate::error::TraceError;
+use auditing::Auditor;
+use cgroups::Cgroups;
+use cost::Costs;
+use layout::{count, cpu, row};
+
+mod auditing;
+mod cgroups;
+mod cost;
+mod layout;
+mod loading;
+
+/// The program, by the name of its function.
+const PROGRAM: &str = "watch_switch";
+
+/// How often, and how long apart, counts are read again until they stand still, once the program is
+/// detached.
+const SETTLING_TRIES: u32 = 100;
+const SETTLING_PAUSE: Duration = Duration::from_millis(5);
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Series that have figures of their own, 3.5 KB each. All others are one.
+    pub series: u32,
+    /// Tasks that are known at once, some 200 bytes each.
+    pub tasks: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { series: 4_096, tasks: 32_768 }
+    }
+}
+
+/// What was counted since the last reading, or in all.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// Series with waits.
+    pub series: Vec<Series>,
+    /// Waits of all others.
+    pub others: Waits,
+    /// CPUs with switches.
+    pub cpus: Vec<Cpu>,
+    /// What is in none of these.
+    pub left_out: LeftOut,
+    /// Waits that were moved.
+    pub moved: Moved,
+}
+
+/// Counts all waits. The program goes when this does, and with the process whatever ends it.
+pub struct Watcher {
+    programs: Ebpf,
+    /// While it is attached.
+    link: Option<BtfTracePointLinkId>,
+    rows: Rows,
+    counts: Words,
+    /// Of each row, and of each CPU.
+    series: Vec<Metered>,
+    cpus: Vec<MeteredCpu>,
+    /// What was left out when it was read last.
+    left_out: LeftOut,
+    moved: Moved,
+    uncovered: SpanNs,
+    limits: Limits,
+    cgroups: Cgroups,
+    costs: Costs,
+    auditor: Option<Auditor>,
+}
+
+/// Whose waits a row counts, once it is known, and what was read of it.
+#[derive(Default)]
+struct Metered {
+    whose: Option<Series>,
+    meter: Meter,
+}
+
+#[derive(Default)]
+struct MeteredCpu {
+    meter: Meter,
+    switches: u64,
+}
+
+impl Watcher {
+    /// Loads and attaches the program. From then on every switch counts, and the kernel measures each run
+    /// of the program.
+    pub fn start(limits: Limits) -> Result<Self, TraceError> {
+        let began = clock::now();
+        if !counts_waits(&fs::read_to_string("/proc/self/schedstat").unwrap_or_default()) {
+            return Err(TraceError::NotCounting);
+        }
+        let types = Btf::from_sys_fs()
+            .map_err(|e| TraceError::NoTypes(std::io::Error::other(e.to_string())))?;
+        let mut programs = loading::load(limits, &types)?;
+        let cpus = loading::possible_cpus();
+        let rows = Rows::map(&mut programs, limits, cpus)?;
+        let counts = mapped(&mut programs, "watch_counts", count::WORDS)?;
+        let mut free = Queue::<MapData, u32>::try_from(taken(&mut programs, "free_rows")?)
+            .map_err(refused("free_rows"))?;
+        for row in layout::OTHERS + 1..=limits.series {
+            free.push(row, 0).map_err(refused("free_rows"))?;
+        }
+        let mut costs = Costs::default();
+        costs.measure(true);
+        let link = loading::attach(&mut programs)?;
+        let uncovered = clock::now().since(began);
+        let mut series = Vec::new();
+        series.resize_with(limits.series as usize + 1, Metered::default);
+        let mut metered_cpus = Vec::new();
+        metered_cpus.resize_with(cpus as usize, MeteredCpu::default);
+        Ok(Self {
+            programs,
+            link: Some(link),
+            rows,
+            counts,
+            series,
+            cpus: metered_cpus,
+            left_out: LeftOut::default(),
+            moved: Moved::default(),
+            uncovered,
+            limits,
+            cgroups: Cgroups::default(),
+            costs,
+            auditor: None,
+        })
+    }
+
+    /// Compares from now on, when asked, what is counted with the kernel's own counts. Fails in a PID
+    /// namespace, where tasks have other numbers.
+    pub fn prepare_audit(&mut self) -> Result<(), TraceError> {
+        let tasks = taken(&mut self.programs, "tasks")?;
+        self.auditor = Some(Auditor::of(tasks)?);
+        Ok(())
+    }
+
+    /// Compares tasks with the kernel's counts until `end`; `None` if that was not prepared.
+    pub fn audit(&mut self, end: MonoNs) -> Option<Audit> {
+        self.auditor.as_mut().map(|auditor| auditor.compare(end))
+    }
+
+    /// How many series there can be.
+    pub fn series_limit(&self) -> u64 {
+        u64::from(self.limits.series)
+    }
+
+    /// How many series were met so far.
+    pub fn series_used(&self) -> u64 {
+        self.series.iter().filter(|series| series.whose.is_some()).count() as u64
+    }
+
+    /// What was counted since the last reading.
+    pub fn read(&mut self) -> Counted {
+        let mut counted = Counted::default();
+        for index in 0..self.series.len() {
+            let Some(waits) = self.read_row(index) else { continue };
+            match &self.series[index].whose {
+                Some(whose) => counted.series.push(Series { waits, ..whose.clone() }),
+                None => counted.others = waits,
+            }
+        }
+        for (number, metered) in (0..).zip(&mut self.cpus) {
+            let at = number as usize * cpu::WORDS;
+            let switches = self.rows.cpus.load(at + cpu::SWITCHES);
+            let new = switches.saturating_sub(metered.switches);
+            metered.switches = switches;
+            if new > 0 {
+                let waits = metered.meter.read(self.rows.cpu(at));
+                counted.cpus.push(Cpu { cpu: number, switches: new, waits });
+            }
+        }
+        let (left_out, moved) = self.left_out();
+        counted.left_out = left_out.since(&self.left_out);
+        counted.moved = Moved {
+            count: moved.count.saturating_sub(self.moved.count),
+            before_ns: moved.before_ns.saturating_sub(self.moved.before_ns),
+        };
+        (self.left_out, self.moved) = (left_out, moved);
+        counted
+    }
+
+    /// All that was counted up to the last reading.
+    pub fn total(&self) -> Counted {
+        let with_waits = self.series.iter().filter_map(|metered| {
+            let waits = metered.meter.total();
+            let whose = metered.whose.as_ref()?;
+            (waits.count > 0).then(|| Series { waits, ..whose.clone() })
+        });
+        let cpus = (0..).zip(&self.cpus).filter(|(_, metered)| metered.switches > 0);
+        let cpus = cpus.map(|(cpu, MeteredCpu { meter, switches })| Cpu {
+            cpu,
+            switches: *switches,
+            waits: meter.total(),
+        });
+        Counted {
+            series: with_waits.collect(),
+            others: self.series[layout::OTHERS as usize].meter.total(),
+            cpus: cpus.collect(),
+            left_out: self.left_out,
+            moved: self.moved,
+        }
+    }
+
+    /// What watching took since this was asked last, while there were `runs` switches.
+    pub fn cost(&mut self, runs: u64) -> OwnCost {
+        let program = self.programs.program(PROGRAM);
+        self.costs.since_last(program, runs, u32::try_from(self.cpus.len()).unwrap_or(1))
+    }
+
+    /// What watching took in all.
+    pub fn total_cost(&self) -> OwnCost {
+        self.costs.total(u32::try_from(self.cpus.len()).unwrap_or(1))
+    }
+
+    /// Has the kernel measure each run of each BPF program from now on, which takes time of its own, or no
+    /// more.
+    pub fn measure_cost(&mut self, measures: bool) {
+        self.costs.measure(measures);
+    }
+
+    /// Detaches the program, and waits until what it was counting is counted.
+    pub fn detach(&mut self) {
+        // It stays loaded, so that the kernel can still say how long it ran.
+        if let (Ok(program), Some(link)) = (loading::program(&mut self.programs), self.link.take())
+        {
+            // That fails only where it is not attached.
+            let _ = program.detach(link);
+        }
+        let mut before = self.switches();
+        for _ in 0..SETTLING_TRIES {
+            thread::sleep(SETTLING_PAUSE);
+            let now = self.switches();
+            if now == before {
+                return;
+            }
+            before = now;
+        }
+    }
+
+    fn switches(&self) -> u64 {
+        let cpus = 0..self.cpus.len();
+        cpus.map(|cpu| self.rows.cpus.load(cpu * cpu::WORDS + cpu::SWITCHES)).sum()
+    }
+
+    /// The waits of the row at `index` since it was read last; `None` if there are none.
+    fn read_row(&mut self, index: usize) -> Option<Waits> {
+        let at = index * row::WORDS;
+        let is_others = index == layout::OTHERS as usize;
+        let metered = &mut self.series[index];
+        if metered.whose.is_none() && !is_others {
+            if self.rows.rows.load(at + row::USED) == 0 {
+                return None;
+            }
+            let cgroup_id = self.rows.rows.load(at + row::CGROUP);
+            metered.whose = Some(Series {
+                cgroup_id,
+                cgroup: self.cgroups.path(cgroup_id),
+                comm: comm([0, 1].map(|half| self.rows.rows.load(at + row::COMM + half))),
+                waits: Waits::default(),
+            });
+        }
+        // Most have none: each adds to the sum, or to the first bucket.
+        let shortest = self.rows.rows.load(at + row::BUCKETS);
+        let sum = self.rows.rows.load(at + row::SUM);
+        if sum == metered.meter.sum_ns() && shortest == metered.meter.shortest() {
+            return None;
+        }
+        let waits = metered.meter.read(self.rows.series(index));
+        (waits.count > 0).then_some(waits)
+    }
+
+    fn left_out(&self) -> (LeftOut, Moved) {
+        let of = |index| self.counts.load(index);
+        let left_out = LeftOut {
+            uncovered_ns: self.uncovered.0,
+            unstamped: of(count::UNSTAMPED),
+            discarded: of(count::DISCARDED),
+            untracked: of(count::UNTRACKED),
+            first: of(count::FIRST),
+            caught_up: of(count::CAUGHT_UP),
+            missed: of(count::MISSED),
+            missed_ns: of(count::MISSED_NS),
+            contradicted: of(count::CONTRADICTED),
+        };
+        (left_out, Moved { count: of(count::MOVED), before_ns: of(count::MOVED_NS) })
+    }
+}
+
+/// The program's counters.
+struct Rows {
+    rows: Words,
+    maxima: Words,
+    cpus: Words,
+    cpu_count: usize,
+}
+
+impl Rows {
+    fn map(programs: &mut Ebpf, limits: Limits, cpus: u32) -> Result<Self, TraceError> {
+        let (series, cpu_count) = (limits.series as usize + 1, cpus as usize);
+        Ok(Self {
+            rows: mapped(programs, "rows", series * row::WORDS)?,
+            maxima: mapped(programs, "maxima", series * cpu_count)?,
+            cpus: mapped(programs, "cpu_rows", cpu_count * cpu::WORDS)?,
+            cpu_count,
+        })
+    }
+
+    /// What the row at `index` shows. Its maximum begins anew.
+    fn series(&self, index: usize) -> Reading {
+        let maxima = (0..self.cpu_count).map(|cpu| index * self.cpu_count + cpu);
+        let max_ns = maxima.map(|at| self.maxima.take(at)).max().unwrap_or(0);
+        let at = index * row::WORDS;
+        Reading {
+            max_ns,
+            sum_ns: self.rows.load(at + row::SUM),
+            buckets: buckets(&self.rows, at + row::BUCKETS),
+        }
+    }
+
+    /// The same of the CPU whose words begin at `at`.
+    fn cpu(&self, at: usize) -> Reading {
+        Reading {
+            max_ns: self.cpus.take(at + cpu::MAX),
+            sum_ns: self.cpus.load(at + cpu::SUM),
+            buckets: buckets(&self.cpus, at + cpu::BUCKETS),
+        }
+    }
+}
+
+fn buckets(words: &Words, at: usize) -> Vec<(usize, u64)> {
+    let all = (0..BUCKETS).map(|bucket| (bucket, words.load(at + bucket)));
+    all.filter(|bucket| bucket.1 > 0).collect()
+}
+
+/// Whether the kernel counts waits, by what /proc/self/schedstat shows of a thread that runs: its run time,
+/// its waits, and how often it began to run.
+fn counts_waits(schedstat: &str) -> bool {
+    schedstat.split_whitespace().nth(2).is_some_and(|arrivals| arrivals != "0")
+}
+
+/// A name as a task keeps it.
+fn comm(halves: [u64; 2]) -> String {
+    let bytes: Vec<u8> = halves.iter().flat_map(|half| half.to_ne_bytes()).collect();
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+fn taken(programs: &mut Ebpf, name: &'static str) -> Result<Map, TraceError> {
+    programs.take_map(name).ok_or(TraceError::Refused(name, "it has no such map".into()))
+}
+
+fn refused(name: &'static str) -> impl Fn(aya::maps::MapError) -> TraceError {
+    move |e| TraceError::Refused(name, e.to_string())
+}
+
+fn mapped(programs: &mut Ebpf, name: &'static str, words: usize) -> Result<Words, TraceError> {
+    match taken(programs, name)? {
+        Map::Array(data) => Words::map(data.fd().as_fd(), words)
+            .map_err(|e| TraceError::Refused(name, e.to_string())),
+        _ => Err(TraceError::Refused(name, "it is no array".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_counts_no_waits_is_known() {
+        assert!(counts_waits("1243318 675409 4\n"));
+        // Without a wait so far.
+        assert!(counts_waits("1243318 0 1\n"));
+        for none in ["0 0 0\n", "", "1 2"] {
+            assert!(!counts_waits(none), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn names_end_at_the_first_zero() {
+        let halves = |name: &[u8; 16]| {
+            let half = |at: usize| u64::from_ne_bytes(name[at..at + 8].try_into().unwrap());
+            [half(0), half(8)]
+        };
+        assert_eq!(comm(halves(b"kworker/0:1\0old\0")), "kworker/0:1");
+        assert_eq!(comm(halves(b"sixteen bytes ..")), "sixteen bytes ..");
+        assert_eq!(comm(halves(b"\xff\x1b[2J\0\0\0\0\0\0\0\0\0\0\0")), "\u{fffd}\x1b[2J");
+        assert_eq!(comm([0, 0]), "");
+    }
+}

@@ -1,0 +1,98 @@
+//! The program, loaded with what it must know, and attached.
+
+use std::os::fd::AsFd;
+
+use aya::programs::tp_btf::BtfTracePointLinkId;
+use aya::programs::{BtfTracePoint, ProgramError, RawTracePoint};
+use aya::{Btf, Ebpf, EbpfLoader};
+use wakescope_sys::bpf;
+use wakescope_sys::memory::lift_lock_limit;
+
+use super::layout::LACKS_SCHED_INFO;
+use super::{Limits, PROGRAM};
+use crate::error::{TraceError, denied, innermost};
+use crate::object;
+
+/// The program that tells what the kernel lacks.
+const LACKS: &str = "watch_lacks";
+
+/// CPUs that there may ever be.
+pub(super) fn possible_cpus() -> u32 {
+    aya::util::nr_cpus().ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(1)
+}
+
+/// Loads the programs, whose maps are as large as `limits` ask for.
+pub(super) fn load(limits: Limits, types: &Btf) -> Result<Ebpf, TraceError> {
+    let object = object::unpacked(object::WATCH)
+        .map_err(|e| TraceError::Refused("object", e.to_string()))?;
+    let cpus = possible_cpus();
+    let rows = limits.series.saturating_add(1);
+    let mut loader = EbpfLoader::new();
+    loader
+        .btf(Some(types))
+        .set_max_entries("rows", rows)
+        .set_max_entries("maxima", rows.saturating_mul(cpus))
+        .set_max_entries("cpu_rows", cpus)
+        .set_max_entries("series_rows", limits.series)
+        .set_max_entries("free_rows", limits.series)
+        .set_max_entries("tasks", limits.tasks)
+        .set_global("cpu_count", &cpus, true);
+    let loaded = loader.load(&object).or_else(|e| {
+        // Before 5.11, what BPF takes counted as locked memory, of which even root has little.
+        if denied(&e) && lift_lock_limit().is_ok() { loader.load(&object) } else { Err(e) }
+    });
+    let mut programs = loaded.map_err(|e| match denied(&e) {
+        true => TraceError::NotAllowed,
+        false => TraceError::Refused("maps", innermost(&e)),
+    })?;
+    if let Some(lacking) = lacking(lacks(&mut programs)?) {
+        return Err(lacking);
+    }
+    let refused = |e: ProgramError| TraceError::of_program(PROGRAM, &e);
+    program(&mut programs)?.load("sched_switch", types).map_err(refused)?;
+    Ok(programs)
+}
+
+/// The error of a kernel that lacks these.
+fn lacking(bits: u32) -> Option<TraceError> {
+    match bits {
+        0 => None,
+        _ if bits & LACKS_SCHED_INFO != 0 => Some(TraceError::NoField(
+            "account of waits (sched_info)",
+            "CONFIG_SCHED_INFO, which CONFIG_SCHEDSTATS and CONFIG_TASK_DELAY_ACCT set",
+        )),
+        _ => Some(TraceError::NoField(
+            "way from a task to its run queue (cfs_rq.rq)",
+            "CONFIG_FAIR_GROUP_SCHED",
+        )),
+    }
+}
+
+/// What the kernel lacks, as the kernel itself says it: the loader resolves fields for it.
+fn lacks(programs: &mut Ebpf) -> Result<u32, TraceError> {
+    let refused = |e: ProgramError| TraceError::of_program(LACKS, &e);
+    let program = programs.program_mut(LACKS);
+    let program: &mut RawTracePoint = program
+        .ok_or(TraceError::Refused(LACKS, "it is not among those compiled".into()))?
+        .try_into()
+        .map_err(refused)?;
+    program.load().map_err(refused)?;
+    let fd = program.fd().map_err(refused)?.as_fd();
+    bpf::run_once(fd, &[0]).map_err(|e| TraceError::Refused(LACKS, e.to_string()))
+}
+
+/// Attaches the program. From then on it counts.
+pub(super) fn attach(programs: &mut Ebpf) -> Result<BtfTracePointLinkId, TraceError> {
+    let refused = |e: ProgramError| TraceError::of_program(PROGRAM, &e);
+    program(programs)?.attach().map_err(refused)
+}
+
+/// The program that counts.
+pub(super) fn program(programs: &mut Ebpf) -> Result<&mut BtfTracePoint, TraceError> {
+    let refused = |e: ProgramError| TraceError::of_program(PROGRAM, &e);
+    let program = programs.program_mut(PROGRAM);
+    program
+        .ok_or(TraceError::Refused(PROGRAM, "it is not among those compiled".into()))?
+        .try_into()
+        .map_err(refused)
+}

@@ -1,0 +1,129 @@
+//! The program that counts all waits, in the running kernel.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_core::watch::Waits;
+use wakescope_sys::clock;
+use wakescope_testing::skip;
+use wakescope_trace::TraceError;
+use wakescope_trace::watch::{Counted, Limits, Watcher};
+
+/// A watch of this machine; `None` where it cannot be watched, which is said for `test`.
+fn watch(test: &str, limits: Limits) -> Option<Watcher> {
+    match Watcher::start(limits) {
+        Ok(watcher) => Some(watcher),
+        Err(why @ (TraceError::NotAllowed | TraceError::NoTypes(_) | TraceError::LockedDown)) => {
+            skip(test, &why.to_string());
+            None
+        }
+        Err(why) => panic!("{why}"),
+    }
+}
+
+/// Lets threads be switched to and from for a while.
+fn sleep_often(times: u64) {
+    for _ in 0..times {
+        clock::sleep_until(clock::now().after(SpanNs(100_000))).unwrap();
+    }
+}
+
+fn all_series(counted: &Counted) -> Waits {
+    counted.series.iter().fold(counted.others.clone(), |sum, one| sum.merged(&one.waits))
+}
+
+fn all_cpus(counted: &Counted) -> Waits {
+    counted.cpus.iter().fold(Waits::default(), |sum, cpu| sum.merged(&cpu.waits))
+}
+
+#[test]
+fn each_wait_is_counted_once_for_its_series_and_once_for_its_cpu() {
+    let name = "each_wait_is_counted_once_for_its_series_and_once_for_its_cpu";
+    let Some(mut watcher) = watch(name, Limits::default()) else { return };
+    let mut windows = Waits::default();
+    for _ in 0..5 {
+        sleep_often(50);
+        windows = windows.merged(&all_series(&watcher.read()));
+    }
+    watcher.detach();
+    windows = windows.merged(&all_series(&watcher.read()));
+    let total = watcher.total();
+    for series in &total.series {
+        assert_eq!(series.waits.fault(), None, "{series:?}");
+        assert!(series.waits.max_is_exact, "{series:?}");
+    }
+    let (series, cpus) = (all_series(&total), all_cpus(&total));
+    assert!(series.count >= 250, "{series:?}");
+    assert_eq!(series, cpus);
+    let exact = Waits { max_is_exact: series.max_is_exact, max_ns: series.max_ns, ..windows };
+    assert_eq!(exact, series);
+    // Nothing more comes after it is detached.
+    sleep_often(10);
+    assert_eq!(all_series(&watcher.read()), Waits::default());
+}
+
+#[test]
+fn what_has_no_series_of_its_own_is_counted_with_others() {
+    let name = "what_has_no_series_of_its_own_is_counted_with_others";
+    let limits = Limits { series: 2, tasks: 64 };
+    let Some(mut watcher) = watch(name, limits) else { return };
+    let start = |index: u32| {
+        let thread = std::thread::Builder::new().name(format!("others-{index}"));
+        thread.spawn(|| sleep_often(20)).unwrap()
+    };
+    let threads: Vec<_> = (0..8).map(start).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    watcher.detach();
+    let counted = watcher.read();
+    assert_eq!(watcher.series_used(), 2);
+    assert!(counted.series.len() <= 2, "{counted:?}");
+    assert!(counted.others.count >= 6 * 20, "{counted:?}");
+    assert_eq!(all_series(&counted), all_cpus(&counted));
+}
+
+#[test]
+fn tasks_without_a_place_are_told() {
+    let name = "tasks_without_a_place_are_told";
+    let Some(mut watcher) = watch(name, Limits { series: 64, tasks: 1 }) else { return };
+    let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(|| sleep_often(20))).collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    watcher.detach();
+    let counted = watcher.read();
+    assert!(counted.left_out.untracked > 0, "{counted:?}");
+    assert_eq!(all_series(&counted), all_cpus(&counted));
+}
+
+/// Tasks of this process, and what else lives here, while two threads are awake by turns.
+#[test]
+fn what_is_counted_of_tasks_is_what_the_kernel_counts() {
+    let name = "what_is_counted_of_tasks_is_what_the_kernel_counts";
+    let Some(mut watcher) = watch(name, Limits::default()) else { return };
+    match watcher.prepare_audit() {
+        Err(TraceError::Target(why)) => return skip(name, &why.to_string()),
+        prepared => prepared.unwrap(),
+    }
+    let ends = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    sleep_often(5);
+                    (0..20_000_u64).for_each(|n| {
+                        std::hint::black_box(n);
+                    });
+                }
+            });
+        }
+        sleep_often(200);
+        let audit = watcher.audit(MonoNs(u64::MAX)).unwrap();
+        ends.store(true, Ordering::Relaxed);
+        assert!(audit.equal >= 2 && audit.waits > 100, "{audit:?}");
+        assert_eq!((audit.differing, audit.not_reached), (0, 0), "{audit:?}");
+    });
+    let left_out = watcher.read().left_out;
+    assert_eq!((left_out.contradicted, left_out.discarded), (0, 0), "{left_out:?}");
+    // No time is left: nothing is said.
+    let none = watcher.audit(MonoNs(0)).unwrap();
+    assert_eq!((none.equal, none.differing), (0, 0), "{none:?}");
+    assert!(none.not_reached > 0, "{none:?}");
+}
