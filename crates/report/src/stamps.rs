@@ -9,12 +9,16 @@ use crate::domain;
 pub(crate) fn sentence(run: &Run) -> Option<String> {
     let all: Vec<&KernelStamps> =
         run.threads.iter().filter_map(|t| t.kernel_stamps.as_ref()).collect();
-    let wakeups: u64 = all.iter().map(|stamps| stamps.wakeups).sum();
+    // A record may be anybody's.
+    let sum = |of: &dyn Fn(&KernelStamps) -> u64| {
+        all.iter().fold(0, |sum: u64, stamps| sum.saturating_add(of(stamps)))
+    };
+    let wakeups = sum(&|stamps| stamps.wakeups);
     let part = |of: fn(&KernelStamps) -> StampedPart| {
-        let sum: u64 = all.iter().map(|stamps| of(stamps).sum_ns).sum();
+        let sum_ns = sum(&|stamps| of(stamps).sum_ns);
         let longest = all.iter().map(|stamps| of(stamps).max_ns).max().unwrap_or(0);
         let span = |ns| domain::span(ns, run.time_domain);
-        format!("{} ({})", span(sum / wakeups), span(longest))
+        format!("{} ({})", span(sum_ns / wakeups), span(longest))
     };
     (wakeups > 0).then(|| {
         format!(
@@ -49,6 +53,11 @@ mod tests {
                     (6.00 µs),\ntimer function to reader in the kernel 2.00 µs (6.00 µs), from there \
                     to the probe 500 ns (700 ns).";
         assert_eq!(sentence(&run).as_deref(), Some(want));
+        // Hostile sums say something wrong, and do no harm.
+        let hostile = part(u64::MAX, u64::MAX);
+        let stamps = KernelStamps { wakeups: u64::MAX, to_function: hostile, ..Default::default() };
+        run.threads.push(Thread { kernel_stamps: Some(stamps), ..Thread::default() });
+        assert!(sentence(&run).is_some());
         run.threads.truncate(1);
         run.threads[0].kernel_stamps = None;
         assert_eq!(sentence(&run), None);

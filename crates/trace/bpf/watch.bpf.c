@@ -69,7 +69,7 @@ INLINE u32 bucket_of(u64 ns)
 }
 
 /* The row for `key`: that of all others if there is none, and none is free. */
-INLINE u32 row_of(struct series *key, struct watch_counts *counts)
+INLINE u32 row_of(struct series *key)
 {
 	u32 *known = bpf_map_lookup_elem(&series_rows, key);
 	if (known)
@@ -124,16 +124,16 @@ INLINE struct task_books *books_of(struct task_struct *task, u64 counted, u64 ar
 }
 
 /* Whose wait it is, looked up only when the name or the cgroup is another than before. */
-INLINE u32 row_of_task(struct task_books *books, struct task_struct *task, struct watch_counts *counts)
+INLINE u32 row_of_task(struct task_books *books, struct task_struct *task)
 {
 	struct series key = { .cgroup = cgroup_of(task) };
 	bpf_probe_read_kernel(key.comm, sizeof(key.comm), &task->comm);
 	if (!books)
-		return row_of(&key, counts);
+		return row_of(&key);
 	if (HOT(books->row != NO_ROW && books->cgroup == key.cgroup && books->comm[0] == key.comm[0] &&
 		books->comm[1] == key.comm[1]))
 		return books->row;
-	u32 row = row_of(&key, counts);
+	u32 row = row_of(&key);
 	/* The series of others is not kept: a row may become free. */
 	books->row = row == OTHERS ? NO_ROW : row;
 	books->cgroup = key.cgroup;
@@ -185,14 +185,14 @@ INLINE u64 unseen(struct task_books *books, u64 arrivals)
 }
 
 /* Counts a wait that ended on this CPU. From here on the books are those of the kernel. */
-INLINE void wait_ended(struct task_struct *task, struct task_books *books, struct watch_counts *counts,
-		       u32 number, struct cpu_row *cpu, u64 ns)
+INLINE void wait_ended(struct task_struct *task, struct task_books *books, u32 number,
+		       struct cpu_row *cpu, u64 ns)
 {
 	if (books) {
 		books->count++;
 		books->sum += ns;
 	}
-	count_wait(row_of_task(books, task, counts), number, cpu, ns);
+	count_wait(row_of_task(books, task), number, cpu, ns);
 }
 
 /*
@@ -224,7 +224,7 @@ INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 
 	if (waits != 1)
 		return;
 	ADD(counts->caught_up, 1);
-	wait_ended(task, books, counts, number, cpu, ns);
+	wait_ended(task, books, number, cpu, ns);
 }
 
 /* The task is switched to. */
@@ -267,7 +267,7 @@ INLINE void switch_in(struct task_struct *task, struct watch_counts *counts, u32
 		}
 		return;
 	}
-	wait_ended(task, books, counts, number, cpu, earlier + last);
+	wait_ended(task, books, number, cpu, earlier + last);
 }
 
 SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)

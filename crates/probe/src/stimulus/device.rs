@@ -87,7 +87,7 @@ impl<D: Device> Stimulus for DeviceWakeups<'_, D> {
             }
         };
         self.watch.after(expected, woken);
-        self.next = MonoNs(stamps.due.0 + stamps.expiries * self.interval.0);
+        self.next = stamps.due.after(SpanNs(stamps.expiries.saturating_mul(self.interval.0)));
         let missed = stamps.expiries.saturating_sub(1).min(self.left - 1);
         self.left -= missed + 1;
         add(&mut self.seen, &stamps, woken);

@@ -8,6 +8,7 @@ use wakescope_core::units::SpanNs;
 use super::element::{self, folded, name, text};
 use crate::line;
 use crate::overlay::{Entry, Overlay};
+use crate::stamps;
 use crate::text::{plan, target};
 
 pub(super) fn section(overlay: &Overlay) -> String {
@@ -44,6 +45,7 @@ fn asked(run: &Run) -> Vec<(&'static str, String)> {
             },
         ),
         ("line", line::sentence(run).map(|message| text(&message)).unwrap_or_default()),
+        ("stamps", stamps::sentence(run).map(|message| text(&message)).unwrap_or_default()),
         ("measured for", text(&SpanNs(run.duration_ns).to_string())),
         (
             "started",

@@ -116,11 +116,16 @@ fn the_table_says_what_it_rests_on() {
     .assert_eq(&table(&window(), VIEW, Style::default()));
 }
 
+/// Lines without the space that begins each: an expected text has no margin of its own.
+fn unindented<'a>(lines: impl Iterator<Item = &'a str>) -> String {
+    lines.map(|line| line.strip_prefix(' ').unwrap()).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn rows_are_what_is_asked_for() {
     let shown = |by, sort| {
         let text = table(&window(), View { by, sort, rows: 2 }, Style::default());
-        text.lines().skip(2).take(4).collect::<Vec<_>>().join("\n")
+        unindented(text.lines().skip(2).take(4))
     };
     let all = [
         shown(By::Comm, Sort::Time),
@@ -172,6 +177,7 @@ fn every_loss_is_a_number() {
     let text = table(&window, VIEW, Style::default());
     let (_, notes) = text.split_once("\n\n").unwrap();
     let (_, notes) = notes.split_once("\n\n").unwrap();
+    let notes = unindented(notes.lines());
     expect![[r#"
          own cost 0.08 % of 2 CPUs (estimated): program 16,000 × 100 ns, wakescope 1.50 ms
          series 123 of 4,096; left out 14; uncovered 11.0 ms; moved 12
@@ -183,8 +189,7 @@ fn every_loss_is_a_number() {
          ! 3 waits of tasks beyond the limit of tasks: time in the queue of another CPU before is not in them
          ! 2 waits ended before the begin by the kernel's clock
          ! 5 times the kernel's own sum was less than what was counted here
-         ! 7 waits of tasks beyond the limit of 4,096 series are counted as one: raise it with --series
-    "#]].assert_eq(notes);
+         ! 7 waits of tasks beyond the limit of 4,096 series are counted as one: raise it with --series"#]].assert_eq(&notes);
 }
 
 #[test]
