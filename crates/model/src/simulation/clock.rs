@@ -211,10 +211,14 @@ impl<'i, W: Watch> Clock<'i, W> {
 
     /// Tells the watch what a CPU has done since it was last told, until now.
     pub(super) fn elapsed(&mut self, cpu: CpuId, kernel: &Kernel, image: &Image) {
+        self.was_at(cpu, || kernel.running(image, cpu));
+    }
+
+    fn was_at(&mut self, cpu: CpuId, at: impl FnOnce() -> Running) {
         if W::FOLLOWS {
             let since = self.cpus[cpu.index()].since;
             if since < self.now {
-                self.watch.ran(cpu, since, self.now, kernel.running(image, cpu));
+                self.watch.ran(cpu, since, self.now, at());
             }
         }
         self.cpus[cpu.index()].since = self.now;
@@ -444,6 +448,11 @@ impl<W: Watch> Environment for Clock<'_, W> {
 
     fn place(&mut self, cpu: CpuId, at: Running) {
         self.watch.place(cpu, self.now, at);
+    }
+
+    /// A watch is to know what a task waited for on a CPU before it hears that it waits there no more.
+    fn pulls_from(&mut self, other: CpuId, at: impl FnOnce() -> Running) {
+        self.was_at(other, at);
     }
 
     fn first_of_fair(&mut self, ready: &[TaskId]) -> usize {
