@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """What measuring costs, beside cyclictest and jitterdebugger in the same minutes; what explaining
 costs, beside other tracers; and what the lab costs, beside QEMU alone; what showing
-runs costs, beside scripts.
+runs costs, beside scripts; and what simulating kernels costs, beside SimSo and SPIN.
 
 Prints a Markdown page on stdout and progress on stderr. Runs of different programs alternate,
 and ratios are formed within a round, so that a machine that slows down slows all of them.
 Needs root (or leave to use SCHED_FIFO, and for explaining to trace; the lab does without),
-rt-tests, jitterdebugger, valgrind, perf, bpftrace, GNU time and busybox: `scripts/setup bench`
-installs them.
+rt-tests, jitterdebugger, valgrind, perf, bpftrace, GNU time, busybox, SPIN and SimSo:
+`scripts/setup bench` installs them.
 """
 
 import argparse
@@ -25,6 +25,7 @@ import explain
 import figures
 import lab
 import show
+import simulate
 import wakers
 from figures import spread
 from running import execute, say
@@ -272,9 +273,10 @@ PAGES = {
     "explain": list(explain.PARTS),
     "lab": list(lab.PARTS),
     "show": list(show.PARTS),
+    "model": list(simulate.PARTS),
 }
 # Pages that can be asked for by their name: they are wakescope's alone.
-OWN_PAGES = ["wakers", "explain", "lab", "show"]
+OWN_PAGES = ["wakers", "explain", "lab", "show", "model"]
 
 
 def first_line(*command):
@@ -294,13 +296,16 @@ def machine(plan, page):
     clock = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
     rows = [
         ["processor", (model[1] if model else platform.machine()) + (", a virtual machine" if guest else "")],
-        ["CPUs", f"{os.cpu_count()}" + (f", measured: {plan.cpu}" if page != "lab" else "")],
+        ["CPUs", f"{os.cpu_count()}" + (f", measured: {plan.cpu}" if page not in ("lab", "model") else "")],
         ["kernel", f"{platform.release()} {platform.version()}"],
         ["clocksource", clock.read_text().strip() if clock.exists() else "?"],
         ["load average", " ".join(f"{load:.2f}" for load in os.getloadavg())],
     ]
     if page == "show":
         rows.append(["gnuplot", first_line("gnuplot", "--version")])
+    elif page == "model":
+        rows.append(["SPIN", first_line("spin", "-V")])
+        rows.append(["SimSo", first_line(simulate.PYTHON, "-c", "from importlib.metadata import version; print(version('simso'))")])
     elif page != "explain":
         rows.append(["cyclictest", first_line("cyclictest", "--help")])
     if page == "results":
@@ -333,7 +338,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=default, help="runs of each program (BENCH_ROUNDS; default 5)")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
     known = [part for parts in PAGES.values() for part in parts]
-    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain, lab and show are all of theirs")
+    parser.add_argument("--only", default=",".join(known), help=f"parts, of: {','.join(known)}; explain, lab, show and model are all of theirs")
     parser.add_argument(
         "--explain-seconds", type=int, default=20, help="how long explain is to keep up (default 20; an hour is 3600)"
     )
@@ -362,6 +367,8 @@ def results_of(plan, page):
     """All that is to be measured for a page, as Markdown."""
     if page == "lab":
         return lab.results_of(plan.pages[page], plan, BINARY)
+    if page == "model":
+        return simulate.results_of(plan.pages[page], plan, BINARY)
     if not may_use_fifo():
         raise SystemExit(
             f"bench: may not use SCHED_FIFO {PRIORITY}\n"

@@ -1,7 +1,9 @@
-//! How many operations a second a simulation executes: `cargo run --release --example speed`.
+//! How many operations a second a simulation executes: `cargo run --release --example speed`, of a scenario of
+//! its own, or `cargo run --release --example speed williams 5000000`, of one that is shipped.
 
 use std::time::Instant;
 
+use wakescope_model::scenario::Shipped;
 use wakescope_model::scenario::{
     Arrivals, Does, Interrupt, InterruptKind, Length, LockKind, Path, Policy, Scenario, Step, Task,
 };
@@ -9,6 +11,19 @@ use wakescope_model::simulation::{Sample, Simulation, Until, Unwatched};
 use wakescope_model::{Image, Rules};
 
 fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let scenario = match arguments.next() {
+        Some(name) => Shipped::named(&name).expect("it is shipped").read().expect("it is right"),
+        None => own_scenario(),
+    };
+    let samples = arguments.next().map_or(500_000, |count| count.parse().expect("a number"));
+    for rules in Rules::ALL {
+        measure(&scenario, rules, samples);
+    }
+}
+
+/// A load with every kind of section, an interrupt, and a probe.
+fn own_scenario() -> Scenario {
     let ns = Length::Fixed;
     let path = |name: &str, steps| Path { name: name.into(), steps };
     let load = vec![
@@ -26,7 +41,7 @@ fn main() {
         ),
         Step::Work,
     ];
-    let scenario = Scenario {
+    Scenario {
         paths: vec![path("load", load), path("eth0", vec![Step::Compute(ns(2_000))])],
         tasks: vec![
             Task {
@@ -45,30 +60,31 @@ fn main() {
             handler: "eth0".into(),
         }],
         ..Scenario::default()
-    };
-    for rules in Rules::ALL {
-        let image = Image::new(&scenario, rules).expect("the scenario is right");
-        let (mut sum, mut most) = (0_u64, 0);
-        let watch = Unwatched(|sample: Sample| {
-            sum += sample.latency_ns();
-            most = most.max(sample.latency_ns());
-        });
-        // No test and no figure of a run depends on this clock.
-        #[allow(clippy::disallowed_methods)]
-        let begun = Instant::now();
-        let mut simulation = Simulation::new(&image, 1, watch);
-        let until = Until { samples: 500_000, ns: u64::MAX };
-        simulation.run_until(until).expect("the scenario keeps the rules");
-        let seconds = begun.elapsed().as_secs_f64();
-        let events = simulation.events();
-        drop(simulation);
-        let name = rules.name;
-        let line = format!(
-            "{name:10} {:6.1} million operations a second, {:5.2} million samples a second, mean {} ns, max {most} ns\n",
-            events as f64 / seconds / 1e6,
-            5e5 / seconds / 1e6,
-            sum / 500_000,
-        );
-        std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes()).expect("it can print");
     }
+}
+
+fn measure(scenario: &Scenario, rules: Rules, samples: u64) {
+    let image = Image::new(scenario, rules).expect("the scenario is right");
+    let (mut sum, mut most) = (0_u64, 0);
+    let watch = Unwatched(|sample: Sample| {
+        sum += sample.latency_ns();
+        most = most.max(sample.latency_ns());
+    });
+    // No test and no figure of a run depends on this clock.
+    #[allow(clippy::disallowed_methods)]
+    let begun = Instant::now();
+    let mut simulation = Simulation::new(&image, 1, watch);
+    let until = Until { samples, ns: u64::MAX };
+    simulation.run_until(until).expect("the scenario keeps the rules");
+    let seconds = begun.elapsed().as_secs_f64();
+    let events = simulation.events();
+    drop(simulation);
+    let name = rules.name;
+    let line = format!(
+        "{name:10} {:6.1} million operations a second, {:5.2} million samples a second, mean {} ns, max {most} ns\n",
+        events as f64 / seconds / 1e6,
+        samples as f64 / seconds / 1e6,
+        sum / samples.max(1),
+    );
+    std::io::Write::write_all(&mut std::io::stdout(), line.as_bytes()).expect("it can print");
 }

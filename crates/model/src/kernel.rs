@@ -40,6 +40,9 @@ pub trait Environment {
     /// Where a CPU is, just before [`Transition::Taken`], [`Transition::IrqsOn`] and
     /// [`Transition::Switch`], and where softirqs are enabled; of a switch where the task is that is left.
     fn place(&mut self, _cpu: CpuId, _at: Running) {}
+    /// A task is about to be taken from the run queue of another CPU, which is at this and hears nothing
+    /// of it.
+    fn pulls_from(&mut self, _other: CpuId, _at: impl FnOnce() -> Running) {}
     /// Which of several fair tasks of a CPU runs first: its place in `ready`.
     fn first_of_fair(&mut self, ready: &[TaskId]) -> usize;
     /// Whether a fair task that was woken is to run before the one that runs.

@@ -33,6 +33,11 @@ pub struct Until {
     pub ns: u64,
 }
 
+impl Until {
+    /// At once.
+    const NOW: Self = Self { samples: 0, ns: 0 };
+}
+
 /// A kernel that broke a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{violation}, on CPU {} after {at_ns} ns, in {stack}", .cpu.0)]
@@ -53,7 +58,7 @@ impl<'i, W: Watch> Simulation<'i, W> {
         let mut simulation =
             Self { image, kernel: Kernel::new(image), clock: Clock::new(image, seed, watch) };
         for cpu in 0..usize::from(image.cpus) {
-            simulation.run(CpuId::at(cpu));
+            simulation.run(CpuId::at(cpu), Until::NOW);
         }
         simulation
     }
@@ -64,7 +69,7 @@ impl<'i, W: Watch> Simulation<'i, W> {
     ///
     /// If the kernel broke a rule, which means that the scenario does.
     pub fn run_until(&mut self, until: Until) -> Result<(), Broken> {
-        while self.clock.samples < until.samples && self.clock.now < until.ns {
+        while self.clock.is_before(until) {
             if let Some((violation, cpu)) = self.clock.violation {
                 return Err(self.broken(violation, cpu));
             }
@@ -76,21 +81,21 @@ impl<'i, W: Watch> Simulation<'i, W> {
                 Due::Busy(cpu) => {
                     self.clock.elapsed(cpu, &self.kernel, self.image);
                     self.kernel.finish(self.image, cpu, &mut self.clock);
-                    self.run(cpu);
+                    self.run(cpu, until);
                 }
                 Due::Arrival(source) => {
                     let cpu = self.clock.arrive(source);
-                    self.raise(cpu, source);
+                    self.raise(cpu, source, until);
                 }
                 Due::Timer(task) => {
                     let (cpu, source) = self.clock.expire(task);
-                    self.raise(cpu, source);
+                    self.raise(cpu, source, until);
                 }
                 Due::Tick(cpu) => {
                     self.clock.tick(cpu);
-                    self.raise(cpu, LOCAL_TIMER);
+                    self.raise(cpu, LOCAL_TIMER, until);
                 }
-                Due::Reschedule(cpu) => self.raise(cpu, RESCHEDULE),
+                Due::Reschedule(cpu) => self.raise(cpu, RESCHEDULE, until),
             }
         }
         Ok(())
@@ -137,7 +142,7 @@ impl<'i, W: Watch> Simulation<'i, W> {
         self.clock.watch
     }
 
-    fn raise(&mut self, cpu: CpuId, source: SourceId) {
+    fn raise(&mut self, cpu: CpuId, source: SourceId, until: Until) {
         if !self.kernel.raise(self.image, cpu, source, &mut self.clock) {
             return;
         }
@@ -145,22 +150,24 @@ impl<'i, W: Watch> Simulation<'i, W> {
         if let Some(left) = self.clock.stop(cpu) {
             self.kernel.pause(cpu, left);
         }
-        self.run(cpu);
+        self.run(cpu, until);
     }
 
-    /// Executes what takes no time, until something does.
-    fn run(&mut self, cpu: CpuId) {
-        self.run_one(cpu);
+    /// Executes what takes no time, until something does that has to wait for its turn.
+    fn run(&mut self, cpu: CpuId, until: Until) {
+        self.run_one(cpu, until);
         while let Some(granted) = self.clock.granted.pop() {
             if self.clock.activity(granted) == Activity::Spins {
                 self.clock.elapsed(granted, &self.kernel, self.image);
-                self.run_one(granted);
+                self.run_one(granted, until);
             }
         }
     }
 
-    fn run_one(&mut self, cpu: CpuId) {
-        for _ in 0..MOST_INSTANT_STEPS {
+    fn run_one(&mut self, cpu: CpuId, until: Until) {
+        let mut instant_steps = 0;
+        while instant_steps < MOST_INSTANT_STEPS {
+            instant_steps += 1;
             self.clock.events += 1;
             let length = match self.kernel.step(self.image, cpu, &mut self.clock) {
                 Progress::Instant => {
@@ -176,7 +183,11 @@ impl<'i, W: Watch> Simulation<'i, W> {
                 Progress::Spins => return self.clock.rest(cpu, Activity::Spins),
             };
             if length > 0 {
-                return self.clock.work_for(cpu, length);
+                if !self.clock.passes(cpu, length, until) {
+                    return self.clock.work_for(cpu, length);
+                }
+                self.clock.elapsed(cpu, &self.kernel, self.image);
+                instant_steps = 0;
             }
             self.kernel.finish(self.image, cpu, &mut self.clock);
         }

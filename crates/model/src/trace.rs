@@ -58,6 +58,8 @@ pub enum Transition {
         /// On whose run queue it waits.
         on: CpuId,
     },
+    /// A task that waits on another CPU's run queue is taken to this one, which is idle.
+    Pulled(TaskId),
     /// `need_resched` is set for this CPU.
     NeedResched {
         /// Whether it need not be honoured before the tick or the return to user mode.

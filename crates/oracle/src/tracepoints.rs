@@ -18,7 +18,7 @@ use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
 
 use crate::addresses::Addresses;
-use cpu::Cpu;
+use cpu::{Cpu, RING};
 use places::{Broken, comm, pid};
 use wakeup::{Begun, State};
 
@@ -31,11 +31,13 @@ pub struct Shown {
     pub contention: bool,
     /// Whether CPUs have a clock of stolen time.
     pub steal_clock: bool,
+    /// How many events the tracer keeps of each CPU: older ones are lost.
+    pub events: usize,
 }
 
 impl Default for Shown {
     fn default() -> Self {
-        Self { sched_entry: true, contention: true, steal_clock: true }
+        Self { sched_entry: true, contention: true, steal_clock: true, events: RING }
     }
 }
 
@@ -69,7 +71,9 @@ impl<'i> Tracepoints<'i> {
             image,
             addresses: Addresses::of(image),
             shown,
-            cpus: (0..image.cpus).map(|_| Cpu::new(shown.steal_clock)).collect(),
+            cpus: (0..image.cpus)
+                .map(|_| Cpu::new(shown.events.max(1), shown.steal_clock))
+                .collect(),
             wakeups: vec![Begun::default(); image.tasks.len()],
             prios: image.tasks.iter().map(|task| task.policy.prio().into()).collect(),
             keep_ns: 0,
@@ -178,6 +182,7 @@ impl<'i> Tracepoints<'i> {
                 self.cpus[number].event(now, Payload::ContentionEnd);
             }
             Transition::Woken { task, on } => self.migrated(task, now, on),
+            Transition::Pulled(task) => self.migrated(task, now, cpu),
             Transition::Boosted { owner, waiter } => {
                 let lent = self.prios[waiter.index()];
                 let prio = &mut self.prios[owner.index()];

@@ -224,7 +224,7 @@ impl<'i> Witness<'i> {
                 }
             }
             Transition::Woken { task, on } => self.moved(task, now, on, Call::OnItsWay),
-            Transition::Switch { to: Some(task), .. } => self.moved(task, now, cpu, Call::None),
+            Transition::Pulled(task) => self.moved(task, now, cpu, Call::None),
             Transition::Raised(source) if source == RESCHEDULE => {
                 self.called(cpu, Call::OnItsWay, Call::Arrived);
             }

@@ -25,8 +25,8 @@ const LINE_EVERY: SpanNs = SpanNs(10_000_000_000);
 /// How often signals are looked for.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A simulation looks whether it is to end once in so much simulated time.
-const STRIDE_NS: u64 = 1_000_000;
+/// A simulation looks whether it is to end once in so much simulated time, which takes well below a second.
+const STRIDE_NS: u64 = 10_000_000;
 
 /// Runs all experiments on `threads` threads, and explains their latest wakeups if `explains`. Calls `done`
 /// with the place and the record of each, in the order in which they end; not with those that a signal

@@ -65,7 +65,7 @@ impl Kernel {
                 self.task(task).is_queued = false;
             }
         }
-        let next = self.take_first(cpu, env).or_else(|| self.pull(image, cpu));
+        let next = self.take_first(cpu, env).or_else(|| self.pull(image, cpu, env));
         if next == current {
             self.cpu(cpu).preempts = false;
             return self.leave_scheduler(image, cpu, env);
@@ -108,15 +108,17 @@ impl Kernel {
     }
 
     /// An idle CPU takes a task that waits elsewhere and may run here.
-    fn pull(&mut self, image: &Image, cpu: CpuId) -> Option<TaskId> {
+    fn pull(&mut self, image: &Image, cpu: CpuId, env: &mut impl Environment) -> Option<TaskId> {
         for other in 0..self.cpus.len() {
             let runs_there = self.cpus[other].current;
             let may_move = |&task: &TaskId| {
                 image.tasks[task.index()].cpu.is_none() && runs_there != Some(task)
             };
             let Some(at) = self.cpus[other].ready.iter().position(may_move) else { continue };
+            env.pulls_from(CpuId::at(other), || self.running(image, CpuId::at(other)));
             let task = self.cpus[other].ready.remove(at);
             self.task(task).cpu = cpu;
+            env.observe(cpu, Transition::Pulled(task));
             return Some(task);
         }
         None

@@ -2,6 +2,7 @@
 
 use wakescope_core::random::Random;
 
+use super::Until;
 use super::fair::{Fair, RR_SLICE_NS};
 use super::slots::{NEVER, Slots};
 use super::watch::{Sample, Watch};
@@ -164,7 +165,10 @@ impl<'i, W: Watch> Clock<'i, W> {
         let cpus = self.cpus.len();
         let (sources, tasks) = (self.sources.len(), self.tasks.len());
         Some(match slot {
-            _ if slot < cpus => Due::Busy(CpuId::at(slot)),
+            _ if slot < cpus => {
+                self.slots.set(slot, NEVER);
+                Due::Busy(CpuId::at(slot))
+            }
             _ if slot < cpus + sources => Due::Arrival(SourceId::at(slot - cpus)),
             _ if slot < cpus + sources + tasks => Due::Timer(TaskId::at(slot - cpus - sources)),
             _ if slot < 2 * cpus + sources + tasks => {
@@ -207,13 +211,42 @@ impl<'i, W: Watch> Clock<'i, W> {
 
     /// Tells the watch what a CPU has done since it was last told, until now.
     pub(super) fn elapsed(&mut self, cpu: CpuId, kernel: &Kernel, image: &Image) {
+        self.was_at(cpu, || kernel.running(image, cpu));
+    }
+
+    fn was_at(&mut self, cpu: CpuId, at: impl FnOnce() -> Running) {
         if W::FOLLOWS {
             let since = self.cpus[cpu.index()].since;
             if since < self.now {
-                self.watch.ran(cpu, since, self.now, kernel.running(image, cpu));
+                self.watch.ran(cpu, since, self.now, at());
             }
         }
         self.cpus[cpu.index()].since = self.now;
+    }
+
+    /// Whether a simulation goes on.
+    pub(super) fn is_before(&self, until: Until) -> bool {
+        self.samples < until.samples && self.now < until.ns
+    }
+
+    /// Whether a CPU comes to the end of an operation of `ns` nanoseconds before anything else happens:
+    /// then it is over, and that is now. Most operations are short, and need no place among what is to
+    /// come.
+    pub(super) fn passes(&mut self, cpu: CpuId, ns: u64, until: Until) -> bool {
+        let end = self.now.saturating_add(ns);
+        let (slot, at) = self.slots.first();
+        // As `Slots` orders them.
+        let is_next = end != NEVER && (end, cpu.index()) < (at, slot);
+        // A CPU that was handed a lock is to run at this time.
+        let is_alone = self.granted.is_empty() && self.violation.is_none();
+        if !(is_next && is_alone && self.is_before(until)) {
+            return false;
+        }
+        let state = &mut self.cpus[cpu.index()];
+        (state.activity, state.since) = (Activity::Busy, self.now);
+        self.now = end;
+        self.events += 1;
+        true
     }
 
     /// A CPU begins an operation that takes `ns` nanoseconds.
@@ -396,6 +429,7 @@ impl<W: Watch> Environment for Clock<'_, W> {
         }
     }
 
+    #[inline]
     fn observe(&mut self, cpu: CpuId, what: Transition) {
         if W::FOLLOWS {
             self.watch.happened(cpu, self.now, what);
@@ -414,6 +448,11 @@ impl<W: Watch> Environment for Clock<'_, W> {
 
     fn place(&mut self, cpu: CpuId, at: Running) {
         self.watch.place(cpu, self.now, at);
+    }
+
+    /// A watch is to know what a task waited for on a CPU before it hears that it waits there no more.
+    fn pulls_from(&mut self, other: CpuId, at: impl FnOnce() -> Running) {
+        self.was_at(other, at);
     }
 
     fn first_of_fair(&mut self, ready: &[TaskId]) -> usize {

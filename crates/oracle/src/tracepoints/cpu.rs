@@ -8,7 +8,7 @@ use wakescope_model::kernel::{FrameKind, Running};
 use super::places::Broken;
 
 /// How many events a CPU keeps.
-const RING: usize = 256;
+pub(super) const RING: usize = 256;
 /// How many of them a wakeup usually gets.
 const FEW: usize = 64;
 /// What a clock of stolen time read when the machine booted, nanoseconds: 0 would mean that there is
@@ -19,6 +19,8 @@ const STOLEN_AT_BOOT: u64 = 1_000;
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
     ring: Vec<KernelEvent>,
+    /// How many events it has room for.
+    room: usize,
     /// Events that were written so far.
     pub(super) seen: usize,
     /// Wakeups that wait here.
@@ -59,9 +61,10 @@ pub(super) struct Cpu {
 }
 
 impl Cpu {
-    pub(super) fn new(has_steal_clock: bool) -> Self {
+    pub(super) fn new(room: usize, has_steal_clock: bool) -> Self {
         Self {
-            ring: Vec::with_capacity(RING),
+            ring: Vec::with_capacity(room),
+            room,
             seen: 0,
             open: 0,
             softirq: None,
@@ -103,7 +106,7 @@ impl Cpu {
 
     pub(super) fn event(&mut self, at: u64, payload: Payload) {
         let event = KernelEvent { at: MonoNs(at), steal_ns: self.steal_ns(), payload };
-        let slot = self.seen % RING;
+        let slot = self.seen % self.room;
         match self.ring.get_mut(slot) {
             Some(place) => *place = event,
             None => self.ring.push(event),
@@ -113,8 +116,8 @@ impl Cpu {
 
     /// The event that was written so many events ago: 1 is the last.
     pub(super) fn last(&mut self, back: usize) -> Option<&mut KernelEvent> {
-        let known = back <= self.seen.min(RING);
-        let at = self.seen.wrapping_sub(back) % RING;
+        let known = back <= self.seen.min(self.room);
+        let at = self.seen.wrapping_sub(back) % self.room;
         self.ring.get_mut(at).filter(|_| known)
     }
 
@@ -135,15 +138,16 @@ impl Cpu {
 
     /// The events that a wakeup gets which began after so many, and how many of its own are missing.
     pub(super) fn events_of(&self, events_before: usize) -> (Vec<KernelEvent>, usize) {
-        let room = if self.seen - events_before > FEW / 2 { RING } else { FEW };
+        let few = FEW.min(self.room);
+        let room = if self.seen - events_before > few / 2 { self.room } else { few };
         let first = self.seen.saturating_sub(room);
-        let events = (first..self.seen).map(|at| self.ring[at % RING]).collect();
+        let events = (first..self.seen).map(|at| self.ring[at % self.room]).collect();
         (events, first.saturating_sub(events_before))
     }
 
     /// Whether so many events are all that there was room for.
-    pub(super) fn is_full(events: usize) -> bool {
-        matches!(events, FEW | RING)
+    pub(super) fn is_full(&self, events: usize) -> bool {
+        events == self.room || events == FEW
     }
 
     /// The CPU was at this.

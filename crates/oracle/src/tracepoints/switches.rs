@@ -2,7 +2,7 @@
 
 use wakescope_core::units::MonoNs;
 use wakescope_decode::{GivenUpAt, KernelTask, Payload, Switch, SwitchedFrom};
-use wakescope_model::image::{CpuId, TaskId};
+use wakescope_model::image::TaskId;
 
 use super::Tracepoints;
 use super::places::{self, comm, pid, policy};
@@ -21,10 +21,6 @@ impl Tracepoints<'_> {
         (from, preempted): (Option<TaskId>, bool),
         to: Option<TaskId>,
     ) {
-        // The kernel tells of a task that it moves before it switches to it.
-        if let Some(to) = to {
-            self.migrated(to, now, CpuId(u16::try_from(number).unwrap_or(0)));
-        }
         if self.cpus[number].open == 0 {
             return;
         }

@@ -90,7 +90,7 @@ impl Begun {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let (events, lost) = cpu.events_of(self.events_before);
         let due = self.marks.due;
-        let cut = Cpu::is_full(events.len()) && events.first().is_some_and(|e| e.at > due);
+        let cut = cpu.is_full(events.len()) && events.first().is_some_and(|e| e.at > due);
         let late = self.marks.response.0.saturating_sub(due.0);
         KernelWakeup {
             cpu: number(self.cpu),

@@ -1,0 +1,27 @@
+"""What is read out of the programs that simulate, and the theory that they are held to."""
+
+import unittest
+
+import simulate
+
+
+class Simulate(unittest.TestCase):
+    def test_the_longest_response_is_the_least_time_that_holds_all_work(self):
+        # By hand: 6 ms of work; a second job of the first task, 7; of the second, 9; a third of the first, 10.
+        self.assertEqual(simulate.worst_response_ms(), 10)
+
+    def test_verdicts_and_states_of_both_checkers(self):
+        holds = " full: every rule holds in all 8,272 states and 11,467 steps, with loops of 3 iterations at most\n"
+        self.assertEqual(simulate.of_wakescope(holds), ("8,272", "holds"))
+        self.assertEqual(simulate.of_wakescope(" full: a variable was seen half-changed\n"), ("until the first", "broken"))
+        self.assertEqual(simulate.of_pan("errors: 0\n    28154 states, stored\n"), ("28,154", "holds"))
+        broken = "pan:1: assertion violated (changes==0)\n       30 states, stored\n"
+        self.assertEqual(simulate.of_pan(broken), ("until the first", "broken"))
+
+    def test_a_search_that_did_not_end_is_no_verdict(self):
+        with self.assertRaises(SystemExit):
+            simulate.of_pan("error: max search depth too small\n   9 states, stored\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
