@@ -59,8 +59,8 @@ PAUSES = 40
 PAUSED_GUESTS = [("6.1-cloud", "full"), ("7.2-cloud", "full")]
 PAUSED_LOADS = ["idle", "cpu"]
 
-# A disturbance comes once in 20 ms, or in ten times its length.
-SECONDS = {"real": 16.0, "lab": 5.0}
+# A disturbance comes once in 20 ms, or in ten times its length. Of sections there are 14 kinds.
+SECONDS = {"real": 16.0, "lab": 5.0, "sections": 2.0}
 
 # Of wakeups so seldom not more are late than a run lists, where half of those on two CPUs are late by
 # 50 µs at least: 40,000 in 16 s.
@@ -113,10 +113,10 @@ def in_guests(lab, arch, kernel, model, kinds, length, length_ns, seed):
     return [scoring.tally(run, kind, length_ns) for kind, run in zip(kinds, runs)]
 
 
-def guests_command(arch, kernel, model, kinds, length, length_ns, seed):
+def guests_command(arch, kernel, model, kinds, length, length_ns, seed, of="lab"):
     """What a lab is asked for: a guest for each kind of disturbance."""
     interval = interval_ns(length_ns)
-    samples = int(SECONDS["lab"] * 1e9 * max(1, length_ns / 2_000_000) / interval)
+    samples = int(SECONDS[of] * 1e9 * max(1, length_ns / 2_000_000) / interval)
     loads = ",".join(f"disturb-{kind}-{length}" for kind in kinds)
     command = ["--explain", *asked(length_ns, interval, 1_000), "--samples", str(samples)]
     command += ["--arch", arch, "--kernel", kernel, "--preempt", model, "--load", loads, "--seeds", f"{seed},"]
@@ -125,7 +125,7 @@ def guests_command(arch, kernel, model, kinds, length, length_ns, seed):
 
 def sections(lab, arch, kernel, model, kinds, length, length_ns, seed):
     """The tallies of sections that the kernel module makes in a kernel's guests, one for each kind."""
-    command = guests_command(arch, kernel, model, kinds, length, length_ns, seed)
+    command = guests_command(arch, kernel, model, kinds, length, length_ns, seed, "sections")
     _result, record = lab.run(*command, "--append", LOGGED)
     for kind, cell in zip(kinds, record["cells"]):
         run = json.loads(Path(cell["run"], "run.json").read_text())
@@ -319,7 +319,7 @@ def arguments():
         plan.guests = GUESTS[: 2 if plan.quick else None]
     if plan.quick:
         plan.lengths = plan.lengths[:1]
-        SECONDS.update(real=2.0, lab=0.4)
+        SECONDS.update(real=2.0, lab=0.4, sections=0.4)
     return plan
 
 
