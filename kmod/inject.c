@@ -387,15 +387,15 @@ static void wakescope_make_section(struct injector *injector)
 }
 
 /* Makes the sections that are asked for; how many. */
-static u32 wakescope_make_sections(struct injector *injector)
+static int wakescope_make_sections(struct injector *injector)
 {
 	const struct wakescope_injection *asked = &injector->asked;
 	struct rnd_state chance;
 	u64 next = 0, retry;
-	u32 made = 0;
+	int made = 0;
 
 	prandom_seed_state(&chance, asked->seed);
-	while (made < asked->count && wakescope_sleep_until(injector, next)) {
+	while (made < (int)asked->count && wakescope_sleep_until(injector, next)) {
 		if (!wakescope_may_begin(asked->length_ns, &retry)) {
 			next = retry;
 			continue;
@@ -414,7 +414,7 @@ static long wakescope_ioctl(struct file *file, unsigned int request,
 {
 	struct injector *injector = file->private_data;
 	struct wakescope_injection asked;
-	u32 made;
+	int made;
 
 	if (request != WAKESCOPE_IOC_INJECT)
 		return -ENOTTY;

@@ -281,6 +281,29 @@ static void a_close_or_a_signal_ends_it_and_nobody_else_can_begin(void)
 	unmap(ring);
 }
 
+static void one_that_has_to_wait_too_long_makes_none_at_a_signal(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	struct caller caller = { .asked = some(WAKESCOPE_IRQS_OFF, US, 1) };
+	const struct wakescope_ring *ring;
+	pthread_t thread;
+
+	sigaction(SIGUSR1, &action, NULL);
+	caller.fd = opened();
+	ring = ring_of(caller.fd);
+	EXPECT(caller.fd >= 0 && ring, "open");
+	/* After this one the CPU is left alone for 300 ms. */
+	EXPECT(inject(caller.fd, some(WAKESCOPE_LOOP, 100 * MS, 1)) == 1, "inject");
+	pthread_create(&thread, NULL, call, &caller);
+	usleep(50000);
+	pthread_kill(thread, SIGUSR1);
+	pthread_join(thread, NULL);
+	EXPECT(caller.made == -1 && caller.error == EINTR, "%d", caller.made);
+	EXPECT(written(ring) == 1, "%llu", (unsigned long long)written(ring));
+	unmap(ring);
+	close(caller.fd);
+}
+
 static void a_child_has_the_file_but_does_not_end_what_its_parent_does(void)
 {
 	struct caller caller = { .asked = some(WAKESCOPE_PREEMPT_OFF, MS, 30) };
@@ -426,6 +449,7 @@ void test_injector(void)
 		the_ring_can_only_be_read_and_only_where_it_is,
 		the_oldest_sections_are_overwritten_and_counted,
 		a_close_or_a_signal_ends_it_and_nobody_else_can_begin,
+		one_that_has_to_wait_too_long_makes_none_at_a_signal,
 		a_child_has_the_file_but_does_not_end_what_its_parent_does,
 		with_its_caller_killed_it_ends,
 		several_share_what_a_cpu_may_be_held_up,
