@@ -53,10 +53,10 @@ class Lab:
     def environment(self):
         return {**os.environ, "WAKESCOPE_CACHE": str(self.folder)}
 
-    def run(self, *asked):
+    def run(self, *asked, patience_s=PATIENCE_S):
         """Runs a lab. What it took, and its record."""
         complaints = self.folder / "complaints"
-        result = execute(self.command(*asked, "--json"), PATIENCE_S, self.environment(), complaints)
+        result = execute(self.command(*asked, "--json"), patience_s, self.environment(), complaints)
         record = json.loads(result.output)
         self.seen["emulator"] = record["settings"]["emulator"]
         for cell in record["cells"]:

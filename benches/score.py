@@ -127,7 +127,8 @@ def guests_command(arch, kernel, model, kinds, length, length_ns, seed, of="lab"
 def sections(lab, arch, kernel, model, kinds, length, length_ns, seed):
     """The tallies of sections that the kernel module makes in a kernel's guests, one for each kind."""
     command = guests_command(arch, kernel, model, kinds, length, length_ns, seed, "sections")
-    _result, record = lab.run(*command, "--append", LOGGED)
+    # All kinds at once share the boot that tells the kernel's model, and take minutes.
+    _result, record = lab.run(*command, "--append", LOGGED, patience_s=PATIENCE_S)
     for kind, cell in zip(kinds, record["cells"]):
         run = json.loads(Path(cell["run"], "run.json").read_text())
         log = scoring.bursts(Path(cell["run"], "disturbances.log").read_text())
