@@ -42,7 +42,7 @@ class Lab:
         self.binary, self.folder = str(Path(binary).absolute()), Path(folder)
         # What figures rest on, by name: the emulator and kernels.
         self.seen = {}
-        for name in ("kernels", "qemu", "apt", "locks"):
+        for name in ("kernels", "qemu", "apt", "locks", "headers", "modules"):
             shared = users_folder() / name
             shared.mkdir(parents=True, exist_ok=True)
             (self.folder / name).symlink_to(shared)
@@ -53,10 +53,10 @@ class Lab:
     def environment(self):
         return {**os.environ, "WAKESCOPE_CACHE": str(self.folder)}
 
-    def run(self, *asked):
+    def run(self, *asked, patience_s=PATIENCE_S):
         """Runs a lab. What it took, and its record."""
         complaints = self.folder / "complaints"
-        result = execute(self.command(*asked, "--json"), PATIENCE_S, self.environment(), complaints)
+        result = execute(self.command(*asked, "--json"), patience_s, self.environment(), complaints)
         record = json.loads(result.output)
         self.seen["emulator"] = record["settings"]["emulator"]
         for cell in record["cells"]:

@@ -98,6 +98,40 @@ class Tallies(unittest.TestCase):
         result = scoring.tally(run(late), "syscall", 300_000, log)
         self.assertEqual((result.injected, result.right, result.errors_ns), (1, 1, [0]))
 
+    def test_a_section_that_nothing_interrupts_is_compared_by_itself(self):
+        log = {0: [(1_100_000, 1_400_000)]}
+        section = share("irq", 200_000, named("timer", "wakescope_inject_hrtimer"))
+        late = episode(200_000, section, share("irq", 7_000, named("timer", "hrtimer_wakeup")))
+        result = scoring.tally(run(late), "hrtimer", 300_000, log)
+        self.assertEqual((result.injected, result.right, result.named, result.errors_ns), (1, 1, 1, [0]))
+
+    def test_a_wakeup_that_was_due_before_a_section_is_left_out(self):
+        log = {0: [(1_100_000, 1_400_000)]}
+        at = lambda expiry_ns, ns: episode(expiry_ns, share("irq_off", ns, named("function", "f")))
+        # Just before it, inside, after it, and one that was over when it began.
+        late = [at(99_000, 301_000), at(100_000, 300_000), at(400_000, 200_000), at(0, 100_000)]
+        result = scoring.tally(run(*late), "irqs-off", 300_000, log)
+        self.assertEqual((result.injected, result.left_out, result.others), (1, 1, 2))
+
+    def test_a_function_is_named_that_the_section_calls(self):
+        frames = [{"function": "ktime_get"}, {"function": "wakescope_inject_loop"}]
+        inside = share("no_preemption_point", 9, named("function", "ktime_get"), frames=frames)
+        other = share("no_preemption_point", 9, named("function", "ktime_get"), frames=frames[:1])
+        culprit = scoring.CAUSES["loop"][1]
+        self.assertEqual([scoring.is_named(share, culprit) for share in (inside, other)], [True, False])
+
+    def test_sections_hold_up_whom_they_must_and_nobody_else(self):
+        self.assertTrue(scoring.holds_up("irqs-off", "rt") and scoring.holds_up("loop", "none"))
+        self.assertFalse(scoring.holds_up("spin-lock", "rt") or scoring.holds_up("loop", "full"))
+        for harmful, injected, want in [
+            (True, 1, "met"),
+            (True, 0, "**missed**: held nobody up"),
+            (False, 0, "met: held nobody up"),
+            (False, 1, "**missed**: held wakeups up"),
+        ]:
+            result = scoring.Tally("irqs-off", 300_000, injected, right=injected, largest_ns=300_000, made=9, harmful=harmful)
+            self.assertEqual(scoring.row("here", result)[-1], want)
+
     def test_stacks_taken_at_the_switch_are_no_part_of_what_was_injected(self):
         log = {0: [(1_100_000, 1_400_000)]}
         late = episode(200_000, FIFO, share("tracer", 35_000, {"kind": "tracer"}), share("scheduler", 4_000, phase="switch"))

@@ -21,8 +21,9 @@
 #include <linux/slab.h>
 #include <linux/swait.h>
 #include <linux/uaccess.h>
-#include <linux/version.h>
 
+#include "compat.h"
+#include "inject.h"
 #include "wakescope.h"
 
 /* Each has a timer that interrupts. */
@@ -30,16 +31,6 @@
 
 /* A timer that nobody reads rests after so many expiries. */
 #define UNREAD_MAX 1000
-
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-static void hrtimer_setup(struct hrtimer *timer,
-			  enum hrtimer_restart (*function)(struct hrtimer *),
-			  clockid_t clock, enum hrtimer_mode mode)
-{
-	hrtimer_init(timer, clock, mode);
-	timer->function = function;
-}
-#endif
 
 static atomic_t files = ATOMIC_INIT(0);
 
@@ -305,7 +296,32 @@ static struct miscdevice wakescope_device = {
 	.fops = &wakescope_operations,
 	.mode = 0600,
 };
-module_misc_device(wakescope_device);
+
+static bool inject;
+module_param(inject, bool, 0444);
+MODULE_PARM_DESC(inject, "Whether root may hold CPUs up, by /dev/wakescope-inject");
+
+static int __init wakescope_init(void)
+{
+	int error = misc_register(&wakescope_device);
+
+	if (error || !inject)
+		return error;
+	error = wakescope_inject_init();
+	if (error)
+		misc_deregister(&wakescope_device);
+	return error;
+}
+
+static void __exit wakescope_exit(void)
+{
+	if (inject)
+		wakescope_inject_exit();
+	misc_deregister(&wakescope_device);
+}
+
+module_init(wakescope_init);
+module_exit(wakescope_exit);
 
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("A timer that wakes its reader and says when it was due");

@@ -6,7 +6,7 @@
  * well, and restarts the guest. What the kernel has to say about it is in the
  * same log.
  *
- *   cc -static -O2 -Wall -pthread -o selftest selftest.c
+ *   cc -static -O2 -Wall -pthread -o selftest *.c
  *   wakescope lab run --guest-program selftest --stimulus device ...
  */
 #include <errno.h>
@@ -30,27 +30,14 @@
 #include <unistd.h>
 
 #include "../wakescope.h"
+#include "selftest.h"
 
 #define DEVICE "/dev/wakescope"
 #define MODULE "/modules/wakescope.ko"
-#define MS 1000000ULL
 
-static int failures;
+int failures;
 
-/* The rest of a test makes no sense once a part of it has failed. */
-#define EXPECT(is, ...)                                                    \
-	do {                                                               \
-		if (!(is)) {                                               \
-			printf("selftest: FAILED line %d: %s: ", __LINE__, \
-			       #is);                                       \
-			printf(__VA_ARGS__);                               \
-			printf(" (errno %d)\n", errno);                    \
-			failures++;                                        \
-			return;                                            \
-		}                                                          \
-	} while (0)
-
-static uint64_t now(void)
+uint64_t now(void)
 {
 	struct timespec time;
 
@@ -65,10 +52,10 @@ static int start(int fd, uint64_t first, uint64_t period)
 	return ioctl(fd, WAKESCOPE_IOC_START, &grid);
 }
 
-static int load(void)
+int load_with(const char *parameters)
 {
 	int fd = open(MODULE, O_RDONLY | O_CLOEXEC);
-	int result = syscall(SYS_finit_module, fd, "", 0);
+	int result = syscall(SYS_finit_module, fd, parameters, 0);
 	int error = errno;
 
 	close(fd);
@@ -76,7 +63,12 @@ static int load(void)
 	return result;
 }
 
-static int unload(void)
+int load(void)
+{
+	return load_with("");
+}
+
+int unload(void)
 {
 	return syscall(SYS_delete_module, "wakescope", O_NONBLOCK);
 }
@@ -451,6 +443,7 @@ int main(void)
 		printf("selftest: %zu\n", i + 1);
 		tests[i]();
 	}
+	test_injector();
 	if (!failures)
 		printf("selftest: all passed\n");
 	fflush(stdout);

@@ -17,12 +17,13 @@ use wakescope_core::limitations::host_findings;
 use wakescope_core::plan::{Plan, Stimulus};
 use wakescope_core::run::{Run, TimeDomain};
 use wakescope_core::units::{MonoNs, SpanNs};
-use wakescope_lab::guest::{EPISODES, FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
+use wakescope_lab::guest::{DISTURBANCES, EPISODES, FACTS, Facts, KERNEL_LOG, MODULES, RUN, VERB};
+use wakescope_lab::module::NAME as OWN_MODULE;
 use wakescope_lab::parcel::{Item, pack};
 use wakescope_probe::behaviour::{Options, observe};
 use wakescope_probe::driver::{self, Screen, Storage};
 use wakescope_probe::host::{self, Files};
-use wakescope_probe::load::{Need, Spec, default_dir, parse_list};
+use wakescope_probe::load::{self, Need, Spec, default_dir, parse_list};
 use wakescope_probe::measurement::{Identity, Progress, Request, SampleSink, SavedSample, Unsaved};
 use wakescope_probe::observer::{Observer, Unobserved};
 use wakescope_report::check::Check;
@@ -227,7 +228,9 @@ fn make_ready(modules: &[String]) -> Result<(), Failure> {
     let _ = mount("debugfs", "/sys/kernel/debug", "");
     for name in modules {
         let file = File::open(Path::new(MODULES).join(name));
-        file.and_then(|file| load_module(&file, ""))
+        // In a guest nobody else is held up.
+        let parameters = if *name == format!("{OWN_MODULE}.ko") { "inject=1" } else { "" };
+        file.and_then(|file| load_module(&file, parameters))
             .map_err(|e| Failure::new(format!("cannot load the module {name}: {e}")))?;
     }
     Ok(())
@@ -298,7 +301,7 @@ fn check(domain: TimeDomain) -> Result<Vec<Item>, Failure> {
 
 fn run_measurement(order: &Order, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
     let (run, _) = measure_quietly(order, None, domain)?;
-    Ok(vec![Item::new(RUN, run.to_json())])
+    Ok([Item::new(RUN, run.to_json())].into_iter().chain(disturbances()).collect())
 }
 
 fn run_explanation(order: &ExplainOrder, domain: TimeDomain) -> Result<Vec<Item>, Failure> {
@@ -307,7 +310,20 @@ fn run_explanation(order: &ExplainOrder, domain: TimeDomain) -> Result<Vec<Item>
     let question = Question { above, bound, sections, by: None, time_domain: domain };
     let (run, episodes) = measure_quietly(order, Some(question), domain)?;
     let episodes = episodes.map(|episodes| Item::new(EPISODES, episodes));
-    Ok([Item::new(RUN, run.to_json())].into_iter().chain(episodes).collect())
+    let files = [Item::new(RUN, run.to_json())].into_iter();
+    Ok(files.chain(episodes).chain(disturbances()).collect())
+}
+
+/// Where loads log when they disturbed, if they were told to. Who wants that of a guest says so on the
+/// kernel's command line, which becomes the environment of its first process.
+fn log_of_disturbances() -> Option<PathBuf> {
+    std::env::var_os(load::DISTURBANCES).map(PathBuf::from)
+}
+
+/// That log, if a load has written one.
+fn disturbances() -> Option<Item> {
+    let log = fs::read(log_of_disturbances()?).ok()?;
+    Some(Item::new(DISTURBANCES, log))
 }
 
 /// Measures as `wakescope measure` does, but writes nothing down meanwhile: each record would cost
@@ -345,7 +361,9 @@ fn measure_quietly(
     };
     let loads = measure::start_loads(&loads, default_dir(), seed)?;
     let plan = Plan::clone(plan);
-    let request = Request { identity, plan, host, host_findings, loads, abandons_loads: true };
+    // One that has to write its log is asked to end.
+    let abandons_loads = log_of_disturbances().is_none();
+    let request = Request { identity, plan, host, host_findings, loads, abandons_loads };
     let mut screen = Console { domain };
     let run = driver::measure(request, observer, &mut signals, &mut screen, &mut Nowhere)
         .map_err(measure::explain)?;
@@ -382,8 +400,8 @@ fn provide(need: Need) -> Result<(), Failure> {
             // Without the end of the line the kernel refuses it.
             fs::write("/proc/sys/kernel/printk_devkmsg", "on\n"),
         ),
-        // As one of a group, the load itself says that it is not there.
-        Need::Machine => return Ok(()),
+        // The module was loaded before; as one of a group, the load itself says that it is not there.
+        Need::Injector | Need::Machine => return Ok(()),
     };
     done.map_err(|e| Failure::new(format!("cannot {what}: {e}")))
 }

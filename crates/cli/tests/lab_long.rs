@@ -346,10 +346,12 @@ fn the_oldest_kernel_that_can_be_explained_is() {
 
 /// Compiles the module's self-test, a program that is the first process of a guest.
 fn self_test(bench: &Bench) -> Result<PathBuf, String> {
-    let (source, program) = ("kmod/selftest/selftest.c", bench.test.dir.join("selftest"));
+    let program = bench.test.dir.join("selftest");
+    let sources =
+        ["selftest.c", "inject.c"].map(|name| common::root().join("kmod/selftest").join(name));
     let mut command = std::process::Command::new("cc");
     command.args(["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
-    let ended = command.arg(&program).arg(common::root().join(source)).output();
+    let ended = command.arg(&program).args(sources).output();
     let ended = ended.map_err(|e| format!("there is no cc: {e}"))?;
     let told = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success() || told.contains("cannot find -lc"), "{told}");

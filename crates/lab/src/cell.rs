@@ -15,7 +15,7 @@ use wakescope_core::units::SpanNs;
 use wakescope_store::write_new;
 
 use crate::farm::{Job, Runner};
-use crate::guest::{CHECK, EPISODES, FACTS, Facts, KERNEL_LOG, RUN, VERB};
+use crate::guest::{CHECK, DISTURBANCES, EPISODES, FACTS, Facts, KERNEL_LOG, RUN, VERB};
 use crate::kernel::Kernel;
 use crate::machine::confinement::Confinement;
 use crate::machine::console::{last_lines, trouble};
@@ -284,7 +284,7 @@ fn conclude(end: &End, job: &Job<Work>, folder: &Path, results: &Path, console: 
             }
             let episodes = run.as_ref().and_then(|run| episodes_of(run, &items));
             let record = run.map(|run| Item::new(RUN, run.to_json()));
-            let others = keep(folder, &items, &[CHECK, FACTS, KERNEL_LOG]);
+            let others = keep(folder, &items, &[CHECK, FACTS, KERNEL_LOG, DISTURBANCES]);
             let both: Vec<Item> = record.into_iter().chain(episodes).collect();
             let kept = keep(folder, &both, &[RUN, EPISODES]);
             match others.and(kept) {

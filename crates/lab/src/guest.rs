@@ -31,6 +31,9 @@ pub const RUN: &str = "run.json";
 /// Of the parcel: what was seen of late wakeups, where they were explained.
 pub const EPISODES: &str = wakescope_store::EPISODES;
 
+/// Of the parcel: when loads disturbed, if they were told to log that.
+pub const DISTURBANCES: &str = "disturbances.log";
+
 /// Of the parcel: what `wakescope check --probe --json` prints.
 pub const CHECK: &str = "check.json";
 

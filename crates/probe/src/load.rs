@@ -55,7 +55,7 @@ mod sync;
 mod truncate;
 mod ttcp;
 
-pub use disturb::{Disturbance, DisturbanceError};
+pub use disturb::{Disturbance, DisturbanceError, LOG as DISTURBANCES};
 pub use handle::{Load, LoadError, Options, abandon_all, finish_all};
 pub use keeper::{KEEPER_VERB, keep};
 pub use launch::launched_output;

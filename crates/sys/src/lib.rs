@@ -18,6 +18,7 @@ pub mod file;
 pub mod folder;
 pub mod futex;
 pub mod guest;
+pub mod injector;
 pub mod input;
 pub mod landlock;
 pub mod machine;

@@ -17,11 +17,11 @@ use wakescope_lab::kernel::{Arch, Kernel};
 use wakescope_lab::machine::{MEMORY_MIB, Machine};
 use wakescope_lab::matrix::Equipment;
 use wakescope_lab::module;
-use wakescope_lab::plan::{Plan, shell_quoted};
+use wakescope_lab::plan::{LoadSet, Plan, shell_quoted};
 use wakescope_lab::qemu::{Qemu, QemuError, SetUpError, set_up};
 use wakescope_lab::store::CellStore;
 use wakescope_lab::sum::Memo;
-use wakescope_probe::load::this_program;
+use wakescope_probe::load::{Need, parse_list, this_program};
 use wakescope_report::style::clean;
 
 use super::module::module_for;
@@ -233,22 +233,23 @@ impl Equipping {
             programs.insert(arch, self.program(arch)?);
         }
         let store = CellStore::open(&cache.cells()).map_err(|e| failure_of_store(&e))?;
-        let own_modules = self.own_modules(kernels, plan.stimulus, &cache, waiting)?;
+        let own_modules = self.own_modules(kernels, plan, &cache, waiting)?;
         let (modules, parallel) = (self.module.clone(), parallel(self.jobs));
         Ok(Equipment { cache, store, workshops, programs, modules, own_modules, parallel })
     }
 
-    /// The project's own module for each of `kernels`, if `stimulus` needs it and it is not named among
-    /// the modules to load.
+    /// The project's own module for each of `kernels`, if the stimulus or a load of `plan` needs it and it
+    /// is not named among the modules to load.
     fn own_modules(
         &self,
         kernels: &[Kernel],
-        stimulus: Stimulus,
+        plan: &Plan,
         cache: &Cache,
         waiting: &mut Waiting,
     ) -> Result<BTreeMap<String, PathBuf>, Failure> {
         let is_named = self.module.iter().any(|name| name == module::NAME);
-        let kernels = kernels.iter().filter(|_| stimulus == Stimulus::Device && !is_named);
+        let is_needed = plan.stimulus == Stimulus::Device || injects(plan);
+        let kernels = kernels.iter().filter(|_| is_needed && !is_named);
         let built = kernels.map(|kernel| {
             let built = module_for(kernel, cache, waiting)?;
             Ok((kernel.release.clone(), built.path))
@@ -289,6 +290,13 @@ impl Equipping {
             .because("a guest runs wakescope, and this program is for another architecture")
             .try_this(format!("build one (make guest-{arch}) and name it: --guest-program FILE, or {variable}=FILE")))
     }
+}
+
+/// Whether a load of `plan` is made by the project's own module.
+fn injects(plan: &Plan) -> bool {
+    let names = plan.loads.iter().flat_map(LoadSet::names);
+    let mut specs = names.filter_map(|name| parse_list(name).ok()).flatten();
+    specs.any(|spec| spec.need() == Some(Need::Injector))
 }
 
 /// What was built for guests together with this program, or installed with it.

@@ -10,6 +10,7 @@ mod disturber;
 mod fifo;
 mod files;
 mod gap;
+mod injected;
 mod softirq;
 mod syscall;
 mod throttle;
@@ -41,7 +42,7 @@ const PERIOD_BY_LENGTH: u64 = 10;
 
 /// Names a file into which goes, at the end, when there was a disturbance: the CPU, the begin and
 /// the end on the monotonic clock in nanoseconds, one to a line.
-const LOG: &str = "WAKESCOPE_DISTURBANCES";
+pub const LOG: &str = "WAKESCOPE_DISTURBANCES";
 
 /// How many of them are kept for it, per CPU.
 const LOGGED: usize = 1 << 18;
@@ -54,6 +55,7 @@ fn disturber(what: &Disturbance, cpus: usize) -> Result<Box<dyn Disturber>, Stri
         Kind::Syscall => Box::new(syscall::Syscall::new(length)?),
         Kind::Softirq => Box::new(softirq::Softirq::new(length, cpus)?),
         Kind::Throttle => Box::new(throttle::Throttle::new(length)?),
+        Kind::Injected(section) => Box::new(injected::Injected::new(section, length)?),
     })
 }
 

@@ -1,6 +1,6 @@
 //! What loads need that not every machine has, and that a guest of the lab is given or not.
 
-use super::Spec;
+use super::{Disturbance, Spec};
 
 /// What a load needs of the machine beside CPU, memory and files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum Need {
     PseudoTerminals,
     /// The permission to write to the kernel's log without a limit.
     KernelLog,
+    /// The injector of the project's kernel module.
+    Injector,
     /// A program or a device of the machine's, which guests have not.
     Machine,
 }
@@ -30,6 +32,10 @@ const NEEDS: [(&str, Need); 8] = [
 impl Spec {
     /// What it needs of the machine.
     pub fn need(&self) -> Option<Need> {
+        let disturbance = self.name().parse::<Disturbance>();
+        if disturbance.is_ok_and(|disturbance| disturbance.is_injected()) {
+            return Some(Need::Injector);
+        }
         let listed = self.kind().name;
         let part = listed.split_inclusive(':').next().unwrap_or(listed);
         NEEDS.iter().find(|(name, _)| *name == part).map(|(_, need)| *need)

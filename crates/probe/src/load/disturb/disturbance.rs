@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use wakescope_core::units::SpanNs;
+use wakescope_sys::injector::Section;
 
 /// What disturbs, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,16 +26,32 @@ pub(super) enum Kind {
     Softirq,
     /// Real-time tasks have used up their time.
     Throttle,
+    /// Kernel code does what the project's kernel module makes it do.
+    Injected(Section),
 }
 
 const PREFIX: &str = "disturb-";
 
-const KINDS: [(Kind, &str); 5] = [
+const KINDS: [(Kind, &str); 19] = [
     (Kind::Fifo, "fifo"),
     (Kind::Timers, "timers"),
     (Kind::Syscall, "syscall"),
     (Kind::Softirq, "softirq"),
     (Kind::Throttle, "throttle"),
+    (Kind::Injected(Section::IrqsOff), "irqs-off"),
+    (Kind::Injected(Section::PreemptOff), "preempt-off"),
+    (Kind::Injected(Section::SpinLock), "spin-lock"),
+    (Kind::Injected(Section::RawSpinLock), "raw-spin-lock"),
+    (Kind::Injected(Section::BhOff), "bh-off"),
+    (Kind::Injected(Section::RcuRead), "rcu-read"),
+    (Kind::Injected(Section::Tasklet), "tasklet"),
+    (Kind::Injected(Section::Timer), "timer"),
+    (Kind::Injected(Section::Hrtimer), "hrtimer"),
+    (Kind::Injected(Section::IrqWork), "irq-work"),
+    (Kind::Injected(Section::Work), "work"),
+    (Kind::Injected(Section::Loop), "loop"),
+    (Kind::Injected(Section::LoopResched), "loop-resched"),
+    (Kind::Injected(Section::LoopLockBreak), "loop-lock-break"),
 ];
 
 /// Shorter ones are lost among what a wakeup takes anyway; longer ones would hold the machine up.
@@ -49,7 +66,16 @@ impl Kind {
 impl Disturbance {
     /// By this name, `disturb-fifo`, the threads that disturb are to be found.
     pub(super) fn thread_name(&self) -> String {
-        format!("{PREFIX}{}", self.kind.name())
+        match self.kind {
+            // The kernel keeps 15 bytes; functions of the module have names that tell.
+            Kind::Injected(_) => format!("{PREFIX}inject"),
+            kind => format!("{PREFIX}{}", kind.name()),
+        }
+    }
+
+    /// Whether the project's kernel module makes it.
+    pub fn is_injected(&self) -> bool {
+        matches!(self.kind, Kind::Injected(_))
     }
 }
 
@@ -60,7 +86,7 @@ impl fmt::Display for Disturbance {
             ns if ns % 1_000 == 0 => (ns / 1_000, "us"),
             ns => (ns, "ns"),
         };
-        f.pad(&format!("{}-{amount}{unit}", self.thread_name()))
+        f.pad(&format!("{PREFIX}{}-{amount}{unit}", self.kind.name()))
     }
 }
 
@@ -69,7 +95,7 @@ impl FromStr for Disturbance {
 
     /// Reads `disturb-fifo-300us`.
     fn from_str(text: &str) -> Result<Self, DisturbanceError> {
-        let words = text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+        let words = text.strip_prefix(PREFIX).and_then(|rest| rest.rsplit_once('-'));
         let (kind, length) = words.ok_or(DisturbanceError::Form)?;
         let kind = KINDS.iter().find(|(_, name)| *name == kind);
         let &(kind, _) = kind.ok_or(DisturbanceError::Form)?;
@@ -126,6 +152,10 @@ mod tests {
             ("disturb-syscall-1000us", Ok("disturb-syscall-1ms")),
             ("disturb-softirq-0.1ms", Ok("disturb-softirq-100us")),
             ("disturb-throttle-50ms", Ok("disturb-throttle-50ms")),
+            ("disturb-irqs-off-300us", Ok("disturb-irqs-off-300us")),
+            ("disturb-loop-lock-break-1ms", Ok("disturb-loop-lock-break-1ms")),
+            ("disturb-irqs-off", Err(DisturbanceError::Form)),
+            ("disturb-irqs-300us", Err(DisturbanceError::Form)),
             ("disturb-fifo-19us", Err(DisturbanceError::Length)),
             ("disturb-fifo-51ms", Err(DisturbanceError::Length)),
             ("disturb-fifo-9999999999999h", Err(DisturbanceError::Form)),

@@ -1,0 +1,264 @@
+//! The injector of the project's kernel module (kmod/inject.h): sections of kernel code that hold a CPU
+//! up in a known way, and when each of them began and ended.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::{self, NonNull};
+
+use wakescope_core::units::{MonoNs, SpanNs};
+
+use crate::{checked, ioctl};
+
+/// What of the module's interface this program knows.
+const VERSION: u32 = 1;
+
+/// What holds the CPU up. The number is the module's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Section {
+    /// Interrupts are off.
+    IrqsOff = 1,
+    /// Preemption is off.
+    PreemptOff = 2,
+    /// A spin lock is held; with `PREEMPT_RT` one that can be preempted.
+    SpinLock = 3,
+    /// A raw spin lock is held.
+    RawSpinLock = 4,
+    /// Softirqs are off.
+    BhOff = 5,
+    /// In a read-side section of RCU.
+    RcuRead = 6,
+    /// A tasklet, in a softirq.
+    Tasklet = 7,
+    /// A timer of the timer wheel, in a softirq.
+    Timer = 8,
+    /// A function of an hrtimer, in the timer interrupt.
+    Hrtimer = 9,
+    /// In an interrupt that the CPU sends itself.
+    IrqWork = 10,
+    /// A work item, in a thread of the kernel.
+    Work = 11,
+    /// A loop without a preemption point.
+    Loop = 12,
+    /// A loop with a preemption point every so many turns.
+    LoopResched = 13,
+    /// A loop under a spin lock, which it gives up every so many turns.
+    LoopLockBreak = 14,
+}
+
+impl Section {
+    /// Whether it is a loop that stops for others every so many turns.
+    pub fn has_points(self) -> bool {
+        matches!(self, Self::LoopResched | Self::LoopLockBreak)
+    }
+}
+
+/// A section that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// When it began.
+    pub begin: MonoNs,
+    /// When it ended.
+    pub end: MonoNs,
+    /// On which CPU it began.
+    pub cpu: u32,
+    /// Whether it was ended before its length was over, because the clock did not go on.
+    pub cut: bool,
+}
+
+/// `struct wakescope_injection`.
+#[repr(C)]
+struct Injection {
+    version: u32,
+    kind: u32,
+    length_ns: u64,
+    interval_ns: u64,
+    seed: u64,
+    count: u32,
+    every: u32,
+}
+
+/// `struct wakescope_section`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Entry {
+    sequence: u64,
+    begin_ns: u64,
+    end_ns: u64,
+    length_ns: u64,
+    turns: u64,
+    cpu: u32,
+    end_cpu: u32,
+    kind: u32,
+    flags: u32,
+}
+
+const ENTRIES: usize = 4096;
+const CUT: u32 = 1;
+
+/// `struct wakescope_ring`.
+#[repr(C)]
+struct Ring {
+    written: u64,
+    overwritten: u64,
+    reserved: [u64; 6],
+    sections: [Entry; ENTRIES],
+}
+
+const INJECT: libc::c_ulong = ioctl(1, 0xbc, 16, size_of::<Injection>());
+
+/// An open file of the injector, and its ring. All ends when it is dropped.
+#[derive(Debug)]
+pub struct Injector {
+    file: File,
+    ring: NonNull<Ring>,
+}
+
+impl Injector {
+    /// Takes over an open injector. Fails on any other file.
+    pub fn new(file: File) -> io::Result<Self> {
+        let (access, kind) = (libc::PROT_READ, libc::MAP_SHARED);
+        // SAFETY: the kernel chooses the place, and nothing is there yet.
+        let start = unsafe {
+            libc::mmap(ptr::null_mut(), size_of::<Ring>(), access, kind, file.as_raw_fd(), 0)
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let ring = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { file, ring })
+    }
+
+    /// Makes one section on this CPU, and returns when it is over; it may have to wait until the CPU
+    /// may be held up again. `every` are the turns of a loop from one point to the next, 0 for sections
+    /// that have none. Fails with `Interrupted`, when a signal handler ran before it began.
+    pub fn inject(&self, section: Section, length: SpanNs, every: u32) -> io::Result<()> {
+        let asked = Injection {
+            version: VERSION,
+            kind: section as u32,
+            length_ns: length.0,
+            interval_ns: 0,
+            seed: 0,
+            count: 1,
+            every,
+        };
+        // SAFETY: the request reads a structure of this size, and `asked` is live.
+        checked(unsafe { libc::ioctl(self.file.as_raw_fd(), INJECT as _, &raw const asked) })
+            .map(drop)
+    }
+
+    /// The last section that was made by this file; to be called while it makes none.
+    pub fn last(&self) -> Option<Made> {
+        let ring = self.ring.as_ptr();
+        // SAFETY: the mapping is as long as a ring, begins at a page and lives as long as `self`. Only
+        // the kernel writes to it, so it is read as what may change, and any bytes are a value of it.
+        let written = unsafe { (&raw const (*ring).written).read_volatile() };
+        let place = usize::try_from(written.checked_sub(1)?).ok()? % ENTRIES;
+        // SAFETY: as above; `place` is one of its entries.
+        let entry = unsafe { (&raw const (*ring).sections[place]).read_volatile() };
+        (entry.sequence == written).then_some(Made {
+            number: entry.sequence,
+            begin: MonoNs(entry.begin_ns),
+            end: MonoNs(entry.end_ns),
+            cpu: entry.cpu,
+            cut: entry.flags & CUT != 0,
+        })
+    }
+}
+
+impl Drop for Injector {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that was made, and nobody has a part of it any more.
+        unsafe { libc::munmap(self.ring.as_ptr().cast(), size_of::<Ring>()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = include_str!("../../../kmod/inject.h");
+
+    /// What stands between the braces of `struct NAME` or `enum NAME`, without comments, word by word.
+    fn body(what: &str) -> Vec<&'static str> {
+        let body =
+            HEADER.split(&format!("{what} {{\n")).nth(1).unwrap().split("};").next().unwrap();
+        let mut rest = body;
+        let mut words = Vec::new();
+        while let Some((before, after)) = rest.split_once("/*") {
+            words.extend(before.split_whitespace());
+            rest = after.split_once("*/").unwrap().1;
+        }
+        words.extend(rest.split_whitespace());
+        words
+    }
+
+    #[test]
+    fn the_interface_is_that_of_the_modules_header() {
+        for line in [
+            format!("#define WAKESCOPE_INJECT_VERSION {VERSION}"),
+            format!("#define WAKESCOPE_RING_SECTIONS {ENTRIES}U"),
+            format!("#define WAKESCOPE_SECTION_CUT {CUT}U"),
+            "#define WAKESCOPE_IOC_INJECT _IOW(0xBC, 16, struct wakescope_injection)".into(),
+        ] {
+            assert!(HEADER.lines().any(|there| there == line), "{line}");
+        }
+        for (name, fields) in [
+            (
+                "struct wakescope_injection",
+                "__u32 version; __u32 kind; __u64 length_ns; __u64 interval_ns; __u64 seed; \
+                 __u32 count; __u32 every;",
+            ),
+            (
+                "struct wakescope_section",
+                "__u64 sequence; __u64 begin_ns; __u64 end_ns; __u64 length_ns; __u64 turns; \
+                 __u32 cpu; __u32 end_cpu; __u32 kind; __u32 flags;",
+            ),
+            (
+                "struct wakescope_ring",
+                "__u64 written; __u64 overwritten; __u64 reserved[6]; struct wakescope_section \
+                 sections[WAKESCOPE_RING_SECTIONS];",
+            ),
+        ] {
+            assert_eq!(body(name).join(" "), fields, "{name}");
+        }
+        assert_eq!((size_of::<Injection>(), size_of::<Entry>()), (40, 56));
+        assert_eq!(INJECT, 0x4028_bc10);
+    }
+
+    #[test]
+    fn sections_have_the_modules_numbers() {
+        let kinds = [
+            (Section::IrqsOff, "IRQS_OFF"),
+            (Section::PreemptOff, "PREEMPT_OFF"),
+            (Section::SpinLock, "SPIN_LOCK"),
+            (Section::RawSpinLock, "RAW_SPIN_LOCK"),
+            (Section::BhOff, "BH_OFF"),
+            (Section::RcuRead, "RCU_READ"),
+            (Section::Tasklet, "TASKLET"),
+            (Section::Timer, "TIMER"),
+            (Section::Hrtimer, "HRTIMER"),
+            (Section::IrqWork, "IRQ_WORK"),
+            (Section::Work, "WORK"),
+            (Section::Loop, "LOOP"),
+            (Section::LoopResched, "LOOP_RESCHED"),
+            (Section::LoopLockBreak, "LOOP_LOCK_BREAK"),
+        ];
+        let there = body("enum wakescope_kind").join(" ").replace(" = 1", "");
+        let mut there = there.split(", ");
+        for (number, (section, name)) in (1..).zip(kinds) {
+            assert_eq!(section as u32, number);
+            assert_eq!(there.next(), Some(format!("WAKESCOPE_{name}").as_str()));
+        }
+        assert_eq!(there.next(), Some("WAKESCOPE_KINDS,"));
+    }
+
+    #[test]
+    fn what_is_no_injector_is_refused() {
+        let file = File::open("/dev/null").unwrap();
+        assert_eq!(Injector::new(file).unwrap_err().raw_os_error(), Some(libc::ENODEV));
+    }
+}

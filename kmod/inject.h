@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * What /dev/wakescope-inject and its users agree on.
+ *
+ * A user asks for sections of kernel code that hold its CPU up in a known way,
+ * and maps a ring in which it finds when each of them began and ended.
+ *
+ * All times are nanoseconds of CLOCK_MONOTONIC, the clock of the tracer's
+ * bpf_ktime_get_ns().
+ */
+#ifndef _WAKESCOPE_INJECT_H
+#define _WAKESCOPE_INJECT_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/* Changes when anything below does. */
+#define WAKESCOPE_INJECT_VERSION 1
+
+/* The shortest and the longest section. */
+#define WAKESCOPE_SECTION_MIN_NS 1000ULL
+#define WAKESCOPE_SECTION_MAX_NS 100000000ULL
+
+/*
+ * Sections take at most one part in so many of a CPU's time, whoever asks for
+ * them: a CPU that had one is left alone before the next.
+ */
+#define WAKESCOPE_INJECT_SHARE 4
+
+#define WAKESCOPE_INTERVAL_MAX_NS 10000000000ULL
+#define WAKESCOPE_COUNT_MAX 1000000U
+#define WAKESCOPE_EVERY_MAX 10000000U
+
+/* What a section is. Each is made by a function wakescope_inject_<kind>. */
+enum wakescope_kind {
+	/* Interrupts are off. */
+	WAKESCOPE_IRQS_OFF = 1,
+	/* Preemption is off. */
+	WAKESCOPE_PREEMPT_OFF,
+	/* A spin lock is held. With PREEMPT_RT, one that can be preempted. */
+	WAKESCOPE_SPIN_LOCK,
+	/* A raw spin lock is held: preemption is off, also with PREEMPT_RT. */
+	WAKESCOPE_RAW_SPIN_LOCK,
+	/* Softirqs are off. With PREEMPT_RT, tasks can preempt it. */
+	WAKESCOPE_BH_OFF,
+	/* In a read-side section of RCU, which PREEMPT_RCU can preempt. */
+	WAKESCOPE_RCU_READ,
+	/*
+	 * A tasklet, in the TASKLET softirq that runs where softirqs are
+	 * enabled again. With PREEMPT_RT, tasks can preempt it.
+	 */
+	WAKESCOPE_TASKLET,
+	/*
+	 * A timer of the timer wheel, in the TIMER softirq. With PREEMPT_RT, a
+	 * thread runs that.
+	 */
+	WAKESCOPE_TIMER,
+	/* A function of an hrtimer, in the timer interrupt. */
+	WAKESCOPE_HRTIMER,
+	/* In an interrupt that the CPU sends itself (irq_work). */
+	WAKESCOPE_IRQ_WORK,
+	/* A work item of the system's workqueue, in one of its threads. */
+	WAKESCOPE_WORK,
+	/* A loop without a preemption point. */
+	WAKESCOPE_LOOP,
+	/* A loop with cond_resched() every so many turns. */
+	WAKESCOPE_LOOP_RESCHED,
+	/*
+	 * A loop under a spin lock, which it gives up and takes again every so
+	 * many turns.
+	 */
+	WAKESCOPE_LOOP_LOCK_BREAK,
+	WAKESCOPE_KINDS, /* one more than the last */
+};
+
+/**
+ * struct wakescope_injection - which sections to make
+ * @version: WAKESCOPE_INJECT_VERSION
+ * @kind: an enum wakescope_kind
+ * @length_ns: how long each is
+ * @interval_ns: from one to the next, on average: at least
+ *	WAKESCOPE_INJECT_SHARE times @length_ns. Each is between half and one
+ *	and a half times as long, by chance. Only if @count is above 1, and 0
+ *	otherwise
+ * @seed: of that chance
+ * @count: how many
+ * @every: turns of a loop from one preemption point or break of the lock to the
+ *	next; 0 for other kinds
+ */
+struct wakescope_injection {
+	__u32 version;
+	__u32 kind;
+	__u64 length_ns;
+	__u64 interval_ns;
+	__u64 seed;
+	__u32 count;
+	__u32 every;
+};
+
+/* It ended early, because the clock did not go on as it should have. */
+#define WAKESCOPE_SECTION_CUT 1U
+
+/**
+ * struct wakescope_section - one that was made
+ * @sequence: its number, from 1 on; 0 while the kernel writes this entry
+ * @begin_ns: the first thing in it
+ * @end_ns: the last thing in it
+ * @length_ns: how long it was to be
+ * @turns: how often it read the clock: the work of a loop
+ * @cpu: where it began
+ * @end_cpu: where it ended: a preempted one may have been migrated
+ * @kind: an enum wakescope_kind
+ * @flags: WAKESCOPE_SECTION_CUT, or 0
+ */
+struct wakescope_section {
+	__u64 sequence;
+	__u64 begin_ns;
+	__u64 end_ns;
+	__u64 length_ns;
+	__u64 turns;
+	__u32 cpu;
+	__u32 end_cpu;
+	__u32 kind;
+	__u32 flags;
+};
+
+#define WAKESCOPE_RING_SECTIONS 4096U
+
+/**
+ * struct wakescope_ring - the sections of an open file, of which the oldest are
+ *	overwritten
+ * @written: how many were made; section N is in the entry
+ *	(N - 1) % WAKESCOPE_RING_SECTIONS
+ * @overwritten: how many of them are gone
+ * @sections: a reader takes the @sequence of an entry before and after it reads
+ *	it; both are N if it holds section N
+ */
+struct wakescope_ring {
+	__u64 written;
+	__u64 overwritten;
+	__u64 reserved[6];
+	struct wakescope_section sections[WAKESCOPE_RING_SECTIONS];
+};
+
+/*
+ * Makes sections on the CPU of the caller, and returns when they are over: how
+ * many were made. A signal ends it early, and so does a close(2) of the file by
+ * the process of the caller.
+ */
+#define WAKESCOPE_IOC_INJECT _IOW(0xBC, 16, struct wakescope_injection)
+
+#ifdef __KERNEL__
+int wakescope_inject_init(void);
+void wakescope_inject_exit(void);
+#endif
+
+#endif /* _WAKESCOPE_INJECT_H */

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The tests of the injector. They run in a guest whose clock counts instructions. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../inject.h"
+#include "selftest.h"
+
+#define DEVICE "/dev/wakescope-inject"
+#define US 1000ULL
+
+static int opened(void)
+{
+	return open(DEVICE, O_RDONLY | O_CLOEXEC);
+}
+
+static const struct wakescope_ring *ring_of(int fd)
+{
+	void *ring = mmap(NULL, sizeof(struct wakescope_ring), PROT_READ, MAP_SHARED,
+			  fd, 0);
+
+	return ring == MAP_FAILED ? NULL : ring;
+}
+
+static void unmap(const struct wakescope_ring *ring)
+{
+	munmap((void *)ring, sizeof(*ring));
+}
+
+static uint64_t written(const struct wakescope_ring *ring)
+{
+	return __atomic_load_n(&ring->written, __ATOMIC_ACQUIRE);
+}
+
+static struct wakescope_injection some(uint32_t kind, uint64_t length, uint32_t count)
+{
+	return (struct wakescope_injection){
+		.version = WAKESCOPE_INJECT_VERSION,
+		.kind = kind,
+		.length_ns = length,
+		.interval_ns = count > 1 ? 10 * length : 0,
+		.seed = 7,
+		.count = count,
+		.every = kind >= WAKESCOPE_LOOP_RESCHED ? 100 : 0,
+	};
+}
+
+static int inject(int fd, struct wakescope_injection injection)
+{
+	return ioctl(fd, WAKESCOPE_IOC_INJECT, &injection);
+}
+
+static void without_the_parameter_there_is_no_injector(void)
+{
+	EXPECT(opened() < 0 && errno == ENOENT, "without a parameter");
+	EXPECT(!unload() && !load_with("inject=0"), "load");
+	EXPECT(opened() < 0 && errno == ENOENT, "inject=0");
+	EXPECT(!unload() && !load_with("inject=1"), "load");
+	int fd = opened();
+	EXPECT(fd >= 0, "open");
+	EXPECT(unload() < 0, "it is open");
+	close(fd);
+}
+
+/* Nothing preempts these, so that nothing makes them longer. */
+static int is_exact(uint32_t kind)
+{
+	return kind == WAKESCOPE_IRQS_OFF || kind == WAKESCOPE_HRTIMER ||
+	       kind == WAKESCOPE_IRQ_WORK;
+}
+
+static void sections_of_all_kinds_are_told_as_they_were(void)
+{
+	const uint64_t length = 200 * US, near = 20 * US;
+	uint32_t kind, i, count = 20;
+
+	for (kind = 1; kind < WAKESCOPE_KINDS; kind++) {
+		int fd = opened();
+		const struct wakescope_ring *ring = ring_of(fd);
+		uint64_t last = now();
+
+		EXPECT(fd >= 0 && ring, "open");
+		EXPECT(inject(fd, some(kind, length, count)) == (int)count, "%u", kind);
+		EXPECT(written(ring) == count && !ring->overwritten, "%u", kind);
+		for (i = 0; i < count; i++) {
+			const struct wakescope_section *section = &ring->sections[i];
+			uint64_t took = section->end_ns - section->begin_ns;
+
+			EXPECT(section->sequence == i + 1, "%u: %llu", kind, section->sequence);
+			EXPECT(section->kind == kind && !section->flags, "%u: %u", kind, section->flags);
+			EXPECT(section->length_ns == length, "%u", kind);
+			EXPECT(section->begin_ns >= last, "%u: order", kind);
+			EXPECT(took >= length, "%u: %llu ns", kind, (unsigned long long)took);
+			EXPECT(!is_exact(kind) || took <= length + near, "%u: %llu ns", kind,
+			       (unsigned long long)took);
+			EXPECT(section->turns > 10, "%u: %llu turns", kind, section->turns);
+			EXPECT(!section->cpu && !section->end_cpu, "%u", kind);
+			/* Between half and one and a half times as long as it is on average. */
+			if (i)
+				EXPECT(section->begin_ns - section[-1].begin_ns >= 5 * length - near,
+				       "%u: too early", kind);
+			last = section->end_ns;
+		}
+		EXPECT(last <= now(), "%u: in the future", kind);
+		unmap(ring);
+		close(fd);
+	}
+}
+
+static void wild_requests_are_refused(void)
+{
+	static const uint64_t wild[] = { 0, 1, 2, 999, 1ULL << 31, 1ULL << 32,
+					 INT64_MAX, 1ULL << 63, UINT64_MAX };
+	void *closed = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct wakescope_injection good = some(WAKESCOPE_IRQS_OFF, 2 * US, 2), bad;
+	const struct wakescope_ring *ring;
+	uint32_t seed = 1, i, rest;
+	int fd = opened();
+
+	ring = ring_of(fd);
+	EXPECT(fd >= 0 && ring, "open");
+#define REFUSED(field, value)                                                 \
+	do {                                                                  \
+		bad = good;                                                   \
+		bad.field = (value);                                          \
+		EXPECT(inject(fd, bad) < 0 && errno == EINVAL, #field " %llu", \
+		       (unsigned long long)(value));                          \
+	} while (0)
+	for (i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
+		REFUSED(length_ns, wild[i]);
+		if (wild[i] > WAKESCOPE_INTERVAL_MAX_NS || wild[i] < US)
+			REFUSED(interval_ns, wild[i]);
+		if (wild[i] != WAKESCOPE_INJECT_VERSION)
+			REFUSED(version, (uint32_t)(wild[i] >> 1 | 2));
+		REFUSED(kind, (uint32_t)wild[i] < WAKESCOPE_KINDS ? 0 : (uint32_t)wild[i]);
+		REFUSED(count, (uint32_t)wild[i] <= 2 ? 0 : (uint32_t)wild[i] | 1U << 30);
+		REFUSED(every, (uint32_t)wild[i] | 1);
+	}
+	REFUSED(length_ns, WAKESCOPE_SECTION_MIN_NS - 1);
+	REFUSED(length_ns, WAKESCOPE_SECTION_MAX_NS + 1);
+	REFUSED(interval_ns, WAKESCOPE_INJECT_SHARE * good.length_ns - 1);
+	REFUSED(interval_ns, WAKESCOPE_INTERVAL_MAX_NS + 1);
+	REFUSED(kind, WAKESCOPE_KINDS);
+	REFUSED(kind, WAKESCOPE_LOOP_RESCHED); /* every what? */
+	REFUSED(count, WAKESCOPE_COUNT_MAX + 1);
+	REFUSED(count, 1); /* with an interval */
+	good = some(WAKESCOPE_LOOP_RESCHED, 2 * US, 2);
+	REFUSED(every, 0);
+	REFUSED(every, WAKESCOPE_EVERY_MAX + 1);
+	REFUSED(kind, WAKESCOPE_LOOP); /* has no points */
+	EXPECT(ioctl(fd, WAKESCOPE_IOC_INJECT, NULL) < 0 && errno == EFAULT, "null");
+	EXPECT(ioctl(fd, WAKESCOPE_IOC_INJECT, closed) < 0 && errno == EFAULT, "closed");
+	EXPECT(ioctl(fd, WAKESCOPE_IOC_INJECT, -8L) < 0 && errno == EFAULT, "kernel");
+	for (i = 0; i < 20000; i++) {
+		/* Any bytes at all, but for what is looked at first. */
+		for (rest = 0; rest < sizeof(bad) / 4; rest++) {
+			seed = seed * 1103515245 + 12345;
+			memcpy((char *)&bad + 4 * rest, &seed, 4);
+		}
+		bad.version = WAKESCOPE_INJECT_VERSION;
+		bad.kind = seed % WAKESCOPE_KINDS;
+		EXPECT(inject(fd, bad) < 0 && errno == EINVAL, "random");
+		EXPECT(ioctl(fd, seed, closed) < 0, "%x", seed);
+	}
+	EXPECT(!written(ring), "%llu", ring->written);
+	EXPECT(read(fd, &seed, 4) < 0 && write(fd, &seed, 4) < 0, "read");
+	unmap(ring);
+	close(fd);
+	munmap(closed, 4096);
+}
+
+static void the_ring_can_only_be_read_and_only_where_it_is(void)
+{
+	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	size_t size = (sizeof(struct wakescope_ring) + 4095) & ~4095UL;
+	void *ring;
+
+	EXPECT(fd >= 0, "open");
+	EXPECT(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED, "w");
+	EXPECT(mmap(NULL, size + 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED, "long");
+	EXPECT(mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 4096) == MAP_FAILED, "offset");
+	EXPECT(mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 1L << 40) == MAP_FAILED, "far");
+	ring = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	EXPECT(ring != MAP_FAILED, "mmap");
+	EXPECT(mprotect(ring, size, PROT_READ | PROT_WRITE) < 0, "mprotect");
+	/* The mapping keeps the file, and is whole after it was closed. */
+	EXPECT(inject(fd, some(WAKESCOPE_LOOP, 2 * US, 1)) == 1, "inject");
+	close(fd);
+	EXPECT(written(ring) == 1, "closed");
+	EXPECT(unload() < 0, "it is mapped");
+	munmap(ring, size);
+}
+
+static void the_oldest_sections_are_overwritten_and_counted(void)
+{
+	const uint32_t more = 100, count = WAKESCOPE_RING_SECTIONS + more;
+	int fd = opened();
+	const struct wakescope_ring *ring = ring_of(fd);
+	uint64_t sequence;
+
+	EXPECT(fd >= 0 && ring, "open");
+	EXPECT(inject(fd, some(WAKESCOPE_IRQS_OFF, US, count)) == (int)count, "inject");
+	EXPECT(written(ring) == count && ring->overwritten == more, "%llu", ring->overwritten);
+	for (sequence = more + 1; sequence <= count; sequence++) {
+		uint32_t at = (sequence - 1) % WAKESCOPE_RING_SECTIONS;
+
+		EXPECT(ring->sections[at].sequence == sequence, "%llu", (unsigned long long)sequence);
+	}
+	unmap(ring);
+	close(fd);
+}
+
+struct caller {
+	int fd;
+	struct wakescope_injection asked;
+	int made;
+	int error;
+};
+
+static void *call(void *argument)
+{
+	struct caller *caller = argument;
+
+	caller->made = inject(caller->fd, caller->asked);
+	caller->error = errno;
+	return NULL;
+}
+
+/* Very many sections, of which the first have been made when it returns. */
+static int begin(struct caller *caller, pthread_t *thread, const struct wakescope_ring *ring)
+{
+	uint64_t before = written(ring);
+	int tries;
+
+	pthread_create(thread, NULL, call, caller);
+	for (tries = 0; tries < 1000 && written(ring) < before + 3; tries++)
+		usleep(10000);
+	return tries < 1000;
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+static void a_close_or_a_signal_ends_it_and_nobody_else_can_begin(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	struct caller caller = { .asked = some(WAKESCOPE_IRQS_OFF, MS, WAKESCOPE_COUNT_MAX) };
+	const struct wakescope_ring *ring;
+	pthread_t thread;
+	uint64_t made;
+
+	sigaction(SIGUSR1, &action, NULL);
+	caller.fd = opened();
+	ring = ring_of(caller.fd);
+	EXPECT(caller.fd >= 0 && ring, "open");
+	EXPECT(begin(&caller, &thread, ring), "begin");
+	EXPECT(inject(caller.fd, some(WAKESCOPE_LOOP, US, 1)) < 0 && errno == EBUSY, "twice");
+	pthread_kill(thread, SIGUSR1);
+	pthread_join(thread, NULL);
+	EXPECT(caller.made >= 3 && written(ring) == (uint64_t)caller.made, "%d", caller.made);
+	made = written(ring);
+	EXPECT(begin(&caller, &thread, ring), "begin again");
+	close(caller.fd);
+	pthread_join(thread, NULL);
+	EXPECT(caller.made >= 3 && written(ring) == made + caller.made, "%d", caller.made);
+	made = written(ring);
+	usleep(50000);
+	EXPECT(written(ring) == made, "it goes on");
+	unmap(ring);
+}
+
+static void one_that_has_to_wait_too_long_makes_none_at_a_signal(void)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	struct caller caller = { .asked = some(WAKESCOPE_IRQS_OFF, US, 1) };
+	const struct wakescope_ring *ring;
+	pthread_t thread;
+
+	sigaction(SIGUSR1, &action, NULL);
+	caller.fd = opened();
+	ring = ring_of(caller.fd);
+	EXPECT(caller.fd >= 0 && ring, "open");
+	/* After this one the CPU is left alone for 300 ms. */
+	EXPECT(inject(caller.fd, some(WAKESCOPE_LOOP, 100 * MS, 1)) == 1, "inject");
+	pthread_create(&thread, NULL, call, &caller);
+	usleep(50000);
+	pthread_kill(thread, SIGUSR1);
+	pthread_join(thread, NULL);
+	EXPECT(caller.made == -1 && caller.error == EINTR, "%d", caller.made);
+	EXPECT(written(ring) == 1, "%llu", (unsigned long long)written(ring));
+	unmap(ring);
+	close(caller.fd);
+}
+
+static void a_child_has_the_file_but_does_not_end_what_its_parent_does(void)
+{
+	struct caller caller = { .asked = some(WAKESCOPE_PREEMPT_OFF, MS, 30) };
+	const struct wakescope_ring *ring;
+	pthread_t thread;
+	int status;
+	pid_t child;
+
+	caller.fd = opened();
+	ring = ring_of(caller.fd);
+	EXPECT(caller.fd >= 0 && ring, "open");
+	EXPECT(begin(&caller, &thread, ring), "begin");
+	child = fork();
+	if (!child)
+		_exit(close(caller.fd) != 0);
+	waitpid(child, &status, 0);
+	EXPECT(!status, "%x", status);
+	pthread_join(thread, NULL);
+	EXPECT(caller.made == 30, "%d", caller.made);
+	child = fork();
+	if (!child)
+		_exit(inject(caller.fd, some(WAKESCOPE_LOOP, US, 1)) != 1);
+	waitpid(child, &status, 0);
+	EXPECT(!status && written(ring) == 31, "%x", status);
+	unmap(ring);
+	close(caller.fd);
+}
+
+static void with_its_caller_killed_it_ends(void)
+{
+	static const uint32_t each[] = { WAKESCOPE_IRQS_OFF, WAKESCOPE_TIMER, WAKESCOPE_WORK,
+					 WAKESCOPE_LOOP_LOCK_BREAK };
+	size_t i;
+
+	for (i = 0; i < sizeof(each) / sizeof(*each); i++) {
+		int fd = opened(), status, tries;
+		const struct wakescope_ring *ring = ring_of(fd);
+		uint64_t made;
+		pid_t child;
+
+		EXPECT(fd >= 0 && ring, "open");
+		child = fork();
+		if (!child)
+			_exit(inject(fd, some(each[i], 50 * MS, WAKESCOPE_COUNT_MAX)));
+		for (tries = 0; tries < 1000 && written(ring) < 2; tries++)
+			usleep(10000);
+		kill(child, SIGKILL);
+		waitpid(child, &status, 0);
+		EXPECT(WIFSIGNALED(status), "%x", status);
+		made = written(ring);
+		usleep(1500000);
+		EXPECT(made >= 2 && written(ring) == made, "%zu: it goes on", i);
+		EXPECT(inject(fd, some(each[i], US, 1)) == 1, "%zu: the next one", i);
+		unmap(ring);
+		close(fd);
+	}
+}
+
+static void several_share_what_a_cpu_may_be_held_up(void)
+{
+	struct caller callers[3];
+	pthread_t threads[3];
+	uint64_t began = now(), least, took;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		callers[i] = (struct caller){ .fd = opened() };
+		callers[i].asked = some(WAKESCOPE_IRQS_OFF, MS, 20);
+		callers[i].asked.interval_ns = WAKESCOPE_INJECT_SHARE * MS;
+		EXPECT(callers[i].fd >= 0, "open");
+		pthread_create(&threads[i], NULL, call, &callers[i]);
+	}
+	for (i = 0; i < 3; i++) {
+		pthread_join(threads[i], NULL);
+		EXPECT(callers[i].made == 20, "%d", callers[i].made);
+		close(callers[i].fd);
+	}
+	/* After the last one nobody waits. */
+	least = (60 - 1) * WAKESCOPE_INJECT_SHARE * MS;
+	took = now() - began;
+	EXPECT(took >= least, "%llu ns", (unsigned long long)took);
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct none[2] = { { 0, 0, 0 }, { 0, 0, 0 } };
+
+	/* Root's files stay root's: only the right is gone. */
+	none[0].effective = none[0].permitted = 1U << CAP_DAC_OVERRIDE;
+	return syscall(SYS_capset, &header, none);
+}
+
+static void without_the_capability_it_is_refused(void)
+{
+	int fd = opened(), status;
+	pid_t child;
+
+	EXPECT(fd >= 0, "open");
+	child = fork();
+	if (!child) {
+		if (drop_capabilities())
+			_exit(1);
+		if (inject(fd, some(WAKESCOPE_LOOP, US, 1)) >= 0 || errno != EPERM)
+			_exit(2);
+		_exit(opened() >= 0 || errno != EPERM ? 3 : 0);
+	}
+	waitpid(child, &status, 0);
+	EXPECT(!status, "%x", status);
+	child = fork();
+	if (!child)
+		_exit(setuid(65534) || opened() >= 0);
+	waitpid(child, &status, 0);
+	EXPECT(!status, "%x", status);
+	close(fd);
+}
+
+static void files_are_bounded(void)
+{
+	int fds[100], i, most;
+
+	for (most = 0; most < 100; most++) {
+		fds[most] = opened();
+		if (fds[most] < 0)
+			break;
+	}
+	EXPECT(most == 64 && errno == EMFILE, "%d", most);
+	for (i = 0; i < most; i++)
+		close(fds[i]);
+	i = opened();
+	EXPECT(i >= 0, "they are given back");
+	close(i);
+	EXPECT(!unload(), "nobody has it open");
+	EXPECT(!load_with("inject=1"), "load");
+}
+
+void test_injector(void)
+{
+	static void (*const tests[])(void) = {
+		without_the_parameter_there_is_no_injector,
+		sections_of_all_kinds_are_told_as_they_were,
+		wild_requests_are_refused,
+		the_ring_can_only_be_read_and_only_where_it_is,
+		the_oldest_sections_are_overwritten_and_counted,
+		a_close_or_a_signal_ends_it_and_nobody_else_can_begin,
+		one_that_has_to_wait_too_long_makes_none_at_a_signal,
+		a_child_has_the_file_but_does_not_end_what_its_parent_does,
+		with_its_caller_killed_it_ends,
+		several_share_what_a_cpu_may_be_held_up,
+		without_the_capability_it_is_refused,
+		files_are_bounded,
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
+		printf("selftest: injector %zu\n", i + 1);
+		tests[i]();
+	}
+}

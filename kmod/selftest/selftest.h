@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What all tests of the module have in common. */
+#ifndef SELFTEST_H
+#define SELFTEST_H
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define MS 1000000ULL
+
+extern int failures;
+
+/* The rest of a test makes no sense once a part of it has failed. */
+#define EXPECT(is, ...)                                                    \
+	do {                                                               \
+		if (!(is)) {                                               \
+			printf("selftest: FAILED %s:%d: %s: ", __FILE__,   \
+			       __LINE__, #is);                             \
+			printf(__VA_ARGS__);                               \
+			printf(" (errno %d)\n", errno);                    \
+			failures++;                                        \
+			return;                                            \
+		}                                                          \
+	} while (0)
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t now(void);
+
+/* Loads the module with parameters. */
+int load_with(const char *parameters);
+int load(void);
+int unload(void);
+
+/* The tests of the injector. */
+void test_injector(void);
+
+#endif
