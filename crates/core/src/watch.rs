@@ -4,7 +4,9 @@
 //! (`sched_info`, shown in /proc/TID/schedstat).
 
 pub mod meter;
+pub mod packed;
 pub mod scale;
+pub mod sum;
 mod waits;
 
 use serde::{Deserialize, Serialize};
