@@ -5,6 +5,7 @@
 //! of `--json` as well, in which each bucket has its edges.
 
 use std::fmt::{self, Write};
+use std::io::{self, BufRead, Read};
 
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -36,6 +37,12 @@ pub enum LineError {
     /// It takes more memory than one line may.
     #[error("{0}")]
     Large(crate::budget::Exceeded),
+    /// It has more than [`LONGEST_LINE`] bytes.
+    #[error("it is longer than {} MiB", LONGEST_LINE >> 20)]
+    Long,
+    /// It is the last one, and its end is missing: who wrote it was killed.
+    #[error("it ends in the middle, as after kill -9 or a loss of power")]
+    Cut,
 }
 
 /// The line that stores a window, with its end.
@@ -76,6 +83,38 @@ pub fn read(line: &[u8]) -> Result<Window, LineError> {
         Some((what, why)) => Err(LineError::Fault(what, why)),
         None => Ok(window),
     }
+}
+
+/// Gives `each` the number of each line, from 1, with its window or what is wrong with it, until the file
+/// ends or `each` has had enough.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn read_lines<E>(
+    mut input: impl BufRead,
+    mut each: impl FnMut(u64, Result<Window, LineError>) -> Result<(), E>,
+) -> io::Result<Result<(), E>> {
+    let mut bytes = Vec::new();
+    for number in 1.. {
+        bytes.clear();
+        let most = LONGEST_LINE as u64 + 1;
+        if (&mut input).take(most).read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        let found = match bytes.strip_suffix(b"\n") {
+            Some(line) => read(line),
+            None if bytes.len() > LONGEST_LINE => Err(LineError::Long),
+            None => read(&bytes).map_err(|_| LineError::Cut),
+        };
+        let is_long = matches!(found, Err(LineError::Long));
+        if let Err(enough) = each(number, found) {
+            return Ok(Err(enough));
+        }
+        if is_long {
+            break;
+        }
+    }
+    Ok(Ok(()))
 }
 
 impl Window {
@@ -289,17 +328,42 @@ mod tests {
     }
 
     #[test]
+    fn a_cut_last_line_is_told_and_the_others_count() {
+        let line = line(&window(&[(57, 3)])).unwrap();
+        let text = format!("{line}{line}{}", &line[..line.len() / 2]);
+        let mut seen = Vec::new();
+        let each = |number, found: Result<Window, LineError>| {
+            seen.push((number, found.map_err(|e| e.to_string())));
+            Ok::<(), ()>(())
+        };
+        read_lines(text.as_bytes(), each).unwrap().unwrap();
+        let window = window(&[(57, 3)]);
+        assert_eq!(seen[..2], [(1, Ok(window.clone())), (2, Ok(window))]);
+        assert!(seen[2].1.as_ref().is_err_and(|why| why.contains("in the middle")), "{seen:?}");
+        assert_eq!(seen.len(), 3);
+        // Only the end of the line is missing.
+        let mut count = 0;
+        let each = |_, found: Result<Window, LineError>| found.map(|_| count += 1);
+        read_lines(line.trim_end().as_bytes(), each).unwrap().unwrap();
+        assert_eq!(count, 1);
+    }
+
+    #[test]
     fn fuzz_stored_windows() {
         let counts: Vec<(usize, u64)> = (0..BUCKETS).map(|index| (index, 1)).collect();
         let window = window(&counts);
         let seeds = [line(&window).unwrap().into_bytes(), serde_json::to_vec(&window).unwrap()];
         fuzz("watch", &seeds, |bytes| {
             let mut sum = crate::watch::sum::Sum::default();
-            for window in bytes.split(|&byte| byte == b'\n').filter_map(|line| read(line).ok()) {
-                assert!(all_waits(&window).all(|waits| waits.fault().is_none()));
-                sum.add(window.clone());
-                sum.add(window);
-            }
+            let each = |_, found: Result<Window, LineError>| {
+                if let Ok(window) = found {
+                    assert!(all_waits(&window).all(|waits| waits.fault().is_none()));
+                    sum.add(window.clone());
+                    sum.add(window);
+                }
+                Ok::<(), ()>(())
+            };
+            read_lines(bytes, each).unwrap().unwrap();
             let _ = sum.window().map(|window| line(&window));
         });
     }
