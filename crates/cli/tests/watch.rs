@@ -252,6 +252,8 @@ fn damaged_windows_do_not_fit_the_schema() {
         ("/from", json!("waking")),
         ("/series/0/waits/histogram/0", json!([1, 2])),
         ("/series/0/waits/histogram/0/2", json!(0)),
+        ("/series/0/waits/histogram", json!("@0 0")),
+        ("/series/0/waits/histogram", json!("1 2")),
         ("/others", json!(null)),
         ("/own_cost/source", json!("guessed")),
         ("/left_out/missed", json!(-1)),
