@@ -39,7 +39,7 @@ pub struct Window {
     pub left_out: LeftOut,
     /// Waits that began in the queue of another CPU than the one on which they ended. They are counted whole.
     pub moved: Moved,
-    /// Series that were met so far.
+    /// Series that have a row of their own.
     pub series_used: u64,
     /// Series that there can be.
     pub series_limit: u64,

@@ -11,6 +11,9 @@ use wakescope_store::{RunFolderError, WindowFolder};
 
 use crate::{Failure, folder};
 
+/// A window with so many series is stored before its time, so that none takes much memory.
+const MOST_SERIES: usize = 16_384;
+
 /// Stores windows. One that cannot be written is added to the next: its waits are late, not lost.
 pub(super) struct Storage {
     folder: WindowFolder,
@@ -51,7 +54,8 @@ impl Storage {
             redact_window(&mut window);
         }
         self.sum.add(window);
-        if self.sum.window_ns() >= self.next_ns { self.store() } else { None }
+        let is_large = self.sum.series() >= MOST_SERIES && self.failure.is_none();
+        if is_large || self.sum.window_ns() >= self.next_ns { self.store() } else { None }
     }
 
     /// Stores what is left; fails if that cannot be written.

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::watch::{Audit, CostSource, Cpu, LeftOut, Moved, OwnCost, Series, Waits, Window};
 
+/// The most series of a sum, as many as one watch can have at once. Waits of all others are one.
+const MOST_SERIES: usize = 65_536;
+
 /// Windows that are added up, each later than the one before. Time between them, in which nobody watched, is
 /// in none.
 #[derive(Clone, Debug, Default)]
@@ -18,17 +21,20 @@ pub struct Sum {
 impl Sum {
     /// Adds a window.
     pub fn add(&mut self, window: Window) {
-        let Window { series, cpus, .. } = &window;
+        let Window { series, cpus, mut others, .. } = window;
         for Series { cgroup_id, cgroup, comm, waits } in series {
-            let key = (*cgroup_id, cgroup.clone(), comm.clone());
-            let sum = self.series.entry(key).or_default();
-            *sum = sum.merged(waits);
+            let key = (cgroup_id, cgroup, comm);
+            let sum = match self.series.len() < MOST_SERIES || self.series.contains_key(&key) {
+                true => self.series.entry(key).or_default(),
+                false => &mut others,
+            };
+            *sum = sum.merged(&waits);
         }
         for Cpu { cpu, switches, waits } in cpus {
-            let sum = self.cpus.entry(*cpu).or_default();
-            *sum = (sum.0.saturating_add(*switches), sum.1.merged(waits));
+            let sum = self.cpus.entry(cpu).or_default();
+            *sum = (sum.0.saturating_add(switches), sum.1.merged(&waits));
         }
-        let window = Window { series: Vec::new(), cpus: Vec::new(), ..window };
+        let window = Window { series: Vec::new(), cpus: Vec::new(), others, ..window };
         self.head = Some(match self.head.take() {
             None => window,
             Some(head) => joined(head, window),
@@ -57,9 +63,9 @@ impl Sum {
         Some(Window { series: series.collect(), cpus: cpus.collect(), ..head })
     }
 
-    /// How many series and CPUs there are.
-    pub fn rows(&self) -> usize {
-        self.series.len() + self.cpus.len()
+    /// How many series there are.
+    pub fn series(&self) -> usize {
+        self.series.len()
     }
 }
 
@@ -209,6 +215,17 @@ mod tests {
             (Some(60), CostSource::Estimated)
         );
         assert_eq!(all.audit.map(|audit| (audit.equal, audit.differing)), Some((8, 1)));
+    }
+
+    #[test]
+    fn names_without_end_take_no_memory_without_end() {
+        let mut sum = Sum::default();
+        let many = (0..MOST_SERIES as u64 + 10).map(|id| series(id, None, "x", &[7]));
+        sum.add(window(0, many.collect()));
+        sum.add(window(2_000, vec![series(3, None, "x", &[8]), series(0, None, "new", &[9])]));
+        let all = sum.window().unwrap();
+        assert_eq!((all.series.len(), all.others.count), (MOST_SERIES, 1 + 10 + 1 + 1));
+        assert_eq!(all.series[3].waits, waits(&[7, 8]));
     }
 
     #[test]
