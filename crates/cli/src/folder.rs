@@ -80,7 +80,7 @@ fn samples_in(files: &mut RunFiles, of: Quantity) -> Result<SampleFile, RunFolde
     SampleFile::begin(file, of).map_err(|e| RunFolderError::File(SAMPLES.into(), e))
 }
 
-fn failure(error: RunFolderError) -> Failure {
+pub(crate) fn failure(error: RunFolderError) -> Failure {
     match error {
         RunFolderError::HoldsRun(path) => {
             Failure::new(format!("{} already holds a run", path.display()))

@@ -30,6 +30,7 @@ mod respond;
 mod runs;
 mod samples;
 mod screen;
+mod size;
 mod stimuli;
 mod trace_failure;
 mod trend;

@@ -16,6 +16,7 @@ mod export;
 mod format;
 mod lab;
 mod overlaid;
+mod watched;
 
 use format::Format;
 
@@ -27,7 +28,7 @@ use format::Format;
 )]
 pub(crate) struct ReportArgs {
     /// Runs to show together: run folders, their run.json, or a folder of run folders; or one
-    /// lab.json
+    /// lab.json, or one folder of a watch
     #[arg(required = true)]
     run: Vec<PathBuf>,
 
@@ -76,8 +77,11 @@ pub(crate) struct ReportArgs {
 
 /// Runs `wakescope report`.
 pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
+    if let Some(outcome) = watched::run(args)? {
+        return Ok(outcome);
+    }
     let args = &ReportArgs { run: runs::expand(&args.run)?, ..args.clone() };
-    let format = format_for(args.output.as_deref(), args.format, Format::Text, Format::ENDINGS)?;
+    let format = format_of(args)?;
     refuse_what_means_nothing(args, format)?;
     if let Some(exported) = format.exported() {
         return export_run(args, format, exported);
@@ -96,6 +100,10 @@ pub(crate) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
         None => output::print_bytes(&shown)?,
     }
     Ok(Outcome::Done)
+}
+
+fn format_of(args: &ReportArgs) -> Result<Format, Failure> {
+    format_for(args.output.as_deref(), args.format, Format::Text, Format::ENDINGS)
 }
 
 fn refuse_what_means_nothing(args: &ReportArgs, format: Format) -> Result<(), Failure> {

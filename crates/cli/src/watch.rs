@@ -1,5 +1,7 @@
 //! `wakescope watch`
 
+use std::path::PathBuf;
+
 use wakescope_core::date::Date;
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_core::watch::{Audit, OwnCost, SCHEMA, WaitBegin, Window};
@@ -8,16 +10,26 @@ use wakescope_sys::clock::{self, Clock};
 use wakescope_sys::signal::EndSignals;
 use wakescope_trace::watch::{Counted, Limits, Watcher};
 
+use crate::size::size;
 use crate::trace_failure::cannot_watch;
 use crate::{Failure, Outcome, measure};
+use replay::{Form, Range};
 use shown::Shown;
+use stored::Storage;
 
+pub(crate) mod replay;
 mod shown;
+mod stored;
+
+pub(crate) use shown::json;
 
 /// The least and the longest interval, the longest watch, and the most series: 230 MB of the kernel's memory.
 const LEAST_INTERVAL: SpanNs = SpanNs(100_000_000);
 const LONGEST_INTERVAL: SpanNs = SpanNs(3_600_000_000_000);
 const MOST_SERIES: u32 = 65_536;
+
+/// The least disk space for stored windows.
+const LEAST_KEPT: u64 = 1_000_000;
 
 /// A part of an interval that a comparison with the kernel's counts may take; and how long the last one may.
 const AUDIT_SHARE: u64 = 10;
@@ -35,7 +47,7 @@ const COST_EVERY: SpanNs = SpanNs(600_000_000_000);
 /// 3 --audit could compare nothing.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  wakescope watch\n  wakescope watch --once --interval 10s --by cgroup --sort p99.9\n  wakescope watch --duration 1h --json\n  wakescope watch --duration 10s --audit"
+    after_help = "Examples:\n  wakescope watch\n  wakescope watch --once --interval 10s --by cgroup --sort p99.9\n  wakescope watch --duration 1h --json\n  wakescope watch --duration 10s --audit\n  wakescope watch --out /var/lib/wakescope/watch --keep 1GB\n  wakescope watch --replay /var/lib/wakescope/watch --once --since 2026-11-21T01:00:00Z --by cgroup"
 )]
 pub(crate) struct WatchArgs {
     /// How long to watch, as in 10s or 5min [default: until Ctrl-C]
@@ -74,7 +86,38 @@ pub(crate) struct WatchArgs {
     /// Compare what is counted of each task with the kernel's own counts, to the nanosecond
     #[arg(long)]
     audit: bool,
+
+    /// Store windows in this folder: a file for each hour, a line of JSON for each window
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Disk space that stored windows may use, as in 500MB or 2GB: the oldest files are removed
+    #[arg(long, value_name = "SIZE", default_value = "500MB", value_parser = kept, requires = "out")]
+    keep: u64,
+
+    /// Intervals are added up to windows of this length before they are stored
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = interval, allow_hyphen_values = true, requires = "out")]
+    merge: SpanNs,
+
+    /// Leave out names of tasks and cgroups where windows are stored or replayed
+    #[arg(long)]
+    redact: bool,
+
+    /// Show the windows that are stored in this folder; with --once only their sum
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "duration", "interval", "series", "audit"])]
+    replay: Option<PathBuf>,
+
+    /// Of stored windows, those that began at this time or later, as in 2026-11-21T01:00:00Z
+    #[arg(long, value_name = "DATE", value_parser = date, requires = "replay")]
+    since: Option<Date>,
+
+    /// Of stored windows, those that ended by this time
+    #[arg(long, value_name = "DATE", value_parser = date, requires = "replay")]
+    until: Option<Date>,
 }
+
+/// What a table of stored windows shows unless something else is asked for.
+pub(crate) const STORED_VIEW: View = View { by: By::Series, sort: Sort::Max, rows: 20 };
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum ByArg {
@@ -139,16 +182,42 @@ fn duration(text: &str) -> Result<SpanNs, String> {
     }
 }
 
+fn kept(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes if bytes < LEAST_KEPT => Err("keep at least 1MB".into()),
+        bytes => Ok(bytes),
+    }
+}
+
+fn date(text: &str) -> Result<Date, String> {
+    Date::parse(text).ok_or_else(|| "write a date as in 2026-11-21T01:00:00Z".into())
+}
+
 /// Runs `wakescope watch`.
 pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
+    if let Some(path) = &args.replay {
+        let form = match args.json {
+            true => Form::Json,
+            false if args.once => Form::Table(args.view()),
+            false => Form::Blocks(args.view()),
+        };
+        let range = Range { since: args.since, until: args.until };
+        return replay::run(path, range, args.redact, form);
+    }
+    if args.redact && args.out.is_none() {
+        return Err(Failure::new("--redact applies to windows that are stored or replayed")
+            .try_this("add --out DIR or --replay DIR, or omit it"));
+    }
     let signals = measure::prepare_process()?;
+    let open = |path: &PathBuf| Storage::open(path, args.keep, args.merge, args.redact);
+    let storage = args.out.as_ref().map(open).transpose()?;
     let limits = Limits { series: args.series, ..Limits::default() };
     let mut watcher = Watcher::start(limits).map_err(|e| cannot_watch(&e))?;
     if args.audit {
         watcher.prepare_audit().map_err(|e| cannot_watch(&e))?;
     }
     let shown = if args.json { Shown::json() } else { Shown::for_people(args.view(), args.once) };
-    Watch::begin(watcher, args.interval).run(args.end(clock::now()), &signals, shown)
+    Watch::begin(watcher, args.interval, storage).run(args.end(clock::now()), &signals, shown)
 }
 
 /// A watch that goes on.
@@ -163,14 +232,15 @@ struct Watch {
     next_cost: MonoNs,
     /// The comparisons so far.
     audit: Option<Audit>,
+    storage: Option<Storage>,
 }
 
 impl Watch {
-    fn begin(watcher: Watcher, interval: SpanNs) -> Self {
+    fn begin(watcher: Watcher, interval: SpanNs, storage: Option<Storage>) -> Self {
         let begin = clock::now();
         let started = Date::from_realtime(clock::read(Clock::Realtime));
         let next_cost = begin.after(COST_EVERY);
-        Self { watcher, interval, begin, started, last: begin, next_cost, audit: None }
+        Self { watcher, interval, begin, started, last: begin, next_cost, audit: None, storage }
     }
 
     /// Shows a window after the other until the `end`, a signal, or until nobody reads any more.
@@ -192,8 +262,9 @@ impl Watch {
                 continue;
             }
             let window = self.window(now);
+            self.store(&window, &mut shown);
             if !shown.show(&window)? {
-                return Ok(self.outcome());
+                break;
             }
             next = next_after(next, now, self.interval);
         }
@@ -203,10 +274,17 @@ impl Watch {
         self.watcher.detach();
         let mut window = self.window_of(clock::now());
         window.audit = audit;
+        self.store(&window, &mut shown);
+        let stored = self.storage.take().map_or(Ok(()), Storage::finish);
         if shown.show_last(&window)? {
             shown.end(&self.total())?;
         }
-        Ok(self.outcome())
+        stored.map(|()| self.outcome())
+    }
+
+    fn store(&mut self, window: &Window, shown: &mut Shown) {
+        let note = self.storage.as_mut().and_then(|storage| storage.add(window));
+        note.iter().for_each(|note| shown.note(note));
     }
 
     /// The window that ends `now`. From then on the next one counts.
@@ -259,16 +337,9 @@ impl Watch {
         }
     }
 
-    /// Each comparison is of all that was counted of a task. So the last one says how many are equal, and
-    /// none makes up for a difference.
     fn add(&mut self, audit: Option<Audit>) {
         let Some(audit) = audit else { return };
-        let before = self.audit.unwrap_or_default();
-        self.audit = Some(Audit {
-            differing: audit.differing.max(before.differing),
-            largest_ns: audit.largest_ns.max(before.largest_ns),
-            ..audit
-        });
+        self.audit = Some(self.audit.map_or(audit, |before| audit.after(&before)));
     }
 
     fn outcome(&self) -> Outcome {

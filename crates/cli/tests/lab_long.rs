@@ -391,3 +391,32 @@ fn the_kernel_module_survives_what_its_self_test_does_to_it() {
         }
     }
 }
+
+/// The arguments of the tracepoint are others before 5.18, and fields that the program reads move.
+#[test]
+fn what_is_watched_of_tasks_is_what_older_and_newer_kernels_count() {
+    let name = "what_is_watched_of_tasks_is_what_older_and_newer_kernels_count";
+    let kernels = [KERNEL, "6.1-rt", "7.2-cloud", "7.2-rt"];
+    let Some(stock) = stock(name, &kernels) else { return };
+    let Some(program) = std::env::var("WAKESCOPE_TEST_WATCH").ok() else {
+        return skip(name, "WAKESCOPE_TEST_WATCH names no program of a guest (make test-lab)");
+    };
+    for kernel in kernels {
+        // On two, tasks are moved from one to the other.
+        for cpus in ["1", "2"] {
+            let bench = Bench::new(stock, "watch");
+            let what = ["--kernel", kernel, "--preempt", "default", "--load", "idle"];
+            let how = ["--seeds", "1", "--cpus", cpus, "--experimental-smp"];
+            let ran = bench.run(&[&what[..], &how, &["--guest-program", &program]].concat());
+            // It sends no result: all that it has to say is in the log.
+            assert_eq!(ran.cell().status, Status::Failed, "{}", ran.json);
+            let [cell] = &bench.cells()[..] else { panic!("{:?}", bench.cells()) };
+            let log = bench.bits(cell).remove("console.log").expect("a log");
+            let log = String::from_utf8_lossy(&log).into_owned();
+            assert!(log.contains("watch: all equal"), "{kernel}, {cpus} CPUs: {log}");
+            for trouble in ["WARNING", "BUG", "Call Trace", "rcu:", "scheduling while atomic"] {
+                assert!(!log.contains(trouble), "{kernel}, {cpus} CPUs: {trouble}: {log}");
+            }
+        }
+    }
+}

@@ -1,10 +1,7 @@
 //! `wakescope watch`, run as a command, against what the kernel itself has counted.
 
-use std::fs;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::Sender;
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::bench::{NOBODY, Running, Test, eventually, kill, skip};
 use common::{Checker, read};
@@ -14,12 +11,15 @@ use wakescope_core::units::SpanNs;
 use wakescope_core::watch::{CostSource, OwnCost, Waits, Window};
 use wakescope_sys::clock;
 use wakescope_sys::file::effective_user;
-use wakescope_sys::sched::{Schedule, affinity, set_affinity, set_schedule, this_thread};
+use wakescope_sys::sched::{Schedule, affinity, set_schedule};
+use workers::{Work, Workers, waits_of};
 
 mod common;
 #[path = "explain/following.rs"]
 #[allow(dead_code)] // What `explain` needs.
 mod following;
+#[path = "watch/workers.rs"]
+mod workers;
 
 /// Starts a watch, and waits until its program is attached.
 #[track_caller]
@@ -55,137 +55,24 @@ fn windows(stdout: &str) -> Vec<Window> {
     windows
 }
 
-/// All waits of tasks of this name.
-fn waits_of(windows: &[Window], comm: &str) -> Waits {
-    let all = windows.iter().flat_map(|window| &window.series);
-    let named = all.filter(|series| series.comm == comm);
-    named.fold(Waits::default(), |sum, series| sum.merged(&series.waits))
-}
-
-/// What the kernel has counted of a thread: its waits, ns, and how often it began to run after one.
-fn schedstat(thread: u32) -> (u64, u64) {
-    let text = fs::read_to_string(format!("/proc/{thread}/schedstat")).unwrap();
-    let fields: Vec<u64> = text.split_whitespace().map(|field| field.parse().unwrap()).collect();
-    (fields[1], fields[2])
-}
-
-/// Whether the kernel has put a thread to sleep: then it counts nothing more of it.
-fn sleeps(thread: u32) -> bool {
-    let text = fs::read_to_string(format!("/proc/{thread}/stat")).unwrap();
-    text.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('S'))
-}
-
-/// What a thread of the test does.
-#[derive(Clone, Copy)]
-enum Work {
-    /// Never sleeps by itself.
-    Spins,
-    /// Sleeps and works by turns.
-    Naps,
-    /// The same at a real-time priority.
-    NapsInTime,
-}
-
-/// A thread that sleeps until it is told to work, and again in the end.
-struct Worker {
-    name: String,
-    id: u32,
-    /// It sleeps until there is something to receive, three times.
-    orders: Sender<()>,
-    /// How many orders it has carried out.
-    done: Arc<AtomicU32>,
-    thread: JoinHandle<()>,
-}
-
-impl Worker {
-    fn start(cpus: &[u32], work: Work, is_over: &Arc<AtomicBool>) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        // No other thread has it, of this test or another; 15 bytes at the most.
-        let name = format!("w{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let (id, done) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
-        let (orders, received) = std::sync::mpsc::channel();
-        let (told, carried_out) = (Arc::clone(&id), Arc::clone(&done));
-        let (is_over, cpus) = (Arc::clone(is_over), cpus.to_vec());
-        let run = move || {
-            set_affinity(&cpus).unwrap();
-            if let Work::NapsInTime = work {
-                set_schedule(Schedule::Fifo { priority: 50 }).unwrap();
-            }
-            told.store(this_thread().number(), Ordering::Relaxed);
-            received.recv().unwrap();
-            carried_out.store(1, Ordering::Relaxed);
-            received.recv().unwrap();
-            while !is_over.load(Ordering::Relaxed) {
-                if !matches!(work, Work::Spins) {
-                    clock::sleep_until(clock::now().after(SpanNs(300_000))).unwrap();
-                }
-                let end = clock::now().after(SpanNs(100_000));
-                while clock::now() < end {}
-            }
-            carried_out.store(2, Ordering::Relaxed);
-            received.recv().unwrap();
-        };
-        let thread = std::thread::Builder::new().spawn(run).unwrap();
-        eventually("the worker is ready", || id.load(Ordering::Relaxed) != 0);
-        Self { name, id: id.load(Ordering::Relaxed), orders, done, thread }
-    }
-
-    /// Whether it has carried out so many orders, and waits for the next one.
-    fn rests_after(&self, orders: u32) -> bool {
-        self.done.load(Ordering::Relaxed) == orders && sleeps(self.id)
-    }
-
-    /// Gives it its name. It must sleep.
-    fn rename(&self) {
-        fs::write(format!("/proc/self/task/{}/comm", self.id), &self.name).unwrap();
-    }
-}
-
 /// The sum and count of waits that each worker has between two sleeps are those of the kernel, to the
 /// nanosecond, however often it is moved and preempted.
 #[track_caller]
 fn check(name: &str, cpus: &[u32], works: &[Work]) {
     let test = Test::new(name);
-    let is_over = Arc::new(AtomicBool::new(false));
-    let workers = works.iter().map(|&work| Worker::start(cpus, work, &is_over));
-    let workers: Vec<Worker> = workers.collect();
+    let mut workers = Workers::start(cpus, works);
     let running = start(&test, &["--json", "--interval", "200ms", "--audit"]);
-    let order = || workers.iter().for_each(|worker| worker.orders.send(()).unwrap());
-    order();
-    // From here on they are known, and have a name of their own.
-    eventually("all sleep", || workers.iter().all(|worker| worker.rests_after(1)));
-    workers.iter().for_each(Worker::rename);
-    let before: Vec<_> = workers.iter().map(|worker| schedstat(worker.id)).collect();
-    order();
-    clock::sleep_until(clock::now().after(SpanNs(1_000_000_000))).unwrap();
-    is_over.store(true, Ordering::Relaxed);
-    eventually("all sleep again", || workers.iter().all(|worker| worker.rests_after(2)));
-    let after: Vec<_> = workers.iter().map(|worker| schedstat(worker.id)).collect();
+    workers.work(SpanNs(1_000_000_000));
     kill("INT", &[running.pid()]);
     let ended = running.output();
-    order();
     assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{ended:?}");
     let windows = windows(&ended.stdout);
     // Where the kernel does not tell of both the begin and the end of a task's turn, its wait is missed.
-    // That is told, and explains what is missing here.
-    let missed = windows.iter().fold((0, 0), |sum, window| {
-        (sum.0 + window.left_out.missed_ns, sum.1 + window.left_out.missed)
-    });
-    for ((worker, before), after) in workers.iter().zip(before).zip(after) {
-        let Waits { sum_ns, count, max_ns, .. } = waits_of(&windows, &worker.name);
-        let kernel = (after.0 - before.0, after.1 - before.1);
-        let figures = format!("{}: {sum_ns} ns, {count}; {kernel:?}, {missed:?}", worker.name);
-        assert!(kernel.1 > 10 && max_ns.unwrap() <= sum_ns, "{figures}");
-        let lacks = kernel.0.checked_sub(sum_ns).zip(kernel.1.checked_sub(count)).expect(&figures);
-        assert!(lacks.1 <= missed.1 && lacks.0 <= missed.0, "{figures}");
-        assert!(lacks.1 > 0 || lacks.0 == 0, "{figures}");
-    }
+    workers.compare(&windows).unwrap();
     let last = windows.last().unwrap().audit.unwrap();
-    assert!(last.equal >= workers.len() as u64, "{last:?}");
+    assert!(last.equal >= workers.count(), "{last:?}");
     assert!(windows.iter().all(|window| window.audit.unwrap().differing == 0), "{windows:?}");
-    for worker in workers {
-        worker.thread.join().unwrap();
-    }
+    workers.end();
 }
 
 #[test]
@@ -365,6 +252,8 @@ fn damaged_windows_do_not_fit_the_schema() {
         ("/from", json!("waking")),
         ("/series/0/waits/histogram/0", json!([1, 2])),
         ("/series/0/waits/histogram/0/2", json!(0)),
+        ("/series/0/waits/histogram", json!("@0 0")),
+        ("/series/0/waits/histogram", json!("1 2")),
         ("/others", json!(null)),
         ("/own_cost/source", json!("guessed")),
         ("/left_out/missed", json!(-1)),

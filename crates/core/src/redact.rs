@@ -19,11 +19,13 @@ mod lab;
 mod names;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 pub use episodes::{redact_attributed, redact_head};
 pub use lab::redact_lab;
 pub use names::REDACTED;
 use names::{is_unit, redact_name_of_load, remove};
+pub use watch::redact_window;
 
 /// Findings whose sentences name loads or files.
 const WITH_NAMES: [&str; 4] = ["load-died", "load-left-out", "load-stalled", "not-saved"];

@@ -4,7 +4,9 @@
 //! (`sched_info`, shown in /proc/TID/schedstat).
 
 pub mod meter;
+pub mod packed;
 pub mod scale;
+pub mod sum;
 mod waits;
 
 use serde::{Deserialize, Serialize};
@@ -37,7 +39,7 @@ pub struct Window {
     pub left_out: LeftOut,
     /// Waits that began in the queue of another CPU than the one on which they ended. They are counted whole.
     pub moved: Moved,
-    /// Series that were met so far.
+    /// Series that have a row of their own.
     pub series_used: u64,
     /// Series that there can be.
     pub series_limit: u64,

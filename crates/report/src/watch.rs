@@ -2,18 +2,21 @@
 
 mod rows;
 
+use wakescope_core::date::Date;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 use wakescope_core::watch::{Audit, CostSource, LeftOut, OwnCost, Waits, Window};
 
 pub use rows::{By, History, Sort};
 
 use crate::progress::{clock, span_or_dash, sparkline};
-use crate::style::Style;
+use crate::style::{Style, clean};
 use crate::table::columns;
 use rows::{Row, rows};
 
 /// The widest line that no terminal of 80 columns wraps.
 const WIDTH: usize = 79;
+/// The longest text of a date.
+const MOST_DATE: usize = 30;
 /// Lines around the rows of a table that is redrawn: title, head, sum, and the notes.
 const AROUND: usize = 6;
 
@@ -32,11 +35,10 @@ pub struct View {
 /// `history` has earlier windows.
 pub fn block(window: &Window, view: View, history: &History, height: usize) -> String {
     let shown = View { rows: view.rows.min(height.saturating_sub(AROUND)).max(1), ..view };
-    let end = SpanNs(window.begin_ns + window.window_ns);
     let mut lines = vec![format!(
         "waits of all tasks, runnable to running: the last {} of {}",
         SpanNs(window.window_ns),
-        clock(end)
+        clock(end_of(window))
     )];
     let percentile = if view.sort == Sort::Percentile { "p99.9" } else { "p99" };
     let all = rows(window, view.by);
@@ -69,7 +71,7 @@ pub fn line(window: &Window) -> String {
     let whose = longest.filter(|row| row.waits.max_ns.is_some()).map(Row::name);
     format!(
         "{}: {}, p99.9 {}, max {}{}; {}; left out {}, uncovered {}",
-        clock(SpanNs(window.begin_ns + window.window_ns)),
+        clock(end_of(window)),
         counted(all.count, "wait"),
         percentile_of(&all, "p99.9"),
         max(&all),
@@ -78,6 +80,24 @@ pub fn line(window: &Window) -> String {
         grouped(left_out(&window.left_out)),
         SpanNs(window.left_out.uncovered_ns)
     )
+}
+
+/// The heading of a stored window that is shown among others.
+pub fn stored_heading(window: &Window) -> String {
+    format!("{} UTC, {}", clean(&window.started, MOST_DATE), SpanNs(window.window_ns))
+}
+
+/// What the table of stored windows is of: how many, from when to when, and for how long nobody watched.
+pub fn stored_extent(windows: u64, first: Date, end: Date, total: &Window) -> String {
+    // Begins are known to the second.
+    const UNSURE: SpanNs = SpanNs(2_000_000_000);
+    let seconds = u64::try_from(end.seconds().saturating_sub(first.seconds())).unwrap_or(0);
+    let gaps = SpanNs(seconds.saturating_mul(1_000_000_000).saturating_sub(total.window_ns));
+    let gaps = match gaps > UNSURE {
+        true => format!(" In between, {gaps} were not watched."),
+        false => String::new(),
+    };
+    format!("{} from {first} to {end}.{gaps}", counted(windows, "stored window"))
 }
 
 /// The table of all that was counted, with what the numbers rest on.
@@ -104,6 +124,10 @@ pub fn table(total: &Window, view: View, style: Style) -> String {
         out.push('\n');
     }
     out
+}
+
+fn end_of(window: &Window) -> SpanNs {
+    SpanNs(window.begin_ns.saturating_add(window.window_ns))
 }
 
 /// The answer: the longest wait, and whose it was.
@@ -246,7 +270,8 @@ fn losses(window: &Window) -> Vec<String> {
 
 /// How many waits are missing, or may be incomplete.
 fn left_out(left: &LeftOut) -> u64 {
-    left.missed + left.discarded + left.untracked + left.contradicted
+    let all = [left.missed, left.discarded, left.untracked, left.contradicted];
+    all.into_iter().fold(0, u64::saturating_add)
 }
 
 fn own_cost(cost: &OwnCost, window_ns: u64) -> String {
@@ -304,7 +329,8 @@ fn audit(audit: &Audit) -> String {
         0 => String::new(),
         behind => format!("; {} behind by a switch", grouped(behind)),
     };
-    format!("audit: {verdict}{behind}; {} not compared", grouped(busy + gone + not_reached))
+    let not_compared = busy.saturating_add(gone).saturating_add(not_reached);
+    format!("audit: {verdict}{behind}; {} not compared", grouped(not_compared))
 }
 
 fn all_waits(window: &Window) -> Waits {

@@ -1,4 +1,4 @@
-//! A file of a run that grows by whole pieces while the run lasts, and can be replaced as a whole.
+//! Files that grow by whole pieces while something lasts; that of a run can be replaced as a whole.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,31 +8,21 @@ use wakescope_sys::folder::{Folder, Rename};
 
 use crate::run_folder::FILE_MODE;
 
-/// Such a file, in a folder that stays open.
+/// A file that pieces are added to.
 #[derive(Debug)]
-pub struct GrowingFile {
-    folder: Folder,
+pub(crate) struct Appended {
     file: File,
-    name: &'static str,
-    fresh: &'static str,
     length: u64,
 }
 
-impl GrowingFile {
-    pub(crate) fn new(folder: Folder, file: File, name: &'static str, fresh: &'static str) -> Self {
-        Self { folder, file, name, fresh, length: 0 }
-    }
-
-    /// How long it is, bytes.
-    pub fn length(&self) -> u64 {
-        self.length
+impl Appended {
+    /// A new file, in which nothing is yet.
+    pub(crate) fn new(file: File) -> Self {
+        Self { file, length: 0 }
     }
 
     /// Adds a piece at the end. On an error none of it is added.
-    ///
-    /// # Errors
-    /// If there is no room, or the file cannot be written.
-    pub fn append(&mut self, piece: &[u8]) -> io::Result<()> {
+    pub(crate) fn append(&mut self, piece: &[u8]) -> io::Result<()> {
         let written = self.file.write_all(piece);
         match written {
             Ok(()) => self.length += piece.len() as u64,
@@ -43,6 +33,34 @@ impl GrowingFile {
             }
         }
         written
+    }
+}
+
+/// A file of a run, in a folder that stays open.
+#[derive(Debug)]
+pub struct GrowingFile {
+    folder: Folder,
+    file: Appended,
+    name: &'static str,
+    fresh: &'static str,
+}
+
+impl GrowingFile {
+    pub(crate) fn new(folder: Folder, file: File, name: &'static str, fresh: &'static str) -> Self {
+        Self { folder, file: Appended::new(file), name, fresh }
+    }
+
+    /// How long it is, bytes.
+    pub fn length(&self) -> u64 {
+        self.file.length
+    }
+
+    /// Adds a piece at the end. On an error none of it is added.
+    ///
+    /// # Errors
+    /// If there is no room, or the file cannot be written.
+    pub fn append(&mut self, piece: &[u8]) -> io::Result<()> {
+        self.file.append(piece)
     }
 
     /// Puts `whole` in place of all that is in the file. On an error it stays as it was.
@@ -58,10 +76,7 @@ impl GrowingFile {
             .write_all(whole)
             .and_then(|()| self.folder.rename(fresh, OsStr::new(self.name), Rename::Over));
         match &written {
-            Ok(()) => {
-                self.file = file;
-                self.length = whole.len() as u64;
-            }
+            Ok(()) => self.file = Appended { file, length: whole.len() as u64 },
             Err(_) => {
                 let _ = self.folder.remove_file(fresh);
             }

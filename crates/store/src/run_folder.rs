@@ -41,7 +41,7 @@ const FOLDER_MODE: u32 = 0o755;
 pub enum RunFolderError {
     /// There is a run in it.
     HoldsRun(PathBuf),
-    /// Another run is being written to it, or one that was killed has left this file.
+    /// Another run is being written to it, or one that was killed has left this file; or another watch is.
     InUse(PathBuf),
     /// The folder could not be made or may not be used.
     Folder(PathBuf, io::Error),
@@ -186,9 +186,9 @@ fn lock(file: &File) {
 
 /// Where a run is written.
 #[derive(Debug)]
-struct Place {
+pub(crate) struct Place {
     path: PathBuf,
-    folder: Folder,
+    pub(crate) folder: Folder,
     /// Folders that were not there before, the innermost first, each with the one that it is in.
     made: Vec<(Folder, OsString)>,
     /// Files that this run has made; the spare is the last to go.
@@ -240,7 +240,7 @@ impl Place {
     }
 
     /// The folder at `path`, made with all above it that is missing. One that is there must be safe.
-    fn make(path: &Path) -> Result<Self, RunFolderError> {
+    pub(crate) fn make(path: &Path) -> Result<Self, RunFolderError> {
         let mut made = Vec::new();
         match Self::descend(path, &mut made) {
             Ok(folder) => Ok(Self { path: path.into(), folder, made, written: Vec::new() }),

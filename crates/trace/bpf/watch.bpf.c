@@ -123,23 +123,22 @@ INLINE struct task_books *books_of(struct task_struct *task, u64 counted, u64 ar
 	return bpf_map_lookup_elem(&tasks, &pid);
 }
 
-/* Whose wait it is, looked up only when the name or the cgroup is another than before. */
+/* Whose wait it is, looked up only when the row that the task was counted in last is not its own any more. */
 INLINE u32 row_of_task(struct task_books *books, struct task_struct *task)
 {
 	struct series key = { .cgroup = cgroup_of(task) };
 	bpf_probe_read_kernel(key.comm, sizeof(key.comm), &task->comm);
 	if (!books)
 		return row_of(&key);
-	if (HOT(books->row != NO_ROW && books->cgroup == key.cgroup && books->comm[0] == key.comm[0] &&
-		books->comm[1] == key.comm[1]))
-		return books->row;
-	u32 row = row_of(&key);
+	u32 index = books->row;
+	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
+	if (HOT(row && READ_ONCE(row->used) && row->cgroup == key.cgroup && row->comm[0] == key.comm[0] &&
+		row->comm[1] == key.comm[1]))
+		return index;
+	index = row_of(&key);
 	/* The series of others is not kept: a row may become free. */
-	books->row = row == OTHERS ? NO_ROW : row;
-	books->cgroup = key.cgroup;
-	books->comm[0] = key.comm[0];
-	books->comm[1] = key.comm[1];
-	return row;
+	books->row = index == OTHERS ? NO_ROW : index;
+	return index;
 }
 
 INLINE void count_wait(u32 index, u32 number, struct cpu_row *cpu, u64 ns)

@@ -21,7 +21,10 @@
 /* The state of a task that is switched away from for ever: include/linux/sched.h, 4.14 to 7.2. */
 #define TASK_DEAD 0x80
 
-/* The waits of a series, on all CPUs. Their count is that of all buckets. */
+/*
+ * The waits of a series, on all CPUs. Their count is that of all buckets. The loader clears `used` before it
+ * gives the row to another series.
+ */
 struct waits_row {
 	u64 sum;
 	u64 used;
@@ -50,8 +53,7 @@ struct task_books {
 	u64 arrivals_before;
 	u64 count;
 	u64 sum;
-	u64 cgroup;
-	u64 comm[2];
+	/* The one that it was counted in last; by now it may be another's. */
 	u32 row;
 	/* How often it began to run since without a stamp. */
 	u32 unstamped;

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use aya::maps::{Map, MapData, Queue};
+use aya::maps::Map;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf};
 use wakescope_core::units::{MonoNs, SpanNs};
@@ -20,12 +20,14 @@ use auditing::Auditor;
 use cgroups::Cgroups;
 use cost::Costs;
 use layout::{count, cpu, row};
+use reuse::Reuse;
 
 mod auditing;
 mod cgroups;
 mod cost;
 mod layout;
 mod loading;
+mod reuse;
 
 /// The program, by the name of its function.
 const PROGRAM: &str = "watch_switch";
@@ -72,6 +74,9 @@ pub struct Watcher {
     link: Option<BtfTracePointLinkId>,
     rows: Rows,
     counts: Words,
+    reuse: Reuse,
+    /// How often rows were read.
+    readings: u64,
     /// Of each row, and of each CPU.
     series: Vec<Metered>,
     cpus: Vec<MeteredCpu>,
@@ -90,6 +95,8 @@ pub struct Watcher {
 struct Metered {
     whose: Option<Series>,
     meter: Meter,
+    /// The last reading in which there were waits.
+    active: u64,
 }
 
 #[derive(Default)]
@@ -112,11 +119,8 @@ impl Watcher {
         let cpus = loading::possible_cpus();
         let rows = Rows::map(&mut programs, limits, cpus)?;
         let counts = mapped(&mut programs, "watch_counts", count::WORDS)?;
-        let mut free = Queue::<MapData, u32>::try_from(taken(&mut programs, "free_rows")?)
-            .map_err(refused("free_rows"))?;
-        for row in layout::OTHERS + 1..=limits.series {
-            free.push(row, 0).map_err(refused("free_rows"))?;
-        }
+        let [known, free] = ["series_rows", "free_rows"].map(|name| taken(&mut programs, name));
+        let reuse = Reuse::of(known?, free?, limits.series)?;
         let mut costs = Costs::default();
         costs.measure(true);
         let link = loading::attach(&mut programs)?;
@@ -130,6 +134,8 @@ impl Watcher {
             link: Some(link),
             rows,
             counts,
+            reuse,
+            readings: 0,
             series,
             cpus: metered_cpus,
             left_out: LeftOut::default(),
@@ -160,21 +166,29 @@ impl Watcher {
         u64::from(self.limits.series)
     }
 
-    /// How many series were met so far.
+    /// How many series have a row of their own.
     pub fn series_used(&self) -> u64 {
         self.series.iter().filter(|series| series.whose.is_some()).count() as u64
     }
 
-    /// What was counted since the last reading.
+    /// What was counted since the last reading. Where few rows are free, those of series that had no waits
+    /// for the longest time are given to others.
     pub fn read(&mut self) -> Counted {
+        self.readings += 1;
         let mut counted = Counted::default();
         for index in 0..self.series.len() {
             let Some(waits) = self.read_row(index) else { continue };
+            self.series[index].active = self.readings;
             match &self.series[index].whose {
                 Some(whose) => counted.series.push(Series { waits, ..whose.clone() }),
                 None => counted.others = waits,
             }
         }
+        let now = clock::now();
+        for row in self.reuse.rested(now) {
+            self.give_back(row, &mut counted.series);
+        }
+        self.make_room(now);
         for (number, metered) in (0..).zip(&mut self.cpus) {
             let at = number as usize * cpu::WORDS;
             let switches = self.rows.cpus.load(at + cpu::SWITCHES);
@@ -202,19 +216,15 @@ impl Watcher {
             let whose = metered.whose.as_ref()?;
             (waits.count > 0).then(|| Series { waits, ..whose.clone() })
         });
+        let mut others = self.series[layout::OTHERS as usize].meter.total();
+        let series = self.reuse.total(with_waits.collect(), &mut others);
         let cpus = (0..).zip(&self.cpus).filter(|(_, metered)| metered.switches > 0);
         let cpus = cpus.map(|(cpu, MeteredCpu { meter, switches })| Cpu {
             cpu,
             switches: *switches,
             waits: meter.total(),
         });
-        Counted {
-            series: with_waits.collect(),
-            others: self.series[layout::OTHERS as usize].meter.total(),
-            cpus: cpus.collect(),
-            left_out: self.left_out,
-            moved: self.moved,
-        }
+        Counted { series, others, cpus: cpus.collect(), left_out: self.left_out, moved: self.moved }
     }
 
     /// What watching took since this was asked last, while there were `runs` switches.
@@ -256,6 +266,38 @@ impl Watcher {
     fn switches(&self) -> u64 {
         let cpus = 0..self.cpus.len();
         cpus.map(|cpu| self.rows.cpus.load(cpu * cpu::WORDS + cpu::SWITCHES)).sum()
+    }
+
+    /// Takes what a row that rested has still counted, and gives it to whoever needs one.
+    fn give_back(&mut self, row: u32, windows: &mut Vec<Series>) {
+        let index = row as usize;
+        let last = self.read_row(index);
+        let Metered { whose, meter, .. } = std::mem::take(&mut self.series[index]);
+        self.rows.clear(index);
+        let Some(whose) = whose else { return };
+        if let Some(waits) = last {
+            windows.push(Series { waits, ..whose.clone() });
+        }
+        self.reuse.give_back(row, Series { waits: meter.total(), ..whose });
+    }
+
+    /// Has rows rest that had no waits for the longest time, if most rows are used.
+    fn make_room(&mut self, now: MonoNs) {
+        let limit = self.limits.series as usize;
+        let quarter = limit.div_ceil(4);
+        let rows = (layout::OTHERS + 1..).zip(&self.series[1..]);
+        let used = rows.filter(|(row, it)| it.whose.is_some() && !self.reuse.is_resting(*row));
+        let used: Vec<_> = used.map(|(row, it)| (it.active, row)).collect();
+        if used.len() + quarter <= limit {
+            return;
+        }
+        let mut idle = used;
+        idle.retain(|row| row.0 < self.readings);
+        idle.sort_unstable();
+        for (_, row) in idle.into_iter().take(quarter) {
+            let key = self.rows.retire(row as usize);
+            self.reuse.rest(row, key, now);
+        }
     }
 
     /// The waits of the row at `index` since it was read last; `None` if there are none.
@@ -331,6 +373,23 @@ impl Rows {
             sum_ns: self.rows.load(at + row::SUM),
             buckets: buckets(&self.rows, at + row::BUCKETS),
         }
+    }
+
+    /// Whose waits the row at `index` counted, as the program knows it. Tasks that were counted there before
+    /// have to look for another.
+    fn retire(&self, index: usize) -> [u64; 3] {
+        let at = index * row::WORDS;
+        self.rows.store(at + row::USED, 0);
+        [row::CGROUP, row::COMM, row::COMM + 1].map(|word| self.rows.load(at + word))
+    }
+
+    /// Empties a row, in which the program counts no more.
+    fn clear(&self, index: usize) {
+        let at = index * row::WORDS;
+        for word in std::iter::once(row::SUM).chain(row::BUCKETS..row::WORDS) {
+            self.rows.store(at + word, 0);
+        }
+        (0..self.cpu_count).for_each(|cpu| self.maxima.store(index * self.cpu_count + cpu, 0));
     }
 
     /// The same of the CPU whose words begin at `at`.

@@ -127,3 +127,39 @@ fn what_is_counted_of_tasks_is_what_the_kernel_counts() {
     assert_eq!((none.equal, none.differing), (0, 0), "{none:?}");
     assert!(none.not_reached > 0, "{none:?}");
 }
+
+/// Threads with names of their own that come and go, more of them than there are rows.
+#[test]
+fn rows_of_series_that_ended_are_given_to_others() {
+    const NAMES: usize = 700;
+    let name = "rows_of_series_that_ended_are_given_to_others";
+    let limits = Limits { series: 2_048, ..Limits::default() };
+    let Some(mut watcher) = watch(name, limits) else { return };
+    let mut windows = Waits::default();
+    let mut with_rows = 0;
+    for generation in 0..5 {
+        let prefix = format!("reuse-{generation}-");
+        for index in 0..NAMES {
+            let thread = std::thread::Builder::new().name(format!("{prefix}{index}"));
+            thread.spawn(|| sleep_often(3)).unwrap().join().unwrap();
+        }
+        let counted = watcher.read();
+        windows = windows.merged(&all_series(&counted));
+        let own = counted.series.iter().filter(|series| series.comm.starts_with(&prefix));
+        with_rows = own.count();
+        // Rows are free when they were idle for a reading, and then for a second.
+        for _ in 0..2 {
+            windows = windows.merged(&all_series(&watcher.read()));
+            clock::sleep_until(clock::now().after(SpanNs(1_010_000_000))).unwrap();
+        }
+    }
+    // Others may need rows, too.
+    assert!(with_rows > NAMES / 2, "{with_rows} of the last {NAMES} have rows");
+    watcher.detach();
+    windows = windows.merged(&all_series(&watcher.read()));
+    let total = watcher.total();
+    let (series, cpus) = (all_series(&total), all_cpus(&total));
+    let exact = Waits { max_is_exact: series.max_is_exact, max_ns: series.max_ns, ..windows };
+    assert_eq!((&series, &exact), (&cpus, &series));
+    assert!(total.series.len() > 2_048, "{}", total.series.len());
+}

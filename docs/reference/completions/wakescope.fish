@@ -180,9 +180,16 @@ p99.9\t'The 99.9th percentile; too few waits come last'
 time\t'The sum of all waits'"
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l rows -d 'The most rows of a table; one that is redrawn has at most 14' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l series -d 'The most series (tasks of one name in one cgroup) that are counted separately; each takes 3.5 KB of the kernel\'s memory' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l out -d 'Store windows in this folder: a file for each hour, a line of JSON for each window' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l keep -d 'Disk space that stored windows may use, as in 500MB or 2GB: the oldest files are removed' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l merge -d 'Intervals are added up to windows of this length before they are stored' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l replay -d 'Show the windows that are stored in this folder; with --once only their sum' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l since -d 'Of stored windows, those that began at this time or later, as in 2026-11-21T01:00:00Z' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l until -d 'Of stored windows, those that ended by this time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l once -d 'Watch for one interval, and print its table'
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l json -d 'Print a line of JSON for each interval: docs/reference/watch.schema.json'
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l audit -d 'Compare what is counted of each task with the kernel\'s own counts, to the nanosecond'
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l redact -d 'Leave out names of tasks and cgroups where windows are stored or replayed'
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l duration -d 'How long to run, as in 10s or 5min (default: until Ctrl-C)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l dir -d 'Directory for the loads\' files, which are removed at the end (default: $TMPDIR, or /tmp)' -r -F

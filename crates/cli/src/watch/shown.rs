@@ -20,7 +20,7 @@ pub(super) enum Shown {
 
 impl Shown {
     /// For other programs.
-    pub(super) fn json() -> Self {
+    pub(crate) fn json() -> Self {
         Self::Json
     }
 
@@ -61,6 +61,14 @@ impl Shown {
         }
     }
 
+    /// Tells the user something beside the windows.
+    pub(super) fn note(&mut self, text: &str) {
+        if let Self::Redrawn { screen, .. } = self {
+            screen.clear();
+        }
+        output::tell(text);
+    }
+
     /// Shows all windows together.
     pub(super) fn end(self, total: &Window) -> Result<(), Failure> {
         match self {
@@ -72,7 +80,8 @@ impl Shown {
     }
 }
 
-fn json(window: &Window) -> Result<String, Failure> {
+/// The line of a window, for other programs.
+pub(crate) fn json(window: &Window) -> Result<String, Failure> {
     serde_json::to_string(window)
         .map(|json| format!("{json}\n"))
         .map_err(|e| Failure::new(format!("cannot write a window as JSON: {e}")))

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::{Bucket, Histogram};
 use crate::percentile::Percentile;
+use crate::watch::packed;
 
 /// Waits that were counted together. Times in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,7 @@ pub struct Waits {
     /// window did, and is exact in the total.
     pub max_is_exact: bool,
     /// Where they lie: 16 buckets an octave.
+    #[serde(deserialize_with = "packed::histogram")]
     pub histogram: Histogram,
 }
 

@@ -68,62 +68,47 @@ impl Sort {
 /// Whose waits a row has.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
-    Series { comm: String, cgroup: u64 },
+    Series { comm: String, cgroup: Cgroup },
     Comm(String),
-    Cgroup(u64),
+    Cgroup(Cgroup),
     Cpu(u32),
     Others,
 }
 
-/// Waits of one row.
-#[derive(Clone, Debug)]
-pub(super) struct Row {
-    pub(super) key: Key,
-    /// The path of the cgroup, where the row has one, and that is known.
-    path: Option<String>,
-    pub(super) waits: Waits,
+/// A cgroup by its path, where that is known: one that is made anew gets another number, as all do after a
+/// boot.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cgroup {
+    None,
+    Path(String),
+    Id(u64),
 }
 
-impl Row {
-    /// Its cells: whose waits these are, and `figures`.
-    pub(super) fn cells(&self, figures: &[String]) -> Vec<String> {
-        let first = match &self.key {
-            Key::Series { comm, cgroup } => pair(&clean(comm, COMM), &self.cgroup(*cgroup)),
-            Key::Comm(comm) => clean(comm, COMM),
-            Key::Cgroup(id) => self.cgroup(*id),
-            Key::Cpu(cpu) => cpu.to_string(),
-            Key::Others => "(others)".into(),
-        };
-        std::iter::once(first).chain(figures.iter().cloned()).collect()
-    }
-
-    /// Its name in a sentence.
-    pub(super) fn name(&self) -> String {
-        match &self.key {
-            Key::Series { comm, cgroup: 0 } | Key::Comm(comm) => clean(comm, COMM),
-            Key::Series { comm, cgroup } => {
-                format!("{} in {}", clean(comm, COMM), self.whole_cgroup(*cgroup))
-            }
-            Key::Cgroup(id) => self.whole_cgroup(*id),
-            Key::Cpu(cpu) => format!("CPU {cpu}"),
-            Key::Others => "beyond the series".into(),
+impl Cgroup {
+    fn of(series: &Series) -> Self {
+        match (series.cgroup_id, &series.cgroup) {
+            (0, _) => Self::None,
+            (_, Some(path)) => Self::Path(path.clone()),
+            (id, None) => Self::Id(id),
         }
     }
 
-    fn whole_cgroup(&self, id: u64) -> String {
+    /// In a sentence.
+    fn whole(&self) -> String {
         const MOST: usize = 80;
-        match &self.path {
-            Some(path) => clean(path, MOST),
-            None => format!("cgroup {id}"),
+        match self {
+            Self::None => "no cgroup".into(),
+            Self::Path(path) => clean(path, MOST),
+            Self::Id(id) => format!("cgroup {id}"),
         }
     }
 
-    /// The end of the path says most.
-    fn cgroup(&self, id: u64) -> String {
-        match &self.path {
-            _ if id == 0 => "–".into(),
-            None => format!("(id {id})"),
-            Some(path) => {
+    /// In a table: the end of a path says most.
+    fn cell(&self) -> String {
+        match self {
+            Self::None => "–".into(),
+            Self::Id(id) => format!("(id {id})"),
+            Self::Path(path) => {
                 let path = clean(path, usize::MAX);
                 let length = path.chars().count();
                 match length <= CGROUP {
@@ -138,6 +123,40 @@ impl Row {
     }
 }
 
+/// Waits of one row.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) key: Key,
+    pub(super) waits: Waits,
+}
+
+impl Row {
+    /// Its cells: whose waits these are, and `figures`.
+    pub(super) fn cells(&self, figures: &[String]) -> Vec<String> {
+        let first = match &self.key {
+            Key::Series { comm, cgroup } => pair(&clean(comm, COMM), &cgroup.cell()),
+            Key::Comm(comm) => clean(comm, COMM),
+            Key::Cgroup(cgroup) => cgroup.cell(),
+            Key::Cpu(cpu) => cpu.to_string(),
+            Key::Others => "(others)".into(),
+        };
+        std::iter::once(first).chain(figures.iter().cloned()).collect()
+    }
+
+    /// Its name in a sentence.
+    pub(super) fn name(&self) -> String {
+        match &self.key {
+            Key::Series { comm, cgroup: Cgroup::None } | Key::Comm(comm) => clean(comm, COMM),
+            Key::Series { comm, cgroup } => {
+                format!("{} in {}", clean(comm, COMM), cgroup.whole())
+            }
+            Key::Cgroup(cgroup) => cgroup.whole(),
+            Key::Cpu(cpu) => format!("CPU {cpu}"),
+            Key::Others => "beyond the series".into(),
+        }
+    }
+}
+
 /// The name of tasks and that of their cgroup in one cell, below each other in all rows.
 fn pair(comm: &str, cgroup: &str) -> String {
     format!("{comm:<COMM$} {cgroup:<CGROUP$}")
@@ -145,34 +164,27 @@ fn pair(comm: &str, cgroup: &str) -> String {
 
 /// The rows of a window.
 pub(super) fn rows(window: &Window, by: By) -> Vec<Row> {
-    if by == By::Cpu {
-        let row = |cpu: &wakescope_core::watch::Cpu| Row {
-            key: Key::Cpu(cpu.cpu),
-            path: None,
-            waits: cpu.waits.clone(),
-        };
-        return window.cpus.iter().map(row).collect();
-    }
-    let mut found: BTreeMap<Key, Row> = BTreeMap::new();
-    let mut add = |key: Key, path: Option<&String>, waits: &Waits| {
-        let empty = Row { key: key.clone(), path: path.cloned(), waits: Waits::default() };
-        let row = found.entry(key).or_insert(empty);
-        row.waits = row.waits.merged(waits);
+    let mut found: BTreeMap<Key, Waits> = BTreeMap::new();
+    let mut add = |key: Key, waits: &Waits| {
+        let sum = found.entry(key).or_default();
+        *sum = sum.merged(waits);
     };
-    for Series { cgroup_id, cgroup, comm, waits } in &window.series {
-        let (key, path) = match by {
-            By::Comm => (Key::Comm(comm.clone()), None),
-            By::Cgroup => (Key::Cgroup(*cgroup_id), cgroup.as_ref()),
-            By::Series | By::Cpu => {
-                (Key::Series { comm: comm.clone(), cgroup: *cgroup_id }, cgroup.as_ref())
-            }
+    for series in &window.series {
+        let cgroup = || Cgroup::of(series);
+        let key = match by {
+            By::Comm => Key::Comm(series.comm.clone()),
+            By::Cgroup => Key::Cgroup(cgroup()),
+            By::Series => Key::Series { comm: series.comm.clone(), cgroup: cgroup() },
+            By::Cpu => break,
         };
-        add(key, path, waits);
+        add(key, &series.waits);
     }
-    if window.others.count > 0 {
-        add(Key::Others, None, &window.others);
+    match by {
+        By::Cpu => window.cpus.iter().for_each(|cpu| add(Key::Cpu(cpu.cpu), &cpu.waits)),
+        _ if window.others.count > 0 => add(Key::Others, &window.others),
+        _ => {}
     }
-    found.into_values().collect()
+    found.into_iter().map(|(key, waits)| Row { key, waits }).collect()
 }
 
 /// The longest wait of each row in the windows before the last.

@@ -140,8 +140,6 @@ mod tests {
         arrivals_before: 4,
         count: 6,
         sum: 600,
-        cgroup: 1,
-        comm: [0; 2],
         row: 1,
         unstamped: 0,
     };

@@ -53,8 +53,6 @@ pub(super) struct TaskBooks {
     pub(super) arrivals_before: u64,
     pub(super) count: u64,
     pub(super) sum: u64,
-    pub(super) cgroup: u64,
-    pub(super) comm: [u64; 2],
     pub(super) row: u32,
     pub(super) unstamped: u32,
 }

@@ -1,0 +1,50 @@
+//! The folder of a watch: one table of all its windows.
+
+use std::path::Path;
+
+use wakescope_store::{RECORD, window_files};
+
+use super::ReportArgs;
+use super::format::Format;
+use crate::watch::STORED_VIEW;
+use crate::watch::replay::{Range, Stored};
+use crate::{Failure, Outcome, output};
+
+/// Shows the folder of a watch, if one was named.
+pub(super) fn run(args: &ReportArgs) -> Result<Option<Outcome>, Failure> {
+    let Some(path) = args.run.iter().find(|path| is_watch(path)) else { return Ok(None) };
+    let [_] = args.run[..] else {
+        return Err(Failure::new(format!("{} is a watch, which is shown alone", path.display()))
+            .try_this("name it alone"));
+    };
+    let format = super::format_of(args)?;
+    super::refuse_what_means_nothing(args, format)?;
+    if args.units.unit().is_some() {
+        return Err(
+            Failure::new("--unit does not apply to a watch, which is in ns").try_this("omit it")
+        );
+    }
+    let read = || Stored::read(path, Range::default(), args.redact, |_| Ok(true));
+    let shown = match format {
+        Format::Text => {
+            let style = if args.output.is_none() { output::style() } else { Default::default() };
+            read()?.table(STORED_VIEW, style)
+        }
+        Format::Json => crate::watch::json(&read()?.total)?,
+        _ => {
+            return Err(Failure::new(format!("--format {} does not show a watch", format.name()))
+                .try_this("choose another format: text or json"));
+        }
+    };
+    match &args.output {
+        Some(path) => output::write_file(path, shown.as_bytes())?,
+        None => output::print(&shown)?,
+    }
+    Ok(Some(Outcome::Done))
+}
+
+/// Whether windows of a watch lie in this folder, and no run.
+fn is_watch(path: &Path) -> bool {
+    let holds_run = path.join(RECORD).exists();
+    !holds_run && window_files(path).is_ok_and(|files| !files.is_empty())
+}

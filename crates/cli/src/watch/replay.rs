@@ -1,0 +1,156 @@
+//! Stored windows, shown as they were.
+
+use std::io::BufReader;
+use std::path::Path;
+
+use wakescope_core::date::Date;
+use wakescope_core::redact::redact_window;
+use wakescope_core::units::SpanNs;
+use wakescope_core::watch::Window;
+use wakescope_core::watch::packed::{LineError, read_lines};
+use wakescope_core::watch::sum::Sum;
+use wakescope_report::style::{Style, clean};
+use wakescope_report::watch::{self as shown, History, View};
+use wakescope_store::window_files;
+
+use crate::input::regular;
+use crate::{Failure, Outcome, output};
+
+/// Which stored windows: those that began at or after `since`, and ended by `until`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Range {
+    pub(crate) since: Option<Date>,
+    pub(crate) until: Option<Date>,
+}
+
+/// How windows are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Form {
+    /// Each as lines of text, and all together at the end.
+    Blocks(View),
+    /// All together.
+    Table(View),
+    /// Each as a line of JSON.
+    Json,
+}
+
+/// Shows the windows of the folder at `path`.
+pub(super) fn run(
+    path: &Path,
+    range: Range,
+    redacts: bool,
+    form: Form,
+) -> Result<Outcome, Failure> {
+    let mut history = History::default();
+    let all = Stored::read(path, range, redacts, |window| match form {
+        Form::Json => output::print_on(&super::json(window)?),
+        Form::Table(_) => Ok(true),
+        Form::Blocks(view) => {
+            let heading = shown::stored_heading(window);
+            let block = shown::block(window, view, &history, usize::MAX);
+            history.add(window, view.by);
+            output::print_on(&format!("{heading}\n{block}\n\n"))
+        }
+    })?;
+    if let Form::Blocks(view) | Form::Table(view) = form {
+        output::print(&all.table(view, output::style()))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Stored windows together.
+pub(crate) struct Stored {
+    pub(crate) total: Window,
+    windows: u64,
+    first: Date,
+    end: Date,
+}
+
+impl Stored {
+    /// Reads those in `range`, and gives them to `each` until that is false. What is cut is told.
+    pub(crate) fn read(
+        path: &Path,
+        range: Range,
+        redacts: bool,
+        mut each: impl FnMut(&Window) -> Result<bool, Failure>,
+    ) -> Result<Self, Failure> {
+        let cannot = |path: &Path, e| Failure::new(format!("cannot read {}: {e}", path.display()));
+        let (mut sum, mut windows) = (Sum::default(), 0);
+        let mut span: Option<(Date, Date)> = None;
+        let mut there: Option<(Date, Date)> = None;
+        let files = window_files(path).map_err(|e| {
+            cannot(path, e).try_this("name the folder of a watch: wakescope watch --out DIR")
+        })?;
+        for file in files {
+            let opened = regular(&file).map_err(|e| cannot(&file, e))?;
+            let take = |number, found: Result<Window, LineError>| {
+                let mut window = match found {
+                    Ok(window) => window,
+                    Err(e @ LineError::Cut) => {
+                        output::tell(&format!("{}: line {number}: {e}: skipped", file.display()));
+                        return Ok(());
+                    }
+                    Err(e) => return Err(Stop::Failure(damaged(&file, number, &e))),
+                };
+                let Some(begin) = Date::parse(&window.started) else { return Ok(()) };
+                let end = begin.after(SpanNs(window.window_ns));
+                there = Some(there.map_or((begin, end), |(first, _)| (first, end)));
+                let is_before = range.since.is_some_and(|since| begin < since);
+                if is_before || range.until.is_some_and(|until| end > until) {
+                    return Ok(());
+                }
+                if redacts {
+                    redact_window(&mut window);
+                }
+                span = Some(span.map_or((begin, end), |(first, _)| (first, end)));
+                windows += 1;
+                let goes_on = each(&window).map_err(Stop::Failure)?;
+                sum.add(window);
+                if goes_on { Ok(()) } else { Err(Stop::Enough) }
+            };
+            let read = read_lines(BufReader::new(opened), take).map_err(|e| cannot(&file, e))?;
+            match read {
+                Ok(()) => {}
+                Err(Stop::Enough) => break,
+                Err(Stop::Failure(failure)) => return Err(failure),
+            }
+        }
+        match (sum.window(), span) {
+            (Some(total), Some((first, end))) => Ok(Self { total, windows, first, end }),
+            _ => Err(none_in(path, there)),
+        }
+    }
+
+    /// All of them as a table.
+    pub(crate) fn table(&self, view: View, style: Style) -> String {
+        let Self { total, windows, first, end } = self;
+        let extent = shown::stored_extent(*windows, *first, *end, total);
+        format!("{extent}\n{}", shown::table(total, view, style))
+    }
+}
+
+/// Why no more is read.
+enum Stop {
+    Enough,
+    Failure(Failure),
+}
+
+fn damaged(file: &Path, number: u64, error: &LineError) -> Failure {
+    // The error may quote the file, which may be anybody's.
+    let why = clean(&error.to_string(), 300);
+    let failure = Failure::new(format!("cannot use {}: line {number}: {why}", file.display()));
+    failure.try_this(match error {
+        LineError::Schema(_) => "read it with the version of wakescope that wrote it",
+        _ => "remove this line, or the file; the others can be read without it",
+    })
+}
+
+fn none_in(path: &Path, there: Option<(Date, Date)>) -> Failure {
+    let path = path.display();
+    match there {
+        Some((first, end)) => Failure::new(format!("{path} has no whole window in that time"))
+            .try_this(format!("those that there are lie between {first} and {end}")),
+        None => Failure::new(format!("{path} contains no stored window"))
+            .try_this("name the folder of a watch: wakescope watch --out DIR"),
+    }
+}

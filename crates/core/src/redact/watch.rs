@@ -1,0 +1,76 @@
+//! Windows of a watch that can be published.
+
+use std::collections::BTreeMap;
+
+use super::REDACTED;
+use crate::watch::{Cpu, Series, Waits, Window};
+
+/// Removes from a window the names of tasks and cgroups. Tasks of one cgroup become one series; the numbers
+/// of cgroups and all figures stay. It can be done twice.
+pub fn redact_window(window: &mut Window) {
+    let Window {
+        schema: _,
+        started: _,
+        begin_ns: _,
+        window_ns: _,
+        from: _,
+        series,
+        others: _,
+        cpus,
+        left_out: _,
+        moved: _,
+        series_used: _,
+        series_limit: _,
+        own_cost: _,
+        audit: _,
+    } = window;
+    let mut cgroups: BTreeMap<u64, Waits> = BTreeMap::new();
+    for Series { cgroup_id, cgroup: _, comm: _, waits } in std::mem::take(series) {
+        let sum = cgroups.entry(cgroup_id).or_default();
+        *sum = sum.merged(&waits);
+    }
+    series.extend(cgroups.into_iter().map(|(cgroup_id, waits)| Series {
+        cgroup_id,
+        cgroup: None,
+        comm: REDACTED.into(),
+        waits,
+    }));
+    for Cpu { cpu: _, switches: _, waits: _ } in cpus {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::packed;
+
+    #[test]
+    fn no_name_of_a_task_or_a_cgroup_is_left() {
+        let waits = r#"{"count":1,"sum_ns":5,"max_ns":5,"max_is_exact":true,"histogram":"@0 1"}"#;
+        let series = |id: u32, path: &str, comm: &str| {
+            format!(r#"{{"cgroup_id":{id},"cgroup":{path},"comm":"{comm}","waits":{waits}}}"#)
+        };
+        let all = [
+            series(7, "\"/MARKER\"", "MARKER-a"),
+            series(7, "\"/MARKER\"", "MARKER-b"),
+            series(8, "null", "MARKER-a"),
+        ];
+        let line = format!(
+            r#"{{"schema":"wakescope.watch/1","started":"2026-11-21T01:00:00Z","begin_ns":0,
+            "window_ns":9,"from":"queued","series":[{}],"others":{waits},
+            "cpus":[{{"cpu":0,"switches":9,"waits":{waits}}}],"left_out":{{"uncovered_ns":0,
+            "unstamped":0,"discarded":0,"untracked":0,"first":0,"caught_up":0,"missed":0,
+            "missed_ns":0,"contradicted":0}},"moved":{{"count":0,"before_ns":0}},"series_used":3,
+            "series_limit":9,"own_cost":{{"agent_ns":1,"program_ns":null,"program_runs":9,
+            "source":"unknown","cpus":2}}}}"#,
+            all.join(",")
+        );
+        let mut window = packed::read(line.as_bytes()).unwrap();
+        redact_window(&mut window);
+        assert!(!format!("{window:?}").contains("MARKER"), "{window:?}");
+        let counts = window.series.iter().map(|series| (series.cgroup_id, series.waits.count));
+        assert_eq!(counts.collect::<Vec<_>>(), [(7, 2), (8, 1)]);
+        let once = window.clone();
+        redact_window(&mut window);
+        assert_eq!(window, once);
+    }
+}

@@ -1,0 +1,370 @@
+//! Windows as they are stored: a line of JSON each, whose histograms are short texts.
+//!
+//! A histogram is a list of counts, as in `@57 3 12 @71 1`: `@57` says that the next count is that of bucket
+//! 57, and each further one is that of the bucket behind. Empty buckets are left out. Readers take the form
+//! of `--json` as well, in which each bucket has its edges.
+
+use std::fmt::{self, Write};
+use std::io::{self, BufRead, Read};
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::budget::{Budget, Entry};
+use crate::histogram::{Bucket, Histogram};
+use crate::watch::scale::{BUCKETS, edges_of};
+use crate::watch::{SCHEMA, Waits, Window};
+
+/// The longest line that is read, bytes: as many series as there can be, with buckets of each octave.
+pub const LONGEST_LINE: usize = 64 << 20;
+
+/// A series or a CPU, without its buckets.
+const ROW: Entry = Entry { name: "series", bytes: 1_024 };
+
+/// Why a line is no window.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// It is not JSON, or not as a window is.
+    #[error("it is no window: {0}")]
+    Form(String),
+    /// It is of another version.
+    #[error("its schema is `{0}`, and this version reads {SCHEMA}")]
+    Schema(String),
+    /// Its figures contradict each other.
+    #[error("its {0}: {1}")]
+    Fault(String, String),
+    /// It takes more memory than one line may.
+    #[error("{0}")]
+    Large(crate::budget::Exceeded),
+    /// It has more than [`LONGEST_LINE`] bytes.
+    #[error("it is longer than {} MiB", LONGEST_LINE >> 20)]
+    Long,
+    /// It is the last one, and its end is missing: who wrote it was killed.
+    #[error("it ends in the middle, as after kill -9 or a loss of power")]
+    Cut,
+}
+
+/// The line that stores a window, with its end.
+///
+/// # Errors
+/// If it cannot be JSON, which no window is known to be.
+pub fn line(window: &Window) -> Result<String, String> {
+    let mut value = serde_json::to_value(window).map_err(|e| e.to_string())?;
+    let all = all_waits(window);
+    for (place, waits) in places(&mut value).into_iter().zip(all) {
+        place["histogram"] = Value::String(text_of(&waits.histogram));
+    }
+    Ok(value.to_string() + "\n")
+}
+
+/// Reads a line, without its end.
+///
+/// # Errors
+/// If it is no window, or is not consistent.
+pub fn read(line: &[u8]) -> Result<Window, LineError> {
+    let form = |e: serde_json::Error| LineError::Form(e.to_string());
+    #[derive(Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    let Head { schema } = serde_json::from_slice(line).map_err(form)?;
+    if schema != SCHEMA {
+        return Err(LineError::Schema(schema));
+    }
+    let window: Window = serde_json::from_slice(line).map_err(form)?;
+    let budget = Budget::of(line.len() as u64);
+    for waits in all_waits(&window) {
+        budget.keep(1, ROW).map_err(LineError::Large)?;
+        let buckets = waits.histogram.buckets().len() as u64;
+        budget.keep(buckets, Entry::BUCKET).map_err(LineError::Large)?;
+    }
+    match window.fault() {
+        Some((what, why)) => Err(LineError::Fault(what, why)),
+        None => Ok(window),
+    }
+}
+
+/// Gives `each` the number of each line, from 1, with its window or what is wrong with it, until the file
+/// ends or `each` has had enough.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn read_lines<E>(
+    mut input: impl BufRead,
+    mut each: impl FnMut(u64, Result<Window, LineError>) -> Result<(), E>,
+) -> io::Result<Result<(), E>> {
+    let mut bytes = Vec::new();
+    for number in 1.. {
+        bytes.clear();
+        let most = LONGEST_LINE as u64 + 1;
+        if (&mut input).take(most).read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        let found = match bytes.strip_suffix(b"\n") {
+            Some(line) => read(line),
+            None if bytes.len() > LONGEST_LINE => Err(LineError::Long),
+            None => read(&bytes).map_err(|_| LineError::Cut),
+        };
+        let is_long = matches!(found, Err(LineError::Long));
+        if let Err(enough) = each(number, found) {
+            return Ok(Err(enough));
+        }
+        if is_long {
+            break;
+        }
+    }
+    Ok(Ok(()))
+}
+
+impl Window {
+    /// What is wrong with it, if anything: in what, and why.
+    fn fault(&self) -> Option<(String, String)> {
+        if crate::date::Date::parse(&self.started).is_none() {
+            return Some(("started".into(), "it is no date".into()));
+        }
+        all_waits(self).find_map(|waits| Some(("waits".into(), waits.fault()?)))
+    }
+}
+
+/// All waits of a window, in the order of [`places`].
+fn all_waits(window: &Window) -> impl Iterator<Item = &Waits> {
+    let series = window.series.iter().map(|series| &series.waits);
+    series.chain(window.cpus.iter().map(|cpu| &cpu.waits)).chain([&window.others])
+}
+
+fn places(window: &mut Value) -> Vec<&mut Value> {
+    let Some(window) = window.as_object_mut() else { return Vec::new() };
+    let (mut rows, mut cpus, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for (key, value) in window {
+        let of_rows = |rows| match rows {
+            &mut Value::Array(ref mut rows) => {
+                rows.iter_mut().filter_map(|row| row.get_mut("waits")).collect()
+            }
+            _ => Vec::new(),
+        };
+        match key.as_str() {
+            "series" => rows = of_rows(value),
+            "cpus" => cpus = of_rows(value),
+            "others" => others = vec![value],
+            _ => {}
+        }
+    }
+    rows.append(&mut cpus);
+    rows.append(&mut others);
+    rows
+}
+
+fn text_of(histogram: &Histogram) -> String {
+    let mut text = String::new();
+    let (mut index, mut next) = (0, usize::MAX);
+    for bucket in histogram.buckets() {
+        while index < BUCKETS - 1 && edges_of(index).0 < bucket.lower {
+            index += 1;
+        }
+        let blank = if text.is_empty() { "" } else { " " };
+        let _ = match index == next {
+            true => write!(text, "{blank}{}", bucket.count),
+            false => write!(text, "{blank}@{index} {}", bucket.count),
+        };
+        next = index + 1;
+    }
+    text
+}
+
+fn histogram_of(text: &str) -> Result<Vec<Bucket>, &'static str> {
+    let mut buckets: Vec<Bucket> = Vec::new();
+    let mut next = None;
+    for word in text.split_ascii_whitespace() {
+        if let Some(index) = word.strip_prefix('@') {
+            next = Some(index.parse().map_err(|_| "what follows @ is no number")?);
+            continue;
+        }
+        let index = next.ok_or("it does not begin with @ and a number")?;
+        if index >= BUCKETS {
+            return Err("there is no such bucket");
+        }
+        let count = word.parse().map_err(|_| "a count is no number")?;
+        let (lower, upper) = edges_of(index);
+        buckets.push(Bucket { lower, upper, count });
+        next = Some(index + 1);
+    }
+    Ok(buckets)
+}
+
+/// A histogram in either form, of the buckets of the scale and of no others: then histograms of many windows
+/// take no more memory than one.
+pub(super) fn histogram<'de, D: Deserializer<'de>>(from: D) -> Result<Histogram, D::Error> {
+    struct Either;
+
+    impl<'de> Visitor<'de> for Either {
+        type Value = Vec<Bucket>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a list of buckets, or a text of their counts")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+            histogram_of(text).map_err(E::custom)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut buckets = Vec::new();
+            let mut index = 0;
+            while let Some(bucket) = list.next_element::<Bucket>()? {
+                let is_it = |index| edges_of(index) == (bucket.lower, bucket.upper);
+                while index < BUCKETS && !is_it(index) {
+                    index += 1;
+                }
+                if index == BUCKETS {
+                    return Err(A::Error::custom("a bucket is none of the scale, or out of order"));
+                }
+                buckets.push(bucket);
+                index += 1;
+            }
+            Ok(buckets)
+        }
+    }
+
+    let buckets = from.deserialize_any(Either)?;
+    Histogram::from_buckets(buckets).map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::meter::{Meter, Reading};
+    use crate::watch::{Cpu, LeftOut, Moved, OwnCost, Series, WaitBegin};
+    use proptest::prelude::*;
+    use wakescope_testing::fuzz;
+
+    /// Waits in these buckets, each as long as the bucket's lower edge.
+    fn waits(counts: &[(usize, u64)]) -> Waits {
+        let sum_ns = counts.iter().map(|&(index, count)| edges_of(index).0.saturating_mul(count));
+        let max_ns = counts.last().map_or(0, |&(index, _)| edges_of(index).0);
+        let sum_ns = sum_ns.fold(0, u64::saturating_add);
+        Meter::default().read(Reading { sum_ns, max_ns, buckets: counts.to_vec() })
+    }
+
+    fn window(counts: &[(usize, u64)]) -> Window {
+        let others = waits(counts);
+        Window {
+            schema: SCHEMA.into(),
+            started: "2026-11-21T01:00:00Z".into(),
+            begin_ns: 0,
+            window_ns: 600_000_000_000,
+            from: WaitBegin::Queued,
+            series: vec![
+                Series {
+                    cgroup_id: 7,
+                    cgroup: Some("/a \"b\"".into()),
+                    comm: "x\n".into(),
+                    waits: waits(&[(3, 1), (4, 2)]),
+                },
+                Series { cgroup_id: 0, cgroup: None, comm: String::new(), waits: others.clone() },
+            ],
+            others,
+            cpus: vec![Cpu { cpu: 1, switches: 9, waits: waits(&[(0, 5)]) }],
+            left_out: LeftOut::default(),
+            moved: Moved::default(),
+            series_used: 2,
+            series_limit: 9,
+            own_cost: OwnCost {
+                agent_ns: 1,
+                program_ns: None,
+                program_runs: 9,
+                source: crate::watch::CostSource::Unknown,
+                cpus: 2,
+            },
+            audit: None,
+        }
+    }
+
+    #[test]
+    fn a_histogram_is_a_short_text() {
+        let waits = waits(&[(57, 3), (58, 12), (71, 1), (BUCKETS - 1, 2)]);
+        assert_eq!(text_of(&waits.histogram), "@57 3 12 @71 1 @433 2");
+        assert_eq!(text_of(&Histogram::default()), "");
+        let line = line(&window(&[(57, 3)])).unwrap();
+        assert!(line.ends_with('\n') && line.contains("\"histogram\":\"@3 1 2\""), "{line}");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_stored_is_read_as_it_was(
+            counts in prop::collection::btree_map(0..BUCKETS, 1_u64..1 << 40, 0..60),
+        ) {
+            let window = window(&counts.into_iter().collect::<Vec<_>>());
+            let line = line(&window).unwrap();
+            prop_assert_eq!(&read(line.trim_end().as_bytes()).unwrap(), &window);
+            // As `--json` prints it.
+            prop_assert_eq!(&read(&serde_json::to_vec(&window).unwrap()).unwrap(), &window);
+        }
+    }
+
+    #[track_caller]
+    fn refused(from: &str, to: &str, want: &str) {
+        let line = line(&window(&[(57, 3)])).unwrap();
+        assert!(line.contains(from), "{line}");
+        let told = read(line.replacen(from, to, 1).as_bytes()).unwrap_err().to_string();
+        assert!(told.contains(want), "{told}");
+    }
+
+    #[test]
+    fn what_is_no_window_is_refused() {
+        refused("wakescope.watch/1", "wakescope.watch/2", "`wakescope.watch/2`, and this version");
+        refused("2026-11-21", "yesterday", "its started: it is no date");
+        refused("@3 1 2", "3 1 2", "does not begin with @");
+        refused("@3 1 2", "@434 1", "no such bucket");
+        refused("@3 1 2", "@4 1 @3 2", "inside the one before");
+        refused("@3 1 2", "@3 1 0", "is empty");
+        refused("@3 1 2", "@3 1 -2", "a count is no number");
+        refused("@3 1 2", "@3 1", "the histogram holds 1");
+        refused("\"@3 1 2\"", "[[1,2,3]]", "none of the scale");
+        refused("\"@3 1 2\"", "[[144,152,1],[144,152,2]]", "none of the scale, or out of order");
+        refused("\"series\":[", "\"series\":[7,", "it is no window");
+        let half = line(&window(&[(57, 3)])).unwrap();
+        assert!(matches!(read(&half.as_bytes()[..half.len() / 2]), Err(LineError::Form(_))));
+    }
+
+    #[test]
+    fn a_cut_last_line_is_told_and_the_others_count() {
+        let line = line(&window(&[(57, 3)])).unwrap();
+        let text = format!("{line}{line}{}", &line[..line.len() / 2]);
+        let mut seen = Vec::new();
+        let each = |number, found: Result<Window, LineError>| {
+            seen.push((number, found.map_err(|e| e.to_string())));
+            Ok::<(), ()>(())
+        };
+        read_lines(text.as_bytes(), each).unwrap().unwrap();
+        let window = window(&[(57, 3)]);
+        assert_eq!(seen[..2], [(1, Ok(window.clone())), (2, Ok(window))]);
+        assert!(seen[2].1.as_ref().is_err_and(|why| why.contains("in the middle")), "{seen:?}");
+        assert_eq!(seen.len(), 3);
+        // Only the end of the line is missing.
+        let mut count = 0;
+        let each = |_, found: Result<Window, LineError>| found.map(|_| count += 1);
+        read_lines(line.trim_end().as_bytes(), each).unwrap().unwrap();
+        assert_eq!(count, 1);
+    }
+
+    #[test]
+    fn fuzz_stored_windows() {
+        let counts: Vec<(usize, u64)> = (0..BUCKETS).map(|index| (index, 1)).collect();
+        let window = window(&counts);
+        let seeds = [line(&window).unwrap().into_bytes(), serde_json::to_vec(&window).unwrap()];
+        fuzz("watch", &seeds, |bytes| {
+            let mut sum = crate::watch::sum::Sum::default();
+            let each = |_, found: Result<Window, LineError>| {
+                if let Ok(window) = found {
+                    assert!(all_waits(&window).all(|waits| waits.fault().is_none()));
+                    sum.add(window.clone());
+                    sum.add(window);
+                }
+                Ok::<(), ()>(())
+            };
+            read_lines(bytes, each).unwrap().unwrap();
+            let _ = sum.window().map(|window| line(&window));
+        });
+    }
+}

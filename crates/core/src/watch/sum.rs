@@ -1,0 +1,238 @@
+//! Several windows as one.
+
+use std::collections::BTreeMap;
+
+use crate::watch::{Audit, CostSource, Cpu, LeftOut, Moved, OwnCost, Series, Waits, Window};
+
+/// The most series of a sum, as many as one watch can have at once. Waits of all others are one.
+const MOST_SERIES: usize = 65_536;
+
+/// Windows that are added up, each later than the one before. Time between them, in which nobody watched, is
+/// in none.
+#[derive(Clone, Debug, Default)]
+pub struct Sum {
+    /// The first window, with the sums of what is no list.
+    head: Option<Window>,
+    /// The cgroup's path is part of what a series is known by: numbers are given anew after each boot.
+    series: BTreeMap<(u64, Option<String>, String), Waits>,
+    cpus: BTreeMap<u32, (u64, Waits)>,
+}
+
+impl Sum {
+    /// Adds a window.
+    pub fn add(&mut self, window: Window) {
+        let Window { series, cpus, mut others, .. } = window;
+        for Series { cgroup_id, cgroup, comm, waits } in series {
+            let key = (cgroup_id, cgroup, comm);
+            let sum = match self.series.len() < MOST_SERIES || self.series.contains_key(&key) {
+                true => self.series.entry(key).or_default(),
+                false => &mut others,
+            };
+            *sum = sum.merged(&waits);
+        }
+        for Cpu { cpu, switches, waits } in cpus {
+            let sum = self.cpus.entry(cpu).or_default();
+            *sum = (sum.0.saturating_add(switches), sum.1.merged(&waits));
+        }
+        let window = Window { series: Vec::new(), cpus: Vec::new(), others, ..window };
+        self.head = Some(match self.head.take() {
+            None => window,
+            Some(head) => joined(head, window),
+        });
+    }
+
+    /// How long the windows are together, ns.
+    pub fn window_ns(&self) -> u64 {
+        self.head.as_ref().map_or(0, |head| head.window_ns)
+    }
+
+    /// All of them as one window, which begins with the first; `None` if there were none.
+    pub fn window(&self) -> Option<Window> {
+        let head = self.head.clone()?;
+        let series = self.series.iter().map(|((cgroup_id, cgroup, comm), waits)| Series {
+            cgroup_id: *cgroup_id,
+            cgroup: cgroup.clone(),
+            comm: comm.clone(),
+            waits: waits.clone(),
+        });
+        let cpus = self.cpus.iter().map(|(&cpu, (switches, waits))| Cpu {
+            cpu,
+            switches: *switches,
+            waits: waits.clone(),
+        });
+        Some(Window { series: series.collect(), cpus: cpus.collect(), ..head })
+    }
+
+    /// How many series there are.
+    pub fn series(&self) -> usize {
+        self.series.len()
+    }
+}
+
+/// What is no list of two windows.
+fn joined(first: Window, later: Window) -> Window {
+    Window {
+        window_ns: first.window_ns.saturating_add(later.window_ns),
+        others: first.others.merged(&later.others),
+        left_out: first.left_out.plus(&later.left_out),
+        moved: Moved {
+            count: first.moved.count.saturating_add(later.moved.count),
+            before_ns: first.moved.before_ns.saturating_add(later.moved.before_ns),
+        },
+        series_used: first.series_used.max(later.series_used),
+        series_limit: first.series_limit.max(later.series_limit),
+        own_cost: first.own_cost.plus(&later.own_cost),
+        audit: match (first.audit, later.audit) {
+            (Some(first), Some(later)) => Some(later.after(&first)),
+            (first, later) => later.or(first),
+        },
+        ..first
+    }
+}
+
+impl LeftOut {
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            uncovered_ns: self.uncovered_ns.saturating_add(other.uncovered_ns),
+            unstamped: self.unstamped.saturating_add(other.unstamped),
+            discarded: self.discarded.saturating_add(other.discarded),
+            untracked: self.untracked.saturating_add(other.untracked),
+            first: self.first.saturating_add(other.first),
+            caught_up: self.caught_up.saturating_add(other.caught_up),
+            missed: self.missed.saturating_add(other.missed),
+            missed_ns: self.missed_ns.saturating_add(other.missed_ns),
+            contradicted: self.contradicted.saturating_add(other.contradicted),
+        }
+    }
+}
+
+impl OwnCost {
+    /// Both together: known only if both are, and measured only if both were.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let source = match (self.source, other.source) {
+            (CostSource::Unknown, _) | (_, CostSource::Unknown) => CostSource::Unknown,
+            (CostSource::Measured, CostSource::Measured) => CostSource::Measured,
+            _ => CostSource::Estimated,
+        };
+        Self {
+            agent_ns: self.agent_ns.saturating_add(other.agent_ns),
+            program_ns: self.program_ns.zip(other.program_ns).map(|(a, b)| a.saturating_add(b)),
+            program_runs: self.program_runs.saturating_add(other.program_runs),
+            source,
+            cpus: self.cpus.max(other.cpus),
+        }
+    }
+}
+
+impl Audit {
+    /// This comparison, after an `earlier` one. Each is of all that was counted of a task since it was seen
+    /// first. So the last one says how many are equal, and none makes up for a difference.
+    #[must_use]
+    pub fn after(&self, earlier: &Self) -> Self {
+        Self {
+            differing: self.differing.max(earlier.differing),
+            largest_ns: self.largest_ns.max(earlier.largest_ns),
+            ..*self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::histogram::Histogram;
+    use crate::watch::{SCHEMA, WaitBegin};
+
+    fn waits(of: &[u64]) -> Waits {
+        Waits {
+            count: of.len() as u64,
+            sum_ns: of.iter().sum(),
+            max_ns: of.iter().max().copied(),
+            max_is_exact: true,
+            histogram: Histogram::of(of.iter().copied()),
+        }
+    }
+
+    fn window(begin_ns: u64, series: Vec<Series>) -> Window {
+        Window {
+            schema: SCHEMA.into(),
+            started: "2026-11-21T01:00:00Z".into(),
+            begin_ns,
+            window_ns: 2_000,
+            from: WaitBegin::Queued,
+            series,
+            others: waits(&[3]),
+            cpus: vec![Cpu { cpu: 0, switches: 7, waits: waits(&[begin_ns]) }],
+            left_out: LeftOut { missed: 2, ..LeftOut::default() },
+            moved: Moved { count: 1, before_ns: 5 },
+            series_used: 4,
+            series_limit: 9,
+            own_cost: OwnCost {
+                agent_ns: 10,
+                program_ns: Some(20),
+                program_runs: 7,
+                source: CostSource::Measured,
+                cpus: 2,
+            },
+            audit: Some(Audit { equal: 5, ..Audit::default() }),
+        }
+    }
+
+    fn series(id: u64, path: Option<&str>, comm: &str, of: &[u64]) -> Series {
+        let cgroup = path.map(str::to_owned);
+        Series { cgroup_id: id, cgroup, comm: comm.into(), waits: waits(of) }
+    }
+
+    #[test]
+    fn windows_add_up() {
+        let mut sum = Sum::default();
+        assert_eq!((sum.window(), sum.window_ns()), (None, 0));
+        let first =
+            window(0, vec![series(1, Some("/a"), "x", &[1, 2]), series(2, None, "x", &[9])]);
+        sum.add(first.clone());
+        assert_eq!(sum.window().as_ref(), Some(&first));
+        let mut second = window(2_000, vec![series(1, Some("/a"), "x", &[7])]);
+        second.audit = Some(Audit { equal: 8, differing: 1, ..Audit::default() });
+        second.own_cost.source = CostSource::Estimated;
+        sum.add(second);
+        // After the next boot, another cgroup has the number.
+        sum.add(Window { audit: None, ..window(0, vec![series(1, Some("/b"), "x", &[4])]) });
+        let all = sum.window().unwrap();
+        assert_eq!((all.begin_ns, all.window_ns, all.others), (0, 6_000, waits(&[3, 3, 3])));
+        let want = [
+            series(1, Some("/a"), "x", &[1, 2, 7]),
+            series(1, Some("/b"), "x", &[4]),
+            series(2, None, "x", &[9]),
+        ];
+        assert_eq!(all.series, want);
+        assert_eq!((all.cpus[0].switches, all.cpus[0].waits.count), (21, 3));
+        assert_eq!((all.left_out.missed, all.moved.before_ns), (6, 15));
+        assert_eq!(
+            (all.own_cost.program_ns, all.own_cost.source),
+            (Some(60), CostSource::Estimated)
+        );
+        assert_eq!(all.audit.map(|audit| (audit.equal, audit.differing)), Some((8, 1)));
+    }
+
+    #[test]
+    fn names_without_end_take_no_memory_without_end() {
+        let mut sum = Sum::default();
+        let many = (0..MOST_SERIES as u64 + 10).map(|id| series(id, None, "x", &[7]));
+        sum.add(window(0, many.collect()));
+        sum.add(window(2_000, vec![series(3, None, "x", &[8]), series(0, None, "new", &[9])]));
+        let all = sum.window().unwrap();
+        assert_eq!((all.series.len(), all.others.count), (MOST_SERIES, 1 + 10 + 1 + 1));
+        assert_eq!(all.series[3].waits, waits(&[7, 8]));
+    }
+
+    #[test]
+    fn a_cost_that_is_not_known_once_is_not_known_at_all() {
+        let known = window(0, Vec::new()).own_cost;
+        let unknown = OwnCost { program_ns: None, source: CostSource::Unknown, ..known };
+        let both = known.plus(&unknown);
+        assert_eq!((both.program_ns, both.source), (None, CostSource::Unknown));
+    }
+}

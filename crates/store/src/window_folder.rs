@@ -1,0 +1,281 @@
+//! The folder of a watch: a file for each hour and each start, whose lines are windows, and no more of them
+//! than there is to be room for.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use wakescope_sys::file::try_lock;
+use wakescope_sys::folder::{Folder, Kind};
+
+use crate::growing::Appended;
+use crate::output::open_lock;
+use crate::run_folder::{FILE_MODE, Place, RECORD, RunFolderError};
+
+/// Held by the watch that writes to the folder.
+const LOCK: &str = "lock";
+/// What the name of a file of windows ends with, behind the second of its first one.
+const ENDING: &str = ".jsonl";
+/// The most files that begin in one second.
+const MOST_PER_SECOND: u32 = 1_000;
+
+/// A folder to which windows are written by one process. Each begins a file of its own: so a line that is
+/// cut, because its writer was killed, is the last of its file.
+#[derive(Debug)]
+pub struct WindowFolder {
+    folder: Folder,
+    /// The most bytes that all files of windows may have.
+    keep: u64,
+    current: Option<Current>,
+    _lock: File,
+}
+
+/// The file that is being written.
+#[derive(Debug)]
+struct Current {
+    name: OsString,
+    /// The hour in which its windows began, as in `2026-11-21T01`.
+    hour: String,
+    file: Appended,
+}
+
+impl WindowFolder {
+    /// The folder at `path`, made with all above it that is missing, for files of at most `keep` bytes
+    /// together.
+    ///
+    /// # Errors
+    /// If others could exchange files in it, another watch writes to it, or it is the folder of a run.
+    pub fn open(path: &Path, keep: u64) -> Result<Self, RunFolderError> {
+        let place = Place::make(path)?;
+        if place.folder.about_file(OsStr::new(RECORD)).is_ok() {
+            return Err(RunFolderError::HoldsRun(path.into()));
+        }
+        let name = path.join(LOCK);
+        let lock = open_lock(&name).map_err(|e| RunFolderError::File(name.clone(), e))?;
+        // File systems without locks do without.
+        if let Ok(false) = try_lock(&lock) {
+            return Err(RunFolderError::InUse(name));
+        }
+        Ok(Self { folder: place.folder, keep, current: None, _lock: lock })
+    }
+
+    /// Adds the line of a window that began at `started` (RFC 3339, UTC). The oldest files go to make room
+    /// for it; how many.
+    ///
+    /// # Errors
+    /// If it cannot be written. Then none of it is.
+    pub fn append(&mut self, started: &str, line: &[u8]) -> io::Result<u32> {
+        let hour = started.get(..13).unwrap_or(started);
+        self.current.take_if(|current| current.hour != hour);
+        let removed = self.make_room(line.len() as u64)?;
+        let current = match &mut self.current {
+            Some(current) => current,
+            none => none.insert(Current::create(&self.folder, started, hour)?),
+        };
+        current.file.append(line)?;
+        Ok(removed)
+    }
+
+    /// Removes the oldest files until so many more bytes are within what is to be kept.
+    fn make_room(&mut self, bytes: u64) -> io::Result<u32> {
+        if bytes > self.keep {
+            return Err(io::Error::other(format!(
+                "a window takes {bytes} bytes, and {} are to be kept",
+                self.keep
+            )));
+        }
+        let names = self.folder.names()?;
+        let names = names.into_iter().filter(|name| file_time(name).is_some());
+        let mut files = Vec::new();
+        for name in names {
+            // Another may be gone meanwhile, or be no file of ours.
+            let Ok(found) = self.folder.about_file(&name) else { continue };
+            if found.kind == Kind::File {
+                let length = self.folder.open_to_read(&name)?.metadata()?.len();
+                files.push((name, length));
+            }
+        }
+        files.sort_by(|a, b| file_time(&a.0).cmp(&file_time(&b.0)));
+        let mut used: u64 = files.iter().map(|file| file.1).sum();
+        let mut removed = 0;
+        for (name, length) in files {
+            if used.saturating_add(bytes) <= self.keep {
+                break;
+            }
+            self.folder.remove_file(&name)?;
+            self.current.take_if(|current| current.name == name);
+            used -= length;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+}
+
+impl Current {
+    fn create(folder: &Folder, started: &str, hour: &str) -> io::Result<Self> {
+        let stem = started.trim_end_matches('Z').replace(':', "-");
+        for number in 1..=MOST_PER_SECOND {
+            let name: OsString = match number {
+                1 => format!("{stem}{ENDING}").into(),
+                _ => format!("{stem}-{number}{ENDING}").into(),
+            };
+            match folder.create(&name, FILE_MODE) {
+                Ok(file) => {
+                    let (hour, file) = (hour.into(), Appended::new(file));
+                    return Ok(Self { name, hour, file });
+                }
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Err(io::Error::other(format!("{MOST_PER_SECOND} files of one second are there")))
+    }
+}
+
+/// The files of windows in the folder at `path`, the oldest first. None if it is no folder of a watch.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn window_files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        if file_time(&name).is_some() {
+            names.push(name);
+        }
+    }
+    names.sort_by(|a, b| file_time(a).cmp(&file_time(b)));
+    Ok(names.into_iter().map(|name| path.join(name)).collect())
+}
+
+/// The second of the first window of the file with this name, as text, and which of that second it is;
+/// `None` for other files.
+fn file_time(name: &OsStr) -> Option<(&str, u32)> {
+    const SHAPE: &[u8] = b"0000-00-00T00-00-00";
+    let stem = name.to_str()?.strip_suffix(ENDING)?;
+    let (time, number) = stem.split_at_checked(SHAPE.len())?;
+    let fits = |(&byte, &shape): (&u8, &u8)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        shape => byte == shape,
+    };
+    let number = match number {
+        "" => 1,
+        number => number.strip_prefix('-')?.parse().ok()?,
+    };
+    time.as_bytes().iter().zip(SHAPE).all(fits).then_some((time, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use wakescope_testing::Disk;
+
+    use super::*;
+
+    /// A folder of the test `name`, which has none yet.
+    fn scratch(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("windows-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[track_caller]
+    fn assert_files(path: &Path, want: &[(&str, &str)]) {
+        let files = window_files(path).unwrap();
+        let found = files.iter().map(|file| {
+            let name = file.file_name().unwrap().to_str().unwrap();
+            (name, fs::read_to_string(file).unwrap())
+        });
+        let found: Vec<_> = found.collect();
+        let found: Vec<_> = found.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        assert_eq!(found, want);
+    }
+
+    #[test]
+    fn each_hour_and_each_start_has_a_file() {
+        let path = scratch("hours");
+        let mut watch = WindowFolder::open(&path.join("a/b"), 1_000).unwrap();
+        watch.append("2026-11-21T01:00:07Z", b"1\n").unwrap();
+        watch.append("2026-11-21T01:59:59Z", b"2\n").unwrap();
+        watch.append("2026-11-21T02:00:01Z", b"3\n").unwrap();
+        assert!(matches!(
+            WindowFolder::open(&path.join("a/b"), 1_000),
+            Err(RunFolderError::InUse(_))
+        ));
+        drop(watch);
+        let mut again = WindowFolder::open(&path.join("a/b"), 1_000).unwrap();
+        again.append("2026-11-21T02:00:01Z", b"4\n").unwrap();
+        let names = ["2026-11-21T01-00-07", "2026-11-21T02-00-01", "2026-11-21T02-00-01-2"];
+        let [first, second, third] = names.map(|name| format!("{name}.jsonl"));
+        assert_files(&path.join("a/b"), &[(&first, "1\n2\n"), (&second, "3\n"), (&third, "4\n")]);
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn the_oldest_files_go_and_no_others() {
+        let path = scratch("keep");
+        fs::write(path.join("notes.jsonl"), "of the user").unwrap();
+        symlink("notes.jsonl", path.join("2026-11-20T00-00-00.jsonl")).unwrap();
+        let mut watch = WindowFolder::open(&path, 20).unwrap();
+        let mut append =
+            |hour: u32, line: &[u8]| watch.append(&format!("2026-11-21T{hour:02}:00:00Z"), line);
+        assert_eq!(append(1, b"12345678\n").unwrap(), 0);
+        assert_eq!(append(2, b"12345678\n").unwrap(), 0);
+        assert_eq!(append(3, b"1234567890123\n").unwrap(), 2);
+        // Also the file that is being written.
+        assert_eq!(append(3, b"1234567\n").unwrap(), 1);
+        assert!(append(3, &[b'1'; 21]).unwrap_err().to_string().contains("21 bytes"));
+        let link = ("2026-11-20T00-00-00.jsonl", "of the user");
+        assert_files(&path, &[link, ("2026-11-21T03-00-00.jsonl", "1234567\n")]);
+        assert_eq!(fs::read_to_string(path.join("notes.jsonl")).unwrap(), "of the user");
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn a_window_for_which_there_is_no_room_leaves_nothing() {
+        let path = scratch("full");
+        let name = "a_window_for_which_there_is_no_room_leaves_nothing";
+        let Some(disk) = Disk::mount(&path, "size=64k", name) else { return };
+        let mut watch = WindowFolder::open(&path.join("w"), 1_000_000).unwrap();
+        watch.append("2026-11-21T01:00:00Z", &[b'1'; 30_000]).unwrap();
+        watch.append("2026-11-21T01:10:00Z", &[b'2'; 60_000]).unwrap_err();
+        watch.append("2026-11-21T01:10:00Z", b"3\n").unwrap();
+        let file = fs::read(path.join("w/2026-11-21T01-00-00.jsonl")).unwrap();
+        assert_eq!((file.len(), &file[29_999..]), (30_002, &b"13\n"[..]));
+        drop((watch, disk));
+        fs::remove_dir(path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_is_not_safe_or_holds_a_run_is_refused() {
+        let path = scratch("refused");
+        fs::write(path.join("run.json"), "{}").unwrap();
+        assert!(matches!(WindowFolder::open(&path, 9), Err(RunFolderError::HoldsRun(_))));
+        fs::remove_file(path.join("run.json")).unwrap();
+        symlink("elsewhere", path.join(LOCK)).unwrap();
+        assert!(matches!(WindowFolder::open(&path, 9), Err(RunFolderError::File(..))));
+        assert!(!path.join("elsewhere").exists());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(WindowFolder::open(&path, 9), Err(RunFolderError::Folder(..))));
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    #[test]
+    fn files_are_known_by_their_names() {
+        for (name, want) in [
+            ("2026-11-21T01-00-07.jsonl", Some(("2026-11-21T01-00-07", 1))),
+            ("2026-11-21T01-00-07-12.jsonl", Some(("2026-11-21T01-00-07", 12))),
+            ("2026-11-21T01-00-07-.jsonl", None),
+            ("2026-11-21T01-00-07", None),
+            ("2026-11-21T01:00:07.jsonl", None),
+            ("2026-11-21T01-00-0é.jsonl", None),
+            ("episodes.jsonl", None),
+        ] {
+            assert_eq!(file_time(OsStr::new(name)), want, "{name}");
+        }
+    }
+}
