@@ -258,7 +258,8 @@ pub(super) static KINDS: &[Kind] = &[
     },
     Kind {
         name: "disturb-KIND-TIME",
-        about: "delays wakeups in a known way: fifo, timers, syscall, softirq, throttle",
+        about: "delays wakeups in a known way: fifo, timers, syscall, softirq, throttle, and \
+                sections of the kernel module, as irqs-off",
         unit: "times",
         thread_name: "load-disturb",
         needs_directory: false,
