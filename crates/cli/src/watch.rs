@@ -305,23 +305,34 @@ impl Watch {
         let counted = self.watcher.read();
         let cost = self.watcher.cost(counted.cpus.iter().map(|cpu| cpu.switches).sum());
         let (begin, span) = (self.last.since(self.begin), now.since(self.last));
+        // Not from when the watch began: the clock of spans stands still while the machine is suspended.
+        let passed = clock::now().since(self.last);
+        let started = clock::read(Clock::Realtime).saturating_sub(passed.0);
         self.last = now;
-        self.describe(counted, cost, begin, span)
+        self.describe(counted, cost, Date::from_realtime(started), (begin, span))
     }
 
     /// All windows together.
     fn total(&self) -> Window {
         let span = self.last.since(self.begin);
         let total = self.watcher.total();
-        let window = self.describe(total, self.watcher.total_cost(), SpanNs(0), span);
+        let cost = self.watcher.total_cost();
+        let window = self.describe(total, cost, self.started, (SpanNs(0), span));
         Window { audit: self.audit, ..window }
     }
 
-    fn describe(&self, counted: Counted, own_cost: OwnCost, begin: SpanNs, span: SpanNs) -> Window {
+    /// A window that began `started`, with its begin from the start of the watch and its length.
+    fn describe(
+        &self,
+        counted: Counted,
+        own_cost: OwnCost,
+        started: Date,
+        (begin, span): (SpanNs, SpanNs),
+    ) -> Window {
         let Counted { series, others, cpus, left_out, moved } = counted;
         Window {
             schema: SCHEMA.into(),
-            started: self.started.after(begin).to_string(),
+            started: started.to_string(),
             begin_ns: begin.0,
             window_ns: span.0,
             from: WaitBegin::Queued,

@@ -51,10 +51,10 @@ pub enum LineError {
 /// If it cannot be JSON, which no window is known to be.
 pub fn line(window: &Window) -> Result<String, String> {
     let mut value = serde_json::to_value(window).map_err(|e| e.to_string())?;
-    let all = all_waits(window);
-    for (place, waits) in places(&mut value).into_iter().zip(all) {
-        place["histogram"] = Value::String(text_of(&waits.histogram));
-    }
+    let series = window.series.iter().map(|series| &series.waits);
+    pack_rows(&mut value["series"], series);
+    pack_rows(&mut value["cpus"], window.cpus.iter().map(|cpu| &cpu.waits));
+    pack(&mut value["others"], &window.others);
     Ok(value.to_string() + "\n")
 }
 
@@ -127,32 +127,19 @@ impl Window {
     }
 }
 
-/// All waits of a window, in the order of [`places`].
+/// All waits of a window.
 fn all_waits(window: &Window) -> impl Iterator<Item = &Waits> {
     let series = window.series.iter().map(|series| &series.waits);
     series.chain(window.cpus.iter().map(|cpu| &cpu.waits)).chain([&window.others])
 }
 
-fn places(window: &mut Value) -> Vec<&mut Value> {
-    let Some(window) = window.as_object_mut() else { return Vec::new() };
-    let (mut rows, mut cpus, mut others) = (Vec::new(), Vec::new(), Vec::new());
-    for (key, value) in window {
-        let of_rows = |rows| match rows {
-            &mut Value::Array(ref mut rows) => {
-                rows.iter_mut().filter_map(|row| row.get_mut("waits")).collect()
-            }
-            _ => Vec::new(),
-        };
-        match key.as_str() {
-            "series" => rows = of_rows(value),
-            "cpus" => cpus = of_rows(value),
-            "others" => others = vec![value],
-            _ => {}
-        }
-    }
-    rows.append(&mut cpus);
-    rows.append(&mut others);
-    rows
+fn pack_rows<'a>(rows: &mut Value, all: impl Iterator<Item = &'a Waits>) {
+    let rows = rows.as_array_mut().into_iter().flatten();
+    rows.zip(all).for_each(|(row, waits)| pack(&mut row["waits"], waits));
+}
+
+fn pack(value: &mut Value, waits: &Waits) {
+    value["histogram"] = Value::String(text_of(&waits.histogram));
 }
 
 fn text_of(histogram: &Histogram) -> String {
