@@ -21,8 +21,6 @@ mod explained;
 mod guests;
 #[path = "lab/hurt.rs"]
 mod hurt;
-#[path = "lab/injected.rs"]
-mod injected;
 #[path = "lab/record.rs"]
 mod record;
 #[path = "lab/resumed.rs"]

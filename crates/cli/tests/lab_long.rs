@@ -12,6 +12,8 @@ use wakescope_core::preemption::Model;
 use wakescope_core::run::Run;
 
 mod common;
+#[path = "lab_long/injected.rs"]
+mod injected;
 
 /// `None`, and so said for `test`, unless it was asked for what takes long.
 fn stock(test: &str, kernels: &[&str]) -> Option<&'static Stock> {

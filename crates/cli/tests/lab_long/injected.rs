@@ -8,7 +8,7 @@ use wakescope_core::lab::Status;
 use wakescope_core::run::Run;
 
 use crate::common::bench::skip;
-use crate::common::lab::{Bench, KERNEL, first_lab};
+use crate::common::lab::{Bench, KERNEL};
 
 /// When sections began and ended, by the module's own clock.
 fn sections(log: &str) -> Vec<[u64; 2]> {
@@ -21,12 +21,11 @@ fn sections(log: &str) -> Vec<[u64; 2]> {
 fn wakeups_that_a_section_with_interrupts_off_holds_up_are_blamed_on_it_to_the_microsecond() {
     let name =
         "wakeups_that_a_section_with_interrupts_off_holds_up_are_blamed_on_it_to_the_microsecond";
-    let Some((stock, pool, _)) = first_lab(name) else { return };
+    let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
     if let Err(why) = stock.build_module(KERNEL) {
         return skip(name, &why);
     }
     let bench = Bench::new(stock, "injected");
-    bench.take_checks(&pool);
     let load = "disturb-irqs-off-300us";
     let what = ["--kernel", KERNEL, "--preempt", "full", "--load", load, "--seeds", "1"];
     let how = ["--samples", "2000", "--interval", "380us", "--explain", "--above", "150us"];
