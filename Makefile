@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test test-oldest test-fresh test-lab test-browser test-sections fuzz check bench results score oracle simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test run-oldest test-oldest test-fresh test-lab test-browser test-sections fuzz check bench results score oracle simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -79,10 +79,12 @@ test: build
 # What only the oldest supported toolchain can show: that it compiles the command and every test, and
 # that what it compiles works.
 OLDEST = $(CURDIR)/target/oldest
-test-oldest: setup
-	cargo=$$(scripts/oldest-rust) && export CARGO="$$cargo" CARGO_TARGET_DIR=$(call quoted,$(OLDEST)) && \
-	$(MAKE) run PROFILE=quick RUN=$(call quoted,$(OLDEST)/$(RUN)) && \
-	scripts/cargo check --locked --profile quick --workspace --all-targets
+WITH_OLDEST = cargo=$$(scripts/oldest-rust) && export CARGO="$$cargo" CARGO_TARGET_DIR=$(call quoted,$(OLDEST)) &&
+run-oldest: setup
+	$(WITH_OLDEST) $(MAKE) run PROFILE=quick RUN=$(call quoted,$(OLDEST)/$(RUN))
+
+test-oldest: run-oldest
+	$(WITH_OLDEST) scripts/cargo check --locked --profile quick --workspace --all-targets
 
 test-fresh:
 	scripts/test-fresh

@@ -91,13 +91,15 @@ fn the_limit_of_file_sizes_is_an_error_with_a_name() {
     let limited = |kib: u32, args: &[&str]| {
         Running::start(&mut after(&test, &format!("ulimit -f {kib}"), args)).output()
     };
-    let measure = ["measure", "--interval", "100us", "--samples", "20000", "--save-samples"];
-    // Nothing fits, or the record but not the samples.
+    let measure: Vec<_> =
+        "measure --cpus 0 --interval 50us --samples 100000 --save-samples".split(' ').collect();
+    // Nothing fits, or the record but not the samples: these take 1.8 MB, while a record grows with how
+    // different its samples are (180 kB for a CPU that a stalling machine took away again and again).
     let ended = limited(1, &measure);
     assert_eq!(ended.code, Some(2), "{ended:?}");
     assert!(ended.stderr.contains("File too large"), "{}", ended.stderr);
     assert_eq!(names(&test.dir), [""; 0]);
-    let ended = limited(200, &measure);
+    let ended = limited(1000, &measure);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let folder = test.run_folder();
     assert_eq!(names(&folder), [RECORD, "samples.csv"]);
