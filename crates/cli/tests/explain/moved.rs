@@ -46,10 +46,10 @@ impl Crowd {
             };
             Builder::new().name(name.into()).spawn(every_round).unwrap()
         };
-        let keep = |turn: u64| {
-            let cpu = cpus[turn as usize];
+        let keep = |turn: usize| {
+            let cpu = cpus[turn];
             let keep = move |round: u64, begin: MonoNs| {
-                let span = if round % 2 == turn { Self::SHORT } else { Self::LONG };
+                let span = if round % 2 == turn as u64 { Self::SHORT } else { Self::LONG };
                 clock::sleep_until(begin).unwrap();
                 while clock::now() < begin.after(span) {}
             };
