@@ -44,9 +44,8 @@ SECTION_GUESTS = [
     ("7.2-rt", "rt"),
 ]
 # Where loads of guests log when they disturbed. What the kernel does not know on its command line is the
-# environment of the guest's first process. With PREEMPT_RT (6.1) the serial line's interrupt is taken for
-# one that nobody handles after 100,000 of them, a byte each, and results are longer: noirqdebug.
-LOGGED = "WAKESCOPE_DISTURBANCES=/tmp/disturbances noirqdebug"
+# environment of the guest's first process.
+LOGGED = "WAKESCOPE_DISTURBANCES=/tmp/disturbances"
 
 # How long the kernel holds real-time tasks up, in guests that are told so.
 THROTTLED_GUEST = {"amd64": ("6.1-cloud", "full"), "arm64": ("6.1-cloud", "voluntary")}

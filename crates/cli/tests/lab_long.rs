@@ -100,6 +100,24 @@ fn models_come_out_in_the_order_that_theory_has() {
     assert_eq!(ran.code, Some(0), "{:?}", ran.lab.comparisons);
 }
 
+/// `PREEMPT_RT` of 6.1 turns an interrupt off that nobody seems to handle for 100,000 times. That of the
+/// serial line is one for each byte.
+#[test]
+fn a_real_time_kernel_sends_results_of_any_length() {
+    let name = "a_real_time_kernel_sends_results_of_any_length";
+    let Some(stock) = stock(name, &["6.1-rt"]) else { return };
+    let bench = Bench::new(stock, "length");
+    let cell = ["--kernel", "6.1-rt", "--preempt", "rt", "--load", "idle", "--seeds", "1"];
+    let how = ["--samples", "1000", "--explain", "--above", "1ns", "--worst", "500"];
+    let ran = bench.run(&[&cell[..], &how].concat());
+    assert_all_ok(&ran);
+    let folder = PathBuf::from(ran.cell().run.as_ref().unwrap());
+    let sent = std::fs::metadata(folder.join("run.json")).unwrap().len();
+    assert!(sent > 150_000, "{sent} bytes");
+    let console = std::fs::read_to_string(folder.join("console.log")).unwrap();
+    assert!(!console.contains("nobody cared"), "{console}");
+}
+
 /// Fails unless two labs, each with an empty cache, have the same bits.
 #[track_caller]
 fn assert_repeats(stock: &Stock, args: &[&str]) -> Ran {

@@ -146,8 +146,10 @@ pub fn arguments(arch: Arch, machine: &[String], cmdline: &str) -> Vec<String> {
 /// - addresses that are the same in every boot;
 /// - to restart on a panic or an oops, which ends the emulator;
 /// - to print nothing but what is wrong: each character costs a trap;
-/// - not to test its ciphers, which takes up to a second of the boot and goes on in the background.
-const COMMON: &str = "nokaslr panic=-1 oops=panic quiet cryptomgr.notests";
+/// - not to test its ciphers, which takes up to a second of the boot and goes on in the background;
+/// - not to look for interrupts that nobody handles: with `PREEMPT_RT` (6.1) it takes the serial line's for
+///   one after 100,000 bytes, turns it off, and sends the rest of the results so slowly that it takes minutes.
+const COMMON: &str = "nokaslr panic=-1 oops=panic quiet cryptomgr.notests noirqdebug";
 
 #[cfg(test)]
 mod tests {
@@ -165,7 +167,7 @@ mod tests {
             assert!(!all.contains("drive") && !all.contains("netdev"), "{all}");
         }
         let cmdline = Machine::new(Arch::Amd64).cmdline(Some("full"), "", "lab-guest check");
-        for needed in ["nokaslr", "panic=-1", "preempt=full", " -- lab-guest check"] {
+        for needed in ["nokaslr", "panic=-1", "noirqdebug", "preempt=full", " -- lab-guest check"] {
             assert!(cmdline.contains(needed), "{cmdline}");
         }
     }
