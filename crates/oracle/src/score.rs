@@ -52,6 +52,26 @@ pub struct Score {
     pub bounds: BTreeMap<(Cause, Cause), Class>,
     /// Late wakeups that are unexplained in the main, by what was true.
     pub unknown: BTreeMap<Cause, Class>,
+    /// How often each cause was said to be the largest share, and how right that was.
+    pub said: BTreeMap<Cause, Said>,
+}
+
+/// How often a cause was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// With the right culprit.
+    pub right: u64,
+    /// With another function of the right section.
+    pub elsewhere: u64,
+    /// Wrongly, as a bound.
+    pub wrong_bound: u64,
+    /// Wrongly and confidently.
+    pub wrong: u64,
+    /// It was mainly this, and nothing was said, though the tracer had lost no event: what it saw might
+    /// have told.
+    pub unexplained: u64,
+    /// The same where it had lost events.
+    pub unexplained_by_loss: u64,
 }
 
 /// Time of late wakeups, nanoseconds.
@@ -81,7 +101,9 @@ pub struct Class {
 pub struct Compared {
     /// How its time was blamed.
     pub ns: Nanoseconds,
-    /// How right its largest share is.
+    /// The cause of its largest share.
+    pub said: Cause,
+    /// How right that is.
     pub first: Verdict,
     /// The truth and the shares, in words.
     pub text: String,
@@ -203,7 +225,8 @@ impl<'a> Matching<'a> {
             Verdict::Right | Verdict::Elsewhere => String::new(),
             Verdict::Wrong(..) | Verdict::WrongBound(..) | Verdict::Unexplained(_) => self.text(),
         };
-        Compared { ns, first, text }
+        let said = self.given.first().map_or(Cause::Unexplained, |given| given.share.cause);
+        Compared { ns, said, first, text }
     }
 
     fn first(&self) -> Verdict {
@@ -227,8 +250,9 @@ impl<'a> Matching<'a> {
     }
 
     fn text(&self) -> String {
-        let Truth { due, response, stretches, .. } = self.truth;
-        let mut text = format!("due at {due} ns, {} ns late\n", response - due);
+        let Truth { due, response, moves, stretches, .. } = self.truth;
+        let late = response - due;
+        let mut text = format!("due at {due} ns, {late} ns late, moved {moves} times\n");
         for stretch in joined(stretches) {
             let names: Vec<String> = stretch
                 .answers
@@ -248,29 +272,40 @@ impl<'a> Matching<'a> {
 }
 
 impl Score {
-    /// Counts a wakeup that came in the run of this seed and model.
-    pub fn add(&mut self, one: Compared, seed: u64, model: &str) {
+    /// Counts a wakeup that came in the run of this seed and model. `lost`: whether the tracer had lost
+    /// events of it.
+    pub fn add(&mut self, one: Compared, lost: bool, seed: u64, model: &str) {
         self.late += 1;
         self.ns.add(one.ns);
+        let of = match one.first {
+            Verdict::Unexplained(was) => self.said.entry(was).or_default(),
+            _ => self.said.entry(one.said).or_default(),
+        };
         let class = match one.first {
             Verdict::Right => {
                 self.right += 1;
+                of.right += 1;
                 return;
             }
             Verdict::Elsewhere => {
                 self.elsewhere += 1;
+                of.elsewhere += 1;
                 return;
             }
             Verdict::Wrong(was, said) => {
                 self.wrong += 1;
+                of.wrong += 1;
                 self.classes.entry((was, said)).or_default()
             }
             Verdict::WrongBound(was, said) => {
                 self.wrong_bound += 1;
+                of.wrong_bound += 1;
                 self.bounds.entry((was, said)).or_default()
             }
             Verdict::Unexplained(was) => {
                 self.unexplained += 1;
+                let count = if lost { &mut of.unexplained_by_loss } else { &mut of.unexplained };
+                *count += 1;
                 self.unknown.entry(was).or_default()
             }
         };
@@ -303,6 +338,20 @@ impl Score {
         for (key, class) in other.unknown {
             self.unknown.entry(key).or_default().merge(class);
         }
+        for (cause, said) in other.said {
+            self.said.entry(cause).or_default().add(said);
+        }
+    }
+}
+
+impl Said {
+    fn add(&mut self, other: Self) {
+        self.right += other.right;
+        self.elsewhere += other.elsewhere;
+        self.wrong_bound += other.wrong_bound;
+        self.wrong += other.wrong;
+        self.unexplained += other.unexplained;
+        self.unexplained_by_loss += other.unexplained_by_loss;
     }
 }
 

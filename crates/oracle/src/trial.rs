@@ -114,7 +114,7 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
             let wakeup = decoder.wakeup(seen);
             let shares = blame(&wakeup, &known);
             let one = score(image, &truth, &shares);
-            total.add(one, trial.seed, image.rules.name);
+            total.add(one, seen.lost > 0, trial.seed, image.rules.name);
         }
     });
     total.not_followed += tracer.not_followed.len() as u64;

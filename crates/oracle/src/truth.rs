@@ -15,6 +15,7 @@
 //! | before the timer's interrupt: code with interrupts off | `irq_off` | a function on its stack |
 //! | after it: a softirq | `softirq` | the softirq |
 //! | the scheduler; the probe itself on its way back | `scheduler` | |
+//! | the probe itself in a page fault | `page_fault` | the probe |
 //! | a task of higher priority | `higher_priority_task` | the task |
 //! | one that the scheduler had not to leave | `equal_or_lower_task` | the task |
 //! | kernel code that is to be left, with preemption off | `preempt_off` | a function on its stack |
@@ -101,6 +102,8 @@ pub struct Truth {
     pub due: u64,
     /// When it was answered.
     pub response: u64,
+    /// How often it was moved to another CPU while it waited.
+    pub moves: u32,
     /// All time between.
     pub stretches: Vec<Stretch>,
     /// Stacks that were there when an interrupt was taken meanwhile: what a tracer can have seen.
@@ -121,6 +124,8 @@ struct Waiting {
     on: CpuId,
     /// Since when it waits for that CPU.
     since: u64,
+    /// How often it was moved.
+    moves: u32,
     /// Its timer's function has begun.
     is_woken: bool,
     /// It was woken by another CPU.
@@ -176,6 +181,7 @@ impl<'i> Witness<'i> {
             due,
             on,
             since: 0,
+            moves: 0,
             is_woken: false,
             call: Call::None,
             stretches: Vec::new(),
@@ -243,6 +249,7 @@ impl<'i> Witness<'i> {
         if let Some(waiting) = &mut self.waiting[task.index()] {
             if waiting.on != on && waiting.due <= now {
                 (waiting.on, waiting.since, waiting.call) = (on, now, call);
+                waiting.moves += 1;
             }
         }
     }
@@ -276,6 +283,7 @@ impl<'i> Witness<'i> {
             task: sample.task,
             due: waiting.due,
             response: sample.response_ns,
+            moves: waiting.moves,
             stretches,
             places,
         });
@@ -385,7 +393,11 @@ impl Probe<'_> {
             return vec![(Cause::RemoteWakeup, Who::Any)];
         };
         if runs == self.task {
-            return vec![(Cause::Scheduler, Who::Any)];
+            let own = (Cause::Scheduler, Who::Any);
+            return match at.in_page_fault {
+                true => vec![(Cause::PageFault, Who::Task(runs))],
+                false => vec![own],
+            };
         }
         if !self.waiting.is_woken {
             return vec![self.irq_off(at)];
