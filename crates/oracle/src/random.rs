@@ -189,7 +189,7 @@ impl Maker {
                 name: format!("probe/{number}"),
                 policy,
                 // One of any CPU may be woken on another than its timer expires on.
-                cpu: (cpus == 1 || self.chance(100)).then_some(number),
+                cpu: (cpus == 1 || self.chance(75)).then_some(number),
                 does: Does::Probe {
                     period_ps: self.magnitude(100_000_000, 1_000_000_000),
                     path: self.chance(15).then(|| PROBE_PATH.into()),
