@@ -105,7 +105,9 @@ pub struct Compared {
     pub said: Cause,
     /// How right that is.
     pub first: Verdict,
-    /// The truth and the shares, in words.
+    /// For each cause, how long it truly was, and how much of that was blamed rightly, nanoseconds.
+    pub causes: Vec<(Cause, u64, u64)>,
+    /// The truth and the shares, in words; empty where the answer is right.
     pub text: String,
 }
 
@@ -146,6 +148,8 @@ pub fn score(image: &Image, truth: &Truth, shares: &[Share]) -> Compared {
 /// Time with the same answers.
 struct True {
     answers: Vec<Answer>,
+    all_ns: u64,
+    /// What of it was not found in any share.
     ns: u64,
     /// Stacks of the same cause in this wakeup, and those that were there at its interrupts.
     stacks: Vec<StackId>,
@@ -171,9 +175,13 @@ impl<'a> Matching<'a> {
         let mut truths: Vec<True> = Vec::new();
         for stretch in &truth.stretches {
             match truths.iter_mut().find(|known| known.answers == stretch.answers) {
-                Some(known) => known.ns += stretch.ns,
+                Some(known) => {
+                    known.all_ns += stretch.ns;
+                    known.ns += stretch.ns;
+                }
                 None => truths.push(True {
                     answers: stretch.answers.clone(),
+                    all_ns: stretch.ns,
                     ns: stretch.ns,
                     stacks: Vec::new(),
                 }),
@@ -226,7 +234,8 @@ impl<'a> Matching<'a> {
             Verdict::Wrong(..) | Verdict::WrongBound(..) | Verdict::Unexplained(_) => self.text(),
         };
         let said = self.given.first().map_or(Cause::Unexplained, |given| given.share.cause);
-        Compared { ns, said, first, text }
+        let cause = |truth: &True| (truth.answers[0].0, truth.all_ns, truth.all_ns - truth.ns);
+        Compared { ns, said, first, causes: self.truths.iter().map(cause).collect(), text }
     }
 
     fn first(&self) -> Verdict {
@@ -402,7 +411,7 @@ fn is_answer(image: &Image, (cause, who): Answer, share: &Share) -> bool {
                 || functions.iter().any(|f| image.functions[f.index()] == function.name)
         }
         (Who::Scheduler(_), Culprit::Function(_)) => true,
-        (who, culprit) => name_of(image, who) == name(culprit),
+        (who, culprit) => name_of(image, who) == culprit.name(),
     }
 }
 
@@ -439,19 +448,6 @@ fn name_of(image: &Image, who: Who) -> String {
 fn culprit_name(share: &Share) -> String {
     match share.phase {
         Some(phase) => format!("{phase:?}"),
-        None => name(&share.culprit).to_owned(),
-    }
-}
-
-fn name(culprit: &Culprit) -> &str {
-    match culprit {
-        Culprit::Function(function) => &function.name,
-        Culprit::Task(task) => &task.comm,
-        Culprit::Interrupt(name)
-        | Culprit::Timer(name)
-        | Culprit::Softirq(name)
-        | Culprit::Nmi(name)
-        | Culprit::Idle(name) => &name.name,
-        Culprit::Hypervisor | Culprit::Tracer | Culprit::None => "",
+        None => share.culprit.name().to_owned(),
     }
 }

@@ -4,7 +4,7 @@
 //! and for threads that the tracer names, which sleep by timers of their own.
 
 mod cpu;
-mod places;
+pub(crate) mod places;
 mod switches;
 mod wakeup;
 

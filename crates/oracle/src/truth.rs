@@ -47,6 +47,8 @@ use wakescope_model::kernel::{FrameKind, NeedResched, Running, Stage};
 use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
 
+use crate::tracepoints::places;
+
 /// Who took a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
@@ -111,11 +113,19 @@ pub struct Truth {
 }
 
 impl Truth {
+    /// The number of its thread, as the tracer sees it.
+    pub fn pid(&self) -> u32 {
+        places::pid(Some(self.task))
+    }
+
     /// How late it was, nanoseconds.
     pub fn latency_ns(&self) -> u64 {
         self.response - self.due
     }
 }
+
+/// Of a wakeup with more stretches nothing is kept: of a probe that hardly ever runs there is no end.
+const MOST_STRETCHES: usize = 100_000;
 
 /// A probe that sleeps, or has not answered yet.
 #[derive(Clone, Debug)]
@@ -200,7 +210,7 @@ impl<'i> Witness<'i> {
                 continue;
             };
             let from = from.max(waiting.due).max(waiting.since);
-            if from < to {
+            if from < to && waiting.stretches.len() <= MOST_STRETCHES {
                 let probe = Probe { image, task: TaskId::at(index), shown, waiting };
                 let (answers, edge) = probe.classified(&at);
                 waiting.stretches.push(Stretch { from, ns: to - from, answers, edge });
@@ -214,7 +224,7 @@ impl<'i> Witness<'i> {
             self.beneath[cpu.index()] = at.stack;
         }
         for waiting in self.waiting.iter_mut().flatten() {
-            if waiting.on == cpu && waiting.due <= now {
+            if waiting.on == cpu && waiting.due <= now && waiting.places.len() <= MOST_STRETCHES {
                 waiting.places.push(at.stack);
             }
         }
@@ -269,6 +279,9 @@ impl<'i> Witness<'i> {
             return;
         }
         let mut stretches = waiting.stretches;
+        if stretches.len() > MOST_STRETCHES {
+            return;
+        }
         let all: u64 = stretches.iter().map(|stretch| stretch.ns).sum();
         let gaps = stretches.windows(2).any(|pair| pair[0].from + pair[0].ns != pair[1].from);
         if all != sample.latency_ns() || gaps || waiting.due != sample.expiry_ns {
