@@ -94,6 +94,7 @@ pub fn account(run: &mut Run, mut seen: Seen, asked: Above) -> Accounted {
         module_build_ids: BTreeMap::new(),
         bound,
         waits,
+        truth: None,
     });
     tell_modules(run, seen.module_build_ids);
     doubt(run, seen.lacks_edges, balance.excess, contradiction);

@@ -24,6 +24,7 @@ use crate::measure::{self, MeasureArgs, StoresMore};
 use crate::trace_failure::cannot_trace;
 use crate::{Failure, Outcome, output};
 use episodes::Episodes;
+pub(crate) use stored::each_stored;
 
 mod episodes;
 mod lines;

@@ -7,6 +7,7 @@ use crate::{Failure, Outcome};
 
 mod check;
 mod drawing;
+mod lengths;
 mod list;
 mod run;
 mod scenario;

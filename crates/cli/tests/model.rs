@@ -232,6 +232,18 @@ fn the_records_are_runs_that_report_and_compare_read() {
     let own = Run::from_json(json.as_bytes()).unwrap();
     assert_eq!(own.plan.scenario.as_ref().unwrap().rules, "none");
     assert!(!own.worst[0].blame.is_empty() && !own.causes.is_empty());
+    let explanation = own.explanation.as_ref().unwrap();
+    let truth = explanation.truth.as_ref().unwrap();
+    let answers = truth.right + truth.other_function + truth.wrong_bound + truth.unexplained;
+    assert_eq!(
+        (truth.wakeups, answers),
+        (explanation.explained, explanation.explained),
+        "{truth:?}"
+    );
+    let late_ns: u64 = own.causes.iter().map(|row| row.total_ns).sum();
+    assert_eq!(truth.causes.iter().map(|row| row.ns).sum::<u64>(), late_ns);
+    let explained = test.done(&["explain", "out/none/1"]);
+    assert!(explained.contains("compared with the truth of the simulation"), "{explained}");
     let reports: [&[&str]; 4] = [
         &["report", "out/none/1"],
         &["explain", "out/none/1"],

@@ -18,6 +18,7 @@ mod record;
 mod stacks;
 mod step;
 mod task;
+mod truth;
 mod waits;
 
 pub use above::Above;
@@ -35,6 +36,7 @@ pub use record::{CauseRow, ComponentTable, Components, Explanation, Sections, Sh
 pub use stacks::stacks_mut;
 pub use step::{Interrupted, Step, StepEvent, StepMode};
 pub use task::{NamedTask, Policy, Task};
+pub use truth::{TrueCause, Truth};
 pub use waits::{
     Quota, Schedstat, ThreadWaitRow, ThreadWaits, WaitKind, WaitRow, Waits, WorstWait,
 };

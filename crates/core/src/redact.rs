@@ -313,6 +313,8 @@ fn redact_explanation(explanation: &mut Explanation) {
         sections,
         bound,
         waits,
+        // Numbers and kinds of causes.
+        truth: _,
     } = explanation;
     anew.iter_mut().for_each(episodes::redact_anew);
     waits.iter_mut().for_each(explained::redact_waits);

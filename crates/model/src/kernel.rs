@@ -204,6 +204,8 @@ pub struct Running {
     pub stack: StackId,
     /// Whether it is in user mode.
     pub is_user: bool,
+    /// Whether it is in a page fault.
+    pub in_page_fault: bool,
     /// The preempt count.
     pub count: u32,
     /// Whether interrupts are off.
@@ -295,6 +297,7 @@ impl Kernel {
             stage: top.map_or(Stage::Code, |frame| frame.stage),
             stack: top.map_or(StackId(0), |frame| frame.stack(image)),
             is_user: matches!(op, Some(Op::User(_))),
+            in_page_fault: matches!(op, Some(Op::PageFault(_))),
             count: state.count,
             irqs_off: self.irqs_off(cpu),
             softirq: state.current.and_then(|task| self.tasks[task.index()].softirq),

@@ -13,7 +13,7 @@ use wakescope_core::units::SpanNs;
 use crate::image::{Image, Op, TaskId};
 use crate::rules::Rules;
 use crate::scenario::{Policy, Scenario};
-use crate::simulation::{Sample, Simulation, Watch};
+use crate::simulation::{Broken, Sample, Simulation, Until, Watch};
 
 /// When the clock of a simulation starts. A record holds nothing that differs between repetitions.
 const START: &str = "1970-01-01T00:00:00Z";
@@ -41,6 +41,19 @@ impl Watch for Recording {
             let (due, late) = (sample.expiry_ns, sample.latency_ns());
             recorder.record(due, late, sample.missed, *interval_ns);
         }
+    }
+}
+
+impl Simulation<'_, Recording> {
+    /// [`Self::run_until`], compiled in this crate: code of generic types is compiled where it is used,
+    /// and the command is built for size.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel broke a rule.
+    #[inline(never)]
+    pub fn record_until(&mut self, until: Until) -> Result<(), Broken> {
+        self.run_until(until)
     }
 }
 

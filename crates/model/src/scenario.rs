@@ -264,6 +264,8 @@ pub enum Does {
     Probe {
         /// From one expiry to the next, picoseconds: 2048 Hz is no whole number of nanoseconds.
         period_ps: u64,
+        /// The path that it runs after each wakeup, before it responds.
+        path: Option<String>,
     },
     /// It runs a path again and again.
     Path(String),

@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use wakescope_model::Rules;
 use wakescope_oracle::Score;
 use wakescope_oracle::random::score_of;
-use wakescope_oracle::score::Class;
+use wakescope_oracle::score::{Class, Said};
 
 /// Wakeups of each scenario.
 const WAKEUPS: u64 = 500;
@@ -29,6 +29,7 @@ fn main() {
         all.merge(of_model);
     }
     line("all", scenarios * Rules::ALL.len() as u64, &all);
+    said(&all);
     println!("\nTime of late wakeups, ns: {:?}", all.ns);
     println!(
         "{} scenarios broke a rule, {} truths do not add up, {} wakeups were not followed, {} have no \
@@ -46,6 +47,20 @@ fn line(name: &str, scenarios: u64, score: &Score) {
         "| {name} | {} | {wakeups} | {late} | {right} | {elsewhere} | {unexplained} | {wrong_bound} | {wrong} |",
         scenarios - score.broken
     );
+}
+
+/// What each cause was said to be, and what was left unexplained though it was that.
+fn said(score: &Score) {
+    println!(
+        "\n| cause | right | other function | wrong bound | wrong | unexplained | the same, events lost |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+    for (cause, said) in &score.said {
+        let Said { right, elsewhere, wrong_bound, wrong, unexplained, unexplained_by_loss } = said;
+        println!(
+            "| {cause} | {right} | {elsewhere} | {wrong_bound} | {wrong} | {unexplained} | {unexplained_by_loss} |"
+        );
+    }
 }
 
 fn classes<K: Debug>(title: &str, classes: &BTreeMap<K, Class>) {

@@ -1,8 +1,12 @@
 //! The late wakeups of a simulated run, explained by what a tracer would have seen of them.
 
-use wakescope_attribution::{Seen, account};
+use std::collections::BTreeMap;
+
+use wakescope_attribution::{Machine, Seen, account, blame, calibrate};
 use wakescope_core::distribution::Distribution;
-use wakescope_core::explain::{Above, ComponentTable, Components};
+use wakescope_core::explain::{
+    Above, Cause, ComponentTable, Components, Known, TrueCause, Truth as Record, Wakeup,
+};
 use wakescope_core::histogram::Histogram;
 use wakescope_core::recorder::Recorder;
 use wakescope_core::run::Run;
@@ -13,7 +17,9 @@ use wakescope_model::kernel::Running;
 use wakescope_model::simulation::{Broken, Sample, Until, Watch};
 use wakescope_model::trace::Transition;
 
+use crate::score::{Verdict, score};
 use crate::tracepoints::{Shown, Tracepoints};
+use crate::truth::{Truth, Witness};
 
 /// About so many of the latest wakeups are explained.
 const EXPLAINED: u64 = 1_000;
@@ -35,10 +41,14 @@ const AFTER_NS: u64 = 1_000_000_000;
 /// If the kernel broke a rule, which it then did the first time.
 pub fn explain(image: &Image, run: &mut Run, goes_on: &dyn Fn() -> bool) -> Result<bool, Broken> {
     let woken = run.woken();
-    let mut tracer = Tracepoints::new(image, Shown::default());
+    let shown = Shown::default();
+    let mut tracer = Tracepoints::new(image, shown);
+    let mut witness = Witness::new(image, shown.sched_entry);
     tracer.keep_ns = late_from_ns(&woken.histogram);
+    witness.keep_ns = tracer.keep_ns;
     let late = Above::Time(SpanNs(tracer.keep_ns));
-    let follower = Follower { tracer, parts: std::array::from_fn(|_| Recorder::new(0)), seen: 0 };
+    let parts = std::array::from_fn(|_| Recorder::new(0));
+    let follower = Follower { tracer, witness, parts, seen: 0 };
     let mut simulation = Simulation::new(image, run.seed, follower);
     let end = run.duration_ns.saturating_add(AFTER_NS);
     while simulation.now_ns() < end && simulation.watch().ended() < woken.count {
@@ -48,10 +58,46 @@ pub fn explain(image: &Image, run: &mut Run, goes_on: &dyn Fn() -> bool) -> Resu
         let ns = simulation.now_ns().saturating_add(STRIDE_NS).min(end);
         simulation.run_until(Until { samples: u64::MAX, ns })?;
     }
-    let follower = simulation.into_watch();
+    let mut follower = simulation.into_watch();
+    let truths = std::mem::take(&mut follower.witness.truths);
     let seen = follower.seen(run.duration_ns, woken);
-    account(run, seen, late);
+    let machine = Machine::of(&run.host, run.time_domain);
+    let known = calibrate(&seen.components, machine, true);
+    let truth = compared(image, &seen.wakeups, &known, truths);
+    account(run, Seen { known: Some(known), ..seen }, late);
+    if let Some(explanation) = &mut run.explanation {
+        explanation.truth = Some(truth);
+    }
     Ok(true)
+}
+
+/// How right attribution is about these wakeups.
+fn compared(image: &Image, wakeups: &[Wakeup], known: &Known, truths: Vec<Truth>) -> Record {
+    let key = |pid: u32, due: u64| (pid, due);
+    let truths: BTreeMap<(u32, u64), Truth> =
+        truths.into_iter().map(|truth| (key(truth.pid(), truth.due), truth)).collect();
+    let mut record = Record::default();
+    let mut causes: BTreeMap<Cause, (u64, u64)> = BTreeMap::new();
+    for wakeup in wakeups {
+        let Some(truth) = truths.get(&key(wakeup.task.pid, wakeup.marks.due.0)) else { continue };
+        let one = score(image, truth, &blame(wakeup, known));
+        record.wakeups += 1;
+        *match one.first {
+            Verdict::Right => &mut record.right,
+            Verdict::Elsewhere => &mut record.other_function,
+            Verdict::WrongBound(..) => &mut record.wrong_bound,
+            Verdict::Wrong(..) => &mut record.wrong,
+            Verdict::Unexplained(_) => &mut record.unexplained,
+        } += 1;
+        for (cause, ns, right_ns) in one.causes {
+            let sums = causes.entry(cause).or_default();
+            (sums.0, sums.1) = (sums.0 + ns, sums.1 + right_ns);
+        }
+    }
+    let row = |(cause, (ns, right_ns))| TrueCause { cause, ns, right_ns };
+    record.causes = causes.into_iter().map(row).collect();
+    record.causes.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    record
 }
 
 /// The least lateness of a wakeup that is late: an edge of the histogram.
@@ -68,9 +114,10 @@ fn late_from_ns(all: &Histogram) -> u64 {
     least
 }
 
-/// A tracer, and the components of all wakeups that it has seen.
+/// A tracer, who sees more than it, and the components of all wakeups that it has seen.
 struct Follower<'i> {
     tracer: Tracepoints<'i>,
+    witness: Witness<'i>,
     /// See [`Components`], in the order of time.
     parts: [Recorder; 4],
     seen: u64,
@@ -96,6 +143,7 @@ impl Follower<'_> {
         }
         if self.tracer.late.len() >= KEPT {
             self.tracer.keep_ns = u64::MAX;
+            self.witness.keep_ns = u64::MAX;
         }
     }
 
@@ -137,22 +185,27 @@ impl Watch for Follower<'_> {
 
     fn sample(&mut self, sample: Sample) {
         self.tracer.responded(sample);
+        self.witness.responded(sample);
     }
 
-    fn armed(&mut self, task: TaskId, _: CpuId, expiry_ns: u64) {
+    fn armed(&mut self, task: TaskId, cpu: CpuId, expiry_ns: u64) {
         self.tracer.armed(task, expiry_ns);
+        self.witness.armed(task, cpu, expiry_ns);
     }
 
     fn ran(&mut self, cpu: CpuId, from_ns: u64, to_ns: u64, at: Running) {
         self.tracer.ran(cpu, from_ns, to_ns, at);
+        self.witness.ran(cpu, from_ns, to_ns, at);
     }
 
-    fn place(&mut self, cpu: CpuId, _: u64, at: Running) {
+    fn place(&mut self, cpu: CpuId, at_ns: u64, at: Running) {
         self.tracer.place(cpu, at);
+        self.witness.place(cpu, at_ns, at);
     }
 
     fn happened(&mut self, cpu: CpuId, at_ns: u64, what: Transition) {
         self.tracer.happened(cpu, at_ns, what);
+        self.witness.happened(cpu, at_ns, what);
         self.take();
     }
 }

@@ -13,7 +13,9 @@ use crate::trial::{Trial, trial};
 
 /// The scenario of a seed. It breaks no rule of the kernel, as far as that can be seen from its steps.
 pub fn scenario(seed: u64) -> Scenario {
-    Maker { random: Random::new(seed), functions: 0, in_softirq: false }.scenario(seed)
+    let mut random = Random::new(seed);
+    let events = random.below(3);
+    Maker { random, functions: 0, events, in_softirq: false }.scenario(seed)
 }
 
 /// The score of the scenario of a seed under these rules, over so many wakeups. The seed also decides
@@ -45,6 +47,8 @@ const LEAST_LATE_NS: u64 = 10_000;
 struct Maker {
     random: Random,
     functions: u32,
+    /// How many events there are that loads wait for.
+    events: usize,
     /// Its steps are a softirq's, which raises none: it might never end.
     in_softirq: bool,
 }
@@ -77,6 +81,14 @@ const LOCKS: [(&str, LockKind); 6] = [
     ("queue_lock", LockKind::SpinIrq),
     ("base_lock", LockKind::RawIrq),
 ];
+/// What a probe does before it responds, if it does anything.
+const PROBE_PATH: &str = "response";
+
+/// The name of an event.
+fn event(number: usize) -> String {
+    format!("event{number}")
+}
+
 /// The first that handlers of softirqs may take, and that of interrupts.
 const FIRST_OF_SOFTIRQS: usize = 3;
 const FIRST_OF_HANDLERS: usize = 4;
@@ -178,9 +190,16 @@ impl Maker {
                 policy,
                 // One of any CPU may be woken on another than its timer expires on.
                 cpu: (cpus == 1 || self.chance(75)).then_some(number),
-                does: Does::Probe { period_ps: self.magnitude(100_000_000, 1_000_000_000) },
+                does: Does::Probe {
+                    period_ps: self.magnitude(100_000_000, 1_000_000_000),
+                    path: self.chance(15).then(|| PROBE_PATH.into()),
+                },
             });
         }
+        let ns = self.magnitude(500, 100_000);
+        let fault = Step::PageFault(self.length(ns));
+        let steps = vec![Step::Repeat(Count::Uniform(0, 1), vec![fault])];
+        scenario.paths.push(Path { name: PROBE_PATH.into(), steps });
     }
 
     fn loads(&mut self, scenario: &mut Scenario) {
@@ -204,6 +223,9 @@ impl Maker {
             if self.chance(15) {
                 steps.push(Step::PageFault(self.length(3_000)));
             }
+            if self.events > 0 && self.chance(20) {
+                steps.push(Step::Wait(self.event()));
+            }
             if self.chance(80) {
                 let call = self.system_call();
                 steps.push(call);
@@ -217,6 +239,11 @@ impl Maker {
         }
         steps.push(Step::Work);
         steps
+    }
+
+    /// One of the events.
+    fn event(&mut self) -> String {
+        event(self.random.below(self.events))
     }
 
     fn function(&mut self, steps: Vec<Step>) -> Step {
@@ -308,6 +335,7 @@ impl Maker {
                 let ns = self.magnitude(5_000, 1_000_000);
                 vec![Step::Block { length: self.length(ns), interrupt: None }]
             }
+            14 if self.events > 0 => vec![Step::Wake(self.event())],
             13 if !self.in_softirq => vec![Step::RaiseSoftirq([1, 3, 9][self.random.below(3)])],
             _ => vec![self.compute(place)],
         }
@@ -374,6 +402,11 @@ impl Maker {
                 cpu: None,
                 handler: name,
             });
+        }
+        // Whoever waits is woken at last: by an interrupt, or on RT by its thread.
+        for number in 0..self.events {
+            let steps = vec![Step::Wake(event(number))];
+            self.arrives(scenario, &format!("sd{number}"), InterruptKind::Device, steps, 100_000);
         }
         for number in 0..self.random.below(3) {
             let handler = format!("eth{number}");

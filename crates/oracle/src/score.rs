@@ -52,6 +52,26 @@ pub struct Score {
     pub bounds: BTreeMap<(Cause, Cause), Class>,
     /// Late wakeups that are unexplained in the main, by what was true.
     pub unknown: BTreeMap<Cause, Class>,
+    /// How often each cause was said to be the largest share, and how right that was.
+    pub said: BTreeMap<Cause, Said>,
+}
+
+/// How often a cause was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// With the right culprit.
+    pub right: u64,
+    /// With another function of the right section.
+    pub elsewhere: u64,
+    /// Wrongly, as a bound.
+    pub wrong_bound: u64,
+    /// Wrongly and confidently.
+    pub wrong: u64,
+    /// It was mainly this, and nothing was said, though the tracer had lost no event: what it saw might
+    /// have told.
+    pub unexplained: u64,
+    /// The same where it had lost events.
+    pub unexplained_by_loss: u64,
 }
 
 /// Time of late wakeups, nanoseconds.
@@ -81,9 +101,13 @@ pub struct Class {
 pub struct Compared {
     /// How its time was blamed.
     pub ns: Nanoseconds,
-    /// How right its largest share is.
+    /// The cause of its largest share.
+    pub said: Cause,
+    /// How right that is.
     pub first: Verdict,
-    /// The truth and the shares, in words.
+    /// For each cause, how long it truly was, and how much of that was blamed rightly, nanoseconds.
+    pub causes: Vec<(Cause, u64, u64)>,
+    /// The truth and the shares, in words; empty where the answer is right.
     pub text: String,
 }
 
@@ -124,6 +148,8 @@ pub fn score(image: &Image, truth: &Truth, shares: &[Share]) -> Compared {
 /// Time with the same answers.
 struct True {
     answers: Vec<Answer>,
+    all_ns: u64,
+    /// What of it was not found in any share.
     ns: u64,
     /// Stacks of the same cause in this wakeup, and those that were there at its interrupts.
     stacks: Vec<StackId>,
@@ -149,9 +175,13 @@ impl<'a> Matching<'a> {
         let mut truths: Vec<True> = Vec::new();
         for stretch in &truth.stretches {
             match truths.iter_mut().find(|known| known.answers == stretch.answers) {
-                Some(known) => known.ns += stretch.ns,
+                Some(known) => {
+                    known.all_ns += stretch.ns;
+                    known.ns += stretch.ns;
+                }
                 None => truths.push(True {
                     answers: stretch.answers.clone(),
+                    all_ns: stretch.ns,
                     ns: stretch.ns,
                     stacks: Vec::new(),
                 }),
@@ -203,7 +233,9 @@ impl<'a> Matching<'a> {
             Verdict::Right | Verdict::Elsewhere => String::new(),
             Verdict::Wrong(..) | Verdict::WrongBound(..) | Verdict::Unexplained(_) => self.text(),
         };
-        Compared { ns, first, text }
+        let said = self.given.first().map_or(Cause::Unexplained, |given| given.share.cause);
+        let cause = |truth: &True| (truth.answers[0].0, truth.all_ns, truth.all_ns - truth.ns);
+        Compared { ns, said, first, causes: self.truths.iter().map(cause).collect(), text }
     }
 
     fn first(&self) -> Verdict {
@@ -227,8 +259,9 @@ impl<'a> Matching<'a> {
     }
 
     fn text(&self) -> String {
-        let Truth { due, response, stretches, .. } = self.truth;
-        let mut text = format!("due at {due} ns, {} ns late\n", response - due);
+        let Truth { due, response, moves, stretches, .. } = self.truth;
+        let late = response - due;
+        let mut text = format!("due at {due} ns, {late} ns late, moved {moves} times\n");
         for stretch in joined(stretches) {
             let names: Vec<String> = stretch
                 .answers
@@ -248,29 +281,40 @@ impl<'a> Matching<'a> {
 }
 
 impl Score {
-    /// Counts a wakeup that came in the run of this seed and model.
-    pub fn add(&mut self, one: Compared, seed: u64, model: &str) {
+    /// Counts a wakeup that came in the run of this seed and model. `lost`: whether the tracer had lost
+    /// events of it.
+    pub fn add(&mut self, one: Compared, lost: bool, seed: u64, model: &str) {
         self.late += 1;
         self.ns.add(one.ns);
+        let of = match one.first {
+            Verdict::Unexplained(was) => self.said.entry(was).or_default(),
+            _ => self.said.entry(one.said).or_default(),
+        };
         let class = match one.first {
             Verdict::Right => {
                 self.right += 1;
+                of.right += 1;
                 return;
             }
             Verdict::Elsewhere => {
                 self.elsewhere += 1;
+                of.elsewhere += 1;
                 return;
             }
             Verdict::Wrong(was, said) => {
                 self.wrong += 1;
+                of.wrong += 1;
                 self.classes.entry((was, said)).or_default()
             }
             Verdict::WrongBound(was, said) => {
                 self.wrong_bound += 1;
+                of.wrong_bound += 1;
                 self.bounds.entry((was, said)).or_default()
             }
             Verdict::Unexplained(was) => {
                 self.unexplained += 1;
+                let count = if lost { &mut of.unexplained_by_loss } else { &mut of.unexplained };
+                *count += 1;
                 self.unknown.entry(was).or_default()
             }
         };
@@ -303,6 +347,20 @@ impl Score {
         for (key, class) in other.unknown {
             self.unknown.entry(key).or_default().merge(class);
         }
+        for (cause, said) in other.said {
+            self.said.entry(cause).or_default().add(said);
+        }
+    }
+}
+
+impl Said {
+    fn add(&mut self, other: Self) {
+        self.right += other.right;
+        self.elsewhere += other.elsewhere;
+        self.wrong_bound += other.wrong_bound;
+        self.wrong += other.wrong;
+        self.unexplained += other.unexplained;
+        self.unexplained_by_loss += other.unexplained_by_loss;
     }
 }
 
@@ -353,7 +411,7 @@ fn is_answer(image: &Image, (cause, who): Answer, share: &Share) -> bool {
                 || functions.iter().any(|f| image.functions[f.index()] == function.name)
         }
         (Who::Scheduler(_), Culprit::Function(_)) => true,
-        (who, culprit) => name_of(image, who) == name(culprit),
+        (who, culprit) => name_of(image, who) == culprit.name(),
     }
 }
 
@@ -390,19 +448,6 @@ fn name_of(image: &Image, who: Who) -> String {
 fn culprit_name(share: &Share) -> String {
     match share.phase {
         Some(phase) => format!("{phase:?}"),
-        None => name(&share.culprit).to_owned(),
-    }
-}
-
-fn name(culprit: &Culprit) -> &str {
-    match culprit {
-        Culprit::Function(function) => &function.name,
-        Culprit::Task(task) => &task.comm,
-        Culprit::Interrupt(name)
-        | Culprit::Timer(name)
-        | Culprit::Softirq(name)
-        | Culprit::Nmi(name)
-        | Culprit::Idle(name) => &name.name,
-        Culprit::Hypervisor | Culprit::Tracer | Culprit::None => "",
+        None => share.culprit.name().to_owned(),
     }
 }

@@ -4,7 +4,7 @@
 //! and for threads that the tracer names, which sleep by timers of their own.
 
 mod cpu;
-mod places;
+pub(crate) mod places;
 mod switches;
 mod wakeup;
 
@@ -196,6 +196,7 @@ impl<'i> Tracepoints<'i> {
                 self.switch(number, now, (from, preempted), to);
             }
             Transition::SchedExit => self.cpus[number].sched_exit = now,
+            Transition::PageFault(task) => self.wakeups[task.index()].faults += 1,
             _ => {}
         }
     }
@@ -344,6 +345,8 @@ impl<'i> Tracepoints<'i> {
             softirq: cpu.softirq.filter(|_| cpu.goes_on_with_softirq(self.image)),
             idle_state: cpu.idle_state(self.image).filter(|_| is_idle),
             events_before: cpu.seen,
+            faults: self.wakeups[index].faults,
+            faults_before: self.wakeups[index].faults,
             ..Begun::default()
         };
         begun.begin_stolen(&mut self.cpus[number], now);

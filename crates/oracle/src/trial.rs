@@ -103,9 +103,10 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
     tracer.with_decoder(|decoder| {
         for seen in tracer.late.iter().filter(|_| enough) {
             let due = seen.marks.due.0;
-            let at = witness.truths.iter().position(|truth| {
-                truth.due == due && u32::from(truth.task.0) + 100 == seen.task.pid
-            });
+            let at = witness
+                .truths
+                .iter()
+                .position(|truth| truth.due == due && truth.pid() == seen.task.pid);
             let Some(at) = at else {
                 total.unmatched += 1;
                 continue;
@@ -114,7 +115,7 @@ pub fn trial(image: &Image, trial: &Trial) -> Result<Score, Broken> {
             let wakeup = decoder.wakeup(seen);
             let shares = blame(&wakeup, &known);
             let one = score(image, &truth, &shares);
-            total.add(one, trial.seed, image.rules.name);
+            total.add(one, seen.lost > 0, trial.seed, image.rules.name);
         }
     });
     total.not_followed += tracer.not_followed.len() as u64;

@@ -15,6 +15,7 @@
 //! | before the timer's interrupt: code with interrupts off | `irq_off` | a function on its stack |
 //! | after it: a softirq | `softirq` | the softirq |
 //! | the scheduler; the probe itself on its way back | `scheduler` | |
+//! | the probe itself in a page fault | `page_fault` | the probe |
 //! | a task of higher priority | `higher_priority_task` | the task |
 //! | one that the scheduler had not to leave | `equal_or_lower_task` | the task |
 //! | kernel code that is to be left, with preemption off | `preempt_off` | a function on its stack |
@@ -45,6 +46,8 @@ use wakescope_model::image::{CpuId, RESCHEDULE, SourceId, SourceKind, StackId, T
 use wakescope_model::kernel::{FrameKind, NeedResched, Running, Stage};
 use wakescope_model::simulation::Sample;
 use wakescope_model::trace::Transition;
+
+use crate::tracepoints::places;
 
 /// Who took a stretch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,6 +104,8 @@ pub struct Truth {
     pub due: u64,
     /// When it was answered.
     pub response: u64,
+    /// How often it was moved to another CPU while it waited.
+    pub moves: u32,
     /// All time between.
     pub stretches: Vec<Stretch>,
     /// Stacks that were there when an interrupt was taken meanwhile: what a tracer can have seen.
@@ -108,11 +113,19 @@ pub struct Truth {
 }
 
 impl Truth {
+    /// The number of its thread, as the tracer sees it.
+    pub fn pid(&self) -> u32 {
+        places::pid(Some(self.task))
+    }
+
     /// How late it was, nanoseconds.
     pub fn latency_ns(&self) -> u64 {
         self.response - self.due
     }
 }
+
+/// Of a wakeup with more stretches nothing is kept: of a probe that hardly ever runs there is no end.
+const MOST_STRETCHES: usize = 100_000;
 
 /// A probe that sleeps, or has not answered yet.
 #[derive(Clone, Debug)]
@@ -121,6 +134,8 @@ struct Waiting {
     on: CpuId,
     /// Since when it waits for that CPU.
     since: u64,
+    /// How often it was moved.
+    moves: u32,
     /// Its timer's function has begun.
     is_woken: bool,
     /// It was woken by another CPU.
@@ -176,6 +191,7 @@ impl<'i> Witness<'i> {
             due,
             on,
             since: 0,
+            moves: 0,
             is_woken: false,
             call: Call::None,
             stretches: Vec::new(),
@@ -194,7 +210,7 @@ impl<'i> Witness<'i> {
                 continue;
             };
             let from = from.max(waiting.due).max(waiting.since);
-            if from < to {
+            if from < to && waiting.stretches.len() <= MOST_STRETCHES {
                 let probe = Probe { image, task: TaskId::at(index), shown, waiting };
                 let (answers, edge) = probe.classified(&at);
                 waiting.stretches.push(Stretch { from, ns: to - from, answers, edge });
@@ -208,7 +224,7 @@ impl<'i> Witness<'i> {
             self.beneath[cpu.index()] = at.stack;
         }
         for waiting in self.waiting.iter_mut().flatten() {
-            if waiting.on == cpu && waiting.due <= now {
+            if waiting.on == cpu && waiting.due <= now && waiting.places.len() <= MOST_STRETCHES {
                 waiting.places.push(at.stack);
             }
         }
@@ -243,6 +259,7 @@ impl<'i> Witness<'i> {
         if let Some(waiting) = &mut self.waiting[task.index()] {
             if waiting.on != on && waiting.due <= now {
                 (waiting.on, waiting.since, waiting.call) = (on, now, call);
+                waiting.moves += 1;
             }
         }
     }
@@ -262,6 +279,9 @@ impl<'i> Witness<'i> {
             return;
         }
         let mut stretches = waiting.stretches;
+        if stretches.len() > MOST_STRETCHES {
+            return;
+        }
         let all: u64 = stretches.iter().map(|stretch| stretch.ns).sum();
         let gaps = stretches.windows(2).any(|pair| pair[0].from + pair[0].ns != pair[1].from);
         if all != sample.latency_ns() || gaps || waiting.due != sample.expiry_ns {
@@ -276,6 +296,7 @@ impl<'i> Witness<'i> {
             task: sample.task,
             due: waiting.due,
             response: sample.response_ns,
+            moves: waiting.moves,
             stretches,
             places,
         });
@@ -385,7 +406,11 @@ impl Probe<'_> {
             return vec![(Cause::RemoteWakeup, Who::Any)];
         };
         if runs == self.task {
-            return vec![(Cause::Scheduler, Who::Any)];
+            let own = (Cause::Scheduler, Who::Any);
+            return match at.in_page_fault {
+                true => vec![(Cause::PageFault, Who::Task(runs))],
+                false => vec![own],
+            };
         }
         if !self.waiting.is_woken {
             return vec![self.irq_off(at)];

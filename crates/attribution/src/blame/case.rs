@@ -146,6 +146,19 @@ impl<'a> Case<'a> {
         self.marks.sched_entry.is_some() || self.marks.switch_in.is_some()
     }
 
+    /// Whether this task, which was seen to run, gave up the CPU with a priority of another rank than it
+    /// had then: as more urgent than the task that wakes, or no longer. It was lent a priority in between,
+    /// or gave one back, and no event says when.
+    pub(super) fn changed_rank(&self, runs: &Task) -> bool {
+        let own = self.task();
+        let left = self.wakeup.events.iter().filter_map(|event| match &event.what {
+            What::Switch { from, .. } if from.pid == runs.pid => Some(from),
+            _ => None,
+        });
+        let mut left = left.filter(|from| from.comes_before(own) != runs.comes_before(own));
+        runs.is_known() && !runs.is_idle() && left.next().is_some()
+    }
+
     /// The marks that concern this stimulus and do not contradict each other.
     fn own_marks(&self) -> Marks {
         let mut marks = self.wakeup.marks;

@@ -183,7 +183,7 @@ pub(super) fn not_asleep(case: &Case, runs: &Task) -> Split {
             }
         }
     } else if runs.is_known() && runs.comes_before(case.task()) {
-        Split::all_of_task(case, Cause::HigherPriorityTask, runs)
+        another_task(case, Cause::HigherPriorityTask, runs)
     } else {
         Split::unexplained()
     }
@@ -209,7 +209,7 @@ pub(super) fn interrupted(case: &Case, context: Option<&Context>, softirq_over: 
         return return_path(case, stalled(case, irq_exit, Some(response)));
     }
     if runs.is_known() && runs.comes_before(own) {
-        return Split::all_of_task(case, Cause::HigherPriorityTask, runs);
+        return another_task(case, Cause::HigherPriorityTask, runs);
     }
     if case.wakeup.throttled {
         return throttled(case, Evidence::Edge);
@@ -270,7 +270,7 @@ pub(super) fn is_left_at_once(context: &Context) -> bool {
 /// The waker, which goes on with its own work on the same CPU.
 pub(super) fn waker(case: &Case, waker: &Task) -> Split {
     if waker.comes_before(case.task()) {
-        return Split::all_of_task(case, Cause::HigherPriorityTask, waker);
+        return another_task(case, Cause::HigherPriorityTask, waker);
     }
     if case.wakeup.throttled {
         return throttled(case, Evidence::Edge);
@@ -292,7 +292,7 @@ pub(super) fn waker(case: &Case, waker: &Task) -> Split {
 pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Split {
     let own = case.task();
     if runs.comes_before(own) {
-        Split::all_of_task(case, Cause::HigherPriorityTask, runs)
+        another_task(case, Cause::HigherPriorityTask, runs)
     } else if case.wakeup.throttled {
         throttled(case, Evidence::Edge)
     } else if own.policy.is_realtime() && !is_urgent_and_awake(runs) {
@@ -301,14 +301,14 @@ pub(super) fn running(case: &Case, runs: &Task, asked: bool) -> Split {
     } else if runs.is_idle() {
         Split::unexplained()
     } else {
-        Split::all_of_task(case, Cause::EqualOrLowerTask, runs)
+        another_task(case, Cause::EqualOrLowerTask, runs)
     }
 }
 
 /// Another task, after the one that was to wake has run already: that one waited for something.
 pub(super) fn running_instead(case: &Case, runs: &Task) -> Split {
     if runs.comes_before(case.task()) {
-        Split::all_of_task(case, Cause::HigherPriorityTask, runs)
+        another_task(case, Cause::HigherPriorityTask, runs)
     } else if case.wakeup.throttled {
         throttled(case, Evidence::Edge)
     } else if case.wakeup.page_faults > 0 {
@@ -406,6 +406,19 @@ fn idle_exit(context: &Context) -> Split {
     Split::all_of(Cause::IdleExit, Culprit::idle(state), Evidence::Bound)
 }
 
+/// Another task. If its rank changed while it ran, it was no such task for all of that time.
+/// (Simulated: 42 us of an ordinary task after it had given a lock back, blamed on a more urgent one.)
+fn another_task(case: &Case, cause: Cause, runs: &Task) -> Split {
+    let split = Split::all_of_task(case, cause, runs);
+    match case.changed_rank(runs) {
+        true => {
+            reached!("a task whose rank changed");
+            Split::all(known_by(&split.then, Evidence::Bound))
+        }
+        false => split,
+    }
+}
+
 fn throttled(case: &Case, evidence: Evidence) -> Split {
     reached!("throttled");
     Split::all_of(Cause::Throttled, Culprit::Task(case.task().named()), evidence)
@@ -438,11 +451,13 @@ fn section(case: &Case, cause: Cause, context: &Context) -> Label {
     // A stack says that the code was there, but only the two ends that this took all the time. A guest
     // may have stood still in it. (6.18 on KVM: 34.6 ms of `do_timerfd_settime`, which sets the CPU's
     // timer, and so enters the hypervisor; none of them stolen.)
-    // Of ordinary tasks nobody knows whether the scheduler wanted the other to go meanwhile.
+    // Of ordinary tasks nobody knows whether the scheduler wanted the other to go meanwhile; nor of one
+    // that was lent a priority since, from when on it was not to go.
     let is_ordinary = !case.task().is_urgent() && !context.task.is_urgent();
+    let is_to_go = !is_ordinary && !case.changed_rank(&context.task);
     let ends_are_seen = match cause {
         Cause::IrqOff => !case.known.guest,
-        _ => case.end_is_seen() && !is_ordinary,
+        _ => case.end_is_seen() && is_to_go,
     };
     let evidence = match ends_are_seen && !stack.is_empty() {
         true => Evidence::Stack,

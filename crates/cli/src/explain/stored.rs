@@ -122,8 +122,41 @@ fn episodes_of(path: &Path) -> Option<PathBuf> {
     is_record.then(|| path.with_file_name(EPISODES))
 }
 
+/// Hands over each late wakeup that is stored of the run at `path`, as it was attributed then. How many
+/// there were: none where nothing is stored.
+///
+/// # Errors
+/// Why what is stored cannot be read.
+pub(crate) fn each_stored(
+    run: &Run,
+    path: &Path,
+    mut hand_over: impl FnMut(&Attributed),
+) -> Result<u64, String> {
+    let all = opened(path).and_then(|(input, _)| {
+        each(run, input, |_, episode| {
+            hand_over(&episode);
+            Ok(())
+        })
+    });
+    match all {
+        Ok((used, _)) => Ok(used),
+        Err(Lacks::File) => Ok(0),
+        Err(other) => Err(other.why()),
+    }
+}
+
 /// Attributes what is stored of `run` by the rules of this version. On an error `run` is as it was.
 fn attribute_anew(run: &mut Run, path: &Path, by: Option<By>) -> Result<(), Lacks> {
+    let (input, length) = opened(path)?;
+    let budget = Budget::of(length);
+    match run.explanation {
+        Some(_) => exchange(run, by, input, &budget),
+        None => explain(run, by, input, &budget),
+    }
+}
+
+/// The episodes of the run at `path`, and how long they are, bytes.
+fn opened(path: &Path) -> Result<(impl BufRead, u64), Lacks> {
     let file = episodes_of(path).ok_or(Lacks::File)?;
     let opened = match regular(&file) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(Lacks::File),
@@ -134,12 +167,7 @@ fn attribute_anew(run: &mut Run, path: &Path, by: Option<By>) -> Result<(), Lack
         let limit = format!("it is larger than {} MiB", LONGEST >> 20);
         return Err(Lacks::Unreadable(std::io::Error::other(limit)));
     }
-    let budget = Budget::of(length);
-    let input = BufReader::with_capacity(1 << 16, opened);
-    match run.explanation {
-        Some(_) => exchange(run, by, input, &budget),
-        None => explain(run, by, input, &budget),
-    }
+    Ok((BufReader::with_capacity(1 << 16, opened), length))
 }
 
 /// What the late time is to be ranked by: what is asked for, or was when the run was measured.

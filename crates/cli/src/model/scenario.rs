@@ -2,21 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use wakescope_core::distribution::Distribution;
-use wakescope_core::run::Run;
 use wakescope_model::Scenario;
-use wakescope_model::scenario::length::Bucket;
 use wakescope_model::scenario::{ReadError, SHIPPED, Shipped, limits};
 use wakescope_report::style::clean;
 use wakescope_sys::input::open_input_or_pipe;
 
+use super::lengths;
+use crate::Failure;
 use crate::input::read_whole;
-use crate::{Failure, runs};
 
 /// Reads the scenario that the user named.
 pub(super) fn read(named: &str) -> Result<Scenario, Failure> {
     let (file, text) = text_of(named)?;
-    Scenario::read(&file, &text, &lengths_of_run).map_err(|e| failure_of_scenario(&e))
+    Scenario::read(&file, &text, &lengths::of_run).map_err(|e| failure_of_scenario(&e))
 }
 
 /// The file of a scenario, as errors name it, and its text.
@@ -54,42 +52,4 @@ fn missing(named: &str, path: &Path, e: &std::io::Error) -> Failure {
 /// Why a file is no scenario: file, line, column, what was found and what was expected.
 pub(super) fn failure_of_scenario(e: &ReadError) -> Failure {
     Failure::new(clean(&e.to_string(), 600)).try_this(e.remedy())
-}
-
-/// What a scenario takes of a run: the lengths of one of its histograms.
-fn lengths_of_run(run: &str, of: &str) -> Result<Vec<Bucket>, String> {
-    let run = runs::read(Path::new(run)).map_err(|failure| {
-        let text = failure.to_string();
-        let first = text.lines().next().unwrap_or_default();
-        first.strip_prefix("wakescope: ").unwrap_or(first).to_owned()
-    })?;
-    let histogram = distribution(&run, of)?.histogram;
-    let bucket = |of: &wakescope_core::histogram::Bucket| Bucket {
-        lower: of.lower,
-        upper: of.upper,
-        count: of.count,
-    };
-    Ok(histogram.buckets().iter().map(bucket).collect())
-}
-
-/// The lengths of this name in a run.
-fn distribution(run: &Run, of: &str) -> Result<Distribution, String> {
-    if of == "wakeup_latency" {
-        return Ok(run.woken());
-    }
-    let parts = run.components.as_ref();
-    let part = match of {
-        "irq_latency" => parts.map(|parts| &parts.irq_latency),
-        "handler_duration" => parts.map(|parts| &parts.handler_duration),
-        "sched_latency" => parts.map(|parts| &parts.sched_latency),
-        "sched_duration" => parts.and_then(|parts| parts.sched_duration.as_ref()),
-        _ => {
-            return Err(
-                "expected wakeup_latency, irq_latency, handler_duration, sched_latency or \
-                 sched_duration"
-                    .into(),
-            );
-        }
-    };
-    part.cloned().ok_or_else(|| "the run was not explained, so it has no components".into())
 }

@@ -155,7 +155,7 @@ impl Team<'_> {
     ) -> Result<(), Broken> {
         let before = simulation.samples();
         let ns = simulation.now_ns().saturating_add(STRIDE_NS).min(experiment.longest_ns());
-        simulation.run_until(Until { samples, ns })?;
+        simulation.record_until(Until { samples, ns })?;
         self.samples.fetch_add(simulation.samples() - before, Ordering::Relaxed);
         Ok(())
     }

@@ -7,8 +7,8 @@ use wakescope_core::explain::{
     self, Anew, Answer, By, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
     Explanation, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask,
     NetOfSteal, Phase, Quota, Ranking, RankingRow, Schedstat, SectionKind, SectionPlace, Sections,
-    Share, SourceLine, Step, StepEvent, StepMode, Subject, ThreadWaitRow, ThreadWaits, Unsound,
-    Variables, WaitKind, WaitRow, Waits, Within, Work, WorstWait,
+    Share, SourceLine, Step, StepEvent, StepMode, Subject, ThreadWaitRow, ThreadWaits, TrueCause,
+    Truth, Unsound, Variables, WaitKind, WaitRow, Waits, Within, Work, WorstWait,
 };
 use wakescope_core::finding::{Finding, Severity, Validity};
 use wakescope_core::host::{Clock, Host, Idle, IdleState, RtLimits};
@@ -340,6 +340,12 @@ fn full_explanation() -> Explanation {
         }),
         bound: Some(full_bound()),
         waits: Some(full_waits()),
+        truth: Some(Truth {
+            wakeups: 1,
+            right: 1,
+            causes: vec![TrueCause { cause: Cause::IrqOff, ns: 5_000, right_ns: 4_000 }],
+            ..Truth::default()
+        }),
     }
 }
 

@@ -89,6 +89,20 @@ pub struct Blamed<'a> {
 }
 
 impl Culprit {
+    /// What it is called: a function, a task, an interrupt; empty of what has no name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Function(function) => &function.name,
+            Self::Task(task) => &task.comm,
+            Self::Interrupt(name)
+            | Self::Timer(name)
+            | Self::Softirq(name)
+            | Self::Nmi(name)
+            | Self::Idle(name) => &name.name,
+            Self::Hypervisor | Self::Tracer | Self::None => "",
+        }
+    }
+
     /// A function; nobody without one.
     pub fn function(function: Option<Function>) -> Self {
         function.map_or(Self::None, Self::Function)

@@ -10,6 +10,7 @@ use super::cause::{Cause, Evidence};
 use super::culprit::{Blamed, Culprit, Phase, Within};
 use super::frame::Frame;
 use super::measured::Measured;
+use super::truth::Truth;
 use super::waits::Waits;
 use crate::distribution::Distribution;
 
@@ -257,6 +258,9 @@ pub struct Explanation {
     /// All waits of the threads, where these are not our probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Waits>,
+    /// How right this is, where the run was simulated, so that the truth is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truth: Option<Truth>,
 }
 
 /// The longest sections that held off an interrupt or a switch.

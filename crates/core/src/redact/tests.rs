@@ -9,8 +9,8 @@ use crate::explain::{
     Anew, Answer, Bound, By, Cause, CauseRow, Change, ComponentTable, Components, Culprit, Edge,
     Evidence, Frame, Function, Interference, Interrupted, Longest, Measured, NamedTask, NetOfSteal,
     Quota, Ranking, RankingRow, SectionKind, SectionPlace, Share, SourceLine, Step, StepEvent,
-    StepMode, Subject, ThreadWaitRow, ThreadWaits, Unsound, Variables, WaitKind, WaitRow, Waits,
-    Within, WorstWait,
+    StepMode, Subject, ThreadWaitRow, ThreadWaits, TrueCause, Truth, Unsound, Variables, WaitKind,
+    WaitRow, Waits, Within, WorstWait,
 };
 use crate::finding::{Severity, Verdict};
 use crate::histogram::Histogram;
@@ -458,6 +458,12 @@ fn explanation() -> Explanation {
             unsound: vec![Unsound::NoSection],
         }),
         waits: Some(waits()),
+        truth: Some(Truth {
+            wakeups: 1,
+            right: 1,
+            causes: vec![TrueCause { cause: Cause::IrqOff, ns: 5_000, right_ns: 4_000 }],
+            ..Truth::default()
+        }),
     }
 }
 

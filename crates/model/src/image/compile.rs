@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::paths::PathCompiler;
+use super::paths::{CodeBuilder, PathCompiler};
 use super::{
     Code, CodeId, Costs, CpuId, EventId, Image, ImageError, LengthId, Names, Op, RESCHEDULE,
     SOFTIRQS, Source, SourceId, SourceKind, Task, TaskId,
@@ -63,7 +63,7 @@ fn check_numbers(scenario: &Scenario) -> Result<(), ImageError> {
     }
     for task in &scenario.tasks {
         match (&task.does, task.policy) {
-            (Does::Probe { period_ps: 0..=999 }, _) => {
+            (Does::Probe { period_ps: 0..=999, .. }, _) => {
                 return number("a probe's period in ps", 0, "1 ns at least");
             }
             (_, Policy::Fifo(priority) | Policy::RoundRobin(priority))
@@ -171,7 +171,7 @@ impl Compiler {
         for task in &scenario.tasks {
             let code = self.task_code(scenario, task)?;
             let period_ps = match task.does {
-                Does::Probe { period_ps } => Some(period_ps),
+                Does::Probe { period_ps, .. } => Some(period_ps),
                 Does::Path(_) => None,
             };
             self.tasks.push(Task {
@@ -191,18 +191,24 @@ impl Compiler {
         scenario: &Scenario,
         task: &ScenarioTask,
     ) -> Result<CodeId, ImageError> {
-        let Does::Path(path) = &task.does else {
-            return Ok(self.paths.code(|code| {
-                let function = code.enter("clock_nanosleep");
-                code.push(Op::SleepOnGrid);
-                code.push(Op::Compute(self.return_to_user));
-                code.leave(function);
-                code.push(Op::Respond);
-                code.push(Op::Jump(0));
-            }));
+        let (steps, return_to_user) = match &task.does {
+            Does::Path(path) => (steps_of(scenario, path)?, None),
+            Does::Probe { path: Some(path), .. } => {
+                (steps_of(scenario, path)?, Some(self.return_to_user))
+            }
+            Does::Probe { path: None, .. } => (&[][..], Some(self.return_to_user)),
         };
-        let steps = steps_of(scenario, path)?;
-        self.paths.path(steps, |code| {
+        let begin = |code: &mut CodeBuilder| {
+            let Some(return_to_user) = return_to_user else { return };
+            let function = code.enter("clock_nanosleep");
+            code.push(Op::SleepOnGrid);
+            code.push(Op::Compute(return_to_user));
+            code.leave(function);
+        };
+        self.paths.path_after(begin, steps, |code| {
+            if return_to_user.is_some() {
+                code.push(Op::Respond);
+            }
             code.push(Op::Jump(0));
         })
     }

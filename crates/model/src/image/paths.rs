@@ -84,7 +84,18 @@ impl PathCompiler {
         steps: &[Step],
         end: impl FnOnce(&mut CodeBuilder),
     ) -> Result<CodeId, ImageError> {
+        self.path_after(|_| (), steps, end)
+    }
+
+    /// The same, after what `begin` adds.
+    pub(super) fn path_after(
+        &mut self,
+        begin: impl FnOnce(&mut CodeBuilder),
+        steps: &[Step],
+        end: impl FnOnce(&mut CodeBuilder),
+    ) -> Result<CodeId, ImageError> {
         let mut builder = CodeBuilder::new(&mut self.tables);
+        begin(&mut builder);
         for step in steps {
             builder.step(step, self.rules, &self.interrupts)?;
         }

@@ -9,7 +9,7 @@ fn scenario(steps: Vec<Step>) -> Scenario {
         machine: Machine { cpus: 1, tick_hz: 250, idle_states: Vec::new() },
         paths: vec![Path { name: "load".into(), steps }],
         tasks: vec![
-            task("probe", Policy::Fifo(80), Does::Probe { period_ps: 488_281_250 }),
+            task("probe", Policy::Fifo(80), Does::Probe { period_ps: 488_281_250, path: None }),
             task("load", Policy::Other(0), Does::Path("load".into())),
         ],
         ..Scenario::default()

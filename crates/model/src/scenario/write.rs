@@ -105,7 +105,10 @@ fn write_task(task: &Task, out: &mut String) -> fmt::Result {
         writeln!(out, "cpu = {cpu}")?;
     }
     match &task.does {
-        Does::Probe { period_ps } => writeln!(out, "period = \"{}\"", period(*period_ps)),
+        Does::Probe { period_ps, path } => {
+            writeln!(out, "period = \"{}\"", period(*period_ps))?;
+            path.iter().try_for_each(|path| writeln!(out, "path = {}", quoted(path)))
+        }
         Does::Path(path) => writeln!(out, "path = {}", quoted(path)),
     }
 }

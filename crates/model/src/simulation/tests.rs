@@ -34,7 +34,7 @@ fn scenario(steps: Vec<Step>) -> Scenario {
                 name: "probe".into(),
                 policy: Policy::Fifo(80),
                 cpu: None,
-                does: Does::Probe { period_ps: 1_000_000_000 },
+                does: Does::Probe { period_ps: 1_000_000_000, path: None },
             },
             Task { name: "load".into(), does: Does::Path("load".into()), ..Task::default() },
         ],
@@ -70,6 +70,16 @@ fn an_idle_machine_takes_what_its_steps_take() {
         assert_eq!(range(&latencies), (600, 600), "{}", rules.name);
         assert!(latencies.len() >= 999, "{}", latencies.len());
     }
+}
+
+#[test]
+fn a_probe_runs_its_path_before_it_responds() {
+    let mut asleep = scenario(vec![Step::Block { length: us(1_000_000), interrupt: None }]);
+    asleep.paths.push(Path { name: "faults".into(), steps: vec![Step::PageFault(us(7))] });
+    asleep.tasks[0].does = Does::Probe { period_ps: 1_000_000_000, path: Some("faults".into()) };
+    let latencies = latencies(&asleep, "full");
+    assert_eq!(range(&latencies), (7_600, 7_600));
+    assert!(latencies.len() >= 999, "{}", latencies.len());
 }
 
 #[test]

@@ -126,7 +126,7 @@ pub(super) fn switched_stack(image: &Image, addresses: &Addresses, at: &Running)
 }
 
 /// The number of a task's thread: 0 is idle.
-pub(super) fn pid(task: Option<wakescope_model::image::TaskId>) -> u32 {
+pub(crate) fn pid(task: Option<wakescope_model::image::TaskId>) -> u32 {
     task.map_or(0, |task| u32::from(task.0) + 100)
 }
 

@@ -61,6 +61,7 @@ impl Tracepoints<'_> {
             return;
         }
         wakeup.marks.switch_in = Some(MonoNs(now));
+        wakeup.faults_before = wakeup.faults;
         wakeup.add_stolen(cpu.steal_ns(), now);
         wakeup.marks.sched_entry =
             Some(MonoNs(cpu.sched_entry)).filter(|entry| entry.0 >= wakeup.woken && entry.0 != 0);

@@ -37,6 +37,9 @@ pub(super) struct Begun {
     pub(super) given_up: Option<(GivenUpAt, bool)>,
     pub(super) events_before: usize,
     pub(super) events_elsewhere: usize,
+    /// Page faults of the task, from the start, and when it was switched to.
+    pub(super) faults: u64,
+    pub(super) faults_before: u64,
     pub(super) steal_after: u64,
     pub(super) stolen: u64,
     pub(super) steal_read: u64,
@@ -101,6 +104,7 @@ impl Begun {
             stimulus_cpu: number(self.stimulus_cpu),
             marks: self.marks,
             woken: MonoNs(self.woken),
+            page_faults: self.faults - self.faults_before,
             stolen_ns: self.stolen.min(late),
             steal_after_ns: self.steal_after,
             softirq: self.softirq.map(u32::from),

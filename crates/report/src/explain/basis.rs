@@ -1,10 +1,10 @@
 //! What an explanation rests on: what was seen, what was not, and what was lost.
 
-use wakescope_core::explain::Explanation;
+use wakescope_core::explain::{Explanation, Truth};
 use wakescope_core::run::Run;
 use wakescope_core::units::grouped;
 
-use super::{WIDTH, anew, bound, sections};
+use super::{WIDTH, anew, bound, percent, sections};
 use crate::findings::wrapped;
 use crate::style::{Style, clean};
 
@@ -25,6 +25,7 @@ pub(super) fn text(run: &Run, explanation: &Explanation, style: Style) -> String
     out.push_str(&listed("traced with: ", &explanation.seen_with));
     out.push_str(&listed("not traced: ", &explanation.not_seen));
     out.push_str(&losses_text(explanation, style));
+    out.push_str(&explanation.truth.as_ref().map(truth_text).unwrap_or_default());
     out.push_str(&anew::text(explanation, run.time_domain, style));
     out
 }
@@ -40,6 +41,31 @@ fn listed(title: &str, names: &[String]) -> String {
         return String::new();
     }
     format!(" {}\n", wrapped(&format!("{title}{}", shown.join(", ")), WIDTH - 1, "   "))
+}
+
+/// How right the explanations of a simulated run are.
+fn truth_text(truth: &Truth) -> String {
+    let Truth { wakeups, right, other_function, wrong_bound, wrong, unexplained, causes } = truth;
+    let verdicts = [
+        (right, "right"),
+        (other_function, "another function of the right section"),
+        (wrong_bound, "a wrong bound"),
+        (wrong, "wrong"),
+        (unexplained, "unexplained"),
+    ];
+    let verdicts = verdicts.into_iter().filter(|(count, _)| **count > 0);
+    let verdicts: Vec<String> =
+        verdicts.map(|(count, verdict)| format!("{verdict} {}", grouped(*count))).collect();
+    let first = format!(
+        "compared with the truth of the simulation, the largest share of {} late wakeups: {}",
+        grouped(*wakeups),
+        if verdicts.is_empty() { "none".into() } else { verdicts.join(", ") },
+    );
+    let shares = percent::of(&causes.iter().map(|row| row.ns).collect::<Vec<_>>());
+    let rows = causes.iter().zip(shares).filter(|(row, _)| row.ns > 0).take(MOST_NAMED);
+    let rows: Vec<String> =
+        rows.map(|(row, share)| format!("{} {}", row.cause, share.trim())).collect();
+    format!(" {}\n{}", wrapped(&first, WIDTH - 1, "   "), listed("it truly was: ", &rows))
 }
 
 fn losses_text(explanation: &Explanation, style: Style) -> String {

@@ -486,3 +486,20 @@ fn among_ordinary_tasks_kernel_code_is_a_bound() {
     let held = got.iter().find(|share| share.starts_with("no_preemption_point")).unwrap();
     assert!(held.ends_with("bound"), "{got:?}");
 }
+
+/// A lock lent it a priority. It gave both back at some time before it was switched away from.
+#[test]
+fn a_task_that_was_more_urgent_for_a_while_is_a_bound() {
+    let lent = || task(412, "rm", Policy::Other, 4);
+    let runs = |from: Task| {
+        move |w: &mut Wakeup| {
+            let came = event(30, switch(spin(), lent()));
+            w.events = vec![came, event(70, switch(from, spin()))];
+        }
+    };
+    let shares = |rm: &'static str| {
+        ["unexplained 10", rm, "higher_priority_task 10 spin[7] fifo 95 edge", SWITCH, WAIT, TIMER]
+    };
+    check(timer(), runs(lent()), &shares("higher_priority_task 40 rm[412] other edge"));
+    check(timer(), runs(rm()), &shares("higher_priority_task 40 rm[412] other bound"));
+}

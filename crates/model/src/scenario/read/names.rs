@@ -33,7 +33,7 @@ fn family(kind: LockKind) -> LockKind {
 }
 
 /// The function that takes such a lock.
-fn function(kind: LockKind) -> &'static str {
+pub(super) fn function(kind: LockKind) -> &'static str {
     LOCKS.iter().find(|(of, ..)| *of == kind).map_or("", |(_, take, _)| take)
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::{Count, Length, LockKind, Step};
 use super::limits;
+use super::names::function;
 
 /// Why a task cannot run these steps again and again.
 pub(super) fn by_task(steps: &[Step]) -> Result<(), String> {
@@ -9,6 +10,18 @@ pub(super) fn by_task(steps: &[Step]) -> Result<(), String> {
         return Err("found an endless loop without time passing, expected a user, compute, \
                     page_fault, block or wait of some length in the path"
             .into());
+    }
+    rounds(steps, 1)
+}
+
+/// Why a probe cannot run these steps before it responds. It does not wait for anything there but the
+/// CPU: its lateness is that of its wakeup, and a wakeup that waits for two things has two causes that
+/// the model's truth does not tell apart.
+pub(super) fn by_probe(steps: &[Step]) -> Result<(), String> {
+    if let Some(word) = of_sleepers(steps) {
+        return Err(format!(
+            "found `{word}` in the path of a probe, expected no step that sleeps, and no lock"
+        ));
     }
     rounds(steps, 1)
 }
@@ -71,6 +84,24 @@ fn rounds(steps: &[Step], outer: u64) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The first step that may sleep, under one of the models.
+fn of_sleepers(steps: &[Step]) -> Option<&'static str> {
+    steps.iter().find_map(|step| match step {
+        Step::Block { .. } => Some("block"),
+        Step::Wait(_) => Some("wait"),
+        Step::PrepareToWait(_) => Some("prepare_to_wait"),
+        Step::FinishWait(_) => Some("finish_wait"),
+        Step::Schedule => Some("schedule"),
+        Step::Lock(kind, _) | Step::Unlock(kind, _) => Some(function(*kind)),
+        Step::LockBreak(_) => Some("lock_break"),
+        Step::Call(_, steps)
+        | Step::Repeat(_, steps)
+        | Step::Unless(_, steps)
+        | Step::PerCpu(_, steps) => of_sleepers(steps),
+        _ => None,
+    })
 }
 
 /// The first step that only a task can run.

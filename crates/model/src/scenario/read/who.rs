@@ -33,14 +33,19 @@ pub(super) fn tasks(at: &At<'_>, cpus: u32, paths: &[Path]) -> Result<Vec<Task>,
 
 fn does(fields: &Fields<'_>, paths: &[Path]) -> Result<Does, Problem> {
     match (fields.get("period"), fields.get("path")) {
-        (Some(period), None) => Ok(Does::Probe { period_ps: period_ps(&period)? }),
+        (Some(period), at) => {
+            let of_probe = |at: At<'_>| {
+                let path = path(&at, paths)?;
+                runnable::by_probe(&path.steps).map_err(|why| at.problem(why))?;
+                Ok(path.name.clone())
+            };
+            let path = at.map(of_probe).transpose()?;
+            Ok(Does::Probe { period_ps: period_ps(&period)?, path })
+        }
         (None, Some(at)) => {
             let path = path(&at, paths)?;
             runnable::by_task(&path.steps).map_err(|why| at.problem(why))?;
             Ok(Does::Path(path.name.clone()))
-        }
-        (Some(period), Some(_)) => {
-            Err(period.problem("found `period` and `path`, expected one of them in a task"))
         }
         (None, None) => Err(fields.at.problem(
             "found neither `period` nor `path`, expected the period of a probe or a task's path",

@@ -36,7 +36,7 @@ fn task_set(tasks: &[Periodic]) -> Scenario {
         ipi: free,
     };
     // No period shares a factor with it, so that it meets the others at all distances.
-    scenario.tasks[0].does = Does::Probe { period_ps: 1_009_007_000 };
+    scenario.tasks[0].does = Does::Probe { period_ps: 1_009_007_000, path: None };
     scenario.tasks[0].policy = Policy::Fifo(1);
     for (index, &(period, work)) in tasks.iter().enumerate() {
         let name = format!("task{index}");

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use wakescope_core::explain::{
     Cause, CauseRow, Culprit, Evidence, Frame, Function, NamedTask, Phase, Quota, Schedstat,
-    Sections, Share, SourceLine, Step, StepEvent, ThreadWaits, WaitKind, WaitRow, Waits, Within,
-    WorstWait,
+    Sections, Share, SourceLine, Step, StepEvent, ThreadWaits, TrueCause, Truth, WaitKind, WaitRow,
+    Waits, Within, WorstWait,
 };
 use wakescope_core::histogram::Histogram;
 
@@ -79,6 +79,16 @@ fn a_record_made_to_do_harm_is_shown_as_text() {
         module_build_ids: [(name.clone(), name.clone())].into(),
         bound: None,
         waits: Some(waits(&name)),
+        truth: Some(Truth {
+            wakeups: u64::MAX,
+            right: u64::MAX,
+            wrong: u64::MAX,
+            causes: vec![
+                TrueCause { cause: Cause::IrqOff, ns: u64::MAX, right_ns: u64::MAX };
+                1_000
+            ],
+            ..Truth::default()
+        }),
     };
     // A histogram from a record may have edges that make no sense.
     let bad: Histogram = serde_json::from_str("[[5, 0, 1000], [3, 1, 9]]").unwrap();

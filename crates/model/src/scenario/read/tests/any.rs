@@ -32,6 +32,8 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
     )
         .prop_map(|((name, about, published, machine, costs), paths, tasks, interrupts)| {
             let mut all = vec![defines(), Path { name: "handler".into(), steps: handler() }];
+            let faults = vec![Step::PageFault(Length::Fixed(1))];
+            all.push(Path { name: "faults".into(), steps: faults });
             for (i, steps) in paths.into_iter().enumerate() {
                 // Time passes in each.
                 let steps = [vec![Step::User(Length::Fixed(1))], steps].concat();
@@ -39,7 +41,9 @@ pub(super) fn scenario() -> impl Strategy<Value = Scenario> {
             }
             let with_path = |does| match does {
                 Does::Path(_) => Does::Path(all[all.len() - 1].name.clone()),
-                probe @ Does::Probe { .. } => probe,
+                Does::Probe { period_ps, path } => {
+                    Does::Probe { period_ps, path: path.map(|_| "faults".into()) }
+                }
             };
             let task = |(i, (policy, cpu, does))| Task {
                 name: format!("task {i}"),
@@ -206,7 +210,8 @@ fn does() -> impl Strategy<Value = Does> {
     let periods = prop_oneof![common, limits::PERIOD_PS..=HOUR * 1_000];
     prop_oneof![
         Just(Does::Path(String::new())),
-        periods.prop_map(|period_ps| Does::Probe { period_ps }),
+        (periods, option::of(Just(String::new())))
+            .prop_map(|(period_ps, path)| Does::Probe { period_ps, path }),
     ]
 }
 

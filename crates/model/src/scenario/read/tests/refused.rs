@@ -182,7 +182,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "period = \"2048Hz\"",
             "period = \"1ms\"\npath = \"find\"",
-            "10:10: task[0].period: found `period` and `path`, expected one of them in a task",
+            "11:8: task[0].path: found `spin_lock` in the path of a probe, expected no step that sleeps, and no lock",
         ),
         (
             "path = \"find\"",
