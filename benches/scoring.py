@@ -42,6 +42,7 @@ INJECTED = {
     "loop": by_function("no_preemption_point", "loop"),
     "loop-resched": by_function("no_preemption_point", "loop-resched"),
     "loop-lock-break": by_function("preempt_off", "loop-lock-break"),
+    "loop-restart": by_function("preempt_off", "loop-restart"),
 }
 CAUSES.update(INJECTED)
 
@@ -60,6 +61,7 @@ HOLDS_UP = {
     "loop": WITHOUT_FULL,
     "loop-resched": NEVER,
     "loop-lock-break": NEVER,
+    "loop-restart": NEVER,
 }
 
 
@@ -89,7 +91,8 @@ def bursts(text):
     """Of a load's log the begins and ends of disturbances by CPU, in order of time."""
     found = {}
     for line in text.splitlines():
-        cpu, begin, end = (int(word) for word in line.split())
+        # Sections of the kernel module have their turns, too.
+        cpu, begin, end = (int(word) for word in line.split()[:3])
         found.setdefault(cpu, []).append((begin, end))
     return {cpu: sorted(pairs) for cpu, pairs in found.items()}
 

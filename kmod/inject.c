@@ -92,31 +92,38 @@ static DEFINE_PER_CPU(atomic64_t, left_alone_until);
 
 /*
  * Takes the length by the clock, but not for ever if that stands still. Calls
- * @point every so many turns.
+ * @point every so many turns, which says whether others may have changed what
+ * the loop goes through.
  */
 static __always_inline void
-wakescope_spin(struct injector *injector, void (*point)(struct injector *))
+wakescope_spin(struct injector *injector, bool (*point)(struct injector *))
 {
 	struct wakescope_section *section = &injector->section;
 	u64 length = injector->asked.length_ns, most = injector->turns_max;
-	u32 every = injector->asked.every, left = every;
-	u64 begin, now, turns = 0;
+	u32 every = injector->asked.every, left = every, again = 0;
+	u64 begin, now, turns = 0, work = 0;
 
 	section->cpu = raw_smp_processor_id();
 	begin = ktime_get_ns();
 	do {
 		cpu_relax();
 		if (point && !--left) {
-			point(injector);
 			left = every;
+			if (point(injector))
+				again = injector->asked.again;
 		}
 		turns++;
+		if (again)
+			again--;
+		else
+			work++;
 		now = ktime_get_ns();
 	} while (now - begin < length && turns < most);
 	section->end_cpu = raw_smp_processor_id();
 	section->begin_ns = begin;
 	section->end_ns = now;
 	section->turns = turns;
+	section->work = work;
 	if (now - begin < length)
 		section->flags |= WAKESCOPE_SECTION_CUT;
 }
@@ -176,9 +183,10 @@ SECTION void wakescope_inject_loop(struct injector *injector)
 	wakescope_spin(injector, NULL);
 }
 
-static void wakescope_resched(struct injector *injector)
+static bool wakescope_resched(struct injector *injector)
 {
 	cond_resched();
+	return false;
 }
 
 SECTION void wakescope_inject_loop_resched(struct injector *injector)
@@ -186,18 +194,33 @@ SECTION void wakescope_inject_loop_resched(struct injector *injector)
 	wakescope_spin(injector, wakescope_resched);
 }
 
-static void wakescope_break_lock(struct injector *injector)
+static bool wakescope_break_lock(struct injector *injector)
 	__must_hold(&injector->lock)
 {
 	spin_unlock(&injector->lock);
 	cond_resched();
 	spin_lock(&injector->lock);
+	return true;
+}
+
+static bool wakescope_break_lock_for_others(struct injector *injector)
+	__must_hold(&injector->lock)
+{
+	return need_resched() && wakescope_break_lock(injector);
 }
 
 SECTION void wakescope_inject_loop_lock_break(struct injector *injector)
 {
 	spin_lock(&injector->lock);
 	wakescope_spin(injector, wakescope_break_lock);
+	spin_unlock(&injector->lock);
+	barrier();
+}
+
+SECTION void wakescope_inject_loop_restart(struct injector *injector)
+{
+	spin_lock(&injector->lock);
+	wakescope_spin(injector, wakescope_break_lock_for_others);
 	spin_unlock(&injector->lock);
 	barrier();
 }
@@ -296,11 +319,13 @@ static void (*const kinds[WAKESCOPE_KINDS])(struct injector *) = {
 	[WAKESCOPE_LOOP] = wakescope_inject_loop,
 	[WAKESCOPE_LOOP_RESCHED] = wakescope_inject_loop_resched,
 	[WAKESCOPE_LOOP_LOCK_BREAK] = wakescope_inject_loop_lock_break,
+	[WAKESCOPE_LOOP_RESTART] = wakescope_inject_loop_restart,
 };
 
 static bool wakescope_has_points(u32 kind)
 {
-	return kind == WAKESCOPE_LOOP_RESCHED || kind == WAKESCOPE_LOOP_LOCK_BREAK;
+	return kind == WAKESCOPE_LOOP_RESCHED ||
+	       kind == WAKESCOPE_LOOP_LOCK_BREAK || kind == WAKESCOPE_LOOP_RESTART;
 }
 
 static bool wakescope_is_sane(const struct wakescope_injection *asked)
@@ -317,6 +342,9 @@ static bool wakescope_is_sane(const struct wakescope_injection *asked)
 		return false;
 	if (asked->every > WAKESCOPE_EVERY_MAX ||
 	    wakescope_has_points(asked->kind) != !!asked->every)
+		return false;
+	if (asked->again > WAKESCOPE_AGAIN_MAX || asked->reserved ||
+	    (asked->again && asked->kind != WAKESCOPE_LOOP_RESTART))
 		return false;
 	if (asked->count == 1)
 		return !interval;
