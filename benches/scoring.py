@@ -43,6 +43,8 @@ INJECTED = {
     "loop-resched": by_function("no_preemption_point", "loop-resched"),
     "loop-lock-break": by_function("preempt_off", "loop-lock-break"),
     "loop-restart": by_function("preempt_off", "loop-restart"),
+    "lock-wait": by_function("preempt_off", "lock-wait"),
+    "lock-wait-irqs-off": by_function("irq_off", "lock-wait-irqs-off"),
 }
 CAUSES.update(INJECTED)
 

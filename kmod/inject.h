@@ -77,6 +77,13 @@ enum wakescope_kind {
 	 * some turns again until it is where it was.
 	 */
 	WAKESCOPE_LOOP_RESTART,
+	/*
+	 * Waits for a raw spin lock that another CPU holds. Preemption is off
+	 * on both. Needs a second CPU: ENODEV.
+	 */
+	WAKESCOPE_LOCK_WAIT,
+	/* The same with interrupts off where it waits. */
+	WAKESCOPE_LOCK_WAIT_IRQS_OFF,
 	WAKESCOPE_KINDS, /* one more than the last */
 };
 
@@ -118,7 +125,7 @@ struct wakescope_injection {
  * @begin_ns: the first thing in it
  * @end_ns: the last thing in it
  * @length_ns: how long it was to be
- * @turns: how often it read the clock
+ * @turns: how often it read the clock; 0 where it waited for a lock
  * @work: how many of its turns it had not made before: what a loop got done
  * @cpu: where it began
  * @end_cpu: where it ended: a preempted one may have been migrated
@@ -146,6 +153,7 @@ struct wakescope_section {
  * @written: how many were made; section N is in the entry
  *	(N - 1) % WAKESCOPE_RING_SECTIONS
  * @overwritten: how many of them are gone
+ * @reserved: 0
  * @sections: a reader takes the @sequence of an entry before and after it reads
  *	it; both are N if it holds section N
  */

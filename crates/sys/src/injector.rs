@@ -48,6 +48,10 @@ pub enum Section {
     /// A loop under a spin lock, which it gives up every so many turns if the CPU is to be given up. It
     /// then has to make some turns again.
     LoopRestart = 15,
+    /// A wait for a raw spin lock that another CPU holds.
+    LockWait = 16,
+    /// The same with interrupts off.
+    LockWaitIrqsOff = 17,
 }
 
 impl Section {
@@ -81,7 +85,7 @@ pub struct Made {
     pub end: MonoNs,
     /// On which CPU it began.
     pub cpu: u32,
-    /// How many turns it made.
+    /// How many turns it made; none where it waited for a lock.
     pub turns: u64,
     /// How many of them it had not made before.
     pub work: u64,
@@ -156,7 +160,8 @@ impl Injector {
     }
 
     /// Makes one section on this CPU, and returns when it is over; it may have to wait until the CPU
-    /// may be held up again. Fails with `Interrupted`, when a signal handler ran before it began.
+    /// may be held up again. Fails with `Interrupted`, when a signal handler ran before it began,
+    /// and with `ENODEV`, where another CPU is needed and there is none.
     pub fn inject(&self, asked: Asked) -> io::Result<()> {
         let asked = Injection {
             version: VERSION,
@@ -273,6 +278,8 @@ mod tests {
             (Section::LoopResched, "LOOP_RESCHED"),
             (Section::LoopLockBreak, "LOOP_LOCK_BREAK"),
             (Section::LoopRestart, "LOOP_RESTART"),
+            (Section::LockWait, "LOCK_WAIT"),
+            (Section::LockWaitIrqsOff, "LOCK_WAIT_IRQS_OFF"),
         ];
         let there = body("enum wakescope_kind").join(" ").replace(" = 1", "");
         let mut there = there.split(", ");

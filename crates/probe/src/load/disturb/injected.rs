@@ -12,6 +12,9 @@ use super::disturber::{Burst, Disturber, Turns};
 /// Where the module has it, if it was loaded with `inject=1`.
 const DEVICE: &str = "/dev/wakescope-inject";
 
+/// What it answers where there is no other CPU.
+const ENODEV: i32 = 19;
+
 /// How many turns a loop that begins anew makes again: longer than from one wakeup to the next, where
 /// these come as fast as they can.
 const AGAIN: u32 = 500;
@@ -47,6 +50,9 @@ impl Disturber for Injected {
         match self.injector.inject(self.asked) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(None),
+            Err(e) if e.raw_os_error() == Some(ENODEV) => {
+                return Err("another CPU is to hold a lock, and there is none".into());
+            }
             Err(e) => return Err(format!("{DEVICE} refuses: {e}")),
         }
         let made = self.injector.last().ok_or_else(|| format!("{DEVICE} tells of no section"))?;
