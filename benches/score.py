@@ -131,7 +131,7 @@ def sections(lab, arch, kernel, model, kinds, length, length_ns, seed):
     for kind, cell in zip(kinds, record["cells"]):
         run = json.loads(Path(cell["run"], "run.json").read_text())
         log = scoring.bursts(Path(cell["run"], "disturbances.log").read_text())
-        result = scoring.tally(run, kind, length_ns, log)
+        result = scoring.tally(run, kind, length_ns, log, model)
         result.made = sum(map(len, log.values()))
         result.harmful = scoring.holds_up(kind, model)
         yield result

@@ -42,14 +42,27 @@ INJECTED = {
     "loop": by_function("no_preemption_point", "loop"),
     "loop-resched": by_function("no_preemption_point", "loop-resched"),
     "loop-lock-break": by_function("preempt_off", "loop-lock-break"),
+    "loop-restart": by_function("preempt_off", "loop-restart"),
+    "lock-wait": by_function("preempt_off", "lock-wait"),
+    "lock-wait-irqs-off": by_function("irq_off", "lock-wait-irqs-off"),
 }
 CAUSES.update(INJECTED)
+
+WITHOUT_FULL = {"none", "voluntary"}
+
+
+def expected_blame(kind, model=None):
+    """The cause and the culprit that a disturbance must be blamed as under this model of preemption."""
+    cause, culprit = CAUSES[kind]
+    # These models preempt no kernel code anyway: it would have had to come to a preemption point, and
+    # that preemption was off besides, the tracer cannot know of the whole wait.
+    return ("no_preemption_point" if cause == "preempt_off" and model in WITHOUT_FULL else cause), culprit
 
 # No interrupt comes in the middle of these.
 UNINTERRUPTED = {"irqs-off", "hrtimer", "irq-work"}
 
 # Under which models a section holds a real-time probe up; those not named here do under all.
-WITHOUT_FULL, NOT_RT, NEVER = {"none", "voluntary"}, {"none", "voluntary", "full", "lazy"}, set()
+NOT_RT, NEVER = {"none", "voluntary", "full", "lazy"}, set()
 HOLDS_UP = {
     "spin-lock": NOT_RT,
     "bh-off": NOT_RT,
@@ -60,6 +73,7 @@ HOLDS_UP = {
     "loop": WITHOUT_FULL,
     "loop-resched": NEVER,
     "loop-lock-break": NEVER,
+    "loop-restart": NEVER,
 }
 
 
@@ -89,7 +103,8 @@ def bursts(text):
     """Of a load's log the begins and ends of disturbances by CPU, in order of time."""
     found = {}
     for line in text.splitlines():
-        cpu, begin, end = (int(word) for word in line.split())
+        # Sections of the kernel module have their turns, too.
+        cpu, begin, end = (int(word) for word in line.split()[:3])
         found.setdefault(cpu, []).append((begin, end))
     return {cpu: sorted(pairs) for cpu, pairs in found.items()}
 
@@ -174,6 +189,8 @@ class Tally:
     # Sections that were made, and whether they were to hold anybody up. None where nobody knows.
     made: int | None = None
     harmful: bool = True
+    # The preemption model, where that makes a difference to the cause.
+    model: str | None = None
 
     def add(self, episode, expected_ns):
         """Counts an injected episode; `expected_ns` is None where that is not known."""
@@ -182,7 +199,7 @@ class Tally:
         if not blame:
             self.unexplained += 1
             return
-        cause, culprit = CAUSES[self.kind]
+        cause, culprit = expected_blame(self.kind, self.model)
         first = blame[0]
         if first["cause"] == cause:
             self.right += 1
@@ -237,9 +254,9 @@ def late_of(run):
     return [episode for episode in run["worst"] if episode["wakeup_latency_ns"] >= least]
 
 
-def tally(run, kind, length_ns, log=None):
+def tally(run, kind, length_ns, log=None, model=None):
     """Counts the late wakeups of a run. With the load's log, those that it held up; without, all."""
-    result = Tally(kind, length_ns)
+    result = Tally(kind, length_ns, model=model)
     late = late_of(run)
     if log is None:
         for episode in late:

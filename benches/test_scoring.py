@@ -120,6 +120,29 @@ class Tallies(unittest.TestCase):
         culprit = scoring.CAUSES["loop"][1]
         self.assertEqual([scoring.is_named(share, culprit) for share in (inside, other)], [True, False])
 
+    def test_what_a_section_is_blamed_as_depends_on_the_model(self):
+        log = {0: [(1_100_000, 1_400_000)]}
+        for kind, model, cause, right in [
+            ("preempt-off", "none", "no_preemption_point", True),
+            ("preempt-off", "none", "preempt_off", False),
+            ("preempt-off", "full", "no_preemption_point", False),
+            ("preempt-off", "full", "preempt_off", True),
+            ("preempt-off", "rt", "preempt_off", True),
+            ("spin-lock", "voluntary", "no_preemption_point", True),
+            ("spin-lock", "lazy", "preempt_off", True),
+            ("raw-spin-lock", "none", "no_preemption_point", True),
+            ("bh-off", "none", "no_preemption_point", True),
+            ("irqs-off", "none", "irq_off", True),
+            ("irqs-off", "none", "no_preemption_point", False),
+            ("tasklet", "none", "softirq", True),
+        ]:
+            culprit = scoring.CAUSES[kind][1]
+            frames = [{"function": culprit["name"]}]
+            late = episode(200_000, share(cause, 200_000, culprit, frames=frames))
+            result = scoring.tally(run(late), kind, 300_000, log, model)
+            told = (result.right, result.named, result.error_ns() == 0)
+            self.assertEqual(told, (right, right, right), (kind, model, cause))
+
     def test_sections_hold_up_whom_they_must_and_nobody_else(self):
         self.assertTrue(scoring.holds_up("irqs-off", "rt") and scoring.holds_up("loop", "none"))
         self.assertFalse(scoring.holds_up("spin-lock", "rt") or scoring.holds_up("loop", "full"))

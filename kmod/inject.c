@@ -11,6 +11,7 @@
 #include <linux/capability.h>
 #include <linux/compat.h>
 #include <linux/completion.h>
+#include <linux/cpumask.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
@@ -46,14 +47,15 @@
  */
 #define TURNS_MARGIN 8
 
-/* Names of these are what a stack tells. */
-#define SECTION static noinline __noclone
+/* How long a lock is held at most for a CPU that does not come to take it. */
+#define HOLD_NS (10 * NSEC_PER_MSEC)
 
 /**
  * struct injector - what belongs to an open file
  * @running: only one caller at a time makes sections
  * @asked: which ones
  * @turns_max: when one ends whatever the clock says
+ * @hold_turns_max: when a lock is given up that nobody waits for, likewise
  * @section: the one that is being made
  * @made: how many there were
  * @ring: what user space maps
@@ -61,11 +63,24 @@
  * @stopping: that caller has closed the file
  * @stop: wakes it
  * @done: what a tasklet, timer, interrupt or thread has made its section
+ * @lock: protects nothing: it is held
+ * @raw_lock: the same
+ * @others_lock: the same, by another CPU
+ * @other: which one
+ * @hold: makes it do so
+ * @held: it does
+ * @waits: and this one waits for it
+ * @tasklet: makes a section, as all of the following
+ * @timer: likewise
+ * @hrtimer: likewise
+ * @irq_work: likewise
+ * @work: likewise
  */
 struct injector {
 	struct mutex running; /* one caller at a time makes sections */
 	struct wakescope_injection asked;
 	u64 turns_max;
+	u64 hold_turns_max;
 	struct wakescope_section section;
 	u64 made;
 	struct wakescope_ring *ring;
@@ -75,6 +90,11 @@ struct injector {
 	struct completion done;
 	spinlock_t lock; /* protects nothing: it is held */
 	raw_spinlock_t raw_lock; /* the same */
+	raw_spinlock_t others_lock; /* the same */
+	unsigned int other;
+	struct work_struct hold;
+	struct completion held;
+	bool waits;
 	struct tasklet_struct tasklet;
 	struct timer_list timer;
 	struct hrtimer hrtimer;
@@ -92,36 +112,47 @@ static DEFINE_PER_CPU(atomic64_t, left_alone_until);
 
 /*
  * Takes the length by the clock, but not for ever if that stands still. Calls
- * @point every so many turns.
+ * @point every so many turns, which says whether others may have changed what
+ * the loop goes through.
  */
 static __always_inline void
-wakescope_spin(struct injector *injector, void (*point)(struct injector *))
+wakescope_spin(struct injector *injector, bool (*point)(struct injector *))
 {
 	struct wakescope_section *section = &injector->section;
 	u64 length = injector->asked.length_ns, most = injector->turns_max;
-	u32 every = injector->asked.every, left = every;
-	u64 begin, now, turns = 0;
+	u32 every = injector->asked.every, left = every, again = 0;
+	u64 begin, now, turns = 0, work = 0;
 
 	section->cpu = raw_smp_processor_id();
 	begin = ktime_get_ns();
 	do {
 		cpu_relax();
 		if (point && !--left) {
-			point(injector);
 			left = every;
+			if (point(injector))
+				again = injector->asked.again;
 		}
 		turns++;
+		if (again)
+			again--;
+		else
+			work++;
 		now = ktime_get_ns();
 	} while (now - begin < length && turns < most);
 	section->end_cpu = raw_smp_processor_id();
 	section->begin_ns = begin;
 	section->end_ns = now;
 	section->turns = turns;
+	section->work = work;
 	if (now - begin < length)
 		section->flags |= WAKESCOPE_SECTION_CUT;
 }
 
-SECTION void wakescope_inject_irqs_off(struct injector *injector)
+/*
+ * Names of functions that make sections are what a stack tells: they are
+ * neither inlined nor cloned.
+ */
+static noinline __noclone void wakescope_inject_irqs_off(struct injector *injector)
 {
 	unsigned long flags;
 
@@ -131,7 +162,7 @@ SECTION void wakescope_inject_irqs_off(struct injector *injector)
 }
 
 /* A last call would take the place of the function in the stack: barrier(). */
-SECTION void wakescope_inject_preempt_off(struct injector *injector)
+static noinline __noclone void wakescope_inject_preempt_off(struct injector *injector)
 {
 	preempt_disable();
 	wakescope_spin(injector, NULL);
@@ -139,7 +170,7 @@ SECTION void wakescope_inject_preempt_off(struct injector *injector)
 	barrier();
 }
 
-SECTION void wakescope_inject_spin_lock(struct injector *injector)
+static noinline __noclone void wakescope_inject_spin_lock(struct injector *injector)
 {
 	spin_lock(&injector->lock);
 	wakescope_spin(injector, NULL);
@@ -147,7 +178,7 @@ SECTION void wakescope_inject_spin_lock(struct injector *injector)
 	barrier();
 }
 
-SECTION void wakescope_inject_raw_spin_lock(struct injector *injector)
+static noinline __noclone void wakescope_inject_raw_spin_lock(struct injector *injector)
 {
 	raw_spin_lock(&injector->raw_lock);
 	wakescope_spin(injector, NULL);
@@ -155,7 +186,7 @@ SECTION void wakescope_inject_raw_spin_lock(struct injector *injector)
 	barrier();
 }
 
-SECTION void wakescope_inject_bh_off(struct injector *injector)
+static noinline __noclone void wakescope_inject_bh_off(struct injector *injector)
 {
 	local_bh_disable();
 	wakescope_spin(injector, NULL);
@@ -163,7 +194,7 @@ SECTION void wakescope_inject_bh_off(struct injector *injector)
 	barrier();
 }
 
-SECTION void wakescope_inject_rcu_read(struct injector *injector)
+static noinline __noclone void wakescope_inject_rcu_read(struct injector *injector)
 {
 	rcu_read_lock();
 	wakescope_spin(injector, NULL);
@@ -171,30 +202,38 @@ SECTION void wakescope_inject_rcu_read(struct injector *injector)
 	barrier();
 }
 
-SECTION void wakescope_inject_loop(struct injector *injector)
+static noinline __noclone void wakescope_inject_loop(struct injector *injector)
 {
 	wakescope_spin(injector, NULL);
 }
 
-static void wakescope_resched(struct injector *injector)
+static bool wakescope_resched(struct injector *injector)
 {
 	cond_resched();
+	return false;
 }
 
-SECTION void wakescope_inject_loop_resched(struct injector *injector)
+static noinline __noclone void wakescope_inject_loop_resched(struct injector *injector)
 {
 	wakescope_spin(injector, wakescope_resched);
 }
 
-static void wakescope_break_lock(struct injector *injector)
+static bool wakescope_break_lock(struct injector *injector)
 	__must_hold(&injector->lock)
 {
 	spin_unlock(&injector->lock);
 	cond_resched();
 	spin_lock(&injector->lock);
+	return true;
 }
 
-SECTION void wakescope_inject_loop_lock_break(struct injector *injector)
+static bool wakescope_break_lock_for_others(struct injector *injector)
+	__must_hold(&injector->lock)
+{
+	return need_resched() && wakescope_break_lock(injector);
+}
+
+static noinline __noclone void wakescope_inject_loop_lock_break(struct injector *injector)
 {
 	spin_lock(&injector->lock);
 	wakescope_spin(injector, wakescope_break_lock);
@@ -202,7 +241,15 @@ SECTION void wakescope_inject_loop_lock_break(struct injector *injector)
 	barrier();
 }
 
-SECTION void wakescope_inject_tasklet(struct tasklet_struct *tasklet)
+static noinline __noclone void wakescope_inject_loop_restart(struct injector *injector)
+{
+	spin_lock(&injector->lock);
+	wakescope_spin(injector, wakescope_break_lock_for_others);
+	spin_unlock(&injector->lock);
+	barrier();
+}
+
+static noinline __noclone void wakescope_inject_tasklet(struct tasklet_struct *tasklet)
 {
 	struct injector *injector = container_of(tasklet, struct injector, tasklet);
 
@@ -220,7 +267,7 @@ static void wakescope_start_tasklet(struct injector *injector)
 	wait_for_completion(&injector->done);
 }
 
-SECTION void wakescope_inject_timer(struct timer_list *timer)
+static noinline __noclone void wakescope_inject_timer(struct timer_list *timer)
 {
 	struct injector *injector = container_of(timer, struct injector, timer);
 
@@ -235,7 +282,8 @@ static void wakescope_start_timer(struct injector *injector)
 	wait_for_completion(&injector->done);
 }
 
-SECTION enum hrtimer_restart wakescope_inject_hrtimer(struct hrtimer *timer)
+static noinline __noclone enum hrtimer_restart
+wakescope_inject_hrtimer(struct hrtimer *timer)
 {
 	struct injector *injector = container_of(timer, struct injector, hrtimer);
 
@@ -251,7 +299,7 @@ static void wakescope_start_hrtimer(struct injector *injector)
 	wait_for_completion(&injector->done);
 }
 
-SECTION void wakescope_inject_irq_work(struct irq_work *work)
+static noinline __noclone void wakescope_inject_irq_work(struct irq_work *work)
 {
 	struct injector *injector = container_of(work, struct injector, irq_work);
 
@@ -266,7 +314,7 @@ static void wakescope_start_irq_work(struct injector *injector)
 	wait_for_completion(&injector->done);
 }
 
-SECTION void wakescope_inject_work(struct work_struct *work)
+static noinline __noclone void wakescope_inject_work(struct work_struct *work)
 {
 	struct injector *injector = container_of(work, struct injector, work);
 
@@ -279,6 +327,82 @@ static void wakescope_start_work(struct injector *injector)
 {
 	schedule_work_on(raw_smp_processor_id(), &injector->work);
 	wait_for_completion(&injector->done);
+}
+
+/* Whether some time is over, or the clock has been read too often for that. */
+static bool wakescope_is_over(u64 begin, u64 length, u64 *turns, u64 most)
+{
+	cpu_relax();
+	return ktime_get_ns() - begin >= length || ++*turns >= most;
+}
+
+/* On the other CPU: takes the lock, and holds it from when it is waited for. */
+static void wakescope_hold_lock(struct work_struct *work)
+{
+	struct injector *injector = container_of(work, struct injector, hold);
+	u64 length = injector->asked.length_ns, begin, turns = 0;
+
+	raw_spin_lock(&injector->others_lock);
+	complete(&injector->held);
+	begin = ktime_get_ns();
+	while (!READ_ONCE(injector->waits) &&
+	       !wakescope_is_over(begin, HOLD_NS, &turns, injector->hold_turns_max))
+		;
+	begin = ktime_get_ns();
+	turns = 0;
+	while (READ_ONCE(injector->waits) &&
+	       !wakescope_is_over(begin, length, &turns, injector->turns_max))
+		;
+	raw_spin_unlock(&injector->others_lock);
+}
+
+static __always_inline void wakescope_wait_for_lock(struct injector *injector)
+{
+	struct wakescope_section *section = &injector->section;
+	u64 begin;
+
+	section->cpu = raw_smp_processor_id();
+	begin = ktime_get_ns();
+	WRITE_ONCE(injector->waits, true);
+	raw_spin_lock(&injector->others_lock);
+	section->end_ns = ktime_get_ns();
+	raw_spin_unlock(&injector->others_lock);
+	section->begin_ns = begin;
+	section->end_cpu = raw_smp_processor_id();
+	/* The other CPU may have given up, if this one was held up itself. */
+	if (section->end_ns - begin < injector->asked.length_ns)
+		section->flags |= WAKESCOPE_SECTION_CUT;
+}
+
+static noinline __noclone void
+wakescope_inject_lock_wait(struct injector *injector)
+{
+	preempt_disable();
+	wakescope_wait_for_lock(injector);
+	preempt_enable();
+	barrier();
+}
+
+static noinline __noclone void
+wakescope_inject_lock_wait_irqs_off(struct injector *injector)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	wakescope_wait_for_lock(injector);
+	local_irq_restore(flags);
+}
+
+static void wakescope_start_lock_wait(struct injector *injector)
+{
+	injector->waits = false;
+	schedule_work_on(injector->other, &injector->hold);
+	wait_for_completion(&injector->held);
+	if (injector->asked.kind == WAKESCOPE_LOCK_WAIT)
+		wakescope_inject_lock_wait(injector);
+	else
+		wakescope_inject_lock_wait_irqs_off(injector);
+	flush_work(&injector->hold);
 }
 
 static void (*const kinds[WAKESCOPE_KINDS])(struct injector *) = {
@@ -296,11 +420,20 @@ static void (*const kinds[WAKESCOPE_KINDS])(struct injector *) = {
 	[WAKESCOPE_LOOP] = wakescope_inject_loop,
 	[WAKESCOPE_LOOP_RESCHED] = wakescope_inject_loop_resched,
 	[WAKESCOPE_LOOP_LOCK_BREAK] = wakescope_inject_loop_lock_break,
+	[WAKESCOPE_LOOP_RESTART] = wakescope_inject_loop_restart,
+	[WAKESCOPE_LOCK_WAIT] = wakescope_start_lock_wait,
+	[WAKESCOPE_LOCK_WAIT_IRQS_OFF] = wakescope_start_lock_wait,
 };
 
 static bool wakescope_has_points(u32 kind)
 {
-	return kind == WAKESCOPE_LOOP_RESCHED || kind == WAKESCOPE_LOOP_LOCK_BREAK;
+	return kind == WAKESCOPE_LOOP_RESCHED ||
+	       kind == WAKESCOPE_LOOP_LOCK_BREAK || kind == WAKESCOPE_LOOP_RESTART;
+}
+
+static bool wakescope_needs_other(u32 kind)
+{
+	return kind == WAKESCOPE_LOCK_WAIT || kind == WAKESCOPE_LOCK_WAIT_IRQS_OFF;
 }
 
 static bool wakescope_is_sane(const struct wakescope_injection *asked)
@@ -317,6 +450,9 @@ static bool wakescope_is_sane(const struct wakescope_injection *asked)
 		return false;
 	if (asked->every > WAKESCOPE_EVERY_MAX ||
 	    wakescope_has_points(asked->kind) != !!asked->every)
+		return false;
+	if (asked->again > WAKESCOPE_AGAIN_MAX || asked->reserved ||
+	    (asked->again && asked->kind != WAKESCOPE_LOOP_RESTART))
 		return false;
 	if (asked->count == 1)
 		return !interval;
@@ -343,14 +479,15 @@ static void wakescope_publish(struct injector *injector)
 	WRITE_ONCE(entry->sequence, number);
 	if (number > WAKESCOPE_RING_SECTIONS)
 		WRITE_ONCE(ring->overwritten, number - WAKESCOPE_RING_SECTIONS);
+	/* One that sees how many there are sees the last of them. */
 	smp_wmb();
 	WRITE_ONCE(ring->written, number);
 }
 
-/* Whether the section may begin on this CPU now; if not, when to try again. */
-static bool wakescope_may_begin(u64 length, u64 *retry)
+/* Whether the section may begin on a CPU now; if not, when to try again. */
+static bool wakescope_may_begin(unsigned int cpu, u64 length, u64 *retry)
 {
-	atomic64_t *until = raw_cpu_ptr(&left_alone_until);
+	atomic64_t *until = per_cpu_ptr(&left_alone_until, cpu);
 	s64 seen = atomic64_read(until), now = ktime_get_ns();
 
 	*retry = seen;
@@ -373,6 +510,13 @@ static bool wakescope_sleep_until(struct injector *injector, u64 when)
 	return !READ_ONCE(injector->stopping) && !signal_pending(current);
 }
 
+/* Chooses a CPU to hold a lock that this one waits for, if there is another. */
+static bool wakescope_find_other(struct injector *injector)
+{
+	injector->other = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
+	return injector->other < nr_cpu_ids;
+}
+
 static void wakescope_make_section(struct injector *injector)
 {
 	const struct wakescope_injection *asked = &injector->asked;
@@ -382,6 +526,7 @@ static void wakescope_make_section(struct injector *injector)
 		.length_ns = asked->length_ns,
 	};
 	reinit_completion(&injector->done);
+	reinit_completion(&injector->held);
 	kinds[asked->kind](injector);
 	wakescope_publish(injector);
 }
@@ -396,9 +541,17 @@ static int wakescope_make_sections(struct injector *injector)
 
 	prandom_seed_state(&chance, asked->seed);
 	while (made < (int)asked->count && wakescope_sleep_until(injector, next)) {
-		if (!wakescope_may_begin(asked->length_ns, &retry)) {
+		if (!wakescope_may_begin(raw_smp_processor_id(), asked->length_ns, &retry)) {
 			next = retry;
 			continue;
+		}
+		if (wakescope_needs_other(asked->kind)) {
+			if (!wakescope_find_other(injector))
+				break;
+			if (!wakescope_may_begin(injector->other, asked->length_ns, &retry)) {
+				next = retry;
+				continue;
+			}
 		}
 		next = ktime_get_ns() + asked->interval_ns / 2 +
 		       mul_u64_u32_shr(asked->interval_ns,
@@ -425,11 +578,14 @@ static long wakescope_ioctl(struct file *file, unsigned int request,
 		return -EFAULT;
 	if (!wakescope_is_sane(&asked))
 		return -EINVAL;
+	if (wakescope_needs_other(asked.kind) && num_online_cpus() < 2)
+		return -ENODEV;
 	if (!mutex_trylock(&injector->running))
 		return -EBUSY;
 	injector->asked = asked;
 	injector->turns_max = TURNS_MARGIN * turns_per_us *
 			      DIV_ROUND_UP_ULL(asked.length_ns, NSEC_PER_USEC);
+	injector->hold_turns_max = TURNS_MARGIN * turns_per_us * (HOLD_NS / NSEC_PER_USEC);
 	WRITE_ONCE(injector->stopping, false);
 	WRITE_ONCE(injector->owner, current->files);
 	made = wakescope_make_sections(injector);
@@ -481,14 +637,17 @@ static int wakescope_open(struct inode *inode, struct file *file)
 	mutex_init(&injector->running);
 	init_waitqueue_head(&injector->stop);
 	init_completion(&injector->done);
+	init_completion(&injector->held);
 	spin_lock_init(&injector->lock);
 	raw_spin_lock_init(&injector->raw_lock);
+	raw_spin_lock_init(&injector->others_lock);
 	tasklet_setup(&injector->tasklet, wakescope_inject_tasklet);
 	timer_setup(&injector->timer, wakescope_inject_timer, TIMER_PINNED);
 	hrtimer_setup(&injector->hrtimer, wakescope_inject_hrtimer,
 		      CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	injector->irq_work = IRQ_WORK_INIT_HARD(wakescope_inject_irq_work);
 	INIT_WORK(&injector->work, wakescope_inject_work);
+	INIT_WORK(&injector->hold, wakescope_hold_lock);
 	file->private_data = injector;
 	return nonseekable_open(inode, file);
 }
@@ -503,6 +662,7 @@ static int wakescope_release(struct inode *inode, struct file *file)
 	hrtimer_cancel(&injector->hrtimer);
 	irq_work_sync(&injector->irq_work);
 	cancel_work_sync(&injector->work);
+	cancel_work_sync(&injector->hold);
 	vfree(injector->ring);
 	kfree(injector);
 	atomic_dec(&files);

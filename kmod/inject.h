@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 /* Changes when anything below does. */
-#define WAKESCOPE_INJECT_VERSION 1
+#define WAKESCOPE_INJECT_VERSION 2
 
 /* The shortest and the longest section. */
 #define WAKESCOPE_SECTION_MIN_NS 1000ULL
@@ -30,6 +30,7 @@
 #define WAKESCOPE_INTERVAL_MAX_NS 10000000000ULL
 #define WAKESCOPE_COUNT_MAX 1000000U
 #define WAKESCOPE_EVERY_MAX 10000000U
+#define WAKESCOPE_AGAIN_MAX 10000000U
 
 /* What a section is. Each is made by a function wakescope_inject_<kind>. */
 enum wakescope_kind {
@@ -70,6 +71,19 @@ enum wakescope_kind {
 	 * many turns.
 	 */
 	WAKESCOPE_LOOP_LOCK_BREAK,
+	/*
+	 * The same, but only if the CPU is to be given up, and what it went
+	 * through may have changed meanwhile: it begins anew, and has to make
+	 * some turns again until it is where it was.
+	 */
+	WAKESCOPE_LOOP_RESTART,
+	/*
+	 * Waits for a raw spin lock that another CPU holds. Preemption is off
+	 * on both. Needs a second CPU: ENODEV.
+	 */
+	WAKESCOPE_LOCK_WAIT,
+	/* The same with interrupts off where it waits. */
+	WAKESCOPE_LOCK_WAIT_IRQS_OFF,
 	WAKESCOPE_KINDS, /* one more than the last */
 };
 
@@ -86,6 +100,9 @@ enum wakescope_kind {
  * @count: how many
  * @every: turns of a loop from one preemption point or break of the lock to the
  *	next; 0 for other kinds
+ * @again: how many turns WAKESCOPE_LOOP_RESTART makes again after a break, up
+ *	to WAKESCOPE_AGAIN_MAX; 0 for other kinds
+ * @reserved: 0
  */
 struct wakescope_injection {
 	__u32 version;
@@ -95,6 +112,8 @@ struct wakescope_injection {
 	__u64 seed;
 	__u32 count;
 	__u32 every;
+	__u32 again;
+	__u32 reserved;
 };
 
 /* It ended early, because the clock did not go on as it should have. */
@@ -106,7 +125,8 @@ struct wakescope_injection {
  * @begin_ns: the first thing in it
  * @end_ns: the last thing in it
  * @length_ns: how long it was to be
- * @turns: how often it read the clock: the work of a loop
+ * @turns: how often it read the clock; 0 where it waited for a lock
+ * @work: how many of its turns it had not made before: what a loop got done
  * @cpu: where it began
  * @end_cpu: where it ended: a preempted one may have been migrated
  * @kind: an enum wakescope_kind
@@ -118,6 +138,7 @@ struct wakescope_section {
 	__u64 end_ns;
 	__u64 length_ns;
 	__u64 turns;
+	__u64 work;
 	__u32 cpu;
 	__u32 end_cpu;
 	__u32 kind;
@@ -132,6 +153,7 @@ struct wakescope_section {
  * @written: how many were made; section N is in the entry
  *	(N - 1) % WAKESCOPE_RING_SECTIONS
  * @overwritten: how many of them are gone
+ * @reserved: 0
  * @sections: a reader takes the @sequence of an entry before and after it reads
  *	it; both are N if it holds section N
  */

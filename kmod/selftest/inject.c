@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The tests of the injector. They run in a guest whose clock counts instructions. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +44,17 @@ static uint64_t written(const struct wakescope_ring *ring)
 	return __atomic_load_n(&ring->written, __ATOMIC_ACQUIRE);
 }
 
+static int has_points(uint32_t kind)
+{
+	return kind >= WAKESCOPE_LOOP_RESCHED && kind <= WAKESCOPE_LOOP_RESTART;
+}
+
+/* It waits for a lock that another CPU holds. */
+static int needs_other(uint32_t kind)
+{
+	return kind == WAKESCOPE_LOCK_WAIT || kind == WAKESCOPE_LOCK_WAIT_IRQS_OFF;
+}
+
 static struct wakescope_injection some(uint32_t kind, uint64_t length, uint32_t count)
 {
 	return (struct wakescope_injection){
@@ -51,7 +64,8 @@ static struct wakescope_injection some(uint32_t kind, uint64_t length, uint32_t 
 		.interval_ns = count > 1 ? 10 * length : 0,
 		.seed = 7,
 		.count = count,
-		.every = kind >= WAKESCOPE_LOOP_RESCHED ? 100 : 0,
+		.every = has_points(kind) ? 100 : 0,
+		.again = kind == WAKESCOPE_LOOP_RESTART ? 500 : 0,
 	};
 }
 
@@ -72,6 +86,26 @@ static void without_the_parameter_there_is_no_injector(void)
 	close(fd);
 }
 
+/* Binds this process to the CPU that it is on. */
+static uint32_t stay_here(void)
+{
+	uint32_t cpu = sched_getcpu();
+	cpu_set_t only;
+
+	CPU_ZERO(&only);
+	CPU_SET(cpu, &only);
+	sched_setaffinity(0, sizeof(only), &only);
+	return cpu;
+}
+
+static void go_anywhere(void)
+{
+	cpu_set_t all;
+
+	memset(&all, 0xff, sizeof(all));
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
 /* Nothing preempts these, so that nothing makes them longer. */
 static int is_exact(uint32_t kind)
 {
@@ -82,7 +116,7 @@ static int is_exact(uint32_t kind)
 static void sections_of_all_kinds_are_told_as_they_were(void)
 {
 	const uint64_t length = 200 * US, near = 20 * US;
-	uint32_t kind, i, count = 20;
+	uint32_t kind, i, count = 20, cpu = stay_here();
 
 	for (kind = 1; kind < WAKESCOPE_KINDS; kind++) {
 		int fd = opened();
@@ -90,6 +124,13 @@ static void sections_of_all_kinds_are_told_as_they_were(void)
 		uint64_t last = now();
 
 		EXPECT(fd >= 0 && ring, "open");
+		if (needs_other(kind) && sysconf(_SC_NPROCESSORS_ONLN) == 1) {
+			EXPECT(inject(fd, some(kind, length, count)) < 0 && errno == ENODEV,
+			       "%u: there is no other CPU", kind);
+			unmap(ring);
+			close(fd);
+			continue;
+		}
 		EXPECT(inject(fd, some(kind, length, count)) == (int)count, "%u", kind);
 		EXPECT(written(ring) == count && !ring->overwritten, "%u", kind);
 		for (i = 0; i < count; i++) {
@@ -103,8 +144,12 @@ static void sections_of_all_kinds_are_told_as_they_were(void)
 			EXPECT(took >= length, "%u: %llu ns", kind, (unsigned long long)took);
 			EXPECT(!is_exact(kind) || took <= length + near, "%u: %llu ns", kind,
 			       (unsigned long long)took);
-			EXPECT(section->turns > 10, "%u: %llu turns", kind, section->turns);
-			EXPECT(!section->cpu && !section->end_cpu, "%u", kind);
+			EXPECT(needs_other(kind) || section->turns > 10, "%u: %llu turns", kind,
+			       section->turns);
+			EXPECT(section->work <= section->turns, "%u: %llu", kind, section->work);
+			EXPECT(kind == WAKESCOPE_LOOP_RESTART || section->work == section->turns,
+			       "%u: %llu", kind, section->work);
+			EXPECT(section->cpu == cpu && section->end_cpu == cpu, "%u", kind);
 			/* Between half and one and a half times as long as it is on average. */
 			if (i)
 				EXPECT(section->begin_ns - section[-1].begin_ns >= 5 * length - near,
@@ -115,6 +160,7 @@ static void sections_of_all_kinds_are_told_as_they_were(void)
 		unmap(ring);
 		close(fd);
 	}
+	go_anywhere();
 }
 
 static void wild_requests_are_refused(void)
@@ -158,6 +204,11 @@ static void wild_requests_are_refused(void)
 	REFUSED(every, 0);
 	REFUSED(every, WAKESCOPE_EVERY_MAX + 1);
 	REFUSED(kind, WAKESCOPE_LOOP); /* has no points */
+	REFUSED(again, 1); /* does not begin anew */
+	REFUSED(reserved, 1);
+	good = some(WAKESCOPE_LOOP_RESTART, 2 * US, 2);
+	REFUSED(again, WAKESCOPE_AGAIN_MAX + 1);
+	REFUSED(every, 0);
 	EXPECT(ioctl(fd, WAKESCOPE_IOC_INJECT, NULL) < 0 && errno == EFAULT, "null");
 	EXPECT(ioctl(fd, WAKESCOPE_IOC_INJECT, closed) < 0 && errno == EFAULT, "closed");
 	EXPECT(ioctl(fd, WAKESCOPE_IOC_INJECT, -8L) < 0 && errno == EFAULT, "kernel");
@@ -177,6 +228,66 @@ static void wild_requests_are_refused(void)
 	unmap(ring);
 	close(fd);
 	munmap(closed, 4096);
+}
+
+struct caller {
+	int fd;
+	struct wakescope_injection asked;
+	int made;
+	int error;
+};
+
+static void *call(void *argument)
+{
+	struct caller *caller = argument;
+
+	caller->made = inject(caller->fd, caller->asked);
+	caller->error = errno;
+	return NULL;
+}
+
+/* Wakes every 200 us, at a priority above what it preempts, until it is told to end. */
+static void *sleep_often(void *argument)
+{
+	struct sched_param priority = { .sched_priority = 50 };
+	struct timespec time = { 0, 200 * US };
+	struct caller *sleeper = argument;
+
+	pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
+	while (!__atomic_load_n(&sleeper->made, __ATOMIC_ACQUIRE))
+		nanosleep(&time, NULL);
+	return NULL;
+}
+
+/* Whether spin locks can be preempted: with PREEMPT_RT nobody waits for a break. */
+static int is_preemptible(void)
+{
+	return access("/sys/kernel/realtime", F_OK) == 0;
+}
+
+/* What begins anew makes turns again if it was broken, and only then. */
+static void a_loop_that_begins_anew_loses_work_to_wakeups(void)
+{
+	struct wakescope_injection asked = some(WAKESCOPE_LOOP_RESTART, 20 * MS, 1);
+	int fd = opened();
+	const struct wakescope_ring *ring = ring_of(fd);
+	struct caller sleeper = { .made = 0 };
+	pthread_t thread;
+
+	EXPECT(fd >= 0 && ring, "open");
+	asked.every = 1;
+	asked.again = WAKESCOPE_AGAIN_MAX;
+	stay_here();
+	EXPECT(!pthread_create(&thread, NULL, sleep_often, &sleeper), "thread");
+	EXPECT(inject(fd, asked) == 1, "inject");
+	__atomic_store_n(&sleeper.made, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	go_anywhere();
+	EXPECT(ring->sections[0].turns > 1000, "%llu", ring->sections[0].turns);
+	EXPECT(is_preemptible() || ring->sections[0].work < ring->sections[0].turns / 2,
+	       "%llu of %llu", ring->sections[0].work, ring->sections[0].turns);
+	unmap(ring);
+	close(fd);
 }
 
 static void the_ring_can_only_be_read_and_only_where_it_is(void)
@@ -218,22 +329,6 @@ static void the_oldest_sections_are_overwritten_and_counted(void)
 	}
 	unmap(ring);
 	close(fd);
-}
-
-struct caller {
-	int fd;
-	struct wakescope_injection asked;
-	int made;
-	int error;
-};
-
-static void *call(void *argument)
-{
-	struct caller *caller = argument;
-
-	caller->made = inject(caller->fd, caller->asked);
-	caller->error = errno;
-	return NULL;
 }
 
 /* Very many sections, of which the first have been made when it returns. */
@@ -446,6 +541,7 @@ void test_injector(void)
 		without_the_parameter_there_is_no_injector,
 		sections_of_all_kinds_are_told_as_they_were,
 		wild_requests_are_refused,
+		a_loop_that_begins_anew_loses_work_to_wakeups,
 		the_ring_can_only_be_read_and_only_where_it_is,
 		the_oldest_sections_are_overwritten_and_counted,
 		a_close_or_a_signal_ends_it_and_nobody_else_can_begin,

@@ -444,6 +444,7 @@ int main(void)
 		tests[i]();
 	}
 	test_injector();
+	test_random();
 	if (!failures)
 		printf("selftest: all passed\n");
 	fflush(stdout);

@@ -35,4 +35,7 @@ int unload(void);
 /* The tests of the injector. */
 void test_injector(void);
 
+/* Random operations; with the injector. */
+void test_random(void);
+
 #endif

@@ -369,8 +369,8 @@ fn the_oldest_kernel_that_can_be_explained_is() {
 /// Compiles the module's self-test, a program that is the first process of a guest.
 fn self_test(bench: &Bench) -> Result<PathBuf, String> {
     let program = bench.test.dir.join("selftest");
-    let sources =
-        ["selftest.c", "inject.c"].map(|name| common::root().join("kmod/selftest").join(name));
+    let folder = common::root().join("kmod/selftest");
+    let sources = ["selftest.c", "inject.c", "fuzz.c"].map(|name| folder.join(name));
     let mut command = std::process::Command::new("cc");
     command.args(["-static", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]);
     let ended = command.arg(&program).args(sources).output();

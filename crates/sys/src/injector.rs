@@ -11,7 +11,7 @@ use wakescope_core::units::{MonoNs, SpanNs};
 use crate::{checked, ioctl};
 
 /// What of the module's interface this program knows.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What holds the CPU up. The number is the module's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +45,33 @@ pub enum Section {
     LoopResched = 13,
     /// A loop under a spin lock, which it gives up every so many turns.
     LoopLockBreak = 14,
+    /// A loop under a spin lock, which it gives up every so many turns if the CPU is to be given up. It
+    /// then has to make some turns again.
+    LoopRestart = 15,
+    /// A wait for a raw spin lock that another CPU holds.
+    LockWait = 16,
+    /// The same with interrupts off.
+    LockWaitIrqsOff = 17,
 }
 
 impl Section {
     /// Whether it is a loop that stops for others every so many turns.
     pub fn has_points(self) -> bool {
-        matches!(self, Self::LoopResched | Self::LoopLockBreak)
+        matches!(self, Self::LoopResched | Self::LoopLockBreak | Self::LoopRestart)
     }
+}
+
+/// Which section to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// What holds the CPU up.
+    pub section: Section,
+    /// For how long.
+    pub length: SpanNs,
+    /// Turns of a loop from one point to the next; 0 for sections that have none.
+    pub every: u32,
+    /// Turns that [`Section::LoopRestart`] makes again after a break; 0 for other sections.
+    pub again: u32,
 }
 
 /// A section that was made.
@@ -65,6 +85,10 @@ pub struct Made {
     pub end: MonoNs,
     /// On which CPU it began.
     pub cpu: u32,
+    /// How many turns it made; none where it waited for a lock.
+    pub turns: u64,
+    /// How many of them it had not made before.
+    pub work: u64,
     /// Whether it was ended before its length was over, because the clock did not go on.
     pub cut: bool,
 }
@@ -79,6 +103,8 @@ struct Injection {
     seed: u64,
     count: u32,
     every: u32,
+    again: u32,
+    reserved: u32,
 }
 
 /// `struct wakescope_section`.
@@ -90,6 +116,7 @@ struct Entry {
     end_ns: u64,
     length_ns: u64,
     turns: u64,
+    work: u64,
     cpu: u32,
     end_cpu: u32,
     kind: u32,
@@ -133,17 +160,19 @@ impl Injector {
     }
 
     /// Makes one section on this CPU, and returns when it is over; it may have to wait until the CPU
-    /// may be held up again. `every` are the turns of a loop from one point to the next, 0 for sections
-    /// that have none. Fails with `Interrupted`, when a signal handler ran before it began.
-    pub fn inject(&self, section: Section, length: SpanNs, every: u32) -> io::Result<()> {
+    /// may be held up again. Fails with `Interrupted`, when a signal handler ran before it began,
+    /// and with `ENODEV`, where another CPU is needed and there is none.
+    pub fn inject(&self, asked: Asked) -> io::Result<()> {
         let asked = Injection {
             version: VERSION,
-            kind: section as u32,
-            length_ns: length.0,
+            kind: asked.section as u32,
+            length_ns: asked.length.0,
             interval_ns: 0,
             seed: 0,
             count: 1,
-            every,
+            every: asked.every,
+            again: asked.again,
+            reserved: 0,
         };
         // SAFETY: the request reads a structure of this size, and `asked` is live.
         checked(unsafe { libc::ioctl(self.file.as_raw_fd(), INJECT as _, &raw const asked) })
@@ -164,6 +193,8 @@ impl Injector {
             begin: MonoNs(entry.begin_ns),
             end: MonoNs(entry.end_ns),
             cpu: entry.cpu,
+            turns: entry.turns,
+            work: entry.work,
             cut: entry.flags & CUT != 0,
         })
     }
@@ -210,12 +241,12 @@ mod tests {
             (
                 "struct wakescope_injection",
                 "__u32 version; __u32 kind; __u64 length_ns; __u64 interval_ns; __u64 seed; \
-                 __u32 count; __u32 every;",
+                 __u32 count; __u32 every; __u32 again; __u32 reserved;",
             ),
             (
                 "struct wakescope_section",
                 "__u64 sequence; __u64 begin_ns; __u64 end_ns; __u64 length_ns; __u64 turns; \
-                 __u32 cpu; __u32 end_cpu; __u32 kind; __u32 flags;",
+                 __u64 work; __u32 cpu; __u32 end_cpu; __u32 kind; __u32 flags;",
             ),
             (
                 "struct wakescope_ring",
@@ -225,8 +256,8 @@ mod tests {
         ] {
             assert_eq!(body(name).join(" "), fields, "{name}");
         }
-        assert_eq!((size_of::<Injection>(), size_of::<Entry>()), (40, 56));
-        assert_eq!(INJECT, 0x4028_bc10);
+        assert_eq!((size_of::<Injection>(), size_of::<Entry>()), (48, 64));
+        assert_eq!(INJECT, 0x4030_bc10);
     }
 
     #[test]
@@ -246,6 +277,9 @@ mod tests {
             (Section::Loop, "LOOP"),
             (Section::LoopResched, "LOOP_RESCHED"),
             (Section::LoopLockBreak, "LOOP_LOCK_BREAK"),
+            (Section::LoopRestart, "LOOP_RESTART"),
+            (Section::LockWait, "LOCK_WAIT"),
+            (Section::LockWaitIrqsOff, "LOCK_WAIT_IRQS_OFF"),
         ];
         let there = body("enum wakescope_kind").join(" ").replace(" = 1", "");
         let mut there = there.split(", ");

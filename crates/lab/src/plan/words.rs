@@ -13,6 +13,9 @@ pub struct LoadSet(Vec<String>);
 /// The word for no load.
 const IDLE: &str = "idle";
 
+/// The longest name of a load, bytes: disturbances have some parameters.
+const LONGEST_NAME: usize = 48;
+
 impl LoadSet {
     /// The loads by name; none if idle.
     pub fn names(&self) -> &[String] {
@@ -52,7 +55,8 @@ impl FromStr for LoadSet {
         for name in text.split('+') {
             let is_plain =
                 |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-@%".contains(&b);
-            let well_formed = !name.is_empty() && name.len() <= 32 && name.bytes().all(is_plain);
+            let well_formed =
+                !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(is_plain);
             if !well_formed {
                 return Err(format!(
                     "`{shown}` is not a load; write find, or find+launch for both"
@@ -250,6 +254,9 @@ mod tests {
         check::<LoadSet>("find", Ok("find"));
         check::<LoadSet>("find+file-move", Ok("find+file-move"));
         check::<LoadSet>("find@25%+cpu", Ok("find@25%+cpu"));
+        let long = "disturb-loop-lock-break-every-10000-10ms";
+        check::<LoadSet>(long, Ok(long));
+        check::<LoadSet>(&"x".repeat(49), Err("is not a load"));
         check::<LoadSet>("", Err("is not a load"));
         check::<LoadSet>("find+", Err("is not a load"));
         check::<LoadSet>("find,launch", Err("is not a load"));

@@ -34,14 +34,15 @@ use super::random::Random;
 use disturbance::Kind;
 pub(super) use disturbance::is_meant;
 pub use disturbance::{Disturbance, DisturbanceError};
-use disturber::{Burst, Disturber};
+use disturber::{Burst, Disturber, Turns};
 
 /// How often there is one, or, if they are long, how many times as long that is.
 const PERIOD: SpanNs = SpanNs(20_000_000);
 const PERIOD_BY_LENGTH: u64 = 10;
 
 /// Names a file into which goes, at the end, when there was a disturbance: the CPU, the begin and
-/// the end on the monotonic clock in nanoseconds, one to a line.
+/// the end on the monotonic clock in nanoseconds, one to a line; for sections of kernel code also how
+/// many turns they made, and how many of these had not been made before.
 pub const LOG: &str = "WAKESCOPE_DISTURBANCES";
 
 /// How many of them are kept for it, per CPU.
@@ -55,7 +56,7 @@ fn disturber(what: &Disturbance, cpus: usize) -> Result<Box<dyn Disturber>, Stri
         Kind::Syscall => Box::new(syscall::Syscall::new(length)?),
         Kind::Softirq => Box::new(softirq::Softirq::new(length, cpus)?),
         Kind::Throttle => Box::new(throttle::Throttle::new(length)?),
-        Kind::Injected(section) => Box::new(injected::Injected::new(section, length)?),
+        Kind::Injected(section) => Box::new(injected::Injected::new(section, what)?),
     })
 }
 
@@ -132,8 +133,9 @@ fn write_log(cpus: &[u32], logs: &[Vec<Burst>]) -> Result<(), String> {
     let Some(path) = env::var_os(LOG) else { return Ok(()) };
     let mut text = String::new();
     for (cpu, log) in cpus.iter().zip(logs) {
-        for Burst { begin, end } in log {
-            let _ = writeln!(text, "{cpu} {} {}", begin.0, end.0);
+        for Burst { begin, end, turns } in log {
+            let turns = turns.map_or(String::new(), |Turns { all, work }| format!(" {all} {work}"));
+            let _ = writeln!(text, "{cpu} {} {}{turns}", begin.0, end.0);
         }
     }
     let path = Path::new(&path);

@@ -11,6 +11,8 @@ use wakescope_sys::injector::Section;
 pub struct Disturbance {
     pub(super) kind: Kind,
     pub(super) length: SpanNs,
+    /// Turns of a loop from one preemption point to the next; 0 for kinds that have none.
+    pub(super) every: u32,
 }
 
 /// What disturbs.
@@ -32,7 +34,14 @@ pub(super) enum Kind {
 
 const PREFIX: &str = "disturb-";
 
-const KINDS: [(Kind, &str); 19] = [
+/// Stands before the turns of a loop from one point to the next.
+const EVERY: &str = "-every-";
+
+/// What they are if nothing is said: some microseconds. And the most.
+const USUAL_EVERY: u32 = 100;
+const MOST_EVERY: u32 = 10_000_000;
+
+const KINDS: [(Kind, &str); 22] = [
     (Kind::Fifo, "fifo"),
     (Kind::Timers, "timers"),
     (Kind::Syscall, "syscall"),
@@ -52,6 +61,9 @@ const KINDS: [(Kind, &str); 19] = [
     (Kind::Injected(Section::Loop), "loop"),
     (Kind::Injected(Section::LoopResched), "loop-resched"),
     (Kind::Injected(Section::LoopLockBreak), "loop-lock-break"),
+    (Kind::Injected(Section::LoopRestart), "loop-restart"),
+    (Kind::Injected(Section::LockWait), "lock-wait"),
+    (Kind::Injected(Section::LockWaitIrqsOff), "lock-wait-irqs-off"),
 ];
 
 /// Shorter ones are lost among what a wakeup takes anyway; longer ones would hold the machine up.
@@ -60,6 +72,10 @@ const LENGTHS: [SpanNs; 2] = [SpanNs(20_000), SpanNs(50_000_000)];
 impl Kind {
     fn name(self) -> &'static str {
         KINDS.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    fn has_points(self) -> bool {
+        matches!(self, Self::Injected(section) if section.has_points())
     }
 }
 
@@ -86,25 +102,42 @@ impl fmt::Display for Disturbance {
             ns if ns % 1_000 == 0 => (ns / 1_000, "us"),
             ns => (ns, "ns"),
         };
-        f.pad(&format!("{PREFIX}{}-{amount}{unit}", self.kind.name()))
+        let every = match self.every {
+            0 | USUAL_EVERY => String::new(),
+            turns => format!("{EVERY}{turns}"),
+        };
+        f.pad(&format!("{PREFIX}{}{every}-{amount}{unit}", self.kind.name()))
     }
 }
 
 impl FromStr for Disturbance {
     type Err = DisturbanceError;
 
-    /// Reads `disturb-fifo-300us`.
+    /// Reads `disturb-fifo-300us`, and `disturb-loop-resched-every-10-300us`.
     fn from_str(text: &str) -> Result<Self, DisturbanceError> {
         let words = text.strip_prefix(PREFIX).and_then(|rest| rest.rsplit_once('-'));
         let (kind, length) = words.ok_or(DisturbanceError::Form)?;
+        let (kind, every) = match kind.split_once(EVERY) {
+            Some((kind, turns)) => (kind, Some(turns)),
+            None => (kind, None),
+        };
         let kind = KINDS.iter().find(|(_, name)| *name == kind);
         let &(kind, _) = kind.ok_or(DisturbanceError::Form)?;
+        let every = match (every, kind.has_points()) {
+            (None, false) => 0,
+            (None, true) => USUAL_EVERY,
+            (Some(_), false) => return Err(DisturbanceError::NoPoints),
+            (Some(turns), true) => match turns.parse() {
+                Ok(turns @ 1..=MOST_EVERY) => turns,
+                _ => return Err(DisturbanceError::Every),
+            },
+        };
         let length: SpanNs = length.parse().map_err(|_| DisturbanceError::Form)?;
         let [least, most] = LENGTHS;
         if length < least || length > most {
             return Err(DisturbanceError::Length);
         }
-        Ok(Self { kind, length })
+        Ok(Self { kind, length, every })
     }
 }
 
@@ -120,6 +153,10 @@ pub enum DisturbanceError {
     Form,
     /// It is too short or too long to be one.
     Length,
+    /// It has no preemption points.
+    NoPoints,
+    /// Its preemption points are no number of turns apart.
+    Every,
 }
 
 impl fmt::Display for DisturbanceError {
@@ -136,6 +173,15 @@ impl fmt::Display for DisturbanceError {
                 let [least, most] = LENGTHS;
                 write!(f, "a disturbance takes from {least} to {most}")
             }
+            Self::NoPoints => {
+                let loops: Vec<_> = KINDS
+                    .iter()
+                    .filter(|(kind, _)| kind.has_points())
+                    .map(|(_, name)| *name)
+                    .collect();
+                write!(f, "only {} have `{EVERY}TURNS`; omit it", loops.join(", "))
+            }
+            Self::Every => write!(f, "write `{EVERY}TURNS` with 1 to {MOST_EVERY} turns"),
         }
     }
 }
@@ -154,6 +200,18 @@ mod tests {
             ("disturb-throttle-50ms", Ok("disturb-throttle-50ms")),
             ("disturb-irqs-off-300us", Ok("disturb-irqs-off-300us")),
             ("disturb-loop-lock-break-1ms", Ok("disturb-loop-lock-break-1ms")),
+            ("disturb-loop-restart-every-100-1ms", Ok("disturb-loop-restart-1ms")),
+            ("disturb-loop-resched-every-1-1ms", Ok("disturb-loop-resched-every-1-1ms")),
+            (
+                "disturb-loop-resched-every-10000000-1ms",
+                Ok("disturb-loop-resched-every-10000000-1ms"),
+            ),
+            ("disturb-loop-resched-every-10000001-1ms", Err(DisturbanceError::Every)),
+            ("disturb-loop-resched-every-0-1ms", Err(DisturbanceError::Every)),
+            ("disturb-loop-resched-every--1ms", Err(DisturbanceError::Every)),
+            ("disturb-loop-resched-every-1ms", Err(DisturbanceError::Form)),
+            ("disturb-loop-every-10-1ms", Err(DisturbanceError::NoPoints)),
+            ("disturb-lock-wait-irqs-off-1ms", Ok("disturb-lock-wait-irqs-off-1ms")),
             ("disturb-irqs-off", Err(DisturbanceError::Form)),
             ("disturb-irqs-300us", Err(DisturbanceError::Form)),
             ("disturb-fifo-19us", Err(DisturbanceError::Length)),

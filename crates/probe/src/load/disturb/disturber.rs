@@ -9,6 +9,16 @@ use super::super::desk::Desk;
 pub(super) struct Burst {
     pub(super) begin: MonoNs,
     pub(super) end: MonoNs,
+    /// What a section of kernel code did in that time. Others do not tell.
+    pub(super) turns: Option<Turns>,
+}
+
+/// Turns of a loop.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turns {
+    pub(super) all: u64,
+    /// Those that had not been made before.
+    pub(super) work: u64,
 }
 
 /// What disturbs the CPU that it was made on.

@@ -28,7 +28,7 @@ impl Disturber for Fifo {
         loop {
             let end = clock::now();
             if end >= until {
-                return Ok(Some(Burst { begin, end }));
+                return Ok(Some(Burst { begin, end, turns: None }));
             }
         }
     }

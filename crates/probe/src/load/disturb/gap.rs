@@ -20,7 +20,7 @@ pub(super) fn longest_noting(
 ) -> Burst {
     let mut note = Some(note);
     let mut last = clock::now();
-    let mut longest = Burst { begin: last, end: last };
+    let mut longest = Burst { begin: last, end: last, turns: None };
     while last < until {
         if last >= near {
             if let Some(note) = note.take() {
@@ -29,7 +29,7 @@ pub(super) fn longest_noting(
         }
         let now = clock::now();
         if now > from && now.since(last) > longest.end.since(longest.begin) {
-            longest = Burst { begin: last, end: now };
+            longest = Burst { begin: last, end: now, turns: None };
         }
         last = now;
     }

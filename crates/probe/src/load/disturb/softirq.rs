@@ -66,22 +66,22 @@ impl Softirq {
     }
 
     fn send_timed(&self) -> Result<SpanNs, String> {
-        self.send().map(|Burst { begin, end }| end.since(begin))
+        self.send().map(|Burst { begin, end, .. }| end.since(begin))
     }
 
     fn send(&self) -> Result<Burst, String> {
         let begin = clock::now();
         let sent = self.sender.send_to(b"x", (EVERYBODY, self.port));
         sent.map_err(|e| format!("cannot send a packet: {e}"))?;
-        Ok(Burst { begin, end: clock::now() })
+        Ok(Burst { begin, end: clock::now(), turns: None })
     }
 }
 
 impl Disturber for Softirq {
     fn disturb(&mut self, _desk: &Desk) -> Result<Option<Burst>, String> {
-        let Burst { begin, end } = self.send()?;
+        let Burst { begin, end, .. } = self.send()?;
         let begin = begin.after(self.sending);
         // Sending may have taken less than is usual: beside others' work that is not always the same.
-        Ok((begin < end).then_some(Burst { begin, end }))
+        Ok((begin < end).then_some(Burst { begin, end, turns: None }))
     }
 }

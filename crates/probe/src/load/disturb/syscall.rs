@@ -25,7 +25,7 @@ impl Syscall {
         let mut this = Self { set: PollSet::of(reader.into(), 1), _writer: writer };
         let count = calibrate::amount(length, most, |count| {
             this.set.resize(count);
-            let Burst { begin, end } = this.call()?;
+            let Burst { begin, end, .. } = this.call()?;
             Ok(end.since(begin))
         })?;
         this.set.resize(count);
@@ -35,7 +35,7 @@ impl Syscall {
     fn call(&mut self) -> Result<Burst, String> {
         let begin = clock::now();
         self.set.look().map_err(|e| format!("cannot poll many files: {e}"))?;
-        Ok(Burst { begin, end: clock::now() })
+        Ok(Burst { begin, end: clock::now(), turns: None })
     }
 }
 
