@@ -32,6 +32,7 @@ mod samples;
 mod screen;
 mod size;
 mod stimuli;
+mod terminal;
 mod trace_failure;
 mod trend;
 mod unit;

@@ -1,9 +1,11 @@
 //! The only place that writes to stdout and stderr.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use wakescope_report::style::Style;
+use wakescope_report::watch::live::Look;
 use wakescope_store::create_output;
 
 use crate::Failure;
@@ -17,9 +19,33 @@ pub(crate) fn style() -> Style {
 
 /// Whether the user and the terminal have nothing against colours and lines that are redrawn.
 fn may_dress() -> bool {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    !no_color && !dumb
+    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && !is_dumb()
+}
+
+/// Whether the terminal can do nothing but print.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb")
+}
+
+/// Whether a view that is used by keys can be shown. It needs no colours.
+pub(crate) fn can_take_terminal() -> bool {
+    let all = io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
+    all && !is_dumb()
+}
+
+/// How such a view is to look.
+pub(crate) fn look() -> Look {
+    Look { style: Style { colour: may_dress() }, ascii: !is_utf8(std::env::var_os) }
+}
+
+/// Whether the locale in these variables has all characters.
+fn is_utf8(variable: impl Fn(&'static str) -> Option<OsString>) -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable);
+    let locale = locale.filter(|value| !value.is_empty()).map(|value| value.to_ascii_lowercase());
+    let names = ["utf-8", "utf8"];
+    locale
+        .take(1)
+        .any(|it| it.to_str().is_some_and(|it| names.iter().any(|name| it.contains(name))))
 }
 
 /// Whether somebody reads stdout on a terminal.
@@ -115,4 +141,23 @@ pub(crate) fn can_redraw() -> bool {
 /// enough not to be wrapped. An empty one makes room for other text.
 pub(crate) fn redraw(line: &str) {
     let _ = write!(io::stderr(), "\r{}\x1b[K", cleaned(line, true));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_variable_that_is_set_names_the_locale() {
+        for (set, want) in [
+            (&[("LANG", "C.UTF-8")][..], true),
+            (&[("LC_ALL", ""), ("LANG", "de_DE.utf8@euro")], true),
+            (&[("LC_ALL", "C"), ("LANG", "C.UTF-8")], false),
+            (&[("LC_CTYPE", "POSIX")], false),
+            (&[], false),
+        ] {
+            let value = |name| set.iter().find(|it| it.0 == name).map(|it| it.1.into());
+            assert_eq!(is_utf8(value), want, "{set:?}");
+        }
+    }
 }

@@ -17,8 +17,10 @@ use replay::{Form, Range};
 use shown::Shown;
 use stored::Storage;
 
+mod on_screen;
 pub(crate) mod replay;
 mod shown;
+mod stepping;
 mod stored;
 
 pub(crate) use shown::json;
@@ -42,8 +44,8 @@ const COST_EVERY: SpanNs = SpanNs(600_000_000_000);
 ///
 /// Counts every wait of every task, from runnable to running, as the kernel itself counts it
 /// (/proc/TID/schedstat), with one small BPF program at each switch and none at the wakeup. Shows the
-/// waits of each interval while it runs, and those of all of it at the end. What watching costs and what it
-/// left out is always shown. Needs root. Exit codes: 0 done; 1 --audit found a difference; 2 an error;
+/// waits of each interval while it runs, on a terminal in a view that is used by keys, and those of all of
+/// it at the end. What watching costs and what it left out is always shown. Needs root. Exit codes: 0 done; 1 --audit found a difference; 2 an error;
 /// 3 --audit could compare nothing.
 #[derive(clap::Args)]
 #[command(
@@ -103,7 +105,7 @@ pub(crate) struct WatchArgs {
     #[arg(long)]
     redact: bool,
 
-    /// Show the windows that are stored in this folder; with --once only their sum
+    /// Show the windows that are stored in this folder, on a terminal one by one; with --once only their sum
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "duration", "interval", "series", "audit"])]
     replay: Option<PathBuf>,
 
@@ -216,7 +218,10 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     if args.audit {
         watcher.prepare_audit().map_err(|e| cannot_watch(&e))?;
     }
-    let shown = if args.json { Shown::json() } else { Shown::for_people(args.view(), args.once) };
+    let shown = match args.json {
+        true => Shown::json(),
+        false => Shown::for_people(args.view(), args.once, &signals),
+    };
     Watch::begin(watcher, args.interval, storage).run(args.end(clock::now()), &signals, shown)
 }
 
@@ -253,7 +258,7 @@ impl Watch {
         let mut next = self.begin.after(self.interval);
         loop {
             let until = end.map_or(next, |end| end.min(next));
-            let is_told = signals.wait(until.since(clock::now())).is_some();
+            let is_told = shown.wait(signals, until.since(clock::now()));
             let now = clock::now();
             if is_told || end.is_some_and(|end| now >= end) {
                 break;

@@ -3,6 +3,7 @@
 //! Nothing here does I/O or reads a clock: what goes in are records, what comes out are strings, or
 //! bytes into a writer that the caller has opened.
 
+pub mod ascii;
 mod audio;
 pub mod check;
 pub mod compare;

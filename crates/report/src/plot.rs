@@ -6,13 +6,24 @@ use wakescope_core::units::{SpanNs, grouped};
 /// The most lines that a histogram takes.
 const LINES: usize = 24;
 /// The length of the longest bar, in characters.
-const BAR: f64 = 56.0;
+const BAR: usize = 56;
+/// What a line has beside its bar: the lower edge, and the count.
+const AROUND_BAR: usize = 23;
 
 /// Draws `histogram`, a line per band of equal ratio; empty where there are no samples.
 pub fn log_log(histogram: &Histogram) -> String {
+    drawn(histogram, LINES, BAR)
+}
+
+/// The same in no more than `lines` lines of `columns` characters, if these are not fewer than a handful.
+pub fn log_log_within(histogram: &Histogram, lines: usize, columns: usize) -> String {
+    drawn(histogram, lines, columns.saturating_sub(AROUND_BAR).clamp(1, BAR))
+}
+
+fn drawn(histogram: &Histogram, lines: usize, longest: usize) -> String {
     let buckets = histogram.buckets();
     let (Some(first), Some(last)) = (buckets.first(), buckets.last()) else { return String::new() };
-    let bands = Bands::over(first.lower.max(1), last.lower.max(1));
+    let bands = Bands::over(first.lower.max(1), last.lower.max(1), lines);
     let mut counts = vec![0_u64; bands.count];
     for bucket in buckets {
         counts[bands.of(bucket.lower.max(1))] += bucket.count;
@@ -21,14 +32,15 @@ pub fn log_log(histogram: &Histogram) -> String {
     let mut out = String::new();
     for (band, &count) in counts.iter().enumerate() {
         let from = format!("{}", SpanNs(bands.lower_edge(band)));
-        let line = format!(" {from:>8} ▕{:<56} {:>11}", bar(count, most), grouped_or_blank(count));
+        let (bar, count) = (bar(count, most, longest), grouped_or_blank(count));
+        let line = format!(" {from:>8} ▕{bar:<longest$} {count:>11}");
         out.push_str(line.trim_end());
         out.push('\n');
     }
     out
 }
 
-/// Bands of equal ratio: 4, 2 or 1 to the octave, whichever is the finest that fits.
+/// Bands of equal ratio: from 4 to the octave to one for 32 octaves, whichever is the finest that fits.
 struct Bands {
     per_octave: f64,
     first: i64,
@@ -36,19 +48,17 @@ struct Bands {
 }
 
 impl Bands {
-    fn over(least: u64, largest: u64) -> Self {
-        let between = |per_octave: f64| {
-            let first = rank(least, per_octave);
-            (first, usize::try_from(rank(largest, per_octave) - first).unwrap_or(0) + 1)
-        };
-        [4.0, 2.0, 1.0, 0.5]
-            .map(|per_octave| (per_octave, between(per_octave)))
-            .into_iter()
-            .find(|&(per_octave, (_, count))| count <= LINES || per_octave < 1.0)
-            .map_or(
-                Self { per_octave: 1.0, first: 0, count: 64 },
-                |(per_octave, (first, count))| Self { per_octave, first, count },
-            )
+    fn over(least: u64, largest: u64, lines: usize) -> Self {
+        let mut bands = Self { per_octave: 4.0, first: 0, count: 0 };
+        loop {
+            bands.first = rank(least, bands.per_octave);
+            let last = rank(largest, bands.per_octave);
+            bands.count = usize::try_from(last - bands.first).unwrap_or(0) + 1;
+            if bands.count <= lines || bands.per_octave < 0.05 {
+                return bands;
+            }
+            bands.per_octave /= 2.0;
+        }
     }
 
     fn of(&self, value: u64) -> usize {
@@ -68,13 +78,13 @@ fn rank(value: u64, per_octave: f64) -> i64 {
 }
 
 /// A bar for `count`: one sample is just visible, ten times as many are one step longer.
-fn bar(count: u64, most: u64) -> String {
+fn bar(count: u64, most: u64, longest: usize) -> String {
     if count == 0 {
         return String::new();
     }
     let share = ((count as f64).log10() + 0.3) / ((most as f64).log10() + 0.3);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // From 0 to 8 × BAR.
-    let eighths = ((share * BAR * 8.0).round() as usize).max(1);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // From 0 to 8 × the longest.
+    let eighths = ((share * longest as f64 * 8.0).round() as usize).max(1);
     blocks(eighths)
 }
 
@@ -130,8 +140,14 @@ mod tests {
         for (least, largest) in
             [(0, 0), (0, 1 << 63), (1, 2), (5_000, 4_000_000), (u64::MAX, u64::MAX)]
         {
-            let lines = log_log(&Histogram::of([least, largest])).lines().count();
-            assert!((1..=40).contains(&lines), "{least}..{largest}: {lines} lines");
+            let histogram = Histogram::of([least, largest]);
+            let lines = log_log(&histogram).lines().count();
+            assert!((1..=LINES).contains(&lines), "{least}..{largest}: {lines} lines");
+            for (lines, columns) in [(3, 40), (10, 80), (100, 30)] {
+                let drawn = log_log_within(&histogram, lines, columns);
+                assert!((1..=lines).contains(&drawn.lines().count()), "{drawn}");
+                assert!(drawn.lines().all(|line| line.chars().count() <= columns), "{drawn}");
+            }
         }
     }
 }

@@ -1,17 +1,20 @@
 //! Waits of all tasks: a table that is redrawn, a line for logs, the table at the end.
 
+pub mod live;
 mod rows;
+
+use std::cmp::Reverse;
 
 use wakescope_core::date::Date;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
 use wakescope_core::watch::{Audit, CostSource, LeftOut, OwnCost, Waits, Window};
 
-pub use rows::{By, History, Sort};
+pub use rows::{By, History, Past, Sort};
 
 use crate::progress::{clock, span_or_dash, sparkline};
 use crate::style::{Style, clean};
 use crate::table::columns;
-use rows::{Row, rows};
+use rows::{CGROUP, Row, rows};
 
 /// The widest line that no terminal of 80 columns wraps.
 const WIDTH: usize = 79;
@@ -41,23 +44,25 @@ pub fn block(window: &Window, view: View, history: &History, height: usize) -> S
         clock(end_of(window))
     )];
     let percentile = if view.sort == Sort::Percentile { "p99.9" } else { "p99" };
-    let all = rows(window, view.by);
-    let (listed, more) = sorted(&all, shown);
-    let mut cells = vec![view.by.head(&["waits", percentile, "max", "waited"])];
+    let (listed, more) = sorted(rows(window, view.by), shown);
+    let mut cells = vec![view.by.head(CGROUP, &["waits", percentile, "max", "waited"])];
     cells.extend(listed.iter().map(|row| {
-        row.cells(&[
-            grouped(row.waits.count),
-            percentile_of(&row.waits, percentile),
-            max(&row.waits),
-            SpanNs(row.waits.sum_ns).to_string(),
-        ])
+        row.cells(
+            CGROUP,
+            &[
+                grouped(row.waits.count),
+                percentile_of(&row.waits, percentile),
+                max(&row.waits),
+                SpanNs(row.waits.sum_ns).to_string(),
+            ],
+        )
     }));
     let tails = listed.iter().map(|row| sparkline(&history.of(&row.key, row.waits.max_ns)));
     let tails = std::iter::once(String::new()).chain(tails);
     lines.extend(columns(&cells, true).lines().zip(tails).map(|(line, tail)| {
         if tail.is_empty() { line.to_string() } else { format!("{line}  {tail}") }
     }));
-    lines.push(sum_line(window, more, view.by));
+    lines.push(format!(" {}{}", hidden(more), sum_line(window, view.by)));
     lines.extend(notes(window));
     let lines = lines.iter().map(|line| line.chars().take(WIDTH).collect::<String>());
     lines.take(height.max(AROUND)).collect::<Vec<_>>().join("\n")
@@ -102,23 +107,24 @@ pub fn stored_extent(windows: u64, first: Date, end: Date, total: &Window) -> St
 
 /// The table of all that was counted, with what the numbers rest on.
 pub fn table(total: &Window, view: View, style: Style) -> String {
-    let all = rows(total, view.by);
-    let (listed, more) = sorted(&all, view);
+    let (listed, more) = sorted(rows(total, view.by), view);
     let mut out = style.strong(&headline(total));
     out.push_str("\n\n");
-    let mut cells = vec![view.by.head(&["waits", "p99", "p99.9", "max", "waited"])];
+    let mut cells = vec![view.by.head(CGROUP, &["waits", "p99", "p99.9", "max", "waited"])];
     cells.extend(listed.iter().map(|row| {
-        row.cells(&[
-            grouped(row.waits.count),
-            percentile_of(&row.waits, "p99"),
-            percentile_of(&row.waits, "p99.9"),
-            max(&row.waits),
-            SpanNs(row.waits.sum_ns).to_string(),
-        ])
+        row.cells(
+            CGROUP,
+            &[
+                grouped(row.waits.count),
+                percentile_of(&row.waits, "p99"),
+                percentile_of(&row.waits, "p99.9"),
+                max(&row.waits),
+                SpanNs(row.waits.sum_ns).to_string(),
+            ],
+        )
     }));
     out.push_str(&columns(&cells, true));
-    out.push_str(&sum_line(total, more, view.by));
-    out.push_str("\n\n");
+    out.push_str(&format!(" {}{}\n\n", hidden(more), sum_line(total, view.by)));
     for note in notes(total).into_iter().chain(losses(total)) {
         out.push_str(&note);
         out.push('\n');
@@ -147,20 +153,27 @@ fn headline(total: &Window) -> String {
 }
 
 /// The rows to show, the first in order first, and how many are not shown.
-fn sorted(all: &[Row], view: View) -> (Vec<&Row>, usize) {
-    let mut listed: Vec<&Row> = all.iter().collect();
-    listed.sort_by(|a, b| view.sort.order(&a.waits, &b.waits).then_with(|| a.key.cmp(&b.key)));
+fn sorted(all: Vec<Row>, view: View) -> (Vec<Row>, usize) {
+    let mut listed = in_order(all, view.sort);
     let more = listed.len().saturating_sub(view.rows);
     listed.truncate(view.rows);
     (listed, more)
 }
 
-fn sum_line(window: &Window, more: usize, by: By) -> String {
-    let all = all_waits(window);
-    let hidden = match more {
+fn in_order(mut rows: Vec<Row>, sort: Sort) -> Vec<Row> {
+    rows.sort_by_cached_key(|row| (Reverse(sort.key(&row.waits)), row.key.clone()));
+    rows
+}
+
+fn hidden(rows: usize) -> String {
+    match rows {
         0 => String::new(),
-        more => format!("… {} more rows. ", grouped(more as u64)),
-    };
+        rows => format!("… {} more rows. ", grouped(rows as u64)),
+    }
+}
+
+fn sum_line(window: &Window, by: By) -> String {
+    let all = all_waits(window);
     let others = match (by, window.others.count) {
         (By::Cpu, _) | (_, 0) => String::new(),
         (_, count) => {
@@ -172,7 +185,7 @@ fn sum_line(window: &Window, more: usize, by: By) -> String {
         }
     };
     format!(
-        " {hidden}All: {}{others}, p99.9 {}, max {}, waited {}",
+        "All: {}{others}, p99.9 {}, max {}, waited {}",
         counted(all.count, "wait"),
         percentile_of(&all, "p99.9"),
         max(&all),

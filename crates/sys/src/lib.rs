@@ -41,6 +41,7 @@ pub mod serial;
 pub mod shared;
 pub mod shared_page;
 pub mod signal;
+pub mod terminal;
 pub mod timer_file;
 pub mod wake_signal;
 pub mod wakeup_device;

@@ -89,6 +89,26 @@ impl Settings {
         Self(settings)
     }
 
+    /// These for a program that reads key by key: no echo, no lines, and no key but Ctrl-C that does more
+    /// than to be read.
+    #[must_use]
+    pub fn key_by_key(&self) -> Self {
+        let mut settings = self.0;
+        settings.c_lflag &= !(libc::ICANON | libc::ECHO);
+        settings.c_iflag &= !libc::IXON;
+        for key in [libc::VQUIT, libc::VSUSP, libc::VLNEXT, libc::VDISCARD] {
+            settings.c_cc[key] = libc::_POSIX_VDISABLE;
+        }
+        settings.c_cc[libc::VMIN] = 1;
+        settings.c_cc[libc::VTIME] = 0;
+        Self(settings)
+    }
+
+    /// Whether these are as [`key_by_key`](Self::key_by_key) makes them.
+    pub fn is_key_by_key(&self) -> bool {
+        self.0.c_lflag & (libc::ICANON | libc::ECHO) == 0 && self.0.c_lflag & libc::ISIG != 0
+    }
+
     /// These at another speed, in bits per second; `None` if there is no name for that speed.
     pub fn at(&self, baud: u32) -> Option<Self> {
         let (_, code) = SPEEDS.iter().find(|(known, _)| *known == baud)?;
@@ -213,6 +233,23 @@ mod tests {
         assert!(wait_readable(&line, SpanNs(60_000_000_000)).unwrap());
         before.apply(&line).unwrap();
         assert!(!Settings::of(&line).unwrap().is_raw());
+    }
+
+    #[test]
+    fn keys_are_read_one_by_one_and_are_not_shown() {
+        let (mut answering, mut line, _) = open_pair().unwrap();
+        Settings::of(&line).unwrap().key_by_key().apply(&line).unwrap();
+        // Ctrl-S, Ctrl-Z and Ctrl-\ are keys as others are.
+        answering.write_all(b"q\x13\x1a\x1c").unwrap();
+        let mut got = [0; 4];
+        assert!(wait_readable(&line, SpanNs(60_000_000_000)).unwrap());
+        line.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"q\x13\x1a\x1c");
+        // What is written is still translated for a terminal, and nothing else was written.
+        line.write_all(b"\n").unwrap();
+        let mut got = [0; 2];
+        answering.read_exact(&mut got).unwrap();
+        assert_eq!(&got, b"\r\n");
     }
 
     #[test]

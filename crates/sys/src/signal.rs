@@ -1,5 +1,7 @@
 //! Signals, without handlers: blocked everywhere, fetched where it suits.
 
+use std::fs::File;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, mem, ptr};
 
@@ -75,6 +77,36 @@ impl EndSignals {
             _ => None,
         }
     }
+}
+
+impl EndSignals {
+    /// A file that can be read while one of the signals waits to be fetched.
+    pub fn file(&self) -> io::Result<File> {
+        signal_file(&self.set)
+    }
+}
+
+/// Blocks the signals that say that a terminal has another size, and that this process goes on after it was
+/// stopped. A file from which they are read, without waiting.
+pub fn redraw_signals() -> io::Result<File> {
+    // SAFETY: `sigset_t` is plain data that `sigemptyset` initialises before any use.
+    let mut set: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: `set` is live and writable; the numbers are signals; the old mask is not asked for.
+    let rc = unsafe {
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGWINCH);
+        libc::sigaddset(&raw mut set, libc::SIGCONT);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut())
+    };
+    if rc == 0 { signal_file(&set) } else { Err(io::Error::from_raw_os_error(rc)) }
+}
+
+fn signal_file(set: &libc::sigset_t) -> io::Result<File> {
+    // SAFETY: the set is live, and a new descriptor is asked for.
+    let fd = unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    let fd = crate::checked(fd)?;
+    // SAFETY: the call gave a descriptor that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
 /// Lets signals that end a run end this process, and all that it starts, as by default: also those
@@ -164,8 +196,11 @@ impl<T> ThreadHandle<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
     use crate::clock;
+    use crate::serial::wait_readable;
 
     #[test]
     fn a_sleeping_thread_is_interrupted() {
@@ -177,13 +212,30 @@ mod tests {
     }
 
     #[test]
+    fn a_new_size_of_the_terminal_is_read() {
+        std::thread::spawn(|| {
+            let mut file = redraw_signals().unwrap();
+            // SAFETY: sends a signal that this thread has blocked to this thread only.
+            unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGWINCH) };
+            assert!(wait_readable(&file, SpanNs(1_000_000_000)).unwrap());
+            assert!(file.read(&mut [0; 128]).unwrap() > 0);
+            assert_eq!(file.read(&mut [0; 128]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
     fn blocked_signals_are_fetched() {
         std::thread::spawn(|| {
             let signals = EndSignals::block().unwrap();
             assert_eq!(signals.wait(SpanNs(1_000)), None);
             // SAFETY: sends a signal that this thread has blocked to this thread only.
             unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGTERM) };
+            let file = signals.file().unwrap();
+            assert!(wait_readable(&file, SpanNs(1_000_000_000)).unwrap());
             assert_eq!(signals.wait(SpanNs(1_000_000_000)), Some(Signal::Terminate));
+            assert!(!wait_readable(&file, SpanNs(1_000)).unwrap());
         })
         .join()
         .unwrap();

@@ -183,7 +183,7 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l series -d 
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l out -d 'Store windows in this folder: a file for each hour, a line of JSON for each window' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l keep -d 'Disk space that stored windows may use, as in 500MB or 2GB: the oldest files are removed' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l merge -d 'Intervals are added up to windows of this length before they are stored' -r
-complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l replay -d 'Show the windows that are stored in this folder; with --once only their sum' -r -F
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l replay -d 'Show the windows that are stored in this folder, on a terminal one by one; with --once only their sum' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l since -d 'Of stored windows, those that began at this time or later, as in 2026-11-21T01:00:00Z' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l until -d 'Of stored windows, those that ended by this time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l once -d 'Watch for one interval, and print its table'

@@ -24,7 +24,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Option<Outcome>, Failure> {
             Failure::new("--unit does not apply to a watch, which is in ns").try_this("omit it")
         );
     }
-    let read = || Stored::read(path, Range::default(), args.redact, |_| Ok(true));
+    let read = || Stored::read(path, Range::default(), args.redact, |_, _| Ok(true));
     let shown = match format {
         Format::Text => {
             let style = if args.output.is_none() { output::style() } else { Default::default() };

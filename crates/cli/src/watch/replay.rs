@@ -10,9 +10,10 @@ use wakescope_core::watch::Window;
 use wakescope_core::watch::packed::{LineError, read_lines};
 use wakescope_core::watch::sum::Sum;
 use wakescope_report::style::{Style, clean};
-use wakescope_report::watch::{self as shown, History, View};
+use wakescope_report::watch::{self as shown, History, Past, View};
 use wakescope_store::window_files;
 
+use super::stepping;
 use crate::input::regular;
 use crate::{Failure, Outcome, output};
 
@@ -41,14 +42,19 @@ pub(super) fn run(
     redacts: bool,
     form: Form,
 ) -> Result<Outcome, Failure> {
+    if let Form::Blocks(view) = form {
+        if output::can_take_terminal() && stepping::run(path, range, redacts, view)? {
+            return Ok(Outcome::Done);
+        }
+    }
     let mut history = History::default();
-    let all = Stored::read(path, range, redacts, |window| match form {
+    let all = Stored::read(path, range, redacts, |window, _| match form {
         Form::Json => output::print_on(&super::json(window)?),
         Form::Table(_) => Ok(true),
         Form::Blocks(view) => {
             let heading = shown::stored_heading(window);
             let block = shown::block(window, view, &history, usize::MAX);
-            history.add(window, view.by);
+            history.add(Past::of(window));
             output::print_on(&format!("{heading}\n{block}\n\n"))
         }
     })?;
@@ -56,6 +62,13 @@ pub(super) fn run(
         output::print(&all.table(view, output::style()))?;
     }
     Ok(Outcome::Done)
+}
+
+/// Where a stored window is: the file, and the line in it, from 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'f> {
+    pub(crate) file: &'f Path,
+    pub(crate) line: u64,
 }
 
 /// Stored windows together.
@@ -67,12 +80,13 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Reads those in `range`, and gives them to `each` until that is false. What is cut is told.
+    /// Reads those in `range`, and gives each with its place to `each` until that is false. What is cut is
+    /// told.
     pub(crate) fn read(
         path: &Path,
         range: Range,
         redacts: bool,
-        mut each: impl FnMut(&Window) -> Result<bool, Failure>,
+        mut each: impl FnMut(&Window, Place<'_>) -> Result<bool, Failure>,
     ) -> Result<Self, Failure> {
         let cannot = |path: &Path, e| Failure::new(format!("cannot read {}: {e}", path.display()));
         let (mut sum, mut windows) = (Sum::default(), 0);
@@ -104,7 +118,8 @@ impl Stored {
                 }
                 span = Some(span.map_or((begin, end), |(first, _)| (first, end)));
                 windows += 1;
-                let goes_on = each(&window).map_err(Stop::Failure)?;
+                let place = Place { file: &file, line: number };
+                let goes_on = each(&window, place).map_err(Stop::Failure)?;
                 sum.add(window);
                 if goes_on { Ok(()) } else { Err(Stop::Enough) }
             };

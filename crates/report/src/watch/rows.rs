@@ -1,6 +1,5 @@
 //! The rows of a table: waits put together by what is asked for.
 
-use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, VecDeque};
 
 use wakescope_core::percentile::Percentile;
@@ -10,9 +9,11 @@ use crate::style::clean;
 
 /// The longest name of a task, and of a cgroup, in a table of 80 columns.
 const COMM: usize = 15;
-const CGROUP: usize = 16;
+pub(super) const CGROUP: usize = 16;
 /// Windows that a row's picture shows, with the last one.
 const SLICES: usize = 8;
+/// Windows of which the longest wait of each CPU is remembered.
+const CPU_SLICES: usize = 120;
 
 /// What each row of a table is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +29,10 @@ pub enum By {
 }
 
 impl By {
-    /// The head of a table: whose waits a row has, and these figures.
-    pub(super) fn head(self, figures: &[&str]) -> Vec<String> {
+    /// The head of a table: whose waits a row has, and these figures. Cgroups have so many columns.
+    pub(super) fn head(self, cgroup: usize, figures: &[&str]) -> Vec<String> {
         let first = match self {
-            Self::Series => pair("task", "cgroup"),
+            Self::Series => pair("task", "cgroup", cgroup),
             Self::Comm => "task".into(),
             Self::Cgroup => "cgroup".into(),
             Self::Cpu => "CPU".into(),
@@ -52,16 +53,16 @@ pub enum Sort {
 }
 
 impl Sort {
-    pub(super) fn order(self, a: &Waits, b: &Waits) -> Ordering {
-        let key = |waits: &Waits| {
-            let nines: Option<Percentile> = "p99.9".parse().ok();
-            match self {
-                Self::Max => (waits.max_ns, waits.sum_ns),
-                Self::Percentile => (nines.and_then(|p| waits.percentile(p)), waits.sum_ns),
-                Self::Time => (Some(waits.sum_ns), waits.count),
+    /// What rows are sorted by, the largest first.
+    pub(super) fn key(self, waits: &Waits) -> (Option<u64>, u64) {
+        match self {
+            Self::Max => (waits.max_ns, waits.sum_ns),
+            Self::Percentile => {
+                let nines: Option<Percentile> = "p99.9".parse().ok();
+                (nines.and_then(|p| waits.percentile(p)), waits.sum_ns)
             }
-        };
-        Reverse(key(a)).cmp(&Reverse(key(b)))
+            Self::Time => (Some(waits.sum_ns), waits.count),
+        }
     }
 }
 
@@ -73,6 +74,28 @@ pub(super) enum Key {
     Cgroup(Cgroup),
     Cpu(u32),
     Others,
+}
+
+impl Key {
+    /// The row of a series; `None` where rows are no series.
+    fn of(series: &Series, by: By) -> Option<Self> {
+        let cgroup = || Cgroup::of(series);
+        match by {
+            By::Comm => Some(Self::Comm(series.comm.clone())),
+            By::Cgroup => Some(Self::Cgroup(cgroup())),
+            By::Series => Some(Self::Series { comm: series.comm.clone(), cgroup: cgroup() }),
+            By::Cpu => None,
+        }
+    }
+
+    /// Whether this row has the waits of `part`, too.
+    fn has(&self, part: &Self) -> bool {
+        match (self, part) {
+            (Self::Comm(own), Self::Series { comm, .. }) => own == comm,
+            (Self::Cgroup(own), Self::Series { cgroup, .. }) => own == cgroup,
+            _ => self == part,
+        }
+    }
 }
 
 /// A cgroup by its path, where that is known: one that is made anew gets another number, as all do after a
@@ -103,18 +126,18 @@ impl Cgroup {
         }
     }
 
-    /// In a table: the end of a path says most.
-    fn cell(&self) -> String {
+    /// In a table, in so many columns: the end of a path says most.
+    fn cell(&self, most: usize) -> String {
         match self {
             Self::None => "–".into(),
             Self::Id(id) => format!("(id {id})"),
             Self::Path(path) => {
                 let path = clean(path, usize::MAX);
                 let length = path.chars().count();
-                match length <= CGROUP {
+                match length <= most {
                     true => path,
                     false => {
-                        let end = path.chars().skip(length + 1 - CGROUP);
+                        let end = path.chars().skip(length + 1 - most.max(1));
                         std::iter::once('…').chain(end).collect()
                     }
                 }
@@ -131,12 +154,12 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Its cells: whose waits these are, and `figures`.
-    pub(super) fn cells(&self, figures: &[String]) -> Vec<String> {
+    /// Its cells: whose waits these are, and `figures`. Cgroups have so many columns.
+    pub(super) fn cells(&self, most: usize, figures: &[String]) -> Vec<String> {
         let first = match &self.key {
-            Key::Series { comm, cgroup } => pair(&clean(comm, COMM), &cgroup.cell()),
+            Key::Series { comm, cgroup } => pair(&clean(comm, COMM), &cgroup.cell(most), most),
             Key::Comm(comm) => clean(comm, COMM),
-            Key::Cgroup(cgroup) => cgroup.cell(),
+            Key::Cgroup(cgroup) => cgroup.cell(most),
             Key::Cpu(cpu) => cpu.to_string(),
             Key::Others => "(others)".into(),
         };
@@ -158,8 +181,8 @@ impl Row {
 }
 
 /// The name of tasks and that of their cgroup in one cell, below each other in all rows.
-fn pair(comm: &str, cgroup: &str) -> String {
-    format!("{comm:<COMM$} {cgroup:<CGROUP$}")
+fn pair(comm: &str, cgroup: &str, most: usize) -> String {
+    format!("{comm:<COMM$} {cgroup:<most$}")
 }
 
 /// The rows of a window.
@@ -170,13 +193,7 @@ pub(super) fn rows(window: &Window, by: By) -> Vec<Row> {
         *sum = sum.merged(waits);
     };
     for series in &window.series {
-        let cgroup = || Cgroup::of(series);
-        let key = match by {
-            By::Comm => Key::Comm(series.comm.clone()),
-            By::Cgroup => Key::Cgroup(cgroup()),
-            By::Series => Key::Series { comm: series.comm.clone(), cgroup: cgroup() },
-            By::Cpu => break,
-        };
+        let Some(key) = Key::of(series, by) else { break };
         add(key, &series.waits);
     }
     match by {
@@ -187,23 +204,71 @@ pub(super) fn rows(window: &Window, by: By) -> Vec<Row> {
     found.into_iter().map(|(key, waits)| Row { key, waits }).collect()
 }
 
-/// The longest wait of each row in the windows before the last.
-#[derive(Debug, Default)]
-pub struct History(VecDeque<BTreeMap<Key, u64>>);
+/// The longest waits in one window, by the finest rows that there are.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    series: BTreeMap<Key, u64>,
+    cpus: BTreeMap<u32, u64>,
+}
+
+impl Past {
+    /// Those of `window`.
+    pub fn of(window: &Window) -> Self {
+        let series = rows(window, By::Series).into_iter();
+        Self {
+            series: series.map(|row| (row.key, row.waits.max_ns.unwrap_or(0))).collect(),
+            cpus: window.cpus.iter().map(|cpu| (cpu.cpu, cpu.waits.max_ns.unwrap_or(0))).collect(),
+        }
+    }
+
+    /// The longest wait of a row; 0 if it had none.
+    pub(super) fn longest(&self, key: &Key) -> u64 {
+        match key {
+            Key::Cpu(cpu) => self.cpus.get(cpu).copied().unwrap_or(0),
+            Key::Comm(_) | Key::Cgroup(_) => {
+                let parts = self.series.iter().filter(|(part, _)| key.has(part));
+                parts.map(|part| *part.1).max().unwrap_or(0)
+            }
+            Key::Series { .. } | Key::Others => self.series.get(key).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// The longest waits in the windows before the last.
+#[derive(Clone, Debug, Default)]
+pub struct History(VecDeque<Past>);
 
 impl History {
+    /// The most windows that are remembered.
+    pub const MOST: usize = CPU_SLICES - 1;
+
     /// Remembers a window that was shown, and forgets the oldest.
-    pub fn add(&mut self, window: &Window, by: By) {
-        let maxima = rows(window, by).into_iter();
-        self.0.push_back(maxima.map(|row| (row.key, row.waits.max_ns.unwrap_or(0))).collect());
-        while self.0.len() >= SLICES {
+    pub fn add(&mut self, past: Past) {
+        self.0.push_back(past);
+        if self.0.len() > Self::MOST {
             self.0.pop_front();
+        }
+        // Only CPUs are shown over a long time.
+        if let Some(older) = self.0.len().checked_sub(SLICES) {
+            self.0[older].series.clear();
         }
     }
 
     /// The longest waits of a row, the last one behind those before it; 0 for windows without any.
     pub(super) fn of(&self, key: &Key, last: Option<u64>) -> Vec<u64> {
-        let before = self.0.iter().map(|maxima| maxima.get(key).copied().unwrap_or(0));
-        before.chain([last.unwrap_or(0)]).collect()
+        let before = self.0.iter().skip(self.0.len().saturating_sub(SLICES - 1));
+        before.map(|past| past.longest(key)).chain([last.unwrap_or(0)]).collect()
+    }
+
+    /// The CPUs of these windows.
+    pub(super) fn cpus(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().flat_map(|past| past.cpus.keys().copied())
+    }
+
+    /// The longest waits of a CPU in no more than `most` windows, the newest last; 0 where it had
+    /// none.
+    pub(super) fn of_cpu(&self, cpu: u32, last: Option<u64>, most: usize) -> Vec<u64> {
+        let before = self.0.iter().skip((self.0.len() + 1).saturating_sub(most));
+        before.map(|past| past.longest(&Key::Cpu(cpu))).chain([last.unwrap_or(0)]).collect()
     }
 }

@@ -3,7 +3,7 @@ use expect_test::expect;
 use wakescope_core::histogram::Histogram;
 use wakescope_core::watch::{Cpu, Moved, SCHEMA, Series, WaitBegin};
 
-fn waits(of: &[u64]) -> Waits {
+pub(super) fn waits(of: &[u64]) -> Waits {
     Waits {
         count: of.len() as u64,
         sum_ns: of.iter().sum(),
@@ -13,11 +13,11 @@ fn waits(of: &[u64]) -> Waits {
     }
 }
 
-fn series(comm: &str, id: u64, cgroup: Option<&str>, of: &[u64]) -> Series {
+pub(super) fn series(comm: &str, id: u64, cgroup: Option<&str>, of: &[u64]) -> Series {
     Series { cgroup_id: id, cgroup: cgroup.map(str::to_owned), comm: comm.into(), waits: waits(of) }
 }
 
-fn window() -> Window {
+pub(super) fn window() -> Window {
     let many = [vec![12_000; 2_998], vec![212_000, 4_310_000]].concat();
     Window {
         schema: SCHEMA.into(),
@@ -59,8 +59,8 @@ fn the_block_is_of_the_last_window() {
     let mut history = History::default();
     let mut before = window();
     before.series.truncate(2);
-    history.add(&before, By::Series);
-    history.add(&before, By::Series);
+    history.add(Past::of(&before));
+    history.add(Past::of(&before));
     expect![[r#"
         waits of all tasks, runnable to running: the last 2.00 s of 0:07
          task            cgroup            waits      p99      max   waited

@@ -1,0 +1,112 @@
+//! The live view on the terminal.
+
+use wakescope_core::units::SpanNs;
+use wakescope_core::watch::Window;
+use wakescope_report::ascii::ascii;
+use wakescope_report::watch::live::{Live, Wish};
+use wakescope_report::watch::{View, table};
+use wakescope_sys::clock;
+use wakescope_sys::signal::EndSignals;
+
+use crate::terminal::{Event, Terminal};
+use crate::{Failure, output};
+
+/// Messages that are kept until the terminal is free again: beyond that, only the last ones.
+const MOST_NOTES: usize = 100;
+
+/// A live view, and the terminal that shows it.
+pub(super) struct OnScreen {
+    live: Live,
+    terminal: Terminal,
+    /// Messages, which go to stderr at the end.
+    notes: Vec<String>,
+    older_notes: u64,
+}
+
+impl OnScreen {
+    /// A live view, if there is a terminal for it.
+    pub(super) fn new(view: View, signals: &EndSignals) -> Option<Self> {
+        let mut on_screen = Self::of(Live::new(view), Terminal::take(signals)?);
+        on_screen.draw();
+        Some(on_screen)
+    }
+
+    /// This view on a terminal that is taken. Nothing is drawn yet.
+    pub(super) fn of(live: Live, terminal: Terminal) -> Self {
+        Self { live, terminal, notes: Vec::new(), older_notes: 0 }
+    }
+
+    /// Does what the keys say for `span`. Whether a signal or a key says to end.
+    pub(super) fn wait(&mut self, signals: &EndSignals, span: SpanNs) -> bool {
+        let until = clock::now().after(span);
+        loop {
+            let left = until.since(clock::now());
+            match self.step(signals, left) {
+                Wish::End => return true,
+                _ if left == SpanNs(0) => return false,
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for the next thing that the user does, for `span` at most. What the view cannot do itself.
+    pub(super) fn step(&mut self, signals: &EndSignals, span: SpanNs) -> Wish {
+        match self.terminal.wait(signals, span) {
+            Event::End => return Wish::End,
+            Event::Passed => return Wish::Nothing,
+            Event::Redraw => {}
+            Event::Keys(keys) => {
+                for key in keys {
+                    let wish = self.live.press(key);
+                    // Keys behind it were pressed without knowing what it shows.
+                    if wish != Wish::Nothing {
+                        return wish;
+                    }
+                }
+            }
+        }
+        self.draw();
+        Wish::Nothing
+    }
+
+    /// Changes what is shown.
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut Live)) {
+        change(&mut self.live);
+        self.draw();
+    }
+
+    pub(super) fn show(&mut self, window: &Window) {
+        self.change(|live| live.add(window));
+    }
+
+    pub(super) fn note(&mut self, text: &str) {
+        self.change(|live| live.note(text));
+        if self.notes.len() == MOST_NOTES {
+            self.notes.remove(0);
+            self.older_notes += 1;
+        }
+        self.notes.push(text.into());
+    }
+
+    /// Gives the terminal back, and prints the table of all windows as the user chose it.
+    pub(super) fn end(self, total: &Window) -> Result<(), Failure> {
+        self.leave(|view| table(total, view, output::style()))
+    }
+
+    /// Gives the terminal back, and prints the last `text`.
+    pub(super) fn leave(self, text: impl FnOnce(View) -> String) -> Result<(), Failure> {
+        let Self { live, terminal, notes, older_notes } = self;
+        drop(terminal);
+        if older_notes > 0 {
+            output::tell(&format!("{older_notes} earlier messages are left out"));
+        }
+        notes.iter().for_each(|note| output::tell(note));
+        let text = text(live.view());
+        output::print(&if output::look().ascii { ascii(&text) } else { text })
+    }
+
+    fn draw(&mut self) {
+        let live = &self.live;
+        self.terminal.draw(|size, look| live.frame(size, look));
+    }
+}

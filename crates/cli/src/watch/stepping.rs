@@ -1,0 +1,140 @@
+//! Stored windows in the live view: one after the other, by keys.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use wakescope_core::redact::redact_window;
+use wakescope_core::units::SpanNs;
+use wakescope_core::watch::Window;
+use wakescope_core::watch::packed::{self, LONGEST_LINE};
+use wakescope_report::style::clean;
+use wakescope_report::watch::live::{Live, Wish};
+use wakescope_report::watch::{History, Past, View};
+
+use super::on_screen::OnScreen;
+use super::replay::{Place, Range, Stored};
+use crate::input::regular;
+use crate::terminal::Terminal;
+use crate::{Failure, measure, output};
+
+/// Nothing happens but by keys and signals.
+const LONG: SpanNs = SpanNs(3_600_000_000_000);
+
+/// Shows the windows of the folder at `path`, the last one first; false if there is no terminal for that.
+pub(super) fn run(path: &Path, range: Range, redacts: bool, view: View) -> Result<bool, Failure> {
+    let mut windows = Windows { redacts, ..Windows::default() };
+    let all = Stored::read(path, range, redacts, |window, place| {
+        windows.add(window, place);
+        Ok(true)
+    })?;
+    let signals = measure::prepare_process()?;
+    let Some(terminal) = Terminal::take(&signals) else { return Ok(false) };
+    let mut screen = OnScreen::of(Live::of_stored(view, &all.total), terminal);
+    let mut at = windows.places.len() - 1;
+    windows.show(at, &mut screen);
+    loop {
+        match screen.step(&signals, LONG) {
+            Wish::End => break,
+            Wish::Nothing => {}
+            Wish::Step(steps) => {
+                at = stepped(at, steps, windows.places.len());
+                windows.show(at, &mut screen);
+            }
+        }
+    }
+    screen.leave(|view| all.table(view, output::style()))?;
+    Ok(true)
+}
+
+fn stepped(at: usize, steps: i64, count: usize) -> usize {
+    let far = usize::try_from(steps.unsigned_abs()).unwrap_or(usize::MAX);
+    let to = if steps < 0 { at.saturating_sub(far) } else { at.saturating_add(far) };
+    to.min(count - 1)
+}
+
+/// Where windows are, and what is remembered of some of them.
+#[derive(Default)]
+struct Windows {
+    places: Vec<(usize, u64)>,
+    files: Vec<PathBuf>,
+    /// By the numbers of their windows, those just before the one that is shown.
+    pasts: BTreeMap<usize, Past>,
+    redacts: bool,
+}
+
+impl Windows {
+    /// Remembers where a window is.
+    fn add(&mut self, window: &Window, place: Place<'_>) {
+        if self.files.last().is_none_or(|file| file != place.file) {
+            self.files.push(place.file.into());
+        }
+        let number = self.places.len();
+        self.places.push((self.files.len() - 1, place.line));
+        self.pasts.insert(number, Past::of(window));
+        self.forget_all_but(number);
+    }
+
+    fn forget_all_but(&mut self, last: usize) {
+        let first = last.saturating_sub(History::MOST);
+        self.pasts.retain(|number, _| (first..=last).contains(number));
+    }
+
+    /// Shows the window `number`, from 0. One that cannot be read any more leaves the one that is shown.
+    fn show(&mut self, number: usize, screen: &mut OnScreen) {
+        match self.read(number) {
+            Ok((window, history)) => {
+                let [number, count] = [number + 1, self.places.len()].map(|n| n as u64);
+                screen.change(|live| live.show_stored(window, history, number, count));
+            }
+            Err(e) => {
+                let file = self.files[self.places[number].0].display().to_string();
+                screen.note(&format!("cannot read {file}: {}", clean(&e.to_string(), 300)));
+            }
+        }
+    }
+
+    /// A window, and what came before it.
+    fn read(&mut self, number: usize) -> io::Result<(Window, History)> {
+        self.forget_all_but(number);
+        let mut history = History::default();
+        for before in number.saturating_sub(History::MOST)..number {
+            if !self.pasts.contains_key(&before) {
+                let past = Past::of(&self.window(before)?);
+                self.pasts.insert(before, past);
+            }
+            history.add(self.pasts[&before].clone());
+        }
+        let window = self.window(number)?;
+        self.pasts.insert(number, Past::of(&window));
+        Ok((window, history))
+    }
+
+    fn window(&self, number: usize) -> io::Result<Window> {
+        let (file, line) = self.places[number];
+        let mut input = BufReader::new(regular(&self.files[file])?);
+        for _ in 1..line {
+            input.skip_until(b'\n')?;
+        }
+        let mut bytes = Vec::new();
+        input.take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut bytes)?;
+        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        let mut window = packed::read(line).map_err(io::Error::other)?;
+        if self.redacts {
+            redact_window(&mut window);
+        }
+        Ok(window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_end_at_the_first_and_the_last() {
+        let to = |at, steps| stepped(at, steps, 5);
+        assert_eq!([to(2, -1), to(2, 1), to(0, -1), to(4, 1)], [1, 3, 0, 4]);
+        assert_eq!([to(2, i64::MIN), to(2, i64::MAX)], [0, 4]);
+    }
+}
