@@ -183,6 +183,10 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l series -d 
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l out -d 'Store windows in this folder: a file for each hour, a line of JSON for each window' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l keep -d 'Disk space that stored windows may use, as in 500MB or 2GB: the oldest files are removed' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l merge -d 'Intervals are added up to windows of this length before they are stored' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l listen -d 'Let Prometheus fetch the figures at http://ADDRESS/metrics [default ADDRESS: 127.0.0.1:9464]. Anybody who can connect to it can read the names of tasks and cgroups' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l export-by -d 'What has a histogram of its own there: each cgroup, or tasks of one name in one cgroup' -r -f -a "cgroup\t'Each cgroup'
+series\t'Tasks of one name in one cgroup'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l export-series -d 'The most histograms there; others are one' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l replay -d 'Show the windows that are stored in this folder; with --once only their sum' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l since -d 'Of stored windows, those that began at this time or later, as in 2026-11-21T01:00:00Z' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l until -d 'Of stored windows, those that ended by this time' -r
