@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use common::bench::{Running, Test, eventually, eventually_some, kill};
+use common::read;
 use exported::{counters, fetch, fetched, listening};
 use following::can_follow;
 use wakescope_core::watch::{Window, packed};
@@ -169,4 +170,14 @@ fn what_cannot_be_listened_on_is_refused_with_a_remedy() {
         assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?}: {ended:?}");
         assert!(ended.stderr.contains(told), "{args:?}: {}", ended.stderr);
     }
+}
+
+/// What the unit for systemd starts can be started.
+#[test]
+fn the_unit_starts_a_watch_that_there_is() {
+    let unit = read("contrib/wakescope-watch.service");
+    let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let matches = wakescope_cli::command().try_get_matches_from(line.split(' ')).unwrap();
+    let (name, args) = matches.subcommand().unwrap();
+    assert_eq!((name, args.contains_id("listen")), ("watch", true), "{line}");
 }
