@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::bench::{Running, Test, eventually, eventually_some, kill};
@@ -91,9 +93,15 @@ fn names_cannot_add_figures() {
         return;
     }
     let test = Test::new("watch-injected");
-    let (running, address) = start(&test, &["--export-by", "series"]);
+    let (running, address) = start(&test, &["--export-by", "series", "--export-series", "4096"]);
+    let is_over = Arc::new(AtomicBool::new(false));
     let thread = std::thread::Builder::new().name("a\"} 1\nb{c=\"\\".into());
-    let nap = || (0..2_000).for_each(|_| std::thread::sleep(Duration::from_micros(200)));
+    let told = Arc::clone(&is_over);
+    let nap = move || {
+        while !told.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
     let thread = thread.spawn(nap).unwrap();
     let want = "comm=\"a\\\"} 1\u{fffd}b{c=\\\"\\\\\",";
     let page = eventually_some("its waits are there", || {
@@ -103,6 +111,7 @@ fn names_cannot_add_figures() {
     assert!(page.lines().all(|line| line.starts_with("# ") || line.starts_with("wakescope_")));
     let open = fetch(address, "application/openmetrics-text;version=1.0.0");
     assert!(open.contains(want) && open.ends_with("\n# EOF\n"), "{open}");
+    is_over.store(true, Ordering::Relaxed);
     thread.join().unwrap();
     kill("INT", &[running.pid()]);
     assert_eq!(running.output().code, Some(0));
