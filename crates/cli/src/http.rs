@@ -1,4 +1,5 @@
-//! A server of HTTP/1.1 for one small page that other programs fetch from time to time.
+//! HTTP/1.1: a server of one small page that other programs fetch from time to time, and a client that sends
+//! one request.
 //!
 //! Whoever can connect is hostile: the length of a request, the time for each connection and the number of
 //! connections are bounded, and each connection carries one request.
@@ -14,6 +15,7 @@ use request::{Refusal, Request};
 use wakescope_core::units::{MonoNs, SpanNs};
 use wakescope_sys::clock;
 
+pub(crate) mod client;
 pub(crate) mod request;
 
 /// Connections that are served at once. Further ones are told to come back.

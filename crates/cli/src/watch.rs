@@ -12,7 +12,7 @@ use wakescope_trace::watch::{Counted, Limits, Watcher};
 
 use crate::size::size;
 use crate::trace_failure::cannot_watch;
-use crate::{Failure, Outcome, measure};
+use crate::{Failure, Outcome, measure, output};
 use exporting::{ExportArgs, Exporter};
 use replay::{Form, Range};
 use shown::Shown;
@@ -104,7 +104,7 @@ pub(crate) struct WatchArgs {
     #[command(flatten)]
     export: ExportArgs,
 
-    /// Leave out names of tasks and cgroups where windows are stored or replayed
+    /// Leave out names of tasks and cgroups where windows are stored or replayed, not where they are exported
     #[arg(long)]
     redact: bool,
 
@@ -240,7 +240,7 @@ struct Watch {
     /// The comparisons so far.
     audit: Option<Audit>,
     storage: Option<Storage>,
-    exporter: Option<Exporter>,
+    exporter: Exporter,
 }
 
 impl Watch {
@@ -248,7 +248,7 @@ impl Watch {
         let begin = clock::now();
         let started = Date::from_realtime(clock::read(Clock::Realtime));
         let next_cost = begin.after(COST_EVERY);
-        let (last, audit, exporter) = (begin, None, None);
+        let (last, audit, exporter) = (begin, None, Exporter::default());
         Self { watcher, interval, begin, started, last, next_cost, audit, storage, exporter }
     }
 
@@ -285,18 +285,23 @@ impl Watch {
         window.audit = audit;
         self.store(&window, &mut shown);
         let stored = self.storage.take().map_or(Ok(()), Storage::finish);
+        let sent = std::mem::take(&mut self.exporter).finish();
         if shown.show_last(&window)? {
             shown.end(&self.total())?;
         }
-        stored.map(|()| self.outcome())
+        match (stored, sent) {
+            (Err(one), Err(other)) => {
+                output::complain(&one);
+                Err(other)
+            }
+            (stored, sent) => stored.and(sent).map(|()| self.outcome()),
+        }
     }
 
     fn store(&mut self, window: &Window, shown: &mut Shown) {
         let note = self.storage.as_mut().and_then(|storage| storage.add(window));
-        note.iter().for_each(|note| shown.note(note));
-        if let Some(exporter) = &mut self.exporter {
-            exporter.add(window);
-        }
+        let notes = note.into_iter().chain(self.exporter.add(window));
+        notes.for_each(|note| shown.note(&note));
     }
 
     /// The window that ends `now`. From then on the next one counts.

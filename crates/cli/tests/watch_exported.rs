@@ -43,14 +43,14 @@ fn figures_are_those_of_the_windows_and_never_decrease() {
     let (running, address) = start(&test, &["--series", "8"]);
     let mut last: BTreeMap<String, f64> = BTreeMap::new();
     let mut page = String::new();
-    eventually("ten intervals are over", || {
+    eventually("some intervals are over", || {
         page = fetch(address, "text/plain");
         let now = counters(&page);
         for (name, value) in &now {
             assert!(last.get(name).is_none_or(|before| before <= value), "{name}: {page}");
         }
         last = now;
-        last["wakescope_watched_seconds_total"] >= 1.0
+        last["wakescope_watched_seconds_total"] >= 0.5
     });
     kill("INT", &[running.pid()]);
     let ended = running.output();

@@ -1,4 +1,5 @@
-//! Counters and histograms for programs that ask for them from time to time: the formats of Prometheus.
+//! Counters and histograms for programs that ask for them from time to time, or take them: the formats of
+//! Prometheus and OpenTelemetry.
 
 use std::io::{self, Write};
 
@@ -7,6 +8,7 @@ use wakescope_core::histogram::Bucket;
 use wakescope_core::watch::Waits;
 
 pub mod accepted;
+pub mod otlp;
 pub mod protobuf;
 pub mod text;
 pub mod watch;

@@ -1,36 +1,49 @@
-//! The figures of a watch for programs that fetch them: Prometheus, and those that read its formats.
+//! The figures of a watch for other programs: fetched by Prometheus, or sent to a collector of OpenTelemetry.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use wakescope_core::units::SpanNs;
 use wakescope_core::watch::Window;
 use wakescope_core::watch::counters::{Counters, Split};
-use wakescope_formats::metrics::watch::{families, scrapes};
-use wakescope_formats::metrics::{self, Family, Form};
 
-use crate::http::{self, Answer, Served};
-use crate::{Failure, output};
+use crate::Failure;
+use crate::http::client::Url;
+use page::Page;
+use push::{Push, Settings};
 
-/// The one page that there is.
-const PAGE: &str = "/metrics";
+mod page;
+mod push;
 
 /// Where the page is unless something else is asked for.
 const ADDRESS: &str = "127.0.0.1:9464";
 
+/// Where collectors take metrics.
+const OTLP_PATH: &str = "/v1/metrics";
+
 /// Options of exporters.
 #[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("exporters").multiple(true))]
 pub(super) struct ExportArgs {
     /// Let Prometheus fetch the figures at http://ADDRESS/metrics [default ADDRESS: 127.0.0.1:9464]. Anybody
     /// who can connect to it can read the names of tasks and cgroups
-    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS, conflicts_with_all = ["replay", "once"])]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS, conflicts_with_all = ["replay", "once"], group = "exporters")]
     listen: Option<SocketAddr>,
 
+    /// Send the figures to a collector of OpenTelemetry, as JSON over HTTP: http://127.0.0.1:4318. It gets
+    /// the name of this machine and those of tasks and cgroups
+    #[arg(long, value_name = "URL", conflicts_with_all = ["replay", "once"], group = "exporters")]
+    otlp: Option<Url>,
+
+    /// How often to send them
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::interval, requires = "otlp")]
+    otlp_every: SpanNs,
+
     /// What has a histogram of its own there: each cgroup, or tasks of one name in one cgroup
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "cgroup", requires = "listen")]
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "cgroup", requires = "exporters")]
     export_by: SplitArg,
 
     /// The most histograms there; others are one
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=4096), requires = "listen")]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=4096), requires = "exporters")]
     export_series: u16,
 }
 
@@ -43,91 +56,45 @@ enum SplitArg {
 }
 
 impl ExportArgs {
-    /// Listens from now on, if that is asked for.
-    pub(super) fn start(&self) -> Result<Option<Exporter>, Failure> {
+    /// Listens and sends from now on, as far as that is asked for.
+    pub(super) fn start(&self) -> Result<Exporter, Failure> {
         let split = match self.export_by {
             SplitArg::Cgroup => Split::Cgroup,
             SplitArg::Series => Split::Series,
         };
-        let counters = Counters::new(split, self.export_series.into());
-        self.listen.map(|address| Exporter::listen(address, counters)).transpose()
+        let series = self.export_series.into();
+        let listen = |address| Page::listen(address, Counters::new(split, series));
+        let page = self.listen.map(listen).transpose()?;
+        let send = |url: &Url| {
+            let url = url.clone().or_path(OTLP_PATH);
+            let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            let host = host.trim().to_owned();
+            Push::start(Settings { url, every: self.otlp_every, split, series, host })
+                .map_err(|e| Failure::new(format!("cannot start a thread that sends figures: {e}")))
+        };
+        let push = self.otlp.as_ref().map(send).transpose()?;
+        Ok(Exporter { page, push })
     }
 }
 
-/// Has the figures ready for whoever asks.
+/// Tells other programs.
+#[derive(Default)]
 pub(super) struct Exporter {
-    counters: Counters,
-    /// What is answered now. It is locked only for as long as it takes to take or replace it.
-    page: Arc<Mutex<Arc<Page>>>,
-    served: Arc<Served>,
+    page: Option<Page>,
+    push: Option<Push>,
 }
 
 impl Exporter {
-    fn listen(address: SocketAddr, counters: Counters) -> Result<Self, Failure> {
-        let page = Arc::new(Mutex::new(Arc::new(Page::of(families(&counters)))));
-        let shared = Arc::clone(&page);
-        let answer = move |request: &http::request::Request| {
-            let page = Arc::clone(&shared.lock().unwrap_or_else(PoisonError::into_inner));
-            page.answer(Form::accepted(&request.accept))
-        };
-        let (bound, served) = http::serve(address, PAGE, answer).map_err(|e| {
-            let failure = Failure::new(format!("cannot listen on {address}: {e}"));
-            failure.try_this(match e.kind() {
-                std::io::ErrorKind::AddrInUse => {
-                    "another program, or another watch, listens there: name another port: --listen \
-                     127.0.0.1:9465"
-                }
-                _ => "name an address of this machine, and a port from 1024 on: --listen 127.0.0.1:9464",
-            })
-        })?;
-        output::tell(&format!("figures for Prometheus: http://{bound}{PAGE}"));
-        if !bound.ip().is_loopback() {
-            output::tell(
-                "  other machines that can connect to it can read the names of tasks and cgroups",
-            );
+    /// Adds a window to the figures. What the user should know now.
+    pub(super) fn add(&mut self, window: &Window) -> Vec<String> {
+        if let Some(page) = &mut self.page {
+            page.add(window);
         }
-        Ok(Self { counters, page, served })
+        self.push.as_ref().map_or_else(Vec::new, |push| push.add(window))
     }
 
-    /// Adds a window to the figures.
-    pub(super) fn add(&mut self, window: &Window) {
-        self.counters.add(window);
-        let mut families = families(&self.counters);
-        families.push(scrapes(self.served.counts()));
-        let next = Arc::new(Page::of(families));
-        let last = {
-            let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *page, next)
-        };
-        // It may be large, and nobody has to wait until it is gone.
-        drop(last);
-    }
-}
-
-/// The figures up to one moment, in each form that somebody asked for: however often they ask, it is written
-/// once.
-struct Page {
-    families: Vec<Family>,
-    bodies: [OnceLock<Arc<[u8]>>; Form::ALL.len()],
-}
-
-impl Page {
-    fn of(families: Vec<Family>) -> Self {
-        Self { families, bodies: Default::default() }
-    }
-
-    fn answer(&self, form: Form) -> Answer {
-        let written = || {
-            let mut body = Vec::new();
-            // Memory takes all that is written.
-            let _ = metrics::write(&self.families, form, &mut body);
-            body.into()
-        };
-        let place = Form::ALL.iter().position(|&other| other == form).unwrap_or(0);
-        let body = self
-            .bodies
-            .get(place)
-            .map_or_else(written, |body| Arc::clone(body.get_or_init(written)));
-        Answer { content_type: form.content_type(), body }
+    /// Sends what is left; fails if something was not taken.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        self.push.map_or(Ok(()), Push::finish)
     }
 }

@@ -234,6 +234,14 @@ fn protobuf_messages() {
     );
 }
 
+#[test]
+fn a_request_of_otlp() {
+    let [histograms, counter, gauge]: [Family; 3] = families().try_into().unwrap();
+    let short = Family { samples: histograms.samples[..1].to_vec(), ..histograms };
+    let period = otlp::Period { start_ns: 5, end_ns: 1_763_856_000_000_000_007 };
+    expect![[r#"{"resourceMetrics":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"wakescope"}},{"key":"host.name","value":{"stringValue":"a\"b"}}]},"scopeMetrics":[{"metrics":[{"description":"Waits.","histogram":{"aggregationTemporality":1,"dataPoints":[{"attributes":[{"key":"cgroup","value":{"stringValue":"/a\"} 1�b{c=\"\\�"}},{"key":"from","value":{"stringValue":"queued"}}],"bucketCounts":["4","4","0","0","0","0","0","0","0","0","2","0","0","0","0","0","0","0","0","0","0","0","0","0","0","1"],"count":"11","explicitBounds":[1.023e-6,2.047e-6,4.095e-6,8.191e-6,0.000016383,0.000032767,0.000065535,0.000131071,0.000262143,0.000524287,0.001048575,0.002097151,0.004194303,0.008388607,0.016777215,0.033554431,0.067108863,0.134217727,0.268435455,0.536870911,1.073741823,2.147483647,4.294967295,8.589934591,17.179869183],"max":17.179869184,"startTimeUnixNano":"5","sum":17.181383488,"timeUnixNano":"1763856000000000007"}]},"name":"wakescope_wait_seconds","unit":"s"},{"description":"Time.","name":"wakescope_missed_seconds","sum":{"aggregationTemporality":1,"dataPoints":[{"asDouble":1.000000007,"attributes":[],"startTimeUnixNano":"5","timeUnixNano":"1763856000000000007"}],"isMonotonic":true},"unit":"s"},{"description":"Series.","gauge":{"dataPoints":[{"asInt":"7","attributes":[],"startTimeUnixNano":"5","timeUnixNano":"1763856000000000007"}]},"name":"wakescope_series","unit":"1"}],"scope":{"name":"wakescope","version":"0.1.0"}}]}]}"#]].assert_eq(&otlp::request(&[short, counter, gauge], period, "a\"b"));
+}
+
 /// Fields of a message: numbers of a field, in their order.
 #[derive(Debug, Default)]
 struct Decoded(BTreeMap<u64, Vec<Field>>);

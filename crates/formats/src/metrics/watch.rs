@@ -20,6 +20,14 @@ pub fn families(counters: &Counters) -> Vec<Family> {
     all
 }
 
+/// The same without what is of the last minutes, for counters of one period: their histograms have its
+/// longest wait.
+pub fn deltas(counters: &Counters) -> Vec<Family> {
+    let mut all = families(counters);
+    all.retain(|family| !family.name.ends_with("_longest_seconds"));
+    all
+}
+
 fn version() -> Family {
     let version = env!("CARGO_PKG_VERSION");
     let samples =
@@ -272,4 +280,14 @@ pub fn scrapes(counts: [(&'static str, u64); 3]) -> Family {
                or went away.",
         samples: counts.map(sample).into(),
     }
+}
+
+/// Waits that were refused by who takes these figures.
+pub fn lost_waits(count: u64) -> Family {
+    Family::of(
+        "wakescope_refused_waits",
+        Kind::Counter,
+        "Waits in requests that the collector refused, wholly or in part.",
+        Value::Number(count),
+    )
 }
