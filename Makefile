@@ -13,7 +13,7 @@ quoted = '$(subst ','\'',$1)'
 absolute = $(if $(filter /%,$(firstword $1)),$1,$(CURDIR)/$1)
 WAKESCOPE = $(call quoted,$(BINARY))
 
-.PHONY: help setup command build guest-arm64 run test run-oldest test-oldest test-fresh test-lab test-browser test-sections fuzz check bench results score oracle simulate install uninstall clean
+.PHONY: help setup command build guest-arm64 run test run-oldest test-oldest test-fresh test-lab test-browser test-prometheus test-sections fuzz check bench results score oracle simulate install uninstall clean
 
 help:
 	@echo 'make run        measure for 10 s under the loads find, launch and file-move, and make a page of it'
@@ -25,6 +25,8 @@ help:
 	@echo 'make test-fresh make run in fresh roots of Debian 12, Debian 13 and Ubuntu 24.04; as root'
 	@echo 'make test-browser'
 	@echo '                the tests that look at pages in a browser, which is installed if there is none'
+	@echo 'make test-prometheus'
+	@echo '                a real Prometheus scrapes a watch; it is installed if there is none; as root'
 	@echo 'make test-sections'
 	@echo '                builds a kernel that shows where sections with interrupts or preemption'
 	@echo '                off begin and end, and tests in guests that explain tells their lengths'
@@ -99,6 +101,10 @@ test-lab: build
 test-browser:
 	@scripts/setup browser
 	scripts/cargo test --locked --package wakescope-cli --test browser
+
+test-prometheus:
+	@scripts/setup prometheus
+	WAKESCOPE_TEST_PROMETHEUS=1 scripts/cargo test --locked --package wakescope-cli --test watch_prometheus
 
 test-sections: build
 	@scripts/sections-kernel

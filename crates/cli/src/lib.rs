@@ -15,6 +15,7 @@ mod failure;
 mod folder;
 mod foreign_json;
 mod guest;
+mod http;
 mod import;
 mod input;
 mod lab;

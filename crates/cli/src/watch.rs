@@ -12,11 +12,13 @@ use wakescope_trace::watch::{Counted, Limits, Watcher};
 
 use crate::size::size;
 use crate::trace_failure::cannot_watch;
-use crate::{Failure, Outcome, measure};
+use crate::{Failure, Outcome, measure, output};
+use exporting::{ExportArgs, Exporter};
 use replay::{Form, Range};
 use shown::Shown;
 use stored::Storage;
 
+mod exporting;
 mod on_screen;
 pub(crate) mod replay;
 mod shown;
@@ -49,7 +51,7 @@ const COST_EVERY: SpanNs = SpanNs(600_000_000_000);
 /// 3 --audit could compare nothing.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  wakescope watch\n  wakescope watch --once --interval 10s --by cgroup --sort p99.9\n  wakescope watch --duration 1h --json\n  wakescope watch --duration 10s --audit\n  wakescope watch --out /var/lib/wakescope/watch --keep 1GB\n  wakescope watch --replay /var/lib/wakescope/watch --once --since 2026-11-21T01:00:00Z --by cgroup"
+    after_help = "Examples:\n  wakescope watch\n  wakescope watch --once --interval 10s --by cgroup --sort p99.9\n  wakescope watch --duration 1h --json\n  wakescope watch --duration 10s --audit\n  wakescope watch --out /var/lib/wakescope/watch --keep 1GB\n  wakescope watch --listen 127.0.0.1:9464\n  wakescope watch --replay /var/lib/wakescope/watch --once --since 2026-11-21T01:00:00Z --by cgroup"
 )]
 pub(crate) struct WatchArgs {
     /// How long to watch, as in 10s or 5min [default: until Ctrl-C]
@@ -101,7 +103,10 @@ pub(crate) struct WatchArgs {
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = interval, allow_hyphen_values = true, requires = "out")]
     merge: SpanNs,
 
-    /// Leave out names of tasks and cgroups where windows are stored or replayed
+    #[command(flatten)]
+    export: ExportArgs,
+
+    /// Leave out names of tasks and cgroups where windows are stored or replayed, not where they are exported
     #[arg(long)]
     redact: bool,
 
@@ -213,6 +218,7 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
     let signals = measure::prepare_process()?;
     let open = |path: &PathBuf| Storage::open(path, args.keep, args.merge, args.redact);
     let storage = args.out.as_ref().map(open).transpose()?;
+    let exporter = args.export.start()?;
     let limits = Limits { series: args.series, ..Limits::default() };
     let mut watcher = Watcher::start(limits).map_err(|e| cannot_watch(&e))?;
     if args.audit {
@@ -222,7 +228,8 @@ pub(crate) fn run(args: &WatchArgs) -> Result<Outcome, Failure> {
         true => Shown::json(),
         false => Shown::for_people(args.view(), args.once, &signals),
     };
-    Watch::begin(watcher, args.interval, storage).run(args.end(clock::now()), &signals, shown)
+    let watch = Watch { exporter, ..Watch::begin(watcher, args.interval, storage) };
+    watch.run(args.end(clock::now()), &signals, shown)
 }
 
 /// A watch that goes on.
@@ -238,6 +245,7 @@ struct Watch {
     /// The comparisons so far.
     audit: Option<Audit>,
     storage: Option<Storage>,
+    exporter: Exporter,
 }
 
 impl Watch {
@@ -245,7 +253,8 @@ impl Watch {
         let begin = clock::now();
         let started = Date::from_realtime(clock::read(Clock::Realtime));
         let next_cost = begin.after(COST_EVERY);
-        Self { watcher, interval, begin, started, last: begin, next_cost, audit: None, storage }
+        let (last, audit, exporter) = (begin, None, Exporter::default());
+        Self { watcher, interval, begin, started, last, next_cost, audit, storage, exporter }
     }
 
     /// Shows a window after the other until the `end`, a signal, or until nobody reads any more.
@@ -281,15 +290,23 @@ impl Watch {
         window.audit = audit;
         self.store(&window, &mut shown);
         let stored = self.storage.take().map_or(Ok(()), Storage::finish);
+        let sent = std::mem::take(&mut self.exporter).finish();
         if shown.show_last(&window)? {
             shown.end(&self.total())?;
         }
-        stored.map(|()| self.outcome())
+        match (stored, sent) {
+            (Err(one), Err(other)) => {
+                output::complain(&one);
+                Err(other)
+            }
+            (stored, sent) => stored.and(sent).map(|()| self.outcome()),
+        }
     }
 
     fn store(&mut self, window: &Window, shown: &mut Shown) {
         let note = self.storage.as_mut().and_then(|storage| storage.add(window));
-        note.iter().for_each(|note| shown.note(note));
+        let notes = note.into_iter().chain(self.exporter.add(window));
+        notes.for_each(|note| shown.note(&note));
     }
 
     /// The window that ends `now`. From then on the next one counts.

@@ -85,7 +85,7 @@ fn us(ns: u64) -> String {
 }
 
 /// Nanoseconds in seconds, to the nanosecond.
-fn seconds(ns: u64) -> String {
+pub(crate) fn seconds(ns: u64) -> String {
     exact(ns, 1_000_000_000)
 }
 

@@ -19,6 +19,8 @@ pub enum Clock {
     Realtime,
     /// CPU time that the calling thread has used.
     ThreadCpu,
+    /// CPU time that all threads of this process have used.
+    ProcessCpu,
 }
 
 impl Clock {
@@ -29,6 +31,7 @@ impl Clock {
             Self::Boottime => libc::CLOCK_BOOTTIME,
             Self::Realtime => libc::CLOCK_REALTIME,
             Self::ThreadCpu => libc::CLOCK_THREAD_CPUTIME_ID,
+            Self::ProcessCpu => libc::CLOCK_PROCESS_CPUTIME_ID,
         }
     }
 }

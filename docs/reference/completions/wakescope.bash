@@ -1143,7 +1143,7 @@ _wakescope() {
             return 0
             ;;
         wakescope__subcmd__watch)
-            opts="-h --duration --interval --once --json --by --sort --rows --series --audit --out --keep --merge --redact --replay --since --until --help"
+            opts="-h --duration --interval --once --json --by --sort --rows --series --audit --out --keep --merge --listen --otlp --otlp-every --export-by --export-series --redact --replay --since --until --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1182,6 +1182,26 @@ _wakescope() {
                     return 0
                     ;;
                 --merge)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --listen)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --otlp)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --otlp-every)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --export-by)
+                    COMPREPLY=($(compgen -W "cgroup series" -- "${cur}"))
+                    return 0
+                    ;;
+                --export-series)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

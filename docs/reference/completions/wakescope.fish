@@ -183,13 +183,19 @@ complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l series -d 
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l out -d 'Store windows in this folder: a file for each hour, a line of JSON for each window' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l keep -d 'Disk space that stored windows may use, as in 500MB or 2GB: the oldest files are removed' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l merge -d 'Intervals are added up to windows of this length before they are stored' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l listen -d 'Let Prometheus fetch the figures at http://ADDRESS/metrics [default ADDRESS: 127.0.0.1:9464]. Anybody who can connect to it can read the names of tasks and cgroups' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l otlp -d 'Send the figures to a collector of OpenTelemetry, as JSON over HTTP: http://127.0.0.1:4318. It gets the name of this machine and those of tasks and cgroups' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l otlp-every -d 'How often to send them' -r
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l export-by -d 'What has a histogram of its own there: each cgroup, or tasks of one name in one cgroup' -r -f -a "cgroup\t'Each cgroup'
+series\t'Tasks of one name in one cgroup'"
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l export-series -d 'The most histograms there; others are one' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l replay -d 'Show the windows that are stored in this folder, on a terminal one by one; with --once only their sum' -r -F
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l since -d 'Of stored windows, those that began at this time or later, as in 2026-11-21T01:00:00Z' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l until -d 'Of stored windows, those that ended by this time' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l once -d 'Watch for one interval, and print its table'
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l json -d 'Print a line of JSON for each interval: docs/reference/watch.schema.json'
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l audit -d 'Compare what is counted of each task with the kernel\'s own counts, to the nanosecond'
-complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l redact -d 'Leave out names of tasks and cgroups where windows are stored or replayed'
+complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -l redact -d 'Leave out names of tasks and cgroups where windows are stored or replayed, not where they are exported'
 complete -c wakescope -n "__fish_wakescope_using_subcommand watch" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l duration -d 'How long to run, as in 10s or 5min (default: until Ctrl-C)' -r
 complete -c wakescope -n "__fish_wakescope_using_subcommand load" -l dir -d 'Directory for the loads\' files, which are removed at the end (default: $TMPDIR, or /tmp)' -r -F

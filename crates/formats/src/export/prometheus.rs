@@ -11,7 +11,7 @@ use super::{Values, latest, seconds};
 use wakescope_core::harmless::clean;
 
 /// Which of the two formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     /// Prometheus' text format 0.0.4.
     Prometheus,
@@ -158,7 +158,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The lines that tell what follows.
-fn head(
+pub(crate) fn head(
     family: &str,
     kind: &str,
     help: &str,
@@ -199,10 +199,13 @@ fn write_histogram(
 
 /// An edge as those formats' own programs write the number, so that series of theirs and ours have
 /// the same labels.
-fn edge_text(ns: u64, format: Format) -> String {
+pub(crate) fn edge_text(ns: u64, format: Format) -> String {
     if ns < 100_000 {
-        let exponent = ns.ilog10();
-        return format!("{}e-{:02}", ns / 10_u64.pow(exponent), 9 - exponent);
+        let digits = ns.to_string();
+        let exponent = 10 - digits.len();
+        let (first, rest) = digits.trim_end_matches('0').split_at(1);
+        let point = if rest.is_empty() { "" } else { "." };
+        return format!("{first}{point}{rest}e-{exponent:02}");
     }
     let text = seconds(ns);
     let text = text.trim_end_matches('0');
@@ -226,5 +229,10 @@ mod tests {
              0.01 0.02 0.05 0.1 0.2 0.5 1 2 5 10"
         );
         assert!(of(Format::OpenMetrics).ends_with("0.5 1.0 2.0 5.0 10.0"));
+        let odd = [1, 127, 1_023, 65_535, 131_071, 17_179_869_183];
+        assert_eq!(
+            odd.map(|ns| edge_text(ns, Format::Prometheus)).join(" "),
+            "1e-09 1.27e-07 1.023e-06 6.5535e-05 0.000131071 17.179869183"
+        );
     }
 }

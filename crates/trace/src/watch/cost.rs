@@ -44,7 +44,7 @@ impl Costs {
         runs: u64,
         cpus: u32,
     ) -> OwnCost {
-        let agent = clock::read(Clock::ThreadCpu);
+        let agent = clock::read(Clock::ProcessCpu);
         let agent_ns = agent.saturating_sub(self.agent_ns);
         self.agent_ns = agent;
         let info = program.and_then(|program| program.info().ok());

@@ -1,0 +1,184 @@
+//! The head of a request of HTTP/1.1.
+
+/// The longest head, and the longest line with its method and path, bytes.
+const LONGEST_HEAD: usize = 8 << 10;
+const LONGEST_LINE: usize = 1 << 10;
+
+/// A request for a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) path: String,
+    /// What the client takes; empty where it does not say.
+    pub(crate) accept: String,
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The status, as a number and words.
+    pub(crate) status: &'static str,
+    /// A line of the answer's head, with its end; may be empty.
+    pub(crate) header: &'static str,
+}
+
+impl Refusal {
+    pub(crate) const NOT_FOUND: Self = Self::of("404 Not Found");
+    pub(crate) const TOO_SLOW: Self = Self::of("408 Request Timeout");
+    pub(crate) const BUSY: Self =
+        Self { status: "503 Service Unavailable", header: "Retry-After: 1\r\n" };
+    const ODD: Self = Self::of("400 Bad Request");
+    const NO_GET: Self = Self { status: "405 Method Not Allowed", header: "Allow: GET\r\n" };
+    const BODY: Self = Self::of("413 Content Too Large");
+    const LONG_LINE: Self = Self::of("414 URI Too Long");
+    const LONG_HEAD: Self = Self::of("431 Request Header Fields Too Large");
+    const VERSION: Self = Self::of("505 HTTP Version Not Supported");
+
+    const fn of(status: &'static str) -> Self {
+        Self { status, header: "" }
+    }
+}
+
+/// The request that `bytes` begin with; `None` if its head goes on.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Request>, Refusal> {
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+    let head = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+    let line_end = head.windows(2).position(|two| two == b"\r\n");
+    let line = head.get(..line_end.unwrap_or(head.len())).unwrap_or_default();
+    if line.len() > LONGEST_LINE {
+        return Err(Refusal::LONG_LINE);
+    }
+    if head.len() > LONGEST_HEAD {
+        return Err(Refusal::LONG_HEAD);
+    }
+    if end.is_none() {
+        // No method begins so: it is another protocol, as TLS, whose end may never come.
+        let is_odd = bytes.first().is_some_and(|byte| !byte.is_ascii_uppercase());
+        return if is_odd { Err(Refusal::ODD) } else { Ok(None) };
+    }
+    let head = std::str::from_utf8(head).map_err(|_| Refusal::ODD)?;
+    if head.chars().any(|c| c.is_control() && !matches!(c, '\r' | '\n' | '\t')) {
+        return Err(Refusal::ODD);
+    }
+    let mut lines = head.split("\r\n");
+    let (path, is_1_1) = parse_line(lines.next().unwrap_or_default())?;
+    Ok(Some(Request { path, accept: parse_headers(lines, is_1_1)? }))
+}
+
+/// The path, and whether the version is 1.1.
+fn parse_line(line: &str) -> Result<(String, bool), Refusal> {
+    let mut words = line.split(' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(Refusal::ODD);
+    };
+    if method.is_empty() || !method.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        return Err(Refusal::ODD);
+    }
+    let is_1_1 = match version {
+        "HTTP/1.1" => true,
+        "HTTP/1.0" => false,
+        _ if version.starts_with("HTTP/") => return Err(Refusal::VERSION),
+        _ => return Err(Refusal::ODD),
+    };
+    if method != "GET" {
+        return Err(Refusal::NO_GET);
+    }
+    Ok((target.to_owned(), is_1_1))
+}
+
+/// What the client takes. Refuses what could be understood in two ways.
+fn parse_headers<'a>(
+    lines: impl Iterator<Item = &'a str>,
+    is_1_1: bool,
+) -> Result<String, Refusal> {
+    let mut accept: Vec<&str> = Vec::new();
+    let mut hosts = 0;
+    for line in lines {
+        let (name, value) = line.split_once(':').ok_or(Refusal::ODD)?;
+        let is_token =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if name.is_empty() || !name.bytes().all(is_token) || value.contains(['\r', '\n']) {
+            return Err(Refusal::ODD);
+        }
+        match name.to_ascii_lowercase().as_str() {
+            "accept" => accept.push(value.trim()),
+            "host" => hosts += 1,
+            "content-length" if value.trim() != "0" => return Err(Refusal::BODY),
+            "transfer-encoding" => return Err(Refusal::BODY),
+            _ => {}
+        }
+    }
+    if hosts > 1 || (is_1_1 && hosts == 0) {
+        return Err(Refusal::ODD);
+    }
+    Ok(accept.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wakescope_testing::fuzz;
+
+    #[track_caller]
+    fn check(text: &str, want: Result<Option<(&str, &str)>, Refusal>) {
+        let of = |request: Request| (request.path, request.accept);
+        let want = want.map(|some| some.map(|(path, accept)| (path.into(), accept.into())));
+        assert_eq!(parse(text.as_bytes()).map(|some| some.map(of)), want, "{text:?}");
+    }
+
+    #[test]
+    fn requests_are_read_or_refused() {
+        let rest = "HTTP/1.1\r\nHost: a\r\n";
+        check(&format!("GET /metrics {rest}\r\n"), Ok(Some(("/metrics", ""))));
+        check(
+            &format!("GET / {rest}ACCEPT:  a/b;q=1 \r\nAccept: c\r\n\r\nmore"),
+            Ok(Some(("/", "a/b;q=1,c"))),
+        );
+        check("GET /metrics HTTP/1.0\r\n\r\n", Ok(Some(("/metrics", ""))));
+        check(&format!("GET / {rest}Content-Length: 0\r\n\r\n"), Ok(Some(("/", ""))));
+        for open in ["", "G", "GET /", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: a\r\n"] {
+            check(open, Ok(None));
+        }
+        for (text, why) in [
+            (format!("POST / {rest}\r\n"), Refusal::NO_GET),
+            (format!("HEAD / {rest}\r\n"), Refusal::NO_GET),
+            (format!("GET / {rest}Content-Length: 1\r\n\r\n"), Refusal::BODY),
+            (format!("GET / {rest}Transfer-Encoding: chunked\r\n\r\n"), Refusal::BODY),
+            ("GET / HTTP/2.0\r\n\r\n".into(), Refusal::VERSION),
+            ("PRI * HTTP/2.0\r\n\r\n".into(), Refusal::VERSION),
+            (format!("GET /{} ", "x".repeat(LONGEST_LINE)), Refusal::LONG_LINE),
+            (format!("GET / {rest}X: {}", "x".repeat(LONGEST_HEAD)), Refusal::LONG_HEAD),
+        ] {
+            check(&text, Err(why));
+        }
+        for odd in [
+            "\x16\x03\x01\x02",
+            "get",
+            "GET / \r\n\r\n",
+            "GET /metrics\r\n\r\n",
+            "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / x HTTP/1.1\r\nHost: a\r\n\r\n",
+            "G\x01T / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: \0\r\n\r\n",
+        ] {
+            check(odd, Err(Refusal::ODD));
+        }
+    }
+
+    #[test]
+    fn fuzz_requests() {
+        let seed =
+            b"GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: text/plain;q=0.5,*/*;q=0.1\r\n\r\n";
+        fuzz("request", &[seed.to_vec()], |bytes| {
+            if let Ok(Some(request)) = parse(bytes) {
+                let _ = wakescope_formats::metrics::Form::accepted(&request.accept);
+            }
+        });
+    }
+}

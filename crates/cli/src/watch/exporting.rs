@@ -1,0 +1,100 @@
+//! The figures of a watch for other programs: fetched by Prometheus, or sent to a collector of OpenTelemetry.
+
+use std::net::SocketAddr;
+
+use wakescope_core::units::SpanNs;
+use wakescope_core::watch::Window;
+use wakescope_core::watch::counters::{Counters, Split};
+
+use crate::Failure;
+use crate::http::client::Url;
+use page::Page;
+use push::{Push, Settings};
+
+mod page;
+mod push;
+
+/// Where the page is unless something else is asked for.
+const ADDRESS: &str = "127.0.0.1:9464";
+
+/// Where collectors take metrics.
+const OTLP_PATH: &str = "/v1/metrics";
+
+/// Options of exporters.
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("exporters").multiple(true))]
+pub(super) struct ExportArgs {
+    /// Let Prometheus fetch the figures at http://ADDRESS/metrics [default ADDRESS: 127.0.0.1:9464]. Anybody
+    /// who can connect to it can read the names of tasks and cgroups
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = ADDRESS, conflicts_with_all = ["replay", "once"], group = "exporters")]
+    listen: Option<SocketAddr>,
+
+    /// Send the figures to a collector of OpenTelemetry, as JSON over HTTP: http://127.0.0.1:4318. It gets
+    /// the name of this machine and those of tasks and cgroups
+    #[arg(long, value_name = "URL", conflicts_with_all = ["replay", "once"], group = "exporters")]
+    otlp: Option<Url>,
+
+    /// How often to send them
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = super::interval, requires = "otlp")]
+    otlp_every: SpanNs,
+
+    /// What has a histogram of its own there: each cgroup, or tasks of one name in one cgroup
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "cgroup", requires = "exporters")]
+    export_by: SplitArg,
+
+    /// The most histograms there; others are one
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=4096), requires = "exporters")]
+    export_series: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum SplitArg {
+    /// Each cgroup
+    Cgroup,
+    /// Tasks of one name in one cgroup
+    Series,
+}
+
+impl ExportArgs {
+    /// Listens and sends from now on, as far as that is asked for.
+    pub(super) fn start(&self) -> Result<Exporter, Failure> {
+        let split = match self.export_by {
+            SplitArg::Cgroup => Split::Cgroup,
+            SplitArg::Series => Split::Series,
+        };
+        let series = self.export_series.into();
+        let listen = |address| Page::listen(address, Counters::new(split, series));
+        let page = self.listen.map(listen).transpose()?;
+        let send = |url: &Url| {
+            let url = url.clone().or_path(OTLP_PATH);
+            let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            let host = host.trim().to_owned();
+            Push::start(Settings { url, every: self.otlp_every, split, series, host })
+                .map_err(|e| Failure::new(format!("cannot start a thread that sends figures: {e}")))
+        };
+        let push = self.otlp.as_ref().map(send).transpose()?;
+        Ok(Exporter { page, push })
+    }
+}
+
+/// Tells other programs.
+#[derive(Default)]
+pub(super) struct Exporter {
+    page: Option<Page>,
+    push: Option<Push>,
+}
+
+impl Exporter {
+    /// Adds a window to the figures. What the user should know now.
+    pub(super) fn add(&mut self, window: &Window) -> Vec<String> {
+        if let Some(page) = &mut self.page {
+            page.add(window);
+        }
+        self.push.as_ref().map_or_else(Vec::new, |push| push.add(window))
+    }
+
+    /// Sends what is left; fails if something was not taken.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        self.push.map_or(Ok(()), Push::finish)
+    }
+}

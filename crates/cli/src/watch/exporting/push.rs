@@ -1,0 +1,290 @@
+//! The figures of a watch, sent to a collector of OpenTelemetry.
+//!
+//! Each request has what came since the one before. One that the collector cannot take now is sent again, as
+//! it is, until it can; meanwhile all that comes is added up. So however long that lasts, nothing is lost,
+//! and memory holds two requests at most. What the collector refuses for good is lost, and counted.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use wakescope_core::units::{SpanNs, counted};
+use wakescope_core::watch::Window;
+use wakescope_core::watch::counters::{Counters, Split};
+use wakescope_formats::metrics::otlp::{Period, request};
+use wakescope_formats::metrics::watch::{deltas, lost_waits};
+use wakescope_report::style::clean;
+use wakescope_sys::clock::{self, Clock};
+
+use crate::Failure;
+use crate::http::client::{Reply, Url, post_json};
+
+/// How long a request may take, and the last one.
+const PATIENCE: SpanNs = SpanNs(10_000_000_000);
+const LAST_PATIENCE: SpanNs = SpanNs(2_000_000_000);
+
+/// The time between two attempts: this at most in the beginning, doubled each time, up to that.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// What is sent, where, and how often.
+pub(super) struct Settings {
+    pub(super) url: Url,
+    pub(super) every: SpanNs,
+    pub(super) split: Split,
+    pub(super) series: usize,
+    /// The name of this machine.
+    pub(super) host: String,
+}
+
+/// Sends windows, from a thread of its own.
+pub(super) struct Push {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<(), Failure>>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    /// What is not in a request yet.
+    counters: Counters,
+    is_over: bool,
+    /// What the user should know.
+    notes: Vec<String>,
+}
+
+impl Push {
+    pub(super) fn start(settings: Settings) -> io::Result<Self> {
+        let counters = Counters::new(settings.split, settings.series);
+        let state = State { counters, is_over: false, notes: Vec::new() };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let sender = Sender {
+            shared: Arc::clone(&shared),
+            settings,
+            end_ns: clock::read(Clock::Realtime),
+            lost: 0,
+            failing: false,
+        };
+        let thread = thread::Builder::new().name("otlp".into()).spawn(move || sender.run())?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Adds a window to the next request. What the user should know now.
+    pub(super) fn add(&self, window: &Window) -> Vec<String> {
+        let mut state = self.shared.lock();
+        state.counters.add(window);
+        std::mem::take(&mut state.notes)
+    }
+
+    /// Sends what is left; fails if something was not taken.
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_all();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for so long, or until it is over. Whether it is.
+    fn pause(&self, span: Duration) -> bool {
+        let waits = |state: &mut State| !state.is_over;
+        let waited = self.changed.wait_timeout_while(self.lock(), span, waits);
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_over
+    }
+
+    fn note(&self, note: String) {
+        self.lock().notes.push(note);
+    }
+}
+
+/// A request, how many waits are in it, and how many lost ones it tells of.
+struct Request {
+    body: String,
+    waits: u64,
+    lost: u64,
+}
+
+/// What became of one.
+enum Sent {
+    Taken,
+    /// Why not; it may be taken later.
+    Later(String),
+    /// Why it never will be.
+    Refused(String),
+}
+
+/// What sends requests.
+struct Sender {
+    shared: Arc<Shared>,
+    settings: Settings,
+    /// When the last period ended, ns since 1970.
+    end_ns: u64,
+    /// Waits that were lost since this was told last.
+    lost: u64,
+    failing: bool,
+}
+
+impl Sender {
+    fn run(mut self) -> Result<(), Failure> {
+        let every = Duration::from_nanos(self.settings.every.0);
+        let mut all_lost = 0;
+        loop {
+            let mut is_over = self.shared.pause(every);
+            if let Some(request) = self.next() {
+                let mut pause = FIRST_PAUSE.min(every);
+                while let Err(why) = self.send(&request, is_over, &mut all_lost) {
+                    if is_over {
+                        return Err(self.left_over(request.waits, &why));
+                    }
+                    is_over = self.shared.pause(pause);
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+            if is_over {
+                break;
+            }
+        }
+        // What came while the last one was sent again and again.
+        if let Some(request) = self.next() {
+            self.send(&request, true, &mut all_lost)
+                .map_err(|why| self.left_over(request.waits, &why))?;
+        }
+        match all_lost {
+            0 => Ok(()),
+            _ => Err(Failure::new(format!(
+                "{} refused requests with {}, wholly or in part: these are lost",
+                self.settings.url,
+                counted(all_lost, "wait")
+            ))
+            .try_this("see what it says of them, and whether it takes OTLP with JSON")),
+        }
+    }
+
+    /// All that came since the last request; `None` if there was no window.
+    fn next(&mut self) -> Option<Request> {
+        let Settings { split, series, .. } = self.settings;
+        let counters = {
+            let mut state = self.shared.lock();
+            std::mem::replace(&mut state.counters, Counters::new(split, series))
+        };
+        let watched_ns = counters.watched_ns();
+        if watched_ns == 0 {
+            return None;
+        }
+        let end_ns = clock::read(Clock::Realtime);
+        // Periods follow each other without a gap, unless the clock was put back.
+        let start_ns =
+            if self.end_ns < end_ns { self.end_ns } else { end_ns.saturating_sub(watched_ns) };
+        self.end_ns = end_ns;
+        let waits = counters.cpus().map(|(_, _, counter)| counter.waits.count).sum();
+        let mut families = deltas(&counters);
+        let lost = std::mem::take(&mut self.lost);
+        families.push(lost_waits(lost));
+        let body = request(&families, Period { start_ns, end_ns }, &self.settings.host);
+        Some(Request { body, waits, lost })
+    }
+
+    /// Sends a request; fails if it is to be sent again.
+    fn send(&mut self, request: &Request, last: bool, all_lost: &mut u64) -> Result<(), String> {
+        let patience = if last { LAST_PATIENCE } else { PATIENCE };
+        let url = &self.settings.url;
+        match judge(post_json(url, request.body.as_bytes(), patience)) {
+            Sent::Taken if self.failing => {
+                self.failing = false;
+                self.shared.note(format!("{url} takes figures again: nothing is lost"));
+            }
+            Sent::Taken => {}
+            Sent::Later(why) => {
+                if !std::mem::replace(&mut self.failing, true) && !last {
+                    self.shared.note(format!(
+                        "cannot send figures to {url}: {why}\n  they are kept in memory and added \
+                         up until that is possible"
+                    ));
+                }
+                return Err(why);
+            }
+            Sent::Refused(why) => {
+                if *all_lost == 0 {
+                    self.shared.note(format!("{url} refuses figures: {why}: they are lost"));
+                }
+                self.lost = request.lost.saturating_add(request.waits);
+                *all_lost = all_lost.saturating_add(request.waits);
+            }
+        }
+        Ok(())
+    }
+
+    fn left_over(&self, waits: u64, why: &str) -> Failure {
+        // What came since is not in it.
+        let rest = self.shared.lock();
+        let rest: u64 = rest.counters.cpus().map(|(_, _, counter)| counter.waits.count).sum();
+        let waits = counted(waits.saturating_add(rest), "wait");
+        Failure::new(format!("cannot send figures to {}: {why}", self.settings.url))
+            .because(format!("the last {waits} are not sent"))
+            .try_this("see whether a collector listens there, and whether it takes OTLP over HTTP")
+    }
+}
+
+/// What an answer means, by OTLP's rules.
+fn judge(reply: io::Result<Reply>) -> Sent {
+    let Reply { status, body } = match reply {
+        Ok(reply) => reply,
+        Err(e) => return Sent::Later(e.to_string()),
+    };
+    let text = clean(&String::from_utf8_lossy(&body), 200);
+    match status {
+        200..=299 => match rejected(&body) {
+            0 => Sent::Taken,
+            points => Sent::Refused(format!("{}: {text}", counted(points, "data point"))),
+        },
+        429 | 502..=504 => Sent::Later(format!("it answers {status}")),
+        _ => Sent::Refused(format!("it answers {status}: {text}")),
+    }
+}
+
+/// How many points of an accepted request were not taken.
+fn rejected(body: &[u8]) -> u64 {
+    let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let points = &body["partialSuccess"]["rejectedDataPoints"];
+    let text = points.as_str().and_then(|text| text.parse().ok());
+    points.as_u64().or(text).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_mean_what_the_protocol_says() {
+        let sent = |status, body: &str| judge(Ok(Reply { status, body: body.into() }));
+        for (status, body) in [(200, "{}"), (200, ""), (202, "{\"partialSuccess\":{}}")] {
+            assert!(matches!(sent(status, body), Sent::Taken), "{status} {body}");
+        }
+        for status in [429, 502, 503, 504] {
+            assert!(matches!(sent(status, ""), Sent::Later(_)), "{status}");
+        }
+        for (status, body) in [
+            (400, "no"),
+            (404, ""),
+            (500, ""),
+            (301, ""),
+            (200, "{\"partialSuccess\":{\"rejectedDataPoints\":\"3\"}}"),
+            (200, "{\"partialSuccess\":{\"rejectedDataPoints\":3}}"),
+        ] {
+            assert!(matches!(sent(status, body), Sent::Refused(_)), "{status} {body}");
+        }
+        let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        assert!(matches!(judge(Err(refused)), Sent::Later(_)));
+    }
+}

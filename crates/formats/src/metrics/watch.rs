@@ -1,0 +1,293 @@
+//! What a watch tells.
+
+use wakescope_core::watch::counters::{Counter, Counters, Key, Split, Totals};
+use wakescope_core::watch::{Audit, LeftOut, WaitBegin, Waits};
+
+use super::{Family, Kind, Sample, Value};
+
+/// The row of all that have none of their own. No path of a cgroup is like it.
+const OTHERS: &str = "(others)";
+
+/// All families of a watch.
+pub fn families(counters: &Counters) -> Vec<Family> {
+    let mut all = vec![version()];
+    all.extend(waits(counters));
+    all.extend(losses(&counters.totals().left_out));
+    all.extend(progress(counters));
+    all.extend(own_cost(counters.totals()));
+    all.extend(places(counters));
+    all.extend(counters.totals().audit.as_ref().map(audit));
+    all
+}
+
+/// The same without what is of the last minutes, for counters of one period: their histograms have its
+/// longest wait.
+pub fn deltas(counters: &Counters) -> Vec<Family> {
+    let mut all = families(counters);
+    all.retain(|family| !family.name.ends_with("_longest_seconds"));
+    all
+}
+
+fn version() -> Family {
+    let version = env!("CARGO_PKG_VERSION");
+    let samples =
+        vec![Sample { labels: vec![("version", version.into())], value: Value::Number(1) }];
+    let help = "The version of wakescope.";
+    Family { name: "wakescope_build_info", kind: Kind::Gauge, help, samples }
+}
+
+fn waits(counters: &Counters) -> [Family; 5] {
+    let from = match counters.totals().from {
+        Some(WaitBegin::Queued) | None => "queued",
+    };
+    let others = Key {
+        cgroup: OTHERS.into(),
+        comm: (counters.split() == Split::Series).then(|| OTHERS.into()),
+    };
+    let series = counters.series().chain([(&others, counters.others())]);
+    let series: Vec<_> = series.map(|(key, counter)| (labels(key, from), counter)).collect();
+    let cpu_labels = |cpu: u32| vec![("cpu", cpu.to_string()), ("from", from.to_owned())];
+    let cpus = counters.cpus().map(|(cpu, _, counter)| (cpu_labels(cpu), counter));
+    let cpus: Vec<_> = cpus.collect();
+    let switches = counters.cpus().map(|(cpu, switches, _)| Sample {
+        labels: vec![("cpu", cpu.to_string())],
+        value: Value::Number(switches),
+    });
+    [
+        Family {
+            name: "wakescope_wait_seconds",
+            kind: Kind::Histogram,
+            help: "Waits of tasks for a CPU, from when they were put into a run queue until they ran. Exact: \
+                   count, sum, and each classic bucket. Approximate: native buckets tell a wait as up to 4.3 \
+                   % shorter or 10.9 % longer than it was.",
+            samples: histograms(&series),
+        },
+        Family {
+            name: "wakescope_wait_longest_seconds",
+            kind: Kind::Gauge,
+            help: "The longest wait of the last minute or two. Exact, but for waits that ended at the very \
+                   moment at which an interval did: these are up to 6.25 % too long.",
+            samples: peaks(&series),
+        },
+        Family {
+            name: "wakescope_cpu_wait_seconds",
+            kind: Kind::Histogram,
+            help: "The same waits by the CPU on which they ended. Exact and approximate as \
+                   wakescope_wait_seconds.",
+            samples: histograms(&cpus),
+        },
+        Family {
+            name: "wakescope_cpu_wait_longest_seconds",
+            kind: Kind::Gauge,
+            help: "The longest wait of the last minute or two, by the CPU on which it ended. Exact as \
+                   wakescope_wait_longest_seconds.",
+            samples: peaks(&cpus),
+        },
+        Family {
+            name: "wakescope_switches",
+            kind: Kind::Counter,
+            help: "Switches of each CPU from one task to another, or to or from idle.",
+            samples: switches.collect(),
+        },
+    ]
+}
+
+type Labels = Vec<(&'static str, String)>;
+
+fn labels(key: &Key, from: &str) -> Labels {
+    let mut labels = vec![("cgroup", key.cgroup.clone())];
+    labels.extend(key.comm.clone().map(|comm| ("comm", comm)));
+    labels.push(("from", from.to_owned()));
+    labels
+}
+
+fn histograms(all: &[(Labels, &Counter)]) -> Vec<Sample> {
+    let waits = |waits: &Waits| Value::Waits(waits.clone());
+    let sample = |(labels, counter): &(Labels, &Counter)| Sample {
+        labels: labels.clone(),
+        value: waits(&counter.waits),
+    };
+    all.iter().map(sample).collect()
+}
+
+fn peaks(all: &[(Labels, &Counter)]) -> Vec<Sample> {
+    let sample = |(labels, counter): &(Labels, &Counter)| Sample {
+        labels: labels.clone(),
+        value: Value::Time(counter.peak_ns()),
+    };
+    all.iter().map(sample).collect()
+}
+
+fn losses(left_out: &LeftOut) -> [Family; 4] {
+    let LeftOut {
+        uncovered_ns,
+        unstamped,
+        discarded,
+        untracked,
+        first,
+        caught_up,
+        missed,
+        missed_ns,
+        contradicted,
+    } = *left_out;
+    let each = |all: &[(&str, u64)]| -> Vec<Sample> {
+        let sample = |&(why, count): &(&str, u64)| Sample {
+            labels: vec![("why", why.to_owned())],
+            value: Value::Number(count),
+        };
+        all.iter().map(sample).collect()
+    };
+    [
+        Family {
+            name: "wakescope_left_out",
+            kind: Kind::Counter,
+            help: "Waits that are not, or not wholly, in wakescope_wait_seconds. It should not grow.",
+            samples: each(&[
+                ("missed", missed),
+                ("discarded", discarded),
+                ("untracked", untracked),
+                ("contradicted", contradicted),
+            ]),
+        },
+        Family {
+            name: "wakescope_irregular",
+            kind: Kind::Counter,
+            help: "What the kernel did not tell as usual. caught_up and first are waits that are counted; \
+                   unstamped are tasks that the kernel did not mark as waiting.",
+            samples: each(&[("caught_up", caught_up), ("first", first), ("unstamped", unstamped)]),
+        },
+        Family::of(
+            "wakescope_missed_seconds",
+            Kind::Counter,
+            "How long the waits lasted that the kernel has counted and wakescope missed.",
+            Value::Time(missed_ns),
+        ),
+        Family::of(
+            "wakescope_uncovered_seconds",
+            Kind::Counter,
+            "Time in which nothing was counted: until the program was attached.",
+            Value::Time(uncovered_ns),
+        ),
+    ]
+}
+
+fn progress(counters: &Counters) -> impl Iterator<Item = Family> {
+    let end = counters.totals().end.and_then(|end| u64::try_from(end.seconds()).ok());
+    let end = end.map(|seconds| {
+        Family::of(
+            "wakescope_last_interval_end_timestamp_seconds",
+            Kind::Gauge,
+            "When the last interval ended that is in these figures.",
+            Value::Number(seconds),
+        )
+    });
+    let watched = Family::of(
+        "wakescope_watched_seconds",
+        Kind::Counter,
+        "How long all intervals are that are in these figures.",
+        Value::Time(counters.watched_ns()),
+    );
+    let moved = Family::of(
+        "wakescope_moved_waits",
+        Kind::Counter,
+        "Waits that began in the queue of another CPU than the one on which they ended.",
+        Value::Number(counters.totals().moved.count),
+    );
+    [watched, moved].into_iter().chain(end)
+}
+
+fn own_cost(totals: &Totals) -> [Family; 2] {
+    let part =
+        |part: &str, ns| Sample { labels: vec![("part", part.to_owned())], value: Value::Time(ns) };
+    [
+        Family {
+            name: "wakescope_own_cpu_seconds",
+            kind: Kind::Counter,
+            help: "CPU time that watching took: of the process (agent) and of its BPF program. That of the \
+                   program is measured for one interval every 10 minutes and estimated in between; it does not \
+                   include the call of the program.",
+            samples: vec![part("agent", totals.agent_ns), part("program", totals.program_ns)],
+        },
+        Family::of(
+            "wakescope_own_cpu_unknown_seconds",
+            Kind::Counter,
+            "Watched time in which the CPU time of the BPF program is not known.",
+            Value::Time(totals.cost_unknown_ns),
+        ),
+    ]
+}
+
+/// How many series there are, and how many there can be.
+fn places(counters: &Counters) -> [Family; 2] {
+    let places = |of: &str, used, limit| {
+        [("used", used), ("limit", limit)].map(|(what, number)| Sample {
+            labels: vec![("of", of.to_owned()), ("what", what.to_owned())],
+            value: Value::Number(number),
+        })
+    };
+    let (used, limit) = counters.totals().rows;
+    let exported = places("export", counters.series().count() as u64, counters.limit() as u64);
+    let rows = places("kernel", used, limit);
+    [
+        Family {
+            name: "wakescope_series",
+            kind: Kind::Gauge,
+            help: "Series that are counted by name, in the kernel and here, and how many can be. What is beyond \
+                   is in the series (others).",
+            samples: rows.into_iter().chain(exported).collect(),
+        },
+        Family::of(
+            "wakescope_retired_series",
+            Kind::Gauge,
+            "Series that are not shown any more because they had no waits for 10 minutes and others needed the \
+             place. They go on from their counts if they come back.",
+            Value::Number(counters.retired() as u64),
+        ),
+    ]
+}
+
+fn audit(audit: &Audit) -> Family {
+    let tasks = [
+        ("equal", audit.equal),
+        ("behind", audit.behind),
+        ("differing", audit.differing),
+        ("busy", audit.busy),
+        ("gone", audit.gone),
+        ("not_reached", audit.not_reached),
+    ];
+    let sample = |(result, number): (&str, u64)| Sample {
+        labels: vec![("result", result.to_owned())],
+        value: Value::Number(number),
+    };
+    Family {
+        name: "wakescope_audit_tasks",
+        kind: Kind::Gauge,
+        help: "Tasks by how their counts compare with the kernel's own, in the last interval.",
+        samples: tasks.map(sample).into(),
+    }
+}
+
+/// How requests for these figures ended so far.
+pub fn scrapes(counts: [(&'static str, u64); 3]) -> Family {
+    let sample = |(result, number): (&str, u64)| Sample {
+        labels: vec![("result", result.to_owned())],
+        value: Value::Number(number),
+    };
+    Family {
+        name: "wakescope_scrapes",
+        kind: Kind::Counter,
+        help: "Requests for these figures that were answered, refused, or failed because the client was too slow \
+               or went away.",
+        samples: counts.map(sample).into(),
+    }
+}
+
+/// Waits that were refused by who takes these figures.
+pub fn lost_waits(count: u64) -> Family {
+    Family::of(
+        "wakescope_refused_waits",
+        Kind::Counter,
+        "Waits in requests that the collector refused, wholly or in part.",
+        Value::Number(count),
+    )
+}
