@@ -110,7 +110,7 @@ test-sections: build
 	@scripts/sections-kernel
 	$(WITH_GUEST) WAKESCOPE_TEST_SECTIONS=$(call quoted,$(CURDIR)/target/sections) scripts/cargo test --locked --package wakescope-cli --test lab_sections -- --test-threads 1
 
-# 29 readers. A failure prints its seed: `make fuzz FUZZ_SEED=…` repeats it.
+# 31 readers. A failure prints its seed: `make fuzz FUZZ_SEED=…` repeats it.
 FUZZ_CASES = 40000
 FUZZ_SEED := $(shell od -An -N4 -tu4 /dev/urandom)
 fuzz: setup

@@ -222,7 +222,6 @@ fn prometheus_has_the_figures_that_the_windows_have() {
         let bucket = waits.histogram.bucket_of_percentile(p999).unwrap();
         let (least, most) = within(bucket);
         assert!(least <= got && got <= most, "{got} of {least} to {most}: {bucket:?}");
-        println!("p99.9 of {count} waits in {watched} s: {got} s, ours {bucket:?}");
     };
     // In the same octave, of those of one microsecond and more.
     check(of_classic, &|Bucket { lower, .. }| {

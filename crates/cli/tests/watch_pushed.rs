@@ -98,7 +98,7 @@ fn a_collector_gets_every_wait_once() {
     kill("INT", &[running.pid()]);
     let ended = running.output();
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    for told in ["it answers 503", "takes figures again: nothing is lost"] {
+    for told in ["it answers 503", "takes figures again: all that was kept is sent"] {
         assert!(ended.stderr.contains(told), "{}", ended.stderr);
     }
     let taken = collector.got(200);

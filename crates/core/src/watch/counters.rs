@@ -65,8 +65,8 @@ impl Counter {
         self.active_ns = watched_ns;
     }
 
-    /// The longest wait that ended in the last minute; it may be up to two minutes old, or two windows where
-    /// they are longer than that, ns.
+    /// The longest wait that ended in the last minute, ns; it may be up to two minutes old, or two windows
+    /// where these are longer than a minute.
     pub fn peak_ns(&self) -> u64 {
         self.peaks[0].max(self.peaks[1])
     }

@@ -11,7 +11,7 @@ use super::{Values, latest, seconds};
 use wakescope_core::harmless::clean;
 
 /// Which of the two formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus' text format 0.0.4.
     Prometheus,

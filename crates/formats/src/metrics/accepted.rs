@@ -3,7 +3,7 @@
 use crate::export::prometheus::Format;
 
 /// A form of the families.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Text, with classic histograms.
     Text(Format),

@@ -67,6 +67,7 @@ impl Push {
             settings,
             end_ns: clock::read(Clock::Realtime),
             lost: 0,
+            all_lost: 0,
             failing: false,
         };
         let thread = thread::Builder::new().name("otlp".into()).spawn(move || sender.run())?;
@@ -130,20 +131,21 @@ struct Sender {
     settings: Settings,
     /// When the last period ended, ns since 1970.
     end_ns: u64,
-    /// Waits that were lost since this was told last.
+    /// Waits that were lost since a request told of them, and in all.
     lost: u64,
+    all_lost: u64,
+    /// Whether the last request was not taken.
     failing: bool,
 }
 
 impl Sender {
     fn run(mut self) -> Result<(), Failure> {
         let every = Duration::from_nanos(self.settings.every.0);
-        let mut all_lost = 0;
         loop {
             let mut is_over = self.shared.pause(every);
             if let Some(request) = self.next() {
                 let mut pause = FIRST_PAUSE.min(every);
-                while let Err(why) = self.send(&request, is_over, &mut all_lost) {
+                while let Err(why) = self.send(&request, is_over) {
                     if is_over {
                         return Err(self.left_over(request.waits, &why));
                     }
@@ -157,15 +159,14 @@ impl Sender {
         }
         // What came while the last one was sent again and again.
         if let Some(request) = self.next() {
-            self.send(&request, true, &mut all_lost)
-                .map_err(|why| self.left_over(request.waits, &why))?;
+            self.send(&request, true).map_err(|why| self.left_over(request.waits, &why))?;
         }
-        match all_lost {
+        match self.all_lost {
             0 => Ok(()),
-            _ => Err(Failure::new(format!(
+            lost => Err(Failure::new(format!(
                 "{} refused requests with {}, wholly or in part: these are lost",
                 self.settings.url,
-                counted(all_lost, "wait")
+                counted(lost, "wait")
             ))
             .try_this("see what it says of them, and whether it takes OTLP with JSON")),
         }
@@ -196,13 +197,13 @@ impl Sender {
     }
 
     /// Sends a request; fails if it is to be sent again.
-    fn send(&mut self, request: &Request, last: bool, all_lost: &mut u64) -> Result<(), String> {
+    fn send(&mut self, request: &Request, last: bool) -> Result<(), String> {
         let patience = if last { LAST_PATIENCE } else { PATIENCE };
         let url = &self.settings.url;
         match judge(post_json(url, request.body.as_bytes(), patience)) {
             Sent::Taken if self.failing => {
                 self.failing = false;
-                self.shared.note(format!("{url} takes figures again: nothing is lost"));
+                self.shared.note(format!("{url} takes figures again: all that was kept is sent"));
             }
             Sent::Taken => {}
             Sent::Later(why) => {
@@ -215,11 +216,12 @@ impl Sender {
                 return Err(why);
             }
             Sent::Refused(why) => {
-                if *all_lost == 0 {
+                if self.all_lost == 0 {
                     self.shared.note(format!("{url} refuses figures: {why}: they are lost"));
                 }
+                self.failing = false;
                 self.lost = request.lost.saturating_add(request.waits);
-                *all_lost = all_lost.saturating_add(request.waits);
+                self.all_lost = self.all_lost.saturating_add(request.waits);
             }
         }
         Ok(())
