@@ -47,6 +47,11 @@ def shown_every(turns):
     return "never" if turns == math.inf else f"{turns:,}"
 
 
+def shown_work(one):
+    """New turns per virtual ms; bold where there is hardly any."""
+    return f"**{one.work_per_ms:,.0f}**" if one.is_livelock() else f"{one.work_per_ms:,.0f}"
+
+
 # Those of the tool's own pictures.
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"]
 FONT = "'Noto Sans','Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif"

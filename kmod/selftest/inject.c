@@ -535,6 +535,44 @@ static void files_are_bounded(void)
 	EXPECT(!load_with("inject=1"), "load");
 }
 
+/* The emulator runs the CPUs in turns, so lengths have no upper bound here. */
+static void another_cpu_holds_a_lock_for_as_long_as_it_is_to(void)
+{
+	static const uint32_t each[] = { WAKESCOPE_LOCK_WAIT, WAKESCOPE_LOCK_WAIT_IRQS_OFF };
+	const uint32_t count = 50;
+	uint32_t i, k, cpu = stay_here(), whole = 0;
+
+	for (k = 0; k < 2; k++) {
+		int fd = opened();
+		const struct wakescope_ring *ring = ring_of(fd);
+
+		EXPECT(fd >= 0 && ring, "open");
+		EXPECT(inject(fd, some(each[k], MS, count)) == (int)count, "%u", each[k]);
+		EXPECT(written(ring) == count, "%u", each[k]);
+		for (i = 0; i < count; i++) {
+			const struct wakescope_section *section = &ring->sections[i];
+			uint64_t took = section->end_ns - section->begin_ns;
+
+			EXPECT(section->kind == each[k], "%u", section->kind);
+			EXPECT(section->cpu == cpu && section->end_cpu == cpu, "%u", section->cpu);
+			EXPECT((took >= MS) == !section->flags, "%llu ns, flags %u",
+			       (unsigned long long)took, section->flags);
+			whole += !section->flags;
+		}
+		unmap(ring);
+		close(fd);
+	}
+	/* Few came too late. */
+	EXPECT(whole >= count, "%u of %u", whole, 2 * count);
+	go_anywhere();
+}
+
+void test_other_cpus(void)
+{
+	EXPECT(!unload() && !load_with("inject=1"), "load");
+	another_cpu_holds_a_lock_for_as_long_as_it_is_to();
+}
+
 void test_injector(void)
 {
 	static void (*const tests[])(void) = {
