@@ -186,8 +186,7 @@ static void wild_requests_are_refused(void)
 		REFUSED(length_ns, wild[i]);
 		if (wild[i] > WAKESCOPE_INTERVAL_MAX_NS || wild[i] < US)
 			REFUSED(interval_ns, wild[i]);
-		if (wild[i] != WAKESCOPE_INJECT_VERSION)
-			REFUSED(version, (uint32_t)(wild[i] >> 1 | 2));
+		REFUSED(version, (uint32_t)wild[i] == WAKESCOPE_INJECT_VERSION ? 0 : wild[i]);
 		REFUSED(kind, (uint32_t)wild[i] < WAKESCOPE_KINDS ? 0 : (uint32_t)wild[i]);
 		REFUSED(count, (uint32_t)wild[i] <= 2 ? 0 : (uint32_t)wild[i] | 1U << 30);
 		REFUSED(every, (uint32_t)wild[i] | 1);
