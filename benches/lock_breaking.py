@@ -47,12 +47,17 @@ def shown_every(turns):
     return "never" if turns == math.inf else f"{turns:,}"
 
 
+def shown_work(one):
+    """New turns per virtual ms; bold where there is hardly any."""
+    return f"**{one.work_per_ms:,.0f}**" if one.is_livelock() else f"{one.work_per_ms:,.0f}"
+
+
 # Those of the tool's own pictures.
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"]
 FONT = "'Noto Sans','Segoe UI','DejaVu Sans',Helvetica,Arial,sans-serif"
 
 # A panel in units of the picture, and the decades of its vertical axis, ns.
-WIDTH, HEIGHT, LEFT, TOP = 400, 300, 62, 52
+WIDTH, HEIGHT, LEFT, TOP = 420, 300, 62, 52
 LEAST_NS, MOST_NS = 1e3, 1e8
 
 
@@ -81,6 +86,17 @@ def panel(origin, title, curves, most):
         for left, top, turns in places:
             what = f"<title>{model}, N {shown_every(turns)}</title>"
             parts.append(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="3.5" fill="{colour}">{what}</circle>')
+    return parts + labels(places)
+
+
+def labels(places):
+    """Writes N beside the points of a curve, from the latest wakeup on, as far as there is room."""
+    parts, last = [], -math.inf
+    for left, top, turns in sorted(places, key=lambda place: place[1]):
+        if top - last >= 13:
+            name = "never" if turns == math.inf else f"N {shown_every(turns)}"
+            parts.append(text((left + 7, top + 4), name, ' fill-opacity="0.8"'))
+            last = top
     return parts
 
 

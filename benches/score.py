@@ -200,7 +200,7 @@ def results(plan):
 
     here = f"this one, {os.uname().release}"
     loads = [kind for kind in plan.kinds if kind in KINDS]
-    injected = [kind for kind in plan.kinds if kind in scoring.INJECTED]
+    injected = [kind for kind in plan.kinds if kind in scoring.INJECTED and kind not in scoring.NEED_ANOTHER_CPU]
     if plan.real and os.geteuid() != 0:
         missing.append(f"- {here}: only root may trace it")
     elif plan.real:
@@ -222,6 +222,8 @@ def results(plan):
                 for length in plan.lengths:
                     make = lambda: in_guests(lab, plan.arch, kernel, model, loads, length, LENGTHS[length], plan.seed)
                     attempt(guest_name(plan.arch, kernel, model), length, make)
+            if left_out := scoring.NEED_ANOTHER_CPU.intersection(plan.kinds):
+                missing.append(f"- guests: {', '.join(sorted(left_out))}: they have one CPU")
             of_sections = SECTION_GUESTS if plan.all_guests else plan.guests
             if injected and plan.arch != "amd64":
                 missing.append(f"- guests of {plan.arch}: {', '.join(injected)}: the module is built for this machine's kind only")

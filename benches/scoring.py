@@ -48,6 +48,9 @@ INJECTED = {
 }
 CAUSES.update(INJECTED)
 
+# They wait for another CPU, and guests that measure have one.
+NEED_ANOTHER_CPU = {"lock-wait", "lock-wait-irqs-off"}
+
 WITHOUT_FULL = {"none", "voluntary"}
 
 

@@ -31,7 +31,9 @@ class OfARun(unittest.TestCase):
 
     def test_a_loop_that_repeats_nearly_all_of_its_turns_is_in_a_livelock(self):
         for turns, work, want in [(10_000, 99, True), (10_000, 101, False), (10_000, 0, True), (3, 3, False)]:
-            self.assertEqual(Figures(turns, work, 1, 0, 1).is_livelock(), want, (turns, work))
+            one = Figures(turns, work, 1, 0, 1)
+            self.assertEqual(one.is_livelock(), want, (turns, work))
+            self.assertEqual(lock_breaking.shown_work(one).startswith("**"), want, (turns, work))
 
 
 class OfALoad(unittest.TestCase):

@@ -10,12 +10,8 @@
  */
 #include <linux/capability.h>
 #include <linux/compat.h>
-#include <linux/completion.h>
 #include <linux/cpumask.h>
 #include <linux/fs.h>
-#include <linux/hrtimer.h>
-#include <linux/interrupt.h>
-#include <linux/irq_work.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/miscdevice.h>
@@ -24,14 +20,12 @@
 #include <linux/prandom.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/timer.h>
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
-#include <linux/workqueue.h>
 
 #include "compat.h"
-#include "inject.h"
+#include "injector.h"
 
 /* Each has a ring of its own. */
 #define FILES_MAX 64
@@ -47,61 +41,6 @@
  */
 #define TURNS_MARGIN 8
 
-/* How long a lock is held at most for a CPU that does not come to take it. */
-#define HOLD_NS (10 * NSEC_PER_MSEC)
-
-/**
- * struct injector - what belongs to an open file
- * @running: only one caller at a time makes sections
- * @asked: which ones
- * @turns_max: when one ends whatever the clock says
- * @hold_turns_max: when a lock is given up that nobody waits for, likewise
- * @section: the one that is being made
- * @made: how many there were
- * @ring: what user space maps
- * @owner: the files of the caller that makes sections
- * @stopping: that caller has closed the file
- * @stop: wakes it
- * @done: what a tasklet, timer, interrupt or thread has made its section
- * @lock: protects nothing: it is held
- * @raw_lock: the same
- * @others_lock: the same, by another CPU
- * @other: which one
- * @hold: makes it do so
- * @held: it does
- * @waits: and this one waits for it
- * @tasklet: makes a section, as all of the following
- * @timer: likewise
- * @hrtimer: likewise
- * @irq_work: likewise
- * @work: likewise
- */
-struct injector {
-	struct mutex running; /* one caller at a time makes sections */
-	struct wakescope_injection asked;
-	u64 turns_max;
-	u64 hold_turns_max;
-	struct wakescope_section section;
-	u64 made;
-	struct wakescope_ring *ring;
-	fl_owner_t owner;
-	bool stopping;
-	wait_queue_head_t stop;
-	struct completion done;
-	spinlock_t lock; /* protects nothing: it is held */
-	raw_spinlock_t raw_lock; /* the same */
-	raw_spinlock_t others_lock; /* the same */
-	unsigned int other;
-	struct work_struct hold;
-	struct completion held;
-	bool waits;
-	struct tasklet_struct tasklet;
-	struct timer_list timer;
-	struct hrtimer hrtimer;
-	struct irq_work irq_work;
-	struct work_struct work;
-};
-
 static atomic_t files = ATOMIC_INIT(0);
 
 /* How often the clock can be read in a microsecond, at least. */
@@ -109,321 +48,6 @@ static u64 turns_per_us;
 
 /* Until when a CPU is left alone. */
 static DEFINE_PER_CPU(atomic64_t, left_alone_until);
-
-/*
- * Takes the length by the clock, but not for ever if that stands still. Calls
- * @point every so many turns, which says whether others may have changed what
- * the loop goes through.
- */
-static __always_inline void
-wakescope_spin(struct injector *injector, bool (*point)(struct injector *))
-{
-	struct wakescope_section *section = &injector->section;
-	u64 length = injector->asked.length_ns, most = injector->turns_max;
-	u32 every = injector->asked.every, left = every, again = 0;
-	u64 begin, now, turns = 0, work = 0;
-
-	section->cpu = raw_smp_processor_id();
-	begin = ktime_get_ns();
-	do {
-		cpu_relax();
-		if (point && !--left) {
-			left = every;
-			if (point(injector))
-				again = injector->asked.again;
-		}
-		turns++;
-		if (again)
-			again--;
-		else
-			work++;
-		now = ktime_get_ns();
-	} while (now - begin < length && turns < most);
-	section->end_cpu = raw_smp_processor_id();
-	section->begin_ns = begin;
-	section->end_ns = now;
-	section->turns = turns;
-	section->work = work;
-	if (now - begin < length)
-		section->flags |= WAKESCOPE_SECTION_CUT;
-}
-
-/*
- * Names of functions that make sections are what a stack tells: they are
- * neither inlined nor cloned.
- */
-static noinline __noclone void wakescope_inject_irqs_off(struct injector *injector)
-{
-	unsigned long flags;
-
-	local_irq_save(flags);
-	wakescope_spin(injector, NULL);
-	local_irq_restore(flags);
-}
-
-/* A last call would take the place of the function in the stack: barrier(). */
-static noinline __noclone void wakescope_inject_preempt_off(struct injector *injector)
-{
-	preempt_disable();
-	wakescope_spin(injector, NULL);
-	preempt_enable();
-	barrier();
-}
-
-static noinline __noclone void wakescope_inject_spin_lock(struct injector *injector)
-{
-	spin_lock(&injector->lock);
-	wakescope_spin(injector, NULL);
-	spin_unlock(&injector->lock);
-	barrier();
-}
-
-static noinline __noclone void wakescope_inject_raw_spin_lock(struct injector *injector)
-{
-	raw_spin_lock(&injector->raw_lock);
-	wakescope_spin(injector, NULL);
-	raw_spin_unlock(&injector->raw_lock);
-	barrier();
-}
-
-static noinline __noclone void wakescope_inject_bh_off(struct injector *injector)
-{
-	local_bh_disable();
-	wakescope_spin(injector, NULL);
-	local_bh_enable();
-	barrier();
-}
-
-static noinline __noclone void wakescope_inject_rcu_read(struct injector *injector)
-{
-	rcu_read_lock();
-	wakescope_spin(injector, NULL);
-	rcu_read_unlock();
-	barrier();
-}
-
-static noinline __noclone void wakescope_inject_loop(struct injector *injector)
-{
-	wakescope_spin(injector, NULL);
-}
-
-static bool wakescope_resched(struct injector *injector)
-{
-	cond_resched();
-	return false;
-}
-
-static noinline __noclone void wakescope_inject_loop_resched(struct injector *injector)
-{
-	wakescope_spin(injector, wakescope_resched);
-}
-
-static bool wakescope_break_lock(struct injector *injector)
-	__must_hold(&injector->lock)
-{
-	spin_unlock(&injector->lock);
-	cond_resched();
-	spin_lock(&injector->lock);
-	return true;
-}
-
-static bool wakescope_break_lock_for_others(struct injector *injector)
-	__must_hold(&injector->lock)
-{
-	return need_resched() && wakescope_break_lock(injector);
-}
-
-static noinline __noclone void wakescope_inject_loop_lock_break(struct injector *injector)
-{
-	spin_lock(&injector->lock);
-	wakescope_spin(injector, wakescope_break_lock);
-	spin_unlock(&injector->lock);
-	barrier();
-}
-
-static noinline __noclone void wakescope_inject_loop_restart(struct injector *injector)
-{
-	spin_lock(&injector->lock);
-	wakescope_spin(injector, wakescope_break_lock_for_others);
-	spin_unlock(&injector->lock);
-	barrier();
-}
-
-static noinline __noclone void wakescope_inject_tasklet(struct tasklet_struct *tasklet)
-{
-	struct injector *injector = container_of(tasklet, struct injector, tasklet);
-
-	wakescope_spin(injector, NULL);
-	complete(&injector->done);
-	barrier();
-}
-
-static void wakescope_start_tasklet(struct injector *injector)
-{
-	/* The softirq is served at once, and not by a thread. */
-	local_bh_disable();
-	tasklet_schedule(&injector->tasklet);
-	local_bh_enable();
-	wait_for_completion(&injector->done);
-}
-
-static noinline __noclone void wakescope_inject_timer(struct timer_list *timer)
-{
-	struct injector *injector = container_of(timer, struct injector, timer);
-
-	wakescope_spin(injector, NULL);
-	complete(&injector->done);
-	barrier();
-}
-
-static void wakescope_start_timer(struct injector *injector)
-{
-	mod_timer(&injector->timer, jiffies + 1);
-	wait_for_completion(&injector->done);
-}
-
-static noinline __noclone enum hrtimer_restart
-wakescope_inject_hrtimer(struct hrtimer *timer)
-{
-	struct injector *injector = container_of(timer, struct injector, hrtimer);
-
-	wakescope_spin(injector, NULL);
-	complete(&injector->done);
-	return HRTIMER_NORESTART;
-}
-
-static void wakescope_start_hrtimer(struct injector *injector)
-{
-	hrtimer_start(&injector->hrtimer, ns_to_ktime(10 * NSEC_PER_USEC),
-		      HRTIMER_MODE_REL_PINNED_HARD);
-	wait_for_completion(&injector->done);
-}
-
-static noinline __noclone void wakescope_inject_irq_work(struct irq_work *work)
-{
-	struct injector *injector = container_of(work, struct injector, irq_work);
-
-	wakescope_spin(injector, NULL);
-	complete(&injector->done);
-	barrier();
-}
-
-static void wakescope_start_irq_work(struct injector *injector)
-{
-	irq_work_queue(&injector->irq_work);
-	wait_for_completion(&injector->done);
-}
-
-static noinline __noclone void wakescope_inject_work(struct work_struct *work)
-{
-	struct injector *injector = container_of(work, struct injector, work);
-
-	wakescope_spin(injector, NULL);
-	complete(&injector->done);
-	barrier();
-}
-
-static void wakescope_start_work(struct injector *injector)
-{
-	schedule_work_on(raw_smp_processor_id(), &injector->work);
-	wait_for_completion(&injector->done);
-}
-
-/* Whether some time is over, or the clock has been read too often for that. */
-static bool wakescope_is_over(u64 begin, u64 length, u64 *turns, u64 most)
-{
-	cpu_relax();
-	return ktime_get_ns() - begin >= length || ++*turns >= most;
-}
-
-/* On the other CPU: takes the lock, and holds it from when it is waited for. */
-static void wakescope_hold_lock(struct work_struct *work)
-{
-	struct injector *injector = container_of(work, struct injector, hold);
-	u64 length = injector->asked.length_ns, begin, turns = 0;
-
-	raw_spin_lock(&injector->others_lock);
-	complete(&injector->held);
-	begin = ktime_get_ns();
-	while (!READ_ONCE(injector->waits) &&
-	       !wakescope_is_over(begin, HOLD_NS, &turns, injector->hold_turns_max))
-		;
-	begin = ktime_get_ns();
-	turns = 0;
-	while (READ_ONCE(injector->waits) &&
-	       !wakescope_is_over(begin, length, &turns, injector->turns_max))
-		;
-	raw_spin_unlock(&injector->others_lock);
-}
-
-static __always_inline void wakescope_wait_for_lock(struct injector *injector)
-{
-	struct wakescope_section *section = &injector->section;
-	u64 begin;
-
-	section->cpu = raw_smp_processor_id();
-	begin = ktime_get_ns();
-	WRITE_ONCE(injector->waits, true);
-	raw_spin_lock(&injector->others_lock);
-	section->end_ns = ktime_get_ns();
-	raw_spin_unlock(&injector->others_lock);
-	section->begin_ns = begin;
-	section->end_cpu = raw_smp_processor_id();
-	/* The other CPU may have given up, if this one was held up itself. */
-	if (section->end_ns - begin < injector->asked.length_ns)
-		section->flags |= WAKESCOPE_SECTION_CUT;
-}
-
-static noinline __noclone void
-wakescope_inject_lock_wait(struct injector *injector)
-{
-	preempt_disable();
-	wakescope_wait_for_lock(injector);
-	preempt_enable();
-	barrier();
-}
-
-static noinline __noclone void
-wakescope_inject_lock_wait_irqs_off(struct injector *injector)
-{
-	unsigned long flags;
-
-	local_irq_save(flags);
-	wakescope_wait_for_lock(injector);
-	local_irq_restore(flags);
-}
-
-static void wakescope_start_lock_wait(struct injector *injector)
-{
-	injector->waits = false;
-	schedule_work_on(injector->other, &injector->hold);
-	wait_for_completion(&injector->held);
-	if (injector->asked.kind == WAKESCOPE_LOCK_WAIT)
-		wakescope_inject_lock_wait(injector);
-	else
-		wakescope_inject_lock_wait_irqs_off(injector);
-	flush_work(&injector->hold);
-}
-
-static void (*const kinds[WAKESCOPE_KINDS])(struct injector *) = {
-	[WAKESCOPE_IRQS_OFF] = wakescope_inject_irqs_off,
-	[WAKESCOPE_PREEMPT_OFF] = wakescope_inject_preempt_off,
-	[WAKESCOPE_SPIN_LOCK] = wakescope_inject_spin_lock,
-	[WAKESCOPE_RAW_SPIN_LOCK] = wakescope_inject_raw_spin_lock,
-	[WAKESCOPE_BH_OFF] = wakescope_inject_bh_off,
-	[WAKESCOPE_RCU_READ] = wakescope_inject_rcu_read,
-	[WAKESCOPE_TASKLET] = wakescope_start_tasklet,
-	[WAKESCOPE_TIMER] = wakescope_start_timer,
-	[WAKESCOPE_HRTIMER] = wakescope_start_hrtimer,
-	[WAKESCOPE_IRQ_WORK] = wakescope_start_irq_work,
-	[WAKESCOPE_WORK] = wakescope_start_work,
-	[WAKESCOPE_LOOP] = wakescope_inject_loop,
-	[WAKESCOPE_LOOP_RESCHED] = wakescope_inject_loop_resched,
-	[WAKESCOPE_LOOP_LOCK_BREAK] = wakescope_inject_loop_lock_break,
-	[WAKESCOPE_LOOP_RESTART] = wakescope_inject_loop_restart,
-	[WAKESCOPE_LOCK_WAIT] = wakescope_start_lock_wait,
-	[WAKESCOPE_LOCK_WAIT_IRQS_OFF] = wakescope_start_lock_wait,
-};
 
 static bool wakescope_has_points(u32 kind)
 {
@@ -525,9 +149,7 @@ static void wakescope_make_section(struct injector *injector)
 		.kind = asked->kind,
 		.length_ns = asked->length_ns,
 	};
-	reinit_completion(&injector->done);
-	reinit_completion(&injector->held);
-	kinds[asked->kind](injector);
+	wakescope_section_make(injector);
 	wakescope_publish(injector);
 }
 
@@ -585,7 +207,8 @@ static long wakescope_ioctl(struct file *file, unsigned int request,
 	injector->asked = asked;
 	injector->turns_max = TURNS_MARGIN * turns_per_us *
 			      DIV_ROUND_UP_ULL(asked.length_ns, NSEC_PER_USEC);
-	injector->hold_turns_max = TURNS_MARGIN * turns_per_us * (HOLD_NS / NSEC_PER_USEC);
+	injector->hold_turns_max = TURNS_MARGIN * turns_per_us *
+				   (WAKESCOPE_HOLD_NS / NSEC_PER_USEC);
 	WRITE_ONCE(injector->stopping, false);
 	WRITE_ONCE(injector->owner, current->files);
 	made = wakescope_make_sections(injector);
@@ -636,33 +259,16 @@ static int wakescope_open(struct inode *inode, struct file *file)
 	}
 	mutex_init(&injector->running);
 	init_waitqueue_head(&injector->stop);
-	init_completion(&injector->done);
-	init_completion(&injector->held);
-	spin_lock_init(&injector->lock);
-	raw_spin_lock_init(&injector->raw_lock);
-	raw_spin_lock_init(&injector->others_lock);
-	tasklet_setup(&injector->tasklet, wakescope_inject_tasklet);
-	timer_setup(&injector->timer, wakescope_inject_timer, TIMER_PINNED);
-	hrtimer_setup(&injector->hrtimer, wakescope_inject_hrtimer,
-		      CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	injector->irq_work = IRQ_WORK_INIT_HARD(wakescope_inject_irq_work);
-	INIT_WORK(&injector->work, wakescope_inject_work);
-	INIT_WORK(&injector->hold, wakescope_hold_lock);
+	wakescope_section_init(injector);
 	file->private_data = injector;
 	return nonseekable_open(inode, file);
 }
 
-/* All sections are over, but what made the last one may still be returning. */
 static int wakescope_release(struct inode *inode, struct file *file)
 {
 	struct injector *injector = file->private_data;
 
-	tasklet_kill(&injector->tasklet);
-	timer_delete_sync(&injector->timer);
-	hrtimer_cancel(&injector->hrtimer);
-	irq_work_sync(&injector->irq_work);
-	cancel_work_sync(&injector->work);
-	cancel_work_sync(&injector->hold);
+	wakescope_section_exit(injector);
 	vfree(injector->ring);
 	kfree(injector);
 	atomic_dec(&files);

@@ -35,6 +35,9 @@ int unload(void);
 /* The tests of the injector. */
 void test_injector(void);
 
+/* Tests of the injector that need several CPUs. */
+void test_other_cpus(void);
+
 /* Random operations; with the injector. */
 void test_random(void);
 

@@ -385,7 +385,8 @@ fn the_kernel_module_survives_what_its_self_test_does_to_it() {
     let name = "the_kernel_module_survives_what_its_self_test_does_to_it";
     let kernels = [KERNEL, "6.1-rt", "7.2-cloud", "7.2-rt"];
     let Some(stock) = stock(name, &kernels) else { return };
-    for kernel in kernels {
+    let cpus: [&[&str]; 2] = [&[], &["--cpus", "2", "--experimental-smp"]];
+    for (kernel, cpus) in kernels.into_iter().flat_map(|kernel| cpus.map(|cpus| (kernel, cpus))) {
         let bench = Bench::new(stock, "selftest");
         let made = self_test(&bench).and_then(|test| Ok((test, stock.build_module(kernel)?)));
         let (program, module) = match made {
@@ -402,7 +403,7 @@ fn the_kernel_module_survives_what_its_self_test_does_to_it() {
         let what = ["--kernel", &image, "--preempt", "default", "--load", "idle", "--seeds", "1"];
         let how = ["--modules", &modules, "--module", "wakescope", "--guest-program", &program];
         // It sends no result: all that it has to say is in the log.
-        let ran = bench.run(&[&what[..], &how].concat());
+        let ran = bench.run(&[&what[..], &how, cpus].concat());
         assert_eq!(ran.cell().status, Status::Failed, "{}", ran.json);
         let [cell] = &bench.cells()[..] else { panic!("{:?}", bench.cells()) };
         let log = bench.bits(cell).remove("console.log").expect("a log");

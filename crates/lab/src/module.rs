@@ -22,12 +22,14 @@ mod headers;
 pub const NAME: &str = "wakescope";
 
 /// Its sources, which are part of the program: what is built fits what talks to it.
-const SOURCES: [(&str, &str); 6] = [
+const SOURCES: [(&str, &str); 8] = [
     ("Kbuild", include_str!("../../../kmod/Kbuild")),
     ("compat.h", include_str!("../../../kmod/compat.h")),
     ("device.c", include_str!("../../../kmod/device.c")),
     ("inject.c", include_str!("../../../kmod/inject.c")),
     ("inject.h", include_str!("../../../kmod/inject.h")),
+    ("injector.h", include_str!("../../../kmod/injector.h")),
+    ("sections.c", include_str!("../../../kmod/sections.c")),
     ("wakescope.h", include_str!("../../../kmod/wakescope.h")),
 ];
 
