@@ -33,6 +33,8 @@ mod following;
 mod lines;
 #[path = "explain/module_lines.rs"]
 mod module_lines;
+#[path = "explain/moved.rs"]
+mod moved;
 #[path = "explain/others.rs"]
 mod others;
 #[path = "explain/programs.rs"]

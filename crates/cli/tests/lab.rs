@@ -25,5 +25,3 @@ mod hurt;
 mod record;
 #[path = "lab/resumed.rs"]
 mod resumed;
-#[path = "lab/starved.rs"]
-mod starved;

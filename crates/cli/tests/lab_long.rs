@@ -14,6 +14,8 @@ use wakescope_core::run::Run;
 mod common;
 #[path = "lab_long/injected.rs"]
 mod injected;
+#[path = "lab_long/starved.rs"]
+mod starved;
 
 /// `None`, and so said for `test`, unless it was asked for what takes long.
 fn stock(test: &str, kernels: &[&str]) -> Option<&'static Stock> {

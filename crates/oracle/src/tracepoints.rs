@@ -181,8 +181,8 @@ impl<'i> Tracepoints<'i> {
                 self.cpus[number].contended = None;
                 self.cpus[number].event(now, Payload::ContentionEnd);
             }
-            Transition::Woken { task, on } => self.migrated(task, now, on),
-            Transition::Pulled(task) => self.migrated(task, now, cpu),
+            Transition::Woken { task, on } => self.migrated(task, now, on, false),
+            Transition::Pulled(task) => self.migrated(task, now, cpu, true),
             Transition::Boosted { owner, waiter } => {
                 let lent = self.prios[waiter.index()];
                 let prio = &mut self.prios[owner.index()];
@@ -389,14 +389,18 @@ impl<'i> Tracepoints<'i> {
         begun.interrupted = Some(seen);
     }
 
-    /// The wakeup waits for another CPU from now on.
-    fn migrated(&mut self, task: TaskId, now: u64, on: CpuId) {
+    /// The wakeup waits for another CPU from now on, and may have waited for the last one.
+    fn migrated(&mut self, task: TaskId, now: u64, on: CpuId, has_waited: bool) {
         let wakeup = &mut self.wakeups[task.index()];
         let (from, to) = (wakeup.cpu, on.index());
         if wakeup.state != State::Woken || from == to {
             return;
         }
         wakeup.move_stolen(self.cpus[from].steal_ns(), now, self.cpus[to].steal_ns());
+        if has_waited {
+            wakeup.events_elsewhere +=
+                1 + self.cpus[from].seen.saturating_sub(wakeup.events_before);
+        }
         (wakeup.cpu, wakeup.events_before) = (to, self.cpus[to].seen);
         self.cpus[from].open -= 1;
         self.cpus[to].open += 1;

@@ -74,6 +74,7 @@ INLINE void fill(struct long_record *record, u32 room, struct wakeup *wakeup, st
 	u64 last = cpu->seen;
 	u64 first = last > room ? last - room : 0;
 	u64 lost = first > wakeup->events_before ? first - wakeup->events_before : 0;
+	lost += wakeup->events_elsewhere;
 	/* A thread may wait for days, beside a million events a second. That many are as good as all. */
 	record->events_lost = lost < ~0U ? lost : ~0U;
 	u32 taken = 0;
@@ -240,6 +241,7 @@ INLINE void forget(struct wakeup *wakeup)
 	wakeup->irqs_on = 0;
 	wakeup->stolen = 0;
 	wakeup->steal_read = 0;
+	wakeup->events_elsewhere = 0;
 }
 
 /*

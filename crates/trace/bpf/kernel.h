@@ -121,6 +121,8 @@ struct task_struct {
 	struct thread_info thread_info;
 	/* An int up to 6.18, a byte in 7.2: READ takes the byte that is 0 or 1 in both. */
 	u8 on_cpu;
+	/* The same; 0 if it is in no queue, 2 on its way from one to another. */
+	u8 on_rq;
 	struct sched_info sched_info;
 	/* From 6.18 on: whether a quota has stopped the task. */
 	_Bool throttled;

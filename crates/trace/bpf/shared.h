@@ -200,6 +200,11 @@ struct wakeup {
 	u64 waits;
 	/* How often the thread of somebody else had been preempted when it was woken. */
 	u64 preempted;
+	/*
+	 * Events of CPUs that it waited for before it was moved, which has its own: those seen there
+	 * meanwhile, and for each CPU one that never is, the task's leaving.
+	 */
+	u64 events_elsewhere;
 	u32 state;
 	/* Where it waits, and where its stimulus was. */
 	u32 cpu;

@@ -43,13 +43,26 @@ INLINE int close_wakeup(struct wakeup *wakeup, struct counts *all)
 	return 1;
 }
 
-/* It waits for another CPU. 0 if somebody else ends it. */
-INLINE int move_wakeup(struct wakeup *wakeup, u32 number, struct cpu *to)
+/*
+ * It waits for another CPU, and `has_waited` for the last one. 0 if somebody else ends it.
+ *
+ * A record has the events of one CPU. What the last one did meanwhile is missing, and what the new one
+ * did is no reason to have waited until now: 310 us of a more urgent task on the new CPU were once given
+ * for code that held the last one.
+ */
+INLINE int move_wakeup(struct wakeup *wakeup, u32 number, struct cpu *to, int has_waited)
 {
 	struct counts *all = all_counts();
-	if (!all || !close_wakeup(wakeup, all))
+	struct cpu *from = cpu_of(wakeup->cpu);
+	if (!all || !from || !close_wakeup(wakeup, all))
 		return 0;
 	move_stolen(wakeup, number, to);
+	/* Timers in a row become one event: there may be one less than before. */
+	u64 seen = from->seen;
+	if (has_waited)
+		wakeup->events_elsewhere +=
+			1 + (seen > wakeup->events_before ? seen - wakeup->events_before : 0);
+	wakeup->events_before = to->seen;
 	wakeup->cpu = number;
 	open_on(wakeup, number, to);
 	return 1;

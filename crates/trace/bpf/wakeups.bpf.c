@@ -28,9 +28,9 @@ SEC("tp_btf/sched_migrate_task") int on_migrate(u64 *ctx)
 	if (HOT(!wakeup) || wakeup->state != WOKEN)
 		return 0;
 	struct cpu *to = cpu_of(ctx[1]);
-	if (!to || !move_wakeup(wakeup, ctx[1], to))
-		return 0;
-	wakeup->events_before = to->seen;
+	/* Who wakes it also chooses its CPU: then it has not waited in a queue yet. */
+	if (to)
+		move_wakeup(wakeup, ctx[1], to, READ(task, on_rq));
 	return 0;
 }
 
@@ -109,7 +109,7 @@ INLINE void switch_in(void *ctx, struct cpu *cpu, u32 number, struct task_struct
 	}
 	if (wakeup->cpu != number) {
 		/* Moved without a word. */
-		if (!move_wakeup(wakeup, number, cpu))
+		if (!move_wakeup(wakeup, number, cpu, 1))
 			return;
 	}
 	wakeup->switch_in = now;

@@ -210,6 +210,7 @@ pub(crate) struct Wakeup {
     pub(crate) copy: u64,
     pub(crate) waits: u64,
     pub(crate) preempted: u64,
+    pub(crate) events_elsewhere: u64,
     pub(crate) state: u32,
     pub(crate) cpu: u32,
     pub(crate) stimulus_cpu: u32,

@@ -37,15 +37,8 @@ impl Split {
     }
 
     /// All is of a task that was seen to run, wherever in its program it was.
-    ///
-    /// Events are those of the CPU that the wakeup ended on. One that nobody asked to reschedule may have
-    /// taken the task from another CPU's queue at the end, so that a more urgent one that ran here before
-    /// is only a bound.
-    /// (Simulated: 310 us of a more urgent task, while kernel code on the first CPU held the probe up.)
     fn all_of_task(case: &Case, cause: Cause, task: &Task) -> Self {
-        let is_doubtful = cause == Cause::HigherPriorityTask && case.remote && case.asked.is_none();
-        let evidence = if is_doubtful { Evidence::Bound } else { Evidence::Edge };
-        let bare = label(cause, Culprit::Task(task.named()), evidence);
+        let bare = label(cause, Culprit::Task(task.named()), Evidence::Edge);
         Self::all(with_user_stack(&bare, case.user_stack(task)))
     }
 }

@@ -267,6 +267,20 @@ impl Bench {
         files.map(|name| (name.clone(), fs::read(folder.join(&name)).unwrap())).collect()
     }
 
+    /// Fails unless every cell of this lab has the bits that it has in `other`.
+    #[track_caller]
+    pub(crate) fn assert_same_bits(&self, other: &Self) {
+        for cell in self.cells() {
+            assert!(other.cells().contains(&cell), "{cell} is another cell");
+            let (ours, theirs) = (self.bits(&cell), other.bits(&cell));
+            assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
+            for (name, bytes) in &ours {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                assert_eq!(text(bytes), text(&theirs[name]), "{name} of {cell}");
+            }
+        }
+    }
+
     /// Emulators of this lab that run. They have no environment to be known by, but the files open
     /// that their guests write to.
     pub(crate) fn emulators(&self) -> Vec<i32> {

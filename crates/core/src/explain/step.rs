@@ -113,7 +113,8 @@ pub enum StepEvent {
         /// Its page faults since the switch to it.
         page_faults: u64,
     },
-    /// Events between this step and the last were lost.
+    /// Events between this step and the last were lost, or are those of a CPU that the task waited for
+    /// before it was moved: a record has the events of one.
     Missing {
         /// How many.
         count: u64,

@@ -39,6 +39,7 @@ pub(super) struct Begun {
     /// Page faults of the task, from the start, and when it was switched to.
     pub(super) faults: u64,
     pub(super) faults_before: u64,
+    pub(super) events_elsewhere: usize,
     pub(super) steal_after: u64,
     pub(super) stolen: u64,
     pub(super) steal_read: u64,
@@ -91,7 +92,8 @@ impl Begun {
     /// The record of it that leaves the kernel, read again.
     pub(super) fn record(&mut self, task: KernelTask, cpu: &Cpu) -> KernelWakeup {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        let (events, lost) = cpu.events_of(self.events_before);
+        let (events, missing) = cpu.events_of(self.events_before);
+        let lost = missing + self.events_elsewhere;
         let due = self.marks.due;
         let cut = cpu.is_full(events.len()) && events.first().is_some_and(|e| e.at > due);
         let late = self.marks.response.0.saturating_sub(due.0);

@@ -71,6 +71,7 @@ fn layouts() -> Vec<Layout> {
                 copy,
                 waits,
                 preempted,
+                events_elsewhere,
                 state,
                 cpu,
                 stimulus_cpu,

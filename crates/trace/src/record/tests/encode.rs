@@ -160,7 +160,7 @@ impl Writer {
         let counts = [w.response, w.faults_before, w.faults_after, w.steal_after];
         let stolen = [w.stolen, w.steal_read, w.steal_read_at];
         let places = [w.interrupted_ip, w.link, w.events_before, w.irqs_off, w.irqs_on];
-        let rest = [w.away_switches, w.copy, w.waits, w.preempted];
+        let rest = [w.away_switches, w.copy, w.waits, w.preempted, w.events_elsewhere];
         let words = times.into_iter().chain(counts).chain(stolen).chain(places).chain(rest);
         words.for_each(|word| self.u64(word));
         let first = [w.state, w.cpu, w.stimulus_cpu, w.stimulus, w.preempt_count, w.softirq];

@@ -21,9 +21,8 @@ use wakescope_lab::sum::Memo;
 use wakescope_sys::clock;
 use wakescope_sys::sched::{Schedule, set_affinity, set_schedule};
 
-use crate::bits::assert_same_bits;
 use crate::common::bench::skip;
-use crate::common::lab::{Bench, KERNEL, Stock, first_lab};
+use crate::common::lab::{Bench, KERNEL, first_lab};
 use crate::common::measured::allowed_cpus;
 
 /// Loaded into the emulator, it stops its threads where they share the guest's clock.
@@ -171,7 +170,7 @@ impl Counts {
 #[test]
 fn an_emulator_that_is_stopped_where_it_halts_repeats_to_the_bit() {
     let name = "an_emulator_that_is_stopped_where_it_halts_repeats_to_the_bit";
-    let Some(stock) = Stock::get(name) else { return };
+    let Some(stock) = crate::stock(name, &[KERNEL]) else { return };
     let bench = Bench::new(stock, "stopped");
     let Some(delayed) = Delayed::build(&bench) else {
         return skip(name, "no library can be compiled with cc");
@@ -247,6 +246,9 @@ impl Drop for Hogs {
 #[test]
 fn cells_repeat_to_the_bit_under_real_time_threads_on_every_cpu() {
     let name = "cells_repeat_to_the_bit_under_real_time_threads_on_every_cpu";
+    if crate::stock(name, &[KERNEL]).is_none() {
+        return;
+    }
     let Some((stock, pool, first)) = first_lab(name) else { return };
     let bench = Bench::new(stock, "hogs");
     bench.take_checks(&pool);
@@ -258,7 +260,7 @@ fn cells_repeat_to_the_bit_under_real_time_threads_on_every_cpu() {
     drop(hogs);
     assert_eq!((again.code, again.states()), (Some(0), vec![Status::Ok; 2]), "{}", again.json);
     assert_eq!(again.cached(), [false; 2]);
-    assert_same_bits(&bench, &pool);
+    bench.assert_same_bits(&pool);
     let known: Vec<_> = first.result().cells;
     assert!(again.result().cells.iter().all(|cell| known.contains(cell)), "{}", again.json);
 }

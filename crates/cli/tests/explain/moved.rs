@@ -1,0 +1,108 @@
+//! Wakeups that wait for one CPU and are moved to another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::{Builder, JoinHandle};
+
+use wakescope_core::explain::{Culprit, Evidence, StepEvent};
+use wakescope_core::run::Episode;
+use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_sys::clock;
+use wakescope_sys::sched::{Schedule, set_affinity, set_schedule, this_thread};
+
+use crate::common::bench::{Test, skip};
+use crate::common::measured::allowed_cpus;
+use crate::following::{can_follow, explained};
+
+/// Two threads that keep a CPU each, and a third that is due meanwhile. It waits for the CPU that it ran
+/// on, and is moved to the one that is free first. That is the other one: they take turns.
+struct Crowd {
+    ends: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    waits: u32,
+}
+
+impl Crowd {
+    const ROUND_NS: u64 = 20_000_000;
+    /// A quarter of a round, for other tests run beside this one.
+    const LONG: SpanNs = SpanNs(5_000_000);
+    const SHORT: SpanNs = SpanNs(3_000_000);
+    const DUE: SpanNs = SpanNs(1_000_000);
+    const KEEPS: &str = "keeps-the-cpu";
+
+    fn start(cpus: [u32; 2]) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let start = |name: &str, priority, cpus: &[u32], act: Box<dyn Fn(u64, MonoNs) + Send>| {
+            let (ends, cpus) = (Arc::clone(&ends), cpus.to_vec());
+            let every_round = move || {
+                set_affinity(&cpus).unwrap();
+                set_schedule(Schedule::Fifo { priority }).unwrap();
+                while !ends.load(Ordering::Relaxed) {
+                    // What of a round is over is left out.
+                    let round = clock::now().0 / Self::ROUND_NS + 1;
+                    act(round, MonoNs(round * Self::ROUND_NS));
+                }
+            };
+            Builder::new().name(name.into()).spawn(every_round).unwrap()
+        };
+        let keep = |turn: usize| {
+            let cpu = cpus[turn];
+            let keep = move |round: u64, begin: MonoNs| {
+                let span = if round % 2 == turn as u64 { Self::SHORT } else { Self::LONG };
+                clock::sleep_until(begin).unwrap();
+                while clock::now() < begin.after(span) {}
+            };
+            start(Self::KEEPS, 80, &[cpu], Box::new(keep))
+        };
+        let (tell, text) = channel();
+        let wait = move |_, begin: MonoNs| {
+            let _ = tell.send(this_thread().number());
+            clock::sleep_until(begin.after(Self::DUE)).unwrap();
+        };
+        let threads = vec![keep(0), keep(1), start("waits", 10, &cpus, Box::new(wait))];
+        Self { waits: text.recv().unwrap(), ends, threads }
+    }
+
+    fn end(self) {
+        self.ends.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// Of the wakeup the record has what the second CPU did. That is no reason to have waited for the first
+/// one, whoever ran there.
+#[test]
+fn what_ran_on_another_cpu_is_not_known_to_have_held_a_wakeup_up() {
+    const NAME: &str = "what_ran_on_another_cpu_is_not_known_to_have_held_a_wakeup_up";
+    if !can_follow(NAME) {
+        return;
+    }
+    let [first, second, ..] = allowed_cpus()[..] else {
+        return skip(NAME, "it needs two CPUs");
+    };
+    if !std::thread::spawn(|| set_schedule(Schedule::Fifo { priority: 80 }).is_ok()).join().unwrap()
+    {
+        return skip(NAME, "no thread may have a real-time priority");
+    }
+    let test = Test::new("moved");
+    let crowd = Crowd::start([first, second]);
+    let pid = crowd.waits.to_string();
+    let how = ["--duration", "1s", "--above", "500us", "--worst", "200", "--out", "run"];
+    let (run, _) = explained(&test, &[&["--pid", &pid][..], &how].concat());
+    crowd.end();
+    let lacks = |e: &&Episode| {
+        let mut events = e.timeline.iter().map(|step| &step.event);
+        events.any(|event| matches!(event, StepEvent::Missing { .. }))
+    };
+    let moved: Vec<_> = run.worst.iter().filter(lacks).collect();
+    assert!(moved.len() > 4, "{} of {:?}", moved.len(), run.worst);
+    for episode in moved {
+        let is_of_crowd = |culprit: &Culprit| match culprit {
+            Culprit::Task(task) => task.comm == Crowd::KEEPS,
+            _ => false,
+        };
+        let mut shares = episode.blame.iter().filter(|share| share.evidence != Evidence::Bound);
+        assert!(shares.all(|share| !is_of_crowd(&share.culprit)), "{episode:#?}");
+    }
+}
