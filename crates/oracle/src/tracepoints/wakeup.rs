@@ -36,10 +36,10 @@ pub(super) struct Begun {
     /// Who gave up the CPU, and whether it had to.
     pub(super) given_up: Option<(GivenUpAt, bool)>,
     pub(super) events_before: usize,
-    pub(super) events_elsewhere: usize,
     /// Page faults of the task, from the start, and when it was switched to.
     pub(super) faults: u64,
     pub(super) faults_before: u64,
+    pub(super) events_elsewhere: usize,
     pub(super) steal_after: u64,
     pub(super) stolen: u64,
     pub(super) steal_read: u64,

@@ -409,3 +409,18 @@ fn a_tracer_that_takes_longer_than_a_stack_does_stood_still() {
     assert_eq!(of(false, 20_000, 0), ["tracer 20000 edge"]);
     assert!(!of(true, 20_000, 1).iter().any(|share| share.starts_with("steal")));
 }
+
+/// Whether it stood still in the handler is read at events, of which some are missing.
+#[test]
+fn a_handler_in_a_guest_is_a_bound_where_events_are_missing() {
+    for (guest, lost, want) in [
+        (true, 1, "irq 10 local_timer bound"),
+        (true, 0, "irq 10 local_timer edge"),
+        (false, 1, "irq 10 local_timer edge"),
+    ] {
+        let mut wakeup = timer();
+        wakeup.lost = lost;
+        let got = shares_of_run(&wakeup, &Known { guest, ..Known::default() });
+        assert!(got.iter().any(|share| share == want), "{guest} {lost}: {got:?}");
+    }
+}
