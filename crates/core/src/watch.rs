@@ -3,14 +3,17 @@
 //! A wait lasts from when a task is put into a run queue until it runs, as the kernel counts it itself
 //! (`sched_info`, shown in /proc/TID/schedstat).
 
+pub mod episode;
 pub mod meter;
 pub mod packed;
 pub mod scale;
 pub mod sum;
+pub mod turns;
 mod waits;
 
 use serde::{Deserialize, Serialize};
 
+use episode::Episodes;
 pub use waits::Waits;
 
 /// The schema of a window.
@@ -48,6 +51,9 @@ pub struct Window {
     /// The comparison with the kernel's own counts, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audit>,
+    /// The longest waits, and who had the CPU meanwhile; `None` in windows of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub episodes: Option<Episodes>,
 }
 
 /// Where a wait begins. Waits from different points are never put together.
