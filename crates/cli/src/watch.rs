@@ -351,7 +351,10 @@ impl Watch {
         started: Date,
         (begin, span): (SpanNs, SpanNs),
     ) -> Window {
-        let Counted { series, others, cpus, left_out, moved } = counted;
+        let Counted { series, others, cpus, left_out, moved, mut episodes } = counted;
+        for episode in &mut episodes.longest {
+            episode.end_ns = MonoNs(episode.end_ns).since(self.begin).0;
+        }
         Window {
             schema: SCHEMA.into(),
             started: started.to_string(),
@@ -367,6 +370,7 @@ impl Watch {
             series_limit: self.watcher.series_limit(),
             own_cost,
             audit: None,
+            episodes: Some(episodes),
         }
     }
 

@@ -232,6 +232,9 @@ fn what_cannot_be_done_is_refused_with_a_remedy() {
 fn damaged_windows_do_not_fit_the_schema() {
     let schema: Value = serde_json::from_str(&read("docs/reference/watch.schema.json")).unwrap();
     let waits = json!({"count": 1, "sum_ns": 5, "max_ns": 5, "max_is_exact": true, "histogram": [[0, 128, 1]]});
+    let task = json!({"comm": "a", "pid": 7, "policy": "fifo", "priority": 50});
+    let mut culprit = task.clone();
+    culprit["kind"] = json!("task");
     let whole = json!({
         "schema": "wakescope.watch/1", "started": "2026-11-21T01:00:00Z", "begin_ns": 0, "window_ns": 1,
         "from": "queued", "series": [{"cgroup_id": 1, "cgroup": "/", "comm": "a", "waits": waits}],
@@ -241,7 +244,13 @@ fn damaged_windows_do_not_fit_the_schema() {
         "moved": {"count": 0, "before_ns": 0}, "series_used": 1, "series_limit": 9,
         "own_cost": {"agent_ns": 1, "program_ns": null, "program_runs": 1, "source": "unknown", "cpus": 2},
         "audit": {"equal": 0, "behind": 0, "differing": 0, "largest_ns": 0, "busy": 0, "gone": 0,
-            "not_reached": 0, "waits": 0}
+            "not_reached": 0, "waits": 0},
+        "episodes": {"least_ns": 1_000_000, "long_waits": 1,
+            "not_told": {"interrupts": true, "steal": false, "quota": false}, "longest": [{
+                "end_ns": 9, "cpu": 0, "ns": 2_000_000, "task": task, "cgroup_id": 1, "cgroup": null,
+                "cause": "equal_or_lower_task", "culprit": culprit, "throttled_ns": 0, "irq_ns": 0,
+                "steal_ns": 0, "moved_ns": 0, "unexplained_ns": 0,
+                "occupants": [{"task": task, "cgroup_id": 1, "cgroup": "/", "ns": 2_000_000}]}]}
     });
     let checker = Checker::closed(schema);
     assert_eq!(checker.fault(&whole), None);
@@ -258,6 +267,10 @@ fn damaged_windows_do_not_fit_the_schema() {
         ("/own_cost/source", json!("guessed")),
         ("/left_out/missed", json!(-1)),
         ("/audit/equal", json!("all")),
+        ("/episodes/longest/0/cause", json!("bad luck")),
+        ("/episodes/longest/0/task/comm", json!(null)),
+        ("/episodes/longest/0/occupants", json!("nobody")),
+        ("/episodes/not_told/quota", json!(1)),
     ] {
         let mut damaged = whole.clone();
         *damaged.pointer_mut(pointer).unwrap() = damage;

@@ -4,14 +4,17 @@
 //! (`sched_info`, shown in /proc/TID/schedstat).
 
 pub mod counters;
+pub mod episode;
 pub mod meter;
 pub mod packed;
 pub mod scale;
 pub mod sum;
+pub mod turns;
 mod waits;
 
 use serde::{Deserialize, Serialize};
 
+use episode::Episodes;
 pub use waits::Waits;
 
 /// The schema of a window.
@@ -49,6 +52,9 @@ pub struct Window {
     /// The comparison with the kernel's own counts, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit: Option<Audit>,
+    /// The longest waits, and who had the CPU meanwhile; `None` in windows of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub episodes: Option<Episodes>,
 }
 
 /// Where a wait begins. Waits from different points are never put together.

@@ -1,5 +1,6 @@
 //! Waits of all tasks: a table that is redrawn, a line for logs, the table at the end.
 
+mod episodes;
 pub mod live;
 mod rows;
 
@@ -7,6 +8,7 @@ use std::cmp::Reverse;
 
 use wakescope_core::date::Date;
 use wakescope_core::units::{SpanNs, counted, grouped, one_or_many};
+use wakescope_core::watch::episode::MOST_EPISODES;
 use wakescope_core::watch::{Audit, CostSource, LeftOut, OwnCost, Waits, Window};
 
 pub use rows::{By, History, Past, Sort};
@@ -125,6 +127,11 @@ pub fn table(total: &Window, view: View, style: Style) -> String {
     }));
     out.push_str(&columns(&cells, true));
     out.push_str(&format!(" {}{}\n\n", hidden(more), sum_line(total, view.by)));
+    let worst = episodes::list(total, MOST_EPISODES);
+    if !worst.is_empty() {
+        out.push_str(&worst.join("\n"));
+        out.push_str("\n\n");
+    }
     for note in notes(total).into_iter().chain(losses(total)) {
         out.push_str(&note);
         out.push('\n');

@@ -50,6 +50,10 @@ struct rq {
 	u64 clock_task;
 	u64 clock_pelt;
 	u64 lost_idle_time;
+	/* With PARAVIRT_TIME_ACCOUNTING: what of `clock` the hypervisor took. */
+	u64 prev_steal_time_rq;
+	/* With IRQ_TIME_ACCOUNTING. */
+	u64 prev_irq_time;
 } CORE;
 
 struct task_group;
@@ -85,6 +89,7 @@ struct cfs_rq___task {
 struct sched_info {
 	unsigned long pcount;
 	u64 run_delay;
+	u64 last_arrival;
 	u64 last_queued;
 } CORE;
 

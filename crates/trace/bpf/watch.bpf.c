@@ -17,6 +17,7 @@
  */
 #include "bpf.h"
 #include "watch.h"
+#include "watch_turns.h"
 
 static long (*bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
 static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
@@ -25,12 +26,6 @@ static long (*bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 
 /* Numbers in the maps of the largest CPU that there may be, plus one. */
 const volatile u32 cpu_count = 1;
-
-/* Whose waits a row of `rows` counts. */
-struct series {
-	u64 cgroup;
-	u64 comm[2];
-};
 
 MAP(MAP_ARRAY, u32, struct waits_row, 1, MAP_MMAPABLE) rows SEC(".maps");
 /* Of each row on each CPU, so that no two CPUs write the same: the largest wait since it was read. */
@@ -93,12 +88,6 @@ INLINE u32 row_of(struct series *key)
 	return known ? *known : OTHERS;
 }
 
-/* The cgroup in the unified hierarchy: 0 without one. */
-INLINE u64 cgroup_of(struct task_struct *task)
-{
-	return FIELD_EXISTS(task->cgroups) ? task->cgroups->dfl_cgrp->kn->id : 0;
-}
-
 /* What is known of the task; made anew if it was never seen, or another task had its number. */
 INLINE struct task_books *books_of(struct task_struct *task, u64 counted, u64 arrivals,
 				   struct watch_counts *counts)
@@ -124,18 +113,16 @@ INLINE struct task_books *books_of(struct task_struct *task, u64 counted, u64 ar
 }
 
 /* Whose wait it is, looked up only when the row that the task was counted in last is not its own any more. */
-INLINE u32 row_of_task(struct task_books *books, struct task_struct *task)
+INLINE u32 row_of_task(struct task_books *books, struct series *key)
 {
-	struct series key = { .cgroup = cgroup_of(task) };
-	bpf_probe_read_kernel(key.comm, sizeof(key.comm), &task->comm);
 	if (!books)
-		return row_of(&key);
+		return row_of(key);
 	u32 index = books->row;
 	struct waits_row *row = bpf_map_lookup_elem(&rows, &index);
-	if (HOT(row && READ_ONCE(row->used) && row->cgroup == key.cgroup && row->comm[0] == key.comm[0] &&
-		row->comm[1] == key.comm[1]))
+	if (HOT(row && READ_ONCE(row->used) && row->cgroup == key->cgroup && row->comm[0] == key->comm[0] &&
+		row->comm[1] == key->comm[1]))
 		return index;
-	index = row_of(&key);
+	index = row_of(key);
 	/* The series of others is not kept: a row may become free. */
 	books->row = index == OTHERS ? NO_ROW : index;
 	return index;
@@ -184,14 +171,14 @@ INLINE u64 unseen(struct task_books *books, u64 arrivals)
 }
 
 /* Counts a wait that ended on this CPU. From here on the books are those of the kernel. */
-INLINE void wait_ended(struct task_struct *task, struct task_books *books, u32 number,
-		       struct cpu_row *cpu, u64 ns)
+INLINE void wait_ended(struct series *whose, struct task_books *books, u32 number, struct cpu_row *cpu,
+		       u64 ns)
 {
 	if (books) {
 		books->count++;
 		books->sum += ns;
 	}
-	count_wait(row_of_task(books, task), number, cpu, ns);
+	count_wait(row_of_task(books, whose), number, cpu, ns);
 }
 
 /*
@@ -215,6 +202,8 @@ INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 
 			return;
 		}
 	}
+	/* The task may be about to sleep. */
+	note_queue(books, task, NOT_KNOWN);
 	u64 waits = unseen(books, arrivals), ns = counted - books->run_delay;
 	books->arrivals = arrivals;
 	books->run_delay = counted;
@@ -223,22 +212,27 @@ INLINE void catch_up(struct task_struct *task, struct watch_counts *counts, u32 
 	if (waits != 1)
 		return;
 	ADD(counts->caught_up, 1);
-	wait_ended(task, books, number, cpu, ns);
+	struct series whose;
+	describe_series(&whose, task);
+	wait_ended(&whose, books, number, cpu, ns);
 }
 
-/* The task is switched to. */
-INLINE void switch_in(struct task_struct *task, struct watch_counts *counts, u32 number, struct cpu_row *cpu)
+/* The task is switched to, and its `turn` begins. */
+INLINE void switch_in(struct task_struct *task, struct turn *turn, struct watch_counts *counts, u32 number,
+		      struct cpu_row *cpu, struct cpu_turns *turns)
 {
 	u64 queued = task->sched_info.last_queued;
 	u64 counted = task->sched_info.run_delay;
 	u64 arrivals = task->sched_info.pcount;
-	u64 clock = task->se.cfs_rq->rq->clock;
+	u64 clock = turn->clock;
 	struct task_books *books = books_of(task, counted, arrivals, counts);
 	if (COLD(!queued)) {
 		/* Preempted when it was about to sleep: to the kernel that is no wait. */
 		ADD(counts->unstamped, 1);
-		if (books)
+		if (books) {
 			books->unstamped++;
+			note_queue(books, task, task->nvcsw);
+		}
 		return;
 	}
 	u64 earlier = 0, last = clock - queued;
@@ -263,10 +257,15 @@ INLINE void switch_in(struct task_struct *task, struct watch_counts *counts, u32
 		if (books) {
 			books->run_delay_before += earlier + last;
 			books->arrivals_before++;
+			note_queue(books, task, task->nvcsw);
 		}
 		return;
 	}
-	wait_ended(task, books, number, cpu, earlier + last);
+	wait_ended(&turn->whose, books, number, cpu, earlier + last);
+	if (COLD(earlier + last >= LEAST_LONG))
+		keep_long_wait(task, turn, books, turns, earlier + last, last);
+	if (books)
+		note_queue(books, task, task->nvcsw);
 }
 
 SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
@@ -277,9 +276,12 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 	u32 zero = 0, number = bpf_get_smp_processor_id();
 	struct watch_counts *counts = bpf_map_lookup_elem(&watch_counts, &zero);
 	struct cpu_row *cpu = bpf_map_lookup_elem(&cpu_rows, &number);
-	if (!counts || !cpu)
+	struct cpu_turns *turns = bpf_map_lookup_elem(&cpu_turns, &number);
+	if (!counts || !cpu || !turns)
 		return 0;
 	u32 left = prev->pid, runs = next->pid;
+	if (COLD(cpu->runs != left))
+		turns->turns[(turns->seen - 1) & (TURNS - 1)].pid = NOBODY;
 	/* Nothing is known of who ran before the first switch. */
 	if (COLD(cpu->switches && cpu->runs != left && left))
 		catch_up(prev, counts, number, cpu);
@@ -288,9 +290,12 @@ SEC("tp_btf/sched_switch") int watch_switch(u64 *ctx)
 	u64 state = FIELD_EXISTS(prev->__state) ? prev->__state : older->state;
 	if (COLD(state & TASK_DEAD))
 		bpf_map_delete_elem(&tasks, &left);
+	struct turn *turn = &turns->turns[turns->seen & (TURNS - 1)];
+	describe_turn(turn, next);
 	/* Idle never waits. */
 	if (runs)
-		switch_in(next, counts, number, cpu);
+		switch_in(next, turn, counts, number, cpu, turns);
+	turns->seen++;
 	return 0;
 }
 
@@ -307,6 +312,13 @@ SEC("raw_tp/sched_switch") int watch_lacks(u64 *ctx)
 		lacks |= LACKS_SCHED_INFO;
 	if (!FIELD_EXISTS(task->se.cfs_rq) || !FIELD_EXISTS(queue->rq))
 		lacks |= LACKS_QUEUE;
+	struct rq *rq = 0;
+	if (!FIELD_EXISTS(rq->prev_irq_time))
+		lacks |= LACKS_IRQ_TIME;
+	if (!FIELD_EXISTS(rq->prev_steal_time_rq))
+		lacks |= LACKS_STEAL_TIME;
+	if (!tells_throttled_time())
+		lacks |= LACKS_THROTTLED_TIME;
 	return lacks;
 }
 

@@ -17,6 +17,10 @@
 /* What a kernel may lack. */
 #define LACKS_SCHED_INFO 1
 #define LACKS_QUEUE 2
+/* These are lacking for episodes only: who interrupts, the hypervisor and a quota were is not told. */
+#define LACKS_IRQ_TIME 4
+#define LACKS_STEAL_TIME 8
+#define LACKS_THROTTLED_TIME 16
 
 /* The state of a task that is switched away from for ever: include/linux/sched.h, 4.14 to 7.2. */
 #define TASK_DEAD 0x80
@@ -57,6 +61,72 @@ struct task_books {
 	u32 row;
 	/* How often it began to run since without a stamp. */
 	u32 unstamped;
+	/* When it began to run last: its queue, how long that had been throttled, and how often it had slept. */
+	u64 queue;
+	u64 throttled;
+	u64 sleeps;
+};
+
+/* Turns that are remembered of each CPU: a power of 2. */
+#define TURNS 64
+/* The longest waits that are kept of each CPU until they are read. */
+#define LONGEST 2
+/* They are read from one bank while the program writes to the other. */
+#define BANKS 2
+
+/* Somebody whose turn it is not known to be. */
+#define NOBODY (~0U)
+
+/* Whose waits are counted together. */
+struct series {
+	u64 cgroup;
+	u64 comm[2];
+};
+
+/* From when on a task has run, until the turn behind begins. Task 0 is idle, and of no series. */
+struct turn {
+	/* By the clock of the run queue. */
+	u64 clock;
+	/* What of that clock interrupts and the hypervisor took so far, and what the latter. */
+	u64 lost;
+	u64 steal;
+	struct series whose;
+	u32 pid;
+	s32 prio;
+	u32 policy;
+	u32 pad;
+};
+
+/* A long wait, and whose turns there were on its CPU. */
+struct long_wait {
+	/* Odd while it is written. */
+	u64 version;
+	/* The wait, and what of it was in the queue of this CPU. */
+	u64 ns;
+	u64 here;
+	/* When it ended, by the monotonic clock. */
+	u64 at;
+	/* What of it a quota took: at least, and at most. */
+	u64 throttled_least;
+	u64 throttled_most;
+	/* How many turns there were before: the last ones are below, each at its number modulo TURNS. The waiter's
+	 * is in the place of the oldest. */
+	u64 seen;
+	struct turn turns[TURNS];
+};
+
+/* The last turns on a CPU, and its longest waits since they were read. */
+struct cpu_turns {
+	/* The loader counts this up when it reads; the program follows, and begins anew in the other bank. */
+	u64 asked;
+	u64 bank;
+	/* Waits of LEAST_LONG and more. */
+	u64 long_waits;
+	/* Only longer ones find a place in the bank. */
+	u64 floor;
+	u64 seen;
+	struct turn turns[TURNS];
+	struct long_wait longest[BANKS * LONGEST];
 };
 
 /* What is not in the sums, or not as it should be. */

@@ -9,6 +9,7 @@ use aya::maps::Map;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf};
 use wakescope_core::units::{MonoNs, SpanNs};
+use wakescope_core::watch::episode::Episodes;
 use wakescope_core::watch::meter::{Meter, Reading};
 use wakescope_core::watch::scale::BUCKETS;
 use wakescope_core::watch::{Audit, Cpu, LeftOut, Moved, OwnCost, Series, Waits};
@@ -19,8 +20,9 @@ use crate::error::TraceError;
 use auditing::Auditor;
 use cgroups::Cgroups;
 use cost::Costs;
-use layout::{count, cpu, row};
+use layout::{count, cpu, cpu_turns, row};
 use reuse::Reuse;
+use turns::LongWaits;
 
 mod auditing;
 mod cgroups;
@@ -28,6 +30,7 @@ mod cost;
 mod layout;
 mod loading;
 mod reuse;
+mod turns;
 
 /// The program, by the name of its function.
 const PROGRAM: &str = "watch_switch";
@@ -65,6 +68,8 @@ pub struct Counted {
     pub left_out: LeftOut,
     /// Waits that were moved.
     pub moved: Moved,
+    /// The longest waits, which end by the monotonic clock.
+    pub episodes: Episodes,
 }
 
 /// Counts all waits. The program goes when this does, and with the process whatever ends it.
@@ -74,6 +79,9 @@ pub struct Watcher {
     link: Option<BtfTracePointLinkId>,
     rows: Rows,
     counts: Words,
+    long_waits: LongWaits,
+    /// The longest of all so far.
+    episodes: Episodes,
     reuse: Reuse,
     /// How often rows were read.
     readings: u64,
@@ -115,10 +123,11 @@ impl Watcher {
         }
         let types = Btf::from_sys_fs()
             .map_err(|e| TraceError::NoTypes(std::io::Error::other(e.to_string())))?;
-        let mut programs = loading::load(limits, &types)?;
+        let (mut programs, not_told) = loading::load(limits, &types)?;
         let cpus = loading::possible_cpus();
         let rows = Rows::map(&mut programs, limits, cpus)?;
         let counts = mapped(&mut programs, "watch_counts", count::WORDS)?;
+        let turns = mapped(&mut programs, "cpu_turns", cpus as usize * cpu_turns::WORDS)?;
         let [known, free] = ["series_rows", "free_rows"].map(|name| taken(&mut programs, name));
         let reuse = Reuse::of(known?, free?, limits.series)?;
         let mut costs = Costs::default();
@@ -134,6 +143,8 @@ impl Watcher {
             link: Some(link),
             rows,
             counts,
+            long_waits: LongWaits::of(turns, cpus, not_told),
+            episodes: Episodes { not_told, ..Episodes::default() },
             reuse,
             readings: 0,
             series,
@@ -206,6 +217,8 @@ impl Watcher {
             before_ns: moved.before_ns.saturating_sub(self.moved.before_ns),
         };
         (self.left_out, self.moved) = (left_out, moved);
+        counted.episodes = self.long_waits.read(&mut self.cgroups);
+        self.episodes = std::mem::take(&mut self.episodes).plus(counted.episodes.clone());
         counted
     }
 
@@ -224,7 +237,8 @@ impl Watcher {
             switches: *switches,
             waits: meter.total(),
         });
-        Counted { series, others, cpus: cpus.collect(), left_out: self.left_out, moved: self.moved }
+        let (left_out, moved, episodes) = (self.left_out, self.moved, self.episodes.clone());
+        Counted { series, others, cpus: cpus.collect(), left_out, moved, episodes }
     }
 
     /// What watching took since this was asked last, while there were `runs` switches.

@@ -195,7 +195,7 @@ fn redact_within(within: &mut Within) {
 
 /// Keeps threads of the kernel and of wakescope. The id stays, which is not the same a second time:
 /// without it nobody could tell one task from another.
-fn redact_task(task: &mut NamedTask) {
+pub(super) fn redact_task(task: &mut NamedTask) {
     let NamedTask { comm, pid, policy: _, priority: _ } = task;
     redact_comm(comm, *pid);
 }

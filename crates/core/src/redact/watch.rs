@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::REDACTED;
+use super::explained::{redact_culprit, redact_task};
+use crate::watch::episode::{Episode, Occupant};
 use crate::watch::{Cpu, Series, Waits, Window};
 
 /// Removes from a window the names of tasks and cgroups. Tasks of one cgroup become one series; the numbers
@@ -23,7 +25,9 @@ pub fn redact_window(window: &mut Window) {
         series_limit: _,
         own_cost: _,
         audit: _,
+        episodes,
     } = window;
+    episodes.iter_mut().flat_map(|episodes| &mut episodes.longest).for_each(redact_episode);
     let mut cgroups: BTreeMap<u64, Waits> = BTreeMap::new();
     for Series { cgroup_id, cgroup: _, comm: _, waits } in std::mem::take(series) {
         let sum = cgroups.entry(cgroup_id).or_default();
@@ -36,6 +40,32 @@ pub fn redact_window(window: &mut Window) {
         waits,
     }));
     for Cpu { cpu: _, switches: _, waits: _ } in cpus {}
+}
+
+fn redact_episode(episode: &mut Episode) {
+    let Episode {
+        end_ns: _,
+        cpu: _,
+        ns: _,
+        task,
+        cgroup_id: _,
+        cgroup,
+        cause: _,
+        culprit,
+        throttled_ns: _,
+        irq_ns: _,
+        steal_ns: _,
+        moved_ns: _,
+        occupants,
+        unexplained_ns: _,
+    } = episode;
+    redact_task(task);
+    *cgroup = None;
+    redact_culprit(culprit);
+    for Occupant { task, cgroup_id: _, cgroup, ns: _ } in occupants {
+        redact_task(task);
+        *cgroup = None;
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +91,12 @@ mod tests {
             "unstamped":0,"discarded":0,"untracked":0,"first":0,"caught_up":0,"missed":0,
             "missed_ns":0,"contradicted":0}},"moved":{{"count":0,"before_ns":0}},"series_used":3,
             "series_limit":9,"own_cost":{{"agent_ns":1,"program_ns":null,"program_runs":9,
-            "source":"unknown","cpus":2}}}}"#,
+            "source":"unknown","cpus":2}},"episodes":{{"least_ns":1,"long_waits":3,
+            "not_told":{{"interrupts":true,"steal":false,"quota":false}},"longest":[{{"end_ns":5,
+            "cpu":0,"ns":5,"task":{{"comm":"MARKER-a","pid":3}},"cgroup_id":7,"cgroup":"/MARKER",
+            "cause":"equal_or_lower_task","culprit":{{"kind":"task","comm":"MARKER-b"}},
+            "throttled_ns":0,"irq_ns":0,"steal_ns":0,"moved_ns":0,"occupants":[{{"task":{{
+            "comm":"MARKER-b"}},"cgroup_id":7,"cgroup":"/MARKER","ns":5}}],"unexplained_ns":0}}]}}}}"#,
             all.join(",")
         );
         let mut window = packed::read(line.as_bytes()).unwrap();

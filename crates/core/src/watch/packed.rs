@@ -123,7 +123,9 @@ impl Window {
         if crate::date::Date::parse(&self.started).is_none() {
             return Some(("started".into(), "it is no date".into()));
         }
-        all_waits(self).find_map(|waits| Some(("waits".into(), waits.fault()?)))
+        let waits = all_waits(self).find_map(|waits| Some(("waits".into(), waits.fault()?)));
+        let episodes = || Some(("episodes".into(), self.episodes.as_ref()?.fault()?));
+        waits.or_else(episodes)
     }
 }
 
@@ -264,6 +266,7 @@ mod tests {
                 cpus: 2,
             },
             audit: None,
+            episodes: None,
         }
     }
 

@@ -86,6 +86,10 @@ fn joined(first: Window, later: Window) -> Window {
             (Some(first), Some(later)) => Some(later.after(&first)),
             (first, later) => later.or(first),
         },
+        episodes: match (first.episodes, later.episodes) {
+            (Some(first), Some(later)) => Some(first.plus(later)),
+            (first, later) => first.or(later),
+        },
         ..first
     }
 }
@@ -178,6 +182,7 @@ mod tests {
                 cpus: 2,
             },
             audit: Some(Audit { equal: 5, ..Audit::default() }),
+            episodes: None,
         }
     }
 

@@ -89,7 +89,7 @@ impl Key {
     }
 
     /// Whether this row has the waits of `part`, too.
-    fn has(&self, part: &Self) -> bool {
+    pub(super) fn has(&self, part: &Self) -> bool {
         match (self, part) {
             (Self::Comm(own), Self::Series { comm, .. }) => own == comm,
             (Self::Cgroup(own), Self::Series { cgroup, .. }) => own == cgroup,
@@ -109,7 +109,11 @@ pub(super) enum Cgroup {
 
 impl Cgroup {
     fn of(series: &Series) -> Self {
-        match (series.cgroup_id, &series.cgroup) {
+        Self::named(series.cgroup_id, series.cgroup.as_ref())
+    }
+
+    pub(super) fn named(id: u64, path: Option<&String>) -> Self {
+        match (id, path) {
             (0, _) => Self::None,
             (_, Some(path)) => Self::Path(path.clone()),
             (id, None) => Self::Id(id),
@@ -117,7 +121,7 @@ impl Cgroup {
     }
 
     /// In a sentence.
-    fn whole(&self) -> String {
+    pub(super) fn whole(&self) -> String {
         const MOST: usize = 80;
         match self {
             Self::None => "no cgroup".into(),

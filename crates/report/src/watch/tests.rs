@@ -1,6 +1,8 @@
 use super::*;
 use expect_test::expect;
+use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
 use wakescope_core::histogram::Histogram;
+use wakescope_core::watch::episode::{Episode, Episodes, NotTold, Occupant};
 use wakescope_core::watch::{Cpu, Moved, SCHEMA, Series, WaitBegin};
 
 pub(super) fn waits(of: &[u64]) -> Waits {
@@ -49,6 +51,7 @@ pub(super) fn window() -> Window {
             cpus: 2,
         },
         audit: None,
+        episodes: None,
     }
 }
 
@@ -200,4 +203,79 @@ fn a_line_for_logs() {
     none.own_cost = OwnCost { program_ns: None, source: CostSource::Unknown, ..none.own_cost };
     expect!["0:07: 0 waits, p99.9 –, max –; own cost not known; left out 0, uncovered 0 ns"]
         .assert_eq(&line(&none));
+}
+
+/// Long waits of the tasks of [`window`], each of another cause.
+pub(super) fn episodes() -> Episodes {
+    let task =
+        |comm: &str, pid| NamedTask { comm: comm.into(), pid: Some(pid), ..NamedTask::default() };
+    let hog = NamedTask { policy: Policy::Fifo, priority: Some(50), ..task("hog", 77) };
+    let ran = |task: &NamedTask, ns| Occupant {
+        task: task.clone(),
+        cgroup_id: 22,
+        cgroup: Some("/user.slice".into()),
+        ns,
+    };
+    let whole = Episode {
+        end_ns: 6_000_000_000,
+        cpu: 1,
+        ns: 30_000_000,
+        task: task("kworker/0:1", 12),
+        cgroup_id: 1,
+        cgroup: Some("/".into()),
+        cause: Cause::HigherPriorityTask,
+        culprit: Culprit::Task(hog.clone()),
+        occupants: vec![ran(&hog, 29_900_000)],
+        unexplained_ns: 100_000,
+        ..Episode::default()
+    };
+    let find = Episode {
+        task: task("find", 13),
+        cgroup_id: 21,
+        cgroup: Some("/system.slice/backup.service".into()),
+        ns: 4_310_000,
+        ..whole.clone()
+    };
+    let cc = task("cc1", 80);
+    let unexplained = Episode {
+        ns: 3_000_000,
+        cause: Cause::Unexplained,
+        culprit: Culprit::None,
+        occupants: vec![ran(&cc, 1_000_000)],
+        steal_ns: 200_000,
+        moved_ns: 900_000,
+        unexplained_ns: 1_800_000,
+        ..find.clone()
+    };
+    let of = |ns, cause, culprit| Episode { ns, cause, culprit, ..find.clone() };
+    let longest = vec![
+        whole,
+        Episode { throttled_ns: 4_000_000, ..of(4_310_000, Cause::Throttled, Culprit::None) },
+        unexplained,
+        Episode { steal_ns: 2_000_000, ..of(2_100_000, Cause::Steal, Culprit::Hypervisor) },
+        Episode { irq_ns: 1_900_000, ..of(2_000_000, Cause::Irq, Culprit::None) },
+        Episode {
+            occupants: vec![ran(&cc, 1_500_000)],
+            ..of(1_600_000, Cause::EqualOrLowerTask, Culprit::Task(cc))
+        },
+    ];
+    let not_told = NotTold { interrupts: true, quota: true, ..NotTold::default() };
+    Episodes { least_ns: 1_000_000, long_waits: 1_234, not_told, longest }
+}
+
+#[test]
+fn long_waits_are_listed_with_who_took_them() {
+    let window = Window { episodes: Some(episodes()), ..window() };
+    let text = table(&window, VIEW, Style::default());
+    let list: Vec<&str> = text.split("\n\n").collect();
+    expect![[r#"
+        the 6 longest of 1,234 waits of 1.00 ms and longer:
+        30.0 ms  kworker/0:1[12] in /, CPU 1 at 0:06: hog[77] (fifo 50) in /user.slice ran 29.9 ms
+        4.31 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: its CPU quota took 4.00 ms
+        3.00 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: no single cause: cc1[80] in /user.slice ran 1.00 ms; the hypervisor took 200 µs; 900 µs in the queue of another CPU; 1.80 ms not explained
+        2.10 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: the hypervisor took 2.00 ms (steal)
+        2.00 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: interrupts took 1.90 ms
+        1.60 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: cc1[80] in /user.slice ran 1.50 ms
+        this kernel does not say what interrupts and quotas took of these: it is in the time of others"#]].assert_eq(&unindented(list[2].lines()));
+    assert_eq!(list.len(), 4, "{text}");
 }

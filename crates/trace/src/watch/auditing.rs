@@ -142,6 +142,9 @@ mod tests {
         sum: 600,
         row: 1,
         unstamped: 0,
+        queue: 0,
+        throttled: 0,
+        sleeps: 0,
     };
 
     #[track_caller]

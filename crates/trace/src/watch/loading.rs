@@ -5,10 +5,13 @@ use std::os::fd::AsFd;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError, RawTracePoint};
 use aya::{Btf, Ebpf, EbpfLoader};
+use wakescope_core::watch::episode::NotTold;
 use wakescope_sys::bpf;
 use wakescope_sys::memory::lift_lock_limit;
 
-use super::layout::LACKS_SCHED_INFO;
+use super::layout::{
+    LACKS_IRQ_TIME, LACKS_QUEUE, LACKS_SCHED_INFO, LACKS_STEAL_TIME, LACKS_THROTTLED_TIME,
+};
 use super::{Limits, PROGRAM};
 use crate::error::{TraceError, denied, innermost};
 use crate::object;
@@ -22,7 +25,8 @@ pub(super) fn possible_cpus() -> u32 {
 }
 
 /// Loads the programs, whose maps are as large as `limits` ask for.
-pub(super) fn load(limits: Limits, types: &Btf) -> Result<Ebpf, TraceError> {
+/// Also says what is not told of long waits.
+pub(super) fn load(limits: Limits, types: &Btf) -> Result<(Ebpf, NotTold), TraceError> {
     let object = object::unpacked(object::WATCH)
         .map_err(|e| TraceError::Refused("object", e.to_string()))?;
     let cpus = possible_cpus();
@@ -33,6 +37,7 @@ pub(super) fn load(limits: Limits, types: &Btf) -> Result<Ebpf, TraceError> {
         .set_max_entries("rows", rows)
         .set_max_entries("maxima", rows.saturating_mul(cpus))
         .set_max_entries("cpu_rows", cpus)
+        .set_max_entries("cpu_turns", cpus)
         .set_max_entries("series_rows", limits.series)
         .set_max_entries("free_rows", limits.series)
         .set_max_entries("tasks", limits.tasks)
@@ -45,17 +50,23 @@ pub(super) fn load(limits: Limits, types: &Btf) -> Result<Ebpf, TraceError> {
         true => TraceError::NotAllowed,
         false => TraceError::Refused("maps", innermost(&e)),
     })?;
-    if let Some(lacking) = lacking(lacks(&mut programs)?) {
+    let lacks = lacks(&mut programs)?;
+    if let Some(lacking) = lacking(lacks) {
         return Err(lacking);
     }
+    let not_told = NotTold {
+        interrupts: lacks & LACKS_IRQ_TIME != 0,
+        steal: lacks & LACKS_STEAL_TIME != 0,
+        quota: lacks & LACKS_THROTTLED_TIME != 0,
+    };
     let refused = |e: ProgramError| TraceError::of_program(PROGRAM, &e);
     program(&mut programs)?.load("sched_switch", types).map_err(refused)?;
-    Ok(programs)
+    Ok((programs, not_told))
 }
 
 /// The error of a kernel that lacks these.
 fn lacking(bits: u32) -> Option<TraceError> {
-    match bits {
+    match bits & (LACKS_SCHED_INFO | LACKS_QUEUE) {
         0 => None,
         _ if bits & LACKS_SCHED_INFO != 0 => Some(TraceError::NoField(
             "account of waits (sched_info)",

@@ -7,6 +7,7 @@ use super::{Live, Look, Page, Size};
 use crate::ascii::ascii;
 use crate::progress::clock;
 use crate::style::clean;
+use crate::watch::episodes::longest;
 use crate::watch::{MOST_DATE, end_of, notes};
 
 /// Frames of fewer lines have fewer notes, or none.
@@ -120,6 +121,9 @@ impl Live {
             FOR_COST.. => 1,
             _ => 0,
         };
+        if size.lines >= FOR_ALL_NOTES && self.page != Page::Opened {
+            foot.extend(window.and_then(longest).map(Line::plain));
+        }
         foot.extend(notes.into_iter().take(shown).map(Line::plain));
         if shown > 0 {
             foot.extend(self.note.iter().map(|note| Line::with(Tone::Bad, format!(" ! {note}"))));

@@ -7,6 +7,7 @@ use super::lines::{Line, Tone};
 use super::{Live, Size};
 use crate::plot::log_log_within;
 use crate::table::columns;
+use crate::watch::episodes::of_row;
 use crate::watch::rows::Row;
 use crate::watch::{max, percentile_of};
 
@@ -23,6 +24,7 @@ impl Live {
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         rows.extend(names.into_iter().zip([&last, &all]).map(|(name, waits)| figures(name, waits)));
         lines.extend(columns(&rows, true).lines().map(Line::plain));
+        lines.extend(of_row(window.episodes.as_ref(), key).into_iter().map(Line::plain));
         lines.push(Line::plain(""));
         if row.waits.count == 0 {
             lines.push(Line::plain(" no task of it waited"));

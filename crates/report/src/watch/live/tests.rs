@@ -1,6 +1,6 @@
 use super::*;
 use crate::watch::Past;
-use crate::watch::tests::{series, waits, window};
+use crate::watch::tests::{episodes, series, waits, window};
 use expect_test::{Expect, expect};
 use wakescope_core::watch::Cpu;
 
@@ -177,6 +177,38 @@ fn a_row_opens_to_its_histogram() {
         | q end  Esc back  ↑↓ row  a all  space pause
     "#]],
     );
+}
+
+#[test]
+fn long_waits_are_shown_with_who_took_them() {
+    let mut live = live();
+    live.add(&Window { episodes: Some(episodes()), ..window() });
+    let longest = live.frame(WIDE, PLAIN)[20].clone();
+    expect![" longest: 30.0 ms  kworker/0:1[12]: hog[77] (fifo 50) in /user.slice ran 29.9 ms"]
+        .assert_eq(&longest);
+    press(&mut live, &[Key::Down, Key::Enter]);
+    expect![[r#"
+        |waits, runnable to running: the last 2.00 s of 0:07
+        | find in /system.slice/backup.service
+        |        waits      p50      p99    p99.9      max   waited
+        | last   3,000  12.0 µs  12.0 µs  12.0 µs  4.31 ms  40.5 ms
+        | all   12,000  12.0 µs  12.0 µs  12.0 µs  4.31 ms   162 ms
+        | 4.31 ms  find[13], CPU 1 at 0:06: its CPU quota took 4.00 ms
+        | 3.00 ms  find[13], CPU 1 at 0:06: no single cause: cc1[80] in /user.slice ran 1.00 ms; the hypervisor took 200 µs; 900…
+        | 2.10 ms  find[13], CPU 1 at 0:06: the hypervisor took 2.00 ms (steal)
+        | 2.00 ms  find[13], CPU 1 at 0:06: interrupts took 1.90 ms
+        | 1.60 ms  find[13], CPU 1 at 0:06: cc1[80] in /user.slice ran 1.50 ms
+        |
+        |  4.10 µs ▕████████████████████████████████████████████████████████       2,998
+        |  16.4 µs ▕
+        |  65.5 µs ▕████▌                                                              1
+        |   262 µs ▕
+        |  1.05 ms ▕
+        |  4.19 ms ▕████▌                                                              1
+        | own cost 0.08 % of 2 CPUs: program 16,000 × 100 ns, wakescope 1.50 ms
+        | series 123 of 4,096; left out 0; uncovered 0 ns; moved 12
+        | q end  Esc back  ↑↓ row  a all  space pause
+    "#]].assert_eq(&text(&live, Size { columns: 120, lines: 20 }, PLAIN));
 }
 
 #[test]

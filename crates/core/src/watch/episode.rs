@@ -1,0 +1,116 @@
+//! The longest waits of a window, and who had the CPU meanwhile.
+
+use std::cmp::Reverse;
+
+use serde::{Deserialize, Serialize};
+
+use crate::explain::{Cause, Culprit, NamedTask};
+use crate::watch::turns::MOST_OCCUPANTS;
+
+/// The most episodes of a window, and of several together.
+pub const MOST_EPISODES: usize = 8;
+
+/// The longest waits of a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Episodes {
+    /// Shorter waits are no episodes, ns.
+    pub least_ns: u64,
+    /// How many waits were as long as that or longer, on all CPUs.
+    pub long_waits: u64,
+    /// What the kernel does not tell, so that it is in the share of another or in none.
+    pub not_told: NotTold,
+    /// The longest of these, the longest first. All others are suppressed, and are in the histograms.
+    pub longest: Vec<Episode>,
+}
+
+/// What the kernel does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotTold {
+    /// What interrupts take, without CONFIG_IRQ_TIME_ACCOUNTING: it is in the share of whom they interrupt.
+    pub interrupts: bool,
+    /// What the hypervisor takes, without CONFIG_PARAVIRT_TIME_ACCOUNTING: as well.
+    pub steal: bool,
+    /// What quotas take: without it a wait in a group with a quota may be taken for one of another cause.
+    pub quota: bool,
+}
+
+/// A long wait.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Episode {
+    /// When it ended, from the start of the watch, ns.
+    pub end_ns: u64,
+    /// The CPU on which it ended.
+    pub cpu: u32,
+    /// How long it was, ns.
+    pub ns: u64,
+    /// Who waited.
+    pub task: NamedTask,
+    /// Its cgroup, as in series.
+    pub cgroup_id: u64,
+    /// The path of that.
+    pub cgroup: Option<String>,
+    /// What took at least half of it, if that is certain.
+    pub cause: Cause,
+    /// Who that was.
+    pub culprit: Culprit,
+    /// What its own quota took of it at least, ns.
+    pub throttled_ns: u64,
+    /// What interrupts on its CPU took at least, ns.
+    pub irq_ns: u64,
+    /// What the hypervisor took of its CPU at least, ns.
+    pub steal_ns: u64,
+    /// What it waited in the queue of another CPU before, ns: who ran there is not known.
+    pub moved_ns: u64,
+    /// Who ran on its CPU meanwhile, whoever ran longest first.
+    pub occupants: Vec<Occupant>,
+    /// What nobody is known to have taken, ns.
+    pub unexplained_ns: u64,
+}
+
+/// Who ran on a CPU while another waited.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Occupant {
+    /// The task; of several of one name, policy, priority and cgroup the one that ran first.
+    pub task: NamedTask,
+    /// Its cgroup.
+    pub cgroup_id: u64,
+    /// The path of that.
+    pub cgroup: Option<String>,
+    /// How long it ran during the wait at least, ns: without interrupts and steal, where these are told.
+    pub ns: u64,
+}
+
+impl Episodes {
+    /// Both together, of which the `later` ones come after these.
+    #[must_use]
+    pub fn plus(mut self, later: Self) -> Self {
+        self.longest.extend(later.longest);
+        self.least_ns = self.least_ns.max(later.least_ns);
+        self.long_waits = self.long_waits.saturating_add(later.long_waits);
+        self.not_told = NotTold {
+            interrupts: self.not_told.interrupts || later.not_told.interrupts,
+            steal: self.not_told.steal || later.not_told.steal,
+            quota: self.not_told.quota || later.not_told.quota,
+        };
+        self.keep_longest();
+        self
+    }
+
+    /// Puts the longest first, and leaves out what is too much.
+    pub fn keep_longest(&mut self) {
+        self.longest.sort_by_key(|episode| (Reverse(episode.ns), episode.end_ns));
+        self.longest.truncate(MOST_EPISODES);
+    }
+
+    /// What is wrong with these, if anything.
+    pub(super) fn fault(&self) -> Option<String> {
+        if self.longest.len() > MOST_EPISODES {
+            return Some(format!("more than {MOST_EPISODES} are there"));
+        }
+        if self.longest.iter().any(|episode| episode.occupants.len() > MOST_OCCUPANTS) {
+            return Some(format!("one has more than {MOST_OCCUPANTS} occupants"));
+        }
+        (self.longest.len() as u64 > self.long_waits)
+            .then(|| "there are more than long waits".into())
+    }
+}

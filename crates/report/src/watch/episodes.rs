@@ -1,0 +1,133 @@
+//! The longest waits, each with who had the CPU meanwhile.
+
+use wakescope_core::explain::{Cause, Culprit, NamedTask, Policy};
+use wakescope_core::units::{SpanNs, counted, grouped};
+use wakescope_core::watch::Window;
+use wakescope_core::watch::episode::{Episode, Episodes, NotTold, Occupant};
+
+use super::rows::{Cgroup, Key};
+use crate::progress::clock;
+use crate::style::clean;
+
+/// The longest name of a task that a line shows.
+const COMM: usize = 15;
+
+/// The longest waits of a window, as a list with its heading; empty if there were none.
+pub(super) fn list(window: &Window, most: usize) -> Vec<String> {
+    let Some(episodes) = window.episodes.as_ref().filter(|it| !it.longest.is_empty()) else {
+        return Vec::new();
+    };
+    let shown = episodes.longest.len().min(most);
+    let heading = match episodes.long_waits == shown as u64 {
+        true => format!(" waits of {} and longer:", SpanNs(episodes.least_ns)),
+        false => format!(
+            " the {} longest of {} of {} and longer:",
+            grouped(shown as u64),
+            counted(episodes.long_waits, "wait"),
+            SpanNs(episodes.least_ns)
+        ),
+    };
+    let mut lines = vec![heading];
+    lines.extend(episodes.longest.iter().take(most).map(|episode| {
+        let whose = within(&episode.task, episode.cgroup_id, episode.cgroup.as_ref());
+        format!(" {}", line(episode, &whose))
+    }));
+    lines.extend(not_told(episodes.not_told).map(|text| format!(" {text}")));
+    lines
+}
+
+/// The longest waits of the tasks of a row, or of a CPU.
+pub(super) fn of_row(episodes: Option<&Episodes>, key: &Key) -> Vec<String> {
+    let all = episodes.iter().flat_map(|episodes| &episodes.longest);
+    let own = all.filter(|episode| match key {
+        Key::Cpu(cpu) => *cpu == episode.cpu,
+        _ => {
+            let cgroup = Cgroup::named(episode.cgroup_id, episode.cgroup.as_ref());
+            key.has(&Key::Series { comm: episode.task.comm.clone(), cgroup })
+        }
+    });
+    // Its cgroup is that of the row.
+    own.map(|episode| format!(" {}", line(episode, &name(&episode.task)))).collect()
+}
+
+/// The longest wait of a window, in a line.
+pub(super) fn longest(window: &Window) -> Option<String> {
+    let first = window.episodes.as_ref()?.longest.first()?;
+    let (ns, who) = (SpanNs(first.ns), name(&first.task));
+    Some(format!(" longest: {ns}  {who}: {}", verdict(first)))
+}
+
+/// `42.1 ms  nginx[7] in /web, CPU 1 at 0:05: its CPU quota took 40.0 ms`.
+fn line(episode: &Episode, whose: &str) -> String {
+    let (ns, when) = (SpanNs(episode.ns).to_string(), clock(SpanNs(episode.end_ns)));
+    format!("{ns:>7}  {whose}, CPU {} at {when}: {}", episode.cpu, verdict(episode))
+}
+
+/// What took it.
+fn verdict(episode: &Episode) -> String {
+    let Episode { throttled_ns, irq_ns, steal_ns, moved_ns, unexplained_ns, occupants, .. } =
+        episode;
+    let took = |ns: &u64| format!("took {}", SpanNs(*ns));
+    let ran = |occupant: &Occupant| {
+        let whose = within(&occupant.task, occupant.cgroup_id, occupant.cgroup.as_ref());
+        format!("{whose} ran {}", SpanNs(occupant.ns))
+    };
+    match (&episode.cause, &episode.culprit) {
+        (Cause::Throttled, _) => format!("its CPU quota {}", took(throttled_ns)),
+        (Cause::Steal, _) => format!("the hypervisor {} (steal)", took(steal_ns)),
+        (Cause::Irq, _) => format!("interrupts {}", took(irq_ns)),
+        (Cause::HigherPriorityTask | Cause::EqualOrLowerTask, Culprit::Task(who)) => {
+            let first = occupants.iter().find(|occupant| occupant.task == *who);
+            first.map_or_else(|| name(who), ran)
+        }
+        _ => {
+            let mut parts: Vec<String> = occupants.iter().take(2).map(ran).collect();
+            let known = [
+                (throttled_ns, "its CPU quota"),
+                (steal_ns, "the hypervisor"),
+                (irq_ns, "interrupts"),
+            ];
+            let known = known.iter().filter(|part| *part.0 > 0);
+            parts.extend(known.map(|(ns, who)| format!("{who} {}", took(ns))));
+            if *moved_ns > 0 {
+                parts.push(format!("{} in the queue of another CPU", SpanNs(*moved_ns)));
+            }
+            parts.push(format!("{} not explained", SpanNs(*unexplained_ns)));
+            format!("no single cause: {}", parts.join("; "))
+        }
+    }
+}
+
+fn within(task: &NamedTask, cgroup_id: u64, cgroup: Option<&String>) -> String {
+    match Cgroup::named(cgroup_id, cgroup) {
+        Cgroup::None => name(task),
+        cgroup => format!("{} in {}", name(task), cgroup.whole()),
+    }
+}
+
+/// `hog[7] (fifo 50)`.
+fn name(task: &NamedTask) -> String {
+    let comm = clean(&task.comm, COMM);
+    let pid = task.pid.map(|pid| format!("[{pid}]")).unwrap_or_default();
+    let policy = match (task.policy, task.priority) {
+        (Policy::Fifo, Some(priority)) => format!(" (fifo {priority})"),
+        (Policy::RoundRobin, Some(priority)) => format!(" (rr {priority})"),
+        (Policy::Deadline, _) => " (deadline)".into(),
+        _ => String::new(),
+    };
+    format!("{comm}{pid}{policy}")
+}
+
+/// What this kernel does not tell.
+fn not_told(not_told: NotTold) -> Option<String> {
+    let NotTold { interrupts, steal, quota } = not_told;
+    let parts = [(interrupts, "interrupts"), (steal, "steal"), (quota, "quotas")];
+    let lacking: Vec<&str> = parts.iter().filter(|part| part.0).map(|part| part.1).collect();
+    match lacking.as_slice() {
+        [] => None,
+        lacking => Some(format!(
+            "this kernel does not say what {} took of these: it is in the time of others",
+            lacking.join(" and ")
+        )),
+    }
+}

@@ -1,0 +1,119 @@
+//! The longest waits that the program kept of each CPU, with whose turns there were meanwhile.
+
+use wakescope_core::watch::episode::{Episodes, NotTold};
+use wakescope_core::watch::turns::{LongWait, Turn};
+use wakescope_decode::KernelTask;
+use wakescope_sys::shared::Words;
+
+use super::cgroups::Cgroups;
+use super::layout::{LEAST_LONG, cpu_turns, long_wait, turn};
+
+/// How often a wait is read that is written meanwhile.
+const TRIES: u32 = 3;
+
+/// The program's long waits.
+pub(super) struct LongWaits {
+    words: Words,
+    /// Of each CPU, the version of each place that was read last, and how many long waits there were.
+    cpus: Vec<([u64; cpu_turns::BANKS * cpu_turns::PLACES], u64)>,
+    not_told: NotTold,
+}
+
+impl LongWaits {
+    /// Those in the memory of so many CPUs.
+    pub(super) fn of(words: Words, cpus: u32, not_told: NotTold) -> Self {
+        Self { words, cpus: vec![Default::default(); cpus as usize], not_told }
+    }
+
+    /// The longest since the last reading. They end by the monotonic clock.
+    pub(super) fn read(&mut self, cgroups: &mut Cgroups) -> Episodes {
+        let mut found =
+            Episodes { least_ns: LEAST_LONG, not_told: self.not_told, ..Episodes::default() };
+        for (number, (versions, before)) in (0..).zip(&mut self.cpus) {
+            let cpu = number as usize * cpu_turns::WORDS;
+            // From here on the program writes to the other bank.
+            let asked = self.words.load(cpu + cpu_turns::ASKED);
+            self.words.store(cpu + cpu_turns::ASKED, asked.wrapping_add(1));
+            let long_waits = self.words.load(cpu + cpu_turns::LONG_WAITS);
+            found.long_waits += long_waits.saturating_sub(*before);
+            *before = long_waits;
+            let bank = usize::from(asked & 1 == 1) * cpu_turns::PLACES;
+            for place in bank..bank + cpu_turns::PLACES {
+                let at = cpu + cpu_turns::LONGEST + place * long_wait::WORDS;
+                let read = read_one(&self.words, at, versions[place], number);
+                if let Some((version, wait)) = read {
+                    versions[place] = version;
+                    found.longest.push(wait.explained());
+                }
+            }
+        }
+        found.keep_longest();
+        for episode in &mut found.longest {
+            episode.cgroup = cgroups.path(episode.cgroup_id);
+            for occupant in &mut episode.occupants {
+                occupant.cgroup = cgroups.path(occupant.cgroup_id);
+            }
+        }
+        found
+    }
+}
+
+/// The wait at `at`, with its version, if that is not the one `before`.
+fn read_one(words: &Words, at: usize, before: u64, cpu: u32) -> Option<(u64, LongWait)> {
+    for _ in 0..TRIES {
+        let version = words.load(at + long_wait::VERSION);
+        if version == before {
+            return None;
+        }
+        let copy: Vec<u64> = (0..long_wait::WORDS).map(|word| words.load(at + word)).collect();
+        let is_whole = version % 2 == 0 && words.load(at + long_wait::VERSION) == version;
+        if is_whole {
+            return Some((version, wait_of(&copy, cpu)));
+        }
+    }
+    None
+}
+
+fn wait_of(words: &[u64], cpu: u32) -> LongWait {
+    let seen = words[long_wait::SEEN];
+    let at = |number: u64| {
+        let place = usize::try_from(number % turn::COUNT as u64).unwrap_or(0);
+        let from = long_wait::TURNS + place * turn::WORDS;
+        turn_of(&words[from..from + turn::WORDS])
+    };
+    // The waiter's own has taken the place of the oldest.
+    let first = seen.saturating_sub(turn::COUNT as u64 - 1);
+    LongWait {
+        end_ns: words[long_wait::AT],
+        cpu,
+        ns: words[long_wait::NS],
+        here_ns: words[long_wait::HERE],
+        throttled_ns: (words[long_wait::THROTTLED_LEAST], words[long_wait::THROTTLED_MOST]),
+        turns: (first..seen).map(at).collect(),
+        waiter: at(seen),
+    }
+}
+
+fn turn_of(words: &[u64]) -> Turn {
+    let bytes = words[turn::PID_AND_PRIO].to_ne_bytes();
+    let [pid, prio] = [0, 4].map(|at| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let policy = words[turn::POLICY].to_ne_bytes();
+    let mut comm = [0; 16];
+    let halves = words[turn::COMM..][..2].iter().flat_map(|half| half.to_ne_bytes());
+    comm.iter_mut().zip(halves).for_each(|(to, from)| *to = from);
+    let pid = u32::from_ne_bytes(pid);
+    let task = KernelTask {
+        pid,
+        prio: i32::from_ne_bytes(prio),
+        policy: u32::from_ne_bytes([policy[0], policy[1], policy[2], policy[3]]),
+        // What is left there of another task is not idle's.
+        comm: if pid == 0 { Default::default() } else { comm },
+    };
+    Turn {
+        clock_ns: words[turn::CLOCK],
+        lost_ns: words[turn::LOST],
+        steal_ns: words[turn::STEAL],
+        task: (pid != turn::NOBODY).then(|| task.decoded()),
+        cgroup_id: words[turn::CGROUP],
+    }
+}
