@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -261,7 +262,9 @@ static void *sleep_often(void *argument)
 /* Whether spin locks can be preempted: with PREEMPT_RT nobody waits for a break. */
 static int is_preemptible(void)
 {
-	return access("/sys/kernel/realtime", F_OK) == 0;
+	struct utsname name;
+
+	return !uname(&name) && strstr(name.version, "PREEMPT_RT");
 }
 
 /* What begins anew makes turns again if it was broken, and only then. */
