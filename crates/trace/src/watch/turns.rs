@@ -38,11 +38,11 @@ impl LongWaits {
             found.long_waits += long_waits.saturating_sub(*before);
             *before = long_waits;
             let bank = usize::from(asked & 1 == 1) * cpu_turns::PLACES;
-            for place in bank..bank + cpu_turns::PLACES {
+            let places = versions.iter_mut().enumerate().skip(bank).take(cpu_turns::PLACES);
+            for (place, before) in places {
                 let at = cpu + cpu_turns::LONGEST + place * long_wait::WORDS;
-                let read = read_one(&self.words, at, versions[place], number);
-                if let Some((version, wait)) = read {
-                    versions[place] = version;
+                if let Some((version, wait)) = read_one(&self.words, at, *before, number) {
+                    *before = version;
                     found.longest.push(wait.explained());
                 }
             }
