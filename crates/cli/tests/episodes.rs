@@ -184,3 +184,39 @@ fn episodes_are_those_of_a_run_s_folder() {
     let text = test.done(&["explain", "run/run.json"]);
     assert!(text.contains("attributed anew: 3 of 4"), "{text}");
 }
+
+/// A scenario whose only length is what an interrupt took of the late wakeups that are stored.
+#[test]
+fn a_scenario_takes_lengths_of_stored_episodes() {
+    let test = Test::new("lengths");
+    store(&test, |stored| stored.run.worst.clear());
+    let simulated = |of: &str| {
+        let scenario = format!(
+            r#"schema = "wakescope.scenario/1"
+name = "lengths"
+[[task]]
+name = "probe"
+policy = "fifo:80"
+period = "1ms"
+[[task]]
+name = "load"
+path = "load"
+[path]
+load = [{{ user = {{ run = "run", of = "{of}" }} }}, {{ block = "1ms" }}]
+"#
+        );
+        fs::write(test.dir.join("lengths.toml"), scenario).unwrap();
+        test.ended(&["model", "run", "lengths.toml", "--samples", "10", "--preempt", "none"])
+    };
+    let ended = simulated("irq eth0");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for (of, want) in [
+        ("irq eth1", "no late wakeup that is stored has a share irq of eth1"),
+        ("nmi", "no late wakeup that is stored has a share nmi"),
+        ("irqs", "expected wakeup_latency, irq_latency,"),
+    ] {
+        let ended = simulated(of);
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        assert!(ended.stderr.replace("\n  ", " ").contains(want), "{of}: {ended:?}");
+    }
+}
