@@ -289,6 +289,7 @@ mod tests {
             cpus: vec![Cpu { cpu: 3, switches: 7, waits: all }],
             left_out: LeftOut { missed: 2, ..LeftOut::default() },
             moved: Moved { count: 1, before_ns: 5 },
+            episodes: None,
             series_used: 4,
             series_limit: 9,
             own_cost: OwnCost {
