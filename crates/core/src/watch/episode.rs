@@ -15,11 +15,13 @@ pub const MOST_EPISODES: usize = 8;
 pub struct Episodes {
     /// Shorter waits are no episodes, ns.
     pub least_ns: u64,
-    /// How many waits were as long as that or longer, on all CPUs.
+    /// How many waits were as long as that or longer, on all CPUs, without those whose switch the kernel did
+    /// not tell of.
     pub long_waits: u64,
     /// What the kernel does not tell, so that it is in the share of another or in none.
     pub not_told: NotTold,
-    /// The longest of these, the longest first. All others are suppressed, and are in the histograms.
+    /// The longest of the two longest of each CPU and interval, the longest first. All others are
+    /// suppressed, and are in the histograms.
     pub longest: Vec<Episode>,
 }
 

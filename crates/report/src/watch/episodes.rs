@@ -5,6 +5,7 @@ use wakescope_core::units::{SpanNs, counted, grouped};
 use wakescope_core::watch::Window;
 use wakescope_core::watch::episode::{Episode, Episodes, NotTold, Occupant};
 
+use super::all_waits;
 use super::rows::{Cgroup, Key};
 use crate::progress::clock;
 use crate::style::clean;
@@ -14,26 +15,42 @@ const COMM: usize = 15;
 
 /// The longest waits of a window, as a list with its heading; empty if there were none.
 pub(super) fn list(window: &Window, most: usize) -> Vec<String> {
-    let Some(episodes) = window.episodes.as_ref().filter(|it| !it.longest.is_empty()) else {
-        return Vec::new();
-    };
-    let shown = episodes.longest.len().min(most);
-    let heading = match episodes.long_waits == shown as u64 {
-        true => format!(" waits of {} and longer:", SpanNs(episodes.least_ns)),
+    let Some(episodes) = &window.episodes else { return Vec::new() };
+    let unseen = unseen_longest(window, episodes)
+        .map(|ns| format!(" the longest wait, {ns}: who took it was not seen"));
+    if episodes.longest.is_empty() {
+        return unseen.into_iter().collect();
+    }
+    let shown = episodes.longest.len().min(most) as u64;
+    let waits = counted(episodes.long_waits, "wait");
+    let least = SpanNs(episodes.least_ns);
+    let heading = match episodes.long_waits == shown {
+        true => format!(" waits of {least} and longer:"),
+        // The third longest of one CPU may be longer than the second of another.
         false => format!(
-            " the {} longest of {} of {} and longer:",
-            grouped(shown as u64),
-            counted(episodes.long_waits, "wait"),
-            SpanNs(episodes.least_ns)
+            " {} of {waits} of {least} and longer, from the two longest of each CPU and interval:",
+            grouped(shown)
         ),
     };
     let mut lines = vec![heading];
+    lines.extend(unseen);
     lines.extend(episodes.longest.iter().take(most).map(|episode| {
         let whose = within(&episode.task, episode.cgroup_id, episode.cgroup.as_ref());
         format!(" {}", line(episode, &whose))
     }));
     lines.extend(not_told(episodes.not_told).map(|text| format!(" {text}")));
     lines
+}
+
+/// The longest wait of all, where it is longer than these: the kernel did not tell of the switch that ended
+/// it, or it ended as an interval did.
+fn unseen_longest(window: &Window, episodes: &Episodes) -> Option<SpanNs> {
+    let all = all_waits(window);
+    let longest = all.max_ns?;
+    // One that is not exact is the end of its bucket, which is at most a sixteenth above its begin.
+    let at_least = if all.max_is_exact { longest } else { longest / 17 * 16 };
+    let seen = episodes.longest.first().map_or(episodes.least_ns, |first| first.ns);
+    (at_least > seen).then_some(SpanNs(longest))
 }
 
 /// The longest waits of the tasks of a row, or of a CPU.
@@ -52,7 +69,11 @@ pub(super) fn of_row(episodes: Option<&Episodes>, key: &Key) -> Vec<String> {
 
 /// The longest wait of a window, in a line.
 pub(super) fn longest(window: &Window) -> Option<String> {
-    let first = window.episodes.as_ref()?.longest.first()?;
+    let episodes = window.episodes.as_ref()?;
+    if let Some(ns) = unseen_longest(window, episodes) {
+        return Some(format!(" longest: {ns}  who took it was not seen"));
+    }
+    let first = episodes.longest.first()?;
     let (ns, who) = (SpanNs(first.ns), name(&first.task));
     Some(format!(" longest: {ns}  {who}: {}", verdict(first)))
 }

@@ -269,7 +269,7 @@ fn long_waits_are_listed_with_who_took_them() {
     let text = table(&window, VIEW, Style::default());
     let list: Vec<&str> = text.split("\n\n").collect();
     expect![[r#"
-        the 6 longest of 1,234 waits of 1.00 ms and longer:
+        6 of 1,234 waits of 1.00 ms and longer, from the two longest of each CPU and interval:
         30.0 ms  kworker/0:1[12] in /, CPU 1 at 0:06: hog[77] (fifo 50) in /user.slice ran 29.9 ms
         4.31 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: its CPU quota took 4.00 ms
         3.00 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: no single cause: cc1[80] in /user.slice ran 1.00 ms; the hypervisor took 200 µs; 900 µs in the queue of another CPU; 1.80 ms not explained
@@ -278,4 +278,35 @@ fn long_waits_are_listed_with_who_took_them() {
         1.60 ms  find[13] in /system.slice/backup.service, CPU 1 at 0:06: cc1[80] in /user.slice ran 1.50 ms
         this kernel does not say what interrupts and quotas took of these: it is in the time of others"#]].assert_eq(&unindented(list[2].lines()));
     assert_eq!(list.len(), 4, "{text}");
+}
+
+/// What the table says is the longest wait is on the list, or the list says why not.
+#[test]
+fn a_longest_wait_that_nobody_saw_is_told() {
+    let check = |longest: Waits, seen: &[u64], want: Option<&str>| {
+        let of = |&ns| Episode { ns, ..Episode::default() };
+        let longest_of = seen.iter().map(of).collect();
+        let episodes = Episodes {
+            least_ns: 1_000_000,
+            long_waits: seen.len() as u64,
+            longest: longest_of,
+            ..Episodes::default()
+        };
+        let one = Series { waits: longest.clone(), ..series("find", 21, Some("/"), &[]) };
+        let window = Window { series: vec![one], episodes: Some(episodes), ..window() };
+        let line = want.map(|ns| format!(" the longest wait, {ns}: who took it was not seen"));
+        let all = super::episodes::list(&window, 8);
+        assert_eq!(all.iter().find(|line| line.contains("not seen")), line.as_ref(), "{longest:?}");
+        let told = want.map(|ns| format!(" longest: {ns}  who took it was not seen"));
+        let line = super::episodes::longest(&window).filter(|line| line.contains("not seen"));
+        assert_eq!(line, told, "{longest:?}");
+    };
+    let of_bucket = |ns| Waits { max_is_exact: false, ..waits(&[ns]) };
+    check(waits(&[5_000_000]), &[5_000_000, 2_000_000], None);
+    check(waits(&[8_000_000]), &[5_000_000], Some("8.00 ms"));
+    check(waits(&[8_000_000]), &[], Some("8.00 ms"));
+    check(waits(&[900_000]), &[], None);
+    // The wait itself is somewhere in its bucket.
+    check(of_bucket(5_300_000), &[5_000_000], None);
+    check(of_bucket(5_400_000), &[5_000_000], Some("5.40 ms"));
 }
