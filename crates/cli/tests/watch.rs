@@ -31,6 +31,22 @@ fn start(test: &Test, args: &[&str]) -> Running {
     running
 }
 
+/// The kernel's types, which the program is fitted to, would take more than all else for as long as it runs.
+#[test]
+fn memory_that_was_needed_once_is_given_back() {
+    if !can_follow("memory_that_was_needed_once_is_given_back") {
+        return;
+    }
+    let test = Test::new("memory");
+    let running = start(&test, &["--interval", "1s"]);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap();
+    let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    let own_kib: u64 = own.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(own_kib < 10 << 10, "{own_kib} KiB");
+    kill("INT", &[running.pid()]);
+    assert_eq!(running.output().code, Some(0));
+}
+
 /// The windows that were printed, each of which fits the schema.
 #[track_caller]
 fn windows(stdout: &str) -> Vec<Window> {

@@ -16,6 +16,15 @@ pub fn lock_present() -> io::Result<()> {
     checked(unsafe { libc::mlockall(libc::MCL_CURRENT) }).map(drop)
 }
 
+/// Gives memory that was freed back to the kernel, where the C library keeps it for later.
+pub fn give_back_freed() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes a number, and touches nothing that is in use.
+    unsafe {
+        libc::malloc_trim(0)
+    };
+}
+
 /// While this lives, the kernel makes no huge pages of this process's memory.
 ///
 /// It does that in a thread of its own (khugepaged, nice 19), for which it takes the small pages out of
