@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use wakescope_sys::serial::{Settings, open_pair};
+use wakescope_sys::signal::end_by_default;
 
 use crate::common::bench::{Test, eventually, eventually_some};
 
@@ -57,6 +58,8 @@ impl Pseudoterminal {
         command.args(["--ctty", "--wait"]).arg(&test.program).args(args);
         command.envs(environment.iter().copied());
         command.stdin(open().unwrap()).stdout(open().unwrap()).stderr(open().unwrap());
+        // Ctrl-C is to end it, also where a shell started this test in the background.
+        end_by_default();
         let child = command.spawn().unwrap();
         Self { child, keyboard, line, before, output, reader: Some(reader) }
     }
